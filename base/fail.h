@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fail.h - errors are sentences.
+ *
+ * The first function to know about an error describes it with rondo_fail(), everybody above only returns the result.
+ * The sentence is kept per thread; comm/ copies it into the communicator that the call was made on.
+ */
+#ifndef RONDO_BASE_FAIL_H
+#define RONDO_BASE_FAIL_H
+
+#include "rondo/rondo.h"
+
+#define FAIL_SENTENCE_MAX 1024 /* bytes, with the final 0; longer sentences are cut */
+
+/* Remember the sentence for this thread, log it at level "warn", return `result`. */
+rondo_result rondo_fail(rondo_result result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same with ": <what errno says>" at the end; errno is read first. */
+rondo_result rondo_fail_errno(rondo_result result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The calling thread's last sentence; "" if there was none. */
+const char *fail_sentence(void);
+void fail_clear(void);
+
+#endif

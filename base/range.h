@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* range.h - the one remainder rule: how a count is cut into parts, for any count, also count < parts and 0. */
+#ifndef RONDO_BASE_RANGE_H
+#define RONDO_BASE_RANGE_H
+
+#include <stddef.h>
+
+/*
+ * Where part `index` of `parts` begins in `count` elements, when boundaries may only lie on multiples of `grain`
+ * elements: the first parts take the remainder. index == parts gives `count`, so part i is [start(i), start(i+1)).
+ */
+static inline size_t range_start(size_t count, size_t grain, unsigned parts, unsigned index)
+{
+    size_t grains = count / grain + (count % grain != 0);
+    size_t each = grains / parts;
+    size_t rest = grains % parts;
+    size_t start = (each * index + (index < rest ? index : rest)) * grain;
+
+    return start < count ? start : count;
+}
+
+#endif

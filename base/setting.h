@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * setting.h - every environment variable of Rondo, in one table (setting.c): name, type, default, sentence.
+ * docs/configuration.md and `rondo doctor` are made from it, so a knob that is not in the table does not exist.
+ * Values are read from the environment at every call: callers read once, at open, and keep what they got.
+ */
+#ifndef RONDO_BASE_SETTING_H
+#define RONDO_BASE_SETTING_H
+
+#include "rondo/rondo.h"
+
+#include <stdbool.h>
+
+enum setting_type { SETTING_BOOL, SETTING_INT, SETTING_SIZE, SETTING_SECONDS, SETTING_WORD };
+
+enum setting_id {
+    SETTING_ALGORITHM,     /* word */
+    SETTING_DETERMINISTIC, /* bool */
+    SETTING_SLOT_BYTES,    /* size */
+    SETTING_SLOTS,         /* int */
+    SETTING_TIMEOUT,       /* seconds */
+    SETTING_LOG,           /* word */
+    SETTING_CPU,           /* word: plain, avx2, avx512, neon, auto */
+    SETTING_SPIN,          /* seconds of spinning before yielding; -1: chosen by ranks and cores */
+    SETTING_HEAP_BYTES,    /* size: limit of the shared heap of this process */
+    SETTING_CMA,           /* word: auto, on, off */
+    SETTING_BIND,          /* word: core, none */
+    SETTING_RANK,          /* int */
+    SETTING_SIZE_RANKS,    /* int, RONDO_SIZE */
+    SETTING_ADDRESS,       /* word, host:port or unix:name */
+    SETTING_SECRET,        /* word */
+    SETTING_TOPOLOGY,      /* word: an hwloc XML file to use instead of this machine */
+    SETTING_COSTS,         /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
+    SETTINGS
+};
+
+struct setting {
+    const char *name; /* "RONDO_TIMEOUT" */
+    enum setting_type type;
+    const char *fallback; /* the default, as one would write it */
+    const char *sentence;
+};
+
+const struct setting *setting_at(enum setting_id id);
+/* Read as the type in the table says; a malformed value is RONDO_ERROR_INVALID in a sentence that shows it. */
+rondo_result setting_read_bool(enum setting_id id, bool *ret_value);
+rondo_result setting_read_int(enum setting_id id, long *ret_value);
+rondo_result setting_read_size(enum setting_id id, size_t *ret_bytes); /* accepts 64K, 4M, 1G */
+rondo_result setting_read_seconds(enum setting_id id, double *ret_seconds);
+const char *setting_read_word(enum setting_id id); /* never NULL */
+bool setting_is_set(enum setting_id id);
+/* "64K" -> 65536; also used by the command line. */
+rondo_result setting_parse_size(const char *text, size_t *ret_bytes);
+
+#endif

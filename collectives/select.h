@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* select.h - which algorithm a call gets: the cheapest by the cost model among those that keep what was promised. */
+#ifndef RONDO_COLLECTIVES_SELECT_H
+#define RONDO_COLLECTIVES_SELECT_H
+
+#include "collectives/algorithm.h"
+
+/* Measured when the communicator opens, the same numbers on every rank. */
+struct link_costs {
+    double latency;   /* seconds from signal to the end of the peer's wait */
+    double copy_bw;   /* bytes/s of one rank copying through slots */
+    double direct_bw; /* bytes/s of one rank copying out of a peer's mapped memory */
+    double reduce_bw; /* bytes/s read by one rank's reduce of two sources */
+    int cores;        /* ranks / cores > 1: work of ranks that share a core adds up */
+};
+
+struct selection {
+    rondo_collective collective;
+    int size;
+    double bytes;       /* count * element size */
+    unsigned need;      /* promises that the plan must keep */
+    unsigned forbid;    /* promises it must not make: PROMISE_PEER_MEMORY when buffers can't be mapped */
+    const char *wanted; /* name given by the user, or "auto" */
+};
+
+/*
+ * Pick; *ret_algorithm is a static. With a wanted name, that one or RONDO_ERROR_UNSUPPORTED with a sentence saying why
+ * it can't be. Deterministic: the same selection gives the same answer on every rank. Costs are logged at info level.
+ */
+rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
+                              const struct algorithm **ret_algorithm);
+/* Seconds that the model predicts. */
+double select_predict(const struct form *form, const struct selection *selection, const struct link_costs *links);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rondo.h - collective communication between ranks.
+ *
+ * A communicator joins `size` ranks, numbered 0 .. size-1; a rank is a process or a thread. Every rank makes the same
+ * collective calls in the same order. The 15-line program in README.md shows a whole life: open, all_reduce, close.
+ *
+ * Memory     any host pointer works; memory from rondo_mem_alloc() or rondo_comm_register() is mapped by the peers
+ *            on the same node, so that no staging copy is made. The result never depends on the kind of memory.
+ * Blocking   a NULL stream means: return when this rank's output is complete and its input may be changed again.
+ *            With a stream the call returns at once and runs after everything queued on that stream before it.
+ * Errors     every function returns a rondo_result; outputs are written on success only. rondo_last_error() holds
+ *            the sentence that names the rank, the peer, the call and the remedy. After an error inside a collective
+ *            (anything but RONDO_ERROR_INVALID) the communicator is broken on every rank and only wants closing.
+ * Threads    different communicators are independent. Calls on one communicator may come from several threads and are
+ *            then served one after another; all ranks must see the same order.
+ * Bits       every rank gets the same bits, and the same call repeated gives the same bits. With the `deterministic`
+ *            setting a sum is associated as one balanced binary tree over the ranks, whatever the algorithm.
+ */
+#ifndef RONDO_RONDO_H
+#define RONDO_RONDO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RONDO_API __attribute__((visibility("default")))
+
+#define RONDO_VERSION_MAJOR 0
+#define RONDO_VERSION_MINOR 1
+#define RONDO_VERSION_PATCH 0
+
+typedef enum rondo_result {
+    RONDO_OK = 0,
+    RONDO_IN_PROGRESS,       /* a query: not finished yet; no error */
+    RONDO_ERROR_INVALID,     /* an argument is wrong; nothing was started, the communicator stays usable */
+    RONDO_ERROR_MISMATCH,    /* a peer called something else: other collective, count, type, operation or root */
+    RONDO_ERROR_PEER,        /* a peer is dead or gone */
+    RONDO_ERROR_TIMEOUT,     /* a peer was silent for longer than the `timeout` setting */
+    RONDO_ERROR_ABORTED,     /* rondo_comm_abort() was called, here or on a peer */
+    RONDO_ERROR_MEMORY,      /* out of memory, or of shared memory */
+    RONDO_ERROR_SYSTEM,      /* the operating system refused something */
+    RONDO_ERROR_AUTH,        /* the other side does not know the job's secret */
+    RONDO_ERROR_UNSUPPORTED, /* cannot be done here; the sentence says what is missing */
+    RONDO_ERROR_INTERNAL,    /* a bug in Rondo */
+    RONDO_RESULTS            /* how many there are */
+} rondo_result;
+
+/* Element types. The 8-bit floats are those of the OCP specification (e4m3 has no infinity); conversions saturate. */
+typedef enum rondo_type {
+    RONDO_INT8 = 0,
+    RONDO_UINT8,
+    RONDO_INT16,
+    RONDO_UINT16,
+    RONDO_INT32,
+    RONDO_UINT32,
+    RONDO_INT64,
+    RONDO_UINT64,
+    RONDO_FLOAT16,
+    RONDO_BFLOAT16,
+    RONDO_FLOAT32,
+    RONDO_FLOAT64,
+    RONDO_FLOAT8_E4M3,
+    RONDO_FLOAT8_E5M2,
+    RONDO_TYPES /* how many there are */
+} rondo_type;
+
+/*
+ * Reduction operations: one of these, or a handle made by rondo_op_create_*().
+ * Integer sums and products wrap. MIN and MAX give NaN when any rank has NaN, and order -0 below +0. AVG is the sum
+ * divided by the number of ranks, truncated towards zero on integers. BAND, BOR and BXOR are for integers only.
+ */
+typedef int rondo_op;
+enum { RONDO_SUM = 0, RONDO_PROD, RONDO_MIN, RONDO_MAX, RONDO_AVG, RONDO_BAND, RONDO_BOR, RONDO_BXOR, RONDO_OPS };
+
+typedef struct rondo_comm rondo_comm;
+typedef struct rondo_stream rondo_stream;
+typedef struct rondo_event rondo_event;
+typedef struct rondo_registration rondo_registration;
+
+/* Names a communicator that is about to be made: an address, and the secret that proves the right to join. */
+typedef struct rondo_unique_id {
+    unsigned char bytes[128];
+} rondo_unique_id;
+
+/*
+ * Settings of one communicator; they must be the same on every rank. Start from RONDO_CONFIG_INIT: each field then
+ * means "not set". An environment variable (docs/configuration.md) fills what is not set here.
+ */
+typedef struct rondo_config {
+    size_t struct_size;
+    int deterministic;     /* 1: sums associate as one balanced tree over ranks; -1: not set */
+    const char *algorithm; /* "auto", "ring", "tree", ...: `rondo explain --list` names them; NULL: not set */
+    size_t slot_bytes;     /* payload of one slot; 0: not set */
+    int slots;             /* slots per connection; 0: not set */
+    double timeout;        /* seconds until a silent peer is an error; negative: not set, 0: never */
+} rondo_config;
+#define RONDO_CONFIG_INIT {sizeof(rondo_config), -1, NULL, 0, 0, -1.0}
+
+/* ---- Starting and ending -------------------------------------------------------------------------------------- */
+
+/*
+ * Join the communicator of the job this process was started in. Rank, size and meeting point come from the
+ * environment of `rondo run`, torchrun, mpirun (Open MPI, MPICH) or srun; alone, a process is rank 0 of 1.
+ * Blocks until all ranks have called it. `config` may be NULL. The caller owns *ret_comm and closes it.
+ */
+RONDO_API rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm);
+
+/* Make an id on one rank and hand it to the others by any means. This process listens until `size` ranks have come. */
+RONDO_API rondo_result rondo_unique_id_create(rondo_unique_id *ret_id);
+
+/* Join by id. Blocks until all `size` ranks have called it; inside a group it completes at rondo_group_end(). */
+RONDO_API rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank, const rondo_config *config,
+                                          rondo_comm **ret_comm);
+
+/* All ranks of a communicator in this process: comms[r] is rank r's, to be used by a thread each or in groups. */
+RONDO_API rondo_result rondo_comm_open_all(int size, const rondo_config *config, rondo_comm **ret_comms);
+
+/*
+ * Collective: ranks that give the same `color` >= 0 form a new communicator, ordered by `key`, then by old rank.
+ * With color -1 a rank takes part but gets none: *ret_comm is NULL.
+ */
+RONDO_API rondo_result rondo_comm_split(rondo_comm *comm, int color, int key, const rondo_config *config,
+                                        rondo_comm **ret_comm);
+/* Collective: a communicator over the same ranks with its own order of calls. */
+RONDO_API rondo_result rondo_comm_dup(rondo_comm *comm, rondo_comm **ret_comm);
+
+/* Collective: wait until everything this rank has queued is done and every rank has come here. */
+RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
+/* Free it; local, waits for this rank's queued work. Accepts NULL. */
+RONDO_API void rondo_comm_close(rondo_comm *comm);
+/* Break it, from any thread: calls in progress end with RONDO_ERROR_ABORTED here and on every peer. Close it after. */
+RONDO_API rondo_result rondo_comm_abort(rondo_comm *comm);
+
+/* ---- Asking --------------------------------------------------------------------------------------------------- */
+
+RONDO_API int rondo_comm_rank(const rondo_comm *comm);
+RONDO_API int rondo_comm_size(const rondo_comm *comm);
+/* Rank and number of ranks among those on the same node. */
+RONDO_API int rondo_comm_local_rank(const rondo_comm *comm);
+RONDO_API int rondo_comm_local_size(const rondo_comm *comm);
+/* RONDO_OK while the communicator is sound, else the error that broke it. Never blocks; for watchdogs. */
+RONDO_API rondo_result rondo_comm_query(rondo_comm *comm);
+/* The sentence of the last error on `comm`, or (NULL) of the calling thread; "" if none. Valid until the next call. */
+RONDO_API const char *rondo_last_error(const rondo_comm *comm);
+RONDO_API const char *rondo_result_string(rondo_result result);
+RONDO_API size_t rondo_type_size(rondo_type type); /* bytes; 0 if there is no such type */
+RONDO_API const char *rondo_type_name(rondo_type type);
+RONDO_API const char *rondo_op_name(rondo_op op);
+RONDO_API const char *rondo_version(void);
+
+/* ---- Memory --------------------------------------------------------------------------------------------------- */
+
+/* Zeroed memory from the shared heap of this process, which peers on the node map. Page aligned. Thread-safe. */
+RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
+RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL */
+/*
+ * Give existing private memory to the shared heap in place: the address stays, the pages become mapped by peers.
+ * `memory` must be page aligned; no other thread may write the range (rounded up to pages) during the call. Deregister
+ * before freeing it; closing the communicator deregisters what is left.
+ */
+RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
+                                           rondo_registration **ret_registration);
+RONDO_API rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration);
+
+/* ---- Collectives ---------------------------------------------------------------------------------------------- */
+/*
+ * `count` counts elements. Buffers, in elements, with n = size:
+ *
+ *                      input                    output
+ *   all_reduce         count                    count            output = op over ranks of input
+ *   reduce             count                    count at root    elsewhere output is ignored and may be NULL
+ *   broadcast          count at root            count            elsewhere input is ignored and may be NULL
+ *   all_gather         count                    n * count        block r = input of rank r
+ *   reduce_scatter     n * count                count            output = op over ranks of block [my rank]
+ *   all_to_all         n * count                n * count        output block r = block [my rank] of rank r
+ *   gather             count                    n * count at root
+ *   scatter            n * count at root        count
+ *
+ * In place: output = input where both are as long, else the shorter one is block [my rank] of the longer one. Other
+ * overlaps are RONDO_ERROR_INVALID. Any alignment and any count work, also 0 and fewer than n.
+ */
+RONDO_API rondo_result rondo_all_reduce(const void *input, void *output, size_t count, rondo_type type, rondo_op op,
+                                        rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_reduce(const void *input, void *output, size_t count, rondo_type type, rondo_op op,
+                                    int root, rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_broadcast(const void *input, void *output, size_t count, rondo_type type, int root,
+                                       rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_all_gather(const void *input, void *output, size_t count, rondo_type type,
+                                        rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_reduce_scatter(const void *input, void *output, size_t count, rondo_type type,
+                                            rondo_op op, rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_all_to_all(const void *input, void *output, size_t count, rondo_type type,
+                                        rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_gather(const void *input, void *output, size_t count, rondo_type type, int root,
+                                    rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_scatter(const void *input, void *output, size_t count, rondo_type type, int root,
+                                     rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_barrier(rondo_comm *comm, rondo_stream *stream);
+
+/* Matched in order per pair of ranks; counts and types must agree. A blocking send may wait for its receive. */
+RONDO_API rondo_result rondo_send(const void *input, size_t count, rondo_type type, int peer, rondo_comm *comm,
+                                  rondo_stream *stream);
+RONDO_API rondo_result rondo_recv(void *output, size_t count, rondo_type type, int peer, rondo_comm *comm,
+                                  rondo_stream *stream);
+
+typedef enum rondo_collective {
+    RONDO_ALL_REDUCE = 0,
+    RONDO_REDUCE,
+    RONDO_BROADCAST,
+    RONDO_ALL_GATHER,
+    RONDO_REDUCE_SCATTER,
+    RONDO_ALL_TO_ALL,
+    RONDO_GATHER,
+    RONDO_SCATTER,
+    RONDO_BARRIER,
+    RONDO_SEND,
+    RONDO_RECV,
+    RONDO_COLLECTIVES /* how many there are */
+} rondo_collective;
+RONDO_API const char *rondo_collective_name(rondo_collective collective);
+
+/* Any of the above as data, with choices that the named calls leave to Rondo. Zero what you do not use. */
+typedef struct rondo_call {
+    size_t struct_size; /* sizeof(rondo_call) */
+    rondo_collective collective;
+    rondo_type type;
+    rondo_op op;
+    int root; /* or the peer of send and recv */
+    const void *input;
+    void *output;
+    size_t count;
+    rondo_comm *comm;
+    rondo_stream *stream;
+    const char *algorithm; /* for this call only; NULL: as configured. The same on every rank. */
+} rondo_call;
+RONDO_API rondo_result rondo_collective_call(const rondo_call *call);
+
+/* ---- Groups: many calls, fused; also the calls of many ranks from one thread ------------------------------------- */
+
+/*
+ * Between start and end, calls of this thread are collected; the outermost end runs them together and returns the
+ * first error. Sends and receives of a group never wait for each other's order, so exchanges cannot deadlock.
+ */
+RONDO_API rondo_result rondo_group_start(void);
+RONDO_API rondo_result rondo_group_end(void);
+
+/* ---- Operations of your own --------------------------------------------------------------------------------------- */
+
+/* Every rank's input is multiplied by its own `*scalar` (of `type`, read at once) before a sum. */
+RONDO_API rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *scalar, rondo_type type,
+                                                  rondo_op *ret_op);
+/*
+ * inout[i] = f(in[i], inout[i]) for i < count, where `in` holds the lower ranks. It must be associative; if it is not
+ * `commutative` ranks are combined in rank order. Called from any thread that makes calls on `comm`.
+ */
+typedef void (*rondo_op_function)(void *context, const void *in, void *inout, size_t count, rondo_type type);
+RONDO_API rondo_result rondo_op_create_user(rondo_comm *comm, rondo_op_function function, void *context,
+                                            int commutative, rondo_op *ret_op);
+RONDO_API rondo_result rondo_op_destroy(rondo_comm *comm, rondo_op op);
+
+/* ---- Streams: calls in order, in the background ------------------------------------------------------------------- */
+
+RONDO_API rondo_result rondo_stream_open(rondo_stream **ret_stream);
+RONDO_API void rondo_stream_close(rondo_stream *stream); /* waits for what is queued; accepts NULL */
+/* Wait for all that was queued; returns the stream's first error since the last synchronize. */
+RONDO_API rondo_result rondo_stream_synchronize(rondo_stream *stream);
+RONDO_API rondo_result rondo_stream_query(rondo_stream *stream); /* RONDO_OK, RONDO_IN_PROGRESS or an error */
+
+/* A point on a stream. Record, then query or wait, also from other threads; may be recorded again afterwards. */
+RONDO_API rondo_result rondo_event_open(rondo_event **ret_event);
+RONDO_API void rondo_event_close(rondo_event *event); /* accepts NULL */
+RONDO_API rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream);
+RONDO_API rondo_result rondo_event_query(rondo_event *event);
+RONDO_API rondo_result rondo_event_wait(rondo_event *event);
+/* Work queued on `stream` after this waits until the event has happened. */
+RONDO_API rondo_result rondo_stream_wait_event(rondo_stream *stream, rondo_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

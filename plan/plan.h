@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan.h - a collective as data: what one rank does, step by step, over fractions of the buffers.
+ *
+ * Four verbs, and nothing else touches user data:
+ *
+ *   copy    one source range to one or more destinations
+ *   reduce  k source ranges combined into one or more destinations
+ *   signal  publish what was written into the outgoing slot (PLAN_DATA), or give an incoming slot back (PLAN_CREDIT)
+ *   wait    for a message from a peer (PLAN_DATA), or for a free outgoing slot (PLAN_CREDIT)
+ *
+ * A plan knows no counts. The vector is processed in *windows* that are as long as slots allow; in each window every
+ * block is cut into `parts` *atoms* by the one remainder rule (base/range.h), and a range is a run of atoms of one
+ * block. So any count works, and what is proved for atoms holds for every count.
+ *
+ *      input of an all_gather or all_reduce: one block      ranges:  block 0, first 1, atoms 2
+ *      |......|######|######|......|       parts = 4                         ^ the two marked ones
+ *      in/outputs of n * count elements: n blocks of `count` elements, the window is the same part of each
+ *
+ * Messages between two ranks travel on numbered *lanes*; (from, to, lane) is a first-in first-out connection with a few
+ * slots. A slot has no addresses: pieces are appended by the sender and taken in the same order by the receiver.
+ * A plan has one or more *programs* that run side by side in one rank; each walks through all windows on its own.
+ * Rules, checked by plan/verify.c: one program per rank uses an end of a connection; a rank ends its plan with all
+ * slots given back; what peers read or write in my user buffers they do between my first and my last step.
+ */
+#ifndef RONDO_PLAN_PLAN_H
+#define RONDO_PLAN_PLAN_H
+
+#include "rondo/rondo.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    PLAN_PROGRAMS_MAX = 4, /* per rank */
+    PLAN_LANES = 5,        /* connections per ordered pair of ranks: 0..3 for plans, the last for send and recv */
+    PLAN_LANE_P2P = 4,
+};
+
+enum plan_verb { PLAN_COPY, PLAN_REDUCE, PLAN_SIGNAL, PLAN_WAIT };
+enum plan_event { PLAN_DATA, PLAN_CREDIT };
+enum plan_buffer { PLAN_INPUT, PLAN_OUTPUT, PLAN_SCRATCH, PLAN_SLOT };
+
+enum plan_flag {
+    PLAN_FINISH = 1,    /* reduce, copy: the result is complete, apply what the operation does at the end (average) */
+    PLAN_BALANCED = 2,  /* reduce: associate as a balanced tree over the sources; otherwise from left to right */
+    PLAN_ADDRESSES = 4, /* signal, wait: the message tells where the sender's input and output are */
+};
+
+struct plan_operand {
+    uint8_t buffer; /* enum plan_buffer */
+    uint8_t lane;   /* PLAN_SLOT: of which connection */
+    int32_t rank;   /* whose buffer; PLAN_SLOT: the peer, as a source the incoming slot, else the outgoing one */
+    uint32_t block; /* not for PLAN_SLOT */
+    uint32_t first; /* first atom, not for PLAN_SLOT */
+};
+
+struct plan_step {
+    uint8_t verb;          /* enum plan_verb */
+    uint8_t event;         /* signal, wait: enum plan_event */
+    uint8_t flags;         /* enum plan_flag */
+    uint8_t lane;          /* signal, wait */
+    int32_t peer;          /* signal, wait */
+    uint32_t atoms;        /* copy, reduce: length of every operand */
+    uint16_t sources;      /* copy, reduce */
+    uint16_t destinations; /* copy, reduce */
+    uint32_t operand;      /* index into plan->operands: sources, then destinations */
+};
+
+struct plan_program {
+    uint32_t begin, end; /* its steps */
+};
+
+struct plan {
+    rondo_collective collective;
+    const char *algorithm;
+    int size, rank, root;   /* root: or the peer of send and recv */
+    unsigned parts;         /* atoms per block in a window */
+    unsigned message_atoms; /* the most atoms that any message of any rank carries; 0: no message carries user data */
+    unsigned scratch_blocks;
+    int programs;
+    struct plan_program program[PLAN_PROGRAMS_MAX];
+    struct plan_step *steps;
+    struct plan_operand *operands;
+    uint32_t step_count, step_room, operand_count, operand_room;
+    bool out_of_memory; /* sticky: builders below do nothing more */
+};
+
+/* ---- Building: called by collectives/ ---------------------------------------------------------------------------- */
+
+/* An empty plan for one rank, with one empty program on which builders append. */
+rondo_result plan_open(rondo_collective collective, const char *algorithm, int size, int rank, int root,
+                       struct plan **ret_plan);
+void plan_close(struct plan *plan);
+
+/* Set by the algorithm, the same on every rank. */
+void plan_shape(struct plan *plan, unsigned parts, unsigned message_atoms, unsigned scratch_blocks);
+/* What is appended from now on belongs to a further program of this rank. */
+void plan_next_program(struct plan *plan);
+
+struct plan_list {
+    int count;
+    const struct plan_operand *operands;
+};
+#define PLAN_LIST(...)                                                                                               \
+    ((struct plan_list){sizeof((struct plan_operand[]){__VA_ARGS__}) / sizeof(struct plan_operand),                  \
+                        (struct plan_operand[]){__VA_ARGS__}})
+
+/* Operands. `lane` of a slot says which connection. */
+struct plan_operand plan_input(const struct plan *plan, int block, int first);
+struct plan_operand plan_output(const struct plan *plan, int block, int first);
+struct plan_operand plan_scratch(const struct plan *plan, int block, int first);
+struct plan_operand plan_slot(int peer, int lane);
+/* A peer's own user buffer; only between messages that carry PLAN_ADDRESSES and the peer's last wait. */
+struct plan_operand plan_peer_input(int rank, int block, int first);
+struct plan_operand plan_peer_output(int rank, int block, int first);
+
+/*
+ * The usual step. Combine sources (1: copy, more: reduce) into destinations. A slot among the sources is a whole
+ * message: it is waited for before and given back after; a slot among the destinations is acquired before and signalled
+ * after. So {input} -> {slot(right)} is a send, {slot(left)} -> {output} a receive, and
+ * {slot(left), input} -> {slot(right), output} receives, reduces, keeps and passes on in one go.
+ */
+void plan_combine(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,
+                  struct plan_list destinations);
+
+/* The same in its parts, for messages of several pieces. */
+void plan_acquire(struct plan *plan, int peer, int lane);                  /* wait, credit */
+void plan_signal(struct plan *plan, int peer, int lane, unsigned flags);   /* signal, data */
+void plan_wait(struct plan *plan, int peer, int lane, unsigned flags);     /* wait, data */
+void plan_release(struct plan *plan, int peer, int lane);                  /* signal, credit */
+void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,
+               struct plan_list destinations); /* copy or reduce alone */
+
+/* acquire + signal of an empty message, and wait + release of one: a flag between two ranks. */
+void plan_notify(struct plan *plan, int peer, int lane, unsigned flags);
+void plan_await(struct plan *plan, int peer, int lane, unsigned flags);
+
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
+
+/* Blocks of `count` elements in the user's buffers of this rank; 0: the buffer is not used. */
+int plan_input_blocks(rondo_collective collective, int size, int rank, int root);
+int plan_output_blocks(rondo_collective collective, int size, int rank, int root);
+
+static inline const struct plan_operand *plan_sources(const struct plan *plan, const struct plan_step *step)
+{
+    return plan->operands + step->operand;
+}
+static inline const struct plan_operand *plan_destinations(const struct plan *plan, const struct plan_step *step)
+{
+    return plan->operands + step->operand + step->sources;
+}
+
+/* One step as a line of text, "reduce input[0:2] + slot(3) -> output[0:2]"; for messages and `rondo explain`. */
+void plan_describe_step(const struct plan *plan, const struct plan_step *step, char *text, size_t size);
+
+#endif

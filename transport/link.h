@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * link.h - one direction of one lane between two ranks: a ring of slots in memory, whatever the transport.
+ *
+ *     writer                        slots (in the reader's memory)                          reader
+ *     fill ->  [flag|...payload...][flag|...payload...][flag|...payload...]  <- take
+ *              sent: messages published         consumed: slots given back (a counter written by the reader)
+ *
+ * Message number s (from 1) lives in slot (s - 1) % slots. It is published by storing its flag, number and the call's
+ * fingerprint in one 64-bit word, after its payload; the reader polls that word. Payloads of up to LINK_INLINE bytes
+ * share the flag's cache line, larger ones begin on the next line. Both sides know every length from the plan, so
+ * nothing that a peer writes is ever used as a length or an index.
+ *
+ * On shared memory that is all. A transport that moves bytes gives both sides local rings of the same layout: it sends
+ * what link_push() announces, and stores flags and counters when bytes arrive (struct connection).
+ */
+#ifndef RONDO_TRANSPORT_LINK_H
+#define RONDO_TRANSPORT_LINK_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LINK_LINE = 64, LINK_INLINE = 56 };
+
+struct link_slot {
+    _Atomic uint64_t flag; /* message number in the low half, fingerprint in the high half; 0: never used */
+    char inlined[LINK_INLINE];
+    char payload[]; /* slot_bytes of it */
+};
+
+/* Written by the reader only, in the reader's memory beside the slots. */
+struct link_credit {
+    alignas(LINK_LINE) _Atomic uint32_t consumed;
+};
+
+struct connection; /* of a transport that moves bytes; NULL on shared memory */
+
+struct link_out {
+    char *slots;
+    struct link_credit *credit;
+    struct connection *connection;
+    size_t stride;     /* bytes from slot to slot */
+    char *fill;        /* where the next piece of the open slot goes; NULL: no slot is open */
+    uint32_t slot_count;
+    uint32_t sent;     /* messages published */
+    uint32_t consumed; /* what credit->consumed was when last looked at */
+    uint32_t index;    /* slot of the next message */
+};
+
+struct link_in {
+    char *slots;
+    struct link_credit *credit;
+    struct connection *connection;
+    size_t stride;
+    char *take;        /* where the next piece of the open message is; NULL: none is open */
+    uint32_t slot_count;
+    uint32_t received; /* messages taken and given back */
+    uint32_t index;
+};
+
+/* What a message that says where the sender's buffers are carries in its inline payload. */
+struct link_addresses {
+    uint64_t input, output; /* offsets in the sender's shared heap, or plain addresses; see `kind` */
+    uint32_t input_kind, output_kind;
+};
+
+static inline size_t link_stride(size_t slot_bytes)
+{
+    return sizeof(struct link_slot) + (slot_bytes + LINK_LINE - 1) / LINK_LINE * LINK_LINE;
+}
+
+/* Bytes of one ring: the credit line and its slots. */
+static inline size_t link_ring_bytes(int slots, size_t slot_bytes)
+{
+    return sizeof(struct link_credit) + (size_t)slots * link_stride(slot_bytes);
+}
+
+#endif
