@@ -10,6 +10,7 @@
 #include "rondo/rondo.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum setting_type { SETTING_BOOL, SETTING_INT, SETTING_SIZE, SETTING_SECONDS, SETTING_WORD };
 
@@ -27,6 +28,8 @@ enum setting_id {
     SETTING_BIND,          /* word: core, none */
     SETTING_RANK,          /* int */
     SETTING_SIZE_RANKS,    /* int, RONDO_SIZE */
+    SETTING_LOCAL_RANK,    /* int */
+    SETTING_LOCAL_SIZE,    /* int */
     SETTING_ADDRESS,       /* word, host:port or unix:name */
     SETTING_SECRET,        /* word */
     SETTING_TOPOLOGY,      /* word: an hwloc XML file to use instead of this machine */
@@ -39,6 +42,8 @@ struct setting {
     enum setting_type type;
     const char *fallback; /* the default, as one would write it */
     const char *sentence;
+    const char *words;  /* of a word: those accepted, with '|' between; NULL: any text */
+    double least, most; /* of a number: the accepted range */
 };
 
 const struct setting *setting_at(enum setting_id id);
@@ -48,7 +53,12 @@ rondo_result setting_read_int(enum setting_id id, long *ret_value);
 rondo_result setting_read_size(enum setting_id id, size_t *ret_bytes); /* accepts 64K, 4M, 1G */
 rondo_result setting_read_seconds(enum setting_id id, double *ret_seconds);
 const char *setting_read_word(enum setting_id id); /* never NULL */
+/* Set and not empty: an empty variable is as good as none. */
 bool setting_is_set(enum setting_id id);
+/* Is the value one that the table accepts, whatever its type? Words with a list are checked only here. */
+rondo_result setting_check(enum setting_id id);
+/* What the table accepts, in words: "a whole number from 1 to 64". */
+void setting_accepts(const struct setting *setting, char *ret_text, size_t room);
 /* "64K" -> 65536; also used by the command line. */
 rondo_result setting_parse_size(const char *text, size_t *ret_bytes);
 
