@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""lint.py - the rules of the house that a machine can check; prints "FILE:LINE: what" and fails if there is any.
+
+Who includes whom (the table ROOMS), one SPDX line first, sizes, no way out of the process and no stdout in the
+library, no volatile, explicit memory orders, no control flow hidden in macros, width, layout, exported symbols, and a
+public header that compiles alone as C17 and as C++17. With --library FILE the symbols of that file are checked too.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# A room may include its own headers, rondo/ and these rooms. Rooms that are not named here see everything.
+ROOMS = {
+    "include": set(),
+    "base": set(),
+    "topology": {"base"},
+    "kernels": {"base"},
+    "transport": {"base", "topology"},
+    "plan": {"base", "kernels", "transport"},
+    "collectives": {"base", "plan", "topology"},
+    "comm": {"base", "topology", "kernels", "transport", "plan", "collectives"},
+    "cli": {"base", "plan", "collectives", "topology", "kernels"},
+    "ddp": set(),
+    "compat": set(),
+    "bench": set(),
+    "examples": set(),
+}
+LIBRARY = ("base", "topology", "kernels", "transport", "plan", "collectives", "comm")
+FILE_LINES, FUNCTION_LINES, COLUMNS = 450, 60, 120
+UNFINISHED = re.compile(r"\b(%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
+LEAVES = re.compile(r"\b(abort|exit|_exit|_Exit|quick_exit)\s*\(")
+STDOUT = re.compile(r"\b(printf|vprintf|puts|putchar)\s*\(|\bstdout\b")
+BARE_ATOMIC = re.compile(r"\batomic_(load|store|exchange|compare_exchange_\w+?|fetch_\w+?|flag_\w+?)\s*\(")
+SYNC = re.compile(r"\b__sync_\w+")
+VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")
+
+complaints = []
+
+
+def complain(path, line, text):
+    complaints.append(f"{path}:{line}: {text}")
+
+
+def tracked_files():
+    listing = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+                             capture_output=True, text=True)
+    if listing.returncode == 0 and listing.stdout:
+        return [path for path in listing.stdout.splitlines() if os.path.isfile(path)]
+    found = []
+    for folder, folders, names in os.walk("."):
+        folders[:] = [f for f in folders if not f.startswith((".git", "build")) and f != "out"]
+        found += [os.path.relpath(os.path.join(folder, name)) for name in names]
+    return found
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+def code_of(text):
+    """The text with comments and the insides of strings made blank; lines keep their numbers."""
+    tokens = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    keep = re.compile(r'#\s*include[^\n]*')
+    includes = {m.start(): m.end() for m in keep.finditer(text)}
+
+    def replace(match):
+        inside = any(start <= match.start() < end for start, end in includes.items())
+        return match.group(0) if inside and match.group(0)[0] == '"' else blank(match)
+
+    return re.sub(tokens, replace, text, flags=re.S)
+
+
+def room_of(path):
+    return path.split("/", 1)[0] if "/" in path else ""
+
+
+def check_arrows(path, code):
+    room = room_of(path)
+    if room not in ROOMS:
+        return
+    for number, line in enumerate(code.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+        if not match:
+            continue
+        target = match.group(1)
+        other = room_of(target)
+        if other in ("rondo", room) or other in ROOMS[room]:
+            continue
+        if not other and os.path.isfile(os.path.join(os.path.dirname(path), target)):
+            continue
+        complain(path, number, f"{room}/ may not include {target}")
+
+
+def check_words(path, code):
+    library = room_of(path) in LIBRARY
+    for number, line in enumerate(code.splitlines(), 1):
+        if VOLATILE.search(line):
+            complain(path, number, "volatile: use an atomic with an explicit order")
+        if BARE_ATOMIC.search(line) or SYNC.search(line):
+            complain(path, number, "atomic operation without an explicit order")
+        if library and LEAVES.search(line):
+            complain(path, number, "the library never ends the process: return an error")
+        if library and STDOUT.search(line):
+            complain(path, number, "the library never writes to stdout: use log_*()")
+
+
+def check_macros(path, code):
+    for match in re.finditer(r"^[ \t]*#[ \t]*define\b(?:[^\n\\]|\\\n|\\.)*", code, re.M):
+        if re.search(r"\b(return|goto)\b", match.group(0)):
+            complain(path, code.count("\n", 0, match.start()) + 1, "a macro must not hide return or goto")
+
+
+def check_text(path, text):
+    lines = text.splitlines()
+    first = lines[1] if lines and lines[0].startswith("#!") and len(lines) > 1 else lines[0] if lines else ""
+    if "SPDX-License-Identifier: BSD-3-Clause" not in first:
+        complain(path, 1, "the first line should be the SPDX line")
+    if len(lines) > FILE_LINES:
+        complain(path, len(lines), f"{len(lines)} lines, more than {FILE_LINES}: one file, one subject")
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS:
+            complain(path, number, f"{len(line)} columns, more than {COLUMNS}")
+        if line != line.rstrip() or "\t" in line and not path.endswith((".sh", "dev")):
+            complain(path, number, "blank at the end of the line, or a tab")
+        if UNFINISHED.search(line):
+            complain(path, number, "unfinished work belongs into an issue")
+
+
+def check_functions(paths):
+    if not shutil.which("ctags"):
+        print("lint: ctags is not installed, lengths of functions are not checked")
+        return
+    tags = subprocess.run(["ctags", "--languages=C", "--langmap=C:.c.h", "--kinds-C=f", "--fields=+ne", "-f", "-",
+                           "-L", "-"], input="\n".join(paths), capture_output=True, text=True, check=True).stdout
+    for tag in tags.splitlines():
+        fields = tag.split("\t")
+        begin, end = re.search(r"\tline:(\d+)", tag), re.search(r"\tend:(\d+)", tag)
+        if begin and end and int(end.group(1)) - int(begin.group(1)) + 1 > FUNCTION_LINES:
+            length = int(end.group(1)) - int(begin.group(1)) + 1
+            complain(fields[1], begin.group(1), f"{fields[0]}() has {length} lines, more than {FUNCTION_LINES}")
+
+
+def check_layout(paths):
+    tool = shutil.which("clang-format-14") or shutil.which("clang-format")
+    version = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout if tool else ""
+    if " 14." not in version:
+        print("lint: clang-format 14 is not installed, layout is not checked")
+        return
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        laid_out = subprocess.run([tool, path], capture_output=True, text=True, check=True).stdout
+        if laid_out != text:
+            pairs = zip(text.splitlines() + [""], laid_out.splitlines() + [""])
+            line = next((n for n, (a, b) in enumerate(pairs, 1) if a != b), 1)
+            complain(path, line, "layout differs from .clang-format: run ./dev format")
+
+
+def check_header(path):
+    compilers = [["gcc", "-std=c17", "-x", "c"], ["clang", "-std=c17", "-x", "c"],
+                 ["g++", "-std=c++17", "-x", "c++"], ["clang++", "-std=c++17", "-x", "c++"]]
+    header = os.path.relpath(path, "include")
+    for compiler in compilers:
+        if not shutil.which(compiler[0]):
+            print(f"lint: {compiler[0]} is not installed, {path} is not tried with it")
+            continue
+        with tempfile.NamedTemporaryFile("w", suffix=".c") as program:
+            program.write(f'#include "{header}"\n')
+            program.flush()
+            result = subprocess.run(compiler + ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                                                "-Iinclude", program.name], capture_output=True, text=True)
+        if result.returncode:
+            complain(path, 1, f"does not compile alone with {' '.join(compiler[:2])}: {result.stderr.strip()}")
+
+
+def check_symbols(library):
+    names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    found = {line.split()[-1] for line in names.splitlines() if line.split()}
+    for name in sorted(found):
+        # Sanitizers and coverage add symbols of their own.
+        if not name.startswith(("rondo_", "__asan", "__ubsan", "__gcov", "_init", "_fini")):
+            complain(library, 0, f"exports {name}, only rondo_* may be public")
+    with open("include/rondo/rondo.h", encoding="utf-8") as file:
+        promised = set(re.findall(r"RONDO_API[^;]*?\b(rondo_\w+)\s*\(", code_of(file.read())))
+    for name in sorted(promised - found):
+        complain(library, 0, f"{name}() is declared in rondo.h, but it is not there")
+    for name in sorted(name for name in found - promised if name.startswith("rondo_")):
+        complain(library, 0, f"exports {name}(), which rondo.h does not declare")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), "..", ".."))
+    parser.add_argument("--library")
+    arguments = parser.parse_args()
+    library = os.path.abspath(arguments.library) if arguments.library else None
+    os.chdir(arguments.root)
+
+    files = tracked_files()
+    sources = [path for path in files if path.endswith((".c", ".h", ".cc", ".cu"))]
+    scripts = [path for path in files if path.endswith((".py", ".sh", "meson.build")) or path in ("dev", ".ci/run")]
+    for path in sources + scripts:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        check_text(path, text)
+        if path in sources:
+            code = code_of(text)
+            check_arrows(path, code)
+            check_words(path, code)
+            check_macros(path, code)
+    c_files = [path for path in sources if path.endswith((".c", ".h"))]
+    check_functions(c_files)
+    check_layout(c_files)
+    for header in files:
+        if header.startswith("include/rondo/") and header.endswith(".h"):
+            check_header(header)
+    if library:
+        check_symbols(library)
+    print("\n".join(complaints))
+    print(f"lint: {len(sources)} C files, {len(scripts)} scripts, {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

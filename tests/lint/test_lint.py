@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_lint.py - does lint.py refuse what it says it refuses? Each case is one bad file in a tree of its own."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SPDX = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
+
+
+def lint(path, text):
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(os.path.join(root, os.path.dirname(path)))
+        shutil.copy(os.path.join(HERE, "..", "..", ".clang-format"), root)
+        with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+            file.write(text)
+        result = subprocess.run([sys.executable, os.path.join(HERE, "lint.py"), "--root", root], capture_output=True,
+                                text=True)
+    return result.returncode, result.stdout
+
+
+class Lint(unittest.TestCase):
+    def refuses(self, path, text, words):
+        status, output = lint(path, text)
+        self.assertEqual(status, 1, output)
+        self.assertIn(words, output)
+
+    def accepts(self, path, text):
+        status, output = lint(path, text)
+        self.assertEqual(status, 0, output)
+
+    def test_a_clean_file_passes(self):
+        self.accepts("plan/a.c", SPDX + '#include "plan/a.h"\n#include "base/fail.h"\n#include <stdio.h>\n')
+
+    def test_an_arrow_that_points_up_is_refused(self):
+        self.refuses("plan/a.c", SPDX + '#include "comm/comm.h"\n', "plan/ may not include comm/comm.h")
+
+    def test_the_benchmark_sees_only_the_public_header(self):
+        self.refuses("bench/a.c", SPDX + '#include "base/clock.h"\n', "bench/ may not include")
+
+    def test_a_missing_spdx_line_is_refused(self):
+        self.refuses("base/a.c", "int a;\n", "SPDX")
+
+    def test_a_long_file_is_refused(self):
+        self.refuses("base/a.c", SPDX + "/* */\n" * 450, "451 lines")
+
+    def test_a_long_function_is_refused(self):
+        self.refuses("base/a.c", SPDX + "void f(void)\n{\n" + "    f();\n" * 60 + "}\n", "f() has 63 lines")
+
+    def test_leaving_the_process_is_refused_in_the_library_only(self):
+        text = SPDX + "void f(void)\n{\n    exit(1);\n}\n"
+        self.refuses("comm/a.c", text, "never ends the process")
+        self.accepts("cli/a.c", text)
+
+    def test_stdout_is_refused_in_the_library(self):
+        self.refuses("comm/a.c", SPDX + 'void f(void)\n{\n    printf("a");\n}\n', "never writes to stdout")
+
+    def test_words_in_comments_and_strings_are_no_code(self):
+        self.accepts("comm/a.c", SPDX + '/* exit(1), volatile */\nconst char *a = "exit(1); volatile";\n')
+
+    def test_volatile_is_refused(self):
+        self.refuses("cli/a.c", SPDX + "volatile int a;\n", "volatile")
+
+    def test_an_atomic_without_order_is_refused(self):
+        self.refuses("base/a.c", SPDX + "void f(void)\n{\n    atomic_store(&a, 1);\n}\n", "explicit order")
+
+    def test_a_macro_with_return_is_refused(self):
+        self.refuses("base/a.c", SPDX + "#define CHECK(x) \\\n    if (x)   \\\n    return x\n", "must not hide")
+
+    def test_wide_lines_are_refused(self):
+        self.refuses("base/a.c", SPDX + "/* " + "a" * 120 + " */\n", "columns")
+
+    def test_unfinished_work_is_refused(self):
+        self.refuses("base/a.c", SPDX + "/* TO" + "DO: later */\n", "unfinished")
+
+    def test_a_header_that_does_not_compile_alone_is_refused(self):
+        self.refuses("include/rondo/a.h", SPDX + "size_t a(void);\n", "does not compile alone")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
