@@ -131,7 +131,9 @@ void plan_notify(struct plan *plan, int peer, int lane, unsigned flags)
 void plan_await(struct plan *plan, int peer, int lane, unsigned flags)
 {
     plan_wait(plan, peer, lane, flags);
-    plan_release(plan, peer, lane);
+    append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, plan_slot(peer, lane), flags);
+    if (flags & PLAN_ADDRESSES)
+        plan->address_messages++;
 }
 
 static bool append_operands(struct plan *plan, struct plan_list list)
@@ -210,6 +212,14 @@ struct plan_operand plan_scratch(const struct plan *plan, int block, int first)
 struct plan_operand plan_slot(int peer, int lane)
 {
     return (struct plan_operand){.buffer = PLAN_SLOT, .lane = (uint8_t)lane, .rank = peer};
+}
+
+struct plan_operand plan_slot_piece(int peer, int lane, int first)
+{
+    struct plan_operand slot = plan_slot(peer, lane);
+
+    slot.first = (uint32_t)first;
+    return slot;
 }
 
 struct plan_operand plan_peer_input(int rank, int block, int first)

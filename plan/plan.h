@@ -52,7 +52,7 @@ struct plan_operand {
     uint8_t lane;   /* PLAN_SLOT: of which connection */
     int32_t rank;   /* whose buffer; PLAN_SLOT: the peer, as a source the incoming slot, else the outgoing one */
     uint32_t block; /* not for PLAN_SLOT */
-    uint32_t first; /* first atom, not for PLAN_SLOT */
+    uint32_t first; /* first atom; PLAN_SLOT: only where a step has slots alone, to know its length */
 };
 
 struct plan_step {
@@ -78,6 +78,7 @@ struct plan {
     unsigned parts;         /* atoms per block in a window */
     unsigned message_atoms; /* the most atoms that any message of any rank carries; 0: no message carries user data */
     unsigned scratch_blocks;
+    unsigned address_messages; /* how many PLAN_ADDRESSES messages this rank waits for */
     int programs;
     struct plan_program program[PLAN_PROGRAMS_MAX];
     struct plan_step *steps;
@@ -111,6 +112,8 @@ struct plan_operand plan_input(const struct plan *plan, int block, int first);
 struct plan_operand plan_output(const struct plan *plan, int block, int first);
 struct plan_operand plan_scratch(const struct plan *plan, int block, int first);
 struct plan_operand plan_slot(int peer, int lane);
+/* The same in a step that only passes slots on: the atom that its piece begins with. */
+struct plan_operand plan_slot_piece(int peer, int lane, int first);
 /* A peer's own user buffer; only between messages that carry PLAN_ADDRESSES and the peer's last wait. */
 struct plan_operand plan_peer_input(int rank, int block, int first);
 struct plan_operand plan_peer_output(int rank, int block, int first);
@@ -132,7 +135,10 @@ void plan_release(struct plan *plan, int peer, int lane);                  /* si
 void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,
                struct plan_list destinations); /* copy or reduce alone */
 
-/* acquire + signal of an empty message, and wait + release of one: a flag between two ranks. */
+/*
+ * acquire + signal of an empty message, and wait + release of one: a flag between two ranks. With PLAN_ADDRESSES every
+ * rank must tell every other before any of them touches memory of peers: then all know alike whether all is reachable.
+ */
 void plan_notify(struct plan *plan, int peer, int lane, unsigned flags);
 void plan_await(struct plan *plan, int peer, int lane, unsigned flags);
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * exec.h - running a plan on memory.
+ *
+ * An execution is a plan bound to buffers and a count. It never blocks: exec_advance() runs every program until it has
+ * to wait and says so, which lets one thread run many executions side by side (groups, many ranks per thread).
+ * A program's counter and window are the answer to "where does it hang".
+ */
+#ifndef RONDO_PLAN_EXEC_H
+#define RONDO_PLAN_EXEC_H
+
+#include "kernels/kernels.h"
+#include "plan/plan.h"
+#include "transport/link.h"
+
+/* Where the user buffers of a rank are during a call, as its message with PLAN_ADDRESSES said. */
+struct exec_peer {
+    char *input, *output;  /* mapped here; NULL: they are not, or are not used */
+    uint64_t remote_input; /* address in the peer's memory, for reads across processes; 0: none */
+};
+
+struct exec_world;
+struct exec_world_ops {
+    /* Turn what `peer` said (not trusted) into `ret_peer`. `bytes`: how long its input and output are. */
+    void (*resolve)(struct exec_world *world, int peer, const struct link_addresses *said,
+                    const size_t bytes[2], struct exec_peer *ret_peer);
+    /* Copy from the memory of a peer that is not mapped. */
+    rondo_result (*read)(struct exec_world *world, int peer, void *to, uint64_t from, size_t bytes);
+};
+
+/* What a communicator lends to the executions of one rank. */
+struct exec_world {
+    const struct exec_world_ops *ops;
+    int rank, size;
+    size_t slot_bytes;
+    struct link_out *out; /* [lane * size + peer] */
+    struct link_in *in;
+    struct exec_peer *peers; /* [rank], of the call in progress */
+    const void **sources;    /* room for the operands of the longest step */
+    void **destinations;
+    char *scratch;
+    size_t scratch_bytes;
+};
+
+/* How a count is cut, worked out once per plan, count and element size. */
+struct exec_shape {
+    size_t count;   /* elements per block */
+    size_t element; /* bytes */
+    size_t window;  /* elements per block and window, 0: the count is 0 */
+    size_t grain;   /* chunk boundaries lie on multiples of so many elements */
+    bool inlined;   /* every message fits its flag's cache line */
+};
+
+struct exec_program {
+    uint32_t at, begin, end; /* program counter and its bounds */
+    bool done;
+    size_t start;            /* first element of the window */
+    size_t length;           /* of the window */
+    size_t each, rest;       /* grains per atom, and how many atoms get one more */
+};
+
+enum exec_state {
+    EXEC_DONE,
+    EXEC_MOVED,    /* something happened, call again */
+    EXEC_BLOCKED,  /* every program waits */
+    EXEC_FALLBACK, /* some rank's memory can't be reached: all ranks see this before any data moved */
+    EXEC_MISMATCH, /* a message of another call came from `blamed` */
+    EXEC_FAILED,   /* reading a peer's memory failed; the sentence is set */
+};
+
+struct execution {
+    const struct plan *plan;
+    struct exec_world *world;
+    const struct kernel_op *op; /* NULL: nothing is reduced */
+    struct exec_shape shape;
+    const char *input;
+    char *output;
+    struct link_addresses own; /* what PLAN_ADDRESSES messages say */
+    uint32_t fingerprint;
+    uint32_t foreign; /* EXEC_MISMATCH: the fingerprint that came */
+    int blamed;       /* EXEC_BLOCKED, EXEC_MISMATCH: the peer */
+    bool reduces;     /* the collective reduces: peers' memory must be mapped, not only readable */
+    bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
+    uint32_t awaited; /* address messages still to come */
+    struct exec_program programs[PLAN_PROGRAMS_MAX];
+};
+
+/* RONDO_ERROR_UNSUPPORTED if the slots are too small for one element per message. */
+rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t element,
+                             size_t slot_bytes, struct exec_shape *ret_shape);
+/* Bytes of scratch that an execution of this shape needs. */
+size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shape);
+
+/* Begin. The fields plan .. fingerprint and `unreachable` are set by the caller; scratch is large enough. */
+void exec_start(struct execution *execution);
+enum exec_state exec_advance(struct execution *execution);
+/* The step at which it waits, in words: "step 17 of ring all_reduce: wait for a message from rank 2". */
+void exec_describe(const struct execution *execution, char *text, size_t size);
+
+#endif

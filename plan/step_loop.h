@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * step_loop.h - the loop over a program's steps, for whoever has lanes to run it with.
+ *
+ * The includer defines what differs between a host thread and a CUDA block, before including this file:
+ *
+ *     STEP_FUNCTION                      qualifiers of every function here (static inline, __device__ ...)
+ *     step_load(p), step_store(p, v)     acquire load and release store of a flag or counter
+ *     step_combine(execution, program, step)   the data movement of a copy or reduce step
+ *     step_addresses(execution, peer, said)    what to do with a message that says where the peer's buffers are
+ *     step_push(connection, ...)         tell a transport that moves bytes; nothing on shared memory
+ *
+ * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on returns and is tried
+ * again, so a program is (counter, window) and nothing else.
+ */
+
+/* Cut the window that begins at `start` into atoms. */
+STEP_FUNCTION void step_open_window(const struct execution *x, struct exec_program *program,
+                                    size_t start)
+{
+    size_t left = x->shape.count - start;
+    size_t grain = x->shape.grain;
+    size_t grains;
+
+    program->start = start;
+    program->length = left < x->shape.window ? left : x->shape.window;
+    grains = (program->length + grain - 1) / grain;
+    program->each = grains / x->plan->parts;
+    program->rest = grains - program->each * x->plan->parts;
+    program->at = program->begin;
+}
+
+/* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
+STEP_FUNCTION size_t step_atom_start(const struct execution *x, const struct exec_program *program,
+                                     uint32_t atom)
+{
+    size_t extra = atom < program->rest ? atom : program->rest;
+    size_t start = (program->each * atom + extra) * x->shape.grain;
+
+    return start < program->length ? start : program->length;
+}
+
+STEP_FUNCTION struct link_slot *step_out_slot(const struct link_out *out)
+{
+    return (struct link_slot *)(out->slots + out->index * out->stride);
+}
+
+STEP_FUNCTION struct link_slot *step_in_slot(const struct link_in *in)
+{
+    return (struct link_slot *)(in->slots + in->index * in->stride);
+}
+
+STEP_FUNCTION uint32_t step_after(uint32_t index, uint32_t slots)
+{
+    return index + 1 == slots ? 0 : index + 1;
+}
+
+/* Wait, data: has the next message come? */
+STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct plan_step *step)
+{
+    struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];
+    struct link_slot *slot = step_in_slot(in);
+    uint64_t flag = step_load(&slot->flag);
+
+    if ((uint32_t)flag != in->received + 1) {
+        x->blamed = step->peer;
+        return EXEC_BLOCKED;
+    }
+    if ((uint32_t)(flag >> 32) != x->fingerprint) {
+        x->blamed = step->peer;
+        x->foreign = (uint32_t)(flag >> 32);
+        return EXEC_MISMATCH;
+    }
+    in->take = x->shape.inlined ? slot->inlined : slot->payload;
+    if (step->flags & PLAN_ADDRESSES)
+        step_addresses(x, step->peer, (const struct link_addresses *)(const void *)slot->inlined);
+    return EXEC_MOVED;
+}
+
+/* Wait, credit: is a slot free? The reader's counter is looked at only when the last look no longer tells. */
+STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct plan_step *step)
+{
+    struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
+    struct link_slot *slot = step_out_slot(out);
+
+    if (out->sent - out->consumed >= out->slot_count) {
+        /* Acquire, pairs with the release in step_give_back(): the reader is done with the slot. */
+        out->consumed = step_load(&out->credit->consumed);
+        if (out->sent - out->consumed >= out->slot_count) {
+            x->blamed = step->peer;
+            return EXEC_BLOCKED;
+        }
+    }
+    out->fill = x->shape.inlined ? slot->inlined : slot->payload;
+    return EXEC_MOVED;
+}
+
+/* Signal, data: publish the open slot. */
+STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *step)
+{
+    struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
+    struct link_slot *slot = step_out_slot(out);
+
+    if (step->flags & PLAN_ADDRESSES)
+        *(struct link_addresses *)(void *)slot->inlined = x->own;
+    out->sent++;
+    /* Release, pairs with the acquire in step_wait_data(): who sees the number also sees the payload. */
+    step_store(&slot->flag, (uint64_t)x->fingerprint << 32 | out->sent);
+    step_push(out);
+    out->index = step_after(out->index, out->slot_count);
+    out->fill = NULL;
+}
+
+/* Signal, credit: the open message has been read. After the last address message it is known whether all is reachable. */
+STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct plan_step *step)
+{
+    struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];
+
+    in->received++;
+    in->index = step_after(in->index, in->slot_count);
+    in->take = NULL;
+    /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
+    step_store(&in->credit->consumed, in->received);
+    if (step->flags & PLAN_ADDRESSES && --x->awaited == 0 && x->unreachable)
+        return EXEC_FALLBACK;
+    return EXEC_MOVED;
+}
+
+STEP_FUNCTION enum exec_state step_one(struct execution *x, struct exec_program *program,
+                                       const struct plan_step *step)
+{
+    switch (step->verb) {
+    case PLAN_WAIT:
+        return step->event == PLAN_DATA ? step_wait_data(x, step) : step_wait_credit(x, step);
+    case PLAN_SIGNAL:
+        if (step->event == PLAN_CREDIT)
+            return step_give_back(x, step);
+        step_publish(x, step);
+        return EXEC_MOVED;
+    default:
+        return step_combine(x, program, step);
+    }
+}
+
+/* Run one program until it is done or can't go on. EXEC_MOVED: it did something, then had to wait. */
+STEP_FUNCTION enum exec_state step_run(struct execution *x, struct exec_program *program)
+{
+    uint32_t before = program->at;
+    size_t window = program->start;
+
+    for (;;) {
+        while (program->at < program->end) {
+            enum exec_state state = step_one(x, program, &x->plan->steps[program->at]);
+
+            if (state == EXEC_BLOCKED)
+                return program->at == before && program->start == window ? EXEC_BLOCKED
+                                                                         : EXEC_MOVED;
+            if (state != EXEC_MOVED)
+                return state;
+            program->at++;
+        }
+        if (x->shape.count - program->start <= x->shape.window) {
+            program->done = true;
+            return EXEC_DONE;
+        }
+        step_open_window(x, program, program->start + x->shape.window);
+    }
+}
