@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * adopted.h - private memory that became part of the shared heap without changing its address (rondo_comm_register).
+ *
+ * The contents are copied to a place in the heap, then that place is mapped over the old pages. Peers see it as any
+ * other offset. Moving out copies back into fresh private pages. Changes are guarded by the heap's lock, lookups by
+ * a read lock of their own that is only taken when there is anything to find.
+ */
+#ifndef RONDO_TRANSPORT_ADOPTED_H
+#define RONDO_TRANSPORT_ADOPTED_H
+
+#include "rondo/rondo.h"
+
+#include <stdbool.h>
+
+/* `bytes` is a multiple of a page; `place` is in the heap that begins at `base`. */
+rondo_result adopted_move_in(void *memory, size_t bytes, int fd, const char *base,
+                             const char *place);
+/* Back to private pages; tells which offset of the heap is free now. */
+rondo_result adopted_move_out(void *memory, uint64_t *ret_offset);
+bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset);
+/* After fork(): the parent's ranges are not ours. */
+void adopted_forget(void);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heap.c - the shared heap of this process (see heap.h).
+ *
+ * Page 0 holds the identity, the rest is handed out in spans of pages. The bookkeeping is private memory: nothing that
+ * a peer writes into the heap is ever believed. `lock` guards everything but `base` and `end`, which heap_find() reads
+ * on the hot path: they change only while nobody uses the heap.
+ */
+#include "transport/heap.h"
+
+#include "base/fail.h"
+#include "base/setting.h"
+#include "transport/adopted.h"
+#include "transport/spans.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static struct {
+    pthread_mutex_t lock;
+    _Atomic(char *) base; /* NULL: closed */
+    _Atomic(char *) end;
+    size_t bytes;
+    int fd;
+    pid_t pid; /* whose heap this is: a forked child opens its own */
+    unsigned users;
+    struct spans spans;
+    unsigned char id[16];
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+char *heap_base(void)
+{
+    return atomic_load_explicit(&heap.base, memory_order_relaxed);
+}
+
+static size_t wanted_bytes(void)
+{
+    size_t bytes = 0;
+
+    if (setting_read_size(SETTING_HEAP_BYTES, &bytes) || !bytes) {
+        size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+
+        bytes = 4 * memory; /* sparse: only address space */
+    }
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static rondo_result open_heap(void)
+{
+    size_t bytes = wanted_bytes();
+    int fd = memfd_create("rondo-heap", MFD_CLOEXEC);
+    rondo_result result;
+    char *base;
+
+    if (fd < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");
+    if (fchmod(fd, 0600) || ftruncate(fd, (off_t)bytes)) {
+        result = rondo_fail_errno(RONDO_ERROR_MEMORY,
+                                  "Cannot size the shared heap to %zu bytes; RONDO_HEAP_BYTES "
+                                  "sets a smaller one",
+                                  bytes);
+        goto fail;
+    }
+    base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) {
+        result = rondo_fail_errno(RONDO_ERROR_MEMORY,
+                                  "Cannot map %zu bytes of address space for the shared heap "
+                                  "(ulimit -v?); RONDO_HEAP_BYTES sets a smaller one",
+                                  bytes);
+        goto fail;
+    }
+    if (getrandom(heap.id, sizeof(heap.id), 0) != sizeof(heap.id)) {
+        result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "The system gives no random numbers");
+        munmap(base, bytes);
+        goto fail;
+    }
+    memcpy(((struct heap_head *)(void *)base)->id, heap.id, sizeof(heap.id));
+    heap.fd = fd;
+    heap.bytes = bytes;
+    heap.pid = getpid();
+    heap.users = 0;
+    heap.spans = (struct spans){.pages = bytes / PAGE};
+    spans_take(&heap.spans, 1);
+    atomic_store_explicit(&heap.end, base + bytes, memory_order_relaxed);
+    atomic_store_explicit(&heap.base, base, memory_order_relaxed);
+    return RONDO_OK;
+fail:
+    close(fd);
+    return result;
+}
+
+/* Unmap and close when nothing is in it and nobody has entered it. */
+static void close_if_unused(void)
+{
+    char *base = heap_base();
+
+    if (!base || heap.users || heap.spans.count > 1)
+        return;
+    atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
+    atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
+    munmap(base, heap.bytes);
+    close(heap.fd);
+    heap.fd = -1;
+    spans_done(&heap.spans);
+}
+
+/* With the lock held: the heap of this process is open. A child after fork() leaves its parent's alone. */
+static rondo_result ensure_open(void)
+{
+    if (heap_base() && heap.pid == getpid())
+        return RONDO_OK;
+    if (heap_base()) {
+        close(heap.fd);
+        heap.spans = (struct spans){0};
+        adopted_forget();
+    }
+    return open_heap();
+}
+
+rondo_result heap_enter(struct heap_card *ret_card)
+{
+    rondo_result result;
+
+    pthread_mutex_lock(&heap.lock);
+    result = ensure_open();
+    if (!result) {
+        heap.users++;
+        *ret_card =
+            (struct heap_card){.pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes};
+        memcpy(ret_card->id, heap.id, sizeof(heap.id));
+    }
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}
+
+void heap_leave(void)
+{
+    pthread_mutex_lock(&heap.lock);
+    heap.users--;
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+}
+
+static rondo_result take(size_t bytes, char **ret_memory)
+{
+    size_t pages = bytes / PAGE + (bytes % PAGE != 0);
+    size_t start;
+
+    if (!pages)
+        pages = 1;
+    start = spans_take(&heap.spans, pages);
+    if (start == heap.spans.pages)
+        return rondo_fail(RONDO_ERROR_MEMORY,
+                          "The shared heap of %zu bytes has no room for %zu more; "
+                          "RONDO_HEAP_BYTES sets its size.",
+                          heap.bytes, bytes);
+    *ret_memory = heap_base() + start * PAGE;
+    return RONDO_OK;
+}
+
+static rondo_result give(const char *memory)
+{
+    size_t start = (size_t)(memory - heap_base()) / PAGE;
+    size_t pages = spans_give(&heap.spans, start);
+
+    if (!pages)
+        return rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().",
+                          (const void *)memory);
+    /* The pages go back to the system; read again they are zero. */
+    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
+              (off_t)(pages * PAGE));
+    return RONDO_OK;
+}
+
+rondo_result heap_alloc(size_t bytes, void **ret_memory)
+{
+    rondo_result result;
+    char *memory = NULL;
+
+    pthread_mutex_lock(&heap.lock);
+    result = ensure_open();
+    if (!result)
+        result = take(bytes, &memory);
+    pthread_mutex_unlock(&heap.lock);
+    if (!result)
+        *ret_memory = memory;
+    return result;
+}
+
+rondo_result heap_free(void *memory)
+{
+    char *at = memory;
+    rondo_result result;
+
+    if (!memory)
+        return RONDO_OK;
+    pthread_mutex_lock(&heap.lock);
+    if (!heap_base() || at <= heap_base() || at >= heap.end ||
+        (uintptr_t)at % PAGE != 0)
+        result = rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().",
+                            memory);
+    else
+        result = give(at);
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}
+
+bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
+{
+    const char *at = memory;
+    const char *base = heap_base();
+    const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
+
+    if (base && at >= base && at < end && bytes <= (size_t)(end - at)) {
+        *ret_offset = (uint64_t)(at - base);
+        return true;
+    }
+    return adopted_find(memory, bytes, ret_offset);
+}
+
+rondo_result heap_adopt(void *memory, size_t bytes)
+{
+    rondo_result result;
+    char *place = NULL;
+
+    if ((uintptr_t)memory % PAGE != 0 || !bytes)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "Registered memory must begin on a page (%d bytes) and not be empty; %p "
+                          "with %zu bytes does not: use aligned_alloc(), or rondo_mem_alloc().",
+                          PAGE, memory, bytes);
+    pthread_mutex_lock(&heap.lock);
+    result = ensure_open();
+    if (!result)
+        result = take(bytes, &place);
+    if (!result) {
+        result = adopted_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(),
+                                 place);
+        if (result)
+            give(place);
+    }
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}
+
+rondo_result heap_disown(void *memory)
+{
+    rondo_result result;
+    uint64_t offset = 0;
+
+    pthread_mutex_lock(&heap.lock);
+    result = adopted_move_out(memory, &offset);
+    if (!result)
+        result = give(heap_base() + offset);
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heap.h - the shared heap: one sparse anonymous file per process, which peers on the node map whole.
+ *
+ * rondo_mem_alloc(), the slot rings of every communicator and registered memory all live in it, so that an address in
+ * this process is an offset that means the same to every peer, and no file descriptor is passed after the start.
+ * It costs address space, not memory: pages come when touched and go back when freed. The kernel removes it with the
+ * last process that maps it, also after kill -9; /dev/shm is not used.
+ */
+#ifndef RONDO_TRANSPORT_HEAP_H
+#define RONDO_TRANSPORT_HEAP_H
+
+#include "rondo/rondo.h"
+
+#include <stdbool.h>
+
+/* What a peer needs to map it; part of the bootstrap message. */
+struct heap_card {
+    unsigned char id[16]; /* of the process, random; also at the beginning of the heap */
+    int32_t pid;
+    int32_t fd;
+    uint64_t bytes;
+};
+
+/* First page of every heap: tells a peer that it mapped the right one. */
+struct heap_head {
+    unsigned char id[16];
+};
+
+/* Open it if need be, and keep it open until heap_leave(). */
+rondo_result heap_enter(struct heap_card *ret_card);
+void heap_leave(void);
+
+/* Page aligned, zeroed. Freeing gives the pages back to the system at once. Thread-safe. */
+rondo_result heap_alloc(size_t bytes, void **ret_memory);
+rondo_result heap_free(void *memory);
+
+/* Where [memory, memory + bytes) lies in the heap, as peers see it; false if it does not. No lock on the way. */
+bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset);
+char *heap_base(void);
+
+/* Move the pages of a private range into the heap, at the same address; and back. Page aligned. */
+rondo_result heap_adopt(void *memory, size_t bytes);
+rondo_result heap_disown(void *memory);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* process.c - the table of mapped processes, with a use count each. */
+#include "transport/process.h"
+
+#include "base/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct process {
+    struct process *next;
+    struct heap_card card;
+    unsigned users;
+    bool own;
+    int pidfd; /* -1: own process */
+    char *base;
+};
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct process *table;
+
+static rondo_result map_heap(struct process *process)
+{
+    const struct heap_card *card = &process->card;
+    rondo_result result = RONDO_OK;
+    struct stat status;
+    char name[64];
+    char *base;
+    int fd;
+
+    snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
+    fd = open(name, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot open the shared heap of process %d (%s); ranks of a node "
+                                "must run as the same user and see each other's processes",
+                                (int)card->pid, name);
+    if (fstat(fd, &status) || (uint64_t)status.st_size != card->bytes ||
+        card->bytes < sizeof(struct heap_head)) {
+        result = rondo_fail(RONDO_ERROR_PEER, "The shared heap of process %d is not what it said.",
+                            (int)card->pid);
+        goto done;
+    }
+    base = mmap(NULL, card->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) {
+        result = rondo_fail_errno(RONDO_ERROR_MEMORY,
+                                  "Cannot map %llu bytes of address space for the heap of process "
+                                  "%d (ulimit -v?); RONDO_HEAP_BYTES sets smaller heaps",
+                                  (unsigned long long)card->bytes, (int)card->pid);
+        goto done;
+    }
+    if (memcmp(((struct heap_head *)(void *)base)->id, card->id, sizeof(card->id)) != 0) {
+        munmap(base, card->bytes);
+        result = rondo_fail(RONDO_ERROR_PEER,
+                            "Process %d is not the one that joined: it has ended and its number "
+                            "was given to another.",
+                            (int)card->pid);
+        goto done;
+    }
+    process->base = base;
+done:
+    close(fd);
+    return result;
+}
+
+static rondo_result open_process(const struct heap_card *card, struct process **ret_process)
+{
+    struct process *process = calloc(1, sizeof(*process));
+    rondo_result result = RONDO_OK;
+
+    if (!process)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the table of processes.");
+    process->card = *card;
+    process->users = 1;
+    process->pidfd = -1;
+    process->own = card->pid == (int32_t)getpid();
+    if (process->own) {
+        process->base = heap_base();
+    } else {
+        process->pidfd = (int)syscall(SYS_pidfd_open, card->pid, 0);
+        if (process->pidfd < 0)
+            result = rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
+                                      "Cannot watch process %d (pidfd_open)", (int)card->pid);
+        else
+            result = map_heap(process);
+    }
+    if (result) {
+        if (process->pidfd >= 0)
+            close(process->pidfd);
+        free(process);
+        return result;
+    }
+    *ret_process = process;
+    return RONDO_OK;
+}
+
+rondo_result process_attach(const struct heap_card *card, struct process **ret_process)
+{
+    rondo_result result = RONDO_OK;
+    struct process *process;
+
+    pthread_mutex_lock(&table_lock);
+    for (process = table; process; process = process->next)
+        if (memcmp(process->card.id, card->id, sizeof(card->id)) == 0 &&
+            process->card.pid == card->pid)
+            break;
+    if (process) {
+        process->users++;
+    } else {
+        result = open_process(card, &process);
+        if (!result) {
+            process->next = table;
+            table = process;
+        }
+    }
+    pthread_mutex_unlock(&table_lock);
+    if (!result)
+        *ret_process = process;
+    return result;
+}
+
+void process_detach(struct process *process)
+{
+    struct process **link = &table;
+
+    if (!process)
+        return;
+    pthread_mutex_lock(&table_lock);
+    if (--process->users == 0) {
+        while (*link != process)
+            link = &(*link)->next;
+        *link = process->next;
+        if (!process->own) {
+            munmap(process->base, process->card.bytes);
+            close(process->pidfd);
+        }
+        free(process);
+    }
+    pthread_mutex_unlock(&table_lock);
+}
+
+bool process_is_own(const struct process *process)
+{
+    return process->own;
+}
+
+int process_id(const struct process *process)
+{
+    return process->card.pid;
+}
+
+bool process_alive(const struct process *process)
+{
+    struct pollfd watched = {.fd = process->pidfd, .events = POLLIN};
+
+    return process->own || poll(&watched, 1, 0) <= 0;
+}
+
+char *process_at(const struct process *process, uint64_t offset, size_t bytes)
+{
+    if (offset > process->card.bytes || bytes > process->card.bytes - offset)
+        return NULL;
+    return process->base + offset;
+}
+
+rondo_result process_read(const struct process *process, void *to, uint64_t from, size_t bytes)
+{
+    char *at = to;
+
+    while (bytes) {
+        struct iovec here = {at, bytes};
+        struct iovec there = {(void *)(uintptr_t)from, bytes};
+        ssize_t got = process_vm_readv(process->card.pid, &here, 1, &there, 1, 0);
+
+        if (got <= 0)
+            return rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
+                                    "Cannot read %zu bytes of process %d (process_vm_readv); "
+                                    "RONDO_CMA=off avoids it",
+                                    bytes, process->card.pid);
+        at += got;
+        from += (uint64_t)got;
+        bytes -= (size_t)got;
+    }
+    return RONDO_OK;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shm.c - links between ranks of one node, processes or threads: rings of slots in the reader's heap.
+ *
+ *     arena of rank r:  | board | ring from 0, lane 0 | ring from 0, lane 1 | ... | ring from 1, lane 0 | ...
+ *     ring:             | credit line | slot 0 | slot 1 | ...
+ *
+ * The writer stores into the reader's memory, so a reader polls lines that are its own until a message arrives. Rings
+ * that are never used cost address space only.
+ */
+#include "transport/transport.h"
+
+#include "base/fail.h"
+#include "transport/process.h"
+
+#include <string.h>
+
+static size_t page_up(size_t bytes)
+{
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+static size_t ring_bytes(int slots, size_t slot_bytes)
+{
+    return page_up(link_ring_bytes(slots, slot_bytes));
+}
+
+size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes)
+{
+    return SHM_BOARD_BYTES + (size_t)size * (size_t)lanes * ring_bytes(slots, slot_bytes);
+}
+
+static bool shm_can_connect(const struct rank_card *a, const struct rank_card *b, const char **why)
+{
+    *why = "they are on different hosts, or in containers that do not share process ids";
+    return memcmp(a->host, b->host, sizeof(a->host)) == 0;
+}
+
+/* Where the ring from rank `from` on `lane` lies in the heap of `owner`. */
+static uint64_t ring_offset(const struct rank_card *owner, int from, int lane, int lanes)
+{
+    size_t bytes = ring_bytes((int)owner->slots, owner->slot_bytes);
+
+    return owner->arena + SHM_BOARD_BYTES +
+           ((uint64_t)from * (uint64_t)lanes + (uint64_t)lane) * bytes;
+}
+
+static rondo_result shm_connect(const struct transport_pair *pair, struct link_out *out,
+                                struct link_in *in)
+{
+    const struct rank_card *own = pair->own;
+    const struct rank_card *peer = pair->peer;
+    size_t stride = link_stride(own->slot_bytes);
+    size_t bytes = link_ring_bytes((int)own->slots, own->slot_bytes);
+
+    for (int lane = 0; lane < pair->lanes; lane++) {
+        int at = lane * own->size + peer->rank;
+        char *theirs = process_at(pair->process, ring_offset(peer, own->rank, lane, pair->lanes),
+                                  bytes);
+        char *ours = heap_base() + ring_offset(own, peer->rank, lane, pair->lanes);
+
+        if (!theirs)
+            return rondo_fail(RONDO_ERROR_PEER,
+                              "Rank %d says that its slots are outside of its shared heap.",
+                              peer->rank);
+        out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
+                                    .slots = theirs + sizeof(struct link_credit),
+                                    .stride = stride,
+                                    .slot_count = own->slots};
+        in[at] = (struct link_in){.credit = (struct link_credit *)(void *)ours,
+                                  .slots = ours + sizeof(struct link_credit),
+                                  .stride = stride,
+                                  .slot_count = own->slots};
+    }
+    return RONDO_OK;
+}
+
+const struct transport_ops shm_transport = {
+    .name = "shm",
+    .can_connect = shm_can_connect,
+    .connect = shm_connect,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* spans.c - first fit over a sorted array: allocations are few and large, lookups are rare. */
+#include "transport/spans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool insert(struct spans *spans, size_t index, struct span span)
+{
+    if (spans->count == spans->room) {
+        size_t room = spans->room ? 2 * spans->room : 16;
+        struct span *moved = realloc(spans->used, room * sizeof(*moved));
+
+        if (!moved)
+            return false;
+        spans->used = moved;
+        spans->room = room;
+    }
+    memmove(spans->used + index + 1, spans->used + index,
+            (spans->count - index) * sizeof(*spans->used));
+    spans->used[index] = span;
+    spans->count++;
+    return true;
+}
+
+size_t spans_take(struct spans *spans, size_t length)
+{
+    size_t start = 0;
+    size_t index;
+
+    for (index = 0; index < spans->count; index++) {
+        if (spans->used[index].start - start >= length)
+            break;
+        start = spans->used[index].start + spans->used[index].length;
+    }
+    if (spans->pages - start < length || !insert(spans, index, (struct span){start, length}))
+        return spans->pages;
+    return start;
+}
+
+size_t spans_give(struct spans *spans, size_t start)
+{
+    for (size_t i = 0; i < spans->count; i++) {
+        size_t length = spans->used[i].length;
+
+        if (spans->used[i].start != start)
+            continue;
+        spans->count--;
+        memmove(spans->used + i, spans->used + i + 1, (spans->count - i) * sizeof(*spans->used));
+        return length;
+    }
+    return 0;
+}
+
+void spans_done(struct spans *spans)
+{
+    free(spans->used);
+    *spans = (struct spans){0};
+}

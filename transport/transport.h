@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * transport.h - how two ranks get connected: a transport makes the links (link.h) of a pair of ranks.
+ * A new transport is one file that defines a `struct transport_ops`, and one line in transport.c.
+ */
+#ifndef RONDO_TRANSPORT_TRANSPORT_H
+#define RONDO_TRANSPORT_TRANSPORT_H
+
+#include "transport/heap.h"
+#include "transport/link.h"
+
+struct process;
+
+/* What a rank tells all others when a communicator opens. Fixed layout: it is what travels. */
+struct rank_card {
+    uint32_t magic;
+    uint32_t version;
+    unsigned char host[16]; /* same bytes: same kernel and process ids, so memory can be shared */
+    struct heap_card heap;
+    uint64_t arena; /* offset in the heap: board, then the rings into this rank */
+    uint64_t slot_bytes;
+    uint32_t slots;
+    uint32_t settings; /* hash of what must be equal everywhere */
+    int32_t rank, size;
+};
+
+/* Both ends of a connection, as the communicator knows them. */
+struct transport_pair {
+    const struct rank_card *own, *peer;
+    struct process *process; /* of the peer, if it is on this node */
+    int lanes;
+};
+
+struct transport_ops {
+    const char *name;
+    /* Can these two talk this way? No side effects; when not, `why` is a clause for the log. */
+    bool (*can_connect)(const struct rank_card *a, const struct rank_card *b, const char **why);
+    /* Fill out[lane * size + peer] and in[...] for every lane. Nothing to undo on failure. */
+    rondo_result (*connect)(const struct transport_pair *pair, struct link_out *out,
+                            struct link_in *in);
+};
+
+extern const struct transport_ops shm_transport;
+
+/* The best transport for a pair, or RONDO_ERROR_UNSUPPORTED with a sentence that says why none can. */
+rondo_result transport_choose(const struct rank_card *own, const struct rank_card *peer,
+                              const struct transport_ops **ret_transport);
+
+/* Bytes of a rank's arena: room for a board, and the rings of all lanes from all ranks. */
+size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes);
+enum { SHM_BOARD_BYTES = 4096 };
+
+#endif
