@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cost.h - the few words that cost functions share.
+ *
+ * What is counted, per rank and call, for a vector of `bytes`:
+ *   steps    messages on the critical path. Messages of one round go to different peers and overlap, so each one but
+ *            the first counts for a quarter.
+ *   copied   a copy step: its length once per destination; a reduce step: once per destination beyond the first
+ *   reduced  a reduce step: its length once per source
+ * tests/collectives/cost.c counts the same in the plans and compares.
+ */
+#ifndef RONDO_COLLECTIVES_COST_H
+#define RONDO_COLLECTIVES_COST_H
+
+#include "collectives/algorithm.h"
+
+/* Steps of a round in which a rank sends, or takes, this many messages. */
+static inline double cost_round(int messages)
+{
+    return messages > 0 ? 1.0 + 0.25 * (messages - 1) : 0.0;
+}
+
+/* ceil(log2(size)): how often something doubles until it has reached every rank. */
+static inline int cost_doublings(int size)
+{
+    int doublings = 0;
+
+    while ((size - 1) >> doublings)
+        doublings++;
+    return doublings;
+}
+
+/* (size - 1) / size: the share of a vector that belongs to others. */
+static inline double cost_others(int size)
+{
+    return (double)(size - 1) / size;
+}
+
+#endif

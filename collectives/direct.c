@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * direct.c - every rank talks to every other one, without relays; for every collective, over any transport.
+ *
+ * The two-shot all_reduce gives each rank one slice of the vector to be responsible for:
+ *
+ *     shot 1   everybody sends slice j to rank j; rank j adds all n copies of it up, in rank order, in one step
+ *     shot 2   rank j sends the finished slice to everybody
+ *
+ * Because the sum is one step, it is associated as the balanced tree over ranks whatever the size, and narrow floats
+ * are rounded once. reduce_scatter is shot 1 alone; reduce sends the finished slices to the root only.
+ *
+ * Invariant: a rank has at most two messages under way to a peer, and takes what its peers sent in a shot before it
+ * sends in the next, so two slots are enough. Each begins with the peer behind itself: no peer is everybody's first.
+ * Cost: 2 rounds and 2(n-1)/n of the vector out of each rank; the data of all_to_all is the least possible.
+ */
+#include "collectives/cost.h"
+#include "collectives/operands.h"
+
+enum { LANE = 0 };
+
+/* Shot 1: slice (or block) j to rank j; then my own one, summed over all ranks, to `destinations`. */
+static void shot_one(struct plan *plan,
+                     struct plan_operand (*piece)(const struct plan *plan, int j),
+                     struct plan_list destinations)
+{
+    struct operands sources;
+
+    for (int distance = 1; distance < plan->size; distance++) {
+        int peer = rank_at(plan, distance);
+        plan_combine(plan, 1, 0, PLAN_LIST(piece(plan, peer)), PLAN_LIST(plan_slot(peer, LANE)));
+    }
+    operands_open(&sources, plan);
+    operands_add_ranks(&sources, plan, LANE, piece(plan, plan->rank));
+    plan_combine(plan, 1, PLAN_FINISH | PLAN_BALANCED, operands_list(&sources), destinations);
+    operands_close(&sources);
+}
+
+static struct plan_operand slice(const struct plan *plan, int j)
+{
+    return plan_input(plan, 0, j);
+}
+
+static struct plan_operand block(const struct plan *plan, int j)
+{
+    return plan_input(plan, j, 0);
+}
+
+static void take_slices(struct plan *plan)
+{
+    for (int distance = 1; distance < plan->size; distance++) {
+        int peer = rank_at(plan, -distance);
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE)),
+                     PLAN_LIST(plan_output(plan, 0, peer)));
+    }
+}
+
+static void all_reduce(struct plan *plan)
+{
+    struct operands destinations;
+
+    plan_shape(plan, (unsigned)plan->size, 1, 0);
+    operands_open(&destinations, plan);
+    operands_add(&destinations, plan_output(plan, 0, plan->rank));
+    operands_add_peers(&destinations, plan, LANE);
+    shot_one(plan, slice, operands_list(&destinations));
+    operands_close(&destinations);
+    take_slices(plan);
+}
+
+static void reduce(struct plan *plan)
+{
+    plan_shape(plan, (unsigned)plan->size, 1, 0);
+    if (plan->rank != plan->root) {
+        shot_one(plan, slice, PLAN_LIST(plan_slot(plan->root, LANE)));
+        return;
+    }
+    shot_one(plan, slice, PLAN_LIST(plan_output(plan, 0, plan->rank)));
+    take_slices(plan);
+}
+
+static void reduce_scatter(struct plan *plan)
+{
+    plan_shape(plan, 1, 1, 0);
+    shot_one(plan, block, PLAN_LIST(plan_output(plan, 0, 0)));
+}
+
+/* My input to all peers and to my own output. */
+static void to_everybody(struct plan *plan, struct plan_operand own)
+{
+    struct operands destinations;
+
+    operands_open(&destinations, plan);
+    operands_add(&destinations, own);
+    operands_add_peers(&destinations, plan, LANE);
+    plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)), operands_list(&destinations));
+    operands_close(&destinations);
+}
+
+/* A block from every peer. */
+static void from_everybody(struct plan *plan)
+{
+    for (int distance = 1; distance < plan->size; distance++) {
+        int peer = rank_at(plan, -distance);
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE)),
+                     PLAN_LIST(plan_output(plan, peer, 0)));
+    }
+}
+
+static void all_gather(struct plan *plan)
+{
+    plan_shape(plan, 1, 1, 0);
+    to_everybody(plan, plan_output(plan, plan->rank, 0));
+    from_everybody(plan);
+}
+
+static void broadcast(struct plan *plan)
+{
+    struct plan_operand output = plan_output(plan, 0, 0);
+
+    plan_shape(plan, 1, 1, 0);
+    if (plan->rank == plan->root)
+        to_everybody(plan, output);
+    else
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, LANE)), PLAN_LIST(output));
+}
+
+/*
+ * In step s rank r pairs with (s - r) mod n, which is symmetric: both directions of one pair in one step. A block is
+ * sent before its place is overwritten, so this works in place too.
+ */
+static void all_to_all(struct plan *plan)
+{
+    plan_shape(plan, 1, 1, 0);
+    for (int step = 0; step < plan->size; step++) {
+        int peer = (step - plan->rank + plan->size) % plan->size;
+        struct plan_operand theirs = plan_input(plan, peer, 0), output = plan_output(plan, peer, 0);
+
+        if (peer == plan->rank) {
+            plan_combine(plan, 1, 0, PLAN_LIST(theirs), PLAN_LIST(output));
+            continue;
+        }
+        plan_combine(plan, 1, 0, PLAN_LIST(theirs), PLAN_LIST(plan_slot(peer, LANE)));
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE)), PLAN_LIST(output));
+    }
+}
+
+static void gather(struct plan *plan)
+{
+    struct plan_operand input = plan_input(plan, 0, 0);
+
+    plan_shape(plan, 1, 1, 0);
+    if (plan->rank != plan->root) {
+        plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_slot(plan->root, LANE)));
+        return;
+    }
+    plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_output(plan, plan->rank, 0)));
+    from_everybody(plan);
+}
+
+static void scatter(struct plan *plan)
+{
+    struct plan_operand output = plan_output(plan, 0, 0);
+
+    plan_shape(plan, 1, 1, 0);
+    if (plan->rank != plan->root) {
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, LANE)), PLAN_LIST(output));
+        return;
+    }
+    for (int distance = 1; distance < plan->size; distance++) {
+        int peer = rank_at(plan, distance);
+        plan_combine(plan, 1, 0, PLAN_LIST(block(plan, peer)), PLAN_LIST(plan_slot(peer, LANE)));
+    }
+    plan_combine(plan, 1, 0, PLAN_LIST(block(plan, plan->rank)), PLAN_LIST(output));
+}
+
+/* Dissemination: in round k a rank tells the one 2^k to the right all it knows; ceil(log2 n) rounds reach everybody. */
+static void barrier(struct plan *plan)
+{
+    plan_shape(plan, 1, 0, 0);
+    for (int distance = 1; distance < plan->size; distance *= 2) {
+        plan_notify(plan, rank_at(plan, distance), LANE, 0);
+        plan_await(plan, rank_at(plan, -distance), LANE, 0);
+    }
+}
+
+/* A send and a receive meet on a lane of their own, so that they never mix with collectives; `root` is the peer. */
+static void send_to(struct plan *plan)
+{
+    plan_shape(plan, 1, 1, 0);
+    plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)),
+                 PLAN_LIST(plan_slot(plan->root, PLAN_LANE_P2P)));
+}
+
+static void recv_from(struct plan *plan)
+{
+    plan_shape(plan, 1, 1, 0);
+    plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, PLAN_LANE_P2P)),
+                 PLAN_LIST(plan_output(plan, 0, 0)));
+}
+
+static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){2 * cost_round(size - 1), 3 * cost_others(size) * bytes, bytes};
+}
+
+static void cost_reduce(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){2 * cost_round(size - 1), 2 * cost_others(size) * bytes, bytes};
+}
+
+static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){cost_round(size - 1), (size - 1) * bytes, size * bytes};
+}
+
+static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){cost_round(size - 1), (2.0 * size - 1) * bytes, 0};
+}
+
+static void cost_rooted(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){cost_round(size - 1), size * bytes, 0};
+}
+
+static void cost_all_to_all(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){size - 1, (2.0 * size - 1) * bytes, 0};
+}
+
+static void cost_barrier(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){cost_doublings(size), 0, 0};
+}
+
+static void cost_pair(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){1, bytes, 0};
+}
+
+enum {
+    SUMS = PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND | PROMISE_IN_PLACE,
+    COPIES = PROMISE_IN_PLACE,
+};
+
+const struct algorithm direct_algorithm = {
+    .name = "direct",
+    .summary =
+        "Every rank talks to every other one, and is responsible for one slice of the vector.",
+    .forms =
+        {
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
+                                  "2 rounds of n-1 messages, 2(n-1)/n of the vector sent"},
+            [RONDO_REDUCE] = {reduce, SUMS, cost_reduce,
+                              "2 rounds of n-1 messages, the vector sent once"},
+            [RONDO_BROADCAST] = {broadcast, COPIES, cost_rooted,
+                                 "1 round, the root sends n-1 vectors"},
+            [RONDO_ALL_GATHER] = {all_gather, COPIES, cost_all_gather,
+                                  "1 round of n-1 messages, n-1 blocks sent"},
+            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS, cost_reduce_scatter,
+                                      "1 round of n-1 messages, n-1 blocks sent"},
+            [RONDO_ALL_TO_ALL] = {all_to_all, COPIES, cost_all_to_all,
+                                  "n-1 exchanges of one block"},
+            [RONDO_GATHER] = {gather, COPIES, cost_rooted, "1 round, the root takes n-1 blocks"},
+            [RONDO_SCATTER] = {scatter, COPIES, cost_rooted, "1 round, the root sends n-1 blocks"},
+            [RONDO_BARRIER] = {barrier, COPIES, cost_barrier,
+                               "ceil(log2 n) rounds of empty messages"},
+            [RONDO_SEND] = {send_to, 0, cost_pair, "1 message"},
+            [RONDO_RECV] = {recv_from, 0, cost_pair, "1 message"},
+        },
+};
