@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * boxes.h - the picture before it is drawn: machine > packages > NUMA nodes > caches > cores as nested boxes, devices in
+ * the package that they are wired to, all with their places on the page.
+ */
+#ifndef RONDO_TOPOLOGY_BOXES_H
+#define RONDO_TOPOLOGY_BOXES_H
+
+#include "topology/inside.h"
+
+enum box_kind { BOX_MACHINE, BOX_PACKAGE, BOX_NUMA, BOX_CACHE, BOX_CORE, BOX_SWITCH, BOX_DEVICE };
+
+struct box {
+    enum box_kind kind;
+    char label[64];
+    int item;   /* core: index among usable cores, -1 not usable; device: its index; else unused */
+    int parent; /* index of the box around it, -1 */
+    double x, y, w, h; /* on the page, in pixels */
+};
+
+struct boxes {
+    int count, room;
+    struct box *box; /* parents before their children; [0] is the machine */
+};
+
+rondo_result boxes_open(const struct topology *topology, struct boxes *ret_boxes);
+void boxes_close(struct boxes *boxes);
+/* The box of usable core or device `item`; NULL if it is not there. */
+const struct box *boxes_find(const struct boxes *boxes, enum box_kind kind, int item);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* print.c - the machine as a few lines of text: what there is, then its nested boxes, then its devices. */
+#include "topology/inside.h"
+
+#include <string.h>
+
+static const char *plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* "512 KiB", "1.5 GiB" */
+static void print_bytes(double bytes, FILE *to)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    fprintf(to, bytes < 10 && bytes != (double)(int)bytes ? "%.1f %s" : "%.0f %s", bytes,
+            units[unit]);
+}
+
+static void print_caches(const struct topology *topology, FILE *to)
+{
+    const char *before = "  caches: ";
+
+    for (int level = 1; level <= 3; level++) {
+        if (!topology_cache_bytes(topology, level))
+            continue;
+        fprintf(to, "%sL%d ", before, level);
+        print_bytes((double)topology_cache_bytes(topology, level), to);
+        before = ", ";
+    }
+    fprintf(to, "%s\n", *before == ' ' ? "  caches: unknown" : "");
+}
+
+static void print_summary(const struct topology *topology, FILE *to)
+{
+    hwloc_obj_t package = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_PACKAGE, 0);
+    const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+    int cores = hwloc_get_nbobjs_by_type(topology->hwloc, HWLOC_OBJ_CORE);
+    int threads = hwloc_get_nbobjs_by_type(topology->hwloc, HWLOC_OBJ_PU);
+    int packages = topology_packages(topology);
+    int nodes = topology_numa_nodes(topology);
+
+    fprintf(to, "%s: %s, %d package%s, %d NUMA node%s, %d core%s, %d thread%s\n",
+            topology->recorded ? "recorded machine" : "this machine", model ? model : "unknown CPU",
+            packages, plural(packages), nodes, plural(nodes), cores, plural(cores), threads,
+            plural(threads));
+    print_caches(topology, to);
+    fprintf(to, "  usable here: %d core%s, %d thread%s", topology->cores, plural(topology->cores),
+            topology->threads, plural(topology->threads));
+    if (topology->cpu_limit)
+        fprintf(to, ", of which a CPU quota grants the time of %d", topology->cpu_limit);
+    fprintf(to, "\n");
+}
+
+static void print_numa(const struct topology *topology, int node, FILE *to)
+{
+    hwloc_obj_t numa = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_NUMANODE, (unsigned)node);
+
+    fprintf(to, "    NUMA node %d", node);
+    if (numa && numa->attr->numanode.local_memory) {
+        fprintf(to, ", ");
+        print_bytes((double)numa->attr->numanode.local_memory, to);
+    }
+    fprintf(to, "\n");
+}
+
+/* Usable cores, one line per shared cache, with a heading where the package or the NUMA node changes. */
+static void print_cores(const struct topology *topology, FILE *to)
+{
+    struct topology_place last = {.package = -2, .numa = -2, .l3 = -2};
+
+    for (int first = 0, next; first < topology->cores; first = next) {
+        struct topology_place place;
+
+        place.package = topology_index_of(topology, topology->core[first], HWLOC_OBJ_PACKAGE);
+        place.numa = topology_index_of(topology, topology->core[first], HWLOC_OBJ_NUMANODE);
+        place.l3 = topology_index_of(topology, topology->core[first], HWLOC_OBJ_L3CACHE);
+        for (next = first + 1; next < topology->cores; next++) {
+            hwloc_obj_t core = topology->core[next];
+
+            if (topology_index_of(topology, core, HWLOC_OBJ_PACKAGE) != place.package ||
+                topology_index_of(topology, core, HWLOC_OBJ_NUMANODE) != place.numa ||
+                topology_index_of(topology, core, HWLOC_OBJ_L3CACHE) != place.l3)
+                break;
+        }
+        if (place.package != last.package && place.package >= 0)
+            fprintf(to, "  package %d\n", place.package);
+        if (place.numa != last.numa && place.numa >= 0)
+            print_numa(topology, place.numa, to);
+        if (next - first > 1)
+            fprintf(to, "      cores %d-%d", first, next - 1);
+        else
+            fprintf(to, "      core %d", first);
+        if (place.l3 >= 0)
+            fprintf(to, " share cache %d", place.l3);
+        fprintf(to, "\n");
+        last = place;
+    }
+}
+
+static void print_devices(const struct topology *topology, FILE *to)
+{
+    if (topology->devices)
+        fprintf(to, "  devices\n");
+    for (int i = 0; i < topology->devices; i++) {
+        const struct topology_device *device = &topology->device[i];
+
+        fprintf(to, "    %-4s %-14s %-12s", topology_device_kind_name(device->kind), device->name,
+                device->pci[0] ? device->pci : "virtual");
+        if (device->numa >= 0)
+            fprintf(to, "  NUMA node %d", device->numa);
+        if (device->link_GBps > 0)
+            fprintf(to, "  PCI link %.1f GB/s", device->link_GBps);
+        fprintf(to, "\n");
+    }
+}
+
+void topology_print(const struct topology *topology, FILE *to)
+{
+    print_summary(topology, to);
+    print_cores(topology, to);
+    print_devices(topology, to);
+}
