@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * zero_copy.c - ranks read and write each other's user memory; messages are flags only.
+ *
+ *     enter    everybody tells everybody where its buffers are      (now peers may touch mine)
+ *     work     copy or reduce straight out of the peers' inputs, and for sums into their outputs
+ *     leave    whoever touched my memory tells me that it is done   (now I may return)
+ *
+ * In all_reduce rank j is responsible for slice j: it adds up slice j of all inputs, in rank order
+ * in one step, and writes the sum into all outputs. Nobody else touches slice j anywhere, so this
+ * works in place. Collectives without sums only pull, remote to local, because memory that is not
+ * mapped can still be read across processes.
+ *
+ * Invariant: memory of a peer is touched only between its address message and my last message to
+ * it. All ranks exchange addresses in every collective, so that all know alike whether all memory
+ * can be reached, before anything has moved.
+ * Cost: 2 rounds of flags; each byte is moved once, where slots move it twice.
+ */
+#include "collectives/cost.h"
+#include "collectives/operands.h"
+
+enum { LANE = 0 };
+
+static void notify_peers(struct plan *plan, unsigned flags)
+{
+    for (int distance = 1; distance < plan->size; distance++)
+        plan_notify(plan, rank_at(plan, distance), LANE, flags);
+}
+
+static void await_peers(struct plan *plan, unsigned flags)
+{
+    for (int distance = 1; distance < plan->size; distance++)
+        plan_await(plan, rank_at(plan, -distance), LANE, flags);
+}
+
+static void enter(struct plan *plan, unsigned parts)
+{
+    plan_shape(plan, parts, 0, 0);
+    notify_peers(plan, PLAN_ADDRESSES);
+    await_peers(plan, PLAN_ADDRESSES);
+}
+
+static void leave(struct plan *plan)
+{
+    notify_peers(plan, 0);
+    await_peers(plan, 0);
+}
+
+/* Leave where only the root's memory was touched, by everybody. */
+static void leave_root(struct plan *plan)
+{
+    if (plan->rank == plan->root)
+        await_peers(plan, 0);
+    else
+        plan_notify(plan, plan->root, LANE, 0);
+}
+
+static struct plan_operand input_of(const struct plan *plan, int rank, int block, int first)
+{
+    return rank == plan->rank ? plan_input(plan, block, first)
+                              : plan_peer_input(rank, block, first);
+}
+
+static struct plan_operand output_of(const struct plan *plan, int rank, int block, int first)
+{
+    return rank == plan->rank ? plan_output(plan, block, first)
+                              : plan_peer_output(rank, block, first);
+}
+
+/* The sum of one atom of all inputs, in rank order. */
+static void sum_inputs(struct plan *plan, int block, int first, struct plan_list destinations)
+{
+    struct operands inputs;
+
+    operands_open(&inputs, plan);
+    for (int rank = 0; rank < plan->size; rank++)
+        operands_add(&inputs, input_of(plan, rank, block, first));
+    plan_combine(plan, 1, PLAN_FINISH | PLAN_BALANCED, operands_list(&inputs), destinations);
+    operands_close(&inputs);
+}
+
+static void pull(struct plan *plan, struct plan_operand source, int block)
+{
+    plan_combine(plan, 1, 0, PLAN_LIST(source), PLAN_LIST(plan_output(plan, block, 0)));
+}
+
+static void all_reduce(struct plan *plan)
+{
+    struct operands outputs;
+
+    enter(plan, (unsigned)plan->size);
+    operands_open(&outputs, plan);
+    for (int distance = 0; distance < plan->size; distance++)
+        operands_add(&outputs, output_of(plan, rank_at(plan, distance), 0, plan->rank));
+    sum_inputs(plan, 0, plan->rank, operands_list(&outputs));
+    operands_close(&outputs);
+    leave(plan);
+}
+
+static void reduce(struct plan *plan)
+{
+    enter(plan, (unsigned)plan->size);
+    sum_inputs(plan, 0, plan->rank, PLAN_LIST(output_of(plan, plan->root, 0, plan->rank)));
+    leave(plan);
+}
+
+static void reduce_scatter(struct plan *plan)
+{
+    enter(plan, 1);
+    sum_inputs(plan, plan->rank, 0, PLAN_LIST(plan_output(plan, 0, 0)));
+    leave(plan);
+}
+
+/* Begins with the own block, then turns: no peer's memory is everybody's first. */
+static void all_gather(struct plan *plan)
+{
+    enter(plan, 1);
+    for (int distance = 0; distance < plan->size; distance++) {
+        int peer = rank_at(plan, distance);
+        pull(plan, input_of(plan, peer, 0, 0), peer);
+    }
+    leave(plan);
+}
+
+static void all_to_all(struct plan *plan)
+{
+    enter(plan, 1);
+    for (int distance = 0; distance < plan->size; distance++) {
+        int peer = rank_at(plan, distance);
+        pull(plan, input_of(plan, peer, plan->rank, 0), peer);
+    }
+    leave(plan);
+}
+
+static void broadcast(struct plan *plan)
+{
+    enter(plan, 1);
+    pull(plan, input_of(plan, plan->root, 0, 0), 0);
+    leave_root(plan);
+}
+
+static void scatter(struct plan *plan)
+{
+    enter(plan, 1);
+    pull(plan, input_of(plan, plan->root, plan->rank, 0), 0);
+    leave_root(plan);
+}
+
+static void gather(struct plan *plan)
+{
+    enter(plan, 1);
+    if (plan->rank != plan->root) {
+        plan_await(plan, plan->root, LANE, 0);
+        return;
+    }
+    pull(plan, plan_input(plan, 0, 0), plan->rank);
+    for (int distance = 1; distance < plan->size; distance++) {
+        int peer = rank_at(plan, distance);
+        pull(plan, plan_peer_input(peer, 0, 0), peer);
+        plan_notify(plan, peer, LANE, 0);
+    }
+}
+
+/* Steps of entering and leaving. */
+static double flags(int size)
+{
+    return 2 * cost_round(size - 1);
+}
+
+static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){flags(size), cost_others(size) * bytes, bytes};
+}
+
+static void cost_reduce(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){flags(size), 0, bytes};
+}
+
+static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){flags(size), 0, size * bytes};
+}
+
+static void cost_blocks(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){flags(size), size * bytes, 0};
+}
+
+static void cost_one_block(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){flags(size), bytes, 0};
+}
+
+enum {
+    PULLS = PROMISE_PEER_MEMORY,
+    PULLS_IN_PLACE = PROMISE_PEER_MEMORY | PROMISE_IN_PLACE,
+    SUMS = PULLS_IN_PLACE | PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND,
+};
+
+const struct algorithm zero_copy_algorithm = {
+    .name = "zero_copy",
+    .summary = "Ranks read and write each other's memory; only flags are sent.",
+    .forms =
+        {
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
+                                  "2 rounds of flags, 1/n of all vectors read and written"},
+            [RONDO_REDUCE] = {reduce, SUMS, cost_reduce,
+                              "2 rounds of flags, 1/n of all vectors read"},
+            [RONDO_BROADCAST] = {broadcast, PULLS_IN_PLACE, cost_one_block,
+                                 "2 rounds of flags, the vector read once by each rank"},
+            [RONDO_ALL_GATHER] = {all_gather, PULLS_IN_PLACE, cost_blocks,
+                                  "2 rounds of flags, n blocks read"},
+            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS, cost_reduce_scatter,
+                                      "2 rounds of flags, n blocks read"},
+            [RONDO_ALL_TO_ALL] = {all_to_all, PULLS, cost_blocks,
+                                  "2 rounds of flags, n blocks read"},
+            [RONDO_GATHER] = {gather, PULLS_IN_PLACE, cost_blocks,
+                              "2 rounds of flags, the root reads n blocks"},
+            [RONDO_SCATTER] = {scatter, PULLS_IN_PLACE, cost_one_block,
+                               "2 rounds of flags, each rank reads its block"},
+        },
+};
