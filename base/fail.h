@@ -2,8 +2,9 @@
 /*
  * fail.h - errors are sentences.
  *
- * The first function to know about an error describes it with rondo_fail(), everybody above only returns the result.
- * The sentence is kept per thread; comm/ copies it into the communicator that the call was made on.
+ * The first function to know about an error describes it with rondo_fail(), everybody above only
+ * returns the result. The sentence is kept per thread; comm/ copies it into the communicator that
+ * the call was made on.
  */
 #ifndef RONDO_BASE_FAIL_H
 #define RONDO_BASE_FAIL_H

@@ -2,7 +2,7 @@
 /*
  * setting.c - the table of environment variables, and the reading of them.
  *
- * A new knob is one enum value in setting.h and one row here; the manual, `rondo doctor` and the checks follow.
+ * A new knob is one enum value in setting.h and one row here; manual and checks follow.
  */
 #include "base/setting.h"
 
@@ -111,7 +111,7 @@ const char *setting_read_word(enum setting_id id)
     return setting_is_set(id) ? getenv(table[id].name) : table[id].fallback;
 }
 
-/* ---- Texts to values ------------------------------------------------------------------------- */
+/* ---- Texts to values ------------------------------------------------------------------------ */
 
 static bool parse_bool(const char *text, bool *ret_value)
 {
@@ -193,7 +193,7 @@ rondo_result setting_parse_size(const char *text, size_t *ret_bytes)
     return RONDO_OK;
 }
 
-/* ---- Reading --------------------------------------------------------------------------------- */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 static bool is_listed(const char *words, const char *word)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * setting.h - every environment variable of Rondo, in one table (setting.c): name, type, default, sentence.
- * docs/configuration.md and `rondo doctor` are made from it, so a knob that is not in the table does not exist.
- * Values are read from the environment at every call: callers read once, at open, and keep what they got.
+ * setting.h - every environment variable of Rondo, in one table (setting.c): name, type, default,
+ * sentence. docs/configuration.md and `rondo doctor` are made from it, so a knob that is not in
+ * the table does not exist. Values are read from the environment at every call: callers read once,
+ * at open, and keep what they got.
  */
 #ifndef RONDO_BASE_SETTING_H
 #define RONDO_BASE_SETTING_H
@@ -47,7 +48,8 @@ struct setting {
 };
 
 const struct setting *setting_at(enum setting_id id);
-/* Read as the type in the table says; a malformed value is RONDO_ERROR_INVALID in a sentence that shows it. */
+/* Read as the type in the table says; a malformed value is RONDO_ERROR_INVALID in a sentence
+ * that shows it. */
 rondo_result setting_read_bool(enum setting_id id, bool *ret_value);
 rondo_result setting_read_int(enum setting_id id, long *ret_value);
 rondo_result setting_read_size(enum setting_id id, size_t *ret_bytes); /* accepts 64K, 4M, 1G */
@@ -55,7 +57,8 @@ rondo_result setting_read_seconds(enum setting_id id, double *ret_seconds);
 const char *setting_read_word(enum setting_id id); /* never NULL */
 /* Set and not empty: an empty variable is as good as none. */
 bool setting_is_set(enum setting_id id);
-/* Is the value one that the table accepts, whatever its type? Words with a list are checked only here. */
+/* Is the value one that the table accepts, whatever its type? Words with a list are checked
+ * only here. */
 rondo_result setting_check(enum setting_id id);
 /* What the table accepts, in words: "a whole number from 1 to 64". */
 void setting_accepts(const struct setting *setting, char *ret_text, size_t room);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bootstrap.h - how ranks find each other: one authenticated all-gather of small blobs, through a star.
+ * bootstrap.h - how ranks find each other: one authenticated all-gather of small blobs, through a
+ * star.
  *
- * Rank 0 (or whoever made the unique id) listens at the meeting point; every rank connects, proves that it knows the
- * job's secret (challenge and response, keyed hash; the secret itself never travels), names its rank and size, hands in
- * its blob and gets everybody's. On one host the meeting point is an abstract Unix socket whose peers must have our uid;
- * across hosts it is TCP. Wrong secret, rank out of range, a rank claimed twice, different sizes or versions, garbage,
- * half-open and silent connections: strangers are dropped without harm to the job, members get a sentence.
+ * Rank 0 (or whoever made the unique id) listens at the meeting point; every rank connects, proves
+ * that it knows the job's secret (challenge and response, keyed hash; the secret itself never
+ * travels), names its rank and size, hands in its blob and gets everybody's. On one host the
+ * meeting point is an abstract Unix socket whose peers must have our uid; across hosts it is TCP.
+ * Wrong secret, rank out of range, a rank claimed twice, different sizes or versions, garbage,
+ * half-open and silent connections: strangers are dropped without harm to the job, members get a
+ * sentence.
  */
 #ifndef RONDO_COMM_BOOTSTRAP_H
 #define RONDO_COMM_BOOTSTRAP_H
@@ -30,17 +33,20 @@ struct launch {
     struct bootstrap_place place;           /* meeting point; unused when size is 1 */
 };
 
-/* Read the environment. RONDO_ERROR_INVALID with a sentence for half-set or contradictory variables. */
+/* Read the environment. RONDO_ERROR_INVALID with a sentence for half-set or contradictory
+ * variables. */
 rondo_result launch_read(struct launch *ret_launch);
 
-/* Unique ids: a place on this host with a fresh secret, and a thread of this process that serves it once. */
+/* Unique ids: a place on this host with a fresh secret, and a thread of this process that
+ * serves it once. */
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id);
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place);
 
 /*
- * Collective. ret_blobs has room for size * blob_bytes, in rank order. `serve`: this process also runs the meeting
- * point if it is rank 0 (false for unique ids, whose server is already running). `timeout` in seconds, 0: for ever.
- * On error every rank that reached the server gets the same sentence.
+ * Collective. ret_blobs has room for size * blob_bytes, in rank order. `serve`: this process also
+ * runs the meeting point if it is rank 0 (false for unique ids, whose server is already running).
+ * `timeout` in seconds, 0: for ever. On error every rank that reached the server gets the same
+ * sentence.
  */
 rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size, bool serve,
                                   double timeout, const void *blob, size_t blob_bytes, void *ret_blobs);

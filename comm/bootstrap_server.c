@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bootstrap_server.c - the event loop of the meeting point: poll, accept, serve, decide,
+ * answer. */
+#include "comm/bootstrap_server.h"
+
+#include "comm/bootstrap_socket.h"
+#include "comm/bootstrap_visitor.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Seconds: without descriptors to accept; for the refused to hang up when the others are done; for
+ * ranks that are still on their way to hear why the job failed. */
+static const double full_pause = 0.05, short_leave = 0.2, linger = 0.5;
+enum { VISITORS_MAX = 1024 }; /* connections without a proof; the oldest goes when more come */
+
+struct server {
+    const struct server_task *task;
+    struct meeting meeting;
+    int listener;
+    double accept_after; /* out of descriptors: not before this time */
+    unsigned refused;
+    struct visitor **visitors; /* oldest first */
+    size_t count, room;
+    struct pollfd *polls; /* [room + 2] */
+};
+
+/* ---- Connections ---------------------------------------------------------------------------- */
+
+static bool drop_oldest_stranger(struct server *server)
+{
+    for (size_t i = 0; i < server->count; i++) {
+        if (visitor_is_stranger(server->visitors[i])) {
+            visitor_drop(server->visitors[i], &server->meeting, "others need its place");
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool make_room(struct server *server)
+{
+    size_t room = server->room ? 2 * server->room : 16;
+    struct visitor **visitors;
+    struct pollfd *polls;
+
+    if (server->count < server->room)
+        return true;
+    visitors = realloc(server->visitors, room * sizeof(struct visitor *));
+    if (visitors)
+        server->visitors = visitors;
+    polls = realloc(server->polls, (room + 2) * sizeof(*polls));
+    if (polls)
+        server->polls = polls;
+    if (!visitors || !polls)
+        return false;
+    server->room = room;
+    return true;
+}
+
+static void welcome(struct server *server, int fd)
+{
+    struct visitor *visitor = make_room(server) ? malloc(sizeof(*visitor)) : NULL;
+    size_t strangers = 0;
+
+    if (!visitor) {
+        server->refused++;
+        close(fd);
+        return;
+    }
+    for (size_t i = 0; i < server->count; i++)
+        strangers += visitor_is_stranger(server->visitors[i]);
+    if (strangers >= VISITORS_MAX)
+        drop_oldest_stranger(server);
+    visitor_init(visitor, fd, server->task->place->secret);
+    server->visitors[server->count++] = visitor;
+}
+
+/* Descriptors are used up: a stranger has to go, else those who knock wait in the backlog. */
+static void accept_no_more(struct server *server)
+{
+    if (drop_oldest_stranger(server))
+        return;
+    if (!server->refused++)
+        log_warn("the meeting point cannot accept more connections: %s", strerror(errno));
+    server->accept_after = clock_seconds() + full_pause;
+}
+
+static void accept_all(struct server *server)
+{
+    /* Bounded, so that a flood at the door does not starve those inside. */
+    for (int i = 0; i < 256; i++) {
+        int fd = socket_accept(server->listener);
+
+        if (fd >= 0)
+            welcome(server, fd);
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            accept_no_more(server);
+            return;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return;
+    }
+}
+
+static void forget_gone(struct server *server)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < server->count; i++) {
+        if (server->visitors[i]->stage == VISITOR_GONE)
+            free(server->visitors[i]);
+        else
+            server->visitors[kept++] = server->visitors[i];
+    }
+    server->count = kept;
+}
+
+static void forget_late(struct server *server)
+{
+    double now = clock_seconds();
+
+    for (size_t i = 0; i < server->count; i++) {
+        struct visitor *visitor = server->visitors[i];
+
+        if (visitor->stage == VISITOR_GONE || now < visitor->deadline)
+            continue;
+        visitor_drop(visitor, &server->meeting, "it was silent for too long");
+    }
+}
+
+/* ---- The loop ------------------------------------------------------------------------------- */
+
+static size_t prepare(struct server *server, double until, double *ret_wake)
+{
+    double now = clock_seconds();
+    bool open = server->listener >= 0 && now >= server->accept_after;
+
+    *ret_wake = until;
+    if (server->listener >= 0 && !open)
+        *ret_wake = fmin(until, server->accept_after);
+    server->polls[0] = (struct pollfd){.fd = open ? server->listener : -1, .events = POLLIN};
+    server->polls[1].fd = server->meeting.decided ? -1 : server->task->stop;
+    server->polls[1].events = POLLIN;
+    server->polls[1].revents = 0;
+    for (size_t i = 0; i < server->count; i++) {
+        const struct visitor *visitor = server->visitors[i];
+
+        server->polls[i + 2].fd = visitor->fd;
+        server->polls[i + 2].events = visitor->stage == VISITOR_REPLY ? POLLOUT : POLLIN;
+        *ret_wake = fmin(*ret_wake, visitor->deadline);
+    }
+    return server->count + 2;
+}
+
+/* One round: wait, serve what is ready. Returns whether it was told to stop. */
+static bool turn(struct server *server, double until)
+{
+    double wake;
+    size_t polled = prepare(server, until, &wake);
+
+    if (poll(server->polls, polled, socket_poll_time(wake)) < 0)
+        return false; /* interrupted, or short of memory: another round */
+    for (size_t i = 2; i < polled; i++)
+        if (server->polls[i].revents && server->visitors[i - 2]->stage != VISITOR_GONE)
+            visitor_serve(server->visitors[i - 2], &server->meeting);
+    if (server->polls[0].revents)
+        accept_all(server);
+    forget_late(server);
+    forget_gone(server);
+    return server->polls[1].revents != 0;
+}
+
+/* Until the meeting is decided. Returns whether that was because of task->stop. */
+static bool gather(struct server *server)
+{
+    double timeout = server->task->timeout;
+    double until = timeout > 0 ? clock_seconds() + timeout : INFINITY;
+
+    while (!server->meeting.decided) {
+        bool stop = turn(server, until);
+
+        if (stop && !server->meeting.decided) {
+            meeting_stop(&server->meeting);
+            return true;
+        }
+        if (clock_seconds() >= until)
+            meeting_time_out(&server->meeting, timeout, server->refused);
+    }
+    return false;
+}
+
+static void answer_members(struct server *server)
+{
+    for (size_t i = 0; i < server->count; i++) {
+        struct visitor *visitor = server->visitors[i];
+
+        if (visitor->stage == VISITOR_BLOB || visitor->stage == VISITOR_SEATED) {
+            visitor_answer(visitor, &server->meeting);
+            visitor_serve(visitor, &server->meeting);
+        }
+    }
+}
+
+/* Nobody else comes in; those who prove nothing now never will. */
+static void shut(struct server *server)
+{
+    double soon = clock_seconds() + short_leave;
+
+    close(server->listener);
+    server->listener = -1;
+    for (size_t i = 0; i < server->count; i++) {
+        struct visitor *visitor = server->visitors[i];
+
+        if (visitor->stage == VISITOR_HELLO || visitor->stage == VISITOR_CLAIM)
+            visitor_drop(visitor, &server->meeting, "the meeting is over");
+        if (visitor->stage == VISITOR_LEAVING)
+            visitor->deadline = fmin(visitor->deadline, soon);
+    }
+    forget_gone(server);
+}
+
+/* Tell all members, each within its deadline. */
+static void answer(struct server *server, bool stopped)
+{
+    double until = clock_seconds() + linger;
+
+    if (!server->meeting.result || stopped)
+        shut(server); /* before the first answer: its rank may open its next communicator at once */
+    answer_members(server);
+    while (server->listener >= 0 && clock_seconds() < until)
+        turn(server, until);
+    if (server->listener >= 0)
+        shut(server);
+    forget_gone(server);
+    while (server->count > 0)
+        turn(server, INFINITY);
+}
+
+rondo_result server_run(const struct server_task *task, void *ret_blobs)
+{
+    struct server server = {.task = task, .listener = task->listener};
+    struct meeting *meeting = &server.meeting;
+    rondo_result result = meeting_init(meeting, task);
+
+    if (!result && !make_room(&server))
+        result = rondo_fail(RONDO_ERROR_MEMORY, "no memory for the meeting point");
+    if (!result) {
+        answer(&server, gather(&server));
+        result = meeting->result;
+        if (result)
+            rondo_fail(result, "%s", meeting->sentence);
+        else if (ret_blobs)
+            memcpy(ret_blobs, meeting->blobs, (size_t)meeting->size * meeting->blob_bytes);
+    }
+    if (server.listener >= 0)
+        close(server.listener);
+    meeting_done(meeting);
+    free(server.visitors);
+    free(server.polls);
+    return result;
+}

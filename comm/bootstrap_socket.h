@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bootstrap_socket.h - sockets by address: "unix:NAME" (abstract, same user only) or "HOST:PORT",
+ * "[V6]:PORT".
+ *
+ * All sockets are close-on-exec and never block by themselves; waiting is done here, up to a
+ * deadline on the clock of base/clock.h (INFINITY: for ever).
+ */
+#ifndef RONDO_COMM_BOOTSTRAP_SOCKET_H
+#define RONDO_COMM_BOOTSTRAP_SOCKET_H
+
+#include "comm/bootstrap.h"
+
+enum socket_outcome { SOCKET_DONE, SOCKET_CLOSED, SOCKET_TIMED_OUT, SOCKET_FAILED };
+
+/* RONDO_ERROR_INVALID with a sentence unless `address` has one of the forms. Does not look
+ * names up. */
+rondo_result socket_address_check(const char *address);
+bool socket_address_is_unix(const char *address);
+
+/*
+ * Listen there. An address in use is tried again for a moment: the job before may be just closing
+ * it. With port 0 the system picks one; ret_port (may be NULL) gets the port, 0 for a Unix socket.
+ */
+rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port);
+/* One connection that waits, -1 and errno if there is none. A Unix peer of another user is
+ * closed: errno EACCES. */
+int socket_accept(int listener);
+
+/*
+ * One attempt to connect. -1 and errno when nobody listens (yet): the caller decides about trying
+ * again. A sentence and a result only for what trying again cannot cure; ret_fd is -1 then, too.
+ */
+rondo_result socket_connect(const char *address, double deadline, int *ret_fd);
+
+/* Move exactly `bytes`. */
+enum socket_outcome socket_send(int fd, const void *from, size_t bytes, double deadline);
+enum socket_outcome socket_receive(int fd, void *to, size_t bytes, double deadline);
+/* Milliseconds for poll() until the deadline: rounded up, -1 for INFINITY. */
+int socket_poll_time(double deadline);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bootstrap_wire.h - what travels between a rank and the meeting point, and how it is proved.
+ *
+ *     rank    -> hello      a nonce
+ *     meeting -> challenge  another nonce
+ *     rank    -> claim      rank, size, hash of the blob, proof; then the blob
+ *     meeting -> reply      result, hash of the body, proof; then the body: all blobs, or a sentence
+ *     meeting -> refusal    instead of a reply, to somebody whose proof is wrong
+ *
+ * A proof is a hash keyed with the job's secret over both nonces and the frame before it: fresh on
+ * every connection, different in each direction, and it covers the bytes that follow through their
+ * hash. Frames have fixed sizes; the only length that travels is checked before anything is
+ * allocated. Numbers are little endian.
+ */
+#ifndef RONDO_COMM_BOOTSTRAP_WIRE_H
+#define RONDO_COMM_BOOTSTRAP_WIRE_H
+
+#include "comm/bootstrap.h"
+
+#include <stdint.h>
+
+enum { WIRE_VERSION = 1, WIRE_NONCE = 32, WIRE_HASH = 32, WIRE_HOST = 64 };
+/* A rank's blob is a few hundred bytes; the limits are what a member may make the others
+ * allocate. */
+enum { WIRE_BLOB_MAX = 1 << 20, WIRE_RANKS_MAX = 1 << 20 };
+#define WIRE_ALL_BLOBS_MAX ((uint64_t)1 << 31)
+
+enum wire_kind { WIRE_HELLO = 1, WIRE_CHALLENGE, WIRE_CLAIM, WIRE_REPLY, WIRE_REFUSAL };
+enum wire_reason { WIRE_WRONG_SECRET = 1, WIRE_WRONG_VERSION, WIRE_COMPLETE };
+
+struct wire_header {
+    unsigned char magic[4];
+    uint16_t version, kind;
+    uint64_t body_bytes; /* of what follows the fixed frame: the blob of a claim, the body of a reply */
+};
+
+struct wire_hello { /* and challenge */
+    struct wire_header header;
+    unsigned char nonce[WIRE_NONCE];
+};
+
+struct wire_claim {
+    struct wire_header header;
+    uint32_t rank, size, pid, unused;
+    char host[WIRE_HOST];
+    unsigned char blob_hash[WIRE_HASH];
+    unsigned char proof[WIRE_HASH];
+};
+
+struct wire_reply {
+    struct wire_header header;
+    uint32_t result, unused;
+    unsigned char body_hash[WIRE_HASH];
+    unsigned char proof[WIRE_HASH];
+};
+
+struct wire_refusal {
+    struct wire_header header;
+    uint32_t reason, unused;
+};
+
+_Static_assert(sizeof(struct wire_header) == 16, "wire format");
+_Static_assert(sizeof(struct wire_hello) == 48, "wire format");
+_Static_assert(sizeof(struct wire_claim) == 160, "wire format");
+_Static_assert(sizeof(struct wire_reply) == 88, "wire format");
+_Static_assert(sizeof(struct wire_refusal) == 24, "wire format");
+
+/* The two nonces of a connection and the secret: what every proof on it is made from. */
+struct wire_session {
+    unsigned char rank_nonce[WIRE_NONCE], meeting_nonce[WIRE_NONCE];
+    const unsigned char *secret;
+};
+
+/* libsodium is ready, or RONDO_ERROR_SYSTEM. Any thread, any number of times. */
+rondo_result wire_init(void);
+void wire_header_set(struct wire_header *header, enum wire_kind kind, uint64_t body_bytes);
+bool wire_is_rondo(const struct wire_header *header);
+unsigned wire_version(const struct wire_header *header);
+bool wire_is(const struct wire_header *header, enum wire_kind kind); /* of our version */
+uint64_t wire_body_bytes(const struct wire_header *header);
+
+void wire_hash(const void *bytes, size_t count, unsigned char *ret_hash);
+/* Fill the proof of a frame whose other fields are complete; check one that came. */
+void wire_claim_prove(const struct wire_session *session, struct wire_claim *claim);
+bool wire_claim_check(const struct wire_session *session, const struct wire_claim *claim);
+void wire_reply_prove(const struct wire_session *session, struct wire_reply *reply);
+bool wire_reply_check(const struct wire_session *session, const struct wire_reply *reply);
+
+#endif
