@@ -13,7 +13,8 @@ struct verify_options {
 struct verify_report {
     bool balanced;   /* sums keep the balanced tree over ranks */
     bool rank_order; /* operands of every sum are in rank order */
-    bool one_round;  /* every result element comes out of one single reduce step over original inputs */
+    bool
+        one_round; /* every result element comes out of one single reduce step over original inputs */
     bool peer_memory; /* user buffers of peers are touched */
     unsigned long steps, messages;
     char failure[1024]; /* the failing rank, program, step and why; "" when proved */
