@@ -13,6 +13,7 @@ struct topology {
     hwloc_bitmap_t usable; /* hardware threads that this process may use */
     int threads;           /* how many these are */
     int cores;             /* cores that have one of them, before the quota */
+    int machine_cores;     /* cores that any process of this machine or container may use */
     hwloc_obj_t *core;     /* these cores in logical order */
     int cpu_limit;         /* CPUs that the cgroup's quota grants, rounded up; 0: no quota */
     int devices;

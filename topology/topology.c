@@ -34,6 +34,7 @@ static rondo_result load(const char *xml, struct topology *topology)
         return rondo_fail_errno(RONDO_ERROR_MEMORY, "cannot start hwloc to read the machine");
     }
     hwloc_topology_set_io_types_filter(topology->hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    hwloc_topology_set_type_filter(topology->hwloc, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
     if (!xml) {
         leave_out_slow_components(topology->hwloc);
         if (hwloc_topology_load(topology->hwloc))
@@ -75,15 +76,18 @@ static rondo_result find_usable(struct topology *topology)
 static rondo_result find_cores(struct topology *topology)
 {
     int depth = hwloc_get_type_or_below_depth(topology->hwloc, HWLOC_OBJ_CORE);
+    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology->hwloc);
     hwloc_obj_t core = NULL;
 
     topology->core =
         calloc(hwloc_get_nbobjs_by_depth(topology->hwloc, depth), sizeof(*topology->core));
     if (!topology->core)
         return rondo_fail(RONDO_ERROR_MEMORY, "out of memory while reading the machine");
-    while ((core = hwloc_get_next_obj_by_depth(topology->hwloc, depth, core)))
+    while ((core = hwloc_get_next_obj_by_depth(topology->hwloc, depth, core))) {
+        topology->machine_cores += hwloc_bitmap_intersects(core->cpuset, allowed);
         if (hwloc_bitmap_intersects(core->cpuset, topology->usable))
             topology->core[topology->cores++] = core;
+    }
     if (!topology->cores)
         return rondo_fail(RONDO_ERROR_SYSTEM, "hwloc reports a machine without cores");
     return RONDO_OK;
@@ -131,6 +135,13 @@ int topology_cores(const struct topology *topology)
     if (topology->cpu_limit && topology->cpu_limit < topology->cores)
         return topology->cpu_limit;
     return topology->cores;
+}
+
+int topology_machine_cores(const struct topology *topology)
+{
+    int cores = topology->machine_cores;
+
+    return topology->cpu_limit && topology->cpu_limit < cores ? topology->cpu_limit : cores;
 }
 
 int topology_threads(const struct topology *topology)

@@ -29,6 +29,11 @@ void topology_close(struct topology *topology);
 
 /* Physical cores that this process may use: those in its CPU set, but no more than its quota grants. At least 1. */
 int topology_cores(const struct topology *topology);
+/*
+ * The same before this process was bound: cores that all ranks on this machine together may use. A rank that mpirun has
+ * bound has one core, and still nobody shares it: compare the number of local ranks with this.
+ */
+int topology_machine_cores(const struct topology *topology);
 int topology_threads(const struct topology *topology); /* hardware threads that it may use */
 int topology_cpu_limit(
     const struct topology

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_topology.c - opening this machine and recorded ones, and counting what is there. */
+#include "recorded.h"
+
+#include "base/fail.h"
+
+#include <criterion/criterion.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+Test(topology, counts_what_a_recorded_machine_has)
+{
+    struct topology *topology = recorded_open("two_sockets");
+
+    cr_expect_eq(topology_packages(topology), 2);
+    cr_expect_eq(topology_numa_nodes(topology), 2);
+    cr_expect_eq(topology_cores(topology), 64);
+    cr_expect_eq(topology_machine_cores(topology), 64);
+    cr_expect_eq(topology_threads(topology), 128);
+    cr_expect_eq(topology_cache_bytes(topology, 3), 16 << 20);
+    cr_expect_eq(topology_cache_bytes(topology, 4), 0);
+    cr_expect_eq(topology_cache_bytes(topology, 0), 0);
+    cr_expect_eq(topology_devices(topology), 0);
+    cr_expect_eq(topology_cpu_limit(topology), 0);
+    cr_expect(topology_is_recorded(topology));
+    cr_expect_null(topology_device_at(topology, 0));
+    topology_close(topology);
+}
+
+Test(topology, counts_eight_numa_nodes_in_two_packages)
+{
+    struct topology *topology = recorded_open("eight_numa");
+
+    cr_expect_eq(topology_packages(topology), 2);
+    cr_expect_eq(topology_numa_nodes(topology), 8);
+    cr_expect_eq(topology_cores(topology), 128);
+    topology_close(topology);
+}
+
+Test(topology, this_machine_has_no_more_cores_than_threads_and_at_least_one)
+{
+    struct topology *topology = NULL;
+
+    cr_assert_eq(topology_open("", &topology), RONDO_OK, "%s", fail_sentence());
+    cr_expect_geq(topology_cores(topology), 1);
+    cr_expect_leq(topology_cores(topology), topology_threads(topology));
+    cr_expect_not(topology_is_recorded(topology));
+    topology_close(topology);
+}
+
+/* In a child, which has this one thread only: the CPU set of a process is that of all its threads. */
+static int cores_on_one_processor(void)
+{
+    struct topology *topology = NULL;
+    cpu_set_t allowed, one;
+    int first = 0, good;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed))
+        return 1;
+    while (!CPU_ISSET(first, &allowed))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) || topology_open(NULL, &topology))
+        return 2;
+    good = topology_cores(topology) == 1 && topology_machine_cores(topology) >= 1;
+    topology_close(topology);
+    return good ? 0 : 3;
+}
+
+Test(topology, a_process_limited_to_one_processor_has_one_core)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(cores_on_one_processor());
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFEXITED(status));
+    cr_expect_eq(WEXITSTATUS(status), 0);
+}
+
+Test(topology, a_file_that_is_not_there_is_named)
+{
+    struct topology *topology = NULL;
+
+    cr_expect_eq(topology_open("no/such/machine.xml", &topology), RONDO_ERROR_INVALID);
+    cr_expect_null(topology);
+    cr_expect_not_null(strstr(fail_sentence(), "no/such/machine.xml"), "%s", fail_sentence());
+}
+
+Test(topology, a_file_that_is_no_machine_is_named)
+{
+    struct topology *topology = NULL;
+    char file[] = "/tmp/rondo_topology_XXXXXX";
+    int fd = mkstemp(file);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, "<topology><object", 17), 17);
+    close(fd);
+    cr_expect_eq(topology_open(file, &topology), RONDO_ERROR_INVALID);
+    cr_expect_null(topology);
+    cr_expect_not_null(strstr(fail_sentence(), file), "%s", fail_sentence());
+    unlink(file);
+}
+
+static void compare(const struct topology *a, const struct topology *b)
+{
+    cr_expect_eq(topology_cores(a), topology_cores(b));
+    cr_expect_eq(topology_threads(a), topology_threads(b));
+    cr_expect_eq(topology_packages(a), topology_packages(b));
+    cr_expect_eq(topology_numa_nodes(a), topology_numa_nodes(b));
+    cr_assert_eq(topology_devices(a), topology_devices(b));
+    for (int i = 0; i < topology_devices(a); i++) {
+        const struct topology_device *x = topology_device_at(a, i), *y = topology_device_at(b, i);
+
+        cr_expect_eq(x->kind, y->kind);
+        cr_expect_str_eq(x->name, y->name);
+        cr_expect_str_eq(x->pci, y->pci);
+        cr_expect_eq(x->numa, y->numa);
+        for (int j = 0; j < topology_devices(a); j++)
+            cr_expect_eq(topology_device_distance(a, i, j), topology_device_distance(b, i, j));
+    }
+    for (int rank = 0; rank < topology_cores(a); rank++) {
+        struct topology_place x, y;
+
+        topology_place(a, rank, topology_cores(a), &x);
+        topology_place(b, rank, topology_cores(b), &y);
+        cr_expect(x.core == y.core && x.package == y.package && x.numa == y.numa && x.l3 == y.l3);
+    }
+}
+
+static void round_trip(struct topology *topology)
+{
+    struct topology *again = NULL;
+    char file[] = "/tmp/rondo_topology_XXXXXX";
+    int fd = mkstemp(file);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    cr_assert_eq(topology_write_xml(topology, file), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(topology_open(file, &again), RONDO_OK, "%s", fail_sentence());
+    compare(topology, again);
+    unlink(file);
+    topology_close(again);
+    topology_close(topology);
+}
+
+Test(topology, a_written_machine_reads_back_the_same)
+{
+    round_trip(recorded_open("gpu8_two_sockets"));
+    round_trip(recorded_open("gpu4_one_socket"));
+    round_trip(recorded_open("eight_numa"));
+    round_trip(recorded_open("plain"));
+}
+
+Test(topology, a_machine_cannot_be_written_into_a_folder_that_is_not_there)
+{
+    struct topology *topology = recorded_open("plain");
+
+    cr_expect_eq(topology_write_xml(topology, "no/such/folder/x.xml"), RONDO_ERROR_SYSTEM);
+    cr_expect_not_null(strstr(fail_sentence(), "no/such/folder/x.xml"));
+    topology_close(topology);
+}
+
+Test(topology, prints_packages_caches_and_devices)
+{
+    struct topology *topology = recorded_open("gpu8_two_sockets");
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+
+    topology_print(topology, to);
+    fclose(to);
+    cr_expect_not_null(strstr(text, "2 packages, 2 NUMA nodes, 64 cores"), "%s", text);
+    cr_expect_not_null(strstr(text, "cores 56-63 share cache 7"), "%s", text);
+    cr_expect_not_null(strstr(text, "mlx5_3"), "%s", text);
+    cr_expect_not_null(strstr(text, "PCI link 63.0 GB/s"), "%s", text);
+    free(text);
+    topology_close(topology);
+}
+
+Test(topology, closing_nothing_is_allowed)
+{
+    topology_close(NULL);
+}
