@@ -7,17 +7,13 @@
 #include <string.h>
 
 extern const struct algorithm direct_algorithm, ring_algorithm, one_shot_algorithm,
-    zero_copy_algorithm, tree_algorithm, binomial_algorithm;
+    zero_copy_algorithm, tree_algorithm, binomial_algorithm, halving_algorithm, doubling_algorithm;
 
 /* Of two that cost the same the one that stands first is taken. */
 const struct algorithm *const algorithms[] = {
-    &zero_copy_algorithm,
-    &direct_algorithm,
-    &one_shot_algorithm,
-    &ring_algorithm,
-    &tree_algorithm,
-    &binomial_algorithm,
-    NULL,
+    &zero_copy_algorithm, &direct_algorithm,   &one_shot_algorithm,
+    &ring_algorithm,      &halving_algorithm,  &doubling_algorithm,
+    &tree_algorithm,      &binomial_algorithm, NULL,
 };
 
 const struct algorithm *algorithm_find(const char *name)
