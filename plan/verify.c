@@ -29,3 +29,17 @@ rondo_result verify_plans(struct plan *const *plans, int size, const struct veri
                           size);
     return RONDO_ERROR_INTERNAL; /* the sentence is in the report: a refusal is an answer */
 }
+
+bool verify_drop_step(struct plan *plan, uint32_t step)
+{
+    if (step >= plan->step_count)
+        return false;
+    memmove(plan->steps + step, plan->steps + step + 1,
+            (plan->step_count - step - 1) * sizeof(*plan->steps));
+    plan->step_count--;
+    for (int i = 0; i < plan->programs; i++) {
+        plan->program[i].begin -= plan->program[i].begin > step;
+        plan->program[i].end -= plan->program[i].end > step;
+    }
+    return true;
+}

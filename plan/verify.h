@@ -27,4 +27,7 @@ struct verify_report {
 rondo_result verify_plans(struct plan *const *plans, int size, const struct verify_options *options,
                           struct verify_report *report);
 
+/* Break a plan: take one step out. For tests and demonstrations of the above. False if it has no such step. */
+bool verify_drop_step(struct plan *plan, uint32_t step);
+
 #endif

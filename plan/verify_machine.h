@@ -107,6 +107,7 @@ struct verify_machine {
     int ranks;
     int slots, calls, windows;
     bool in_place;
+    bool reduces; /* the collective adds up */
     rondo_collective collective;
     uint32_t parts;
     const struct verify_observer *observer; /* NULL: none */

@@ -113,7 +113,7 @@ static bool check_move(struct verify_machine *machine, const struct plan *plan,
         return verify_fail(machine, actor, "its operands lie outside of the plan");
     if ((step->verb == PLAN_REDUCE) != (step->sources > 1))
         return verify_fail(machine, actor, "copy has one source, reduce has several");
-    if (!is_sum(plan->collective) && (step->verb == PLAN_REDUCE || (step->flags & PLAN_FINISH)))
+    if (!machine->reduces && (step->verb == PLAN_REDUCE || (step->flags & PLAN_FINISH)))
         return verify_fail(machine, actor, "%s does not reduce",
                            rondo_collective_name(plan->collective));
     return check_operands(machine, plan, step, actor);
@@ -193,6 +193,7 @@ bool verify_shape(struct verify_machine *machine)
             return verify_refuse(machine, "rank %d has no plan", i);
     machine->collective = first->collective;
     machine->parts = first->parts;
+    machine->reduces = is_sum(first->collective);
     machine->ranks = first->size;
     machine->windows = first->message_atoms ? VERIFY_WINDOWS : 1;
     return count_actors(machine) && for_each_step(machine, check_step);

@@ -13,6 +13,7 @@
 static bool overwrite(struct verify_machine *machine, const struct verify_member *member,
                       struct verify_cell *cells, uint32_t count, bool input)
 {
+    verify_value raw = machine->reduces ? VALUE_RAW : 0;
     char text[320];
 
     for (uint32_t i = 0; i < count; i++) {
@@ -27,7 +28,7 @@ static bool overwrite(struct verify_machine *machine, const struct verify_member
                                  text);
         }
         cells[i].value =
-            input ? value_leaf(&machine->values, member->plan->rank, i) | VALUE_RAW : VALUE_NONE;
+            input ? value_leaf(&machine->values, member->plan->rank, i) | raw : VALUE_NONE;
     }
     return true;
 }
@@ -135,12 +136,6 @@ static bool check_sum(struct verify_machine *machine, const struct plan *plan, u
     return true;
 }
 
-static bool is_sum(rondo_collective collective)
-{
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-           collective == RONDO_REDUCE_SCATTER;
-}
-
 static bool check_output(struct verify_machine *machine, const struct verify_member *member,
                          int window)
 {
@@ -163,8 +158,8 @@ static bool check_output(struct verify_machine *machine, const struct verify_mem
                                  "rank %d ends without output: block %u, atom %u, was "
                                  "never written",
                                  plan->rank, i / machine->parts, i % machine->parts);
-        if (is_sum(plan->collective) ? !check_sum(machine, plan, i, cell->value)
-                                     : !check_moved(machine, plan, i, cell->value))
+        if (machine->reduces ? !check_sum(machine, plan, i, cell->value)
+                             : !check_moved(machine, plan, i, cell->value))
             return false;
     }
     return true;

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verify.c - `rondo verify`: proves the plans of every algorithm, collective, number of ranks and root that is asked for.
+ *
+ * What an algorithm promises (collectives/algorithm.h) is held against what plan/verify.c proves: a promise that was
+ * not proved is a failure, and so is touching peers' memory without saying so. One line per algorithm and collective.
+ */
+#include "cli/commands.h"
+
+#include "base/clock.h"
+#include "collectives/algorithm.h"
+#include "plan/verify.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROOT_SOME = -1, ROOT_ALL = -2, BREAK_NOTHING = -1, BREAK_RANDOM = -2, RANKS_MAX = 4096 };
+
+struct options {
+    int collective;                    /* -1: all */
+    const struct algorithm *algorithm; /* NULL: all */
+    int from, to;
+    int slots;
+    int root;
+    long broken;
+    unsigned seed;
+    const char *json;
+};
+
+/* One algorithm and collective over all that was asked for. */
+struct outcome {
+    unsigned long plans, steps, messages;
+    unsigned proved; /* enum promise, by every run */
+    bool touches_peers;
+    bool failed;
+    int ranks, root; /* of the failure */
+    char failure[1100];
+};
+
+static const struct argp_option argp_options[] = {
+    {"algo", 'a', "NAME", 0, "only this algorithm (default: all)", 0},
+    {"ranks", 'n', "A:B", 0, "numbers of ranks, from A to B (default: 2:16)", 0},
+    {"slots", 's', "N", 0, "slots per connection (default: 2, the least)", 0},
+    {"root", 'r', "R|all", 0, "roots (default: the first two ranks and the last)", 0},
+    {"break", 'b', "STEP|random", 0,
+     "take this step out of rank 0's plan, to see a refusal; for demonstration", 0},
+    {"seed", 'S', "N", 0, "for --break random (default: 1)", 0},
+    {"json", 'j', "FILE", 0, "write the results to FILE", 0},
+    {0},
+};
+
+static int find_collective(const char *name)
+{
+    for (int c = 0; c < RONDO_COLLECTIVES; c++)
+        if (!strcmp(name, rondo_collective_name((rondo_collective)c)))
+            return c;
+    return -1;
+}
+
+static long parse_number(struct argp_state *state, const char *text, long low, long high)
+{
+    char *end;
+    long value;
+
+    errno = 0;
+    value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < low || value > high)
+        argp_error(state, "'%s' is not a number from %ld to %ld", text, low, high);
+    return value;
+}
+
+static void parse_ranks(struct argp_state *state, char *text, struct options *options)
+{
+    char *colon = strchr(text, ':');
+
+    if (colon)
+        *colon = 0;
+    options->from = (int)parse_number(state, text, 1, RANKS_MAX);
+    options->to = colon ? (int)parse_number(state, colon + 1, 1, RANKS_MAX) : options->from;
+    if (options->to < options->from)
+        argp_error(state, "the ranks go from %d down to %d", options->from, options->to);
+}
+
+static void parse_collective(struct argp_state *state, const char *text, struct options *options)
+{
+    if (state->arg_num > 0)
+        argp_error(state, "one collective, or all");
+    options->collective = strcmp(text, "all") ? find_collective(text) : -1;
+    if (strcmp(text, "all") && options->collective < 0)
+        argp_error(state, "there is no collective '%s'", text);
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct options *options = state->input;
+
+    switch (key) {
+    case 'a':
+        options->algorithm = strcmp(text, "all") ? algorithm_find(text) : NULL;
+        if (strcmp(text, "all") && !options->algorithm)
+            argp_error(state, "there is no algorithm '%s': see `rondo explain --list`", text);
+        break;
+    case 'n':
+        parse_ranks(state, text, options);
+        break;
+    case 's':
+        options->slots = (int)parse_number(state, text, 1, 1024);
+        break;
+    case 'r':
+        options->root =
+            strcmp(text, "all") ? (int)parse_number(state, text, 0, RANKS_MAX - 1) : ROOT_ALL;
+        break;
+    case 'b':
+        options->broken =
+            strcmp(text, "random") ? parse_number(state, text, 0, 1000000000) : BREAK_RANDOM;
+        break;
+    case 'S':
+        options->seed = (unsigned)parse_number(state, text, 0, 1000000000);
+        break;
+    case 'j':
+        options->json = text;
+        break;
+    case ARGP_KEY_ARG:
+        parse_collective(state, text, options);
+        break;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "which collective? One of them, or all");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    .options = argp_options,
+    .parser = parse_option,
+    .args_doc = "all|COLLECTIVE",
+    .doc =
+        "Prove that plans give the right result for every count, without deadlock or race, also when calls "
+        "follow each other at once, with and without input and output in one place.\v"
+        "Exit status: 0 all is proved, 1 something is wrong (the sentence names rank, program and step), "
+        "2 wrong usage.",
+};
+
+/* ---- Proving ------------------------------------------------------------------------------------------------------- */
+
+static void close_plans(struct plan **plans, int count)
+{
+    for (int i = 0; i < count; i++)
+        plan_close(plans[i]);
+    free(plans);
+}
+
+static void blame(struct outcome *outcome, int ranks, int root, const char *sentence)
+{
+    if (outcome->failed)
+        return;
+    outcome->failed = true;
+    outcome->ranks = ranks;
+    outcome->root = root;
+    snprintf(outcome->failure, sizeof(outcome->failure), "%s", sentence);
+}
+
+/* Plans of all ranks. For send: the first rank sends to the last one, also if that is the same. NULL: out of memory. */
+static struct plan **make_plans(const struct algorithm *algorithm, rondo_collective collective,
+                                int ranks, int root, int *ret_count)
+{
+    bool pair = collective == RONDO_SEND;
+    int count = pair && ranks == 1 ? 2 : ranks;
+    struct plan **plans = calloc((size_t)count, sizeof(struct plan *));
+    rondo_result result = plans ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    *ret_count = count;
+    if (!result && pair) {
+        result = algorithm_plan(algorithm, RONDO_SEND, ranks, 0, ranks - 1, &plans[0]);
+        if (!result)
+            result = algorithm_plan(algorithm, RONDO_RECV, ranks, ranks - 1, 0, &plans[count - 1]);
+    }
+    for (int r = 0; !result && !pair && r < ranks; r++)
+        result = algorithm_plan(algorithm, collective, ranks, r, root, &plans[r]);
+    if (!result)
+        return plans;
+    if (plans)
+        close_plans(plans, count);
+    return NULL;
+}
+
+static void break_plan(const struct options *options, struct plan *plan)
+{
+    uint32_t step = (uint32_t)options->broken;
+    unsigned seed = options->seed + (unsigned)plan->size;
+
+    if (options->broken == BREAK_NOTHING || !plan->step_count)
+        return;
+    if (options->broken == BREAK_RANDOM)
+        step = (uint32_t)rand_r(&seed) % plan->step_count;
+    verify_drop_step(plan, step);
+}
+
+/* Hold the promises against what this run has proved. */
+static void judge(struct outcome *outcome, unsigned promises, int ranks, int root,
+                  const struct verify_report *report)
+{
+    unsigned proved = (report->balanced ? PROMISE_BALANCED : 0) |
+                      (report->rank_order ? PROMISE_RANK_ORDER : 0) |
+                      (report->one_round ? PROMISE_ONE_ROUND : 0);
+
+    outcome->steps += report->steps;
+    outcome->messages += report->messages;
+    outcome->proved &= proved | PROMISE_IN_PLACE;
+    outcome->touches_peers |= report->peer_memory;
+    if (promises & PROMISE_BALANCED & ~proved)
+        blame(outcome, ranks, root, "it promises one balanced tree over ranks and breaks it");
+    if (promises & PROMISE_RANK_ORDER & ~proved)
+        blame(outcome, ranks, root, "it promises rank order and breaks it");
+    if (promises & PROMISE_ONE_ROUND & ~proved)
+        blame(outcome, ranks, root, "it promises one rounding per result and rounds more often");
+    if (report->peer_memory && !(promises & PROMISE_PEER_MEMORY))
+        blame(outcome, ranks, root, "it touches peers' memory without saying so");
+}
+
+/* One number of ranks and one root, in place too where promised. */
+static void prove(const struct options *options, const struct algorithm *algorithm,
+                  rondo_collective collective, int ranks, int root, struct outcome *outcome)
+{
+    unsigned promises = algorithm->forms[collective].promises;
+    struct verify_report report;
+    int count;
+    struct plan **plans = make_plans(algorithm, collective, ranks, root, &count);
+
+    if (!plans) {
+        blame(outcome, ranks, root, "the plans could not be made");
+        return;
+    }
+    break_plan(options, plans[0]);
+    for (int in_place = 0; in_place <= !!(promises & PROMISE_IN_PLACE); in_place++) {
+        struct verify_options how = {.slots = options->slots, .in_place = in_place};
+
+        if (verify_plans(plans, count, &how, &report))
+            blame(outcome, ranks, root, report.failure[0] ? report.failure : "out of memory");
+        else
+            judge(outcome, promises, ranks, root, &report);
+        outcome->plans += (unsigned long)ranks;
+    }
+    close_plans(plans, count);
+}
+
+static bool has_root(rondo_collective collective)
+{
+    return collective == RONDO_REDUCE || collective == RONDO_BROADCAST ||
+           collective == RONDO_GATHER || collective == RONDO_SCATTER;
+}
+
+static bool root_is_wanted(const struct options *options, rondo_collective collective, int ranks,
+                           int root)
+{
+    if (!has_root(collective))
+        return root == 0;
+    if (options->root >= 0)
+        return root == options->root;
+    return options->root == ROOT_ALL || root <= 1 || root == ranks - 1;
+}
+
+static void prove_form(const struct options *options, const struct algorithm *algorithm,
+                       rondo_collective collective, struct outcome *outcome)
+{
+    bool watched = isatty(STDERR_FILENO);
+
+    *outcome = (struct outcome){.proved = ~0U};
+    for (int ranks = options->from; ranks <= options->to && !outcome->failed; ranks++) {
+        if (watched)
+            fprintf(stderr, "\r\033[K%s %s: %d of %d ranks", algorithm->name,
+                    rondo_collective_name(collective), ranks, options->to);
+        for (int root = 0; root < ranks && !outcome->failed; root++)
+            if (root_is_wanted(options, collective, ranks, root))
+                prove(options, algorithm, collective, ranks, root, outcome);
+    }
+    if (watched)
+        fprintf(stderr, "\r\033[K");
+    if (options->to > 1 && !outcome->touches_peers &&
+        (algorithm->forms[collective].promises & PROMISE_PEER_MEMORY))
+        blame(outcome, options->to, 0, "it says that it touches peers' memory and does not");
+}
+
+/* ---- Telling ------------------------------------------------------------------------------------------------------- */
+
+static bool reduces(rondo_collective collective)
+{
+    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
+           collective == RONDO_REDUCE_SCATTER;
+}
+
+/* What holds, in words, with a comma between. */
+static void describe(const struct algorithm *algorithm, rondo_collective collective,
+                     const struct outcome *outcome, char *text, size_t size)
+{
+    unsigned promises = algorithm->forms[collective].promises;
+    const struct {
+        bool holds;
+        const char *words;
+    } properties[] = {
+        {reduces(collective) && (promises & PROMISE_BALANCED), "balanced"},
+        {reduces(collective) && (promises & PROMISE_RANK_ORDER), "rank order"},
+        {reduces(collective) && (promises & PROMISE_ONE_ROUND), "one rounding"},
+        {promises & PROMISE_IN_PLACE, "in place"},
+        {outcome->touches_peers, "zero copy"},
+    };
+    size_t length = 0;
+
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof(properties) / sizeof(properties[0]); i++)
+        if (properties[i].holds && length < size)
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "",
+                                       properties[i].words);
+}
+
+static void print_outcome(const struct algorithm *algorithm, rondo_collective collective,
+                          const struct outcome *outcome)
+{
+    char properties[160];
+
+    if (outcome->failed) {
+        printf("%-10s %-15s WRONG   with %d ranks, root %d: %s\n", algorithm->name,
+               rondo_collective_name(collective), outcome->ranks, outcome->root, outcome->failure);
+        fflush(stdout);
+        return;
+    }
+    describe(algorithm, collective, outcome, properties, sizeof(properties));
+    printf("%-10s %-15s proved  %7lu plans %10lu steps   %s\n", algorithm->name,
+           rondo_collective_name(collective), outcome->plans, outcome->steps, properties);
+    fflush(stdout);
+}
+
+static json_t *outcome_json(const struct algorithm *algorithm, rondo_collective collective,
+                            const struct outcome *outcome)
+{
+    unsigned promises = algorithm->forms[collective].promises;
+    unsigned proved = outcome->failed || !reduces(collective) ? 0 : outcome->proved;
+    json_t *json = json_pack(
+        "{s:s, s:s, s:b, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "algorithm", algorithm->name,
+        "collective", rondo_collective_name(collective), "proved", !outcome->failed, "plans",
+        (json_int_t)outcome->plans, "steps", (json_int_t)outcome->steps, "messages",
+        (json_int_t)outcome->messages, "balanced", !!(proved & PROMISE_BALANCED), "rank_order",
+        !!(proved & PROMISE_RANK_ORDER), "one_round", !!(proved & PROMISE_ONE_ROUND), "in_place",
+        !outcome->failed && (promises & PROMISE_IN_PLACE), "peer_memory", outcome->touches_peers);
+
+    if (json && outcome->failed)
+        json_object_update_new(json, json_pack("{s:s, s:i, s:i}", "failure", outcome->failure,
+                                               "ranks", outcome->ranks, "root", outcome->root));
+    return json;
+}
+
+static int write_json(const struct options *options, json_t *results, double seconds)
+{
+    json_t *json = json_pack("{s:[i,i], s:i, s:f, s:O}", "ranks", options->from, options->to,
+                             "slots", options->slots, "seconds", seconds, "results", results);
+    int failed = !json || json_dump_file(json, options->json, JSON_INDENT(2));
+
+    json_decref(json);
+    if (failed)
+        fprintf(stderr, "rondo verify: cannot write %s: %s\n", options->json, strerror(errno));
+    return failed;
+}
+
+/* Everything that was asked for; the number of forms that are wrong, -1 if there was nothing to prove. */
+static int prove_all(const struct options *options, json_t *results)
+{
+    unsigned long plans = 0, steps = 0;
+    int wrong = 0, forms = 0;
+    double start = clock_seconds();
+
+    for (int i = 0; algorithms[i]; i++)
+        for (int c = 0; c < RONDO_COLLECTIVES; c++) {
+            struct outcome outcome;
+
+            if (!algorithms[i]->forms[c].write || c == RONDO_RECV ||
+                (options->algorithm && options->algorithm != algorithms[i]) ||
+                (options->collective >= 0 && options->collective != c))
+                continue;
+            prove_form(options, algorithms[i], (rondo_collective)c, &outcome);
+            print_outcome(algorithms[i], (rondo_collective)c, &outcome);
+            json_array_append_new(results,
+                                  outcome_json(algorithms[i], (rondo_collective)c, &outcome));
+            forms++;
+            wrong += outcome.failed;
+            plans += outcome.plans;
+            steps += outcome.steps;
+        }
+    if (forms)
+        printf("%d of %d algorithms x collectives proved for %d to %d ranks: %lu plans, %lu steps "
+               "in %.1f s\n",
+               forms - wrong, forms, options->from, options->to, plans, steps,
+               clock_seconds() - start);
+    return forms ? wrong : -1;
+}
+
+int command_verify(int argc, char **argv)
+{
+    struct options options = {.collective = -1,
+                              .from = 2,
+                              .to = 16,
+                              .slots = 2,
+                              .root = ROOT_SOME,
+                              .broken = BREAK_NOTHING,
+                              .seed = 1};
+    double start = clock_seconds();
+    json_t *results;
+    int wrong;
+
+    argp_err_exit_status = 2;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &options))
+        return 2;
+    results = json_array();
+    if (!results) {
+        fprintf(stderr, "rondo verify: out of memory\n");
+        return 1;
+    }
+    wrong = prove_all(&options, results);
+    if (wrong < 0)
+        fprintf(stderr, "rondo verify: that algorithm has no such collective: see `rondo explain "
+                        "--list`\n");
+    else if (options.json && write_json(&options, results, clock_seconds() - start))
+        wrong = 1;
+    json_decref(results);
+    return wrong < 0 ? 2 : wrong > 0;
+}
