@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* collective.c - the table of collectives, and what follows from it. */
+#include "bench/collective.h"
+
+#include <string.h>
+
+enum bus { BUS_ONE, BUS_OTHERS, BUS_TWICE_OTHERS }; /* 1, (n-1)/n, 2(n-1)/n */
+
+static const struct row {
+    const char *name;
+    bool long_input, long_output; /* ranks * count elements instead of count */
+    bool reduces, rooted, in_place;
+    enum bus bus;
+} rows[BENCH_COLLECTIVES] = {
+    [BENCH_ALL_REDUCE] = {"all_reduce", false, false, true, false, true, BUS_TWICE_OTHERS},
+    [BENCH_REDUCE] = {"reduce", false, false, true, true, true, BUS_ONE},
+    [BENCH_BROADCAST] = {"broadcast", false, false, false, true, true, BUS_ONE},
+    [BENCH_ALL_GATHER] = {"all_gather", false, true, false, false, true, BUS_OTHERS},
+    [BENCH_REDUCE_SCATTER] = {"reduce_scatter", true, false, true, false, true, BUS_OTHERS},
+    [BENCH_ALL_TO_ALL] = {"all_to_all", true, true, false, false, true, BUS_OTHERS},
+    [BENCH_GATHER] = {"gather", false, true, false, true, true, BUS_OTHERS},
+    [BENCH_SCATTER] = {"scatter", true, false, false, true, true, BUS_OTHERS},
+    [BENCH_BARRIER] = {"barrier", false, false, false, false, false, BUS_ONE},
+    [BENCH_SENDRECV] = {"sendrecv", false, false, false, false, false, BUS_ONE},
+};
+
+const char *bench_collective_name(enum bench_collective collective)
+{
+    return rows[collective].name;
+}
+
+enum bench_collective bench_collective_find(const char *name)
+{
+    int found = 0;
+
+    while (found < BENCH_COLLECTIVES && strcmp(rows[found].name, name))
+        found++;
+    return (enum bench_collective)found;
+}
+
+bool bench_collective_reduces(enum bench_collective collective)
+{
+    return rows[collective].reduces;
+}
+
+bool bench_collective_is_rooted(enum bench_collective collective)
+{
+    return rows[collective].rooted;
+}
+
+bool bench_collective_has_in_place(enum bench_collective collective)
+{
+    return rows[collective].in_place;
+}
+
+size_t bench_input_elements(const struct bench_call *call, int size)
+{
+    return rows[call->collective].long_input ? call->count * (size_t)size : call->count;
+}
+
+size_t bench_output_elements(const struct bench_call *call, int size)
+{
+    return rows[call->collective].long_output ? call->count * (size_t)size : call->count;
+}
+
+size_t bench_in_place_offset(const struct bench_call *call, int rank)
+{
+    const struct row *row = &rows[call->collective];
+
+    return row->long_input != row->long_output ? call->count * (size_t)rank : 0;
+}
+
+static bool has_blocks(enum bench_collective collective)
+{
+    return rows[collective].long_input || rows[collective].long_output;
+}
+
+size_t bench_count(enum bench_collective collective, size_t bytes, size_t element_bytes, int size)
+{
+    size_t elements = bytes / element_bytes;
+
+    if (collective == BENCH_BARRIER)
+        return 0;
+    return has_blocks(collective) ? elements / (size_t)size : elements;
+}
+
+size_t bench_bytes(enum bench_collective collective, size_t count, size_t element_bytes, int size)
+{
+    return count * element_bytes * (has_blocks(collective) ? (size_t)size : 1);
+}
+
+double bench_bus_factor(enum bench_collective collective, int size)
+{
+    double others = (double)(size - 1) / size;
+
+    switch (rows[collective].bus) {
+    case BUS_OTHERS:
+        return others;
+    case BUS_TWICE_OTHERS:
+        return 2 * others;
+    case BUS_ONE:
+        break;
+    }
+    return 1;
+}

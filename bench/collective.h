@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * collective.h - what `rondo bench` measures: collectives, the lengths of their buffers, and the two bandwidths.
+ *
+ * "bytes" is the size S of the full vector, as in nccl-tests: for all_gather, reduce_scatter, all_to_all, gather and
+ * scatter that is ranks * count * element size, for the others count * element size. With time t,
+ *
+ *     algbw = S / t                          what the caller sees
+ *     busbw = algbw * factor(collective, n)  what each link carries when the algorithm moves the least data
+ */
+#ifndef RONDO_BENCH_COLLECTIVE_H
+#define RONDO_BENCH_COLLECTIVE_H
+
+#include "rondo/rondo.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum bench_collective {
+    BENCH_ALL_REDUCE = 0,
+    BENCH_REDUCE,
+    BENCH_BROADCAST,
+    BENCH_ALL_GATHER,
+    BENCH_REDUCE_SCATTER,
+    BENCH_ALL_TO_ALL,
+    BENCH_GATHER,
+    BENCH_SCATTER,
+    BENCH_BARRIER,
+    BENCH_SENDRECV, /* everybody sends to its right and receives from its left */
+    BENCH_COLLECTIVES
+};
+
+/* One call, the same on every rank. */
+struct bench_call {
+    enum bench_collective collective;
+    rondo_type type;
+    rondo_op op;
+    int root;
+    size_t count; /* elements, as in rondo.h */
+    bool in_place;
+    char algorithm[32]; /* "": the library's choice */
+};
+
+const char *bench_collective_name(enum bench_collective collective);
+/* BENCH_COLLECTIVES if there is none of that name. */
+enum bench_collective bench_collective_find(const char *name);
+bool bench_collective_reduces(enum bench_collective collective);
+bool bench_collective_is_rooted(enum bench_collective collective);
+bool bench_collective_has_in_place(enum bench_collective collective);
+
+/* Elements of the two buffers; what a rank without the root's role ignores is counted too. */
+size_t bench_input_elements(const struct bench_call *call, int size);
+size_t bench_output_elements(const struct bench_call *call, int size);
+/* Elements from the start of the longer buffer to the shorter one, when a rank calls in place. */
+size_t bench_in_place_offset(const struct bench_call *call, int rank);
+
+/* The count that makes a full vector of at most `bytes`; and the bytes of the full vector of a count. */
+size_t bench_count(enum bench_collective collective, size_t bytes, size_t element_bytes, int size);
+size_t bench_bytes(enum bench_collective collective, size_t count, size_t element_bytes, int size);
+double bench_bus_factor(enum bench_collective collective, int size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * library.h - a collective library as the benchmark sees it. A worker program links worker.c, measure.c and one file
+ * that defines `bench_the_library`.
+ */
+#ifndef RONDO_BENCH_LIBRARY_H
+#define RONDO_BENCH_LIBRARY_H
+
+#include "bench/collective.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The rank that this worker (or this thread of it) is to be. */
+struct bench_place {
+    int rank, size;
+    const char *meeting; /* Gloo: a directory for the rendezvous; else NULL */
+    bool deterministic;
+    double timeout; /* seconds of silence until an error; 0: never, negative: not set */
+    struct rondo_comm *
+        *joined; /* Rondo with --threads: the communicators of all ranks; else NULL */
+};
+
+struct bench_library {
+    /* Join. The place's rank and size are updated if the library knows better. NULL: failed, see error(NULL). */
+    void *(*open)(struct bench_place *place);
+    void (*close)(void *state); /* accepts NULL */
+    /* NULL, or why this library has no such call. */
+    const char *(*lacks)(void *state, const struct bench_call *call);
+    /* Zeroed, page aligned. `shared` asks for memory that peers map; a hint. */
+    void *(*alloc)(void *state, size_t bytes, bool shared);
+    void (*free)(void *state, void *memory, bool shared);
+    /* Blocking. In place: `input` and `output` overlap as rondo.h says. 0, or see error(). */
+    int (*run)(void *state, const struct bench_call *call, const void *input, void *output);
+    const char *(*error)(void *state);
+    void (*version)(char *text, size_t room);
+};
+
+extern const struct bench_library bench_the_library;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

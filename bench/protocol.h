@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * protocol.h - what `rondo bench` and its workers say to each other.
+ *
+ * One abstract Unix socket of type SOCK_SEQPACKET, one connection per rank, one struct per message. A worker says hello
+ * when its library is open; then it answers each command with one reply, and sleeps in read() in between, so that the
+ * workers of several libraries can stand side by side without disturbing each other. End of file is "quit" for a
+ * worker and "died" for the parent. Both programs come from one build, so the structs need no versions.
+ */
+#ifndef RONDO_BENCH_PROTOCOL_H
+#define RONDO_BENCH_PROTOCOL_H
+
+#include "bench/collective.h"
+
+#include <stdint.h>
+
+enum {
+    BENCH_BATCHES_MAX = 64,    /* per command */
+    BENCH_SENTENCE_MAX = 1024, /* with the final 0 */
+    BENCH_NAME_MAX = 64        /* of the control socket, with the final 0 */
+};
+
+enum bench_status {
+    BENCH_OK = 0,
+    BENCH_UNAVAILABLE, /* the library cannot do this; the sentence says what it lacks; nothing was called */
+    BENCH_FAILED /* the library reported an error; it is only fit for closing */
+};
+
+struct bench_hello {
+    uint32_t status; /* enum bench_status */
+    int32_t rank, size;
+    char version[128];
+    char sentence[BENCH_SENTENCE_MAX];
+};
+
+struct bench_command {
+    struct bench_call call;
+    bool shared;     /* memory that peers map, where the library has it */
+    bool check;      /* fill, call once, compare; no timing */
+    bool rewrite;    /* the owner writes its input anew before every call; batches of one call */
+    int32_t batches; /* 1 .. BENCH_BATCHES_MAX */
+    int32_t batch_calls;   /* calls in a row between two looks at the clock */
+    uint64_t buffer_bytes; /* largest input or output of the sweep: allocate once */
+    uint64_t
+        rotate_bytes; /* walk through at least this much memory (cold caches); 0: one pair of buffers */
+};
+
+struct bench_reply {
+    uint32_t status;                   /* enum bench_status */
+    uint64_t wrong;                    /* elements, and damaged guard zones; of a check */
+    double seconds[BENCH_BATCHES_MAX]; /* per call, of each batch on this rank */
+    char sentence[BENCH_SENTENCE_MAX];
+};
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bench_options.c - the command line of `rondo bench`. */
+#include "cli/bench_options.h"
+
+#include "bench/pattern.h"
+
+#include <argp.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_VS = 256,
+    KEY_ONLY_PEERS,
+    KEY_CSV,
+    KEY_JSON,
+    KEY_PLOT,
+    KEY_MEMORY,
+    KEY_ALGO,
+    KEY_DTYPE,
+    KEY_OP,
+    KEY_ROOT,
+    KEY_IN_PLACE,
+    KEY_COLD,
+    KEY_REWRITE,
+    KEY_ITERATIONS,
+    KEY_WARMUP,
+    KEY_FACTOR,
+    KEY_THREADS,
+    KEY_ROUNDS,
+    KEY_SECONDS,
+    KEY_DETERMINISTIC,
+    KEY_TIMEOUT
+};
+
+static const struct argp_option table[] = {
+    {"ranks", 'n', "N", 0, "start N ranks here (without it: a launcher has)", 1},
+    {"bytes", 'b', "SIZES", 0,
+     "LO:HI, one size, or a comma list; K, M, G are powers of 1024 (8:64M)", 1},
+    {"factor", KEY_FACTOR, "F", 0, "LO:HI goes up by this factor (2)", 1},
+    {"dtype", KEY_DTYPE, "TYPE", 0, "element type (float32)", 1},
+    {"op", KEY_OP, "OP", 0, "sum, prod, min, max, avg, band, bor, bxor (sum)", 1},
+    {"root", KEY_ROOT, "R", 0, "root of rooted collectives (0)", 1},
+    {"in-place", KEY_IN_PLACE, NULL, 0, "output and input share memory", 1},
+    {"memory", KEY_MEMORY, "KIND", 0,
+     "host (malloc), or shared (rondo_mem_alloc; other libraries: host)", 1},
+    {"algo", KEY_ALGO, "NAME", 0, "Rondo's algorithm: auto, ring, tree, ... (auto)", 1},
+    {"deterministic", KEY_DETERMINISTIC, NULL, 0, "Rondo sums in one fixed order", 1},
+    {"threads", KEY_THREADS, NULL, 0, "Rondo's ranks are threads of one process", 1},
+    {"vs", KEY_VS, "LIST", 0,
+     "compare with openmpi, mpich, gloo (comma list), interleaved in one sweep", 2},
+    {"only-peers", KEY_ONLY_PEERS, NULL, 0, "leave Rondo out; compare with the first of --vs", 2},
+    {"cold", KEY_COLD, NULL, 0, "walk through more memory than the caches hold", 3},
+    {"rewrite", KEY_REWRITE, NULL, 0,
+     "every rank writes its input anew before every call (not timed)", 3},
+    {"iterations", KEY_ITERATIONS, "N", 0,
+     "calls per batch and round (as many as --seconds allows)", 3},
+    {"warmup", KEY_WARMUP, "N", 0, "calls before the clock runs (5)", 3},
+    {"rounds", KEY_ROUNDS, "N", 0, "times that the libraries take turns at each size (5)", 3},
+    {"seconds", KEY_SECONDS, "S", 0, "time per size and library (0.2)", 3},
+    {"timeout", KEY_TIMEOUT, "S", 0, "until a silent rank is an error (60)", 3},
+    {"csv", KEY_CSV, "FILE", 0, "write a line per library and size", 4},
+    {"json", KEY_JSON, "FILE", 0, "write results, options, machine and versions", 4},
+    {"plot", KEY_PLOT, "FILE.svg", 0, "draw time and bandwidth over size (needs gnuplot)", 4},
+    {0},
+};
+
+static const char doc[] =
+    "Times a collective, checks every element of its result, compares with other libraries.\v"
+    "COLLECTIVE is all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, "
+    "scatter, barrier, or sendrecv (everybody sends to its right and receives from its left).\n\n"
+    "SIZES are those of the full vector, as in nccl-tests: for all_gather, reduce_scatter, "
+    "all_to_all, gather and scatter a size is ranks * count * element size, rounded down to whole "
+    "elements per rank; for the others it is count * element size.\n\n"
+    "The time is that of the slowest rank: the median over batches of calls, and the minimum. "
+    "algbw = size / median; busbw = algbw * 2(n-1)/n for all_reduce, (n-1)/n for those five, "
+    "1 for the others.\n\n"
+    "Exit status: 0 good, 1 wrong results or a failure, 2 wrong usage.";
+
+/* What the parser keeps besides the options. */
+struct parse {
+    struct bench_options *options;
+    const char *sizes;
+    double factor;
+    char *peers;
+    bool only_peers;
+};
+
+static int number(struct argp_state *state, const char *text, int lowest, const char *what)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (end == text || *end || value < lowest || value > INT_MAX)
+        argp_error(state, "%s must be a whole number of at least %d, not '%s'", what, lowest, text);
+    return (int)value;
+}
+
+static double real(struct argp_state *state, const char *text, double lowest, const char *what)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !isfinite(value) || value < lowest)
+        argp_error(state, "%s must be a number of at least %g, not '%s'", what, lowest, text);
+    return value;
+}
+
+static void set_collective(struct argp_state *state, struct bench_options *options,
+                           const char *name)
+{
+    options->call.collective = bench_collective_find(name);
+    if (options->call.collective == BENCH_COLLECTIVES)
+        argp_error(state, "there is no collective '%s'; --help lists them", name);
+}
+
+static void set_words(struct argp_state *state, struct bench_options *options, int key, char *arg)
+{
+    struct bench_call *call = &options->call;
+
+    if (key == KEY_DTYPE && (call->type = pattern_type_find(arg)) == RONDO_TYPES)
+        argp_error(
+            state,
+            "there is no type '%s'; int8, uint8, ... int64, uint64, float16, bfloat16, float32, "
+            "float64, float8_e4m3, float8_e5m2 exist",
+            arg);
+    if (key == KEY_OP && (call->op = pattern_op_find(arg)) == RONDO_OPS)
+        argp_error(state, "there is no operation '%s'", arg);
+    if (key == KEY_MEMORY) {
+        options->shared = !strcmp(arg, "shared");
+        if (!options->shared && strcmp(arg, "host"))
+            argp_error(state, "--memory is host or shared, not '%s'", arg);
+    }
+    if (key == KEY_ALGO) {
+        if (strlen(arg) >= sizeof(call->algorithm))
+            argp_error(state, "there is no algorithm '%s'; `rondo explain --list` names them", arg);
+        snprintf(call->algorithm, sizeof(call->algorithm), "%s", strcmp(arg, "auto") ? arg : "");
+    }
+}
+
+static error_t parse_numbers(int key, char *arg, struct argp_state *state)
+{
+    struct parse *parse = state->input;
+    struct bench_options *options = parse->options;
+
+    switch (key) {
+    case 'n':
+        options->ranks = number(state, arg, 1, "-n");
+        return 0;
+    case KEY_ROOT:
+        options->call.root = number(state, arg, 0, "--root");
+        return 0;
+    case KEY_ITERATIONS:
+        options->iterations = number(state, arg, 1, "--iterations");
+        return 0;
+    case KEY_WARMUP:
+        options->warmup = number(state, arg, 0, "--warmup");
+        return 0;
+    case KEY_ROUNDS:
+        options->rounds = number(state, arg, 1, "--rounds");
+        return 0;
+    case KEY_SECONDS:
+        options->seconds = real(state, arg, 0, "--seconds");
+        return 0;
+    case KEY_TIMEOUT:
+        options->timeout = real(state, arg, 0, "--timeout");
+        return 0;
+    case KEY_FACTOR:
+        parse->factor = real(state, arg, 1.001, "--factor");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_flags(int key, struct bench_options *options)
+{
+    bool *flags[] = {&options->call.in_place, &options->cold, &options->rewrite, &options->threads,
+                     &options->deterministic};
+    static const int keys[] = {KEY_IN_PLACE, KEY_COLD, KEY_REWRITE, KEY_THREADS, KEY_DETERMINISTIC};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (key == keys[i]) {
+            *flags[i] = true;
+            return 0;
+        }
+    return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse_files(int key, char *arg, struct bench_options *options)
+{
+    switch (key) {
+    case KEY_CSV:
+        options->csv = arg;
+        return 0;
+    case KEY_JSON:
+        options->json = arg;
+        return 0;
+    case KEY_PLOT:
+        options->plot = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void set_libraries(struct argp_state *state, struct parse *parse)
+{
+    static const char known[] = " openmpi mpich gloo ";
+    struct bench_options *options = parse->options;
+    char *rest = parse->peers;
+    char *name;
+
+    if (!parse->only_peers)
+        options->libraries[options->library_count++] = "rondo";
+    while (rest && (name = strsep(&rest, ","))) {
+        char word[16];
+
+        if (snprintf(word, sizeof(word), " %s ", name) >= (int)sizeof(word) || !strstr(known, word))
+            argp_error(state, "--vs knows openmpi, mpich and gloo, not '%s'", name);
+        for (int i = 0; i < options->library_count; i++)
+            if (!strcmp(options->libraries[i], name))
+                argp_error(state, "--vs names '%s' twice", name);
+        options->libraries[options->library_count++] = name;
+    }
+    if (options->library_count == 0)
+        argp_error(state, "--only-peers needs --vs");
+}
+
+/* What can only be judged when all options are known. */
+static void finish(struct argp_state *state, struct parse *parse)
+{
+    struct bench_options *options = parse->options;
+    const struct bench_call *call = &options->call;
+
+    if (state->arg_num != 1)
+        argp_error(state, "name one collective, such as all_reduce");
+    if (bench_sizes_parse(parse->sizes, parse->factor, options))
+        argp_error(state,
+                   "--bytes is LO:HI, a size or a comma list (at most %d sizes, none of "
+                   "them 0), such as 8:64M, not '%s'",
+                   BENCH_SIZES_MAX, parse->sizes);
+    if (bench_collective_reduces(call->collective) && !pattern_op_has_type(call->op, call->type))
+        argp_error(state, "%s is for integers only, not for %s", pattern_op_name(call->op),
+                   pattern_type_name(call->type));
+    if (call->in_place && !bench_collective_has_in_place(call->collective))
+        argp_error(state, "%s cannot be called in place", bench_collective_name(call->collective));
+    if (options->ranks && call->root >= options->ranks)
+        argp_error(state, "--root %d is not among the %d ranks", call->root, options->ranks);
+    set_libraries(state, parse);
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct parse *parse = state->input;
+
+    switch (key) {
+    case 'b':
+        parse->sizes = arg;
+        return 0;
+    case KEY_VS:
+        parse->peers = arg;
+        return 0;
+    case KEY_ONLY_PEERS:
+        parse->only_peers = true;
+        return 0;
+    case KEY_DTYPE:
+    case KEY_OP:
+    case KEY_MEMORY:
+    case KEY_ALGO:
+        set_words(state, parse->options, key, arg);
+        return 0;
+    case ARGP_KEY_ARG:
+        set_collective(state, parse->options, arg);
+        return 0;
+    case ARGP_KEY_END:
+        finish(state, parse);
+        return 0;
+    default:
+        if (!parse_flags(key, parse->options) || !parse_files(key, arg, parse->options))
+            return 0;
+        return parse_numbers(key, arg, state);
+    }
+}
+
+void bench_options_parse(int argc, char **argv, struct bench_options *ret_options)
+{
+    static const struct argp argp = {table, parse_option, "COLLECTIVE", doc, NULL, NULL, NULL};
+    static char name[] = "rondo bench";
+    struct parse parse = {.options = ret_options, .sizes = "8:64M", .factor = 2};
+
+    memset(ret_options, 0, sizeof(*ret_options));
+    ret_options->call.type = RONDO_FLOAT32;
+    ret_options->warmup = 5;
+    ret_options->rounds = 5;
+    ret_options->seconds = 0.2;
+    ret_options->timeout = -1;
+    argv[0] = name;
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, &parse);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bench_options.h - what the user of `rondo bench` asked for. */
+#ifndef RONDO_CLI_BENCH_OPTIONS_H
+#define RONDO_CLI_BENCH_OPTIONS_H
+
+#include "bench/collective.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { BENCH_LIBRARIES_MAX = 4, BENCH_SIZES_MAX = 1024 };
+
+struct bench_options {
+    struct bench_call call;        /* all but the count */
+    int ranks;                     /* 0: one process of a launcher each */
+    size_t sizes[BENCH_SIZES_MAX]; /* of the full vector, bytes */
+    int size_count;
+    const char *libraries[BENCH_LIBRARIES_MAX]; /* the first is what the others are compared with */
+    int library_count;
+    bool shared, cold, rewrite, threads, deterministic;
+    int iterations; /* calls per batch; 0: as many as `seconds` allows */
+    int warmup, rounds;
+    double seconds; /* per size and library */
+    double timeout; /* until a silent rank is an error; negative: not set */
+    const char *csv, *json, *plot;
+};
+
+/* Reads the command line; explains what is wrong on stderr and leaves with status 2, or 0 after --help. */
+void bench_options_parse(int argc, char **argv, struct bench_options *ret_options);
+
+/* "4K", "64M", "1G", "100": bytes. 0, or -1 if it is none of these or too large. */
+int bench_size_parse(const char *text, size_t *ret_bytes);
+/* "8:64M" (each `factor` times the one before), or "1K,4K,1M". 0, or -1. */
+int bench_sizes_parse(const char *text, double factor, struct bench_options *options);
+
+#endif

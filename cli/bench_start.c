@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench_start.c - the processes of one library: Rondo's and Gloo's ranks are started here, MPI's by mpirun.
+ *
+ * Every rank of every library runs on the same processor as its namesakes when there is a core for each (the worker
+ * binds itself); with more ranks than cores nobody is bound and Open MPI is told that it is oversubscribed. Gloo is
+ * never bound: each of its ranks has an I/O thread that needs a processor of its own.
+ */
+#include "cli/bench_workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#ifndef BENCH_LIBEXEC
+#define BENCH_LIBEXEC ""
+#endif
+
+enum { ARGUMENTS_MAX = 32, TEXT_MAX = 4096 };
+
+/* Arguments of a program; the text they point to is kept here. */
+struct arguments {
+    char *list[ARGUMENTS_MAX + 1];
+    int count;
+    char text[TEXT_MAX];
+    size_t used;
+};
+
+static void add(struct arguments *arguments, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(struct arguments *arguments, const char *format, ...)
+{
+    char *at = arguments->text + arguments->used;
+    size_t room = sizeof(arguments->text) - arguments->used;
+    va_list rest;
+    int length;
+
+    va_start(rest, format);
+    length = vsnprintf(at, room, format, rest);
+    va_end(rest);
+    if (length < 0 || (size_t)length >= room || arguments->count == ARGUMENTS_MAX)
+        return; /* the lengths of all that is added are bounded well below the room */
+    arguments->list[arguments->count++] = at;
+    arguments->used += (size_t)length + 1;
+}
+
+bool bench_processors(int ranks, char *list, size_t room)
+{
+    cpu_set_t allowed;
+    size_t used = 0;
+    int found = 0;
+
+    list[0] = 0;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed))
+        return false;
+    for (int cpu = 0; cpu < CPU_SETSIZE && found < ranks; cpu++) {
+        char path[96];
+        int first = cpu;
+        FILE *file;
+
+        if (!CPU_ISSET(cpu, &allowed))
+            continue;
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                 cpu);
+        file = fopen(path, "re");
+        if (file && fscanf(file, "%d", &first) != 1)
+            first = cpu;
+        if (file)
+            fclose(file);
+        if (first != cpu && CPU_ISSET(first, &allowed))
+            continue; /* the core has a rank already */
+        used += (size_t)snprintf(list + used, room - used, "%s%d", found ? "," : "", cpu);
+        if (used >= room)
+            return false;
+        found++;
+    }
+    return found == ranks;
+}
+
+/* Workers stand next to the `rondo` program in a build tree, or in libexec. */
+static int find_worker(const char *library, char *path, size_t room)
+{
+    static const char *const places[] = {"", "/../bench", "/../libexec/rondo"};
+    const char *forced = getenv("RONDO_BENCH_DIR");
+    char own[256];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+    own[length > 0 ? length : 0] = 0;
+    if (strrchr(own, '/'))
+        *strrchr(own, '/') = 0;
+    for (size_t i = 0; !forced && i < sizeof(places) / sizeof(places[0]); i++) {
+        snprintf(path, room, "%s%s/rondo-bench-%s", own, places[i], library);
+        if (!access(path, X_OK))
+            return 0;
+    }
+    snprintf(path, room, "%s/rondo-bench-%s", forced ? forced : BENCH_LIBEXEC, library);
+    if (!access(path, X_OK))
+        return 0;
+    fprintf(stderr,
+            "rondo bench: the worker for %s (rondo-bench-%s) is not installed. Install the "
+            "library's development files and build Rondo again, or leave it out of --vs.\n",
+            library, library);
+    return -1;
+}
+
+/* What this process may have from a launcher of its own must not reach another mpirun. */
+static void clean_environment(void)
+{
+    static const char *const prefixes[] = {"OMPI_COMM_", "OMPI_UNIVERSE", "OMPI_APP_",
+                                           "PMIX_",      "PMI_",          "MPI_LOCAL"};
+    extern char **environ;
+
+    for (char **at = environ; *at;) {
+        char name[128] = "";
+        bool drop = false;
+
+        sscanf(*at, "%127[^=]", name);
+        for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+            drop = drop || !strncmp(name, prefixes[i], strlen(prefixes[i]));
+        if (!drop || unsetenv(name))
+            at++;
+    }
+}
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d", value);
+    setenv(name, text, 1);
+}
+
+/* Between fork and exec. `rank`: of a Rondo worker, else -1. */
+static void become(const struct bench_group *group, struct arguments *arguments, int rank)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0); /* a terminal's Ctrl-C comes to the parent, which ends us in order */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    dup2(null, STDIN_FILENO);
+    dup2(group->output >= 0 ? group->output : STDERR_FILENO, STDOUT_FILENO);
+    if (group->output >= 0)
+        dup2(group->output, STDERR_FILENO);
+    if (rank >= 0) {
+        set_number("RONDO_RANK", rank);
+        set_number("RONDO_LOCAL_RANK", rank);
+    }
+    execvp(arguments->list[0], arguments->list);
+    fprintf(stderr, "%s: %s\n", arguments->list[0], strerror(errno));
+    _exit(127);
+}
+
+static int start_one(struct bench_group *group, struct arguments *arguments, int rank)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        become(group, arguments, rank);
+    if (pid < 0) {
+        fprintf(stderr, "rondo bench: cannot start a process: %s\n", strerror(errno));
+        return -1;
+    }
+    group->children[group->child_count++] = pid;
+    return 0;
+}
+
+static void add_common(struct arguments *arguments, const struct bench_control *control,
+                       const struct bench_options *options, bool bind)
+{
+    char processors[1024];
+
+    add(arguments, "--control=%s", control->name);
+    if (options->timeout >= 0)
+        add(arguments, "--timeout=%g", options->timeout);
+    if (options->deterministic)
+        add(arguments, "--deterministic");
+    if (bind && bench_processors(options->ranks, processors, sizeof(processors)))
+        add(arguments, "--bind=%s", processors);
+}
+
+static int start_mpi(struct bench_group *group, const char *worker,
+                     const struct bench_control *control, const struct bench_options *options)
+{
+    bool open_mpi = !strcmp(group->library, "openmpi");
+    struct arguments arguments = {.count = 0};
+    char processors[1024];
+
+    add(&arguments, "mpirun.%s", group->library);
+    add(&arguments, "-n");
+    add(&arguments, "%d", group->size);
+    if (open_mpi) {
+        add(&arguments, "--bind-to");
+        add(&arguments, "none"); /* the workers bind themselves */
+        if (!bench_processors(group->size, processors, sizeof(processors)))
+            add(&arguments, "--oversubscribe");
+        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    }
+    add(&arguments, "%s", worker);
+    add_common(&arguments, control, options, true);
+    return start_one(group, &arguments, -1);
+}
+
+/* Meeting point and secret of Rondo's ranks: fresh random ones. */
+static int set_rondo_environment(const struct bench_group *group)
+{
+    unsigned char random[48];
+    char text[2 * sizeof(random) + 1];
+    char address[64];
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        fprintf(stderr, "rondo bench: no random numbers: %s\n", strerror(errno));
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof(random); i++)
+        snprintf(text + 2 * i, 3, "%02x", random[i]);
+    snprintf(address, sizeof(address), "unix:rondo-bench-%s", text + 64);
+    text[64] = 0;
+    setenv("RONDO_SECRET", text, 1);
+    setenv("RONDO_ADDRESS", address, 1);
+    set_number("RONDO_SIZE", group->size);
+    set_number("RONDO_LOCAL_SIZE", group->size);
+    return 0;
+}
+
+static int start_ranks(struct bench_group *group, const char *worker,
+                       const struct bench_control *control, const struct bench_options *options)
+{
+    bool rondo = !strcmp(group->library, "rondo");
+    bool threads = rondo && options->threads;
+
+    if (rondo && !threads && set_rondo_environment(group))
+        return -1;
+    for (int rank = 0; rank < (threads ? 1 : group->size); rank++) {
+        struct arguments arguments = {.count = 0};
+
+        add(&arguments, "%s", worker);
+        add(&arguments, "--rank=%d", rank);
+        add(&arguments, "--size=%d", group->size);
+        if (threads)
+            add(&arguments, "--threads");
+        if (group->meeting[0])
+            add(&arguments, "--meeting=%s", group->meeting);
+        add_common(&arguments, control, options, rondo);
+        if (start_one(group, &arguments, rondo && !threads ? rank : -1))
+            return -1;
+    }
+    return 0;
+}
+
+/* Under a launcher: this is its rank 0, and so is the worker. */
+static int start_first(struct bench_group *group, const char *worker,
+                       const struct bench_control *control, const struct bench_options *options)
+{
+    struct arguments arguments = {.count = 0};
+
+    add(&arguments, "%s", worker);
+    add(&arguments, "--share");
+    add_common(&arguments, control, options, false);
+    return start_one(group, &arguments, -1);
+}
+
+static int make_meeting(struct bench_group *group)
+{
+    snprintf(group->meeting, sizeof(group->meeting), "/tmp/rondo-bench-XXXXXX");
+    if (mkdtemp(group->meeting))
+        return 0;
+    fprintf(stderr, "rondo bench: cannot make a directory in /tmp: %s\n", strerror(errno));
+    group->meeting[0] = 0;
+    return -1;
+}
+
+int bench_start(struct bench_group *group, const struct bench_control *control,
+                const struct bench_options *options)
+{
+    bool rondo = !strcmp(group->library, "rondo");
+    char worker[512];
+
+    if (find_worker(group->library, worker, sizeof(worker)))
+        return -1;
+    if (!rondo)
+        group->output = memfd_create("rondo-bench-output", MFD_CLOEXEC);
+    if (group->launched)
+        return start_first(group, worker, control, options);
+    clean_environment();
+    if (!strcmp(group->library, "gloo") && make_meeting(group))
+        return -1;
+    if (rondo || !strcmp(group->library, "gloo"))
+        return start_ranks(group, worker, control, options);
+    return start_mpi(group, worker, control, options);
+}
+
+int bench_become_worker(const struct bench_options *options)
+{
+    struct arguments arguments = {.count = 0};
+    char worker[512];
+
+    if (find_worker("rondo", worker, sizeof(worker)))
+        return -1;
+    add(&arguments, "%s", worker);
+    add(&arguments, "--share");
+    if (options->timeout >= 0)
+        add(&arguments, "--timeout=%g", options->timeout);
+    if (options->deterministic)
+        add(&arguments, "--deterministic");
+    execv(worker, arguments.list);
+    fprintf(stderr, "rondo bench: cannot become %s: %s\n", worker, strerror(errno));
+    return -1;
+}
