@@ -35,9 +35,9 @@ struct kernel_op {
     enum kernel_function function;
     bool has_scale; /* multiply own input by `scale` first (pre-multiplied sum) */
     union {
-        double real;       /* floats */
-        int64_t integer;   /* signed */
-        uint64_t natural;  /* unsigned */
+        double real;      /* floats */
+        int64_t integer;  /* signed */
+        uint64_t natural; /* unsigned */
     } scale;
     unsigned divisor; /* finish: divide by this (average); 0 or 1: nothing to finish */
     rondo_op_function user;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * copy.c - memcpy, and for huge copies stores that go past the cache: the destination is not read first, and what the
+ * other ranks have in the shared cache stays there.
+ */
+#include "kernels/table.h"
+
+#include <string.h>
+
+enum {
+    STREAM_FROM = 8 << 20, /* bytes */
+    LINE = 64,
+    UNIT = 128, /* of kernel_table.stream */
+};
+
+void kernel_copy(void *to, const void *from, size_t bytes)
+{
+    const struct kernel_table *table = kernel_table();
+
+    if (bytes < STREAM_FROM || table->stream == NULL) {
+        if (bytes > 0)
+            memcpy(to, from, bytes);
+        return;
+    }
+    size_t head = -(uintptr_t)to % LINE;
+    size_t body = (bytes - head) / UNIT * UNIT;
+
+    memcpy(to, from, head);
+    table->stream((char *)to + head, (const char *)from + head, body);
+    memcpy((char *)to + head + body, (const char *)from + head + body, bytes - head - body);
+}
