@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_select.c - the algorithm that a call gets, and the sentences when it can't get one. */
+#include "base/fail.h"
+#include "collectives/select.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+static const struct link_costs links = {
+    .latency = 3e-7, .copy_bw = 8e9, .direct_bw = 10e9, .reduce_bw = 16e9, .cores = 64};
+
+/* The name of the winner; "" with a sentence set. */
+static const char *pick(struct selection selection)
+{
+    const struct algorithm *algorithm = NULL;
+    rondo_result result = select_algorithm(&selection, &links, &algorithm);
+
+    cr_assert(!result == (algorithm != NULL));
+    if (result)
+        cr_assert_eq(result, RONDO_ERROR_UNSUPPORTED);
+    return algorithm ? algorithm->name : "";
+}
+
+static struct selection call(rondo_collective collective, int size, double bytes)
+{
+    return (struct selection){.collective = collective,
+                              .size = size,
+                              .bytes = bytes,
+                              .forbid = PROMISE_PEER_MEMORY,
+                              .wanted = "auto"};
+}
+
+static unsigned promises(const char *name, rondo_collective collective)
+{
+    return algorithm_find(name)->forms[collective].promises;
+}
+
+Test(select, a_short_vector_takes_one_round)
+{
+    cr_expect_str_eq(pick(call(RONDO_ALL_REDUCE, 2, 8)), "one_shot");
+    cr_expect_str_eq(pick(call(RONDO_ALL_REDUCE, 4, 8)), "one_shot");
+    cr_expect_str_eq(pick(call(RONDO_ALL_REDUCE, 8, 64)), "one_shot");
+}
+
+Test(select, a_long_vector_does_not)
+{
+    for (int size = 3; size <= 64; size++) {
+        const char *name = pick(call(RONDO_ALL_REDUCE, size, 64e6));
+
+        cr_expect_str_neq(name, "one_shot", "%d ranks", size);
+        cr_expect_str_neq(name, "binomial", "%d ranks", size);
+        cr_expect_str_neq(name, "doubling", "%d ranks", size);
+    }
+}
+
+Test(select, many_ranks_with_short_vectors_avoid_a_message_to_everybody)
+{
+    const char *name = pick(call(RONDO_ALL_REDUCE, 512, 8));
+
+    cr_expect_str_neq(name, "one_shot");
+    cr_expect_str_neq(name, "direct");
+    cr_expect_str_neq(name, "ring");
+}
+
+Test(select, memory_that_peers_reach_is_used_where_it_may_be)
+{
+    struct selection selection = call(RONDO_ALL_REDUCE, 4, 64e6);
+
+    cr_expect_eq(promises(pick(selection), RONDO_ALL_REDUCE) & PROMISE_PEER_MEMORY, 0);
+    selection.forbid = 0;
+    cr_expect_str_eq(pick(selection), "zero_copy");
+}
+
+Test(select, what_is_needed_is_kept_for_every_length)
+{
+    static const unsigned needs[] = {PROMISE_BALANCED, PROMISE_RANK_ORDER, PROMISE_ONE_ROUND,
+                                     PROMISE_BALANCED | PROMISE_IN_PLACE};
+
+    for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+        for (double bytes = 0; bytes < 1e10; bytes = bytes * 16 + 1) {
+            struct selection selection = call(RONDO_ALL_REDUCE, 48, bytes);
+
+            selection.need = needs[i];
+            cr_expect_eq(needs[i] & ~promises(pick(selection), RONDO_ALL_REDUCE), 0);
+        }
+    }
+}
+
+Test(select, promises_about_sums_do_not_matter_where_nothing_is_summed)
+{
+    struct selection selection = call(RONDO_ALL_GATHER, 5, 1000);
+
+    selection.need = PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND;
+    cr_expect_str_neq(pick(selection), "");
+}
+
+Test(select, every_collective_of_every_size_finds_one_without_memory_of_peers)
+{
+    for (int c = 0; c < RONDO_COLLECTIVES; c++) {
+        for (int size = 1; size <= 100; size += 9) {
+            struct selection selection = call((rondo_collective)c, size, 1e5);
+
+            if (c != RONDO_SEND && c != RONDO_RECV)
+                selection.need =
+                    PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND | PROMISE_IN_PLACE;
+            cr_expect_str_neq(pick(selection), "", "%s", fail_sentence());
+        }
+    }
+}
+
+Test(select, a_wanted_name_wins_against_cost)
+{
+    struct selection selection = call(RONDO_ALL_REDUCE, 8, 8);
+
+    for (int i = 0; algorithms[i]; i++) {
+        selection.wanted = algorithms[i]->name;
+        selection.forbid = 0;
+        if (algorithms[i]->forms[RONDO_ALL_REDUCE].write)
+            cr_expect_str_eq(pick(selection), algorithms[i]->name);
+    }
+    selection.wanted = "";
+    cr_expect_str_neq(pick(selection), "");
+    selection.wanted = NULL;
+    cr_expect_str_neq(pick(selection), "");
+}
+
+Test(select, an_unknown_name_gets_the_list_of_names)
+{
+    struct selection selection = call(RONDO_ALL_REDUCE, 8, 8);
+
+    selection.wanted = "rnig";
+    cr_expect_str_eq(pick(selection), "");
+    cr_expect(strstr(fail_sentence(), "\"rnig\""), "%s", fail_sentence());
+    for (int i = 0; algorithms[i]; i++)
+        cr_expect(strstr(fail_sentence(), algorithms[i]->name), "%s", fail_sentence());
+}
+
+Test(select, a_broken_promise_is_named_with_those_that_keep_it)
+{
+    struct selection selection = call(RONDO_ALL_REDUCE, 8, 8);
+
+    selection.wanted = "ring";
+    selection.need = PROMISE_BALANCED;
+    cr_expect_str_eq(pick(selection), "");
+    cr_expect(strstr(fail_sentence(), "deterministic"), "%s", fail_sentence());
+    cr_expect(strstr(fail_sentence(), "direct"), "%s", fail_sentence());
+    cr_expect_not(strstr(fail_sentence(), "tree"), "%s", fail_sentence());
+}
+
+Test(select, memory_out_of_reach_is_named_with_the_remedy)
+{
+    struct selection selection = call(RONDO_ALL_REDUCE, 8, 8);
+
+    selection.wanted = "zero_copy";
+    cr_expect_str_eq(pick(selection), "");
+    cr_expect(strstr(fail_sentence(), "rondo_mem_alloc"), "%s", fail_sentence());
+}
+
+Test(select, a_missing_form_is_named_with_those_that_have_it)
+{
+    struct selection selection = call(RONDO_ALL_TO_ALL, 8, 8);
+
+    selection.wanted = "ring";
+    cr_expect_str_eq(pick(selection), "");
+    cr_expect(strstr(fail_sentence(), "all_to_all"), "%s", fail_sentence());
+    cr_expect(strstr(fail_sentence(), "direct"), "%s", fail_sentence());
+}
+
+Test(select, ranks_that_share_a_core_take_turns)
+{
+    const struct form *form = &algorithm_find("ring")->forms[RONDO_ALL_REDUCE];
+    struct selection selection = call(RONDO_ALL_REDUCE, 8, 1e6);
+    struct link_costs crowded = links;
+    double alone = select_predict(form, &selection, &links);
+
+    crowded.cores = 3;
+    cr_expect_float_eq(select_predict(form, &selection, &crowded), 3 * alone, 1e-9);
+}
+
+Test(select, a_prediction_is_steps_and_bytes)
+{
+    const struct form *form = &algorithm_find("one_shot")->forms[RONDO_ALL_REDUCE];
+    struct selection selection = call(RONDO_ALL_REDUCE, 2, 1e6);
+    double expected = links.latency + 1e6 / links.copy_bw + 2e6 / links.reduce_bw;
+
+    cr_expect_float_eq(select_predict(form, &selection, &links), expected, 1e-12);
+}
