@@ -106,6 +106,10 @@ static const char *mpi_lacks(void *state, const struct bench_call *call)
         return "MPI has no such operation";
     if (call->in_place && call->collective == BENCH_REDUCE_SCATTER)
         return "MPI puts an in-place result at the start of the buffer, not into the rank's block";
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
+    if (call->in_place && call->collective == BENCH_REDUCE && call->root != 0)
+        return "MPICH 4.0 crashes when it reduces in place to a root other than 0";
+#endif
     if (call->count > INT_MAX)
         return "MPI counts with an int";
     return NULL;
@@ -207,10 +211,10 @@ static void mpi_version(char *text, size_t room)
 
     MPI_Get_library_version(full, &length);
     full[strcspn(full, ",\n")] = 0; /* the rest says who built it, and where */
-    for (char *at = full; *at; at++)
-        if (*at == '\t')
-            *at = ' ';
-    snprintf(text, room, "%s", full);
+    if (!strncmp(full, "MPICH", 5)) /* "MPICH Version:\t4.0.2" */
+        snprintf(text, room, "MPICH %s", full + strcspn(full, "0123456789"));
+    else
+        snprintf(text, room, "%s", full);
 }
 
 const struct bench_library bench_the_library = {

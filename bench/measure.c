@@ -8,11 +8,11 @@
  */
 #include "bench/measure.h"
 
-#include "base/clock.h"
 #include "bench/pattern.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { INPUT, OUTPUT, GUARD = 64, GUARD_BYTE = 0xa5, PAGE = 4096 };
 
@@ -27,6 +27,14 @@ static void fail(struct measure *measure, struct bench_reply *reply, const char 
     reply->status = BENCH_FAILED;
     snprintf(reply->sentence, sizeof(reply->sentence), "%s: %s", doing,
              measure->library->error(measure->state));
+}
+
+static double clock_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static size_t round_up(size_t bytes, size_t to)

@@ -21,10 +21,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#ifndef BENCH_LIBEXEC
-#define BENCH_LIBEXEC ""
-#endif
-
 enum { ARGUMENTS_MAX = 32, TEXT_MAX = 4096 };
 
 /* Arguments of a program; the text they point to is kept here. */
@@ -98,14 +94,11 @@ static int find_worker(const char *library, char *path, size_t room)
     own[length > 0 ? length : 0] = 0;
     if (strrchr(own, '/'))
         *strrchr(own, '/') = 0;
-    for (size_t i = 0; !forced && i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(path, room, "%s%s/rondo-bench-%s", own, places[i], library);
+    for (size_t i = 0; i < (forced ? 1 : sizeof(places) / sizeof(places[0])); i++) {
+        snprintf(path, room, "%s%s/rondo-bench-%s", forced ? forced : own, places[i], library);
         if (!access(path, X_OK))
             return 0;
     }
-    snprintf(path, room, "%s/rondo-bench-%s", forced ? forced : BENCH_LIBEXEC, library);
-    if (!access(path, X_OK))
-        return 0;
     fprintf(stderr,
             "rondo bench: the worker for %s (rondo-bench-%s) is not installed. Install the "
             "library's development files and build Rondo again, or leave it out of --vs.\n",

@@ -37,8 +37,9 @@ struct bench_group {
     double timeout;   /* of a silent rank, seconds; 0: never */
 };
 
-/* From now on SIGINT and SIGTERM only end what is going on here. */
+/* From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none came. */
 void bench_catch_signals(void);
+int bench_caught_signal(void);
 
 int bench_control_open(struct bench_control *ret_control); /* 0, or -1 with a sentence on stderr */
 void bench_control_close(struct bench_control *control);
@@ -61,6 +62,9 @@ int bench_start(struct bench_group *group, const struct bench_control *control,
                 const struct bench_options *options);
 /* Become a worker of a launcher's job; returns only if that fails. */
 int bench_become_worker(const struct bench_options *options);
+
+/* Show the last lines of what the library's processes printed. */
+void bench_show_output(const struct bench_group *group);
 
 /* Processors for `ranks` ranks, one core each: "0,2,4". false if there are not enough cores. */
 bool bench_processors(int ranks, char *list, size_t room);
