@@ -120,7 +120,7 @@ Test(device, nics_without_pci_are_found_and_survive_recording)
     interface(folder, "down0", "0x1002\n");
     cr_assert_eq(hwloc_topology_init(&hwloc), 0);
     hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
-    cr_assert_eq(hwloc_topology_set_synthetic(hwloc, "pack:2 core:2 pu:1"), 0);
+    cr_assert_eq(hwloc_topology_set_synthetic(hwloc, "pack:2 [numa] core:2 pu:1"), 0);
     cr_assert_eq(hwloc_topology_load(hwloc), 0);
     topology_add_virtual_nics(hwloc, folder);
     snprintf(file, sizeof(file), "%s/machine.xml", folder);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* doctor_machine.c - cores, arithmetic kernels, what hwloc sees, GPUs, RDMA devices, launchers. */
+#include "cli/doctor_report.h"
+
+#include "base/fail.h"
+#include "base/setting.h"
+#include "kernels/kernels.h"
+#include "topology/topology.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void check_kernels(struct doctor_report *report)
+{
+    const char *const *levels = kernel_levels();
+    const char *level = kernel_level();
+    const char *best = level;
+
+    for (; *levels; levels++)
+        best = *levels;
+    if (!strcmp(level, best))
+        doctor_say(report, DOCTOR_OK, "arithmetic", NULL,
+                   "kernels for %s, the best that this machine has", level);
+    else
+        doctor_say(report, DOCTOR_NOTE, "arithmetic", "unset RONDO_CPU",
+                   "kernels for %s, though this machine has %s", level, best);
+}
+
+static void check_cores(struct doctor_report *report, const struct topology *topology)
+{
+    int cores = topology_cores(topology);
+    int machine = topology_machine_cores(topology);
+    int limit = topology_cpu_limit(topology);
+    int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (limit && limit == cores && limit < online)
+        doctor_say(report, DOCTOR_NOTE, "cores",
+                   "start at most that many ranks, or raise the container's CPU limit",
+                   "%d: a CPU quota grants no more, of %d hardware threads", limit, online);
+    else if (cores < machine)
+        doctor_say(report, DOCTOR_NOTE, "cores",
+                   "ranks started from here share them: see taskset and the launcher's binding",
+                   "%d: this process is bound, the machine has %d", cores, machine);
+    else
+        doctor_say(report, DOCTOR_OK, "cores", NULL,
+                   "%d, with %d hardware threads; no quota below that", cores,
+                   topology_threads(topology));
+}
+
+void doctor_check_machine(struct doctor_report *report)
+{
+    struct topology *topology = NULL;
+    const char *recorded = setting_read_word(SETTING_TOPOLOGY);
+
+    check_kernels(report);
+    if (topology_open(recorded, &topology)) {
+        doctor_say(report, DOCTOR_FAIL, "topology",
+                   *recorded ? "correct or unset RONDO_TOPOLOGY" : "`lstopo` must work first", "%s",
+                   fail_sentence());
+        return;
+    }
+    if (*recorded)
+        doctor_say(report, DOCTOR_NOTE, "topology",
+                   "unset RONDO_TOPOLOGY, unless this is wanted: ranks are not bound",
+                   "a recorded machine stands in for this one");
+    else
+        check_cores(report, topology);
+    doctor_say(report, DOCTOR_OK, "hwloc", NULL,
+               "%d package%s, %d NUMA node%s, %d device%s (`rondo topo` shows them)",
+               topology_packages(topology), topology_packages(topology) == 1 ? "" : "s",
+               topology_numa_nodes(topology), topology_numa_nodes(topology) == 1 ? "" : "s",
+               topology_devices(topology), topology_devices(topology) == 1 ? "" : "s");
+    topology_close(topology);
+}
+
+/* ---- Devices -------------------------------------------------------------------------------------------------------- */
+
+static int count_entries(const char *folder, const char *prefix, char *ret_names, size_t size)
+{
+    DIR *entries = opendir(folder);
+    struct dirent *entry;
+    int count = 0;
+    size_t length = 0;
+
+    ret_names[0] = 0;
+    while (entries && (entry = readdir(entries))) {
+        const char *rest = entry->d_name + strlen(prefix);
+
+        if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) ||
+            (*prefix && (*rest < '0' || *rest > '9')))
+            continue;
+        if (length < size)
+            length += (size_t)snprintf(ret_names + length, size - length, "%s%s", count ? ", " : "",
+                                       entry->d_name);
+        count++;
+    }
+    if (entries)
+        closedir(entries);
+    return count;
+}
+
+static void check_rdma(struct doctor_report *report)
+{
+    char names[200];
+    int count = count_entries("/sys/class/infiniband", "", names, sizeof(names));
+
+    if (count)
+        doctor_say(report, DOCTOR_NOTE, "RDMA",
+                   "nothing to do: the transport over it is not part of this version yet",
+                   "%d device%s: %s", count, count == 1 ? "" : "s", names);
+    else
+        doctor_say(report, DOCTOR_OK, "RDMA", NULL,
+                   "no device; the transport over it is not part of this version yet either");
+}
+
+/* How many GPUs the driver's library counts; negative: it says no, and this is minus its error code. */
+static int count_cuda_devices(void *library)
+{
+    union {
+        void *symbol;
+        int (*call)(unsigned flags);
+    } init = {.symbol = dlsym(library, "cuInit")};
+    union {
+        void *symbol;
+        int (*call)(int *count);
+    } get_count = {.symbol = dlsym(library, "cuDeviceGetCount")};
+    int count = 0;
+    int error;
+
+    if (!init.symbol || !get_count.symbol)
+        return -INT_MAX;
+    error = init.call(0);
+    if (!error)
+        error = get_count.call(&count);
+    return error ? -error : count;
+}
+
+static void check_cuda(struct doctor_report *report)
+{
+    const char *later = "the transport over GPU memory is not part of this version yet";
+    char names[200];
+    int nodes = count_entries("/dev", "nvidia", names, sizeof(names));
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int count = library ? count_cuda_devices(library) : 0;
+
+    if (!nodes && !library)
+        doctor_say(report, DOCTOR_OK, "NVIDIA GPUs", NULL,
+                   "no driver (no /dev/nvidia0, no libcuda.so.1); %s either", later);
+    else if (!nodes)
+        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs",
+                   "in a container: start it with the GPUs (--gpus all)",
+                   "libcuda.so.1 is there, but no /dev/nvidia0; %s", later);
+    else if (!library)
+        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs",
+                   "install the driver's user part, of the version of the kernel's",
+                   "%s is there, but no libcuda.so.1; %s", names, later);
+    else if (count < 0)
+        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs", "`nvidia-smi` must work first",
+                   "libcuda.so.1 refuses to start, error %d; %s", -count, later);
+    else
+        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs", later, "%d usable", count);
+    if (library)
+        dlclose(library);
+}
+
+void doctor_check_devices(struct doctor_report *report)
+{
+    check_rdma(report);
+    check_cuda(report);
+}
+
+/* ---- Launchers ------------------------------------------------------------------------------------------------------ */
+
+static bool in_path(const char *program)
+{
+    const char *path = getenv("PATH");
+    char file[PATH_MAX];
+
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+
+        if (snprintf(file, sizeof(file), "%.*s/%s", (int)length, path, program) <
+                (int)sizeof(file) &&
+            !access(file, X_OK))
+            return true;
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
+void doctor_check_launchers(struct doctor_report *report)
+{
+    static const struct {
+        const char *program, *meaning;
+    } launchers[] = {{"mpirun.openmpi", "Open MPI"},
+                     {"mpirun.mpich", "MPICH"},
+                     {"torchrun", "PyTorch"},
+                     {"srun", "Slurm"}};
+    char found[128] = "`rondo run`", missing[128] = "";
+
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+        char *list = in_path(launchers[i].program) ? found : missing;
+        size_t length = strlen(list);
+
+        snprintf(list + length, sizeof(found) - length, "%s%s (%s)", length ? ", " : "",
+                 launchers[i].program, launchers[i].meaning);
+    }
+    doctor_say(report, DOCTOR_OK, "launchers", NULL, "%s%s%s", found,
+               missing[0] ? "; not found, and not needed: " : "", missing);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* topo_json.c - `rondo topo --json`: the machine, its devices, the places of the ranks, rings and trees. */
+#include "cli/topo_orders.h"
+
+#include <jansson.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static json_t *numbers(const int *values, int count)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, json_integer(values[i]));
+    return list;
+}
+
+static json_t *machine_of(const struct topology *topology)
+{
+    json_t *caches = json_object();
+
+    for (int level = 1; level <= 4; level++) {
+        size_t bytes = topology_cache_bytes(topology, level);
+        char name[8];
+
+        snprintf(name, sizeof(name), "L%d", level);
+        if (bytes)
+            json_object_set_new(caches, name, json_integer((json_int_t)bytes));
+    }
+    return json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:o}", "recorded", topology_is_recorded(topology),
+                     "packages", topology_packages(topology), "numa_nodes",
+                     topology_numa_nodes(topology), "cores", topology_cores(topology), "threads",
+                     topology_threads(topology), "cpu_limit", topology_cpu_limit(topology),
+                     "cache_bytes", caches);
+}
+
+static json_t *devices_of(const struct topology *topology)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < topology_devices(topology); i++) {
+        const struct topology_device *device = topology_device_at(topology, i);
+
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:i,s:f}", "kind",
+                                              topology_device_kind_name(device->kind), "name",
+                                              device->name, "pci", device->pci, "numa",
+                                              device->numa, "link_GBps", device->link_GBps));
+    }
+    return list;
+}
+
+static json_t *places_of(const struct topo_orders *orders)
+{
+    json_t *list = json_array();
+
+    for (int rank = 0; rank < orders->ranks.count; rank++) {
+        const struct topology_place *place = &orders->places[rank];
+
+        json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:i,s:i,s:b}", "rank", rank, "core",
+                                              place->core, "cache", place->l3, "numa", place->numa,
+                                              "package", place->package, "shared", place->shared));
+    }
+    return list;
+}
+
+static json_t *order_of(const struct topo_order *order)
+{
+    return json_pack("{s:o,s:o}", "ring", numbers(order->ring, order->count), "parents",
+                     numbers(order->parents, order->count));
+}
+
+bool topo_orders_write_json(const struct topo_orders *orders, const char *file)
+{
+    json_t *all = json_pack("{s:o,s:o,s:o,s:o,s:o}", "machine", machine_of(orders->topology),
+                            "devices", devices_of(orders->topology), "places", places_of(orders),
+                            "ranks", order_of(&orders->ranks), "gpus", order_of(&orders->gpus));
+    FILE *to = strcmp(file, "-") ? fopen(file, "we") : stdout;
+    int failed;
+
+    if (!all || !to) {
+        fprintf(stderr, "rondo topo: cannot write %s: %s\n", file,
+                all ? strerror(errno) : "out of memory");
+        json_decref(all);
+        return false;
+    }
+    failed = json_dumpf(all, to, JSON_INDENT(2));
+    fprintf(to, "\n");
+    json_decref(all);
+    failed |= to == stdout ? fflush(to) : fclose(to);
+    if (failed)
+        fprintf(stderr, "rondo topo: cannot write %s: %s\n", file, strerror(errno));
+    return !failed;
+}
