@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * algorithm.h - what an algorithm is: a name, a writer of plans per collective, what its plans promise, what it costs.
- * A new algorithm is one file that defines a `struct algorithm`, and one line in algorithms.c.
+ * algorithm.h - what an algorithm is: a name, a writer of plans per collective, what its plans
+ * promise, what it costs. A new algorithm is one file that defines a `struct algorithm`, and one
+ * line in algorithms.c.
  */
 #ifndef RONDO_COLLECTIVES_ALGORITHM_H
 #define RONDO_COLLECTIVES_ALGORITHM_H
@@ -10,14 +11,17 @@
 
 /* What the plans of a form promise; plan/verify.c proves each claim. */
 enum promise {
-    PROMISE_BALANCED = 1,  /* sums associate as KERNEL_BALANCED over ranks 0..n-1 (the deterministic order) */
-    PROMISE_RANK_ORDER = 2, /* operands keep rank order: fit for operations that do not commute */
-    PROMISE_ONE_ROUND = 4, /* each result is one single reduce step: narrow floats are rounded once */
-    PROMISE_IN_PLACE = 8,  /* also right when input and output are the same memory (see rondo.h) */
-    PROMISE_PEER_MEMORY = 16, /* reads or writes user buffers of peers: needs memory that they can map */
+    PROMISE_BALANCED = 1,   /* sums associate as KERNEL_BALANCED over ranks 0..n-1: deterministic */
+    PROMISE_RANK_ORDER = 2, /* operands keep rank order: for operations that do not commute */
+    PROMISE_ONE_ROUND = 4,  /* each result is one reduce step: narrow floats are rounded once */
+    PROMISE_IN_PLACE = 8,   /* also right when input and output are the same memory (rondo.h) */
+    PROMISE_PEER_MEMORY = 16, /* touches user buffers of peers: needs memory that they can map */
 };
 
-/* Cost of one call on one rank, the critical path: time = steps * latency + copied / copy_bw + reduced / reduce_bw */
+/*
+ * Cost of one call on one rank, the critical path:
+ * time = steps * latency + copied / copy_bw + reduced / reduce_bw
+ */
 struct cost {
     double steps;   /* messages, one after another */
     double copied;  /* bytes copied by a rank, into slots and out of them */
@@ -29,7 +33,8 @@ struct form {
     unsigned promises;
     /* `bytes`: count * element size, as in the call */
     void (*cost)(int size, double bytes, struct cost *ret_cost);
-    const char *formula; /* of the cost, for people: "2(n-1) steps, 2(n-1)/n of the vector over each link" */
+    /* Of the cost, for people: "2(n-1) steps, 2(n-1)/n of the vector over each link" */
+    const char *formula;
 };
 
 struct algorithm {
@@ -43,7 +48,7 @@ extern const struct algorithm *const algorithms[];
 const struct algorithm *algorithm_find(const char *name); /* NULL if there is none */
 
 /* Compile: the plan of one rank. RONDO_ERROR_UNSUPPORTED if the algorithm has no such form. */
-rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective, int size, int rank,
-                            int root, struct plan **ret_plan);
+rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,
+                            int size, int rank, int root, struct plan **ret_plan);
 
 #endif

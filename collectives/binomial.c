@@ -106,7 +106,7 @@ static void broadcast(struct plan *plan)
     plan_combine(plan, 1, 0, PLAN_LIST(source), (struct plan_list){count, destinations});
 }
 
-/* Up to rank 0, and down again; two programs, so that windows on their way up pass those going down. */
+/* Up to rank 0 and down again, in two programs: windows going up pass those going down. */
 static void all_reduce(struct plan *plan)
 {
     struct node node = place(plan, 0);

@@ -2,8 +2,8 @@
 /*
  * core.h - a power of two of ranks out of any number, for algorithms that pair ranks bit by bit.
  *
- * With `extra` ranks too many, the first 2 * extra ranks form pairs of neighbours. The even one, the
- * host, takes in the share of the odd one, its guest, before, and hands it the result after:
+ * With `extra` ranks too many, the first 2 * extra ranks form pairs of neighbours. The even one,
+ * the host, takes in the share of the odd one, its guest, before, and hands it the result after:
  *
  *     ranks     0 1   2 3   4   5        extra = 2, core of 4
  *     members   0     1     2   3        member 0 speaks for ranks 0 and 1, member 1 for 2 and 3

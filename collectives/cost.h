@@ -3,9 +3,10 @@
  * cost.h - the few words that cost functions share.
  *
  * What is counted, per rank and call, for a vector of `bytes`:
- *   steps    messages on the critical path. Messages of one round go to different peers and overlap, so each one but
- *            the first counts for a quarter.
- *   copied   a copy step: its length once per destination; a reduce step: once per destination beyond the first
+ *   steps    messages on the critical path. Messages of one round go to different peers and
+ *            overlap, so each one but the first counts for a quarter.
+ *   copied   a copy step: its length once per destination;
+ *            a reduce step: its length once per destination beyond the first
  *   reduced  a reduce step: its length once per source
  * tests/collectives/cost.c counts the same in the plans and compares.
  */

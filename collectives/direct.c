@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * direct.c - every rank talks to every other one, without relays; for every collective, over any transport.
+ * direct.c - every rank talks to every other one, without relays; every collective has this form.
  *
  * The two-shot all_reduce gives each rank one slice of the vector to be responsible for:
  *
- *     shot 1   everybody sends slice j to rank j; rank j adds all n copies of it up, in rank order, in one step
+ *     shot 1   everybody sends slice j to rank j, which adds all n of them up in one step
  *     shot 2   rank j sends the finished slice to everybody
  *
- * Because the sum is one step, it is associated as the balanced tree over ranks whatever the size, and narrow floats
- * are rounded once. reduce_scatter is shot 1 alone; reduce sends the finished slices to the root only.
+ * Because the sum is one step, it is associated as the balanced tree over ranks whatever the size,
+ * and narrow floats are rounded once. reduce_scatter is shot 1 alone; reduce sends the finished
+ * slices to the root only.
  *
- * Invariant: a rank has at most two messages under way to a peer, and takes what its peers sent in a shot before it
- * sends in the next, so two slots are enough. Each begins with the peer behind itself: no peer is everybody's first.
- * Cost: 2 rounds and 2(n-1)/n of the vector out of each rank; the data of all_to_all is the least possible.
+ * Invariant: a rank has at most two messages under way to a peer, and takes what its peers sent in
+ * a shot before it sends in the next, so two slots are enough. Each begins with the peer behind
+ * itself: no peer is everybody's first.
+ * Cost: 2 rounds and 2(n-1)/n of the vector out of each rank.
  */
 #include "collectives/cost.h"
 #include "collectives/operands.h"
 
 enum { LANE = 0 };
 
-/* Shot 1: slice (or block) j to rank j; then my own one, summed over all ranks, to `destinations`. */
+/* Shot 1: slice (or block) j to rank j; then mine, summed over all ranks, to `destinations`. */
 static void shot_one(struct plan *plan,
                      struct plan_operand (*piece)(const struct plan *plan, int j),
                      struct plan_list destinations)
@@ -126,8 +128,8 @@ static void broadcast(struct plan *plan)
 }
 
 /*
- * In step s rank r pairs with (s - r) mod n, which is symmetric: both directions of one pair in one step. A block is
- * sent before its place is overwritten, so this works in place too.
+ * In step s rank r pairs with (s - r) mod n, which is symmetric: both directions of one pair in one
+ * step. A block is sent before its place is overwritten, so this works in place too.
  */
 static void all_to_all(struct plan *plan)
 {
@@ -174,7 +176,10 @@ static void scatter(struct plan *plan)
     plan_combine(plan, 1, 0, PLAN_LIST(block(plan, plan->rank)), PLAN_LIST(output));
 }
 
-/* Dissemination: in round k a rank tells the one 2^k to the right all it knows; ceil(log2 n) rounds reach everybody. */
+/*
+ * Dissemination: in round k a rank tells the one 2^k to the right all it knows; ceil(log2 n) rounds
+ * reach everybody.
+ */
 static void barrier(struct plan *plan)
 {
     plan_shape(plan, 1, 0, 0);
@@ -184,7 +189,10 @@ static void barrier(struct plan *plan)
     }
 }
 
-/* A send and a receive meet on a lane of their own, so that they never mix with collectives; `root` is the peer. */
+/*
+ * A send and a receive meet on a lane of their own, so that they never mix with collectives; `root`
+ * is the peer.
+ */
 static void send_to(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);

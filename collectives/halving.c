@@ -59,7 +59,7 @@ static void exchange(struct plan *plan, const struct core *core, bool raw, int b
     plan_combine(plan, (unsigned)half, 0, slot, PLAN_LIST(plan_output(plan, 0, give)));
 }
 
-/* A guest's vector is as long as the members' first two messages: it travels in two of that size. */
+/* A guest's vector travels in two messages as long as the members' first ones. */
 static void guest_all_reduce(struct plan *plan, const struct core *core)
 {
     int half = core->members / 2;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * operands.h - lists of operands that grow with the number of ranks, and who sits where in the circle.
+ * operands.h - lists of operands as long as there are ranks, and who sits where in the circle.
  *
- * A list that could not be allocated marks its plan out_of_memory; adding to it is then harmless, because no builder
- * looks at it any more.
+ * A list that could not be allocated marks its plan out_of_memory; adding to it is then harmless,
+ * because no builder looks at it any more.
  */
 #ifndef RONDO_COLLECTIVES_OPERANDS_H
 #define RONDO_COLLECTIVES_OPERANDS_H
@@ -19,9 +19,9 @@ struct operands {
 void operands_open(struct operands *operands, struct plan *plan);
 void operands_close(struct operands *operands);
 void operands_add(struct operands *operands, struct plan_operand operand);
-/* The slots of all peers on a lane, beginning behind this rank, so that no peer is everybody's first. */
+/* The slots of all peers, beginning behind this rank, so that none is everybody's first. */
 void operands_add_peers(struct operands *operands, const struct plan *plan, int lane);
-/* One operand of every rank in rank order: `own` at this rank's place, the slots of the others around it. */
+/* One operand per rank in rank order: `own` at this rank's place, slots for the others. */
 void operands_add_ranks(struct operands *operands, const struct plan *plan, int lane,
                         struct plan_operand own);
 struct plan_list operands_list(const struct operands *operands);

@@ -2,18 +2,18 @@
 /*
  * ring.c - ranks in a circle: right = rank + 1, and data travels right.
  *
- * Cut the vector into n chunks. In every step each rank passes one chunk to its right and takes one from its left;
- * n - 1 steps make a lap. On the first lap an arriving chunk is reduced with the local share and goes on at once, so
- * it collects every rank's share on its way round; on the second lap the finished chunk is kept and passed on.
- * Rank 1 of 3:
+ * Cut the vector into n chunks. In every step each rank passes one chunk to its right and takes one
+ * from its left; n - 1 steps make a lap. On the first lap an arriving chunk is reduced with the
+ * local share and goes on at once, so it collects every rank's share on its way round; on the
+ * second lap the finished chunk is kept and passed on. Rank 1 of 3:
  *
  *     lap 1, reduce   out c1, in c0 | out c0, in c2     now c2 is complete here
  *     lap 2, copy     out c2, in c1 | out c1, in c0     now all three are
  *
- * Invariant of lap 1: what arrives in step s is chunk (rank - s - 1), the sum of the s + 1 ranks to the left.
- * reduce_scatter is the first lap alone and all_gather the second. A rooted collective is the circle cut open at the
- * root: a chain, through which the windows of a long vector follow each other.
- * Cost: 2(n-1) steps and 2(n-1)/n of the vector over each link, the least that point-to-point links allow.
+ * reduce_scatter is the first lap alone and all_gather the second. A rooted collective is the circle
+ * cut open at the root: a chain, through which the windows of a long vector follow each other.
+ * Invariant of lap 1: in step s chunk (rank - s - 1) arrives, the sum of s + 1 ranks to the left.
+ * Cost: 2(n-1) steps, 2(n-1)/n of the vector over each link: the least that links allow.
  */
 #include "collectives/cost.h"
 #include "collectives/operands.h"

@@ -4,9 +4,9 @@
  *
  *     time = steps * latency + copied / copy_bw + reduced / reduce_bw
  *
- * with numbers that were measured once and are the same on every rank, so that all ranks choose alike. When ranks
- * outnumber cores everything takes as many times longer as there are ranks on a core: their work adds up, and a message
- * arrives only when its reader gets its turn.
+ * with numbers that were measured once and are the same on every rank, so that all ranks choose
+ * alike. When ranks outnumber cores everything takes as many times longer as there are ranks on a
+ * core: their work adds up, and a message arrives only when its reader gets its turn.
  */
 #include "collectives/select.h"
 
@@ -37,7 +37,7 @@ static unsigned relevant(rondo_collective collective, unsigned promises)
     return reduces ? promises : promises & ~sums;
 }
 
-/* Why a form can't be taken: promises that it breaks, or forbidden ones that it makes; 0 if it can. */
+/* Why a form can't be taken: promises that it breaks, forbidden ones that it makes; 0 if it can. */
 static unsigned obstacles(const struct form *form, const struct selection *selection)
 {
     unsigned need = relevant(selection->collective, selection->need);
@@ -58,7 +58,7 @@ double select_predict(const struct form *form, const struct selection *selection
                     cost.reduced / links->reduce_bw);
 }
 
-/* "ring, tree and direct" would need a count first; commas do. Appends to a sentence of `size` bytes. */
+/* Adds words to a list of them; what does not fit `size` bytes is cut. */
 static void append(char *text, size_t size, const char *separator, const char *words)
 {
     size_t length = strlen(text);

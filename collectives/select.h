@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* select.h - which algorithm a call gets: the cheapest by the cost model among those that keep what was promised. */
+/*
+ * select.h - which algorithm a call gets: the cheapest by the cost model among those that keep what
+ * was promised.
+ */
 #ifndef RONDO_COLLECTIVES_SELECT_H
 #define RONDO_COLLECTIVES_SELECT_H
 
@@ -19,17 +22,19 @@ struct selection {
     int size;
     double bytes;       /* count * element size */
     unsigned need;      /* promises that the plan must keep */
-    unsigned forbid;    /* promises it must not make: PROMISE_PEER_MEMORY when buffers can't be mapped */
+    unsigned forbid;    /* those it must not make: PEER_MEMORY when buffers can't be mapped */
     const char *wanted; /* name given by the user, or "auto" */
 };
 
 /*
- * Pick; *ret_algorithm is a static. With a wanted name, that one or RONDO_ERROR_UNSUPPORTED with a sentence saying why
- * it can't be. Deterministic: the same selection gives the same answer on every rank. Costs are logged at info level.
+ * Pick; *ret_algorithm is a static. With a wanted name, that one or RONDO_ERROR_UNSUPPORTED with a
+ * sentence saying why it can't be. Deterministic: the same selection gives the same answer on every
+ * rank. Costs are logged at info level.
  */
 rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
                               const struct algorithm **ret_algorithm);
 /* Seconds that the model predicts. */
-double select_predict(const struct form *form, const struct selection *selection, const struct link_costs *links);
+double select_predict(const struct form *form, const struct selection *selection,
+                      const struct link_costs *links);
 
 #endif

@@ -96,7 +96,7 @@ static struct node place(const struct plan *plan, int tree)
     return node;
 }
 
-/* Sum of my subtree in tree `tree`, which carries atom `tree`: to the parent, or where the root wants it. */
+/* Sum of my subtree; tree t carries atom t. To the parent, or where the root wants it. */
 static void sum_up(struct plan *plan, const struct node *node, int tree, struct plan_list result)
 {
     struct plan_operand sources[3] = {plan_input(plan, 0, tree)};

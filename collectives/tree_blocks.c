@@ -25,7 +25,7 @@
 
 enum { LANE = 0 };
 
-/* Half of the least power of two that is not below the size: the largest distance, 0 for one rank. */
+/* The largest distance: half of the least power of two that is not below the size. */
 static int farthest(int size)
 {
     return size > 1 ? 1 << (cost_doublings(size) - 1) : 0;
