@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""examples.py - the examples, unchanged, under every launcher: `rondo run`, mpirun of both MPIs, and the variables that
+torchrun and srun set. Usage: examples.py FOLDER_OF_EXAMPLES RONDO; prints TAP."""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+FOLDER, RONDO = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+LAUNCHER_VARIABLES = ("RONDO_", "OMPI_", "PMIX_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_")
+
+
+def environment(**more):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_VARIABLES)}
+    return {**clean, **{k: str(v) for k, v in more.items()}}
+
+
+def program(name):
+    return os.path.join(FOLDER, "example_" + name)
+
+
+def output_of(command):
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    assert result.returncode == 0, f"{command[0]}: status {result.returncode}\n{result.stdout}{result.stderr}"
+    return sorted(line for line in result.stdout.splitlines() if line.startswith("rank"))
+
+
+def output_by_variables(path, ranks, variables):
+    """Start the ranks ourselves, each with the variables that a launcher would give it."""
+    processes = [subprocess.Popen([path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env=environment(**variables(rank))) for rank in range(ranks)]
+    lines = []
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        lines += out.splitlines()
+    return sorted(lines)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def sums(ranks):
+    return [f"rank {r} of {ranks}: {ranks} {2 * ranks}" for r in range(ranks)]
+
+
+def under_rondo_run():
+    assert output_of([RONDO, "run", "-n", "3", "--", program("01_all_reduce")]) == sums(3)
+
+
+def under_mpirun(name, *options):
+    found = shutil.which(name)
+    if not found:
+        return f"{name} is not installed"
+    assert output_of([found, *options, "-n", "3", program("01_all_reduce")]) == sums(3)
+    return None
+
+
+def under_open_mpi():
+    return under_mpirun("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe")
+
+
+def under_mpich():
+    return under_mpirun("mpirun.mpich")
+
+
+def under_torchrun_variables():
+    port = free_port()
+    lines = output_by_variables(program("01_all_reduce"), 3, lambda r: {
+        "RANK": r, "WORLD_SIZE": 3, "LOCAL_RANK": r, "LOCAL_WORLD_SIZE": 3, "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "none"})
+    assert lines == sums(3), lines
+
+
+def under_srun_variables():
+    lines = output_by_variables(program("01_all_reduce"), 3, lambda r: {
+        "SLURM_PROCID": r, "SLURM_NTASKS": 3, "SLURM_LOCALID": r, "SLURM_JOB_ID": os.getpid(), "SLURM_STEP_ID": 0,
+        "SLURM_NNODES": 1, "SLURM_JOB_NODELIST": "localhost", "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_TASKS_PER_NODE": "3", "SLURM_STEP_TASKS_PER_NODE": "3"})
+    assert lines == sums(3), lines
+
+
+def alone():
+    assert output_of([program("01_all_reduce")]) == sums(1)
+
+
+def threads_in_one_process():
+    assert output_of([program("02_threads")]) == [f"rank {r} has 1 2 3 4" for r in range(4)]
+
+
+def streams():
+    lines = output_of([RONDO, "run", "-n", "3", "--", program("03_streams")])
+    assert lines == sorted([f"rank {r}: the first sum is 6" for r in range(3)] +
+                           [f"rank {r}: the second maximum is 3" for r in range(3)]), lines
+
+
+def send_and_receive():
+    lines = output_of([RONDO, "run", "-n", "4", "--", program("04_send_recv_ring")])
+    assert lines == [f"rank {r} of 4: from 100 to 103" for r in range(4)], lines
+
+
+def user_operation():
+    lines = output_of([RONDO, "run", "-n", "4", "--", program("05_user_operation")])
+    # 2(2(2(2x + 0) + 1) + 2) + 3
+    assert lines == [f"rank {r} of 4: x -> 16x + 11" for r in range(4)], lines
+
+
+def split():
+    lines = output_of([RONDO, "run", "-n", "5", "--", program("06_split")])
+    assert lines == [f"rank {r} of 5: my part sums to {4 if r % 2 else 6}, all to 10" for r in range(5)], lines
+
+
+def main():
+    tests = [under_rondo_run, under_open_mpi, under_mpich, under_torchrun_variables, under_srun_variables, alone,
+             threads_in_one_process, streams, send_and_receive, user_operation, split]
+    print(f"1..{len(tests)}")
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        try:
+            skipped = test()
+            print(f"ok {number} - {test.__name__}" + (f" # SKIP {skipped}" if skipped else ""))
+        except (AssertionError, subprocess.TimeoutExpired, OSError) as error:
+            failed += 1
+            print(f"not ok {number} - {test.__name__}")
+            print("\n".join("# " + line for line in str(error).splitlines()))
+        sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* failures.c - ranks that die, fall silent or give up, see failures.h. */
+#include "failures.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+struct buffers {
+    char *input, *output;
+};
+
+static rondo_result buffers_open(const struct failures *f, int size, struct buffers *buffers)
+{
+    buffers->input = calloc((size_t)size * f->count + 1, sizeof(float));
+    buffers->output = calloc((size_t)size * f->count + 1, sizeof(float));
+    return buffers->input && buffers->output ? RONDO_OK : RONDO_ERROR_MEMORY;
+}
+
+static void buffers_close(struct buffers *buffers)
+{
+    free(buffers->input);
+    free(buffers->output);
+}
+
+static rondo_result call_once(const struct failures *f, rondo_comm *comm,
+                              const struct buffers *buffers)
+{
+    rondo_call call = {
+        .struct_size = sizeof(call),
+        .collective = f->collective,
+        .type = RONDO_FLOAT32,
+        .input = buffers->input,
+        .output = buffers->output,
+        .count = f->count,
+        .comm = comm,
+    };
+
+    return rondo_collective_call(&call);
+}
+
+/* The good calls, then calls until one fails. A barrier in between keeps the ranks of one-way collectives together. */
+static rondo_result call_until_it_fails(struct failures *f, rondo_comm *comm,
+                                        const struct buffers *buffers)
+{
+    int rank = rondo_comm_rank(comm);
+    rondo_result result = RONDO_OK;
+
+    while (!result) {
+        result = call_once(f, comm, buffers);
+        if (!result)
+            result = rondo_barrier(comm, NULL);
+    }
+    f->noticed[rank] = now();
+    return result;
+}
+
+static rondo_result good_calls(struct failures *f, rondo_comm *comm, const struct buffers *buffers)
+{
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < f->calls && !result; i++) {
+        result = call_once(f, comm, buffers);
+        if (!result)
+            result = rondo_barrier(comm, NULL);
+    }
+    return result;
+}
+
+rondo_result failures_die(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct failures *f = argument;
+    struct buffers buffers = {NULL, NULL};
+    rondo_result result = buffers_open(f, rondo_comm_size(comm), &buffers);
+
+    if (!result)
+        result = good_calls(f, comm, &buffers);
+    if (!result && rondo_comm_rank(comm) == f->culprit) {
+        f->died = now();
+        raise(SIGKILL);
+    }
+    if (!result)
+        result = call_until_it_fails(f, comm, &buffers);
+    world_say(sentence, result, "%s", rondo_last_error(comm));
+    buffers_close(&buffers);
+    return result;
+}
+
+rondo_result failures_fall_silent(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct failures *f = argument;
+    struct buffers buffers = {NULL, NULL};
+    rondo_result result = buffers_open(f, rondo_comm_size(comm), &buffers);
+
+    if (!result)
+        result = good_calls(f, comm, &buffers);
+    if (!result && rondo_comm_rank(comm) == f->culprit) {
+        /* Relaxed: only the number matters. */
+        while (atomic_load_explicit(&f->ended, memory_order_relaxed) < rondo_comm_size(comm) - 1)
+            usleep(1000);
+        result = rondo_comm_query(comm);
+    } else if (!result) {
+        result = call_until_it_fails(f, comm, &buffers);
+        atomic_fetch_add_explicit(&f->ended, 1, memory_order_relaxed);
+    }
+    world_say(sentence, result, "%s", rondo_last_error(comm));
+    buffers_close(&buffers);
+    return result;
+}
+
+/* ---- Abort ------------------------------------------------------------------------------------------------ */
+
+static void *abort_soon(void *comm)
+{
+    usleep(20000);
+    rondo_comm_abort(comm);
+    return NULL;
+}
+
+rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct failures *f = argument;
+    struct buffers buffers = {NULL, NULL};
+    bool culprit = rondo_comm_rank(comm) == f->culprit, started = false;
+    bool lazy = rondo_comm_rank(comm) == (f->culprit + 1) % rondo_comm_size(comm);
+    rondo_result result = buffers_open(f, rondo_comm_size(comm), &buffers);
+    pthread_t thread;
+
+    if (!result)
+        result = good_calls(f, comm, &buffers);
+    if (!result && culprit) {
+        started = !pthread_create(&thread, NULL, abort_soon, comm);
+        result = started ? RONDO_OK : RONDO_ERROR_SYSTEM;
+    }
+    if (!result && lazy) {
+        while (!(result = rondo_comm_query(comm)))
+            usleep(1000);
+    } else if (!result) {
+        result = call_until_it_fails(f, comm, &buffers);
+    }
+    if (culprit && started)
+        pthread_join(thread, NULL);
+    world_say(sentence, result, "%s", rondo_last_error(comm));
+    buffers_close(&buffers);
+    return result;
+}

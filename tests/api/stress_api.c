@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stress_api.c - the bodies of these tests as threads, without Criterion: for ThreadSanitizer. Says what failed and
+ * ends with 1. Each part does little; the sanitizer needs each path once, not often.
+ */
+#include "bodies.h"
+#include "failures.h"
+#include "matrix.h"
+
+#include <stdio.h>
+
+static struct world_report report;
+
+static int run(const char *what, int size, world_body body, void *argument)
+{
+    int failed = world_run_threads(size, body, argument, &report);
+
+    printf("%s %s on %d threads%s%s\n", failed ? "FAILED" : "passed", what, size,
+           failed ? ": " : "", failed ? report.summary : "");
+    fflush(stdout);
+    return failed != 0;
+}
+
+static int run_matrix(void)
+{
+    static char sentence[WORLD_SENTENCE];
+    struct matrix *matrix = world_share(sizeof(*matrix));
+    struct matrix_part part = {matrix, false};
+    int failed = 0;
+
+    matrix_init(matrix, 3, sentence);
+    if (sentence[0]) {
+        printf("FAILED to find out what forms there are: %s\n", sentence);
+        return 1;
+    }
+    for (int size = 2; size <= 8; size += size < 5 ? 1 : 3)
+        failed += run("the matrix of calls", size, matrix_run, &part);
+    return failed;
+}
+
+static int run_bodies(void)
+{
+    static const struct {
+        const char *what;
+        world_body body;
+    } bodies[] = {
+        {"fused calls", groups_fuse_many_calls},
+        {"an exchange with all", groups_exchange_with_all},
+        {"a chain of sends", groups_send_recv_chain},
+        {"a stream's order", streams_keep_order},
+        {"events", streams_wait_for_events},
+        {"a stream beside blocking calls", streams_overlap_with_others},
+        {"odd and even parts", splits_odd_and_even},
+        {"parts of parts", splits_nest},
+        {"a copy", splits_dup_has_its_own_order},
+        {"maps in rank order", operations_affine_maps_in_rank_order},
+    };
+    int failed = 0;
+
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+        for (int size = 2; size <= 5; size += 3)
+            failed += run(bodies[i].what, size, bodies[i].body, NULL);
+    return failed;
+}
+
+/* An abort is meant to fail everywhere, with its own result. */
+static int run_abort(void)
+{
+    struct failures *f = world_share(sizeof(*f));
+    struct world world = {.size = 4};
+    int wrong = 0;
+
+    f->culprit = 2;
+    f->collective = RONDO_ALL_REDUCE;
+    f->count = 1000;
+    f->calls = 5;
+    world_run(&world, failures_abort, f, &report);
+    for (int r = 0; r < 4; r++)
+        wrong += report.results[r] != RONDO_ERROR_ABORTED;
+    printf("%s an abort on 4 threads%s%s\n", wrong ? "FAILED" : "passed", wrong ? ": " : "",
+           wrong ? report.summary : "");
+    world_unshare(f, sizeof(*f));
+    return wrong != 0;
+}
+
+int main(void)
+{
+    static char sentence[WORLD_SENTENCE];
+    int failed = run_matrix() + run_bodies() + run_abort();
+
+    if (groups_run_in_one_thread(4, false, sentence)) {
+        printf("FAILED all ranks in one thread: %s\n", sentence);
+        failed++;
+    }
+    return failed != 0;
+}

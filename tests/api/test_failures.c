@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_failures.c - a rank dies, falls silent or gives up: the others end soon, and know who it was. */
+#include "failures.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct world_report report;
+
+enum { RANKS = 4, CULPRIT = 2 };
+
+static struct failures *open_failures(rondo_collective collective, size_t count)
+{
+    struct failures *f = world_share(sizeof(*f));
+
+    f->culprit = CULPRIT;
+    f->collective = collective;
+    f->count = count;
+    f->calls = 20;
+    return f;
+}
+
+/* All but the culprit have this result and say "rank 2". */
+static void expect_everywhere(rondo_result wanted, const char *what)
+{
+    for (int r = 0; r < RANKS; r++) {
+        if (r == CULPRIT)
+            continue;
+        cr_expect(report.results[r] == wanted, "%s: rank %d: %s: \"%s\"", what, r,
+                  rondo_result_string(report.results[r]), report.sentences[r]);
+        cr_expect(strstr(report.sentences[r], "rank 2"), "%s: rank %d does not name it: \"%s\"",
+                  what, r, report.sentences[r]);
+    }
+}
+
+static void kill_one(rondo_collective collective, size_t count)
+{
+    struct failures *f = open_failures(collective, count);
+    struct world world = {.size = RANKS, .processes = true, .seconds = 60};
+    char what[64];
+
+    snprintf(what, sizeof(what), "%s of %zu", rondo_collective_name(collective), count);
+    world_run(&world, failures_die, f, &report);
+    cr_expect(report.signals[CULPRIT] == SIGKILL, "%s: it did not die", what);
+    expect_everywhere(RONDO_ERROR_PEER, what);
+    for (int r = 0; r < RANKS; r++)
+        cr_expect(r == CULPRIT || f->noticed[r] - f->died < 1.0, "%s: rank %d took %.3f s", what, r,
+                  f->noticed[r] - f->died);
+    world_unshare(f, sizeof(*f));
+}
+
+Test(failures, a_killed_process_is_named_within_a_second_whatever_is_called)
+{
+    for (int c = 0; c <= RONDO_BARRIER; c++)
+        kill_one((rondo_collective)c, 100);
+}
+
+Test(failures, a_process_killed_between_large_calls_is_named_within_a_second)
+{
+    kill_one(RONDO_ALL_REDUCE, 300000);
+    kill_one(RONDO_ALL_GATHER, 100000);
+    kill_one(RONDO_BROADCAST, 300000);
+}
+
+static void silence_one(bool processes, rondo_collective collective)
+{
+    struct failures *f = open_failures(collective, 100);
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct world world = {.size = RANKS, .processes = processes, .config = &config, .seconds = 60};
+
+    config.timeout = 1;
+    world_run(&world, failures_fall_silent, f, &report);
+    expect_everywhere(RONDO_ERROR_TIMEOUT, rondo_collective_name(collective));
+    world_unshare(f, sizeof(*f));
+}
+
+Test(failures, a_silent_process_is_named_after_the_timeout)
+{
+    silence_one(true, RONDO_ALL_REDUCE);
+    silence_one(true, RONDO_BROADCAST);
+}
+
+Test(failures, a_silent_thread_is_named_after_the_timeout)
+{
+    silence_one(false, RONDO_ALL_REDUCE);
+}
+
+static void abort_one(bool processes)
+{
+    struct failures *f = open_failures(RONDO_ALL_REDUCE, 1000);
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct world world = {.size = RANKS, .processes = processes, .config = &config, .seconds = 60};
+
+    config.timeout = 20;
+    world_run(&world, failures_abort, f, &report);
+    for (int r = 0; r < RANKS; r++)
+        cr_expect(report.results[r] == RONDO_ERROR_ABORTED, "rank %d: %s: \"%s\"", r,
+                  rondo_result_string(report.results[r]), report.sentences[r]);
+    world_unshare(f, sizeof(*f));
+}
+
+Test(failures, an_abort_from_another_thread_ends_every_process)
+{
+    abort_one(true);
+}
+
+Test(failures, an_abort_from_another_thread_ends_every_thread)
+{
+    abort_one(false);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_memory.c - the shared heap, and memory given to it in place. */
+#include "bodies.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct world_report report;
+
+Test(memory, is_zeroed_aligned_and_writable_in_every_size)
+{
+    static const size_t sizes[] = {1, 7, 4096, 4097, 100000, 1 << 20, (32 << 20) + 1};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    for (int round = 0; round < 3; round++)
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+            void *memory = NULL;
+            char *bytes;
+
+            cr_assert(rondo_mem_alloc(sizes[s], &memory) == RONDO_OK, "%s", rondo_last_error(NULL));
+            cr_expect((uintptr_t)memory % page == 0);
+            bytes = memory;
+            for (size_t i = 0; i < sizes[s]; i++)
+                cr_assert(bytes[i] == 0, "byte %zu of %zu in round %d", i, sizes[s], round);
+            memset(bytes, 0xff, sizes[s]);
+            cr_expect(rondo_mem_free(memory) == RONDO_OK, "%s", rondo_last_error(NULL));
+        }
+}
+
+Test(memory, pieces_do_not_overlap)
+{
+    enum { PIECES = 200 };
+    unsigned char *pieces[PIECES];
+
+    for (int i = 0; i < PIECES; i++) {
+        void *memory = NULL;
+
+        cr_assert(rondo_mem_alloc(5000 + (size_t)i, &memory) == RONDO_OK);
+        pieces[i] = memory;
+        memset(memory, i, 5000 + (size_t)i);
+    }
+    for (int i = 0; i < PIECES; i += 2)
+        cr_expect(rondo_mem_free(pieces[i]) == RONDO_OK);
+    for (int i = 1; i < PIECES; i += 2) {
+        for (size_t j = 0; j < 5000 + (size_t)i; j++)
+            cr_assert(pieces[i][j] == i);
+        cr_expect(rondo_mem_free(pieces[i]) == RONDO_OK);
+    }
+}
+
+Test(memory, too_much_is_refused_in_a_sentence_and_freeing_twice_too)
+{
+    void *memory = NULL;
+
+    cr_expect(rondo_mem_alloc(SIZE_MAX - 5000, &memory) == RONDO_ERROR_MEMORY ||
+              rondo_mem_alloc(SIZE_MAX - 5000, &memory) == RONDO_ERROR_INVALID);
+    cr_expect(memory == NULL && strlen(rondo_last_error(NULL)) > 10, "\"%s\"",
+              rondo_last_error(NULL));
+    cr_assert(rondo_mem_alloc(100, &memory) == RONDO_OK);
+    cr_expect(rondo_mem_free((char *)memory + 1) == RONDO_ERROR_INVALID);
+    cr_expect(rondo_mem_free(memory) == RONDO_OK);
+    cr_expect(rondo_mem_free(memory) == RONDO_ERROR_INVALID);
+}
+
+/* ---- Registration ----------------------------------------------------------------------------------------- */
+
+enum { FLOATS = 100000 };
+
+static rondo_result reduce_registered(rondo_comm *comm, float *memory, char *sentence)
+{
+    struct world_data data = {RONDO_FLOAT32, RONDO_SUM, rondo_comm_size(comm), 5};
+    size_t bytes = 2 * FLOATS * sizeof(float);
+    rondo_registration *registration = NULL;
+    rondo_result result;
+    float before;
+
+    world_fill(&data, rondo_comm_rank(comm), FLOATS, memory);
+    before = memory[FLOATS - 1];
+    result = rondo_comm_register(comm, memory, bytes, &registration);
+    if (!result && memory[FLOATS - 1] != before)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "registering changed the contents");
+    for (int i = 0; i < 3 && !result; i++) {
+        result =
+            rondo_all_reduce(memory, memory + FLOATS, FLOATS, RONDO_FLOAT32, RONDO_SUM, comm, NULL);
+        if (!result && !world_check_reduced(&data, 0, FLOATS, memory + FLOATS, sentence))
+            result = RONDO_ERROR_INTERNAL;
+    }
+    if (!result)
+        result = rondo_barrier(comm, NULL);
+    if (!result)
+        result = rondo_comm_deregister(comm, registration);
+    /* Contents and use survive the end of the registration. */
+    if (!result && !world_check_reduced(&data, 0, FLOATS, memory + FLOATS, sentence))
+        result = RONDO_ERROR_INTERNAL;
+    if (!result)
+        result =
+            rondo_all_reduce(memory, memory + FLOATS, FLOATS, RONDO_FLOAT32, RONDO_SUM, comm, NULL);
+    if (!result && !world_check_reduced(&data, 0, FLOATS, memory + FLOATS, sentence))
+        result = RONDO_ERROR_INTERNAL;
+    return result ? world_say(sentence, result, "%s", rondo_last_error(comm)) : RONDO_OK;
+}
+
+static rondo_result register_memory(rondo_comm *comm, void *argument, char *sentence)
+{
+    size_t bytes = 2 * FLOATS * sizeof(float);
+    float *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    rondo_result result;
+
+    if (memory == MAP_FAILED)
+        return world_say(sentence, RONDO_ERROR_MEMORY, "no memory");
+    result = reduce_registered(comm, memory, sentence);
+    munmap(memory, bytes);
+    return result;
+}
+
+Test(memory, registered_in_place_keeps_contents_and_gives_right_results)
+{
+    for (int size = 1; size <= 4; size++)
+        cr_assert(world_run_processes(size, register_memory, NULL, &report) == 0, "%s",
+                  report.summary);
+    for (int size = 1; size <= 4; size++)
+        cr_assert(world_run_threads(size, register_memory, NULL, &report) == 0, "%s",
+                  report.summary);
+}
+
+static rondo_result register_wrongly(rondo_comm *comm, void *argument, char *sentence)
+{
+    rondo_registration *registration = NULL;
+    char *memory = aligned_alloc(4096, 16384);
+    rondo_result unaligned, none, missing;
+
+    if (!memory)
+        return RONDO_ERROR_MEMORY;
+    unaligned = rondo_comm_register(comm, memory + 1, 4096, &registration);
+    none = rondo_comm_register(comm, NULL, 4096, &registration);
+    missing = rondo_comm_deregister(comm, (rondo_registration *)memory);
+    free(memory);
+    if (unaligned != RONDO_ERROR_INVALID || none != RONDO_ERROR_INVALID ||
+        missing != RONDO_ERROR_INVALID || registration)
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "%d %d %d", (int)unaligned, (int)none,
+                         (int)missing);
+    return bodies_all_reduce(comm, 5, sentence);
+}
+
+Test(memory, registering_unaligned_or_unknown_memory_is_refused)
+{
+    cr_assert(world_run_processes(2, register_wrongly, NULL, &report) == 0, "%s", report.summary);
+}

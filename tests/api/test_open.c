@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_open.c - joining: wrong sizes, a number claimed twice, a rank that never comes. */
+#include "../world.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX = 4 };
+
+/* What each process says when it joins, and what it got. In shared memory. */
+struct joining {
+    rondo_unique_id id;
+    int size[MAX], rank[MAX];
+    rondo_result results[MAX];
+    char sentences[MAX][WORLD_SENTENCE];
+};
+
+static void join(struct joining *joining, int who, double timeout)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    rondo_comm *comm = NULL;
+
+    alarm(60);
+    config.timeout = timeout;
+    joining->results[who] =
+        rondo_comm_open_id(&joining->id, joining->size[who], joining->rank[who], &config, &comm);
+    world_say(joining->sentences[who], RONDO_OK, "%s", rondo_last_error(NULL));
+    rondo_comm_close(comm);
+}
+
+/* The parent makes the id, and so serves it; `count` children join. */
+static void join_all(struct joining *joining, int count, double timeout)
+{
+    pid_t children[MAX];
+    int status;
+
+    cr_assert(rondo_unique_id_create(&joining->id) == RONDO_OK, "%s", rondo_last_error(NULL));
+    for (int i = 0; i < count; i++) {
+        joining->results[i] = RONDO_RESULTS;
+        children[i] = fork();
+        if (!children[i]) {
+            join(joining, i, timeout);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        waitpid(children[i], &status, 0);
+        cr_expect(WIFEXITED(status), "process %d ended by signal %d", i, WTERMSIG(status));
+    }
+}
+
+static struct joining *open_joining(int count, const int *sizes, const int *ranks)
+{
+    struct joining *joining = world_share(sizeof(*joining));
+
+    memcpy(joining->size, sizes, (size_t)count * sizeof(int));
+    memcpy(joining->rank, ranks, (size_t)count * sizeof(int));
+    return joining;
+}
+
+Test(open, by_id_works_for_children_of_the_process_that_made_it)
+{
+    struct joining *joining = open_joining(3, (int[]){3, 3, 3}, (int[]){2, 0, 1});
+
+    join_all(joining, 3, 20);
+    for (int i = 0; i < 3; i++)
+        cr_expect(joining->results[i] == RONDO_OK, "%s", joining->sentences[i]);
+}
+
+Test(open, different_sizes_are_refused_on_every_rank)
+{
+    struct joining *joining = open_joining(3, (int[]){3, 3, 2}, (int[]){0, 1, 1});
+
+    join_all(joining, 3, 5);
+    for (int i = 0; i < 3; i++) {
+        cr_expect(joining->results[i] != RONDO_OK && joining->results[i] != RONDO_RESULTS,
+                  "process %d: %s", i, rondo_result_string(joining->results[i]));
+        cr_expect(strlen(joining->sentences[i]) > 10, "process %d said nothing", i);
+    }
+}
+
+Test(open, a_number_claimed_twice_is_refused_and_named)
+{
+    struct joining *joining = open_joining(3, (int[]){3, 3, 3}, (int[]){0, 1, 1});
+    bool named = false;
+
+    join_all(joining, 3, 5);
+    for (int i = 0; i < 3; i++) {
+        cr_expect(joining->results[i] != RONDO_OK, "process %d joined", i);
+        named = named || strstr(joining->sentences[i], "rank 1");
+    }
+    cr_expect(named, "nobody named rank 1: \"%s\"", joining->sentences[0]);
+}
+
+Test(open, a_rank_that_never_comes_is_named_after_the_timeout)
+{
+    struct joining *joining = open_joining(2, (int[]){3, 3}, (int[]){0, 2});
+
+    join_all(joining, 2, 1);
+    for (int i = 0; i < 2; i++) {
+        cr_expect(joining->results[i] == RONDO_ERROR_TIMEOUT, "process %d: %s: \"%s\"", i,
+                  rondo_result_string(joining->results[i]), joining->sentences[i]);
+        cr_expect(strstr(joining->sentences[i], "1"), "\"%s\"", joining->sentences[i]);
+    }
+}
+
+Test(open, alone_a_process_is_rank_0_of_1)
+{
+    static const char *const variables[] = {
+        "RONDO_RANK",           "RONDO_SIZE", "RANK",     "WORLD_SIZE",   "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE", "PMI_RANK",   "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS"};
+    rondo_comm *comm = NULL;
+    int value = 42;
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+        unsetenv(variables[i]);
+    cr_assert(rondo_comm_open(NULL, &comm) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(rondo_comm_rank(comm) == 0 && rondo_comm_size(comm) == 1);
+    cr_expect(rondo_comm_local_rank(comm) == 0 && rondo_comm_local_size(comm) == 1);
+    cr_expect(rondo_all_reduce(&value, &value, 1, RONDO_INT32, RONDO_SUM, comm, NULL) == RONDO_OK);
+    cr_expect(value == 42);
+    rondo_comm_close(comm);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_resources.c - nothing is left behind: file descriptors, shared memory; limits are met with a sentence. */
+#include "bodies.h"
+#include "failures.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct world_report report;
+
+static int count_entries(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    int entries = 0;
+
+    if (!directory)
+        return 0;
+    while (readdir(directory))
+        entries++;
+    closedir(directory);
+    return entries;
+}
+
+/* Names in /dev/shm that have to do with us; others may come and go beside this test. */
+static int count_shared_names(void)
+{
+    DIR *directory = opendir("/dev/shm");
+    struct dirent *entry;
+    int names = 0;
+
+    if (!directory)
+        return 0;
+    while ((entry = readdir(directory)))
+        names += strstr(entry->d_name, "rondo") != NULL;
+    closedir(directory);
+    return names;
+}
+
+static rondo_result some_work(rondo_comm *comm, void *argument, char *sentence)
+{
+    return bodies_all_reduce(comm, 5000, sentence);
+}
+
+Test(resources, opening_and_closing_a_thousand_times_keeps_no_descriptor)
+{
+    rondo_comm *comms[2];
+    int before = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        cr_assert(rondo_comm_open_all(2, NULL, comms) == RONDO_OK, "cycle %d: %s", i,
+                  rondo_last_error(NULL));
+        rondo_comm_close(comms[0]);
+        rondo_comm_close(comms[1]);
+        if (i == 10)
+            before = count_entries("/proc/self/fd");
+    }
+    cr_expect(count_entries("/proc/self/fd") <= before, "%d descriptors, %d at first",
+              count_entries("/proc/self/fd"), before);
+}
+
+/* A communicator with its peers, again and again in the same processes, by splitting; descriptors do not grow. */
+static rondo_result split_often(rondo_comm *comm, void *argument, char *sentence)
+{
+    int before = 0;
+
+    for (int i = 0; i < 100; i++) {
+        rondo_comm *part = NULL;
+        rondo_result result = rondo_comm_split(comm, i % 3, 0, NULL, &part);
+
+        if (!result)
+            result = bodies_all_reduce(part, 100, sentence);
+        if (!result)
+            result = rondo_comm_finalize(part);
+        rondo_comm_close(part);
+        if (result)
+            return world_say(sentence, result, "%s", rondo_last_error(comm));
+        if (i == 10)
+            before = count_entries("/proc/self/fd");
+    }
+    if (count_entries("/proc/self/fd") > before)
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "descriptors grew from %d to %d", before,
+                         count_entries("/proc/self/fd"));
+    return RONDO_OK;
+}
+
+Test(resources, splitting_a_hundred_times_keeps_no_descriptor)
+{
+    cr_assert(world_run_processes(3, split_often, NULL, &report) == 0, "%s", report.summary);
+}
+
+Test(resources, nothing_stays_in_shared_memory_also_after_kill_9)
+{
+    int before = count_shared_names(), descriptors = count_entries("/proc/self/fd");
+    struct failures *f = world_share(sizeof(*f));
+    struct world world = {.size = 4, .processes = true, .seconds = 60};
+
+    cr_assert(world_run_processes(4, some_work, NULL, &report) == 0, "%s", report.summary);
+    cr_expect(count_shared_names() == before);
+    f->culprit = 1;
+    f->collective = RONDO_ALL_REDUCE;
+    f->count = 1000;
+    f->calls = 3;
+    world_run(&world, failures_die, f, &report);
+    cr_expect(report.signals[1] == SIGKILL);
+    cr_expect(count_shared_names() == before, "something stayed in /dev/shm");
+    cr_expect(count_entries("/proc/self/fd") == descriptors);
+}
+
+Test(resources, sixty_four_processes_start_and_add_up)
+{
+    cr_assert(world_run_processes(64, some_work, NULL, &report) == 0, "%s", report.summary);
+}
+
+Test(resources, sixty_four_threads_start_and_add_up)
+{
+    cr_assert(world_run_threads(64, some_work, NULL, &report) == 0, "%s", report.summary);
+}
+
+/* ---- Limits: a child with less and less address space or descriptors gets sentences, never a signal ------------- */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+
+    if (file) {
+        if (fscanf(file, "%zu", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* 0: worked; 1: refused in a sentence; 2: refused without one. */
+static int try_with_limit(int what, size_t limit)
+{
+    struct rlimit rlimit = {limit, limit};
+    rondo_comm *comms[2] = {NULL, NULL};
+    rondo_result result;
+
+    if (setrlimit(what, &rlimit))
+        return 3;
+    result = rondo_comm_open_all(2, NULL, comms);
+    if (result)
+        return strlen(rondo_last_error(NULL)) > 10 ? 1 : 2;
+    rondo_comm_close(comms[0]);
+    rondo_comm_close(comms[1]);
+    return 0;
+}
+
+static int in_child(int what, size_t limit)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(try_with_limit(what, limit));
+    waitpid(child, &status, 0);
+    return status;
+}
+
+Test(resources, little_address_space_gives_a_sentence_and_no_crash)
+{
+    int refused = 0;
+
+    for (size_t extra = (size_t)1 << 20; extra < (size_t)1 << 42; extra *= 2) {
+        int status = in_child(RLIMIT_AS, address_space() + extra);
+
+        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) <= 1, "%zu MiB: status %#x", extra >> 20,
+                  status);
+        refused += WIFEXITED(status) && WEXITSTATUS(status) == 1;
+    }
+    cr_expect(refused > 0, "the limit was never felt");
+}
+
+Test(resources, few_descriptors_give_a_sentence_and_no_crash)
+{
+    for (size_t limit = 3; limit < 20; limit++) {
+        int status = in_child(RLIMIT_NOFILE, limit);
+
+        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) <= 1, "%zu descriptors: status %#x",
+                  limit, status);
+    }
+}
+#endif
