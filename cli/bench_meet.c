@@ -10,7 +10,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -176,18 +175,6 @@ static int gather_ranks(struct bench_group *group, const struct bench_control *c
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-    return remove(path);
-}
-
-static void remove_meeting(struct bench_group *group)
-{
-    if (group->meeting[0])
-        nftw(group->meeting, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    group->meeting[0] = 0;
-}
-
 /* Those who have not become ranks: after a failure. */
 static void dismiss(struct guests *guests)
 {
@@ -224,7 +211,6 @@ int bench_group_start(struct bench_group *group, const struct bench_control *con
     } else {
         fprintf(stderr, "rondo bench: out of memory\n");
     }
-    remove_meeting(group); /* the ranks have met */
     dismiss(&guests);
     return failed;
 }

@@ -184,6 +184,17 @@ static void add_common(struct arguments *arguments, const struct bench_control *
         add(arguments, "--bind=%s", processors);
 }
 
+static void add_setting(struct arguments *arguments, const char *name, const char *value)
+{
+    add(arguments, "--mca");
+    add(arguments, "%s", name);
+    add(arguments, "%s", value);
+}
+
+/*
+ * Open MPI leaves files behind when a rank is killed, shared memory among them: they go to a directory of ours, in the
+ * same file system as otherwise, and we remove it.
+ */
 static int start_mpi(struct bench_group *group, const char *worker,
                      const struct bench_control *control, const struct bench_options *options)
 {
@@ -195,6 +206,8 @@ static int start_mpi(struct bench_group *group, const char *worker,
     add(&arguments, "-n");
     add(&arguments, "%d", group->size);
     if (open_mpi) {
+        add_setting(&arguments, "orte_tmpdir_base", group->folder);
+        add_setting(&arguments, "btl_vader_backing_directory", group->folder);
         add(&arguments, "--bind-to");
         add(&arguments, "none"); /* the workers bind themselves */
         if (!bench_processors(group->size, processors, sizeof(processors)))
@@ -245,8 +258,8 @@ static int start_ranks(struct bench_group *group, const char *worker,
         add(&arguments, "--size=%d", group->size);
         if (threads)
             add(&arguments, "--threads");
-        if (group->meeting[0])
-            add(&arguments, "--meeting=%s", group->meeting);
+        if (!rondo)
+            add(&arguments, "--meeting=%s", group->folder);
         add_common(&arguments, control, options, rondo);
         if (start_one(group, &arguments, rondo && !threads ? rank : -1))
             return -1;
@@ -266,13 +279,19 @@ static int start_first(struct bench_group *group, const char *worker,
     return start_one(group, &arguments, -1);
 }
 
-static int make_meeting(struct bench_group *group)
+/* In memory, where there is such a place. */
+static int make_folder(struct bench_group *group)
 {
-    snprintf(group->meeting, sizeof(group->meeting), "/tmp/rondo-bench-XXXXXX");
-    if (mkdtemp(group->meeting))
-        return 0;
-    fprintf(stderr, "rondo bench: cannot make a directory in /tmp: %s\n", strerror(errno));
-    group->meeting[0] = 0;
+    static const char *const places[] = {"/dev/shm", "/tmp"};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        snprintf(group->folder, sizeof(group->folder), "%s/rondo-bench-XXXXXX", places[i]);
+        if (mkdtemp(group->folder))
+            return 0;
+    }
+    fprintf(stderr, "rondo bench: cannot make a directory in /dev/shm or /tmp: %s\n",
+            strerror(errno));
+    group->folder[0] = 0;
     return -1;
 }
 
@@ -289,7 +308,7 @@ int bench_start(struct bench_group *group, const struct bench_control *control,
     if (group->launched)
         return start_first(group, worker, control, options);
     clean_environment();
-    if (!strcmp(group->library, "gloo") && make_meeting(group))
+    if (!rondo && strcmp(group->library, "mpich") && make_folder(group))
         return -1;
     if (rondo || !strcmp(group->library, "gloo"))
         return start_ranks(group, worker, control, options);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -248,6 +249,11 @@ static void signal_children(struct bench_group *group, int number)
             kill(group->children[i], number);
 }
 
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    return remove(path);
+}
+
 void bench_group_end(struct bench_group *group, bool by_force)
 {
     release_workers(group, by_force);
@@ -266,6 +272,8 @@ void bench_group_end(struct bench_group *group, bool by_force)
         if (group->workers[rank].pidfd >= 0)
             close(group->workers[rank].pidfd);
     }
+    if (group->folder[0])
+        nftw(group->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     if (group->output >= 0)
         close(group->output);
     free(group->workers);

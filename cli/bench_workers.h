@@ -32,9 +32,9 @@ struct bench_group {
     struct bench_worker *workers; /* by rank */
     pid_t *children;              /* what this process started: the ranks, or one mpirun */
     int child_count;
-    int output;       /* what MPI and Gloo print, shown if they fail; -1: none */
-    char meeting[64]; /* a directory, while it exists */
-    double timeout;   /* of a silent rank, seconds; 0: never */
+    int output;      /* what MPI and Gloo print, shown if they fail; -1: none */
+    char folder[64]; /* private, for the files of Open MPI and Gloo; "": none */
+    double timeout;  /* of a silent rank, seconds; 0: never */
 };
 
 /* From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none came. */
