@@ -10,7 +10,7 @@
  *     lap 1, reduce   out c1, in c0 | out c0, in c2     now c2 is complete here
  *     lap 2, copy     out c2, in c1 | out c1, in c0     now all three are
  *
- * reduce_scatter is the first lap alone and all_gather the second. A rooted collective is the circle
+ * reduce_scatter is the first lap alone, all_gather the second. A rooted collective is the circle
  * cut open at the root: a chain, through which the windows of a long vector follow each other.
  * Invariant of lap 1: in step s chunk (rank - s - 1) arrives, the sum of s + 1 ranks to the left.
  * Cost: 2(n-1) steps, 2(n-1)/n of the vector over each link: the least that links allow.
