@@ -38,7 +38,8 @@ struct outcome {
     unsigned proved; /* enum promise, by every run */
     bool touches_peers;
     bool failed;
-    int ranks, root; /* of the failure */
+    int ranks, root;     /* of the failure */
+    char taken_out[240]; /* by --break, in words */
     char failure[1100];
 };
 
@@ -191,15 +192,24 @@ static struct plan **make_plans(const struct algorithm *algorithm, rondo_collect
     return NULL;
 }
 
-static void break_plan(const struct options *options, struct plan *plan)
+/* Take out the step that --break names. */
+static void break_plan(const struct options *options, struct plan *plan, struct outcome *outcome)
 {
     uint32_t step = (uint32_t)options->broken;
     unsigned seed = options->seed + (unsigned)plan->size;
+    char words[200];
 
-    if (options->broken == BREAK_NOTHING || !plan->step_count)
+    if (options->broken == BREAK_NOTHING)
         return;
-    if (options->broken == BREAK_RANDOM)
+    if (options->broken == BREAK_RANDOM && plan->step_count)
         step = (uint32_t)rand_r(&seed) % plan->step_count;
+    if (step >= plan->step_count) {
+        blame(outcome, plan->size, plan->root, "rank 0's plan has no such step to take out");
+        return;
+    }
+    plan_describe_step(plan, &plan->steps[step], words, sizeof(words));
+    snprintf(outcome->taken_out, sizeof(outcome->taken_out),
+             "without rank 0's step %u (%s): ", step, words);
     verify_drop_step(plan, step);
 }
 
@@ -238,7 +248,7 @@ static void prove(const struct options *options, const struct algorithm *algorit
         blame(outcome, ranks, root, "the plans could not be made");
         return;
     }
-    break_plan(options, plans[0]);
+    break_plan(options, plans[0], outcome);
     for (int in_place = 0; in_place <= !!(promises & PROMISE_IN_PLACE); in_place++) {
         struct verify_options how = {.slots = options->slots, .in_place = in_place};
 
@@ -326,8 +336,9 @@ static void print_outcome(const struct algorithm *algorithm, rondo_collective co
     char properties[160];
 
     if (outcome->failed) {
-        printf("%-10s %-15s WRONG   with %d ranks, root %d: %s\n", algorithm->name,
-               rondo_collective_name(collective), outcome->ranks, outcome->root, outcome->failure);
+        printf("%-10s %-15s WRONG   with %d ranks, root %d: %s%s\n", algorithm->name,
+               rondo_collective_name(collective), outcome->ranks, outcome->root, outcome->taken_out,
+               outcome->failure);
         fflush(stdout);
         return;
     }
@@ -409,11 +420,13 @@ int command_verify(int argc, char **argv)
                               .root = ROOT_SOME,
                               .broken = BREAK_NOTHING,
                               .seed = 1};
+    char program[] = "rondo verify";
     double start = clock_seconds();
     json_t *results;
     int wrong;
 
     argp_err_exit_status = 2;
+    argv[0] = program;
     if (argp_parse(&argp, argc, argv, 0, NULL, &options))
         return 2;
     results = json_array();

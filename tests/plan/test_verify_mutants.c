@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_verify_mutants.c - every step of every plan, changed in every way that matters, one at a time: the verifier must
+ * refuse each of these mutants, in a sentence that names a rank. What is left alive is shown.
+ */
+#include "tests/plan/verify_forms.h"
+#include "tests/plan/verify_mutations.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+struct hunt {
+    mutation *change;
+    unsigned long mutants, survivors, nameless;
+    char first[600]; /* survivor, in words */
+};
+
+/* Is the survivor all right after all? */
+typedef bool verdict(const struct verify_report *before, const struct verify_report *after);
+
+static bool never(const struct verify_report *before, const struct verify_report *after)
+{
+    (void)before;
+    (void)after;
+    return false;
+}
+
+/* Sources in another order: what was claimed about order must be taken back. */
+static bool order_is_lost(const struct verify_report *before, const struct verify_report *after)
+{
+    return !before->rank_order || (!after->rank_order && !after->balanced);
+}
+
+static bool balance_is_lost(const struct verify_report *before, const struct verify_report *after)
+{
+    return !before->balanced || !after->balanced;
+}
+
+static void note_survivor(struct hunt *hunt, const struct forms *forms, int rank, uint32_t step,
+                          int variant)
+{
+    const struct plan *plan = forms->plans[rank];
+    char words[200];
+
+    if (hunt->survivors++)
+        return;
+    plan_describe_step(plan, &plan->steps[step], words, sizeof(words));
+    snprintf(hunt->first, sizeof(hunt->first), "%s %s, %d ranks, rank %d, step %u (%s), place %d",
+             plan->algorithm, rondo_collective_name(plan->collective), forms->size, rank, step,
+             words, variant);
+}
+
+/* All mutants of one rank's plan. */
+static void hunt_rank(struct hunt *hunt, struct forms *forms, int rank, verdict *is_good,
+                      const struct verify_report *before)
+{
+    struct plan *whole = forms->plans[rank];
+    struct verify_report after;
+
+    for (uint32_t step = 0; step < whole->step_count; step++)
+        for (int variant = 0;; variant++) {
+            struct plan *mutant = forms_copy_plan(whole);
+            bool made = hunt->change(mutant, step, variant);
+            bool proved = false;
+
+            if (made) {
+                forms->plans[rank] = mutant;
+                proved = forms_prove(forms, false, &after);
+                forms->plans[rank] = whole;
+                hunt->mutants++;
+                hunt->nameless += !proved && !strstr(after.failure, "rank ");
+            }
+            plan_close(mutant);
+            if (proved && !is_good(before, &after))
+                note_survivor(hunt, forms, rank, step, variant);
+            if (!made && variant >= whole->steps[step].sources + whole->steps[step].destinations)
+                break;
+        }
+}
+
+static void hunt_form(struct hunt *hunt, const struct algorithm *algorithm,
+                      rondo_collective collective, int size, verdict *is_good)
+{
+    struct verify_report before;
+    struct forms forms;
+
+    if (!forms_make(algorithm->name, collective, size, size > 2 ? 1 : 0, &forms))
+        return;
+    cr_assert(forms_prove(&forms, false, &before), "%s %s over %d: %s", algorithm->name,
+              rondo_collective_name(collective), size, before.failure);
+    for (int r = 0; r < size; r++)
+        if (forms.plans[r])
+            hunt_rank(hunt, &forms, r, is_good, &before);
+    forms_close(&forms);
+}
+
+static void hunt_all(mutation *change, verdict *is_good)
+{
+    static const int sizes[] = {2, 3, 4, 6};
+    struct hunt hunt = {.change = change};
+
+    for (int i = 0; algorithms[i]; i++)
+        for (int c = 0; c < RONDO_COLLECTIVES; c++)
+            for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+                if (c != RONDO_RECV)
+                    hunt_form(&hunt, algorithms[i], (rondo_collective)c, sizes[s], is_good);
+    cr_assert_gt(hunt.mutants, 0);
+    cr_log_info("%lu mutants", hunt.mutants);
+    cr_assert_eq(hunt.survivors, 0, "%lu of %lu mutants live; the first: %s", hunt.survivors,
+                 hunt.mutants, hunt.first);
+    cr_assert_eq(hunt.nameless, 0, "%lu refusals name no rank", hunt.nameless);
+}
+
+Test(verify_mutants, a_dropped_step_is_refused)
+{
+    hunt_all(mutate_drop, never);
+}
+
+Test(verify_mutants, a_repeated_step_is_refused)
+{
+    hunt_all(mutate_repeat, never);
+}
+
+Test(verify_mutants, a_lost_remainder_is_refused)
+{
+    hunt_all(mutate_shorten, never);
+}
+
+Test(verify_mutants, a_swapped_chunk_is_refused)
+{
+    hunt_all(mutate_atom, never);
+}
+
+Test(verify_mutants, a_wrong_block_is_refused)
+{
+    hunt_all(mutate_block, never);
+}
+
+Test(verify_mutants, a_wrong_peer_is_refused)
+{
+    hunt_all(mutate_peer, never);
+}
+
+Test(verify_mutants, a_wrong_lane_is_refused)
+{
+    hunt_all(mutate_lane, never);
+}
+
+Test(verify_mutants, data_taken_for_credit_is_refused)
+{
+    hunt_all(mutate_event, never);
+}
+
+Test(verify_mutants, finishing_never_or_twice_or_early_is_refused)
+{
+    hunt_all(mutate_finish, never);
+}
+
+Test(verify_mutants, addresses_that_nobody_sent_or_reads_are_refused)
+{
+    hunt_all(mutate_addresses, never);
+}
+
+Test(verify_mutants, a_lost_share_is_refused)
+{
+    hunt_all(mutate_lose_source, never);
+}
+
+Test(verify_mutants, a_lost_destination_is_refused)
+{
+    hunt_all(mutate_lose_destination, never);
+}
+
+Test(verify_mutants, reading_output_instead_of_input_is_refused)
+{
+    hunt_all(mutate_input, never);
+}
+
+Test(verify_mutants, sources_in_another_order_take_back_what_was_claimed_about_order)
+{
+    hunt_all(mutate_swap_sources, order_is_lost);
+}
+
+Test(verify_mutants, another_association_takes_back_that_sums_are_balanced)
+{
+    hunt_all(mutate_association, balance_is_lost);
+}
