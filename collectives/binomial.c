@@ -184,31 +184,47 @@ static void scatter(struct plan *plan)
         plan_release(plan, node.parent, DOWN);
 }
 
+/* The first window on its way up: 2, 3 ... operands a level, until the top adds levels + 1 of them. */
+static double first_up(int levels, double bytes)
+{
+    return levels ? (levels - 1) * (levels + 2) / 2 * cost_window(bytes) : 0;
+}
+
+/* On its way down: levels, levels - 1 ... 1 copies below the top. */
+static double first_down(int levels, double bytes)
+{
+    return levels * (levels + 1) / 2 * cost_window(bytes);
+}
+
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
     int levels = cost_doublings(size);
 
-    *ret_cost = (struct cost){levels, bytes, (levels + 1) * bytes};
+    *ret_cost = (struct cost){levels, bytes, (levels + 1) * bytes + first_up(levels, bytes)};
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
     int levels = cost_doublings(size);
 
-    *ret_cost = (struct cost){levels, (levels + 1) * bytes, 0};
+    *ret_cost = (struct cost){levels, (levels + 1) * bytes + first_down(levels, bytes), 0};
 }
 
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
     int levels = cost_doublings(size);
+    int copies = levels > 2 ? levels : 2;
 
-    *ret_cost =
-        (struct cost){2.0 * levels, (levels > 2 ? levels : 2) * bytes, (levels + 1) * bytes};
+    *ret_cost = (struct cost){2.0 * levels, copies * bytes + first_down(levels, bytes),
+                              (levels + 1) * bytes + first_up(levels, bytes)};
 }
 
+/* At the top n blocks; before they are complete there, half of them move one level below. */
 static void cost_blocks(int size, double bytes, struct cost *ret_cost)
 {
     *ret_cost = (struct cost){cost_doublings(size), size * bytes, 0};
+    if (size > 1)
+        ret_cost->copied += size * bytes / 2;
 }
 
 enum { SUMS = PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_IN_PLACE };

@@ -8,12 +8,23 @@
  *   copied   a copy step: its length once per destination;
  *            a reduce step: its length once per destination beyond the first
  *   reduced  a reduce step: its length once per source
- * tests/collectives/cost.c counts the same in the plans and compares.
+ * tests/collectives/test_cost.c counts the same in the plans and compares.
+ *
+ * Where data passes through ranks one after another, a window at a time, the last rank starts late:
+ * the first window's way to it is added. For long vectors that is little, for short ones most.
  */
 #ifndef RONDO_COLLECTIVES_COST_H
 #define RONDO_COLLECTIVES_COST_H
 
 #include "collectives/algorithm.h"
+
+/* Bytes of a vector's first window: about what a slot holds. */
+static inline double cost_window(double bytes)
+{
+    const double slot = 65536;
+
+    return bytes < slot ? bytes : slot;
+}
 
 /* Steps of a round in which a rank sends, or takes, this many messages. */
 static inline double cost_round(int messages)

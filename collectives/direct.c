@@ -230,6 +230,8 @@ static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 static void cost_rooted(int size, double bytes, struct cost *ret_cost)
 {
     *ret_cost = (struct cost){cost_round(size - 1), size * bytes, 0};
+    if (size > 1)
+        ret_cost->copied += cost_window(bytes);
 }
 
 static void cost_all_to_all(int size, double bytes, struct cost *ret_cost)

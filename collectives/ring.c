@@ -148,12 +148,16 @@ static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){size - 1, size == 1 ? bytes : 2 * bytes, 0};
+    *ret_cost = (struct cost){size - 1, bytes, 0};
+    if (size > 1)
+        ret_cost->copied = 2 * bytes + (2 * size - 3) * cost_window(bytes);
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){size - 1, bytes, size == 1 ? 0 : 2 * bytes};
+    *ret_cost = (struct cost){size - 1, bytes, 0};
+    if (size > 1)
+        ret_cost->reduced = 2 * bytes + 2 * (size - 2) * cost_window(bytes);
 }
 
 const struct algorithm ring_algorithm = {

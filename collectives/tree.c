@@ -168,6 +168,18 @@ static void broadcast(struct plan *plan)
     }
 }
 
+/* On each level two messages, one per tree. */
+static double steps(int size)
+{
+    return cost_doublings(size) * cost_round(2);
+}
+
+/* The first window passes all levels but the last, in each a step with three operands. */
+static double first_window(int size, double bytes)
+{
+    return size > 2 ? 3 * (cost_doublings(size) - 1) * cost_window(bytes / 2) : 0;
+}
+
 /*
  * With more than 3 ranks somebody has two children in one tree and a parent in the other: it copies
  * most. The root adds most: it has a child in both.
@@ -175,19 +187,22 @@ static void broadcast(struct plan *plan)
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
     int children = size > 3 ? 2 : 1;
+    double first = first_window(size, bytes);
 
-    *ret_cost = (struct cost){2.0 * cost_doublings(size), (children + 3) * bytes / 2,
-                              size > 1 ? 2 * bytes : 0};
+    *ret_cost = (struct cost){2 * steps(size), (children + 3) * bytes / 2 + first,
+                              size > 1 ? 2 * bytes + first : 0};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_doublings(size), bytes, size > 1 ? 2 * bytes : 0};
+    *ret_cost =
+        (struct cost){steps(size), bytes, size > 1 ? 2 * bytes + first_window(size, bytes) : 0};
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_doublings(size), size > 1 ? 2 * bytes : bytes, 0};
+    *ret_cost =
+        (struct cost){steps(size), size > 1 ? 2 * bytes + first_window(size, bytes) : bytes, 0};
 }
 
 const struct algorithm tree_algorithm = {
