@@ -166,6 +166,13 @@ static rondo_result take(size_t bytes, char **ret_memory)
     return RONDO_OK;
 }
 
+/* The pages go back to the system; read again they are zero. */
+static void punch(size_t start, size_t pages)
+{
+    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
+              (off_t)(pages * PAGE));
+}
+
 static rondo_result give(const char *memory)
 {
     size_t start = (size_t)(memory - heap_base()) / PAGE;
@@ -174,9 +181,7 @@ static rondo_result give(const char *memory)
     if (!pages)
         return rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().",
                           (const void *)memory);
-    /* The pages go back to the system; read again they are zero. */
-    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
-              (off_t)(pages * PAGE));
+    punch(start, pages);
     return RONDO_OK;
 }
 
@@ -212,6 +217,17 @@ rondo_result heap_free(void *memory)
     close_if_unused();
     pthread_mutex_unlock(&heap.lock);
     return result;
+}
+
+void heap_retire(void *memory)
+{
+    pthread_mutex_lock(&heap.lock);
+    if (heap_base()) {
+        size_t start = (size_t)((char *)memory - heap_base()) / PAGE;
+
+        punch(start, spans_length(&heap.spans, start));
+    }
+    pthread_mutex_unlock(&heap.lock);
 }
 
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)

@@ -173,6 +173,15 @@ char *process_at(const struct process *process, uint64_t offset, size_t bytes)
     return process->base + offset;
 }
 
+bool process_readable(const struct process *process, uint64_t address)
+{
+    char byte;
+    struct iovec here = {&byte, 1};
+    struct iovec there = {(void *)(uintptr_t)address, 1};
+
+    return process_vm_readv(process->card.pid, &here, 1, &there, 1, 0) == 1;
+}
+
 rondo_result process_read(const struct process *process, void *to, uint64_t from, size_t bytes)
 {
     char *at = to;

@@ -22,6 +22,8 @@ int process_id(const struct process *process); /* its pid */
 bool process_alive(const struct process *process);
 /* Where [offset, offset + bytes) of its heap is here; NULL if that is not inside it. */
 char *process_at(const struct process *process, uint64_t offset, size_t bytes);
+/* Would process_read() be allowed? No sentence either way. */
+bool process_readable(const struct process *process, uint64_t address);
 /* Copy out of its private memory (cross-memory attach). */
 rondo_result process_read(const struct process *process, void *to, uint64_t from, size_t bytes);
 

@@ -52,6 +52,14 @@ size_t spans_give(struct spans *spans, size_t start)
     return 0;
 }
 
+size_t spans_length(const struct spans *spans, size_t start)
+{
+    for (size_t i = 0; i < spans->count; i++)
+        if (spans->used[i].start == start)
+            return spans->used[i].length;
+    return 0;
+}
+
 void spans_done(struct spans *spans)
 {
     free(spans->used);

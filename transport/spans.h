@@ -11,7 +11,7 @@ struct span {
 };
 
 struct spans {
-    struct span *used; /* sorted by start, not touching the private bookkeeping of peers */
+    struct span *used; /* sorted by start */
     size_t count, room;
     size_t pages;
 };
@@ -20,6 +20,8 @@ struct spans {
 size_t spans_take(struct spans *spans, size_t length);
 /* The length of the span that begins at `start`, which is free from now on; 0: there is none. */
 size_t spans_give(struct spans *spans, size_t start);
+/* The length of the span that begins at `start`; 0: there is none. */
+size_t spans_length(const struct spans *spans, size_t start);
 void spans_done(struct spans *spans);
 
 #endif

@@ -22,6 +22,9 @@ struct rank_card {
     uint32_t slots;
     uint32_t settings; /* hash of what must be equal everywhere */
     int32_t rank, size;
+    uint64_t cpus[16]; /* that the rank may run on */
+    int32_t quota;     /* cores' worth of time that its control group gets, 0: no limit */
+    int32_t unused;
 };
 
 /* Both ends of a connection, as the communicator knows them. */

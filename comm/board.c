@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* board.c - the record of the call is guarded by its number: odd while it changes, so readers retry or give up. */
+#include "comm/board.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct call_record) == 24, "a record is six words");
+_Static_assert(sizeof(struct board) <= 4096, "a board is at most a page");
+
+enum { WORDS = 6 };
+
+void board_begin(struct board *board, uint32_t call, const struct call_record *record)
+{
+    uint32_t words[WORDS];
+
+    memcpy(words, record, sizeof(words));
+    atomic_store_explicit(&board->sequence, 2 * call - 1, memory_order_relaxed);
+    /* Pairs with the fence in board_read(): who sees a new word also sees the odd number. */
+    atomic_thread_fence(memory_order_release);
+    for (int i = 0; i < WORDS; i++)
+        atomic_store_explicit(&board->words[i], words[i], memory_order_relaxed);
+    atomic_store_explicit(&board->sequence, 2 * call, memory_order_release);
+}
+
+bool board_read(const struct board *board, uint32_t call, struct call_record *ret_record)
+{
+    uint32_t words[WORDS];
+
+    if (atomic_load_explicit(&board->sequence, memory_order_acquire) != 2 * call)
+        return false;
+    for (int i = 0; i < WORDS; i++)
+        words[i] = atomic_load_explicit(&board->words[i], memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    if (atomic_load_explicit(&board->sequence, memory_order_relaxed) != 2 * call)
+        return false;
+    memcpy(ret_record, words, sizeof(words));
+    return true;
+}
+
+void board_fail(struct board *board, rondo_result result, int culprit, const char *sentence)
+{
+    size_t length = strlen(sentence);
+
+    if (atomic_load_explicit(&board->failed, memory_order_relaxed))
+        return;
+    if (length >= FAIL_SENTENCE_MAX)
+        length = FAIL_SENTENCE_MAX - 1;
+    for (size_t i = 0; i < length; i++)
+        atomic_store_explicit(&board->sentence[i], sentence[i], memory_order_relaxed);
+    atomic_store_explicit(&board->sentence[length], 0, memory_order_relaxed);
+    atomic_store_explicit(&board->culprit, culprit, memory_order_relaxed);
+    /* Release, pairs with the acquire in board_failure(). */
+    atomic_store_explicit(&board->failed, (uint32_t)result, memory_order_release);
+}
+
+rondo_result board_failure(const struct board *board, int *ret_culprit,
+                           char sentence[FAIL_SENTENCE_MAX])
+{
+    uint32_t failed = atomic_load_explicit(&board->failed, memory_order_acquire);
+    size_t length = 0;
+
+    if (!failed)
+        return RONDO_OK;
+    for (; length < FAIL_SENTENCE_MAX - 1; length++) {
+        char c = atomic_load_explicit(&board->sentence[length], memory_order_relaxed);
+
+        if (!c)
+            break;
+        sentence[length] = c >= ' ' && c <= '~' ? c : '?';
+    }
+    sentence[length] = 0;
+    *ret_culprit = atomic_load_explicit(&board->culprit, memory_order_relaxed);
+    return failed < RONDO_RESULTS && failed >= RONDO_ERROR_INVALID ? (rondo_result)failed
+                                                                   : RONDO_ERROR_INTERNAL;
+}
+
+void board_describe(const struct call_record *record, char *text, size_t size)
+{
+    rondo_collective collective = (rondo_collective)record->collective;
+    bool reduces = collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
+                   collective == RONDO_REDUCE_SCATTER;
+    bool rooted = collective == RONDO_REDUCE || collective == RONDO_BROADCAST ||
+                  collective == RONDO_GATHER || collective == RONDO_SCATTER;
+    int used = snprintf(text, size, "%s", rondo_collective_name(collective));
+
+    if (used > 0 && (size_t)used < size && collective != RONDO_BARRIER)
+        used += snprintf(text + used, size - (size_t)used, " of %llu %s",
+                         (unsigned long long)record->count,
+                         rondo_type_name((rondo_type)record->type));
+    if (used > 0 && (size_t)used < size && reduces)
+        used += snprintf(text + used, size - (size_t)used, ", %s", rondo_op_name(record->op));
+    if (used > 0 && (size_t)used < size && rooted)
+        snprintf(text + used, size - (size_t)used, ", root %d", record->root);
+}

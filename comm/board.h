@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * board.h - what a rank shows to its peers on the node: the call it is in, and why it stopped.
+ *
+ * Only its owner writes it; peers read it when a wait has lasted suspiciously long. It is how a call of something else
+ * is told from a slow rank, and how the first sentence about a failure reaches everybody.
+ */
+#ifndef RONDO_COMM_BOARD_H
+#define RONDO_COMM_BOARD_H
+
+#include "base/fail.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* A call in few words; what has to agree between ranks. */
+struct call_record {
+    uint32_t fingerprint;
+    uint8_t collective, type;
+    int16_t op;
+    int32_t root;
+    uint64_t count;
+};
+
+struct board {
+    _Atomic uint64_t id;       /* of the communicator: the board is in use */
+    _Atomic uint32_t sequence; /* calls begun; the record below belongs to it while it is even */
+    _Atomic uint32_t words[6]; /* a struct call_record, as words so that reading it is no race */
+    _Atomic uint32_t failed;   /* a rondo_result; the fields below are written before */
+    _Atomic int32_t culprit;   /* the rank to blame, -1 unknown */
+    _Atomic char sentence[FAIL_SENTENCE_MAX];
+};
+
+/* Owner: a collective call begins. */
+void board_begin(struct board *board, uint32_t call, const struct call_record *record);
+/* Reader: the call that `board` shows if it is number `call`. */
+bool board_read(const struct board *board, uint32_t call, struct call_record *ret_record);
+
+/* Owner: first failure only. */
+void board_fail(struct board *board, rondo_result result, int culprit, const char *sentence);
+/* Reader: RONDO_OK, or the failure with its sentence (printable, terminated, whatever was written there). */
+rondo_result board_failure(const struct board *board, int *ret_culprit,
+                           char sentence[FAIL_SENTENCE_MAX]);
+
+/* "all_reduce of 17 float32, sum" */
+void board_describe(const struct call_record *record, char *text, size_t size);
+
+#endif

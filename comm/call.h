@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* call.h - from what the user asked for to a task: everything that can be wrong with one rank's arguments. */
+#ifndef RONDO_COMM_CALL_H
+#define RONDO_COMM_CALL_H
+
+#include "comm/run.h"
+
+/* RONDO_ERROR_INVALID with a sentence, or the task that does it. Nothing is started. */
+rondo_result call_check(const rondo_call *call, struct task *ret_task);
+
+/* ---- group.c ---- */
+
+bool group_is_open(void); /* of the calling thread */
+/* Remember a call, or the joining of a communicator, until the group ends. */
+rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct task *task);
+struct join;
+rondo_result group_add_join(const struct join *join);
+/* An error inside of a group makes the whole group fail. */
+void group_spoil(rondo_result result);
+
+/* ---- stream.c ---- */
+
+/* Queue tasks of one communicator as one batch; the array is copied. */
+rondo_result stream_add_batch(rondo_stream *stream, rondo_comm *comm, const struct task *tasks,
+                              int count);
+
+/* ---- start.c ---- */
+
+struct join {
+    rondo_unique_id id;
+    int size, rank;
+    rondo_config config;
+    bool has_config;
+    rondo_comm **ret_comm;
+};
+rondo_result join_by_id(void *join);
+
+#endif

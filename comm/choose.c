@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * choose.c - from a call to a plan.
+ *
+ * Two memories: decisions, by everything that they depend on, in a small table where a newer one replaces an older one;
+ * and plans, by (collective, algorithm, root), kept until the communicator closes. Plans know no counts, so there are
+ * few of them.
+ */
+#include "comm/choose.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "comm/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct plan_entry {
+    struct plan_entry *next;
+    const struct algorithm *algorithm;
+    struct plan *plan;
+};
+
+/* Murmur's finalizer: every bit of the input moves every bit of the output. */
+static uint64_t mix(uint64_t value)
+{
+    value = (value ^ value >> 33) * 0xff51afd7ed558ccdu;
+    value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53u;
+    return value ^ value >> 33;
+}
+
+/* What ranks must agree on. The two ends of a message between two ranks are the same call here. */
+static uint64_t key_hash(const struct choice_key *key)
+{
+    bool message = key->collective == RONDO_SEND || key->collective == RONDO_RECV;
+    uint64_t small = (uint64_t)(message ? RONDO_SEND : key->collective) << 56 |
+                     (uint64_t)key->type << 48 | (uint64_t)(uint16_t)key->op << 32 |
+                     (message ? 0 : (uint32_t)key->root);
+
+    return mix(small + mix(key->count + 0x9e3779b97f4a7c15u));
+}
+
+static bool key_equal(const struct choice_key *a, const struct choice_key *b)
+{
+    return a->collective == b->collective && a->count == b->count && a->type == b->type &&
+           a->op == b->op && a->root == b->root && a->no_peer_memory == b->no_peer_memory &&
+           (a->algorithm == b->algorithm ||
+            (a->algorithm && b->algorithm && strcmp(a->algorithm, b->algorithm) == 0));
+}
+
+static uint32_t name_hash(const char *name)
+{
+    uint64_t hash = 0;
+
+    for (; *name; name++)
+        hash = mix(hash + (unsigned char)*name);
+    return (uint32_t)hash;
+}
+
+/* The executor has room for so many operands; no algorithm needs more. */
+static bool steps_fit(const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].sources > plan->size + 2 ||
+            plan->steps[i].destinations > plan->size + 2)
+            return false;
+    return true;
+}
+
+static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
+                            const struct algorithm *algorithm, const struct plan **ret_plan)
+{
+    struct plan_entry *entry;
+    rondo_result result;
+
+    for (entry = comm->choices.plans; entry; entry = entry->next)
+        if (entry->algorithm == algorithm && entry->plan->collective == key->collective &&
+            entry->plan->root == key->root) {
+            *ret_plan = entry->plan;
+            return RONDO_OK;
+        }
+    entry = calloc(1, sizeof(*entry));
+    if (!entry)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
+    entry->algorithm = algorithm;
+    result = algorithm_plan(algorithm, key->collective, comm->size, comm->rank, key->root,
+                            &entry->plan);
+    if (!result && !steps_fit(entry->plan)) {
+        plan_close(entry->plan);
+        result = rondo_fail(RONDO_ERROR_INTERNAL, "A step of %s has too many operands.",
+                            algorithm->name);
+    }
+    if (result) {
+        free(entry);
+        return result;
+    }
+    entry->next = comm->choices.plans;
+    comm->choices.plans = entry;
+    *ret_plan = entry->plan;
+    return RONDO_OK;
+}
+
+/*
+ * The name that selection has to honour. A setting for the whole communicator is a wish: a collective that the
+ * algorithm has no form of, or memory that it can't reach, gets the best of the others. A name in a call is an order,
+ * except that unreachable memory is nobody's fault: the kind of memory decides the path, never the result.
+ */
+static const char *wanted_name(rondo_comm *comm, const struct choice_key *key)
+{
+    const char *name = key->algorithm ? key->algorithm : comm->settings.algorithm;
+    const struct algorithm *algorithm = algorithm_find(name);
+
+    if (!algorithm)
+        return name;
+    if (!key->algorithm && !algorithm->forms[key->collective].write)
+        return "auto";
+    if (key->no_peer_memory && algorithm->forms[key->collective].promises & PROMISE_PEER_MEMORY)
+        return "auto";
+    return name;
+}
+
+static bool is_narrow_float(rondo_type type)
+{
+    return type == RONDO_FLOAT16 || type == RONDO_BFLOAT16 || type == RONDO_FLOAT8_E4M3 ||
+           type == RONDO_FLOAT8_E5M2;
+}
+
+/* Promises that the plan has to keep for this operation. */
+static unsigned needed(rondo_comm *comm, const struct choice *choice,
+                       const struct operation *operation)
+{
+    /* An all_to_all that reaches into peers' memory can't work in place; it is told so as unreachable memory. */
+    unsigned need = choice->key.collective == RONDO_ALL_TO_ALL ? 0 : PROMISE_IN_PLACE;
+
+    if (!choice->reduces)
+        return need;
+    if (!operation->commutative)
+        need |= PROMISE_RANK_ORDER;
+    if (comm->settings.deterministic && operation_order_matters(operation)) {
+        need |= PROMISE_BALANCED;
+        if (is_narrow_float(choice->key.type))
+            need |= PROMISE_ONE_ROUND;
+    }
+    return need;
+}
+
+static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)
+{
+    size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
+    struct selection selection = {.collective = key->collective,
+                                  .size = comm->size,
+                                  .bytes = (double)key->count * (double)element};
+    const struct algorithm *algorithm;
+    struct operation operation = {0};
+    rondo_result result = RONDO_OK;
+    size_t scratch;
+
+    *choice = (struct choice){.key = *key};
+    choice->reduces = key->collective == RONDO_ALL_REDUCE || key->collective == RONDO_REDUCE ||
+                      key->collective == RONDO_REDUCE_SCATTER;
+    if (choice->reduces)
+        result =
+            operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
+    if (result)
+        return result;
+    choice->op = operation.kernel;
+    selection.need = needed(comm, choice, &operation);
+    if (key->no_peer_memory || comm->local_size < comm->size || operation.kernel.has_scale)
+        selection.forbid = PROMISE_PEER_MEMORY;
+    selection.wanted = wanted_name(comm, key);
+    result = select_algorithm(&selection, &comm->costs, &algorithm);
+    if (!result)
+        result = compile(comm, key, algorithm, &choice->plan);
+    if (!result)
+        result = exec_shape_plan(choice->plan, key->count, element, comm->world.slot_bytes,
+                                 &choice->shape);
+    if (result)
+        return result;
+    scratch = exec_scratch_bytes(choice->plan, &choice->shape);
+    if (scratch > comm->world.scratch_bytes) {
+        free(comm->world.scratch);
+        comm->world.scratch = aligned_alloc(64, (scratch + 63) / 64 * 64);
+        comm->world.scratch_bytes = comm->world.scratch ? scratch : 0;
+        if (!comm->world.scratch)
+            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu bytes of scratch.",
+                              scratch);
+    }
+    choice->key_hash = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : "");
+    choice->hash = choice->key_hash ^ name_hash(algorithm->name);
+    choice->valid = true;
+    return RONDO_OK;
+}
+
+rondo_result choose(rondo_comm *comm, const struct choice_key *key,
+                    const struct choice **ret_choice)
+{
+    struct choice *choice = &comm->choices.slots[key_hash(key) % CHOICES];
+    rondo_result result;
+
+    if (!choice->valid || !key_equal(&choice->key, key)) {
+        choice->valid = false;
+        result = decide(comm, key, choice);
+        if (result)
+            return result;
+    }
+    *ret_choice = choice;
+    return RONDO_OK;
+}
+
+void choices_done(struct choices *choices)
+{
+    while (choices->plans) {
+        struct plan_entry *entry = choices->plans;
+
+        choices->plans = entry->next;
+        plan_close(entry->plan);
+        free(entry);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * choose.h - from a call to a plan: which algorithm, compiled once, cut for this count. What was decided is remembered,
+ * so that a repeated call does no planning.
+ */
+#ifndef RONDO_COMM_CHOOSE_H
+#define RONDO_COMM_CHOOSE_H
+
+#include "collectives/algorithm.h"
+#include "plan/exec.h"
+
+#include <stdbool.h>
+
+enum { CHOICES = 256 };
+
+/* What a decision depends on; equal on every rank. */
+struct choice_key {
+    rondo_collective collective;
+    rondo_type type;
+    rondo_op op;
+    int root;
+    size_t count;
+    const char *algorithm; /* a static name; NULL: as configured */
+    bool no_peer_memory;   /* a rank's buffers can't be reached by its peers */
+};
+
+struct choice {
+    struct choice_key key;
+    bool valid;
+    const struct plan *plan;
+    struct exec_shape shape;
+    bool reduces;
+    struct kernel_op op; /* if it reduces */
+    uint32_t hash;     /* of the key and the algorithm: a fingerprint without the sequence number */
+    uint32_t key_hash; /* of what the ranks were asked for, whichever path they take */
+};
+
+struct plan_entry;
+struct choices {
+    struct choice slots[CHOICES];
+    struct plan_entry *plans;
+};
+
+/* The decision for a call; *ret_choice is valid until the next call of this function. Needs the turn. */
+rondo_result choose(rondo_comm *comm, const struct choice_key *key,
+                    const struct choice **ret_choice);
+void choices_done(struct choices *choices);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * comm.h - the communicator: what belongs to one rank of it.
+ *
+ * It is put together from parts that are used and tested on their own: settings, links (exec_world), boards, plans,
+ * operations, turns. Only the holder of the turn (turn.h) touches `world`, `choices` and `calls`.
+ */
+#ifndef RONDO_COMM_COMM_H
+#define RONDO_COMM_COMM_H
+
+#include "collectives/select.h"
+#include "comm/board.h"
+#include "comm/choose.h"
+#include "comm/operation.h"
+#include "comm/turn.h"
+#include "plan/exec.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+
+/* The configuration after the environment has had its say. */
+struct comm_settings {
+    bool deterministic;
+    bool reads_across;  /* cross-memory attach is used */
+    bool measure_reads; /* ... if it is found to be faster */
+    char algorithm[32];
+    size_t slot_bytes;
+    int slots;
+    double timeout; /* seconds, 0: never */
+    double spin;    /* seconds, negative: choose */
+};
+
+struct rondo_comm {
+    struct exec_world world; /* first: exec_world_ops get it back */
+    int rank, size, local_rank, local_size;
+    bool one_process; /* all ranks are threads of this process */
+    bool entered;     /* the shared heap is kept open for us */
+    struct comm_settings settings;
+    uint64_t id;
+    char *arena;
+    struct rank_card *cards;      /* [rank] */
+    struct process **processes;   /* [rank], NULL: on another node */
+    struct board **boards;        /* [rank], NULL: on another node; own one included */
+    struct link_costs costs;
+    int spin_rounds;              /* polls before a wait yields */
+    struct choices choices;
+    struct operations operations;
+    struct turn turn;
+    uint32_t calls;               /* collectives begun: the sequence number in fingerprints */
+    atomic_int broken;            /* a rondo_result: the first failure */
+    pthread_mutex_t error_lock;
+    char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
+    struct rondo_registration *registrations;
+    pthread_mutex_t registrations_lock;
+};
+
+/* ---- settings.c --------------------------------------------------------------------------------------------------- */
+
+rondo_result comm_read_settings(const rondo_config *config, int size,
+                                struct comm_settings *ret_settings);
+/* Equal on ranks whose settings fit together. */
+uint32_t comm_settings_hash(const struct comm_settings *settings);
+
+/* ---- open.c: making one ------------------------------------------------------------------------------------------- */
+
+/* Step 1: memory and this rank's card. Step 2: with everybody's cards, in rank order, the links. */
+rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
+                          rondo_comm **ret_comm);
+rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards);
+/* Step 3, collective: measure the links (measure.c). Everybody has the same costs afterwards. */
+rondo_result comm_measure(rondo_comm *comm);
+/* Frees what any of the steps made; accepts NULL. */
+void comm_free(rondo_comm *comm);
+/* Run `step` for many ranks of this process at once, each in a thread of its own; the first error of any. */
+rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *arguments, int count);
+
+/* ---- error.c ------------------------------------------------------------------------------------------------------ */
+
+/* Keep the thread's last sentence as the communicator's; returns `result`. */
+rondo_result comm_note_error(rondo_comm *comm, rondo_result result);
+/* The same, and break the communicator: peers on the node see it on the board. */
+rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit);
+/* RONDO_OK, or why it is broken, with the sentence repeated for this thread. */
+rondo_result comm_check(rondo_comm *comm);
+
+#endif

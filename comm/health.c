@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * health.c - checks of a wait that lasts.
+ *
+ * In order: a peer that has already failed says so on its board, and its sentence becomes ours, so that every rank names
+ * the same culprit; a peer that is in the same call by number but called something else; a peer whose process has
+ * ended; and time. A peer that finished its part and left is no culprit: only the one we wait for is suspected.
+ */
+#include "comm/health.h"
+
+#include "base/fail.h"
+#include "transport/process.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void describe_own(const struct task *task, char *text, size_t size)
+{
+    const struct call_record record = {.collective = (uint8_t)task->key.collective,
+                                       .type = (uint8_t)task->key.type,
+                                       .op = (int16_t)task->key.op,
+                                       .root = task->key.root,
+                                       .count = task->key.count};
+
+    board_describe(&record, text, size);
+}
+
+static const struct board *board_of(const rondo_comm *comm, int rank)
+{
+    const struct board *board = comm->boards[rank];
+
+    if (!board || atomic_load_explicit(&board->id, memory_order_acquire) != comm->id)
+        return NULL;
+    return board;
+}
+
+/* The first failure that any peer on the node has seen is ours too. */
+static rondo_result adopt_failure(rondo_comm *comm)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct board *board = rank == comm->rank ? NULL : board_of(comm, rank);
+        rondo_result result;
+        int culprit;
+
+        if (!board)
+            continue;
+        result = board_failure(board, &culprit, sentence);
+        if (!result)
+            continue;
+        rondo_fail(result, "%s", sentence);
+        return comm_break(comm, result, culprit);
+    }
+    return RONDO_OK;
+}
+
+static rondo_result mismatch(rondo_comm *comm, const struct task *task, int peer,
+                             const struct call_record *theirs)
+{
+    char own[128], other[128];
+
+    describe_own(task, own, sizeof(own));
+    board_describe(theirs, other, sizeof(other));
+    if (strcmp(own, other) == 0)
+        rondo_fail(RONDO_ERROR_MISMATCH,
+                   "Rank %d and rank %d both called %s, but asked for different algorithms.",
+                   comm->rank, peer, own);
+    else
+        rondo_fail(RONDO_ERROR_MISMATCH,
+                   "Call %u of the communicator differs between ranks: rank %d called %s, rank %d "
+                   "called %s. All ranks must make the same calls in the same order.",
+                   comm->calls, comm->rank, own, peer, other);
+    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+/* A peer in the call of the same number must have called the same. */
+static rondo_result compare_calls(rondo_comm *comm, const struct task *task)
+{
+    struct call_record own, theirs;
+
+    if (task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV ||
+        !board_read(comm->boards[comm->rank], comm->calls, &own))
+        return RONDO_OK;
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct board *board = rank == comm->rank ? NULL : board_of(comm, rank);
+
+        if (board && board_read(board, comm->calls, &theirs) &&
+            theirs.fingerprint != own.fingerprint)
+            return mismatch(comm, task, rank, &theirs);
+    }
+    return RONDO_OK;
+}
+
+rondo_result health_mismatch(rondo_comm *comm, struct task *task)
+{
+    int peer = task->execution.blamed;
+    rondo_result result = adopt_failure(comm);
+    char own[128];
+
+    if (!result)
+        result = compare_calls(comm, task);
+    if (result)
+        return result;
+    describe_own(task, own, sizeof(own));
+    rondo_fail(RONDO_ERROR_MISMATCH,
+               "Rank %d called %s with rank %d, but the message that came from there belongs to "
+               "another call: type, count or algorithm differ, or the order of calls does.",
+               comm->rank, own, peer);
+    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
+{
+    char own[128];
+
+    describe_own(task, own, sizeof(own));
+    rondo_fail(RONDO_ERROR_PEER,
+               "Rank %d (process %d) has ended while rank %d waited for it in %s; look at its "
+               "output for the reason.",
+               peer, process_id(comm->processes[peer]), comm->rank, own);
+    return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
+static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
+{
+    int peer = task->execution.blamed;
+    const struct board *board = board_of(comm, peer);
+    uint32_t sequence =
+        board ? atomic_load_explicit(&board->sequence, memory_order_relaxed) / 2 : 0;
+    char own[128], step[384];
+    const char *where;
+
+    describe_own(task, own, sizeof(own));
+    exec_describe(&task->execution, step, sizeof(step));
+    if (task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV)
+        where = "no matching call was made there";
+    else if (sequence >= comm->calls)
+        where = "it is in the same call";
+    else
+        where = "it has not made this call";
+    rondo_fail(RONDO_ERROR_TIMEOUT,
+               "Rank %d waited %.1f s for rank %d in %s, at %s; %s. RONDO_TIMEOUT sets how long "
+               "to wait.",
+               comm->rank, waited, peer, own, step, where);
+    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+}
+
+rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
+{
+    int peer = task->execution.blamed;
+    rondo_result result = adopt_failure(comm);
+
+    if (!result)
+        result = compare_calls(comm, task);
+    if (result)
+        return result;
+    if (comm->processes[peer] && !process_alive(comm->processes[peer])) {
+        /* It may have done its part and left: look once more for what it wrote before its end. */
+        if (task->mourned == peer + 1)
+            return dead(comm, task, peer);
+        task->mourned = peer + 1;
+        return RONDO_OK;
+    }
+    if (comm->settings.timeout > 0 && waited > comm->settings.timeout)
+        return silent(comm, task, waited);
+    return RONDO_OK;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * measure.c - what links cost, found out once when a communicator opens.
+ *
+ * Ranks 0 and 1 play ping-pong with small messages (latency) and pass a large one (bandwidth through slots; the same
+ * memory read across processes, if that is in question); rank 0 adds how fast it copies and reduces. All of it takes a
+ * few milliseconds. Rank 0's numbers go to everybody, so that all ranks choose alike.
+ */
+#include "comm/comm.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "comm/run.h"
+#include "transport/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PINGS = 50, LARGE = 1 << 20, REPEATS = 3 };
+
+/* What rank 1 tells rank 0, and rank 0 tells all. */
+struct measured {
+    struct link_costs costs;
+    double slots_time, reads_time; /* seconds for LARGE bytes; 0: not possible */
+    uint64_t address;
+    int32_t reads_across;
+};
+
+static rondo_result call(rondo_comm *comm, rondo_collective collective, int root, void *memory,
+                         size_t bytes)
+{
+    struct task task = {.key = {.collective = collective,
+                                .type = RONDO_UINT8,
+                                .root = root,
+                                .count = bytes},
+                        .input = memory,
+                        .output = memory};
+
+    return run_task(comm, &task);
+}
+
+static rondo_result ping_pong(rondo_comm *comm, double *ret_latency)
+{
+    int peer = 1 - comm->rank;
+    double best = 1;
+
+    for (int i = 0; i < PINGS; i++) {
+        double began = clock_seconds();
+        uint64_t ball = 0;
+        rondo_result result;
+
+        result = call(comm, comm->rank ? RONDO_RECV : RONDO_SEND, peer, &ball, sizeof(ball));
+        if (!result)
+            result = call(comm, comm->rank ? RONDO_SEND : RONDO_RECV, peer, &ball, sizeof(ball));
+        if (result)
+            return result;
+        began = clock_seconds() - began;
+        best = began < best ? began : best;
+    }
+    *ret_latency = best / 2;
+    return RONDO_OK;
+}
+
+/* A large message from rank 0 to rank 1, through slots. */
+static rondo_result pass_large(rondo_comm *comm, char *memory, double *ret_time)
+{
+    double best = 1;
+
+    for (int i = 0; i < REPEATS; i++) {
+        double began = clock_seconds();
+        char done = 0;
+        rondo_result result;
+
+        result = call(comm, comm->rank ? RONDO_RECV : RONDO_SEND, 1 - comm->rank, memory, LARGE);
+        if (!result)
+            result = call(comm, comm->rank ? RONDO_SEND : RONDO_RECV, 1 - comm->rank, &done, 1);
+        if (result)
+            return result;
+        began = clock_seconds() - began;
+        best = began < best ? began : best;
+    }
+    *ret_time = best;
+    return RONDO_OK;
+}
+
+/* Rank 1 reads rank 0's memory across processes; 0 if that is not allowed or makes no sense. */
+static double time_reads(rondo_comm *comm, char *memory, uint64_t from)
+{
+    const struct process *process = comm->processes[0];
+    double best = 1;
+
+    if (!process || process_is_own(process) || !comm->settings.measure_reads ||
+        !process_readable(process, from))
+        return 0;
+    for (int i = 0; i < REPEATS; i++) {
+        double began = clock_seconds();
+
+        if (process_read(process, memory, from, LARGE))
+            return 0;
+        began = clock_seconds() - began;
+        best = began < best ? began : best;
+    }
+    return best;
+}
+
+static rondo_result measure_pair(rondo_comm *comm, char *memory, struct measured *measured)
+{
+    int peer = 1 - comm->rank;
+    rondo_result result = ping_pong(comm, &measured->costs.latency);
+
+    if (!result)
+        result = pass_large(comm, memory, &measured->slots_time);
+    measured->costs.copy_bw = LARGE / measured->slots_time;
+    if (result)
+        return result;
+    measured->address = (uint64_t)(uintptr_t)memory;
+    if (comm->rank == 0) {
+        result = call(comm, RONDO_SEND, peer, &measured->address, sizeof(measured->address));
+        if (!result)
+            result = call(comm, RONDO_RECV, peer, &measured->reads_time,
+                          sizeof(measured->reads_time));
+        return result;
+    }
+    result = call(comm, RONDO_RECV, peer, &measured->address, sizeof(measured->address));
+    if (result)
+        return result;
+    measured->reads_time = time_reads(comm, memory, measured->address);
+    return call(comm, RONDO_SEND, peer, &measured->reads_time, sizeof(measured->reads_time));
+}
+
+/* What one rank does on its own: copying, and reducing two float32 sources. */
+static void measure_alone(char *memory, struct link_costs *costs)
+{
+    const struct kernel_op op = {.type = RONDO_FLOAT32, .function = KERNEL_SUM};
+    const void *sources[] = {memory, memory + LARGE / 2};
+    void *destinations[] = {memory + LARGE / 2};
+    const struct kernel_call sum = {.sources = sources,
+                                    .destinations = destinations,
+                                    .source_count = 2,
+                                    .destination_count = 1,
+                                    .count = LARGE / 2 / sizeof(float),
+                                    .scaled = -1};
+    double copy = 1, reduce = 1;
+
+    for (int i = 0; i < REPEATS; i++) {
+        double began = clock_seconds();
+        double between;
+
+        kernel_copy(destinations[0], sources[0], LARGE / 2);
+        between = clock_seconds();
+        kernel_reduce(&op, &sum);
+        copy = between - began < copy ? between - began : copy;
+        between = clock_seconds() - between;
+        reduce = between < reduce ? between : reduce;
+    }
+    costs->direct_bw = LARGE / 2 / copy;
+    costs->reduce_bw = LARGE / reduce;
+}
+
+/* RONDO_COSTS, for repeatable choices: "latency_us,copy_GBps,reduce_GBps". */
+static rondo_result read_costs(struct link_costs *costs, bool *ret_set)
+{
+    const char *text = setting_read_word(SETTING_COSTS);
+    double latency, copy, reduce;
+
+    *ret_set = *text != 0;
+    if (!*ret_set)
+        return RONDO_OK;
+    if (sscanf(text, "%lf,%lf,%lf", &latency, &copy, &reduce) != 3 || latency <= 0 || copy <= 0 ||
+        reduce <= 0)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "RONDO_COSTS is \"%s\"; it must be three positive numbers, "
+                          "\"latency_us,copy_GBps,reduce_GBps\".",
+                          text);
+    costs->latency = 1e-6 * latency;
+    costs->copy_bw = costs->direct_bw = 1e9 * copy;
+    costs->reduce_bw = 1e9 * reduce;
+    return RONDO_OK;
+}
+
+static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
+{
+    bool given;
+    rondo_result result = read_costs(&measured->costs, &given);
+    char *memory;
+
+    if (result || given || comm->rank > 1)
+        return result;
+    memory = aligned_alloc(4096, LARGE);
+    if (!memory)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for measuring links.");
+    memset(memory, 0, LARGE);
+    if (comm->size > 1)
+        result = measure_pair(comm, memory, measured);
+    if (!result)
+        measure_alone(memory, &measured->costs);
+    free(memory);
+    return result;
+}
+
+rondo_result comm_measure(rondo_comm *comm)
+{
+    struct measured measured = {
+        .costs = {.latency = 1e-6, .copy_bw = 5e9, .direct_bw = 5e9, .reduce_bw = 5e9}};
+    rondo_result result;
+
+    measured.costs.cores = comm->costs.cores;
+    comm->costs = measured.costs;
+    result = find_costs(comm, &measured);
+    measured.reads_across =
+        comm->settings.reads_across ||
+        (measured.reads_time > 0 && measured.reads_time < measured.slots_time);
+    if (!result && comm->size > 1)
+        result = call(comm, RONDO_BROADCAST, 0, &measured, sizeof(measured));
+    if (result)
+        return comm_break(comm, result, comm->rank);
+    comm->costs = measured.costs;
+    comm->settings.reads_across = measured.reads_across;
+    memset(comm->choices.slots, 0, sizeof(comm->choices.slots)); /* made with guessed costs */
+    if (comm->rank == 0)
+        log_info("latency %.2f us, %.1f GB/s through slots, %.1f GB/s directly, %.1f GB/s reduced; "
+                 "plain memory is %s",
+                 1e6 * comm->costs.latency, 1e-9 * comm->costs.copy_bw,
+                 1e-9 * comm->costs.direct_bw, 1e-9 * comm->costs.reduce_bw,
+                 comm->settings.reads_across ? "read across processes where that helps"
+                                             : "staged in slots");
+    return RONDO_OK;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memory.c - user buffers in the eyes of peers, and the calls that make memory which they can map.
+ *
+ * A rank announces its buffers as reachable only if every peer can reach them; so all ranks, whichever process they are
+ * in, draw the same conclusion from the same announcements.
+ */
+#include "comm/memory.h"
+
+#include "base/fail.h"
+#include "comm/comm.h"
+#include "transport/heap.h"
+#include "transport/process.h"
+
+#include <stdlib.h>
+
+struct rondo_registration {
+    struct rondo_registration *next;
+    void *memory;
+};
+
+static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_address)
+{
+    *ret_address = 0;
+    if (!memory || !bytes)
+        return ADDRESS_NONE;
+    if (heap_find(memory, bytes, ret_address))
+        return ADDRESS_HEAP;
+    *ret_address = (uint64_t)(uintptr_t)memory;
+    return ADDRESS_PLAIN;
+}
+
+bool address_announce(const rondo_comm *comm, const void *input, const void *output,
+                      struct execution *x)
+{
+    const struct plan *plan = x->plan;
+    size_t block = x->shape.count * x->shape.element;
+    size_t inputs = (size_t)plan_input_blocks(plan->collective, plan->size, plan->rank, plan->root);
+    size_t outputs =
+        (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root);
+    bool in_place = plan->collective == RONDO_ALL_TO_ALL && input == output;
+    bool plain_input = comm->one_process || (comm->settings.reads_across && !x->op);
+    bool plain_output = comm->one_process || !x->op; /* without a reduction nobody writes it for us */
+    struct link_addresses *own = &x->own;
+    bool reachable;
+
+    own->input_kind = address_of(input, inputs * block, &own->input);
+    own->output_kind = address_of(output, outputs * block, &own->output);
+    reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
+                (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
+    if (!reachable)
+        *own = (struct link_addresses){.input_kind = ADDRESS_HIDDEN,
+                                       .output_kind = ADDRESS_HIDDEN};
+    return reachable;
+}
+
+/* One buffer as `peer` announced it. What peers say is checked: a heap offset must lie inside of their heap. */
+static char *resolve_one(const struct process *process, uint32_t kind, uint64_t address,
+                         size_t bytes)
+{
+    if (kind == ADDRESS_HEAP)
+        return process_at(process, address, bytes);
+    if (kind == ADDRESS_PLAIN && process_is_own(process))
+        return (char *)(uintptr_t)address;
+    return NULL;
+}
+
+static void resolve(struct exec_world *world, int peer, const struct link_addresses *said,
+                    const size_t bytes[2], struct exec_peer *ret_peer)
+{
+    const rondo_comm *comm = (const rondo_comm *)world;
+    const struct process *process = comm->processes[peer];
+    struct link_addresses heard = *said; /* once: the peer could change it while we look */
+
+    ret_peer->input = resolve_one(process, heard.input_kind, heard.input, bytes[0]);
+    ret_peer->output = resolve_one(process, heard.output_kind, heard.output, bytes[1]);
+    ret_peer->remote_input = heard.input_kind == ADDRESS_PLAIN ? heard.input : 0;
+}
+
+static rondo_result read_across(struct exec_world *world, int peer, void *to, uint64_t from,
+                                size_t bytes)
+{
+    const rondo_comm *comm = (const rondo_comm *)world;
+
+    return process_read(comm->processes[peer], to, from, bytes);
+}
+
+const struct exec_world_ops comm_world_ops = {.resolve = resolve, .read = read_across};
+
+rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory)
+{
+    if (!ret_memory)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_mem_alloc: no place for the address.");
+    return heap_alloc(bytes, ret_memory);
+}
+
+rondo_result rondo_mem_free(void *memory)
+{
+    return heap_free(memory);
+}
+
+rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
+                                 rondo_registration **ret_registration)
+{
+    rondo_registration *registration;
+    rondo_result result;
+
+    if (!comm || !memory || !ret_registration)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_register: needs a communicator, memory "
+                                               "and a place for the registration.");
+    registration = malloc(sizeof(*registration));
+    if (!registration)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while registering memory.");
+    result = heap_adopt(memory, bytes);
+    if (result) {
+        free(registration);
+        return comm_note_error(comm, result);
+    }
+    registration->memory = memory;
+    pthread_mutex_lock(&comm->registrations_lock);
+    registration->next = comm->registrations;
+    comm->registrations = registration;
+    pthread_mutex_unlock(&comm->registrations_lock);
+    *ret_registration = registration;
+    return RONDO_OK;
+}
+
+rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration)
+{
+    rondo_registration **link;
+    rondo_result result;
+
+    if (!comm || !registration)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "rondo_comm_deregister: needs a communicator and a registration.");
+    pthread_mutex_lock(&comm->registrations_lock);
+    link = &comm->registrations;
+    while (*link && *link != registration)
+        link = &(*link)->next;
+    if (*link)
+        *link = registration->next;
+    else
+        registration = NULL;
+    pthread_mutex_unlock(&comm->registrations_lock);
+    if (!registration)
+        return comm_note_error(comm, rondo_fail(RONDO_ERROR_INVALID,
+                                                "rondo_comm_deregister: this communicator has no "
+                                                "such registration."));
+    result = heap_disown(registration->memory);
+    free(registration);
+    return comm_note_error(comm, result);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* memory.h - how ranks reach each other's user buffers: what is announced, and what is made of it. */
+#ifndef RONDO_COMM_MEMORY_H
+#define RONDO_COMM_MEMORY_H
+
+#include "plan/exec.h"
+
+enum address_kind {
+    ADDRESS_NONE,   /* the buffer is not used */
+    ADDRESS_HEAP,   /* an offset in the sender's shared heap */
+    ADDRESS_PLAIN,  /* an address in the sender's process */
+    ADDRESS_HIDDEN, /* peers can't reach it */
+};
+
+extern const struct exec_world_ops comm_world_ops;
+
+/* Fill x->own; false if some peer could not reach the buffers, so that none of them tries. */
+bool address_announce(const rondo_comm *comm, const void *input, const void *output,
+                      struct execution *x);
+
+#endif

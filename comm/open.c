@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * open.c - making a communicator, in three steps that every way of starting shares:
+ *
+ *     comm_prepare()   memory for the rings into this rank, and the card that says where it is
+ *     (exchange)       everybody's cards: by bootstrap.c, through a parent communicator, or within one process
+ *     comm_connect()   the other processes mapped, the links to every rank
+ *     comm_measure()   what links cost; collective, so it is also the proof that everybody got here
+ */
+#include "comm/comm.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "comm/host.h"
+#include "comm/memory.h"
+#include "transport/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 1 };
+
+static rondo_result allocate(rondo_comm *comm)
+{
+    size_t size = (size_t)comm->size;
+    size_t links = size * PLAN_LANES;
+    struct exec_world *world = &comm->world;
+
+    comm->cards = calloc(size, sizeof(*comm->cards));
+    comm->processes = calloc(size, sizeof(*comm->processes));
+    comm->boards = calloc(size, sizeof(*comm->boards));
+    world->out = calloc(links, sizeof(*world->out));
+    world->in = calloc(links, sizeof(*world->in));
+    world->peers = calloc(size, sizeof(*world->peers));
+    world->sources = calloc(size + 2, sizeof(*world->sources));
+    world->destinations = calloc(size + 2, sizeof(*world->destinations));
+    if (!comm->cards || !comm->processes || !comm->boards || !world->out || !world->in ||
+        !world->peers || !world->sources || !world->destinations)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
+                          comm->size);
+    return RONDO_OK;
+}
+
+rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
+                          rondo_comm **ret_comm)
+{
+    rondo_comm *comm = calloc(1, sizeof(*comm));
+    struct rank_card *card;
+    rondo_result result;
+    void *arena = NULL;
+
+    if (!comm)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator.");
+    comm->size = size;
+    comm->rank = rank;
+    comm->settings = *settings;
+    pthread_mutex_init(&comm->error_lock, NULL);
+    pthread_mutex_init(&comm->registrations_lock, NULL);
+    operations_init(&comm->operations);
+    comm->world.ops = &comm_world_ops;
+    comm->world.rank = rank;
+    comm->world.size = size;
+    comm->world.slot_bytes = settings->slot_bytes;
+    result = allocate(comm);
+    if (result)
+        goto fail;
+    card = &comm->cards[rank];
+    result = heap_enter(&card->heap);
+    if (result)
+        goto fail;
+    comm->entered = true;
+    result = heap_alloc(shm_arena_bytes(size, PLAN_LANES, settings->slots, settings->slot_bytes),
+                        &arena);
+    if (result)
+        goto fail;
+    comm->arena = arena;
+    comm->boards[rank] = arena;
+    card->magic = CARD_MAGIC;
+    card->version = CARD_VERSION;
+    card->arena = (uint64_t)(comm->arena - heap_base());
+    card->slot_bytes = settings->slot_bytes;
+    card->slots = (uint32_t)settings->slots;
+    card->settings = comm_settings_hash(settings);
+    card->rank = rank;
+    card->size = size;
+    card->quota = host_quota();
+    host_cpus(card->cpus);
+    result = host_identity(card->host);
+    if (result)
+        goto fail;
+    *ret_comm = comm;
+    return RONDO_OK;
+fail:
+    comm_free(comm);
+    return result;
+}
+
+static rondo_result check_card(const rondo_comm *comm, int rank)
+{
+    const struct rank_card *own = &comm->cards[comm->rank];
+    const struct rank_card *card = &comm->cards[rank];
+
+    if (card->magic != CARD_MAGIC || card->version != CARD_VERSION || card->rank != rank ||
+        card->size != comm->size)
+        return rondo_fail(RONDO_ERROR_MISMATCH,
+                          "Rank %d runs another version of Rondo than rank %d.", rank, comm->rank);
+    if (card->settings != own->settings || card->slots != own->slots ||
+        card->slot_bytes != own->slot_bytes)
+        return rondo_fail(RONDO_ERROR_MISMATCH,
+                          "Rank %d has other settings than rank %d; algorithm, deterministic, "
+                          "slots and slot bytes must be the same everywhere (configuration or "
+                          "RONDO_ environment variables).",
+                          rank, comm->rank);
+    return RONDO_OK;
+}
+
+/* All ranks compute the same number from all cards; it marks boards as belonging to this communicator. */
+static uint64_t identity(const rondo_comm *comm)
+{
+    const unsigned char *bytes = (const unsigned char *)comm->cards;
+    uint64_t hash = 14695981039346656037u; /* FNV-1a over random identities and offsets */
+
+    for (size_t i = 0; i < (size_t)comm->size * sizeof(*comm->cards); i++)
+        hash = (hash ^ bytes[i]) * 1099511628211u;
+    return hash | 1;
+}
+
+static rondo_result connect_rank(rondo_comm *comm, int rank)
+{
+    struct transport_pair pair = {
+        .own = &comm->cards[comm->rank], .peer = &comm->cards[rank], .lanes = PLAN_LANES};
+    const struct transport_ops *transport;
+    rondo_result result = check_card(comm, rank);
+
+    if (!result)
+        result = transport_choose(pair.own, pair.peer, &transport);
+    if (result)
+        return result;
+    if (memcmp(pair.own->host, pair.peer->host, sizeof(pair.own->host)) == 0) {
+        result = process_attach(&pair.peer->heap, &comm->processes[rank]);
+        if (result)
+            return result;
+        comm->boards[rank] =
+            (struct board *)(void *)process_at(comm->processes[rank], pair.peer->arena,
+                                               SHM_BOARD_BYTES);
+        if (!comm->boards[rank])
+            return rondo_fail(RONDO_ERROR_PEER, "Rank %d says that its board is outside of its "
+                                                "shared heap.",
+                              rank);
+        comm->local_rank += rank < comm->rank;
+        comm->local_size++;
+        comm->one_process &= process_is_own(comm->processes[rank]);
+    }
+    pair.process = comm->processes[rank];
+    return transport->connect(&pair, comm->world.out, comm->world.in);
+}
+
+/* Cores that the ranks of this node have between them: they may be bound to one each. */
+static int count_cores(const rondo_comm *comm)
+{
+    uint64_t cpus[16] = {0};
+    int quota = comm->cards[comm->rank].quota;
+    int cores = 0;
+
+    for (int rank = 0; rank < comm->size; rank++)
+        for (int i = 0; i < 16 && comm->processes[rank]; i++)
+            cpus[i] |= comm->cards[rank].cpus[i];
+    for (int i = 0; i < 16; i++)
+        cores += __builtin_popcountll(cpus[i]);
+    if (quota > 0 && quota < cores)
+        cores = quota;
+    return cores > 0 ? cores : 1;
+}
+
+/* Spin only where the rank that we wait for can run at the same time. */
+static void choose_spinning(rondo_comm *comm)
+{
+    const double round = 20e-9; /* seconds of one pause */
+
+    if (comm->settings.spin >= 0)
+        comm->spin_rounds = (int)(comm->settings.spin / round);
+    else
+        comm->spin_rounds = comm->local_size > comm->costs.cores ? 20 : 2000;
+}
+
+rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
+{
+    rondo_result result = RONDO_OK;
+
+    memcpy(comm->cards, cards, (size_t)comm->size * sizeof(*cards));
+    comm->id = identity(comm);
+    comm->one_process = true;
+    atomic_store_explicit(&comm->boards[comm->rank]->id, comm->id, memory_order_release);
+    for (int rank = 0; rank < comm->size && !result; rank++)
+        result = connect_rank(comm, rank);
+    if (result)
+        return comm_break(comm, result, comm->rank);
+    comm->costs.cores = count_cores(comm);
+    choose_spinning(comm);
+    log_info("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
+             comm->rank, comm->size, comm->local_size, comm->costs.cores,
+             comm->settings.slot_bytes, comm->settings.slots);
+    return RONDO_OK;
+}
+
+static void free_registrations(rondo_comm *comm)
+{
+    while (comm->registrations)
+        if (rondo_comm_deregister(comm, comm->registrations))
+            break;
+}
+
+void comm_free(rondo_comm *comm)
+{
+    bool broken;
+
+    if (!comm)
+        return;
+    broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
+    free_registrations(comm);
+    for (int rank = 0; comm->processes && rank < comm->size; rank++)
+        process_detach(comm->processes[rank]);
+    if (comm->arena) {
+        /* Peers of a broken communicator may still be writing: nobody else gets that memory. */
+        if (broken)
+            heap_retire(comm->arena);
+        else
+            heap_free(comm->arena);
+    }
+    if (comm->entered)
+        heap_leave();
+    choices_done(&comm->choices);
+    operations_done(&comm->operations);
+    pthread_mutex_destroy(&comm->error_lock);
+    pthread_mutex_destroy(&comm->registrations_lock);
+    free(comm->world.out);
+    free(comm->world.in);
+    free(comm->world.peers);
+    free(comm->world.sources);
+    free(comm->world.destinations);
+    free(comm->world.scratch);
+    free(comm->cards);
+    free(comm->processes);
+    free(comm->boards);
+    free(comm);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * run.c - the progress loop: advance every batch until all are done; when nothing moves, wait politely (wait.c) and now
+ * and then look whether it ever will (health.c).
+ */
+#include "comm/run.h"
+
+#include "comm/health.h"
+#include "comm/memory.h"
+#include "comm/wait.h"
+
+static bool is_message(const struct task *task)
+{
+    return task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV;
+}
+
+/* A message waits for earlier ones of the batch in its direction; a collective for earlier collectives. */
+static bool may_start(const struct batch *batch, int index)
+{
+    const struct task *task = &batch->tasks[index];
+
+    for (int i = 0; i < index; i++) {
+        const struct task *other = &batch->tasks[i];
+
+        if (other->state == TASK_DONE || is_message(task) != is_message(other))
+            continue;
+        if (!is_message(task) || (other->key.collective == task->key.collective &&
+                                  other->key.root == task->key.root))
+            return false;
+    }
+    return true;
+}
+
+static rondo_result start(rondo_comm *comm, struct task *task)
+{
+    struct execution *x = &task->execution;
+    const struct choice *choice;
+    rondo_result result = choose(comm, &task->key, &choice);
+
+    if (result)
+        return result;
+    x->plan = choice->plan;
+    x->world = &comm->world;
+    x->shape = choice->shape;
+    task->op = choice->op;
+    x->op = choice->reduces ? &task->op : NULL;
+    x->input = task->input;
+    x->output = task->output;
+    x->fingerprint = choice->hash;
+    x->unreachable = false;
+    if (!is_message(task)) {
+        struct call_record record = {.collective = (uint8_t)task->key.collective,
+                                     .type = (uint8_t)task->key.type,
+                                     .op = (int16_t)task->key.op,
+                                     .root = task->key.root,
+                                     .count = task->key.count};
+
+        if (!task->key.no_peer_memory) /* else it is the second attempt at the same call */
+            comm->calls++;
+        x->fingerprint ^= comm->calls * 0x9e3779b9u;
+        record.fingerprint = choice->key_hash;
+        board_begin(comm->boards[comm->rank], comm->calls, &record);
+    }
+    if (x->plan->address_messages)
+        x->unreachable = !address_announce(comm, task->input, task->output, x);
+    exec_start(x);
+    task->state = TASK_RUNNING;
+    return RONDO_OK;
+}
+
+/*
+ * A call that could not start. What every rank finds wrong alike is only that call's error; the others of the batch go
+ * on. Anything else leaves peers waiting for messages, so it breaks the communicator.
+ */
+static void refuse(struct batch *batch, struct task *task, rondo_result result)
+{
+    if (result != RONDO_ERROR_INVALID && result != RONDO_ERROR_UNSUPPORTED) {
+        batch->result = comm_break(batch->comm, result, batch->comm->rank);
+        return;
+    }
+    if (!batch->refused)
+        batch->refused = comm_note_error(batch->comm, result);
+    task->state = TASK_DONE;
+    batch->left--;
+}
+
+/* Advance one task; true if it moved. Errors go to the batch. */
+static bool advance_task(struct batch *batch, int index)
+{
+    struct task *task = &batch->tasks[index];
+    rondo_result refused;
+
+    if (task->state == TASK_NEW) {
+        if (!may_start(batch, index))
+            return false;
+        refused = start(batch->comm, task);
+        if (refused) {
+            refuse(batch, task, refused);
+            return true;
+        }
+    }
+    switch (exec_advance(&task->execution)) {
+    case EXEC_DONE:
+        task->state = TASK_DONE;
+        batch->left--;
+        return true;
+    case EXEC_MOVED:
+        return true;
+    case EXEC_BLOCKED:
+        return false;
+    case EXEC_FALLBACK:
+        task->key.no_peer_memory = true;
+        refused = start(batch->comm, task);
+        if (refused)
+            refuse(batch, task, refused);
+        return true;
+    case EXEC_MISMATCH:
+        batch->result = health_mismatch(batch->comm, task);
+        return true;
+    case EXEC_FAILED:
+        batch->result = comm_break(batch->comm, RONDO_ERROR_PEER, task->execution.blamed);
+        return true;
+    }
+    return false;
+}
+
+static void batch_close(struct batch *batch)
+{
+    batch->done = true;
+    if (!batch->result)
+        batch->result = batch->refused;
+    turn_pass(&batch->comm->turn);
+}
+
+/* Advance all of a batch that can; true if anything moved. */
+static bool advance(struct batch *batch)
+{
+    bool moved = false;
+
+    if (!turn_is(&batch->comm->turn, batch->ticket))
+        return false;
+    batch->result = comm_check(batch->comm);
+    for (int i = 0; i < batch->count && !batch->result; i++)
+        if (batch->tasks[i].state != TASK_DONE)
+            moved |= advance_task(batch, i);
+    if (batch->result || !batch->left)
+        batch_close(batch);
+    if (moved)
+        batch->began = 0;
+    return moved || batch->done;
+}
+
+/* What a batch that does not move is waiting for; it may find out that this will never come. */
+static bool look_after(struct batch *batch, double now)
+{
+    if (batch->done || !turn_is(&batch->comm->turn, batch->ticket))
+        return false;
+    if (!batch->began)
+        batch->began = now;
+    for (int i = 0; i < batch->count; i++)
+        if (batch->tasks[i].state == TASK_RUNNING) {
+            batch->result = health_check(batch->comm, &batch->tasks[i], now - batch->began);
+            if (batch->result) {
+                batch_close(batch);
+                return true;
+            }
+        }
+    return false;
+}
+
+void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count)
+{
+    *batch = (struct batch){.comm = comm, .tasks = tasks, .count = count, .left = count};
+    batch->ticket = turn_take(&comm->turn);
+}
+
+rondo_result run_batches(struct batch *batches, int count)
+{
+    rondo_result result = RONDO_OK;
+    struct waiter waiter;
+    int left = count;
+
+    waiter_init(&waiter, batches[0].comm->spin_rounds);
+    while (left) {
+        bool moved = false;
+
+        for (int i = 0; i < count; i++) {
+            if (batches[i].done)
+                continue;
+            moved |= advance(&batches[i]);
+            left -= batches[i].done;
+        }
+        if (moved)
+            waiter_reset(&waiter);
+        else if (waiter_pause(&waiter))
+            for (int i = 0; i < count; i++)
+                left -= look_after(&batches[i], waiter.now);
+    }
+    for (int i = 0; i < count && !result; i++)
+        result = batches[i].result;
+    return result;
+}
+
+rondo_result run_task(rondo_comm *comm, struct task *task)
+{
+    struct batch batch;
+
+    batch_open(&batch, comm, task, 1);
+    return run_batches(&batch, 1);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * run.h - running calls to their end.
+ *
+ * A *task* is one call of one rank. A *batch* is what one rank's communicator does in one turn: a single call, or all
+ * calls of a group on that communicator. Collectives of a batch run one after another, sends and receives beside each
+ * other and beside them. One thread can run many batches, so a group may hold calls of many ranks.
+ */
+#ifndef RONDO_COMM_RUN_H
+#define RONDO_COMM_RUN_H
+
+#include "comm/comm.h"
+
+enum task_state { TASK_NEW, TASK_RUNNING, TASK_DONE };
+
+struct task {
+    struct choice_key key;
+    const void *input;
+    void *output;
+    enum task_state state;
+    int mourned; /* 1 + the peer whose process was seen to have ended, 0: none */
+    struct kernel_op op;
+    struct execution execution;
+};
+
+struct batch {
+    rondo_comm *comm;
+    struct task *tasks;
+    int count;
+    int left;           /* tasks not done */
+    unsigned ticket;    /* of the turn, taken when the calls were made */
+    double began;       /* when the present wait was first noticed, 0: it moves */
+    bool done;
+    rondo_result refused; /* the first error of a call that did not start */
+    rondo_result result;
+};
+
+/* A batch over the caller's tasks, in line for its turn. It must be run. */
+void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count);
+/* Run all of them to the end; the first error of any. */
+rondo_result run_batches(struct batch *batches, int count);
+/* One call, on the caller's stack. */
+rondo_result run_task(rondo_comm *comm, struct task *task);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* settings.c - the configuration of a communicator: what the caller set, else the environment, else the default. */
+#include "comm/comm.h"
+
+#include "base/fail.h"
+#include "base/setting.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SLOT_BYTES_MIN = 1024, SLOTS_MIN = 2, SLOTS_MAX = 1024, CROWD = 8 };
+
+/* Rings are touched by every pair of ranks: with many ranks, smaller slots keep the sum in bounds. */
+static size_t fitting_slot_bytes(size_t wanted, int size)
+{
+    size_t bytes = size > CROWD ? wanted * CROWD / (size_t)size : wanted;
+
+    bytes -= bytes % 64;
+    return bytes < 16384 ? 16384 : bytes;
+}
+
+static rondo_result read_slots(const rondo_config *config, int size,
+                               struct comm_settings *settings)
+{
+    long slots = config->slots;
+    rondo_result result = RONDO_OK;
+
+    settings->slot_bytes = config->slot_bytes;
+    if (!settings->slot_bytes) {
+        result = setting_read_size(SETTING_SLOT_BYTES, &settings->slot_bytes);
+        if (!result && !setting_is_set(SETTING_SLOT_BYTES))
+            settings->slot_bytes = fitting_slot_bytes(settings->slot_bytes, size);
+    }
+    if (!result && !slots)
+        result = setting_read_int(SETTING_SLOTS, &slots);
+    if (result)
+        return result;
+    if (settings->slot_bytes < SLOT_BYTES_MIN || slots < SLOTS_MIN || slots > SLOTS_MAX)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "Slots must have at least %d bytes and there must be %d to %d of them; "
+                          "%ld slots of %zu bytes were asked for (RONDO_SLOTS, RONDO_SLOT_BYTES).",
+                          SLOT_BYTES_MIN, SLOTS_MIN, SLOTS_MAX, slots, settings->slot_bytes);
+    settings->slots = (int)slots;
+    return RONDO_OK;
+}
+
+static rondo_result read_algorithm(const rondo_config *config, struct comm_settings *settings)
+{
+    const char *name =
+        config->algorithm ? config->algorithm : setting_read_word(SETTING_ALGORITHM);
+
+    if (!*name)
+        name = "auto";
+    if (strcmp(name, "auto") != 0 && !algorithm_find(name))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "There is no algorithm \"%s\" (RONDO_ALGORITHM or the configuration); "
+                          "`rondo explain --list` names them.",
+                          name);
+    snprintf(settings->algorithm, sizeof(settings->algorithm), "%s", name);
+    return RONDO_OK;
+}
+
+static rondo_result read_reads_across(struct comm_settings *settings)
+{
+    const char *word = setting_read_word(SETTING_CMA);
+
+    if (strcmp(word, "on") != 0 && strcmp(word, "off") != 0 && strcmp(word, "auto") != 0)
+        return rondo_fail(RONDO_ERROR_INVALID, "RONDO_CMA is \"%s\"; it may be auto, on or off.",
+                          word);
+    settings->reads_across = strcmp(word, "on") == 0;
+    settings->measure_reads = strcmp(word, "auto") == 0;
+    return RONDO_OK;
+}
+
+rondo_result comm_read_settings(const rondo_config *config, int size,
+                                struct comm_settings *ret_settings)
+{
+    static const rondo_config unset = RONDO_CONFIG_INIT;
+    struct comm_settings settings = {0};
+    rondo_result result;
+
+    if (!config)
+        config = &unset;
+    if (config->struct_size != sizeof(*config))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "A rondo_config must begin as RONDO_CONFIG_INIT; this one says it has "
+                          "%zu bytes instead of %zu.",
+                          config->struct_size, sizeof(*config));
+    result = read_algorithm(config, &settings);
+    if (!result)
+        result = read_slots(config, size, &settings);
+    if (!result)
+        result = read_reads_across(&settings);
+    settings.deterministic = config->deterministic > 0;
+    if (!result && config->deterministic < 0)
+        result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);
+    settings.timeout = config->timeout;
+    if (!result && config->timeout < 0)
+        result = setting_read_seconds(SETTING_TIMEOUT, &settings.timeout);
+    if (!result)
+        result = setting_read_seconds(SETTING_SPIN, &settings.spin);
+    if (!result)
+        *ret_settings = settings;
+    return result;
+}
+
+uint32_t comm_settings_hash(const struct comm_settings *settings)
+{
+    char text[128];
+    uint32_t hash = 2166136261u; /* FNV-1a: short, and only to tell different from equal */
+
+    snprintf(text, sizeof(text), "%d %s %zu %d", settings->deterministic, settings->algorithm,
+             settings->slot_bytes, settings->slots);
+    for (const char *at = text; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 16777619u;
+    return hash;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * split.c - communicators out of a communicator. Everything that has to be exchanged goes through the parent: first who
+ * wants which color, then the cards of the new ones. Processes that share a parent have each other's heaps mapped, so
+ * no socket and no descriptor is needed.
+ */
+#include "comm/call.h"
+
+#include "base/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct wish {
+    int32_t color, key, rank; /* rank in the parent */
+};
+
+/* What is being made on this rank. */
+struct offspring {
+    rondo_comm *parent;
+    struct wish *wishes;      /* of my color, in the new order */
+    struct rank_card *cards;  /* of all ranks of the parent, then of the new communicator */
+    int size, rank;           /* in the new communicator; size 0: none */
+    rondo_comm *comm;
+};
+
+static rondo_result gather(rondo_comm *comm, const void *own, void *all, size_t bytes)
+{
+    struct task task = {
+        .key = {.collective = RONDO_ALL_GATHER, .type = RONDO_UINT8, .count = bytes},
+        .input = own,
+        .output = all};
+
+    return run_task(comm, &task);
+}
+
+static int compare_wishes(const void *a, const void *b)
+{
+    const struct wish *one = a;
+    const struct wish *other = b;
+
+    if (one->key != other->key)
+        return one->key < other->key ? -1 : 1;
+    return one->rank < other->rank ? -1 : one->rank > other->rank;
+}
+
+static rondo_result gather_wishes(struct offspring *offspring, int color, int key)
+{
+    rondo_comm *parent = offspring->parent;
+    struct wish own = {.color = color, .key = key, .rank = parent->rank};
+    rondo_result result = gather(parent, &own, offspring->wishes, sizeof(own));
+
+    if (result)
+        return result;
+    for (int rank = 0; rank < parent->size && color >= 0; rank++)
+        if (offspring->wishes[rank].color == color)
+            offspring->wishes[offspring->size++] = offspring->wishes[rank];
+    qsort(offspring->wishes, (size_t)offspring->size, sizeof(own), compare_wishes);
+    for (int i = 0; i < offspring->size; i++)
+        if (offspring->wishes[i].rank == parent->rank)
+            offspring->rank = i;
+    return RONDO_OK;
+}
+
+/* Everybody takes part, also who wants nothing or failed to prepare: its card is empty then. */
+static rondo_result gather_cards(struct offspring *offspring)
+{
+    rondo_comm *parent = offspring->parent;
+    struct rank_card own = {0};
+    struct rank_card *all = calloc((size_t)parent->size, sizeof(*all));
+    rondo_result result;
+
+    if (offspring->comm)
+        own = offspring->comm->cards[offspring->rank];
+    if (!all)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for splitting a communicator.");
+    result = gather(parent, &own, all, sizeof(own));
+    for (int i = 0; i < offspring->size && !result; i++) {
+        offspring->cards[i] = all[offspring->wishes[i].rank];
+        if (!offspring->cards[i].magic)
+            result = rondo_fail(RONDO_ERROR_PEER,
+                                "Rank %d of the communicator could not prepare the new one.",
+                                offspring->wishes[i].rank);
+    }
+    free(all);
+    return result;
+}
+
+static rondo_result make(struct offspring *offspring, const rondo_config *config)
+{
+    rondo_comm *parent = offspring->parent;
+    struct comm_settings settings = parent->settings;
+    rondo_result prepared = RONDO_OK;
+    rondo_result result;
+
+    if (offspring->size && config)
+        prepared = comm_read_settings(config, offspring->size, &settings);
+    if (offspring->size && !prepared)
+        prepared = comm_prepare(offspring->size, offspring->rank, &settings, &offspring->comm);
+    result = gather_cards(offspring);
+    if (prepared || result)
+        return prepared ? prepared : result;
+    if (offspring->size) {
+        int cores;
+
+        result = comm_connect(offspring->comm, offspring->cards);
+        cores = offspring->comm->costs.cores;
+        offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */
+        offspring->comm->costs.cores = cores;
+        offspring->comm->settings.reads_across = parent->settings.reads_across;
+    }
+    return result;
+}
+
+static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config *config,
+                          rondo_comm **ret_comm)
+{
+    struct offspring offspring = {.parent = comm};
+    rondo_result result;
+
+    offspring.wishes = calloc((size_t)comm->size, sizeof(*offspring.wishes));
+    offspring.cards = calloc((size_t)comm->size, sizeof(*offspring.cards));
+    if (!offspring.wishes || !offspring.cards)
+        result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for splitting a communicator.");
+    else
+        result = gather_wishes(&offspring, own.color, own.key);
+    if (!result)
+        result = make(&offspring, config);
+    free(offspring.wishes);
+    free(offspring.cards);
+    if (result) {
+        comm_free(offspring.comm);
+        return comm_note_error(comm, result);
+    }
+    *ret_comm = offspring.comm;
+    return RONDO_OK;
+}
+
+rondo_result rondo_comm_split(rondo_comm *comm, int color, int key, const rondo_config *config,
+                              rondo_comm **ret_comm)
+{
+    rondo_result result;
+
+    if (!comm || !ret_comm)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_split: needs a communicator and a "
+                                               "place for the new one.");
+    if (color < -1)
+        return comm_note_error(comm, rondo_fail(RONDO_ERROR_INVALID,
+                                                "rondo_comm_split: the color is %d; it must be at "
+                                                "least 0, or -1 for no communicator.",
+                                                color));
+    if (group_is_open())
+        return comm_note_error(comm, rondo_fail(RONDO_ERROR_INVALID,
+                                                "rondo_comm_split: not inside of a group; it needs "
+                                                "the communicator at once."));
+    result = comm_check(comm);
+    if (result)
+        return result;
+    return split(comm, (struct wish){.color = color, .key = key}, config, ret_comm);
+}
+
+rondo_result rondo_comm_dup(rondo_comm *comm, rondo_comm **ret_comm)
+{
+    return rondo_comm_split(comm, 0, rondo_comm_rank(comm), NULL, ret_comm);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* start.c - the ways into a communicator: the job's environment, a unique id, or all ranks in this process. */
+#include "comm/bootstrap.h"
+#include "comm/call.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where to meet, and as whom. */
+struct seat {
+    const struct bootstrap_place *place; /* NULL: a communicator of one rank needs none */
+    int rank, size;
+    bool serve;
+};
+
+static rondo_result take_seat(const struct seat *seat, const rondo_config *config,
+                              rondo_comm **ret_comm)
+{
+    struct comm_settings settings;
+    struct rank_card *cards = NULL;
+    rondo_comm *comm = NULL;
+    rondo_result result = comm_read_settings(config, seat->size, &settings);
+
+    if (!result)
+        result = comm_prepare(seat->size, seat->rank, &settings, &comm);
+    if (result)
+        return result;
+    cards = calloc((size_t)seat->size, sizeof(*cards));
+    if (!cards)
+        result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", seat->size);
+    else if (!seat->place)
+        cards[0] = comm->cards[0];
+    else
+        result = bootstrap_all_gather(seat->place, seat->rank, seat->size, seat->serve,
+                                      settings.timeout, &comm->cards[seat->rank],
+                                      sizeof(*cards), cards);
+    if (!result)
+        result = comm_connect(comm, cards);
+    if (!result)
+        result = comm_measure(comm);
+    free(cards);
+    if (result) {
+        comm_free(comm);
+        return result;
+    }
+    *ret_comm = comm;
+    return RONDO_OK;
+}
+
+rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
+{
+    struct launch launch;
+    rondo_result result;
+
+    if (!ret_comm)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open: no place for the communicator.");
+    result = launch_read(&launch);
+    if (result)
+        return result;
+    log_set_rank(launch.rank);
+    log_info("rank %d of %d, started by %s", launch.rank, launch.size, launch.launcher);
+    return take_seat(&(struct seat){.place = launch.size > 1 ? &launch.place : NULL,
+                                    .rank = launch.rank,
+                                    .size = launch.size,
+                                    .serve = true},
+                     config, ret_comm);
+}
+
+rondo_result rondo_unique_id_create(rondo_unique_id *ret_id)
+{
+    if (!ret_id)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_unique_id_create: no place for the id.");
+    return bootstrap_id_create(ret_id);
+}
+
+rondo_result join_by_id(void *argument)
+{
+    const struct join *join = argument;
+    struct bootstrap_place place;
+    rondo_result result = bootstrap_id_read(&join->id, &place);
+
+    if (result)
+        return result;
+    return take_seat(
+        &(struct seat){.place = &place, .rank = join->rank, .size = join->size, .serve = false},
+        join->has_config ? &join->config : NULL, join->ret_comm);
+}
+
+rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
+                                const rondo_config *config, rondo_comm **ret_comm)
+{
+    struct join join = {.size = size, .rank = rank, .ret_comm = ret_comm};
+
+    if (!id || !ret_comm)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open_id: needs an id and a place for "
+                                               "the communicator.");
+    if (size < 1 || rank < 0 || rank >= size)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "rondo_comm_open_id: rank %d of %d does not exist; ranks go from 0 to "
+                          "size - 1.",
+                          rank, size);
+    join.id = *id;
+    if (config) {
+        join.config = *config;
+        join.has_config = true;
+    }
+    return group_is_open() ? group_add_join(&join) : join_by_id(&join);
+}
+
+/* ---- All ranks in this process ------------------------------------------------------------------ */
+
+struct thread_step {
+    rondo_result (*step)(void *);
+    void *argument;
+    pthread_t thread;
+    rondo_result result;
+    char sentence[FAIL_SENTENCE_MAX];
+};
+
+static void *run_step(void *argument)
+{
+    struct thread_step *step = argument;
+
+    step->result = step->step(step->argument);
+    if (step->result)
+        memcpy(step->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    return NULL;
+}
+
+rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *arguments, int count)
+{
+    struct thread_step *steps = calloc((size_t)count, sizeof(*steps));
+    rondo_result result = RONDO_OK;
+    int started = 0;
+
+    if (!steps)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d threads.", count);
+    for (; started < count && !result; started++) {
+        steps[started].step = step;
+        steps[started].argument = arguments[started];
+        if (pthread_create(&steps[started].thread, NULL, run_step, &steps[started])) {
+            result = rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start thread %d of %d.", started + 1,
+                                count);
+            break;
+        }
+    }
+    for (int i = 0; i < started; i++)
+        pthread_join(steps[i].thread, NULL);
+    for (int i = 0; i < started && !result; i++)
+        if (steps[i].result)
+            result = rondo_fail(steps[i].result, "%s", steps[i].sentence);
+    free(steps);
+    return result;
+}
+
+static rondo_result measure_step(void *comm)
+{
+    return comm_measure(comm);
+}
+
+static rondo_result connect_all(rondo_comm **comms, int size)
+{
+    struct rank_card *cards = calloc((size_t)size, sizeof(*cards));
+    rondo_result result = RONDO_OK;
+
+    if (!cards)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", size);
+    for (int rank = 0; rank < size; rank++)
+        cards[rank] = comms[rank]->cards[rank];
+    for (int rank = 0; rank < size && !result; rank++)
+        result = comm_connect(comms[rank], cards);
+    free(cards);
+    if (!result)
+        result = comm_in_threads(measure_step, (void *const *)comms, size);
+    return result;
+}
+
+rondo_result rondo_comm_open_all(int size, const rondo_config *config, rondo_comm **ret_comms)
+{
+    struct comm_settings settings;
+    rondo_comm **comms;
+    rondo_result result;
+
+    if (size < 1 || !ret_comms)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open_all: needs at least one rank and "
+                                               "a place for the communicators.");
+    result = comm_read_settings(config, size, &settings);
+    if (result)
+        return result;
+    comms = calloc((size_t)size, sizeof(*comms));
+    if (!comms)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d communicators.", size);
+    for (int rank = 0; rank < size && !result; rank++)
+        result = comm_prepare(size, rank, &settings, &comms[rank]);
+    if (!result)
+        result = connect_all(comms, size);
+    for (int rank = 0; rank < size; rank++) {
+        if (result)
+            comm_free(comms[rank]);
+        else
+            ret_comms[rank] = comms[rank];
+    }
+    free(comms);
+    return result;
+}
+
+/* ---- Ending ---------------------------------------------------------------------------------------- */
+
+rondo_result rondo_comm_finalize(rondo_comm *comm)
+{
+    if (!comm)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_finalize: the communicator is NULL.");
+    return rondo_barrier(comm, NULL);
+}
+
+void rondo_comm_close(rondo_comm *comm)
+{
+    if (!comm)
+        return;
+    while (!turn_idle(&comm->turn)) {
+        struct timespec doze = {0, 20 * 1000};
+
+        nanosleep(&doze, NULL);
+    }
+    comm_free(comm);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stream.c - calls in the background: a queue of jobs and one thread that does them in order.
+ *
+ * A batch takes its turn on the communicator when it is queued, so the order of calls is the order in which they were
+ * made, whichever thread runs them. Events are counters: recorded counts up when queued, reached when the job is done.
+ */
+#include "comm/call.h"
+
+#include "base/fail.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rondo_event {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t recorded, reached;
+    int users; /* the owner, and jobs that know it */
+};
+
+enum job_kind { JOB_BATCH, JOB_RECORD, JOB_WAIT };
+
+struct job {
+    struct job *next;
+    enum job_kind kind;
+    struct batch batch;
+    rondo_event *event;
+    uint64_t point; /* of the event */
+    struct task tasks[];
+};
+
+struct rondo_stream {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct job *first, **last;
+    bool closing, busy;
+    rondo_result error; /* the first since the last synchronize */
+    char sentence[FAIL_SENTENCE_MAX];
+};
+
+/* ---- Events ------------------------------------------------------------------------------------ */
+
+static void event_drop(rondo_event *event)
+{
+    bool last;
+
+    pthread_mutex_lock(&event->lock);
+    last = --event->users == 0;
+    pthread_mutex_unlock(&event->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&event->lock);
+    pthread_cond_destroy(&event->changed);
+    free(event);
+}
+
+static void event_reach(rondo_event *event, uint64_t point)
+{
+    pthread_mutex_lock(&event->lock);
+    if (point > event->reached)
+        event->reached = point;
+    pthread_cond_broadcast(&event->changed);
+    pthread_mutex_unlock(&event->lock);
+}
+
+static void event_await(rondo_event *event, uint64_t point)
+{
+    pthread_mutex_lock(&event->lock);
+    while (event->reached < point)
+        pthread_cond_wait(&event->changed, &event->lock);
+    pthread_mutex_unlock(&event->lock);
+}
+
+/* ---- The worker -------------------------------------------------------------------------------- */
+
+static struct job *next_job(rondo_stream *stream)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&stream->lock);
+    stream->busy = false;
+    pthread_cond_broadcast(&stream->changed);
+    while (!stream->first && !stream->closing)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    job = stream->first;
+    if (job) {
+        stream->first = job->next;
+        if (!stream->first)
+            stream->last = &stream->first;
+        stream->busy = true;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return job;
+}
+
+static void note_error(rondo_stream *stream, rondo_result result)
+{
+    pthread_mutex_lock(&stream->lock);
+    if (!stream->error) {
+        stream->error = result;
+        memcpy(stream->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static void do_job(rondo_stream *stream, struct job *job)
+{
+    rondo_result result;
+
+    switch (job->kind) {
+    case JOB_BATCH:
+        result = run_batches(&job->batch, 1);
+        if (result)
+            note_error(stream, result);
+        break;
+    case JOB_RECORD:
+        event_reach(job->event, job->point);
+        event_drop(job->event);
+        break;
+    case JOB_WAIT:
+        event_await(job->event, job->point);
+        event_drop(job->event);
+        break;
+    }
+    free(job);
+}
+
+static void *work(void *argument)
+{
+    rondo_stream *stream = argument;
+    struct job *job;
+
+    while ((job = next_job(stream)))
+        do_job(stream, job);
+    return NULL;
+}
+
+static void push(rondo_stream *stream, struct job *job)
+{
+    job->next = NULL;
+    pthread_mutex_lock(&stream->lock);
+    *stream->last = job;
+    stream->last = &job->next;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+rondo_result stream_add_batch(rondo_stream *stream, rondo_comm *comm, const struct task *tasks,
+                              int count)
+{
+    struct job *job = malloc(sizeof(*job) + (size_t)count * sizeof(*tasks));
+
+    if (!job)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d queued calls.", count);
+    job->kind = JOB_BATCH;
+    memcpy(job->tasks, tasks, (size_t)count * sizeof(*tasks));
+    batch_open(&job->batch, comm, job->tasks, count);
+    push(stream, job);
+    return RONDO_OK;
+}
+
+/* ---- Public ------------------------------------------------------------------------------------ */
+
+rondo_result rondo_stream_open(rondo_stream **ret_stream)
+{
+    rondo_stream *stream;
+
+    if (!ret_stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_open: no place for the stream.");
+    stream = calloc(1, sizeof(*stream));
+    if (!stream)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
+    stream->last = &stream->first;
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->changed, NULL);
+    if (pthread_create(&stream->thread, NULL, work, stream)) {
+        pthread_mutex_destroy(&stream->lock);
+        pthread_cond_destroy(&stream->changed);
+        free(stream);
+        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream.");
+    }
+    *ret_stream = stream;
+    return RONDO_OK;
+}
+
+void rondo_stream_close(rondo_stream *stream)
+{
+    if (!stream)
+        return;
+    pthread_mutex_lock(&stream->lock);
+    stream->closing = true;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_join(stream->thread, NULL);
+    pthread_mutex_destroy(&stream->lock);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
+}
+
+/* With the lock held: hand out the error and forget it. */
+static rondo_result take_error(rondo_stream *stream)
+{
+    rondo_result result = stream->error;
+
+    stream->error = RONDO_OK;
+    return result ? rondo_fail(result, "%s", stream->sentence) : RONDO_OK;
+}
+
+rondo_result rondo_stream_synchronize(rondo_stream *stream)
+{
+    rondo_result result;
+
+    if (!stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_synchronize: the stream is NULL.");
+    pthread_mutex_lock(&stream->lock);
+    while (stream->first || stream->busy)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    result = take_error(stream);
+    pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+rondo_result rondo_stream_query(rondo_stream *stream)
+{
+    rondo_result result;
+
+    if (!stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_query: the stream is NULL.");
+    pthread_mutex_lock(&stream->lock);
+    result = stream->error;
+    if (!result && (stream->first || stream->busy))
+        result = RONDO_IN_PROGRESS;
+    pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+rondo_result rondo_event_open(rondo_event **ret_event)
+{
+    rondo_event *event;
+
+    if (!ret_event)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_open: no place for the event.");
+    event = calloc(1, sizeof(*event));
+    if (!event)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for an event.");
+    pthread_mutex_init(&event->lock, NULL);
+    pthread_cond_init(&event->changed, NULL);
+    event->users = 1;
+    *ret_event = event;
+    return RONDO_OK;
+}
+
+void rondo_event_close(rondo_event *event)
+{
+    if (event)
+        event_drop(event);
+}
+
+static rondo_result push_event(rondo_stream *stream, rondo_event *event, enum job_kind kind)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued event.");
+    job->kind = kind;
+    job->event = event;
+    pthread_mutex_lock(&event->lock);
+    event->users++;
+    job->point = kind == JOB_RECORD ? ++event->recorded : event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    push(stream, job);
+    return RONDO_OK;
+}
+
+rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream)
+{
+    if (!event || !stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_record: needs an event and a stream.");
+    return push_event(stream, event, JOB_RECORD);
+}
+
+rondo_result rondo_stream_wait_event(rondo_stream *stream, rondo_event *event)
+{
+    if (!event || !stream)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "rondo_stream_wait_event: needs a stream and an event.");
+    return push_event(stream, event, JOB_WAIT);
+}
+
+rondo_result rondo_event_query(rondo_event *event)
+{
+    bool reached;
+
+    if (!event)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_query: the event is NULL.");
+    pthread_mutex_lock(&event->lock);
+    reached = event->reached >= event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return reached ? RONDO_OK : RONDO_IN_PROGRESS;
+}
+
+rondo_result rondo_event_wait(rondo_event *event)
+{
+    uint64_t point;
+
+    if (!event)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_wait: the event is NULL.");
+    pthread_mutex_lock(&event->lock);
+    point = event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    event_await(event, point);
+    return RONDO_OK;
+}
