@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""readme.py - is README.md true? Runs its commands, compares its program with the example, follows its links.
+
+readme.py ROOT BUILD: runs every line of the blocks marked sh, with the build's command and library, in a scratch folder;
+every ./dev word must exist; the block marked c must be examples/01_all_reduce.c; files that are linked must exist.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT, BUILD = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+# Made by the tool on the machine that is to be shown, after everything else.
+MADE_LATER = {"docs/benchmark.svg"}
+
+
+def blocks(text, language):
+    return re.findall(r"^```%s\n(.*?)^```" % language, text, re.M | re.S)
+
+
+def environment():
+    library = os.path.join(BUILD, "include")
+    return {**os.environ, "PATH": os.path.join(BUILD, "cli") + ":" + os.environ["PATH"], "LD_LIBRARY_PATH": library,
+            "PKG_CONFIG_PATH": os.path.join(BUILD, "meson-uninstalled")}
+
+
+def run(command, folder):
+    result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True,
+                            stdin=subprocess.DEVNULL, timeout=120)
+    return [] if result.returncode == 0 else [f"{command}: status {result.returncode}"] + \
+        (result.stdout + result.stderr).splitlines()[-15:]
+
+
+def check_commands(text):
+    complaints = {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
+        for block in blocks(text, "sh"):
+            for command in block.splitlines():
+                complaints["runs: " + command] = run(command, folder)
+    return complaints
+
+
+def check_program(text):
+    with open(os.path.join(ROOT, "examples/01_all_reduce.c"), encoding="utf-8") as file:
+        example = file.read().split("\n", 1)[1]
+    return [] if blocks(text, "c") == [example] else ["the program differs from examples/01_all_reduce.c"]
+
+
+def check_words(text):
+    with open(os.path.join(ROOT, "dev"), encoding="utf-8") as file:
+        words = set(re.findall(r"^word_(\w+)\(\)", file.read(), re.M))
+    return [f"./dev {word} does not exist" for word in re.findall(r"\./dev (\w+)", text) if word not in words]
+
+
+def check_links(text):
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("http")]
+    return [f"{link} does not exist" for link in links
+            if link not in MADE_LATER and not os.path.exists(os.path.join(ROOT, link))]
+
+
+def main():
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        text = file.read()
+    checks = {"the program is the first example": check_program(text), "every ./dev word exists": check_words(text),
+              "every link leads to a file": check_links(text), **check_commands(text)}
+    print(f"1..{len(checks)}")
+    for number, (name, complaints) in enumerate(checks.items(), 1):
+        print(f"{'not ok' if complaints else 'ok'} {number} - {name.replace('#', '')}")
+        for complaint in complaints:
+            print("# " + complaint)
+    return 1 if any(checks.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
