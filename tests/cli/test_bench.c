@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_bench.c - `rondo bench` as a user runs it: short sweeps against every library that was built, wrong results,
+ * ranks that die or are silent, and nothing left behind.
+ *
+ * The build names: TEST_BENCH, the program; TEST_WORKERS, the folder of its workers; TEST_FAULTY, that of the worker
+ * in test_bench_fault.c; TEST_PEERS, the libraries to compare with.
+ */
+#include "cli/bench_report.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGUMENTS_MAX = 40, TEXT_MAX = 1 << 16 };
+
+/* A run of the program: what it prints goes to files that have no name. */
+struct run {
+    pid_t pid;
+    FILE *files[2]; /* stdout, stderr */
+    int status;     /* exit status; negative: a signal's number */
+    char out[TEXT_MAX], err[TEXT_MAX];
+};
+
+static void split(char *line, char **arguments)
+{
+    int count = 1;
+    char *rest = NULL;
+
+    for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (count < ARGUMENTS_MAX)
+            arguments[count++] = word;
+    arguments[count] = NULL;
+}
+
+static struct run *begin(const char *workers, const char *line)
+{
+    struct run *run = calloc(1, sizeof(*run));
+    char *arguments[ARGUMENTS_MAX + 1] = {(char *)TEST_BENCH};
+    char *copy = strdup(line);
+
+    split(copy, arguments);
+    run->files[0] = tmpfile();
+    run->files[1] = tmpfile();
+    run->pid = fork();
+    if (run->pid == 0) {
+        setenv("RONDO_BENCH_DIR", workers, 1);
+        dup2(fileno(run->files[0]), STDOUT_FILENO);
+        dup2(fileno(run->files[1]), STDERR_FILENO);
+        execv(TEST_BENCH, arguments);
+        _exit(126);
+    }
+    free(copy);
+    return run;
+}
+
+static void read_all(FILE *file, char *text)
+{
+    ssize_t length = pread(fileno(file), text, TEXT_MAX - 1, 0);
+
+    text[length > 0 ? length : 0] = 0;
+}
+
+static void finish(struct run *run)
+{
+    int status = 0;
+
+    while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    run->status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    read_all(run->files[0], run->out);
+    read_all(run->files[1], run->err);
+    fclose(run->files[0]);
+    fclose(run->files[1]);
+}
+
+static struct run *bench(const char *workers, const char *line)
+{
+    struct run *run = begin(workers, line);
+
+    finish(run);
+    return run;
+}
+
+/* The processes that this run has started itself. */
+static int children_of(const struct run *run, pid_t *pids, int room)
+{
+    char path[64];
+    FILE *file;
+    int count = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)run->pid, (int)run->pid);
+    file = fopen(path, "re");
+    while (file && count < room && fscanf(file, "%d", &pids[count]) == 1)
+        count++;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+/* Wait until the table has a line of results, which begin with blanks; false if the program ended before. */
+static bool wait_for_row(struct run *run)
+{
+    do {
+        usleep(20000);
+        read_all(run->files[0], run->out);
+        if (kill(run->pid, 0))
+            return false;
+    } while (!strstr(run->out, "\n  "));
+    return true;
+}
+
+static bool is_gone(pid_t pid)
+{
+    for (int tries = 0; tries < 300; tries++) {
+        if (kill(pid, 0) && errno == ESRCH)
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
+
+static int lines_of(const char *path, const char *begin)
+{
+    FILE *file = fopen(path, "re");
+    char line[512];
+    int count = 0;
+
+    while (file && fgets(line, sizeof(line), file))
+        count += !strncmp(line, begin, strlen(begin));
+    if (file)
+        fclose(file);
+    return count;
+}
+
+Test(bench, rondo_is_measured_and_right, .timeout = 60)
+{
+    struct run *run =
+        bench(TEST_WORKERS, "all_reduce -n 3 --bytes 4,1000,100K --seconds 0.02 --rounds 2");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s", run->out);
+    cr_expect(strstr(run->out, "102400"), "%s", run->out);
+    free(run);
+}
+
+Test(bench, ranks_may_be_threads, .timeout = 60)
+{
+    struct run *run = bench(
+        TEST_WORKERS, "all_gather -n 3 --threads --memory shared --bytes 12,100K --seconds 0.02");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s", run->out);
+    cr_expect(strstr(run->out, "(threads)"), "%s", run->out);
+    free(run);
+}
+
+Test(bench, every_collective_is_right_in_and_out_of_place, .timeout = 120)
+{
+    for (int i = 0; i < BENCH_COLLECTIVES; i++)
+        for (int in_place = 0; in_place <= bench_collective_has_in_place((enum bench_collective)i);
+             in_place++) {
+            char line[256];
+            struct run *run;
+
+            snprintf(line, sizeof(line),
+                     "%s -n 2 --threads --root 1 --bytes 24,20000 --iterations 3 --rounds 1%s",
+                     bench_collective_name((enum bench_collective)i),
+                     in_place ? " --in-place" : "");
+            run = bench(TEST_WORKERS, line);
+            cr_expect_eq(run->status, 0, "%s: %s", line, run->err);
+            cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s: %s", line, run->out);
+            free(run);
+        }
+}
+
+Test(bench, cold_caches_and_rewritten_inputs_are_right_too, .timeout = 60)
+{
+    struct run *run =
+        bench(TEST_WORKERS, "reduce_scatter -n 2 --threads --dtype int16 --op max --bytes 64,64K "
+                            "--cold --rewrite --seconds 0.02 --rounds 2");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s", run->out);
+    free(run);
+}
+
+static void compare_with(const char *peer)
+{
+    char path[] = "/tmp/test-bench-XXXXXX";
+    char begin_of_line[64];
+    char line[256];
+    struct run *run;
+
+    close(mkstemp(path));
+    snprintf(line, sizeof(line),
+             "all_reduce -n 2 --only-peers --vs %s --bytes 8,64K --seconds 0.01 --csv %s", peer,
+             path);
+    run = bench(TEST_WORKERS, line);
+    snprintf(begin_of_line, sizeof(begin_of_line), "%s,all_reduce,auto,2,", peer);
+    cr_expect_eq(run->status, 0, "%s: %s", peer, run->err);
+    cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s: %s", peer, run->out);
+    cr_expect_eq(lines_of(path, BENCH_CSV_HEADER), 1, "%s", peer);
+    cr_expect_eq(lines_of(path, begin_of_line), 2, "%s", peer);
+    unlink(path);
+    free(run);
+}
+
+Test(bench, every_peer_that_was_built_is_measured_and_right, .timeout = 120)
+{
+    char peers[] = TEST_PEERS;
+    char *rest = NULL;
+
+    for (char *peer = strtok_r(peers, ",", &rest); peer; peer = strtok_r(NULL, ",", &rest))
+        compare_with(peer);
+}
+
+Test(bench, a_peer_gets_columns_and_a_ratio, .timeout = 60)
+{
+    char line[256];
+    struct run *run;
+
+    if (!*TEST_PEERS)
+        cr_skip_test("no other library was built");
+    snprintf(line, sizeof(line), "broadcast -n 2 --bytes 1K --seconds 0.01 --vs %.*s",
+             (int)strcspn(TEST_PEERS, ","), TEST_PEERS);
+    run = bench(TEST_WORKERS, line);
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "ratio"), "%s", run->out);
+    cr_expect(strstr(run->out, "geometric mean"), "%s", run->out);
+    free(run);
+}
+
+Test(bench, a_type_that_a_peer_lacks_is_left_out_with_a_sentence, .timeout = 60)
+{
+    struct run *run;
+
+    if (!strstr(TEST_PEERS, "openmpi"))
+        cr_skip_test("Open MPI was not built in");
+    run = bench(TEST_WORKERS,
+                "all_reduce -n 2 --dtype bfloat16 --bytes 64 --seconds 0.01 --vs openmpi");
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->err, "openmpi is left out: MPI has no such element type"), "%s",
+              run->err);
+    cr_expect(strstr(run->out, "n/a"), "%s", run->out);
+    free(run);
+}
+
+Test(bench, wrong_values_are_counted_and_fail, .timeout = 60)
+{
+    struct run *run;
+
+    setenv("TEST_BENCH_FAULT", "corrupt", 1);
+    run = bench(TEST_FAULTY, "all_reduce -n 3 --bytes 400,4000 --iterations 1 --rounds 1");
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->out, "wrong values: 2 FAILED"), "%s", run->out); /* one per size */
+    free(run);
+}
+
+Test(bench, a_write_behind_the_output_is_wrong, .timeout = 60)
+{
+    struct run *run;
+
+    setenv("TEST_BENCH_FAULT", "overrun", 1);
+    run = bench(TEST_FAULTY, "all_reduce -n 2 --bytes 400,8K --iterations 1 --rounds 1");
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->out, "wrong values: 2 FAILED"), "%s", run->out);
+    free(run);
+}
+
+Test(bench, a_library_that_does_not_open_is_reported, .timeout = 60)
+{
+    struct run *run;
+
+    setenv("TEST_BENCH_FAULT", "refuse", 1);
+    run = bench(TEST_FAULTY, "all_reduce -n 2 --bytes 400");
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->err, "of rondo: it does not want to"), "%s", run->err);
+    free(run);
+}
+
+Test(bench, a_silent_rank_is_an_error_after_the_timeout, .timeout = 60)
+{
+    struct run *run;
+
+    setenv("TEST_BENCH_FAULT", "hang", 1);
+    run = bench(TEST_FAULTY, "all_reduce -n 2 --bytes 400 --timeout 0.5");
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->err, "rank 0 of rondo, "), "rank 0 should say what it saw: %s", run->err);
+    free(run);
+}
+
+static void end_one_of_four(int signal_to_send, bool to_parent)
+{
+    struct run *run = begin(TEST_WORKERS, "all_reduce -n 4 --bytes 4M,4M,8M,4M,8M,4M --seconds 5");
+    pid_t ranks[8];
+    int count = 0;
+
+    if (wait_for_row(run))
+        count = children_of(run, ranks, 8);
+    cr_expect_eq(count, 4);
+    kill(to_parent || count != 4 ? run->pid : ranks[2], signal_to_send);
+    finish(run);
+    for (int i = 0; i < count; i++)
+        cr_expect(is_gone(ranks[i]), "process %d of rank %d is still there", (int)ranks[i], i);
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    if (!to_parent) {
+        cr_expect(strstr(run->err, "rank 2 of rondo died (killed by signal 9"), "%s", run->err);
+        cr_expect(strstr(run->err, "rank 0 of rondo, "), "rank 0 should say what it saw: %s",
+                  run->err);
+    }
+    free(run);
+}
+
+Test(bench, a_killed_rank_is_named_and_ends_the_others, .timeout = 60)
+{
+    end_one_of_four(SIGKILL, false);
+}
+
+Test(bench, a_terminated_benchmark_takes_its_ranks_along, .timeout = 60)
+{
+    end_one_of_four(SIGTERM, true);
+}
+
+Test(bench, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
+{
+    static const struct {
+        const char *line, *sentence;
+    } cases[] = {
+        {"", "name one collective"},
+        {"allreduce -n 2", "there is no collective 'allreduce'"},
+        {"all_reduce -n 0", "-n must be a whole number of at least 1"},
+        {"all_reduce -n 2 --bytes 8:4", "--bytes is LO:HI"},
+        {"all_reduce -n 2 --dtype float", "there is no type 'float'"},
+        {"all_reduce -n 2 --op band", "band is for integers only"},
+        {"reduce -n 2 --root 2", "--root 2 is not among the 2 ranks"},
+        {"sendrecv -n 2 --in-place", "cannot be called in place"},
+        {"all_reduce -n 2 --vs nccl", "--vs knows openmpi, mpich and gloo"},
+        {"all_reduce -n 2 --only-peers", "--only-peers needs --vs"},
+        {"all_reduce", "say how many ranks to start"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct run *run = bench(TEST_WORKERS, cases[i].line);
+
+        cr_expect_eq(run->status, 2, "'%s' gives %d", cases[i].line, run->status);
+        cr_expect(strstr(run->err, cases[i].sentence), "'%s': %s", cases[i].line, run->err);
+        free(run);
+    }
+}
+
+Test(bench, a_missing_worker_is_explained, .timeout = 60)
+{
+    struct run *run = bench("/nowhere", "all_reduce -n 2 --bytes 8");
+
+    cr_expect_eq(run->status, 1);
+    cr_expect(strstr(run->err, "rondo-bench-rondo) is not installed"), "%s", run->err);
+    free(run);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_bench_fault.c - a library for the benchmark that misbehaves: Rondo's adapter with a fault on rank 1, named by
+ * TEST_BENCH_FAULT. Only the tests build it; it stands where `rondo bench` would find the real worker.
+ *
+ *     corrupt   one bit of the last byte of every result is wrong
+ *     overrun   a byte behind the result is written
+ *     hang      no call with data returns
+ *     refuse    the library does not open
+ */
+#include "bench/library.h"
+#include "bench/pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#undef bench_the_library /* the build renames that of the real adapter */
+extern const struct bench_library bench_honest_library;
+
+struct faulty {
+    void *honest;
+    int rank, size;
+};
+
+static bool has_fault(const struct faulty *faulty, const char *name)
+{
+    const char *fault = getenv("TEST_BENCH_FAULT");
+
+    return fault && !strcmp(fault, name) && (!faulty || faulty->rank == 1);
+}
+
+static void *faulty_open(struct bench_place *place)
+{
+    struct faulty *faulty = calloc(1, sizeof(*faulty));
+
+    if (has_fault(NULL, "refuse"))
+        return NULL;
+    faulty->honest = bench_honest_library.open(place);
+    faulty->rank = place->rank;
+    faulty->size = place->size;
+    return faulty;
+}
+
+static void faulty_close(void *state)
+{
+    struct faulty *faulty = state;
+
+    if (faulty)
+        bench_honest_library.close(faulty->honest);
+    free(faulty);
+}
+
+static const char *faulty_lacks(void *state, const struct bench_call *call)
+{
+    return bench_honest_library.lacks(((struct faulty *)state)->honest, call);
+}
+
+static void *faulty_alloc(void *state, size_t bytes, bool shared)
+{
+    return bench_honest_library.alloc(((struct faulty *)state)->honest, bytes, shared);
+}
+
+static void faulty_free(void *state, void *memory, bool shared)
+{
+    bench_honest_library.free(((struct faulty *)state)->honest, memory, shared);
+}
+
+static int faulty_run(void *state, const struct bench_call *call, const void *input, void *output)
+{
+    struct faulty *faulty = state;
+    size_t bytes = bench_output_elements(call, faulty->size) * pattern_type_bytes(call->type);
+    unsigned char *end = (unsigned char *)output + bytes;
+    int failed;
+
+    while (bytes > 0 && has_fault(faulty, "hang"))
+        pause();
+    failed = bench_honest_library.run(faulty->honest, call, input, output);
+    if (bytes > 0 && has_fault(faulty, "corrupt"))
+        end[-1] ^= 1;
+    if (bytes > 0 && has_fault(faulty, "overrun"))
+        end[0] ^= 1;
+    return failed;
+}
+
+static const char *faulty_error(void *state)
+{
+    return state ? bench_honest_library.error(((struct faulty *)state)->honest)
+                 : "it does not want to";
+}
+
+static void faulty_version(char *text, size_t room)
+{
+    bench_honest_library.version(text, room);
+}
+
+extern const struct bench_library bench_the_library;
+const struct bench_library bench_the_library = {
+    .open = faulty_open,
+    .close = faulty_close,
+    .lacks = faulty_lacks,
+    .alloc = faulty_alloc,
+    .free = faulty_free,
+    .run = faulty_run,
+    .error = faulty_error,
+    .version = faulty_version,
+};

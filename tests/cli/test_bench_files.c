@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_bench_files.c - CSV and JSON of a sweep that never ran. */
+#include "cli/bench_report.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct bench_options options;
+static struct bench_group groups[2];
+static struct bench_size sizes[2];
+
+static struct bench_sweep sweep_of_two(void)
+{
+    struct bench_sweep sweep = {
+        .options = &options, .groups = groups, .sizes = sizes, .size_count = 2};
+
+    options.call.collective = BENCH_ALL_REDUCE;
+    options.call.type = RONDO_FLOAT32;
+    strcpy(options.call.algorithm, "ring");
+    options.shared = true;
+    options.libraries[0] = groups[0].library = "rondo";
+    options.libraries[1] = groups[1].library = "mpich";
+    options.library_count = 2;
+    groups[0].size = groups[1].size = 4;
+    sizes[0].bytes = 1000000;
+    sizes[0].results[0] = (struct bench_result){true, true, 0, 1e-3, 0.5e-3};
+    sizes[0].results[1] = (struct bench_result){true, true, 3, 2e-3, 1e-3};
+    sizes[1].bytes = 2000000;
+    sizes[1].results[0] = (struct bench_result){true, false, 0, 4e-3, 3e-3};
+    return sweep; /* mpich has no second result */
+}
+
+Test(bench_files, csv_has_exactly_the_promised_columns)
+{
+    struct bench_sweep sweep = sweep_of_two();
+    char text[2048] = "";
+    FILE *memory = fmemopen(text, sizeof(text), "w");
+
+    bench_csv_print(&sweep, memory);
+    fclose(memory);
+    cr_expect_str_eq(
+        text,
+        "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
+        "algbw_GBps,busbw_GBps,wrong\n"
+        "rondo,all_reduce,ring,4,1000000,float32,sum,shared,0,1000.0000,500.0000,1.000000,1.500000,0\n"
+        "mpich,all_reduce,auto,4,1000000,float32,sum,host,0,2000.0000,1000.0000,0.500000,0.750000,3\n"
+        "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,4000.0000,3000.0000,0.500000,0.750000,\n");
+}
+
+Test(bench_files, json_names_machine_libraries_options_and_rows)
+{
+    struct bench_sweep sweep = sweep_of_two();
+    char path[] = "/tmp/test-bench-XXXXXX";
+    json_error_t error;
+    json_t *all;
+    json_t *row;
+
+    close(mkstemp(path));
+    cr_assert(!bench_json_write(&sweep, path));
+    all = json_load_file(path, 0, &error);
+    unlink(path);
+    cr_assert(all, "%s", error.text);
+    cr_expect_gt(json_integer_value(json_object_get(json_object_get(all, "machine"), "processors")),
+                 0);
+    cr_expect_eq(json_array_size(json_object_get(all, "libraries")), 2);
+    cr_expect_str_eq(
+        json_string_value(json_object_get(json_object_get(all, "options"), "algorithm")), "ring");
+    cr_expect_eq(json_array_size(json_object_get(all, "rows")), 4);
+    row = json_array_get(json_object_get(all, "rows"), 3);
+    cr_expect(json_is_false(json_object_get(row, "available")));
+    row = json_array_get(json_object_get(all, "rows"), 1);
+    cr_expect_eq(json_integer_value(json_object_get(row, "wrong")), 3);
+    json_decref(all);
+}
+
+Test(bench_files, a_path_that_cannot_be_written_is_an_error)
+{
+    struct bench_sweep sweep = sweep_of_two();
+
+    cr_expect(bench_csv_write(&sweep, "/nowhere/at/all.csv"));
+    cr_expect(bench_json_write(&sweep, "/nowhere/at/all.json"));
+    cr_expect(bench_plot_write(&sweep, "/nowhere/at/all.svg"));
+}
+
+Test(bench_files, medians_and_ratios)
+{
+    double odd[] = {5, 1, 3};
+    double even[] = {4, 1, 3, 2};
+    struct bench_sweep sweep = sweep_of_two();
+
+    cr_expect_eq(bench_median(odd, 3), 3);
+    cr_expect_eq(bench_median(even, 4), 2.5);
+    cr_expect_eq(bench_ratio(&sweep.sizes[0], 1), 2);
+    cr_expect_eq(bench_ratio(&sweep.sizes[1], 1), 0, "there is nothing to compare with");
+}
