@@ -190,10 +190,10 @@ static double first_up(int levels, double bytes)
     return levels ? (levels - 1) * (levels + 2) / 2 * cost_window(bytes) : 0;
 }
 
-/* On its way down: levels, levels - 1 ... 1 copies below the top. */
+/* On its way down: a copy a level below the top, and half a one more for each child. */
 static double first_down(int levels, double bytes)
 {
-    return levels * (levels + 1) / 2 * cost_window(bytes);
+    return (levels + levels * (levels - 1) / 4.0) * cost_window(bytes);
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
@@ -207,13 +207,13 @@ static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
     int levels = cost_doublings(size);
 
-    *ret_cost = (struct cost){levels, (levels + 1) * bytes + first_down(levels, bytes), 0};
+    *ret_cost = (struct cost){levels, (1 + levels / 2.0) * bytes + first_down(levels, bytes), 0};
 }
 
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
     int levels = cost_doublings(size);
-    int copies = levels > 2 ? levels : 2;
+    double copies = levels > 3 ? (levels + 1) / 2.0 : 2; /* of an inner node, or of a leaf */
 
     *ret_cost = (struct cost){2.0 * levels, copies * bytes + first_down(levels, bytes),
                               (levels + 1) * bytes + first_up(levels, bytes)};

@@ -209,22 +209,28 @@ static void recv_from(struct plan *plan)
 
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){2 * cost_round(size - 1), 3 * cost_others(size) * bytes, bytes};
+    double rounds = 2 * cost_round(size - 1) * cost_windows(bytes / size);
+
+    *ret_cost = (struct cost){rounds, 2.5 * cost_others(size) * bytes, bytes};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){2 * cost_round(size - 1), 2 * cost_others(size) * bytes, bytes};
+    double rounds = 2 * cost_round(size - 1) * cost_windows(bytes / size);
+
+    *ret_cost = (struct cost){rounds, 2 * cost_others(size) * bytes, bytes};
 }
 
 static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_round(size - 1), (size - 1) * bytes, size * bytes};
+    *ret_cost =
+        (struct cost){cost_round(size - 1) * cost_windows(bytes), (size - 1) * bytes, size * bytes};
 }
 
 static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_round(size - 1), (2.0 * size - 1) * bytes, 0};
+    *ret_cost =
+        (struct cost){cost_round(size - 1) * cost_windows(bytes), (1.5 * size - 0.5) * bytes, 0};
 }
 
 static void cost_rooted(int size, double bytes, struct cost *ret_cost)
@@ -234,9 +240,16 @@ static void cost_rooted(int size, double bytes, struct cost *ret_cost)
         ret_cost->copied += cost_window(bytes);
 }
 
+static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
+{
+    *ret_cost = (struct cost){cost_round(size - 1), (size + 1) / 2.0 * bytes, 0};
+    if (size > 1)
+        ret_cost->copied += cost_window(bytes);
+}
+
 static void cost_all_to_all(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){size - 1, (2.0 * size - 1) * bytes, 0};
+    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), (2.0 * size - 1) * bytes, 0};
 }
 
 static void cost_barrier(int size, double bytes, struct cost *ret_cost)
@@ -264,7 +277,7 @@ const struct algorithm direct_algorithm = {
                                   "2 rounds of n-1 messages, 2(n-1)/n of the vector sent"},
             [RONDO_REDUCE] = {reduce, SUMS, cost_reduce,
                               "2 rounds of n-1 messages, the vector sent once"},
-            [RONDO_BROADCAST] = {broadcast, COPIES, cost_rooted,
+            [RONDO_BROADCAST] = {broadcast, COPIES, cost_broadcast,
                                  "1 round, the root sends n-1 vectors"},
             [RONDO_ALL_GATHER] = {all_gather, COPIES, cost_all_gather,
                                   "1 round of n-1 messages, n-1 blocks sent"},

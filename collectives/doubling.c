@@ -101,16 +101,16 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
     int members = core_members(size), levels = cost_doublings(members);
     bool guests = size > members;
+    double copied = guests && levels < 3 ? 2 : (levels + 1) / 2.0; /* of a guest, or of a member */
 
-    *ret_cost = (struct cost){levels + 2.0 * guests, (levels + guests) * bytes,
+    *ret_cost = (struct cost){(levels + 2.0 * guests) * cost_windows(bytes), copied * bytes,
                               2.0 * (levels + guests) * bytes};
-    if (guests)
-        ret_cost->copied = (levels + 1) * bytes;
 }
 
 static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_doublings(size), (2.0 * size - 1) * bytes, 0};
+    *ret_cost = (struct cost){cost_doublings(size) * cost_windows(size / 2 * bytes),
+                              (2.0 * size - 1) * bytes, 0};
 }
 
 const struct algorithm doubling_algorithm = {

@@ -221,8 +221,9 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
     double others = cost_others(members) * bytes;
     bool guests = size > members;
 
-    *ret_cost = (struct cost){2.0 * cost_doublings(members) + 4.0 * guests,
-                              3 * others + guests * bytes, 2 * others + 2 * guests * bytes};
+    *ret_cost =
+        (struct cost){(2.0 * cost_doublings(members) + 4.0 * guests) * cost_windows(bytes / 2),
+                      3 * others + guests * bytes, 2 * others + 2 * guests * bytes};
 }
 
 static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
@@ -230,8 +231,9 @@ static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
     int members = core_members(size);
     bool guests = size > members;
 
-    *ret_cost = (struct cost){cost_doublings(members) + 3.0 * guests, (size + 1) * bytes,
-                              4.0 * size * bytes};
+    *ret_cost =
+        (struct cost){(cost_doublings(members) + 3.0 * guests) * cost_windows(size / 2 * bytes),
+                      (size + 1) * bytes, 4.0 * size * bytes};
     if (!guests) {
         ret_cost->copied = (size - 1) * bytes;
         ret_cost->reduced = 2.0 * (size - 1) * bytes;

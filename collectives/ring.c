@@ -133,24 +133,25 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
     double chunk = bytes / size;
 
-    *ret_cost = (struct cost){2.0 * (size - 1), (2 * size - 1) * chunk, 2 * (size - 1) * chunk};
+    *ret_cost = (struct cost){2.0 * (size - 1) * cost_windows(chunk), (1.5 * size - 0.5) * chunk,
+                              2 * (size - 1) * chunk};
 }
 
 static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){size - 1, bytes, 2.0 * (size - 1) * bytes};
+    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), bytes, 2.0 * (size - 1) * bytes};
 }
 
 static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){size - 1, (2.0 * size - 1) * bytes, 0};
+    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), (1.5 * size - 0.5) * bytes, 0};
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
     *ret_cost = (struct cost){size - 1, bytes, 0};
     if (size > 1)
-        ret_cost->copied = 2 * bytes + (2 * size - 3) * cost_window(bytes);
+        ret_cost->copied = 1.5 * bytes + (1.5 * size - 2) * cost_window(bytes);
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)

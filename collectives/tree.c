@@ -174,35 +174,31 @@ static double steps(int size)
     return cost_doublings(size) * cost_round(2);
 }
 
-/* The first window passes all levels but the last, in each a step with three operands. */
+/* What of the first window is behind it when it comes to the last level. */
 static double first_window(int size, double bytes)
 {
-    return size > 2 ? 3 * (cost_doublings(size) - 1) * cost_window(bytes / 2) : 0;
+    return size > 2 ? (cost_doublings(size) - 1) * cost_window(bytes / 2) : 0;
 }
 
-/*
- * With more than 3 ranks somebody has two children in one tree and a parent in the other: it copies
- * most. The root adds most: it has a child in both.
- */
+/* With more than 3 ranks somebody has two children in one tree; the root has a child in both. */
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    int children = size > 3 ? 2 : 1;
     double first = first_window(size, bytes);
 
-    *ret_cost = (struct cost){2 * steps(size), (children + 3) * bytes / 2 + first,
-                              size > 1 ? 2 * bytes + first : 0};
+    *ret_cost =
+        (struct cost){2 * steps(size), 2 * bytes + 2 * first, size > 1 ? 2 * bytes + 3 * first : 0};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
     *ret_cost =
-        (struct cost){steps(size), bytes, size > 1 ? 2 * bytes + first_window(size, bytes) : 0};
+        (struct cost){steps(size), bytes, size > 1 ? 2 * bytes + 3 * first_window(size, bytes) : 0};
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost =
-        (struct cost){steps(size), size > 1 ? 2 * bytes + first_window(size, bytes) : bytes, 0};
+    *ret_cost = (struct cost){steps(size),
+                              size > 1 ? 1.5 * bytes + 2 * first_window(size, bytes) : bytes, 0};
 }
 
 const struct algorithm tree_algorithm = {

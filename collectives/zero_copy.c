@@ -169,7 +169,7 @@ static double flags(int size)
 
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){flags(size), cost_others(size) * bytes, bytes};
+    *ret_cost = (struct cost){flags(size), 0.5 * cost_others(size) * bytes, bytes};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)

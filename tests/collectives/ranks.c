@@ -63,12 +63,13 @@ static struct cost work_of(const struct plan *plan)
         const struct plan_step *step = &plan->steps[i];
         double length = (double)step->atoms / plan->parts;
 
+        if (step->verb != PLAN_COPY && step->verb != PLAN_REDUCE)
+            continue;
+        work.copied += length * (step->destinations - 1) / 2;
         if (step->verb == PLAN_COPY)
-            work.copied += length * step->destinations;
-        if (step->verb == PLAN_REDUCE) {
-            work.copied += length * (step->destinations - 1);
+            work.copied += length;
+        else
             work.reduced += length * step->sources;
-        }
     }
     return work;
 }

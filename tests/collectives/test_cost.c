@@ -76,7 +76,7 @@ static void grow(const struct subject *subject)
     for (double bytes = 1; bytes < 1e10; bytes *= 8) {
         struct cost cost = claimed(subject, 8, bytes);
 
-        cr_expect_eq(cost.steps, previous.steps, "%s", subject_name(subject, 8, 0));
+        cr_expect_geq(cost.steps, previous.steps, "%s", subject_name(subject, 8, 0));
         if (subject->collective != RONDO_BARRIER)
             cr_expect_gt(cost.copied + cost.reduced, previous.copied + previous.reduced, "%s",
                          subject_name(subject, 8, 0));

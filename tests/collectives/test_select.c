@@ -181,8 +181,8 @@ Test(select, ranks_that_share_a_core_take_turns)
 Test(select, a_prediction_is_steps_and_bytes)
 {
     const struct form *form = &algorithm_find("one_shot")->forms[RONDO_ALL_REDUCE];
-    struct selection selection = call(RONDO_ALL_REDUCE, 2, 1e6);
-    double expected = links.latency + 1e6 / links.copy_bw + 2e6 / links.reduce_bw;
+    struct selection selection = call(RONDO_ALL_REDUCE, 2, 1e5);
+    double expected = links.latency + 1e5 / links.copy_bw + 2e5 / links.reduce_bw;
 
     cr_expect_float_eq(select_predict(form, &selection, &links), expected, 1e-12);
 }
