@@ -213,13 +213,17 @@ bool verify_no_memory(struct verify_machine *machine)
     return verify_refuse(machine, "out of memory");
 }
 
-/* "{0..3, 5}", cut where the text ends. */
+/* "rank 3" or "ranks 0..3, 5", cut where the text ends. */
 void verify_describe_ranks(const struct verify_machine *machine, verify_value value, bool missing,
                            char *text, size_t size)
 {
-    size_t length = (size_t)snprintf(text, size, "{");
-    const char *comma = "";
+    int count = 0;
+    size_t length;
+    const char *comma = " ";
 
+    for (int r = 0; r < machine->ranks; r++)
+        count += value_has_rank(&machine->values, value, r) != missing;
+    length = (size_t)snprintf(text, size, count == 1 ? "rank" : "ranks");
     for (int r = 0; r < machine->ranks && length + 32 < size; r++) {
         int last = r;
 
@@ -236,5 +240,6 @@ void verify_describe_ranks(const struct verify_machine *machine, verify_value va
         comma = ", ";
         r = last;
     }
-    snprintf(text + length, size - length, length + 32 < size ? "}" : ", ...}");
+    if (length + 32 >= size)
+        snprintf(text + length, size - length, " ...");
 }

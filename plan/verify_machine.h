@@ -211,7 +211,7 @@ bool verify_refuse(struct verify_machine *machine, const char *format, ...)
 bool verify_no_memory(struct verify_machine *machine);
 void verify_place(const struct verify_machine *machine, const struct verify_actor *actor,
                   uint32_t step, char *text, size_t size);
-/* "{0..3, 5}" */
+/* "rank 3", "ranks 0..3, 5": those in the sum, or those that it lacks. */
 void verify_describe_ranks(const struct verify_machine *machine, verify_value value, bool missing,
                            char *text, size_t size);
 

@@ -55,13 +55,14 @@ static struct verify_member *owner_of(struct move *move, const struct plan_opera
     return &machine->members[member];
 }
 
-static bool align(struct move *move, uint32_t first)
+/* `rank`: where the range is, or comes from. */
+static bool align(struct move *move, uint32_t first, int rank)
 {
     if (move->has_first && move->first != first)
         return verify_fail(move->machine, move->actor,
-                           "lengths differ when the count does not "
-                           "divide: one operand begins at atom %u, another at atom %u",
-                           move->first, first);
+                           "lengths differ when the count does not divide: one operand begins at "
+                           "atom %u, what is of rank %d at atom %u",
+                           move->first, rank, first);
     move->has_first = true;
     move->first = first;
     return true;
@@ -98,7 +99,7 @@ static bool find_cells(struct move *move, const struct plan_operand *operand,
                            operand->first + move->step->atoms - 1, operand->rank, blocks, parts);
     ret_range->kind = operand->buffer;
     ret_range->cells = base + (size_t)operand->block * parts + operand->first;
-    return align(move, operand->first);
+    return align(move, operand->first, operand->rank);
 }
 
 /* Turn the step's operands into machine->ranges. */
@@ -118,7 +119,8 @@ static bool find_ranges(struct move *move)
                 return false;
         } else if (i < sources) {
             range->parcels = verify_take(machine, move->actor, links[index], move->step->atoms);
-            if (!range->parcels || !align(move, range->parcels->atom))
+            if (!range->parcels ||
+                !align(move, range->parcels->atom, move->plan->operands[index].rank))
                 return false;
         } else {
             range->parcels = verify_append(machine, move->actor, links[index], move->step->atoms);
@@ -203,25 +205,25 @@ static bool explain_error(struct move *move, enum value_error error, uint32_t in
 {
     struct verify_machine *machine = move->machine;
     uint32_t atom = move->first + index;
-    char one[160], more[600] = "";
+    char one[120], more[600] = "";
+    struct value_node node;
     size_t length = 0;
 
-    for (int i = 0; i < move->step->sources && length < 400; i++) {
-        verify_describe_ranks(machine, machine->sums[i], false, one, sizeof(one));
-        length +=
-            (size_t)snprintf(more + length, sizeof(more) - length, "%s%s", i ? " + " : "", one);
-    }
-    if (error == VALUE_TWICE)
-        return verify_fail(machine, move->actor, "a rank's share would count twice in atom %u: %s",
-                           atom, more);
-    if (error == VALUE_POSITION)
-        return verify_fail(machine, move->actor,
-                           "it adds different elements of the inputs in "
-                           "atom %u",
-                           atom);
+    if (error == VALUE_NO_MEMORY)
+        return verify_no_memory(machine);
     if (error == VALUE_IS_FINISHED)
         return verify_fail(machine, move->actor, "atom %u of a source was finished before", atom);
-    return verify_no_memory(machine);
+    for (int i = 0; i < move->step->sources && length < 400; i++) {
+        verify_describe_ranks(machine, machine->sums[i], false, one, sizeof(one));
+        value_describe(&machine->values, machine->sums[i], &node);
+        length +=
+            (size_t)snprintf(more + length, sizeof(more) - length, "%s%u:%u of %s", i ? " + " : "",
+                             node.position / machine->parts, node.position % machine->parts, one);
+    }
+    return verify_fail(machine, move->actor, "%s in atom %u (sources as block:atom): %s",
+                       error == VALUE_TWICE ? "a rank's share would count twice"
+                                            : "it adds different elements of the inputs",
+                       atom, more);
 }
 
 /* One atom: read all sources, combine, finish. */
@@ -248,8 +250,8 @@ static bool combine(struct move *move, uint32_t index, verify_value *ret_value)
     if (node.count != machine->ranks) {
         verify_describe_ranks(machine, *ret_value, true, missing, sizeof(missing));
         return verify_fail(machine, move->actor,
-                           "it finishes atom %u, which lacks the shares of "
-                           "ranks %s",
+                           "it finishes atom %u, which lacks the share of "
+                           "%s",
                            move->first + index, missing);
     }
     *ret_value |= count == 1 && machine->ranks > 1 ? VALUE_FINISHED | VALUE_LATE : VALUE_FINISHED;

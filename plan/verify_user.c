@@ -8,6 +8,7 @@
 #include "plan/verify_machine.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The user overwrites one buffer; input values are symbols of their own, output is undefined. */
 static bool overwrite(struct verify_machine *machine, const struct verify_member *member,
@@ -109,8 +110,7 @@ static bool check_sum(struct verify_machine *machine, const struct plan *plan, u
     if (holds.count != machine->ranks) {
         verify_describe_ranks(machine, value, true, text, sizeof(text));
         return verify_refuse(machine,
-                             "rank %d ends with a wrong output: atom %u lacks the shares "
-                             "of ranks %s",
+                             "rank %d ends with a wrong output: atom %u lacks the share of %s",
                              plan->rank, position, text);
     }
     if (holds.position != wanted)
@@ -134,6 +134,18 @@ static bool check_sum(struct verify_machine *machine, const struct plan *plan, u
     report->rank_order = report->rank_order && (value & VALUE_ORDERED);
     report->one_round = report->one_round && (value & VALUE_SINGLE);
     return true;
+}
+
+/* Add to the sentence who wrote the cell. */
+static bool tell_writer(struct verify_machine *machine, const struct verify_cell *cell)
+{
+    char *failure = machine->report->failure;
+    size_t length = strlen(failure), room = sizeof(machine->report->failure) - length;
+    char text[320];
+
+    verify_describe_epoch(machine, cell->write, text, sizeof(text));
+    snprintf(failure + length, room, "; written by %s", text);
+    return false;
 }
 
 static bool check_output(struct verify_machine *machine, const struct verify_member *member,
@@ -160,7 +172,7 @@ static bool check_output(struct verify_machine *machine, const struct verify_mem
                                  plan->rank, i / machine->parts, i % machine->parts);
         if (machine->reduces ? !check_sum(machine, plan, i, cell->value)
                              : !check_moved(machine, plan, i, cell->value))
-            return false;
+            return tell_writer(machine, cell);
     }
     return true;
 }
