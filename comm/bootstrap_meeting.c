@@ -65,6 +65,7 @@ rondo_result meeting_init(struct meeting *meeting, const struct server_task *tas
     if (result || !task->blob)
         return result;
     gethostname(host, sizeof(host) - 1);
+    meeting->claims++;
     fill_member(&meeting->members[0], (unsigned)getpid(), host);
     memcpy(meeting->blobs, task->blob, task->blob_bytes);
     meeting_arrive(meeting, 0);
@@ -114,6 +115,7 @@ bool meeting_claim(struct meeting *meeting, const struct wire_claim *claim, size
     uint32_t rank = le32toh(claim->rank), size = le32toh(claim->size);
     struct member who;
 
+    meeting->claims++;
     fill_member(&who, le32toh(claim->pid), claim->host);
     if (meeting->decided)
         return false;
@@ -205,10 +207,7 @@ void meeting_time_out(struct meeting *meeting, double waited, unsigned refused)
     int count;
 
     if (refused)
-        snprintf(remark, sizeof(remark),
-                 "; connections were turned away %u times for lack of file descriptors, raise the "
-                 "limit (ulimit -n)",
-                 refused);
+        snprintf(remark, sizeof(remark), " (which is short of file descriptors: raise ulimit -n)");
     if (!meeting->size) {
         decide(meeting, RONDO_ERROR_TIMEOUT, "waited %g s for ranks at %s, nobody came%s", waited,
                meeting->address, remark);

@@ -17,9 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds: without descriptors to accept; for the refused to hang up when the others are done; for
- * ranks that are still on their way to hear why the job failed. */
-static const double full_pause = 0.05, short_leave = 0.2, linger = 0.5;
+/* Seconds: without descriptors to accept, and for a stranger to prove itself when they are short;
+ * for the refused to hang up when the others are done; for ranks that are still on their way to hear
+ * why the job failed. */
+static const double full_pause = 0.02, full_patience = 0.1, short_leave = 0.2, linger = 0.5;
 enum { VISITORS_MAX = 1024 }; /* connections without a proof; the oldest goes when more come */
 
 struct server {
@@ -35,10 +36,13 @@ struct server {
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
-static bool drop_oldest_stranger(struct server *server)
+/* One that has been here for `age` seconds. */
+static bool drop_oldest_stranger(struct server *server, double age)
 {
+    double before = clock_seconds() - age;
+
     for (size_t i = 0; i < server->count; i++) {
-        if (visitor_is_stranger(server->visitors[i])) {
+        if (visitor_is_stranger(server->visitors[i]) && server->visitors[i]->since <= before) {
             visitor_drop(server->visitors[i], &server->meeting, "others need its place");
             return true;
         }
@@ -79,15 +83,16 @@ static void welcome(struct server *server, int fd)
     for (size_t i = 0; i < server->count; i++)
         strangers += visitor_is_stranger(server->visitors[i]);
     if (strangers >= VISITORS_MAX)
-        drop_oldest_stranger(server);
+        drop_oldest_stranger(server, 0);
     visitor_init(visitor, fd, server->task->place->secret);
     server->visitors[server->count++] = visitor;
 }
 
-/* Descriptors are used up: a stranger has to go, else those who knock wait in the backlog. */
+/* Descriptors are used up: a stranger has to go, but not one that may be a member who has just
+ * come, else two members would push each other out for ever. Those who knock wait in the backlog. */
 static void accept_no_more(struct server *server)
 {
-    if (drop_oldest_stranger(server))
+    if (drop_oldest_stranger(server, full_patience))
         return;
     if (!server->refused++)
         log_warn("the meeting point cannot accept more connections: %s", strerror(errno));
@@ -235,7 +240,9 @@ static void answer(struct server *server, bool stopped)
     if (!server->meeting.result || stopped)
         shut(server); /* before the first answer: its rank may open its next communicator at once */
     answer_members(server);
-    while (server->listener >= 0 && clock_seconds() < until)
+    /* On failure: as many as there are ranks hear of it, if they come soon. */
+    while (server->listener >= 0 && clock_seconds() < until &&
+           server->meeting.claims < server->meeting.size)
         turn(server, until);
     if (server->listener >= 0)
         shut(server);

@@ -42,6 +42,7 @@ struct meeting {
     const char *address;
     int size; /* 0: not known yet */
     size_t blob_bytes;
+    int claims;             /* proven ones, also those that do not fit */
     int present;            /* blobs that are complete */
     struct member *members; /* [size], by rank: those that have claimed */
     unsigned char *blobs;   /* [size * blob_bytes] */
@@ -61,7 +62,7 @@ unsigned char *meeting_blob(struct meeting *meeting, int rank);
 void meeting_arrive(struct meeting *meeting, int rank);
 void meeting_leave(struct meeting *meeting, int rank); /* its connection broke before the decision */
 void meeting_stop(struct meeting *meeting); /* the server has to end early */
-/* `refused`: connections that could not be accepted for lack of file descriptors. */
+/* `refused`: how often a connection could not be accepted for lack of file descriptors. */
 void meeting_time_out(struct meeting *meeting, double waited, unsigned refused);
 
 #endif

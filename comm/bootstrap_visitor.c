@@ -22,7 +22,8 @@ void visitor_init(struct visitor *visitor, int fd, const unsigned char *secret)
     memset(visitor, 0, sizeof(*visitor));
     visitor->fd = fd;
     visitor->stage = VISITOR_HELLO;
-    visitor->deadline = clock_seconds() + prove_time;
+    visitor->since = clock_seconds();
+    visitor->deadline = visitor->since + prove_time;
     visitor->session.secret = secret;
 }
 

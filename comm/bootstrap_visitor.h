@@ -25,7 +25,7 @@ enum visitor_stage {
 struct visitor {
     int fd;
     enum visitor_stage stage;
-    double deadline; /* then it is dropped */
+    double since, deadline; /* when it came; when it is dropped */
     struct wire_session session;
     union {
         struct wire_hello hello;
