@@ -18,7 +18,7 @@ static _Thread_local char last[FAIL_SENTENCE_MAX];
 static rondo_result remember(rondo_result result, const char *sentence)
 {
     memcpy(last, sentence, strlen(sentence) + 1);
-    log_warn("%s", last);
+    log_info("%s", last);
     return result;
 }
 

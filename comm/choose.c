@@ -129,9 +129,12 @@ static bool is_narrow_float(rondo_type type)
 static unsigned needed(rondo_comm *comm, const struct choice *choice,
                        const struct operation *operation)
 {
-    /* An all_to_all that reaches into peers' memory can't work in place; it is told so as unreachable memory. */
-    unsigned need = choice->key.collective == RONDO_ALL_TO_ALL ? 0 : PROMISE_IN_PLACE;
+    rondo_collective collective = choice->key.collective;
+    unsigned need = PROMISE_IN_PLACE;
 
+    /* An all_to_all that reaches into peers' memory can't work in place; it is told so as unreachable memory. */
+    if (collective == RONDO_ALL_TO_ALL || collective >= RONDO_BARRIER)
+        need = 0;
     if (!choice->reduces)
         return need;
     if (!operation->commutative)
