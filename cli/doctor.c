@@ -29,8 +29,9 @@ static const struct argp parser = {
     option_table,
     parse_option,
     NULL,
-    "Tries what Rondo needs from this machine and says in a line each what works (ok), what could be better (note) "
-    "and what must be mended (FAIL).\vExit status: 0 if nothing must be mended, else 1.",
+    "Tries what Rondo needs from this machine and says in a line each what works (ok), what "
+    "could be better (note) and what must be mended (FAIL)."
+    "\vExit status: 0 if nothing must be mended, else 1.",
     NULL,
     NULL,
     NULL};

@@ -77,7 +77,7 @@ void doctor_check_machine(struct doctor_report *report)
     topology_close(topology);
 }
 
-/* ---- Devices -------------------------------------------------------------------------------------------------------- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 static int count_entries(const char *folder, const char *prefix, char *ret_names, size_t size)
 {
@@ -117,7 +117,10 @@ static void check_rdma(struct doctor_report *report)
                    "no device; the transport over it is not part of this version yet either");
 }
 
-/* How many GPUs the driver's library counts; negative: it says no, and this is minus its error code. */
+/*
+ * How many GPUs the driver's library counts; negative: it says no, and this is minus its error
+ * code.
+ */
 static int count_cuda_devices(void *library)
 {
     union {
@@ -173,7 +176,7 @@ void doctor_check_devices(struct doctor_report *report)
     check_cuda(report);
 }
 
-/* ---- Launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- Launchers ------------------------------------------------------------------------------- */
 
 static bool in_path(const char *program)
 {

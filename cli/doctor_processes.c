@@ -2,8 +2,9 @@
 /*
  * doctor_processes.c - may ranks of one machine reach each other as Rondo does it?
  *
- * Ranks are siblings, not ancestors, and some rules (Yama) tell these apart. So a child is forked that reaches for its
- * parent, never the other way round. Each check does the real thing and reports the errno that came back.
+ * Ranks are siblings, not ancestors, and some rules (Yama) tell these apart. So a child is forked
+ * that reaches for its parent, never the other way round. Each check does the real thing and
+ * reports the errno that came back.
  */
 #include "cli/doctor_report.h"
 
@@ -23,9 +24,12 @@
 
 enum { HEAP_BYTES = 1 << 16, PATTERN = 0x5a };
 
-/* ---- Shared heap ---------------------------------------------------------------------------------------------------- */
+/* ---- Shared heap ----------------------------------------------------------------------------- */
 
-/* Map the heap `fd` of process `pid` a second time through /proc; errno, 0 if what was written is there. */
+/*
+ * Map the heap `fd` of process `pid` a second time through /proc; errno, 0 if what was written is
+ * there.
+ */
 static int map_through_proc(pid_t pid, int fd)
 {
     char path[64];
@@ -69,7 +73,7 @@ static int make_heap(void)
     return fd;
 }
 
-/* ---- In a child that reaches for its parent ---------------------------------------------------------------------- */
+/* ---- In a child that reaches for its parent -------------------------------------------------- */
 
 struct target {
     pid_t parent;
@@ -119,7 +123,7 @@ static int in_child(int (*try)(const struct target *target), const struct target
     return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
 }
 
-/* ---- What the answers mean ------------------------------------------------------------------------------------------ */
+/* ---- What the answers mean ------------------------------------------------------------------- */
 
 static int number_in(const char *file, const char *key)
 {

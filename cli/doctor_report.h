@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doctor_report.h - the lines of `rondo doctor`, and the checks that add them. A check tries the thing itself where it
- * can, says in one sentence what it found, and with anything but "ok" what to do about it.
+ * doctor_report.h - the lines of `rondo doctor`, and the checks that add them. A check tries the
+ * thing itself where it can, says in one sentence what it found, and with anything but "ok" what to
+ * do about it.
  */
 #ifndef RONDO_CLI_DOCTOR_REPORT_H
 #define RONDO_CLI_DOCTOR_REPORT_H
@@ -29,7 +30,10 @@ struct doctor_report {
     struct doctor_line line[DOCTOR_LINES_MAX];
 };
 
-/* `remedy` may be NULL; the rest is the sentence, as for printf. Lines beyond the maximum are dropped. */
+/*
+ * `remedy` may be NULL; the rest is the sentence, as for printf. Lines beyond the maximum are
+ * dropped.
+ */
 void doctor_say(struct doctor_report *report, enum doctor_grade grade, const char *subject,
                 const char *remedy, const char *format, ...) __attribute__((format(printf, 5, 6)));
 int doctor_count(const struct doctor_report *report, enum doctor_grade grade);
@@ -37,7 +41,9 @@ void doctor_print(const struct doctor_report *report, FILE *to);
 /* "-" is stdout. False: it could not be written, and stderr says why. */
 bool doctor_write_json(const struct doctor_report *report, const char *file);
 
-/* doctor_processes.c: what ranks of one machine need from the operating system to reach each other. */
+/*
+ * doctor_processes.c: what ranks of one machine need from the operating system to reach each other.
+ */
 void doctor_check_processes(struct doctor_report *report);
 /* doctor_limits.c: memory, files, address space, pages. */
 void doctor_check_limits(struct doctor_report *report);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doctor_settings.c - the RONDO_ variables of the environment: is there such a setting, and is its value one of its type?
- * A misspelt name is silently ignored by the library, so it is found here.
+ * doctor_settings.c - the RONDO_ variables of the environment: is there such a setting, and is its
+ * value one of its type? A misspelt name is silently ignored by the library, so it is found here.
  */
 #include "cli/doctor_report.h"
 

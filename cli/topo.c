@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* topo.c - `rondo topo`: shows the machine as Rondo sees it, and how ranks, rings and trees lie on it. */
+/*
+ * topo.c - `rondo topo`: shows the machine as Rondo sees it, and how ranks, rings and trees lie on
+ * it.
+ */
 #include "cli/commands.h"
 
 #include "cli/topo_orders.h"
@@ -23,7 +26,8 @@ enum { OPTION_XML = 256, OPTION_SVG, OPTION_JSON };
 static const struct argp_option option_table[] = {
     {"ranks", 'n', "N", 0, "Place N ranks; without it one on every usable core", 0},
     {"input", 'i', "FILE", 0,
-     "Show the machine recorded in FILE (hwloc XML) instead of this one; RONDO_TOPOLOGY does the same",
+     "Show the machine recorded in FILE (hwloc XML) instead of this one; RONDO_TOPOLOGY does the "
+     "same",
      0},
     {"xml", OPTION_XML, "FILE", 0, "Record the machine in FILE, for --input and RONDO_TOPOLOGY", 0},
     {"svg", OPTION_SVG, "FILE", 0, "Draw the machine, the ranks, their ring and their tree", 0},
@@ -63,8 +67,8 @@ static const struct argp parser = {
     option_table,
     parse_option,
     NULL,
-    "Shows packages, NUMA nodes, caches, cores, GPUs and NICs, where ranks are placed, and the ring and the tree "
-    "that cross the machine's long distances least.",
+    "Shows packages, NUMA nodes, caches, cores, GPUs and NICs, where ranks are placed, and "
+    "the ring and the tree that cross the machine's long distances least.",
     NULL,
     NULL,
     NULL};

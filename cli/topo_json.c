@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* topo_json.c - `rondo topo --json`: the machine, its devices, the places of the ranks, rings and trees. */
+/*
+ * topo_json.c - `rondo topo --json`: the machine, its devices, the places of the ranks, rings and
+ * trees.
+ */
 #include "cli/topo_orders.h"
 
 #include <jansson.h>

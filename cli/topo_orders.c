@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* topo_orders.c - `rondo topo`: the ring and the tree over the ranks and over the GPUs, computed and shown as text. */
+/*
+ * topo_orders.c - `rondo topo`: the ring and the tree over the ranks and over the GPUs, computed
+ * and shown as text.
+ */
 #include "cli/topo_orders.h"
 
 #include <stdlib.h>
@@ -47,7 +50,7 @@ void topo_orders_close(struct topo_orders *orders)
     free(orders->gpus.parents);
 }
 
-/* ---- Text ----------------------------------------------------------------------------------------------------------- */
+/* ---- Text ------------------------------------------------------------------------------------ */
 
 static void print_run(int first, int last, FILE *to)
 {

@@ -2,9 +2,10 @@
 /*
  * boxes.c - builds the nested boxes of a machine and lays them out.
  *
- * Boxes are made in one walk over all cores: where the package, NUMA node or cache differs from that of the core
- * before, a new box begins. Sizes grow from the inside out (children stand after their parents in the array, so a walk
- * from its end sees children first), then positions are handed down from the outside in.
+ * Boxes are made in one walk over all cores: where the package, NUMA node or cache differs from
+ * that of the core before, a new box begins. Sizes grow from the inside out (children stand after
+ * their parents in the array, so a walk from its end sees children first), then positions are
+ * handed down from the outside in.
  */
 #include "topology/boxes.h"
 
@@ -51,9 +52,12 @@ static int children_of(const struct boxes *boxes, int parent)
     return count;
 }
 
-/* ---- Building ------------------------------------------------------------------------------------------------------- */
+/* ---- Building -------------------------------------------------------------------------------- */
 
-/* The box of this kind and number in `parent`, made if it is not there yet. A number of -1 needs no box of its own. */
+/*
+ * The box of this kind and number in `parent`, made if it is not there yet. A number of -1 needs no
+ * box of its own.
+ */
 static int box_within(struct boxes *boxes, int parent, enum box_kind kind, int number,
                       const char *title)
 {
@@ -149,7 +153,7 @@ static int add_devices(const struct topology *topology, struct boxes *boxes)
     return 0;
 }
 
-/* ---- Layout --------------------------------------------------------------------------------------------------------- */
+/* ---- Layout ---------------------------------------------------------------------------------- */
 
 static int columns_for(const struct box *box, int children, enum box_kind inside)
 {
@@ -163,7 +167,9 @@ static int columns_for(const struct box *box, int children, enum box_kind inside
     return children <= 1 ? 1 : 2;
 }
 
-/* Devices of a package stand in a row of their own under its cores: two grids, one below the other. */
+/*
+ * Devices of a package stand in a row of their own under its cores: two grids, one below the other.
+ */
 static bool in_grid(const struct box *box, bool devices)
 {
     return (box->kind == BOX_SWITCH || box->kind == BOX_DEVICE) == devices;

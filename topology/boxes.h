@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * boxes.h - the picture before it is drawn: machine > packages > NUMA nodes > caches > cores as nested boxes, devices in
- * the package that they are wired to, all with their places on the page.
+ * boxes.h - the picture before it is drawn: machine > packages > NUMA nodes > caches > cores as
+ * nested boxes, devices in the package that they are wired to, all with their places on the page.
  */
 #ifndef RONDO_TOPOLOGY_BOXES_H
 #define RONDO_TOPOLOGY_BOXES_H

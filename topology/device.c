@@ -2,9 +2,9 @@
 /*
  * device.c - GPUs, NICs and RDMA devices: the table of them, and how far they are from each other.
  *
- * Devices hang in hwloc's tree below PCI functions, bridges and the part of the machine that they are wired to. The
- * distance of two is the kind of their lowest common ancestor. A GPU is a PCI function of display class; it counts
- * without a driver too, and is then called by its PCI address.
+ * Devices hang in hwloc's tree below PCI functions, bridges and the part of the machine that they
+ * are wired to. The distance of two is the kind of their lowest common ancestor. A GPU is a PCI
+ * function of display class; it counts without a driver too, and is then called by its PCI address.
  */
 #include "topology/inside.h"
 
@@ -21,7 +21,10 @@
 
 enum { VENDOR_AMD = 0x1002, CLASS_DISPLAY = 0x03, CLASS_ACCELERATOR = 0x12 };
 
-/* Screens of management controllers and virtual machines: of display class, but they compute nothing. */
+/*
+ * Screens of management controllers and virtual machines: of display class, but they compute
+ * nothing.
+ */
 static bool is_screen_only(unsigned vendor)
 {
     static const unsigned vendors[] = {0x1a03, 0x102b, 0x1013, 0x1234, 0x15ad, 0x1b36, 0x80ee};
@@ -83,7 +86,7 @@ static int nearest_numa(const struct topology *topology, hwloc_obj_t object)
     return topology_index_of(topology, around, HWLOC_OBJ_NUMANODE);
 }
 
-/* ---- The table ------------------------------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 static void add(struct topology *topology, enum topology_device_kind kind, const char *name,
                 hwloc_obj_t object)
@@ -175,7 +178,10 @@ static bool is_up(const char *folder, const char *name)
     return (flags & IFF_UP) && !(flags & IFF_LOOPBACK);
 }
 
-/* Interfaces without a PCI device, as containers have them: in the tree they also get into recorded machines. */
+/*
+ * Interfaces without a PCI device, as containers have them: in the tree they also get into recorded
+ * machines.
+ */
 void topology_add_virtual_nics(hwloc_topology_t hwloc, const char *folder)
 {
     struct dirent **entries;
@@ -233,7 +239,7 @@ const char *topology_device_kind_name(enum topology_device_kind kind)
     return names[kind];
 }
 
-/* ---- Distances ------------------------------------------------------------------------------------------------------- */
+/* ---- Distances ------------------------------------------------------------------------------- */
 
 static hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inside.h - what the files of topology/ share: the opened machine. Nobody outside the room includes it. */
+/*
+ * inside.h - what the files of topology/ share: the opened machine. Nobody outside the room
+ * includes it.
+ */
 #ifndef RONDO_TOPOLOGY_INSIDE_H
 #define RONDO_TOPOLOGY_INSIDE_H
 
@@ -13,22 +16,28 @@ struct topology {
     hwloc_bitmap_t usable; /* hardware threads that this process may use */
     int threads;           /* how many these are */
     int cores;             /* cores that have one of them, before the quota */
-    int machine_cores;     /* cores that any process of this machine or container may use */
     hwloc_obj_t *core;     /* these cores in logical order */
+    int machine_cores;     /* cores that any process of this machine or container may use */
     int cpu_limit;         /* CPUs that the cgroup's quota grants, rounded up; 0: no quota */
     int devices;
     struct topology_device *device; /* by kind, PCI address, name */
     hwloc_obj_t *device_object;     /* where each hangs in the tree; parallel to `device` */
 };
 
-/* device.c: what hwloc does not report by itself goes into the tree, then the table of devices is made from the tree. */
+/*
+ * device.c: what hwloc does not report by itself goes into the tree, then the table of devices is
+ * made from the tree.
+ */
 rondo_result topology_find_devices(struct topology *topology);
 void topology_add_virtual_nics(hwloc_topology_t hwloc, const char *folder);
 
 /* quota.c: `self` is /proc/self/cgroup, `mount` /sys/fs/cgroup. CPUs rounded up, 0: no quota. */
 int topology_read_quota(const char *self, const char *mount);
 
-/* place.c: logical index of the package, NUMA node, last cache of an object; -1 where the machine has none. */
+/*
+ * place.c: logical index of the package, NUMA node, last cache of an object; -1 where the machine
+ * has none.
+ */
 int topology_index_of(const struct topology *topology, hwloc_obj_t object, hwloc_obj_type_t type);
 
 #endif

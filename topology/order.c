@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * order.c - rings and trees over points (cores, GPUs, nodes) of which only pairwise distances are known.
+ * order.c - rings and trees over points (cores, GPUs, nodes) of which only pairwise distances are
+ * known.
  *
- * Machines are nested boxes, and so are the distances: near groups lie in larger, farther ones. A good ring enters and
- * leaves each group once, a good tree enters it once:
+ * Machines are nested boxes, and so are the distances: near groups lie in larger, farther ones. A
+ * good ring enters and leaves each group once, a good tree enters it once:
  *
- *     | 0-1 2-3 |  far  | 4-5 6-7 |      ring 0 1 2 3 4 5 6 7, crosses the middle twice (3-4, 7-0)
- *                                        tree 1,2,4 under 0; 3 under 2; 5,6 under 4; 7 under 6: crosses it once (4-0)
+ *     | 0-1 2-3 |  far  | 4-5 6-7 |
  *
- * Everything here is a pure function of the distances, without allocation, so each rank computes the same for itself.
+ *     ring 0 1 2 3 4 5 6 7, crosses the middle twice (3-4, 7-0)
+ *     tree 1,2,4 under 0; 3 under 2; 5,6 under 4; 7 under 6: crosses it once (4-0)
+ *
+ * Everything here is a pure function of the distances, without allocation, so each rank computes
+ * the same for itself.
  */
 #include "topology/topology.h"
 
@@ -19,7 +23,7 @@ enum { EXACT_MAX = 10 };
 
 typedef int (*distance_fn)(const void *context, int a, int b);
 
-/* ---- Exact: depth first in ascending order, so of equally short rings the first found is the smallest ------------ */
+/* ---- Exact: depth first in ascending order, so the first of equally short rings is kept ------ */
 
 struct search {
     int count;
@@ -70,7 +74,7 @@ static void exact_ring(int count, distance_fn distance, const void *context, int
     memcpy(ret_order, s.best_order, (size_t)count * sizeof(*ret_order));
 }
 
-/* ---- Beyond: nearest neighbour, then 2-opt ------------------------------------------------------------------------- */
+/* ---- Beyond: nearest neighbour, then 2-opt --------------------------------------------------- */
 
 /* order[0..placed) is the ring so far; behind it stand the points that are left, in any order. */
 static void nearest_first(int count, distance_fn distance, const void *context, int *order)
@@ -103,7 +107,10 @@ static void reverse(int *order, int from, int to)
     }
 }
 
-/* Replace the edges (i, i+1) and (j, j+1) by (i, j) and (i+1, j+1) where that is shorter. True if anything was. */
+/*
+ * Replace the edges (i, i+1) and (j, j+1) by (i, j) and (i+1, j+1) where that is shorter. True if
+ * anything was.
+ */
 static bool uncross(int count, distance_fn distance, const void *context, int *order)
 {
     bool better = false;
@@ -139,8 +146,9 @@ void topology_ring(int count, distance_fn distance, const void *context, int *re
 }
 
 /*
- * A point hangs under the nearest one of those before it, of equally near ones under the first. In nested groups this
- * is the first of the smallest group of which it is not the first itself, so each group is entered through its first.
+ * A point hangs under the nearest one of those before it, of equally near ones under the first. In
+ * nested groups this is the first of the smallest group of which it is not the first itself, so
+ * each group is entered through its first.
  */
 void topology_tree(int count, distance_fn distance, const void *context, int *ret_parents)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * place.c - which core a local rank gets, binding it there, and how far two such places are from each other.
+ * place.c - which core a local rank gets, binding it there, and how far two such places are from
+ * each other.
  *
- * Placement is compact: rank i sits on usable core i in hwloc's logical order, which goes through all cores of a cache,
- * then of a NUMA node, then of a package. So ranks close in number are close in the machine, which is what rings and
- * trees over rank numbers like, and it is what `mpirun --map-by core --bind-to core` does too.
+ * Placement is compact: rank i sits on usable core i in hwloc's logical order, which goes through
+ * all cores of a cache, then of a NUMA node, then of a package. So ranks close in number are close
+ * in the machine, which is what rings and trees over rank numbers like, and it is what `mpirun
+ * --map-by core --bind-to core` does too.
  */
 #include "topology/inside.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* print.c - the machine as a few lines of text: what there is, then its nested boxes, then its devices. */
+/*
+ * print.c - the machine as a few lines of text: what there is, then its nested boxes, then its
+ * devices.
+ */
 #include "topology/inside.h"
 
 #include <string.h>
@@ -70,7 +73,10 @@ static void print_numa(const struct topology *topology, int node, FILE *to)
     fprintf(to, "\n");
 }
 
-/* Usable cores, one line per shared cache, with a heading where the package or the NUMA node changes. */
+/*
+ * Usable cores, one line per shared cache, with a heading where the package or the NUMA node
+ * changes.
+ */
 static void print_cores(const struct topology *topology, FILE *to)
 {
     struct topology_place last = {.package = -2, .numa = -2, .l3 = -2};

@@ -2,9 +2,10 @@
 /*
  * quota.c - how many CPUs' worth of time the cgroup grants (docker --cpus, Kubernetes limits).
  *
- * A quota holds for a group and everything below it, so the smallest one on the way from this process's group up to
- * the root counts. Inside a container the path may not exist under the mount point; then only the parents that do are
- * read, of which the mount point itself is the container's own group.
+ * A quota holds for a group and everything below it, so the smallest one on the way from this
+ * process's group up to the root counts. Inside a container the path may not exist under the mount
+ * point; then only the parents that do are read, of which the mount point itself is the container's
+ * own group.
  */
 #include "topology/inside.h"
 
@@ -37,7 +38,9 @@ static int round_up(double quota, double period)
     return (int)cpus + ((double)(int)cpus < cpus);
 }
 
-/* Version 2: "QUOTA PERIOD" or "max PERIOD" in one file. Version 1: two files, quota -1 for none. */
+/*
+ * Version 2: "QUOTA PERIOD" or "max PERIOD" in one file. Version 1: two files, quota -1 for none.
+ */
 static int quota_of_folder(const char *folder)
 {
     char line[128];

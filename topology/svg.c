@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * svg.c - the picture of a machine: its boxes, the ranks on its cores, the ring over them as arrows between the boxes,
- * and below it the tree. Where there are GPUs, the same for them. Arrows have the colour of the distance they bridge.
+ * svg.c - the picture of a machine: its boxes, the ranks on its cores, the ring over them as arrows
+ * between the boxes, and below it the tree. Where there are GPUs, the same for them. Arrows have
+ * the colour of the distance they bridge.
  */
 #include "topology/svg.h"
 
@@ -46,7 +47,7 @@ const char *svg_colour(int distance)
     return colours[distance < 0 ? 0 : distance > TOPOLOGY_MACHINE ? TOPOLOGY_MACHINE : distance];
 }
 
-/* ---- Boxes ---------------------------------------------------------------------------------------------------------- */
+/* ---- Boxes ----------------------------------------------------------------------------------- */
 
 static void draw_rect(const struct picture *p, const struct box *box, const char *fill,
                       const char *stroke, int radius)
@@ -135,7 +136,7 @@ static void draw_box(const struct picture *p, const struct box *box)
     }
 }
 
-/* ---- Rings ---------------------------------------------------------------------------------------------------------- */
+/* ---- Rings ----------------------------------------------------------------------------------- */
 
 /* Where the line from the middle of `box` towards (x, y) leaves it. */
 static void border(const struct box *box, double x, double y, double *ret_x, double *ret_y)
@@ -151,8 +152,9 @@ static void border(const struct box *box, double x, double y, double *ret_x, dou
 }
 
 /*
- * Neighbours get a short straight arrow, others a bow beside the straight line, so that it shows what it passes. Bows
- * are drawn before cores and devices, which then cover them: text stays readable.
+ * Neighbours get a short straight arrow, others a bow beside the straight line, so that it shows
+ * what it passes. Bows are drawn before cores and devices, which then cover them: text stays
+ * readable.
  */
 static void arrow(const struct picture *p, const struct box *from, const struct box *to,
                   int distance)
@@ -198,7 +200,7 @@ static void draw_gpu_ring(const struct picture *p, int gpus)
     }
 }
 
-/* ---- The page ------------------------------------------------------------------------------------------------------- */
+/* ---- The page -------------------------------------------------------------------------------- */
 
 static void draw_head(struct picture *p)
 {

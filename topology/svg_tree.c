@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * svg_tree.c - a tree as levels of circles. Children that have children themselves stand side by side; the leaves of a
- * node stand together in one block, to which one edge leads, so that a node with 31 of them stays readable.
+ * svg_tree.c - a tree as levels of circles. Children that have children themselves stand side by
+ * side; the leaves of a node stand together in one block, to which one edge leads, so that a node
+ * with 31 of them stays readable.
  */
 #include "topology/svg.h"
 

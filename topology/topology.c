@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * topology.c - opens the machine, this one or a recorded one, and answers how much of everything there is.
+ * topology.c - opens the machine, this one or a recorded one, and answers how much of everything
+ * there is.
  *
- * hwloc reads the operating system. What this process may use is less: the CPU set it was started with (taskset,
- * mpirun, cgroup cpuset) is intersected with the machine, and a cgroup's CPU quota caps the number of cores.
- * Nothing changes after the open, so that all other functions may be called from any thread.
+ * hwloc reads the operating system. What this process may use is less: the CPU set it was started
+ * with (taskset, mpirun, cgroup cpuset) is intersected with the machine, and a cgroup's CPU quota
+ * caps the number of cores. Nothing changes after the open, so that all other functions may be
+ * called from any thread.
  */
 #include "topology/inside.h"
 
@@ -16,8 +18,9 @@
 #include <unistd.h>
 
 /*
- * Components that would start a GPU runtime or talk to an X server from inside somebody's process. And "pci" leaks
- * what libpciaccess allocates; Linux tells the same about PCI through sysfs, which hwloc then reads by itself.
+ * Components that would start a GPU runtime or talk to an X server from inside somebody's process.
+ * And "pci" leaks what libpciaccess allocates; Linux tells the same about PCI through sysfs, which
+ * hwloc then reads by itself.
  */
 static void leave_out_slow_components(hwloc_topology_t hwloc)
 {
@@ -53,7 +56,10 @@ static rondo_result load(const char *xml, struct topology *topology)
     return RONDO_OK;
 }
 
-/* The CPU set of all threads of this process within the machine. A bound thread must not hide the others' cores. */
+/*
+ * The CPU set of all threads of this process within the machine. A bound thread must not hide the
+ * others' cores.
+ */
 static rondo_result find_usable(struct topology *topology)
 {
     topology->usable = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology->hwloc));

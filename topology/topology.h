@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * topology.h - what is connected to what, by hwloc: cores, caches, NUMA nodes, packages, PCI devices, GPUs and NICs.
- * A recorded machine (hwloc XML) can stand in for this one, so that orders over hardware nobody has are tested.
+ * topology.h - what is connected to what, by hwloc: cores, caches, NUMA nodes, packages, PCI
+ * devices, GPUs and NICs. A recorded machine (hwloc XML) can stand in for this one, so that orders
+ * over hardware nobody has are tested.
  */
 #ifndef RONDO_TOPOLOGY_TOPOLOGY_H
 #define RONDO_TOPOLOGY_TOPOLOGY_H
@@ -23,51 +24,65 @@ struct topology_device {
     double link_GBps; /* PCI link, 0 unknown */
 };
 
-/* This machine, or with `xml` (a file name; NULL or "": none) the recorded one. Callers pass RONDO_TOPOLOGY here. */
+/*
+ * This machine, or with `xml` (a file name; NULL or "": none) the recorded one. Callers pass
+ * RONDO_TOPOLOGY here.
+ */
 rondo_result topology_open(const char *xml, struct topology **ret_topology);
 void topology_close(struct topology *topology);
 
-/* Physical cores that this process may use: those in its CPU set, but no more than its quota grants. At least 1. */
+/*
+ * Physical cores that this process may use: those in its CPU set, but no more than its quota
+ * grants. At least 1.
+ */
 int topology_cores(const struct topology *topology);
 /*
- * The same before this process was bound: cores that all ranks on this machine together may use. A rank that mpirun has
- * bound has one core, and still nobody shares it: compare the number of local ranks with this.
+ * The same before this process was bound: cores that all ranks on this machine together may use. A
+ * rank that mpirun has bound has one core, and still nobody shares it: compare the number of local
+ * ranks with this.
  */
 int topology_machine_cores(const struct topology *topology);
 int topology_threads(const struct topology *topology); /* hardware threads that it may use */
-int topology_cpu_limit(
-    const struct topology
-        *topology); /* CPUs granted by the cgroup's quota, rounded up; 0: no quota */
+/* CPUs granted by the cgroup's quota, rounded up; 0: no quota. */
+int topology_cpu_limit(const struct topology *topology);
 bool topology_is_recorded(const struct topology *topology);
 int topology_packages(const struct topology *topology);
 int topology_numa_nodes(const struct topology *topology);
-size_t topology_cache_bytes(const struct topology *topology,
-                            int level); /* of one cache of that level; 0: none */
+/* Of one cache of that level; 0: none. */
+size_t topology_cache_bytes(const struct topology *topology, int level);
 int topology_devices(const struct topology *topology);
 /* Ordered by kind, PCI address and name; NULL when there is none of that index. */
 const struct topology_device *topology_device_at(const struct topology *topology, int index);
 const char *topology_device_kind_name(enum topology_device_kind kind); /* "GPU", "NIC", "RDMA" */
-/* The device of this kind that is nearest to `device`, the first one of equals, never itself; -1: there is none. */
+/*
+ * The device of this kind that is nearest to `device`, the first one of equals, never itself; -1:
+ * there is none.
+ */
 int topology_nearest(const struct topology *topology, enum topology_device_kind kind, int device);
 
-/* ---- Placement: which core a local rank gets, like `mpirun --bind-to core --map-by core` ------------------------------ */
+/* ---- Placement: which core a local rank gets, like `mpirun --bind-to core --map-by core` ----- */
 
 struct topology_place {
-    int core; /* logical index among usable cores */
-    int package, numa,
-        l3; /* logical indices, -1 unknown; l3: the last cache that cores share, L2 where there is no L3 */
+    int core;    /* logical index among usable cores */
+    int package; /* logical indices, -1 unknown */
+    int numa;
+    int l3;      /* the last cache that cores share: L2 where there is no L3 */
     bool shared; /* ranks outnumber cores: another rank has the same core */
 };
-/* Rank i gets core i, so neighbours in rank share caches; ranks that outnumber the cores go round and round. */
+/*
+ * Rank i gets core i, so neighbours in rank share caches; ranks that outnumber the cores go round
+ * and round.
+ */
 void topology_place(const struct topology *topology, int local_rank, int local_size,
                     struct topology_place *ret_place);
 /*
- * Bind the calling thread there. Does nothing (RONDO_OK) when ranks outnumber cores, or under a CPU quota: a quota
- * grants time, not places, and other containers on the machine would bind to the same first cores.
+ * Bind the calling thread there. Does nothing (RONDO_OK) when ranks outnumber cores, or under a CPU
+ * quota: a quota grants time, not places, and other containers on the machine would bind to the
+ * same first cores.
  */
 rondo_result topology_bind(const struct topology *topology, const struct topology_place *place);
 
-/* ---- Orders over places or GPUs ------------------------------------------------------------------------------------- */
+/* ---- Orders over places or GPUs -------------------------------------------------------------- */
 
 /* How far apart. Places and devices use the same scale. */
 enum {
@@ -79,24 +94,33 @@ enum {
 };
 int topology_place_distance(const struct topology_place *a, const struct topology_place *b);
 int topology_device_distance(const struct topology *topology, int device_a, int device_b);
-/* The same as `distance` of the two functions below: `places` is an array of them, a and b are indices into it ... */
+/*
+ * The same as `distance` of the two functions below: `places` is an array of them, a and b are
+ * indices into it ...
+ */
 int topology_distance_of_places(const void *places, int a, int b);
-/* ... and here indices of devices of a `struct topology`. GPUs come first, so n GPUs are 0 .. n - 1. */
+/*
+ * ... and here indices of devices of a `struct topology`. GPUs come first: n of them have the
+ * indices 0 .. n - 1.
+ */
 int topology_distance_of_devices(const void *topology, int a, int b);
 int topology_gpus(const struct topology *topology);
 
 /*
- * The ring over `count` points with the least sum of distances that a search finds (exact up to 10 points, nearest
- * neighbour improved by 2-opt beyond); ret_order[0] is 0. Ties are broken by the smallest index: same answer everywhere.
- * `distance` is symmetric and 0 or more.
+ * The ring over `count` points with the least sum of distances that a search finds (exact up to 10
+ * points, nearest neighbour improved by 2-opt beyond); ret_order[0] is 0. Ties are broken by the
+ * smallest index: same answer everywhere. `distance` is symmetric and 0 or more.
  */
 void topology_ring(int count, int (*distance)(const void *context, int a, int b),
                    const void *context, int *ret_order);
-/* Parents of a tree that crosses long distances once: members of a near group hang under its first. -1: the root. */
+/*
+ * Parents of a tree that crosses long distances once: members of a near group hang under its first.
+ * -1: the root.
+ */
 void topology_tree(int count, int (*distance)(const void *context, int a, int b),
                    const void *context, int *ret_parents);
 
-/* ---- Text ------------------------------------------------------------------------------------------------------------ */
+/* ---- Text ------------------------------------------------------------------------------------ */
 
 rondo_result topology_write_xml(const struct topology *topology, const char *file);
 /* A picture with a rank on every usable core, or with so many ranks. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_commands.c - `rondo topo` and `rondo doctor`, run as programs: what they print, write and return. */
+/*
+ * test_commands.c - `rondo topo` and `rondo doctor`, run as programs: what they print, write and
+ * return.
+ */
 #include <criterion/criterion.h>
 
 #include <jansson.h>
@@ -131,7 +134,7 @@ Test(topo, refuses_wrong_usage_with_2_and_what_cannot_be_done_with_1)
     cr_expect_eq(run(DRIVER " topo --json no/such/folder/x.json"), 1);
 }
 
-/* ---- doctor --------------------------------------------------------------------------------------------------------- */
+/* ---- doctor ---------------------------------------------------------------------------------- */
 
 Test(doctor, says_what_works_here)
 {

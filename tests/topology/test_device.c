@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_device.c - GPUs, NICs and RDMA devices of recorded machines, which is near which, and NICs without PCI. */
+/*
+ * test_device.c - GPUs, NICs and RDMA devices of recorded machines, which is near which, and NICs
+ * without PCI.
+ */
 #include "recorded.h"
 
 #include "base/fail.h"

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* ---- Points in nested groups of 2, 4, 8 .. shuffled by a fixed multiplier -------------------------------------------- */
+/* ---- Points in nested groups of 2, 4, 8 .. shuffled by a fixed multiplier -------------------- */
 
 struct boxes {
     int count, step; /* point i stands at (i * step) % count */
@@ -111,7 +111,9 @@ Test(ring, enters_every_nested_group_once)
         boxes.step |= 1;
         topology_ring(count, nested, &boxes, order);
         expect_permutation(count, order);
-        /* in sorted order: the level l between neighbours occurs count/2^l times, the top one twice */
+        /*
+         * in sorted order: the level l between neighbours occurs count/2^l times, the top one twice
+         */
         for (int level = 1, edges = count / 2; edges >= 1; level++, edges /= 2)
             best += level * (edges == 1 ? 2 : edges);
         cr_expect_eq(length_of(count, nested, &boxes, order), best, "%d points", count);
@@ -165,7 +167,7 @@ Test(tree, of_one_point_is_its_root)
     cr_expect_eq(parent, -1);
 }
 
-/* ---- On recorded machines --------------------------------------------------------------------------------------------- */
+/* ---- On recorded machines -------------------------------------------------------------------- */
 
 static int crossings(const struct topology *topology, int count, const int *order)
 {

@@ -52,7 +52,9 @@ Test(topology, this_machine_has_no_more_cores_than_threads_and_at_least_one)
     topology_close(topology);
 }
 
-/* In a child, which has this one thread only: the CPU set of a process is that of all its threads. */
+/*
+ * In a child, which has this one thread only: the CPU set of a process is that of all its threads.
+ */
 static int cores_on_one_processor(void)
 {
     struct topology *topology = NULL;
