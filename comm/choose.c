@@ -197,7 +197,8 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
 rondo_result choose(rondo_comm *comm, const struct choice_key *key,
                     const struct choice **ret_choice)
 {
-    struct choice *choice = &comm->choices.slots[key_hash(key) % CHOICES];
+    uint64_t place = key_hash(key) + key->collective; /* a send and a receive hash alike */
+    struct choice *choice = &comm->choices.slots[place % CHOICES];
     rondo_result result;
 
     if (!choice->valid || !key_equal(&choice->key, key)) {
