@@ -41,10 +41,11 @@ static const struct setting table[SETTINGS] = {
     [SETTING_TIMEOUT] = {"RONDO_TIMEOUT", SETTING_SECONDS, "300",
                          "Seconds until a silent peer is an error; 0: wait for ever.", NULL, 0,
                          1e9},
-    [SETTING_LOG] = {"RONDO_LOG", SETTING_WORD, "warn",
-                     "What is said on stderr: errors (warn), also decisions (info), also details "
-                     "(debug), or nothing.",
-                     "none|warn|info|debug", 0, 0},
+    [SETTING_LOG] =
+        {"RONDO_LOG", SETTING_WORD, "warn",
+         "What is said on stderr: warnings (warn), also decisions and errors (info), also details "
+         "(debug), or nothing.",
+         "none|warn|info|debug", 0, 0},
     [SETTING_CPU] =
         {"RONDO_CPU", SETTING_WORD, "auto",
          "Vector instructions of the arithmetic; auto takes the best that the processor "
@@ -199,6 +200,8 @@ static bool is_listed(const char *words, const char *word)
 {
     size_t length = strlen(word);
 
+    if (strchr(word, '|'))
+        return false;
     for (; words; words = strchr(words, '|') ? strchr(words, '|') + 1 : NULL)
         if (!strncmp(words, word, length) && (words[length] == '|' || !words[length]))
             return length > 0;
