@@ -289,7 +289,7 @@ const struct algorithm direct_algorithm = {
             [RONDO_SCATTER] = {scatter, COPIES, cost_rooted, "1 round, the root sends n-1 blocks"},
             [RONDO_BARRIER] = {barrier, COPIES, cost_barrier,
                                "ceil(log2 n) rounds of empty messages"},
-            [RONDO_SEND] = {send_to, 0, cost_pair, "1 message"},
-            [RONDO_RECV] = {recv_from, 0, cost_pair, "1 message"},
+            [RONDO_SEND] = {send_to, COPIES, cost_pair, "1 message"},
+            [RONDO_RECV] = {recv_from, COPIES, cost_pair, "1 message"},
         },
 };

@@ -101,9 +101,8 @@ Test(select, every_collective_of_every_size_finds_one_without_memory_of_peers)
         for (int size = 1; size <= 100; size += 9) {
             struct selection selection = call((rondo_collective)c, size, 1e5);
 
-            if (c != RONDO_SEND && c != RONDO_RECV)
-                selection.need =
-                    PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND | PROMISE_IN_PLACE;
+            selection.need =
+                PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND | PROMISE_IN_PLACE;
             cr_expect_str_neq(pick(selection), "", "%s", fail_sentence());
         }
     }
