@@ -34,9 +34,12 @@ static void *faulty_open(struct bench_place *place)
 {
     struct faulty *faulty = calloc(1, sizeof(*faulty));
 
-    if (has_fault(NULL, "refuse"))
+    if (faulty && !has_fault(NULL, "refuse"))
+        faulty->honest = bench_honest_library.open(place);
+    if (!faulty || !faulty->honest) {
+        free(faulty);
         return NULL;
-    faulty->honest = bench_honest_library.open(place);
+    }
     faulty->rank = place->rank;
     faulty->size = place->size;
     return faulty;
@@ -85,8 +88,9 @@ static int faulty_run(void *state, const struct bench_call *call, const void *in
 
 static const char *faulty_error(void *state)
 {
-    return state ? bench_honest_library.error(((struct faulty *)state)->honest)
-                 : "it does not want to";
+    if (has_fault(NULL, "refuse"))
+        return "it does not want to";
+    return bench_honest_library.error(state ? ((struct faulty *)state)->honest : NULL);
 }
 
 static void faulty_version(char *text, size_t room)
