@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * explain.c - `rondo explain`: a page about a collective by an algorithm, made from the plan that really runs.
+ */
+#include "cli/commands.h"
+
+#include "base/fail.h"
+#include "collectives/algorithm.h"
+#include "plan/explain.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS_MAX = 64, ELEMENT_BYTES = 4 };
+
+struct options {
+    int collective;                    /* -1: not given */
+    const struct algorithm *algorithm; /* NULL: the first that sends messages */
+    int ranks, root;
+    double count;
+    bool list;
+};
+
+static const struct argp_option argp_options[] = {
+    {"ranks", 'n', "N", 0, "number of ranks (default: 4)", 0},
+    {"algo", 'a', "NAME", 0,
+     "the algorithm (default: the first that has this collective and sends messages)", 0},
+    {"root", 'r', "R", 0, "the root (default: 0)", 0},
+    {"count", 'c', "C", 0, "float32 elements, for the numbers of the cost (default: 1000000)", 0},
+    {"list", 'l', NULL, 0, "list the algorithms and their collectives", 0},
+    {0},
+};
+
+static double parse_number(struct argp_state *state, const char *text, double low, double high)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !(value >= low) || value > high || value != (double)(long)value)
+        argp_error(state, "'%s' is not a whole number from %.0f to %.0f", text, low, high);
+    return value;
+}
+
+static void parse_collective(struct argp_state *state, const char *text, struct options *options)
+{
+    if (options->collective >= 0)
+        argp_error(state, "one collective");
+    for (int c = 0; c < RONDO_COLLECTIVES; c++)
+        if (!strcmp(text, rondo_collective_name((rondo_collective)c)) && c != RONDO_RECV)
+            options->collective = c;
+    if (options->collective < 0)
+        argp_error(state, "there is no collective '%s' to explain", text);
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct options *options = state->input;
+
+    switch (key) {
+    case 'n':
+        options->ranks = (int)parse_number(state, text, 1, RANKS_MAX);
+        break;
+    case 'a':
+        options->algorithm = algorithm_find(text);
+        if (!options->algorithm)
+            argp_error(state, "there is no algorithm '%s': see --list", text);
+        break;
+    case 'r':
+        options->root = (int)parse_number(state, text, 0, RANKS_MAX - 1);
+        break;
+    case 'c':
+        options->count = parse_number(state, text, 0, 1e15);
+        break;
+    case 'l':
+        options->list = true;
+        break;
+    case ARGP_KEY_ARG:
+        parse_collective(state, text, options);
+        break;
+    case ARGP_KEY_END:
+        if (options->collective < 0 && !options->list)
+            argp_error(state, "which collective?");
+        if (options->root >= options->ranks)
+            argp_error(state, "there is no rank %d among %d", options->root, options->ranks);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    .options = argp_options,
+    .parser = parse_option,
+    .args_doc = "COLLECTIVE",
+    .doc =
+        "Show the steps of a collective: what it costs, who sends what to whom in each round, and what each rank "
+        "then has.\v"
+        "A round holds the messages that can travel at the same time, because each only waits for messages of the "
+        "rounds before. Up to 8 ranks everything is shown, over more ranks it is summarised.",
+};
+
+static void list_algorithms(void)
+{
+    for (int i = 0; algorithms[i]; i++) {
+        const char *comma = "";
+
+        printf("%-10s %s\n%-10s ", algorithms[i]->name, algorithms[i]->summary, "");
+        for (int c = 0; c < RONDO_COLLECTIVES; c++)
+            if (algorithms[i]->forms[c].write) {
+                printf("%s%s", comma, rondo_collective_name((rondo_collective)c));
+                comma = ", ";
+            }
+        printf("\n");
+    }
+}
+
+/* "5.33 MB" */
+static void bytes_text(double bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    int unit = 0;
+
+    while (bytes >= 1000 && unit < 5) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, size, unit ? "%.3g %s" : "%.0f %s", bytes, units[unit]);
+}
+
+/* "1 round", "4 rounds" */
+static void print_count(unsigned long count, const char *what)
+{
+    printf("%lu %s%s", count, what, count == 1 ? "" : "s");
+}
+
+static void print_prediction(const struct options *options, const struct form *form, double bytes)
+{
+    char block[40], copied[40], reduced[40];
+    struct cost cost = {0};
+
+    form->cost(options->ranks, bytes, &cost);
+    bytes_text(bytes, block, sizeof(block));
+    bytes_text(cost.copied, copied, sizeof(copied));
+    bytes_text(cost.reduced, reduced, sizeof(reduced));
+    printf(
+        "With n = %d and a count of %.0f float32 (%s): %.3g messages one after another, those of "
+        "further windows\nincluded; the busiest rank copies %s and reads %s to reduce.\n",
+        options->ranks, options->count, block, cost.steps, copied, reduced);
+}
+
+static void print_cost(const struct options *options, const struct form *form,
+                       const struct explain_totals *totals)
+{
+    double bytes = options->count * ELEMENT_BYTES;
+    char sent[40];
+
+    if (form->formula)
+        printf("Cost: %s.\n", form->formula);
+    if (form->cost && options->collective != RONDO_BARRIER)
+        print_prediction(options, form, bytes);
+    bytes_text(bytes * (double)totals->most_sent / totals->parts, sent, sizeof(sent));
+    printf("The plan below has ");
+    print_count((unsigned long)totals->rounds, "round");
+    printf(" and ");
+    print_count(totals->messages, "message");
+    if (totals->data_messages)
+        printf(", %lu with data; a rank sends at most %s.\n", totals->data_messages, sent);
+    else
+        printf(", none with data.\n");
+}
+
+static void print_promises(unsigned promises)
+{
+    static const struct {
+        unsigned promise;
+        const char *sentence;
+    } sentences[] = {
+        {PROMISE_BALANCED,
+         "Sums associate as one balanced tree over the ranks, so bits do not depend on the "
+         "algorithm."},
+        {PROMISE_RANK_ORDER, "Operands stay in rank order, so operations need not commute."},
+        {PROMISE_ONE_ROUND,
+         "Every result comes from one single reduction, so narrow floats are rounded once."},
+        {PROMISE_PEER_MEMORY,
+         "Ranks read and write each other's buffers, without copies in between."},
+    };
+
+    for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+        if (promises & sentences[i].promise)
+            printf("%s\n", sentences[i].sentence);
+}
+
+static int explain(const struct options *options, struct plan *const *plans)
+{
+    const struct algorithm *algorithm = options->algorithm;
+    const struct form *form = &algorithm->forms[options->collective];
+    struct explain_style style = {.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8"),
+                                  .bold = isatty(STDOUT_FILENO)};
+    struct explain_totals totals;
+
+    if (explain_plans(plans, options->ranks, &style, NULL, &totals)) {
+        fprintf(stderr, "rondo explain: %s\n", fail_sentence());
+        return 1;
+    }
+    printf(style.bold ? "\033[1m%s by %s, %d rank%s\033[0m\n\n" : "%s by %s, %d rank%s\n\n",
+           rondo_collective_name((rondo_collective)options->collective), algorithm->name,
+           options->ranks, options->ranks == 1 ? "" : "s");
+    printf("%s\n", algorithm->summary);
+    print_promises(form->promises);
+    printf("\n");
+    print_cost(options, form, &totals);
+    printf("\n");
+    explain_plans(plans, options->ranks, &style, stdout, &totals);
+    return 0;
+}
+
+/* Plans of all ranks; for send, of the first and the last one. */
+static rondo_result make_plans(const struct options *options, struct plan **plans)
+{
+    rondo_result result = RONDO_OK;
+    int last = options->ranks - 1;
+
+    if (options->collective == RONDO_SEND) {
+        result = algorithm_plan(options->algorithm, RONDO_SEND, options->ranks, 0, last, &plans[0]);
+        return result ? result
+                      : algorithm_plan(options->algorithm, RONDO_RECV, options->ranks, last, 0,
+                                       &plans[last]);
+    }
+    for (int r = 0; r < options->ranks && !result; r++)
+        result = algorithm_plan(options->algorithm, (rondo_collective)options->collective,
+                                options->ranks, r, options->root, &plans[r]);
+    return result;
+}
+
+static int make_and_explain(const struct options *options)
+{
+    struct plan *plans[RANKS_MAX] = {0};
+    int status = 1;
+
+    if (make_plans(options, plans))
+        fprintf(stderr, "rondo explain: %s\n", fail_sentence());
+    else
+        status = explain(options, plans);
+    for (int r = 0; r < options->ranks; r++)
+        plan_close(plans[r]);
+    return status;
+}
+
+int command_explain(int argc, char **argv)
+{
+    struct options options = {.collective = -1, .ranks = 4, .count = 1e6};
+    char program[] = "rondo explain";
+
+    setlocale(LC_CTYPE, "");
+    argp_err_exit_status = 2;
+    argv[0] = program;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &options))
+        return 2;
+    if (options.list) {
+        list_algorithms();
+        return 0;
+    }
+    for (int i = 0; !options.algorithm && algorithms[i]; i++)
+        if (algorithms[i]->forms[options.collective].write &&
+            !(algorithms[i]->forms[options.collective].promises & PROMISE_PEER_MEMORY))
+            options.algorithm = algorithms[i];
+    if (!options.algorithm || !options.algorithm->forms[options.collective].write) {
+        fprintf(stderr, "rondo explain: %s has no %s: see `rondo explain --list`\n",
+                options.algorithm ? options.algorithm->name : "no algorithm",
+                rondo_collective_name((rondo_collective)options.collective));
+        return 2;
+    }
+    if (options.collective == RONDO_SEND && options.ranks < 2) {
+        fprintf(stderr, "rondo explain: send is explained between two ranks or more\n");
+        return 2;
+    }
+    return make_and_explain(&options);
+}
