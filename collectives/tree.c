@@ -17,7 +17,7 @@
  * Up and down run as programs of their own, on a lane each, so that windows going up pass windows
  * going down. The root's last step of the way up is the first of the way down.
  * Invariant: a rank has two children in at most one of the trees, at most one child in the other.
- * Cost: about 2 log2 n steps; each rank sends and receives at most 2 vectors up and down.
+ * Cost: 2 ceil(log2 n) steps; nobody sends or takes more than 2 vectors.
  */
 #include "collectives/tree_blocks.h"
 
@@ -60,9 +60,38 @@ struct node {
     int children, child[2];
 };
 
+/* The position above p > 0: the perfect tree's, or, where that is cut off at m, the next one up. */
+static int position_above(int p, int m)
+{
+    int bit = p & -p;
+
+    return !(p & 2 * bit) && bit <= m - p ? p + bit : p - bit;
+}
+
+/* The position below p on the right, where the next shorter branch takes a place cut off; 0: none. */
+static int position_right(int p, int m)
+{
+    int step = (p & -p) / 2;
+
+    while (step > m - p)
+        step /= 2;
+    return step ? p + step : 0;
+}
+
+/* The position below the root: the largest power of two; 0: none. */
+static int position_first(int m)
+{
+    int first = m > 0;
+
+    while (first && first <= m / 2)
+        first *= 2;
+    return first;
+}
+
 static void add_child(struct node *node, const struct plan *plan, int position, int tree)
 {
-    node->child[node->children++] = rank_of(plan, position, tree);
+    if (position)
+        node->child[node->children++] = rank_of(plan, position, tree);
 }
 
 /* My place in a tree. */
@@ -71,28 +100,16 @@ static struct node place(const struct plan *plan, int tree)
     int m = plan->size - 1; /* positions 1..m hang under position 0 */
     int p = position_of((plan->rank - plan->root + plan->size) % plan->size, m, tree);
     struct node node = {.parent = NOBODY};
-    int bit = p & -p;
-    int above;
 
     if (p == 0) {
-        for (bit = 1; bit <= m / 2; bit *= 2)
-            ;
-        if (m)
-            add_child(&node, plan, bit, tree);
+        add_child(&node, plan, position_first(m), tree);
         return node;
     }
-    if (bit > 1)
-        add_child(&node, plan, p - bit / 2, tree);
-    for (int step = bit / 2; step > 0; step /= 2) {
-        if (p <= m - step) { /* cut off at m: the next shorter branch takes the place */
-            add_child(&node, plan, p + step, tree);
-            break;
-        }
+    node.parent = rank_of(plan, position_above(p, m), tree);
+    if (p % 2 == 0) {
+        add_child(&node, plan, p - (p & -p) / 2, tree);
+        add_child(&node, plan, position_right(p, m), tree);
     }
-    above = p - bit;
-    if (!(p & 2 * bit) && bit <= m - p && above + 2 * bit <= m)
-        above = p + bit;
-    node.parent = rank_of(plan, above, tree);
     return node;
 }
 
