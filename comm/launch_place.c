@@ -74,7 +74,10 @@ static rondo_result place_given(const struct launch *launch, struct bootstrap_pl
     const char *address = setting_read_word(SETTING_ADDRESS);
     unsigned open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
     char number[16] = "";
+    rondo_result result = socket_address_check(address);
 
+    if (result)
+        return result;
     if (socket_address_is_unix(address) && open)
         snprintf(number, sizeof(number), ".%u", open);
     if (snprintf(place->address, sizeof(place->address), "%s%s", address, number) >=
@@ -84,7 +87,7 @@ static rondo_result place_given(const struct launch *launch, struct bootstrap_pl
     if (!socket_address_is_unix(address))
         return place_tcp(launch, place);
     set_key(place, place->address);
-    return socket_address_check(place->address);
+    return RONDO_OK;
 }
 
 static rondo_result place_local(const struct launch *launch, const struct launch_job *job,

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_launch_mpi.c - real launchers start ranks that find each other; SHOW is show_launch. */
+#include "command.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static void check(const char *launcher, const char *arguments, const char *by, const char *program)
+{
+    char command[1024];
+    const char *said;
+    int status;
+
+    snprintf(command, sizeof(command), "command -v %s", launcher);
+    command_output(command, &status);
+    if (status)
+        cr_skip_test("%s is not installed", launcher);
+    snprintf(command, sizeof(command), "%s %s %s 2>&1", launcher, arguments, program);
+    said = command_output(command, &status);
+    cr_assert_eq(status, 0, "%s", said);
+    cr_assert_eq(command_count(said, "met 0 1 2\n"), 3, "%s", said);
+    for (int rank = 0; rank < 3; rank++) {
+        char part[80];
+
+        snprintf(part, sizeof(part), "rank %d of 3 by %s (local %d of 3)", rank, by, rank);
+        cr_assert_eq(command_count(said, part), 1, "%s", said);
+    }
+}
+
+Test(launch_mpi, openmpi_starts_ranks_that_meet)
+{
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    check("mpirun.openmpi", "--oversubscribe -n 3", "Open MPI", SHOW);
+}
+
+Test(launch_mpi, mpich_starts_ranks_that_meet)
+{
+    check("mpirun.mpich", "-n 3", "MPICH", SHOW);
+}
+
+Test(launch_mpi, ranks_behind_a_shell_meet_too)
+{
+    check("mpirun.mpich", "-n 3", "MPICH", "sh -c '" SHOW "; exit $?'");
+}
+
+/* Two jobs at the same time must not meet each other. */
+Test(launch_mpi, jobs_side_by_side_do_not_mix)
+{
+    const char *said;
+    int status;
+
+    command_output("command -v mpirun.mpich", &status);
+    if (status)
+        cr_skip_test("mpirun.mpich is not installed");
+    said = command_output("mpirun.mpich -n 2 " SHOW " 2>&1 & mpirun.mpich -n 3 " SHOW " 2>&1; wait",
+                          &status);
+    cr_assert_eq(command_count(said, "of 3 by MPICH"), 3, "%s", said);
+    cr_assert_eq(command_count(said, "of 2 by MPICH"), 2, "%s", said);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_run.c - `rondo run`: RUN is the command, SHOW is show_launch. */
+#include "command.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static const char *said;
+
+/* The exit status; `said` has what was said on stdout and stderr. */
+static int run(const char *arguments)
+{
+    char command[2048];
+    int status;
+
+    snprintf(command, sizeof(command), RUN " %s 2>&1", arguments);
+    said = command_output(command, &status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void check_says(const char *part)
+{
+    cr_assert(strstr(said, part), "'%s' is not in '%s'", part, said);
+}
+
+Test(run, its_ranks_meet)
+{
+    cr_assert_eq(run("-n 3 --bind none " SHOW), 0, "%s", said);
+    cr_assert_eq(command_count(said, "of 3 by rondo run"), 3, "%s", said);
+    cr_assert_eq(command_count(said, "met 0 1 2\n"), 3, "%s", said);
+}
+
+Test(run, sixty_four_ranks_meet)
+{
+    cr_assert_eq(run("-n 64 --bind none " SHOW), 0, "%s", said);
+    cr_assert_eq(command_count(said, "of 64 by rondo run"), 64, "%s", said);
+}
+
+Test(run, ranks_get_their_arguments_and_variables_as_they_are)
+{
+    cr_assert_eq(run("-n 1 sh -c 'printf \"%s|\" \"$@\"' x -n 7 --tag -- 'a b' ''"), 0);
+    check_says("-n|7|--tag|--|a b||");
+    cr_assert_eq(run("-n 2 --bind none -- sh -c 'echo $RONDO_RANK/$RONDO_SIZE "
+                     "$RONDO_LOCAL_RANK/$RONDO_LOCAL_SIZE $RONDO_BIND ${#RONDO_SECRET}'"),
+                 0);
+    check_says("0/2 0/2 none 64\n");
+    check_says("1/2 1/2 none 64\n");
+}
+
+Test(run, every_job_has_its_own_secret_and_address)
+{
+    static char first[65536];
+
+    cr_assert_eq(run("-n 2 --bind none sh -c 'echo $RONDO_ADDRESS $RONDO_SECRET' | uniq"), 0);
+    cr_assert_eq(command_count(said, "\n"), 1, "one for all its ranks: %s", said);
+    strcpy(first, said);
+    cr_assert_eq(run("-n 1 sh -c 'echo $RONDO_ADDRESS $RONDO_SECRET'"), 0);
+    cr_assert_eq(strlen(first), strlen(said));
+    cr_assert_str_neq(first, said);
+}
+
+Test(run, tag_marks_every_line)
+{
+    cr_assert_eq(run("-n 2 --bind none --tag sh -c 'echo a; echo b >&2; printf c'"), 0);
+    for (int rank = 0; rank < 2; rank++) {
+        for (const char *c = "abc"; *c; c++) {
+            char line[16];
+
+            snprintf(line, sizeof(line), "[%d] %c\n", rank, *c);
+            check_says(line);
+        }
+    }
+    cr_assert_eq(command_count(said, "\n"), 6, "%s", said);
+}
+
+Test(run, long_tagged_output_arrives_whole)
+{
+    cr_assert_eq(run("-n 2 --bind none --tag seq 3000 | sort | uniq | wc -l"), 0);
+    check_says("6000");
+    cr_assert_eq(
+        run("-n 1 --tag sh -c 'head -c 150000 /dev/zero | tr \"\\0\" x' | tr -d '[0] \\n' | wc -c"),
+        0);
+    check_says("150000");
+}
+
+Test(run, input_goes_to_rank_zero)
+{
+    cr_assert_eq(run("-n 2 --bind none --tag cat < /proc/self/comm"), 0);
+    cr_assert_eq(command_count(said, "[0] "), 1, "%s", said);
+    cr_assert_eq(command_count(said, "[1] "), 0, "%s", said);
+}
+
+Test(run, the_first_failure_is_named_and_is_the_exit_status)
+{
+    cr_assert_eq(run("-n 3 --bind none sh -c 'test $RONDO_RANK != 1 || exit 7'"), 7);
+    check_says("rondo run: rank 1 (pid ");
+    check_says("ended with status 7");
+    cr_assert_null(strstr(said, "ending the"), "%s", said);
+}
+
+Test(run, a_signal_that_kills_a_rank_is_named)
+{
+    cr_assert_eq(run("-n 3 --bind none --grace 0.1 sh -c 'test $RONDO_RANK != 2 || kill -9 $$; "
+                     "exec sleep 30'"),
+                 128 + 9);
+    check_says("rondo run: rank 2 (pid ");
+    check_says("was killed by signal 9 (Killed)");
+    check_says("ending the 2 ranks that still run");
+}
+
+Test(run, the_others_have_time_to_end_by_themselves)
+{
+    cr_assert_eq(
+        run("-n 2 --bind none --grace 20 sh -c 'test $RONDO_RANK = 1 && exit 3; sleep 0.3; "
+            "echo I end by myself; exit 4'"),
+        3);
+    check_says("I end by myself");
+    cr_assert_null(strstr(said, "ending the"), "%s", said);
+}
+
+Test(run, ranks_that_ignore_sigterm_are_killed)
+{
+    cr_assert_eq(run("-n 2 --bind none --grace 0.1 sh -c 'test $RONDO_RANK = 1 && exit 3; "
+                     "trap \"\" TERM; while :; do sleep 0.1; done'"),
+                 3);
+    check_says("ending the 1 ranks");
+}
+
+Test(run, a_job_that_takes_too_long_is_ended)
+{
+    cr_assert_eq(run("-n 2 --bind none --timeout 0.3 sleep 30"), 124);
+    check_says("2 of 2 ranks still run after 0.3 s");
+}
+
+Test(run, a_program_that_is_not_there_is_127)
+{
+    cr_assert_eq(run("-n 2 --bind none there-is-no-such-program"), 127);
+    check_says("rondo run: cannot start 'there-is-no-such-program': No such file or directory");
+    cr_assert_eq(run("-n 2 --bind none /etc/passwd"), 126);
+    check_says("Permission denied");
+}
+
+Test(run, wrong_usage_is_told)
+{
+    static const struct {
+        const char *arguments, *part;
+    } cases[] = {{"", "which program?"},
+                 {"true", "how many ranks? For four: -n 4"},
+                 {"-n 0 true", "-n is '0'"},
+                 {"-n -1 true", "-n is '-1'"},
+                 {"-n 4x true", "-n is '4x'"},
+                 {"-n 99999999999999999999 true", "accepted is a whole number from 1 to 4096"},
+                 {"-n 2 --bind socket true", "accepted are core and none"},
+                 {"-n 2 --grace soon true", "--grace is 'soon'"},
+                 {"-n 2 --timeout -1 true", "--timeout is '-1'"},
+                 {"-n 2 --nonsense true", "nonsense"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cr_assert_eq(run(cases[i].arguments), 2, "'%s': %s", cases[i].arguments, said);
+        check_says(cases[i].part);
+    }
+    cr_assert_eq(run("--help"), 0);
+    check_says("Usage: rondo run [OPTION...] PROGRAM");
+    setenv("RONDO_BIND", "socket", 1);
+    cr_assert_eq(run("-n 1 true"), 2);
+}
+
+static int usable_cpus(void)
+{
+    int status;
+
+    return atoi(command_output("nproc", &status));
+}
+
+Test(run, each_rank_has_a_core_of_its_own)
+{
+    if (usable_cpus() < 2 || run("-n 2 true") || strstr(said, "share"))
+        cr_skip_test("there is only one core");
+    cr_assert_eq(run("-n 2 sh -c 'grep Cpus_allowed_list /proc/self/status' | sort -u | wc -l"), 0);
+    check_says("2\n");
+    cr_assert_eq(
+        run("-n 2 --bind none sh -c 'grep Cpus_allowed_list /proc/self/status' | sort -u | wc -l"),
+        0);
+    check_says("1\n");
+}
+
+Test(run, more_ranks_than_cores_are_warned_of_once_and_not_bound)
+{
+    char arguments[256];
+
+    snprintf(arguments, sizeof(arguments), "-n %d sh -c 'nproc'", usable_cpus() + 1);
+    cr_assert_eq(run(arguments), 0);
+    cr_assert_eq(command_count(said, "they are not bound"), 1, "%s", said);
+    snprintf(arguments, sizeof(arguments), "%d\n", usable_cpus());
+    cr_assert_eq(command_count(said, arguments), usable_cpus() + 1, "%s", said);
+}
+
+/* Shell: wait until $file has as many lines as there are ranks, so that their traps are set. */
+#define WAIT_FOR_2 "for i in $(seq 100); do test $(wc -l < $file) = 2 && break; sleep 0.05; done; "
+
+Test(run, sigterm_is_passed_on)
+{
+    int status;
+
+    said = command_output("file=$(mktemp); " RUN
+                          " -n 2 --bind none sh -c 'trap \"echo got it; exit 5\" TERM; "
+                          "echo ready >> '$file'; while :; do sleep 0.05; done' 2>&1 & " WAIT_FOR_2
+                          "kill -TERM $!; wait $!; echo status $?; rm $file",
+                          &status);
+    cr_assert_eq(command_count(said, "got it"), 2, "%s", said);
+    check_says("status 5");
+    said = command_output(RUN " -n 2 --bind none sleep 30 2>&1 & "
+                              "sleep 0.3; kill -TERM $!; wait $!; echo status $?",
+                          &status);
+    check_says("status 143");
+}
+
+Test(run, the_second_signal_kills)
+{
+    int status;
+
+    said = command_output(
+        "file=$(mktemp); " RUN " -n 2 --bind none sh -c 'trap \"\" TERM; echo ready >> '$file'; "
+        "while :; do sleep 0.05; done' 2>&1 & " WAIT_FOR_2
+        "while kill -TERM $! 2>/dev/null; do sleep 0.2; done; wait $!; echo status $?; rm $file",
+        &status);
+    check_says("the second signal, killing 2 ranks");
+    check_says("status 137");
+}
+
+/* The ranks write their numbers; afterwards none of them may be there. */
+Test(run, when_it_is_killed_its_ranks_die_too)
+{
+    int status;
+
+    said = command_output(
+        "file=$(mktemp); " RUN
+        " -n 3 --bind none sh -c 'echo $$ >> '$file'; exec sleep 30' 2>/dev/null & "
+        "run=$!; sleep 0.1; for i in $(seq 50); do test $(wc -l < $file) = 3 && break; sleep 0.1; done; "
+        "kill -9 $run; for i in $(seq 50); do alive=0; for p in $(cat $file); do "
+        "grep -qs '^State:.[^Z]' /proc/$p/status && alive=$((alive + 1)); done; "
+        "test $alive = 0 && break; sleep 0.1; done; echo ranks $(wc -l < $file) alive $alive; rm $file",
+        &status);
+    check_says("ranks 3 alive 0");
+}
+
+Test(run, leaves_no_process_behind)
+{
+    int status;
+
+    said = command_output(
+        "file=$(mktemp); " RUN " -n 3 --bind none --grace 0.1 sh -c 'echo $$ >> '$file'; "
+        "test $RONDO_RANK != 1 || exit 9; sleep 30; true' 2>/dev/null; echo status $?; alive=0; "
+        "for p in $(cat $file); do test -e /proc/$p && alive=$((alive + 1)); done; "
+        "echo ranks $(wc -l < $file) alive $alive; rm $file",
+        &status);
+    check_says("status 9");
+    check_says("alive 0");
+}
