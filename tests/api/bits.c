@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 3001, LARGE = 60000 };
+enum { COUNT = 3001, LARGE = 40007 };
 
 static const rondo_type types[BITS_TYPES] = {RONDO_FLOAT32, RONDO_FLOAT64, RONDO_FLOAT16,
                                              RONDO_BFLOAT16};
@@ -124,66 +124,81 @@ static double tree64(int first, int ranks, size_t i)
     return tree64(first, left, i) + tree64(first + left, ranks - left, i);
 }
 
-/* Elements first .. first+count-1 of the tree over all ranks? */
-static rondo_result check_tree(rondo_comm *comm, rondo_type type, size_t first, size_t count,
-                               const char *at, const char *what, char *sentence)
+/* What one test needs: buffers, and the result by the tree. */
+struct tree_test {
+    rondo_comm *comm;
+    rondo_type type;
+    char *in, *out;
+    double *wanted; /* [LARGE] */
+    char *sentence;
+};
+
+static void compute_tree(struct tree_test *test)
 {
-    int size = rondo_comm_size(comm);
+    int size = rondo_comm_size(test->comm);
 
+    for (size_t i = 0; i < LARGE; i++)
+        test->wanted[i] =
+            test->type == RONDO_FLOAT32 ? (double)tree32(0, size, i) : tree64(0, size, i);
+}
+
+/* Elements first .. first+count-1 of the tree over all ranks? */
+static rondo_result check_tree(const struct tree_test *test, size_t first, size_t count,
+                               const char *what)
+{
     for (size_t i = 0; i < count; i++) {
-        double got = world_load(type, at + i * rondo_type_size(type));
-        double wanted =
-            type == RONDO_FLOAT32 ? (double)tree32(0, size, first + i) : tree64(0, size, first + i);
+        double got = world_load(test->type, test->out + i * rondo_type_size(test->type));
 
-        if (got != wanted)
-            return world_say(sentence, RONDO_ERROR_INTERNAL,
+        if (got != test->wanted[first + i])
+            return world_say(test->sentence, RONDO_ERROR_INTERNAL,
                              "%s of %s over %d ranks: element %zu is %.17g, by the tree %.17g",
-                             what, rondo_type_name(type), size, first + i, got, wanted);
+                             what, rondo_type_name(test->type), rondo_comm_size(test->comm),
+                             first + i, got, test->wanted[first + i]);
     }
     return RONDO_OK;
 }
 
-static rondo_result all_reduce_in_pieces(rondo_comm *comm, rondo_type type, const char *in,
-                                         char *out, size_t count, size_t piece)
+static rondo_result all_reduce_in_pieces(const struct tree_test *test, size_t count, size_t piece)
 {
-    size_t bytes = rondo_type_size(type);
+    size_t bytes = rondo_type_size(test->type);
     rondo_result result = RONDO_OK;
 
     for (size_t i = 0; i < count && !result; i += piece) {
         size_t some = count - i < piece ? count - i : piece;
 
-        result =
-            rondo_all_reduce(in + i * bytes, out + i * bytes, some, type, RONDO_SUM, comm, NULL);
+        result = rondo_all_reduce(test->in + i * bytes, test->out + i * bytes, some, test->type,
+                                  RONDO_SUM, test->comm, NULL);
     }
     return result;
 }
 
-static rondo_result tree_calls(rondo_comm *comm, rondo_type type, char *in, char *out,
-                               char *sentence)
+static rondo_result tree_calls(struct tree_test *test)
 {
     static const size_t pieces[] = {LARGE, 7777, 1000};
+    rondo_comm *comm = test->comm;
     int rank = rondo_comm_rank(comm), size = rondo_comm_size(comm), root = size - 1;
     size_t part = LARGE / (size_t)size;
     rondo_result result = RONDO_OK;
 
-    fill_random(type, rank, LARGE, in);
+    fill_random(test->type, rank, LARGE, test->in);
+    compute_tree(test);
     for (int p = 0; p < 3 && !result; p++) {
-        result = all_reduce_in_pieces(comm, type, in, out, LARGE, pieces[p]);
+        result = all_reduce_in_pieces(test, LARGE, pieces[p]);
         if (!result)
-            result = check_tree(comm, type, 0, LARGE, out, "all_reduce", sentence);
+            result = check_tree(test, 0, LARGE, "all_reduce");
     }
     if (!result)
-        result = all_reduce_in_pieces(comm, type, in, out, 100, 1);
+        result = all_reduce_in_pieces(test, 100, 1);
     if (!result)
-        result = check_tree(comm, type, 0, 100, out, "a small all_reduce", sentence);
+        result = check_tree(test, 0, 100, "a small all_reduce");
     if (!result)
-        result = rondo_reduce(in, out, LARGE, type, RONDO_SUM, root, comm, NULL);
+        result = rondo_reduce(test->in, test->out, LARGE, test->type, RONDO_SUM, root, comm, NULL);
     if (!result && rank == root)
-        result = check_tree(comm, type, 0, LARGE, out, "reduce", sentence);
+        result = check_tree(test, 0, LARGE, "reduce");
     if (!result)
-        result = rondo_reduce_scatter(in, out, part, type, RONDO_SUM, comm, NULL);
+        result = rondo_reduce_scatter(test->in, test->out, part, test->type, RONDO_SUM, comm, NULL);
     if (!result)
-        result = check_tree(comm, type, part * (size_t)rank, part, out, "reduce_scatter", sentence);
+        result = check_tree(test, part * (size_t)rank, part, "reduce_scatter");
     return result;
 }
 
@@ -191,7 +206,9 @@ rondo_result bits_are_the_balanced_tree(rondo_comm *comm, void *argument, char *
 {
     const bool *shared = argument;
     void *in = NULL, *out = NULL;
-    rondo_result result = RONDO_OK;
+    double *wanted = malloc(LARGE * sizeof(double));
+    rondo_result result = wanted ? RONDO_OK : RONDO_ERROR_MEMORY;
+    rondo_type type = RONDO_FLOAT32;
 
     if (*shared) {
         if (!(result = rondo_mem_alloc(LARGE * sizeof(double), &in)))
@@ -201,10 +218,8 @@ rondo_result bits_are_the_balanced_tree(rondo_comm *comm, void *argument, char *
         out = malloc(LARGE * sizeof(double));
         result = in && out ? RONDO_OK : RONDO_ERROR_MEMORY;
     }
-    if (!result)
-        result = tree_calls(comm, RONDO_FLOAT32, in, out, sentence);
-    if (!result)
-        result = tree_calls(comm, RONDO_FLOAT64, in, out, sentence);
+    for (; type <= RONDO_FLOAT64 && !result; type++)
+        result = tree_calls(&(struct tree_test){comm, type, in, out, wanted, sentence});
     if (result)
         world_say(sentence, result, "%s", rondo_last_error(comm));
     if (*shared) {
@@ -214,5 +229,6 @@ rondo_result bits_are_the_balanced_tree(rondo_comm *comm, void *argument, char *
         free(in);
         free(out);
     }
+    free(wanted);
     return result;
 }
