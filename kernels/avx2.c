@@ -2,9 +2,8 @@
 /* avx2.c - the CPU level of x86 with AVX2 and F16C: vectors of 32 bytes, single elements at the end. */
 #define VECTOR_BYTES 32
 #include "kernels/table.h"
+#include "kernels/f16c.h"
 #include "kernels/vector.h"
-
-#include <immintrin.h>
 
 ALWAYS_INLINE void bytes_load_v(void *to, const void *from, size_t bytes, size_t full)
 {
@@ -44,7 +43,6 @@ ALWAYS_INLINE part8_v part8_of_u32_v(u32_v codes)
     return (part8_v)_mm_cvtsi128_si64(_mm_packus_epi16(words, words));
 }
 
-#define HAVE_HALF
 ALWAYS_INLINE f32_v f32_of_half_v(part16_v part)
 {
     return (f32_v)_mm256_cvtph_ps((__m128i)part);

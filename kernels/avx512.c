@@ -2,9 +2,8 @@
 /* avx512.c - the CPU level of x86 with AVX-512 F, BW, VL and DQ: vectors of 64 bytes, masked ones at the end. */
 #define VECTOR_BYTES 64
 #include "kernels/table.h"
+#include "kernels/f16c.h"
 #include "kernels/vector.h"
-
-#include <immintrin.h>
 
 /* The first `bytes`; the rest is zero. `full` is a constant: the width of a vector, a half or a quarter of it. */
 ALWAYS_INLINE void bytes_load_v(void *to, const void *from, size_t bytes, size_t full)
@@ -62,7 +61,6 @@ ALWAYS_INLINE part8_v part8_of_u32_v(u32_v codes)
     return (part8_v)_mm512_cvtepi32_epi8((__m512i)codes);
 }
 
-#define HAVE_HALF
 ALWAYS_INLINE f32_v f32_of_half_v(part16_v part)
 {
     return (f32_v)_mm512_cvtph_ps((__m256i)part);

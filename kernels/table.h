@@ -4,7 +4,7 @@
  *
  * A pass combines 2 .. KERNEL_GROUP sources of one type by one function, each element loaded, widened, combined, rounded
  * and stored once. Every level is an instance of the same source: ops.inc (arithmetic on one vector) and pass.inc (the
- * loop), with another width of vector; so the levels give the same bits. reduce.c makes everything else out of passes.
+ * loop), with another width of vector; so the levels give the same bits. tiles.c makes everything else out of passes.
  *
  * Reading order: ops.inc, pass.inc, level.inc, plain.c, avx2.c, reduce.c.
  */
