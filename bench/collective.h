@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * collective.h - what `rondo bench` measures: collectives, the lengths of their buffers, and the two bandwidths.
+ * collective.h - what `rondo bench` measures: collectives, the lengths of their buffers, and the
+ * two bandwidths.
  *
- * "bytes" is the size S of the full vector, as in nccl-tests: for all_gather, reduce_scatter, all_to_all, gather and
- * scatter that is ranks * count * element size, for the others count * element size. With time t,
+ * "bytes" is the size S of the full vector, as in nccl-tests: for all_gather, reduce_scatter,
+ * all_to_all, gather and scatter that is ranks * count * element size, for the others count *
+ * element size. With time t,
  *
  *     algbw = S / t                          what the caller sees
- *     busbw = algbw * factor(collective, n)  what each link carries when the algorithm moves the least data
+ *     busbw = algbw * factor(collective, n)  what each link carries if the least data moves
  */
 #ifndef RONDO_BENCH_COLLECTIVE_H
 #define RONDO_BENCH_COLLECTIVE_H
@@ -58,7 +60,10 @@ size_t bench_output_elements(const struct bench_call *call, int size);
 /* Elements from the start of the longer buffer to the shorter one, when a rank calls in place. */
 size_t bench_in_place_offset(const struct bench_call *call, int rank);
 
-/* The count that makes a full vector of at most `bytes`; and the bytes of the full vector of a count. */
+/*
+ * The count that makes a full vector of at most `bytes`; and the bytes of the full vector of a
+ * count.
+ */
 size_t bench_count(enum bench_collective collective, size_t bytes, size_t element_bytes, int size);
 size_t bench_bytes(enum bench_collective collective, size_t count, size_t element_bytes, int size);
 double bench_bus_factor(enum bench_collective collective, int size);

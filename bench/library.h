@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * library.h - a collective library as the benchmark sees it. A worker program links worker.c, measure.c and one file
- * that defines `bench_the_library`.
+ * library.h - a collective library as the benchmark sees it. A worker program links worker.c,
+ * measure.c and one file that defines `bench_the_library`.
  */
 #ifndef RONDO_BENCH_LIBRARY_H
 #define RONDO_BENCH_LIBRARY_H
@@ -23,7 +23,10 @@ struct bench_place {
 };
 
 struct bench_library {
-    /* Join. The place's rank and size are updated if the library knows better. NULL: failed, see error(NULL). */
+    /*
+     * Join. The place's rank and size are updated if the library knows better. NULL: failed, see
+     * error(NULL).
+     */
     void *(*open)(struct bench_place *place);
     void (*close)(void *state); /* accepts NULL */
     /* NULL, or why this library has no such call. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// library_gloo.cc - Gloo as the benchmark sees it, over TCP on the loopback interface, which is how it runs on one host.
-// The only C++ of the project, because Gloo has no C interface.
+// library_gloo.cc - Gloo as the benchmark sees it, over TCP on the loopback interface, which is how
+// it runs on one host. The only C++ of the project, because Gloo has no C interface.
 //
 // Elements are moved as unsigned integers of their size; only reductions know the type.
 #include "bench/library.h"

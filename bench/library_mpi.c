@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * library_mpi.c - MPI as the benchmark sees it. Compiled once per MPI that is installed; the two never meet in one
- * program.
+ * library_mpi.c - MPI as the benchmark sees it. Compiled once per MPI that is installed; the two
+ * never meet in one program.
  *
- * Broadcast exists in place only: out of place, the root copies its input to its output first, as a caller who needs
- * both would have to.
+ * Broadcast exists in place only: out of place, the root copies its input to its output first, as a
+ * caller who needs both would have to.
  */
 #include "bench/library.h"
 #include "bench/pattern.h"

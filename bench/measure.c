@@ -2,9 +2,9 @@
 /*
  * measure.c - allocate, check, time.
  *
- * Each buffer stands between two guard zones in its area; an area holds as many such places as fit, and calls walk
- * through them when caches are to be cold. A batch begins with a barrier of the same library; its clock is read once
- * before and once after all of its calls.
+ * Each buffer stands between two guard zones in its area; an area holds as many such places as fit,
+ * and calls walk through them when caches are to be cold. A batch begins with a barrier of the same
+ * library; its clock is read once before and once after all of its calls.
  */
 #include "bench/measure.h"
 

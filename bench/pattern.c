@@ -2,9 +2,9 @@
 /*
  * pattern.c - fill inputs and compare outputs.
  *
- * One period of values is encoded once per (rank or reduction), then copied or compared block by block, so that checking
- * costs about a memcpy. Sums stay exact in every type because narrow floats get values that are zero on all but three
- * ranks; products because the factors are 1 and 2.
+ * One period of values is encoded once per (rank or reduction), then copied or compared block by
+ * block, so that checking costs about a memcpy. Sums stay exact in every type because narrow floats
+ * get values that are zero on all but three ranks; products because the factors are 1 and 2.
  */
 #include "bench/pattern.h"
 
@@ -224,7 +224,9 @@ void pattern_fill_input(const struct bench_call *call, int rank, int size, void 
     fill(&period, input, bench_input_elements(call, size));
 }
 
-/* Blocks from every rank: block r is `count` elements of rank r's input, from element `start` on. */
+/*
+ * Blocks from every rank: block r is `count` elements of rank r's input, from element `start` on.
+ */
 static size_t differing_blocks(const struct bench_call *call, int size, size_t start,
                                const void *output)
 {

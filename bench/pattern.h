@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pattern.h - data whose result is known bit by bit, in every type, whatever the order of the operation.
+ * pattern.h - data whose result is known bit by bit, in every type, whatever the order of the
+ * operation.
  *
- * Element i of rank r is a small integer, so that all sums and products on the way are exact. Values repeat after
- * PATTERN_PERIOD elements, a prime, so that a block that lands in a wrong place does not look right.
+ * Element i of rank r is a small integer, so that all sums and products on the way are exact.
+ * Values repeat after PATTERN_PERIOD elements, a prime, so that a block that lands in a wrong place
+ * does not look right.
  */
 #ifndef RONDO_BENCH_PATTERN_H
 #define RONDO_BENCH_PATTERN_H
@@ -30,7 +32,10 @@ bool pattern_is_exact(const struct bench_call *call, int size);
 
 /* Write the input that `rank` of `size` has. */
 void pattern_fill_input(const struct bench_call *call, int rank, int size, void *input);
-/* How many elements of the output of `rank` differ from what `call` should give. 0 where it gives nothing. */
+/*
+ * How many elements of the output of `rank` differ from what `call` should give. 0 where it gives
+ * nothing.
+ */
 size_t pattern_count_wrong(const struct bench_call *call, int rank, int size, const void *output);
 
 #ifdef __cplusplus

@@ -2,10 +2,11 @@
 /*
  * protocol.h - what `rondo bench` and its workers say to each other.
  *
- * One abstract Unix socket of type SOCK_SEQPACKET, one connection per rank, one struct per message. A worker says hello
- * when its library is open; then it answers each command with one reply, and sleeps in read() in between, so that the
- * workers of several libraries can stand side by side without disturbing each other. End of file is "quit" for a
- * worker and "died" for the parent. Both programs come from one build, so the structs need no versions.
+ * One abstract Unix socket of type SOCK_SEQPACKET, one connection per rank, one struct per message.
+ * A worker says hello when its library is open; then it answers each command with one reply, and
+ * sleeps in read() in between, so that the workers of several libraries can stand side by side
+ * without disturbing each other. End of file is "quit" for a worker and "died" for the parent. Both
+ * programs come from one build, so the structs need no versions.
  */
 #ifndef RONDO_BENCH_PROTOCOL_H
 #define RONDO_BENCH_PROTOCOL_H
@@ -22,8 +23,8 @@ enum {
 
 enum bench_status {
     BENCH_OK = 0,
-    BENCH_UNAVAILABLE, /* the library cannot do this; the sentence says what it lacks; nothing was called */
-    BENCH_FAILED /* the library reported an error; it is only fit for closing */
+    BENCH_UNAVAILABLE, /* the library lacks this, see the sentence; nothing was called */
+    BENCH_FAILED       /* the library reported an error; it is only fit for closing */
 };
 
 struct bench_hello {
@@ -41,8 +42,7 @@ struct bench_command {
     int32_t batches; /* 1 .. BENCH_BATCHES_MAX */
     int32_t batch_calls;   /* calls in a row between two looks at the clock */
     uint64_t buffer_bytes; /* largest input or output of the sweep: allocate once */
-    uint64_t
-        rotate_bytes; /* walk through at least this much memory (cold caches); 0: one pair of buffers */
+    uint64_t rotate_bytes; /* cold caches: walk through at least this much memory; 0: stay */
 };
 
 struct bench_reply {

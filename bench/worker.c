@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * worker.c - the program that a benchmarked rank runs: connect to `rondo bench`, join the library, obey commands.
+ * worker.c - the program that a benchmarked rank runs: connect to `rondo bench`, join the library,
+ * obey commands.
  *
- * A second thread sleeps until the parent's end of the socket is gone and then ends the process, also when the library
- * spins for ever in a call: no worker outlives its parent. Under a launcher the address of the parent is known to rank
- * 0 only, so the ranks join first and rank 0 broadcasts it.
+ * A second thread sleeps until the parent's end of the socket is gone and then ends the process,
+ * also when the library spins for ever in a call: no worker outlives its parent. Under a launcher
+ * the address of the parent is known to rank 0 only, so the ranks join first and rank 0 broadcasts
+ * it.
  */
 #include "bench/library.h"
 #include "bench/measure.h"
@@ -103,7 +105,10 @@ static int early_rank(const struct options *options)
     return options->place.rank;
 }
 
-/* Keep the calling thread on the rank-th processor of the list. Timing gets noisier if that fails, nothing else. */
+/*
+ * Keep the calling thread on the rank-th processor of the list. Timing gets noisier if that fails,
+ * nothing else.
+ */
 static void bind_to(const char *list, int rank)
 {
     const char *at = list;
@@ -244,7 +249,9 @@ static void rank_init(struct rank *rank, const struct options *options, int numb
     snprintf(rank->control, sizeof(rank->control), "%s", options->control ? options->control : "");
 }
 
-/* The place of a thread rank needs the array that the library fills with all ranks' communicators. */
+/*
+ * The place of a thread rank needs the array that the library fills with all ranks' communicators.
+ */
 static int run_threads(struct options *options)
 {
     int size = options->place.size;

@@ -3,11 +3,13 @@
  * bench.c - `rondo bench`: start the ranks of every library, sweep over sizes, report.
  *
  *     options (bench_options.c)
- *        -> processes (bench_start.c), one per rank and library; bench/worker.c is what runs in them
+ *        -> processes (bench_start.c), a rank of a library each; bench/worker.c runs in them
  *        -> commands and replies (bench_workers.c, bench/protocol.h)
- *        -> who is measured when (bench_sweep.c) -> table, CSV, JSON, SVG (bench_table.c, _files.c, _plot.c)
+ *        -> who is measured when (bench_sweep.c)
+ *        -> table, CSV and JSON, SVG (bench_table.c, bench_files.c, bench_plot.c)
  *
- * Under a launcher and without -n, the processes of the launcher become the ranks; rank 0 has the parent at its side.
+ * Under a launcher and without -n, the processes of the launcher become the ranks; rank 0 has the
+ * parent at its side.
  */
 #include "cli/commands.h"
 
@@ -41,7 +43,10 @@ static bool find_launcher(int *ret_rank, int *ret_size)
     return false;
 }
 
-/* Who are the ranks? 0: they are to be started here, or this is a launcher's rank 0. Else the exit status. */
+/*
+ * Who are the ranks? 0: they are to be started here, or this is a launcher's rank 0. Else the exit
+ * status.
+ */
 static int settle_ranks(struct bench_options *options, bool *ret_launched)
 {
     int rank;

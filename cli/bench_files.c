@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bench_files.c - results for other programs: CSV with the fixed columns, and JSON that also tells of the machine. */
+/*
+ * bench_files.c - results for other programs: CSV with the fixed columns, and JSON that also tells
+ * of the machine.
+ */
 #include "cli/bench_report.h"
 
 #include "bench/pattern.h"

@@ -2,8 +2,9 @@
 /*
  * bench_meet.c - the workers of a library come to us, one connection per rank.
  *
- * A worker's process is known by a pidfd that is made from the credentials of its connection, so that also the
- * processes that mpirun started can be ended, and never somebody else's that got the same number.
+ * A worker's process is known by a pidfd that is made from the credentials of its connection, so
+ * that also the processes that mpirun started can be ended, and never somebody else's that got the
+ * same number.
  */
 #include "cli/bench_workers.h"
 

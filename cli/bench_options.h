@@ -25,7 +25,10 @@ struct bench_options {
     const char *csv, *json, *plot;
 };
 
-/* Reads the command line; explains what is wrong on stderr and leaves with status 2, or 0 after --help. */
+/*
+ * Reads the command line; explains what is wrong on stderr and leaves with status 2, or 0 after
+ * --help.
+ */
 void bench_options_parse(int argc, char **argv, struct bench_options *ret_options);
 
 /* "4K", "64M", "1G", "100": bytes. 0, or -1 if it is none of these or too large. */

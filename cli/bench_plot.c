@@ -108,7 +108,9 @@ static void print_script(const struct bench_sweep *sweep, FILE *to)
     fprintf(to, "unset multiplot\n");
 }
 
-/* gnuplot reads the script from a pipe and writes to `path`, which a script could not quote safely. */
+/*
+ * gnuplot reads the script from a pipe and writes to `path`, which a script could not quote safely.
+ */
 static pid_t start_gnuplot(FILE *script, FILE *picture)
 {
     pid_t pid = fork();

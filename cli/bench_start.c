@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_start.c - the processes of one library: Rondo's and Gloo's ranks are started here, MPI's by mpirun.
+ * bench_start.c - the processes of one library: Rondo's and Gloo's ranks are started here, MPI's by
+ * mpirun.
  *
- * Every rank of every library runs on the same processor as its namesakes when there is a core for each (the worker
- * binds itself); with more ranks than cores nobody is bound and Open MPI is told that it is oversubscribed. Gloo is
- * never bound: each of its ranks has an I/O thread that needs a processor of its own.
+ * Every rank of every library runs on the same processor as its namesakes when there is a core for
+ * each (the worker binds itself); with more ranks than cores nobody is bound and Open MPI is told
+ * that it is oversubscribed. Gloo is never bound: each of its ranks has an I/O thread that needs a
+ * processor of its own.
  */
 #include "cli/bench_workers.h"
 
@@ -192,8 +194,8 @@ static void add_setting(struct arguments *arguments, const char *name, const cha
 }
 
 /*
- * Open MPI leaves files behind when a rank is killed, shared memory among them: they go to a directory of ours, in the
- * same file system as otherwise, and we remove it.
+ * Open MPI leaves files behind when a rank is killed, shared memory among them: they go to a
+ * directory of ours, in the same file system as otherwise, and we remove it.
  */
 static int start_mpi(struct bench_group *group, const char *worker,
                      const struct bench_control *control, const struct bench_options *options)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_sweep.c - for every size: check each library once, find how many calls fill a millisecond, then let the
- * libraries take turns for some rounds, so that whatever else the machine does hits all alike.
+ * bench_sweep.c - for every size: check each library once, find how many calls fill a millisecond,
+ * then let the libraries take turns for some rounds, so that whatever else the machine does hits
+ * all alike.
  *
- * A batch is long enough that reading the clock does not matter. The time of a batch is that of its slowest rank; the
- * reported one is the median over all batches of all rounds.
+ * A batch is long enough that reading the clock does not matter. The time of a batch is that of its
+ * slowest rank; the reported one is the median over all batches of all rounds.
  */
 #include "cli/bench_sweep.h"
 
@@ -67,7 +68,10 @@ static int clamp(double value, int low, int high)
     return value < low ? low : value > high ? high : (int)value;
 }
 
-/* Twice the largest cache, so that a walk never finds what it left; 64 MiB if the system does not say. */
+/*
+ * Twice the largest cache, so that a walk never finds what it left; 64 MiB if the system does not
+ * say.
+ */
 static size_t cold_bytes(void)
 {
     static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
@@ -146,7 +150,10 @@ static enum bench_status check(struct bench_sweep *sweep, int library, struct pa
     return status;
 }
 
-/* Calls before the clock counts; they also tell how many calls make a batch, and how many batches fit. */
+/*
+ * Calls before the clock counts; they also tell how many calls make a batch, and how many batches
+ * fit.
+ */
 static enum bench_status warm_up(struct bench_sweep *sweep, int library, struct pace *pace,
                                  struct bench_reply *replies)
 {

@@ -26,7 +26,10 @@ struct bench_sweep {
     uint64_t wrong; /* over all */
 };
 
-/* Calls `each` (table.c prints a line) when a size is done. 0, or -1 with sentences on stderr. Owns sweep->sizes. */
+/*
+ * Calls `each` (table.c prints a line) when a size is done. 0, or -1 with sentences on stderr. Owns
+ * sweep->sizes.
+ */
 int bench_sweep_run(struct bench_sweep *sweep, void (*each)(const struct bench_sweep *sweep));
 void bench_sweep_done(struct bench_sweep *sweep);
 

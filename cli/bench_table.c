@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bench_table.c - the table that people read; columns as in nccl-tests, then a pair per other library. */
+/*
+ * bench_table.c - the table that people read; columns as in nccl-tests, then a pair per other
+ * library.
+ */
 #include "cli/bench_report.h"
 
 #include "bench/pattern.h"

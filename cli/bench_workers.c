@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_workers.c - command the ranks of one library, notice who is gone or silent, leave nothing behind.
+ * bench_workers.c - command the ranks of one library, notice who is gone or silent, leave nothing
+ * behind.
  *
- * From the first failure on there is a little time in which the other ranks can say what they see; then all end.
+ * From the first failure on there is a little time in which the other ranks can say what they see;
+ * then all end.
  */
 #include "cli/bench_workers.h"
 
@@ -46,7 +48,7 @@ int bench_caught_signal(void)
     return atomic_load_explicit(&caught, memory_order_relaxed);
 }
 
-/* ---- Sentences -------------------------------------------------------------------------------------------------- */
+/* ---- Sentences ------------------------------------------------------------------------------- */
 
 /* How a child of ours ended, if this is one: " (killed by signal 9)". */
 static void describe_end(struct bench_group *group, pid_t pid, char *text, size_t room)
@@ -85,7 +87,7 @@ static void say_gone(struct bench_group *group, int rank, const char *when)
     fprintf(stderr, "rondo bench: rank %d of %s died%s %s\n", rank, group->library, how, when);
 }
 
-/* ---- Commanding ------------------------------------------------------------------------------------------------- */
+/* ---- Commanding ------------------------------------------------------------------------------ */
 
 /* What is known while the replies to a command come in. */
 struct wait {
@@ -114,9 +116,21 @@ static void wait_failed(struct wait *wait)
     wait->failed = true;
 }
 
-static void hear_reply(struct bench_group *group, int rank, struct bench_reply *reply,
+/* What a rank says of its failure, unless another has said the same. */
+static void say_failed(const struct bench_group *group, const struct bench_reply *replies, int rank)
+{
+    for (int other = 0; other < group->size; other++)
+        if (other != rank && replies[other].status == BENCH_FAILED &&
+            !strcmp(replies[other].sentence, replies[rank].sentence))
+            return;
+    fprintf(stderr, "rondo bench: rank %d of %s, %s\n", rank, group->library,
+            replies[rank].sentence);
+}
+
+static void hear_reply(struct bench_group *group, int rank, struct bench_reply *replies,
                        struct wait *wait)
 {
+    struct bench_reply *reply = &replies[rank];
     ssize_t got = recv(group->workers[rank].socket, reply, sizeof(*reply), MSG_DONTWAIT);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -127,7 +141,7 @@ static void hear_reply(struct bench_group *group, int rank, struct bench_reply *
         reply->status = BENCH_FAILED;
     } else if (reply->status == BENCH_FAILED) {
         reply->sentence[sizeof(reply->sentence) - 1] = 0;
-        fprintf(stderr, "rondo bench: rank %d of %s, %s\n", rank, group->library, reply->sentence);
+        say_failed(group, replies, rank);
     }
     if (reply->status == BENCH_FAILED)
         wait_failed(wait);
@@ -180,7 +194,7 @@ static enum bench_status collect(struct bench_group *group, struct bench_reply *
         wait_for_news(group, replies, polls, wait->deadline);
         for (int rank = 0; rank < group->size; rank++)
             if (polls[rank].revents)
-                hear_reply(group, rank, &replies[rank], wait);
+                hear_reply(group, rank, replies, wait);
     }
     if (bench_caught_signal())
         fprintf(stderr, "rondo bench: ends because of signal %d\n", bench_caught_signal());
@@ -208,7 +222,7 @@ enum bench_status bench_group_run(struct bench_group *group, const struct bench_
     return status;
 }
 
-/* ---- Ending ----------------------------------------------------------------------------------------------------- */
+/* ---- Ending ---------------------------------------------------------------------------------- */
 
 static void release_workers(struct bench_group *group, bool by_force)
 {

@@ -37,25 +37,32 @@ struct bench_group {
     double timeout;  /* of a silent rank, seconds; 0: never */
 };
 
-/* From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none came. */
+/*
+ * From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none
+ * came.
+ */
 void bench_catch_signals(void);
 int bench_caught_signal(void);
 
 int bench_control_open(struct bench_control *ret_control); /* 0, or -1 with a sentence on stderr */
 void bench_control_close(struct bench_control *control);
 
-/* 0 when every rank's library is open; -1 with a sentence on stderr. Wants bench_group_end() in both cases. */
+/*
+ * 0 when every rank's library is open; -1 with a sentence on stderr. Wants bench_group_end() in
+ * both cases.
+ */
 int bench_group_start(struct bench_group *group, const struct bench_control *control,
                       const char *library, const struct bench_options *options);
 /*
- * Every rank obeys `command`; replies come by rank. BENCH_OK, BENCH_UNAVAILABLE (see the first reply's sentence), or
- * BENCH_FAILED with sentences on stderr: who died or was silent, and what the others say about it.
+ * Every rank obeys `command`; replies come by rank. BENCH_OK, BENCH_UNAVAILABLE (see the first
+ * reply's sentence), or BENCH_FAILED with sentences on stderr: who died or was silent, and what the
+ * others say about it.
  */
 enum bench_status bench_group_run(struct bench_group *group, const struct bench_command *command,
                                   struct bench_reply *ret_replies);
 void bench_group_end(struct bench_group *group, bool by_force);
 
-/* ---- bench_start.c -------------------------------------------------------------------------------------------- */
+/* ---- bench_start.c --------------------------------------------------------------------------- */
 
 /* Start the processes; they have not reported yet. 0, or -1 with a sentence on stderr. */
 int bench_start(struct bench_group *group, const struct bench_control *control,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bench_fault.c - a library for the benchmark that misbehaves: Rondo's adapter with a fault on rank 1, named by
- * TEST_BENCH_FAULT. Only the tests build it; it stands where `rondo bench` would find the real worker.
+ * test_bench_fault.c - a library for the benchmark that misbehaves: Rondo's adapter with a fault on
+ * rank 1, named by TEST_BENCH_FAULT. Only the tests build it; it stands where `rondo bench` would
+ * find the real worker.
  *
  *     corrupt   one bit of the last byte of every result is wrong
  *     overrun   a byte behind the result is written

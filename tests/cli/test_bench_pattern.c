@@ -2,8 +2,8 @@
 /*
  * test_bench_pattern.c - does the check of `rondo bench` accept right results, and only these?
  *
- * Results are computed here in plain C arithmetic, in an order of our own, on types that C has; the encodings of the
- * types that it has not are compared with numbers from their specifications.
+ * Results are computed here in plain C arithmetic, in an order of our own, on types that C has; the
+ * encodings of the types that it has not are compared with numbers from their specifications.
  */
 #include "bench/pattern.h"
 
