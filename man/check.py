@@ -35,7 +35,8 @@ settings = set(re.findall(r'\{"(RONDO_\w+)"', (root / "base" / "setting.c").read
 same("rondo.1", settings, set(re.findall(r"RONDO_\w+", (root / "man" / "rondo.1").read_text())))
 
 functions = set(re.findall(r"RONDO_API[^;(]*?(rondo_\w+)\(", (root / "include" / "rondo" / "rondo.h").read_text()))
-same("rondo.3", functions, set(re.findall(r"^(?:\.Fn|\.Fo|\.Pq until Fn) (rondo_\w+)", (root / "man" / "rondo.3").read_text(), re.M)))
+named = re.findall(r"^(?:\.Fn|\.Fo|\.Pq until Fn) (rondo_\w+)", (root / "man" / "rondo.3").read_text(), re.M)
+same("rondo.3", functions, set(named))
 
 if shutil.which("mandoc"):
     for page in sorted((root / "man").glob("rondo*.[13]")):

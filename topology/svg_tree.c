@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { STEP = 32, RADIUS = 13, LEVEL = 62, BLOCK_COLUMNS = 8, BLOCK_GAP = 14, HEADING = 30 };
+enum { STEP = 32, RADIUS = 13, LEVEL = 62, BLOCK_COLUMNS = 4, BLOCK_GAP = 14, HEADING = 30 };
 
 struct layout {
     const struct svg_tree *tree;
