@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * explain.c - `rondo explain`: a page about a collective by an algorithm, made from the plan that really runs.
+ * explain.c - `rondo explain`: a page about a collective by an algorithm, made from the plan that
+ * really runs.
  */
 #include "cli/commands.h"
 
@@ -99,10 +100,11 @@ static const struct argp argp = {
     .parser = parse_option,
     .args_doc = "COLLECTIVE",
     .doc =
-        "Show the steps of a collective: what it costs, who sends what to whom in each round, and what each rank "
-        "then has.\v"
-        "A round holds the messages that can travel at the same time, because each only waits for messages of the "
-        "rounds before. Up to 8 ranks everything is shown, over more ranks it is summarised.",
+        "Show the steps of a collective: what it costs, who sends what to whom in each round, "
+        "and what each rank then has.\v"
+        "A round holds the messages that can travel at the same time, because each only waits for "
+        "messages of the rounds before. Up to 8 ranks everything is shown, over more ranks it is "
+        "summarised.",
 };
 
 static void list_algorithms(void)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verify.c - `rondo verify`: proves the plans of every algorithm, collective, number of ranks and root that is asked for.
+ * verify.c - `rondo verify`: proves the plans of every algorithm, collective, number of ranks and
+ * root that is asked for.
  *
- * What an algorithm promises (collectives/algorithm.h) is held against what plan/verify.c proves: a promise that was
- * not proved is a failure, and so is touching peers' memory without saying so. One line per algorithm and collective.
+ * What an algorithm promises (collectives/algorithm.h) is held against what plan/verify.c proves: a
+ * promise that was not proved is a failure, and so is touching peers' memory without saying so. One
+ * line per algorithm and collective.
  */
 #include "cli/commands.h"
+#include "cli/verify_outcome.h"
 
 #include "base/clock.h"
-#include "collectives/algorithm.h"
-#include "plan/verify.h"
 
 #include <argp.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,17 +30,6 @@ struct options {
     long broken;
     unsigned seed;
     const char *json;
-};
-
-/* One algorithm and collective over all that was asked for. */
-struct outcome {
-    unsigned long plans, steps, messages;
-    unsigned proved; /* enum promise, by every run */
-    bool touches_peers;
-    bool failed;
-    int ranks, root;     /* of the failure */
-    char taken_out[240]; /* by --break, in words */
-    char failure[1100];
 };
 
 static const struct argp_option argp_options[] = {
@@ -143,13 +132,13 @@ static const struct argp argp = {
     .parser = parse_option,
     .args_doc = "all|COLLECTIVE",
     .doc =
-        "Prove that plans give the right result for every count, without deadlock or race, also when calls "
-        "follow each other at once, with and without input and output in one place.\v"
-        "Exit status: 0 all is proved, 1 something is wrong (the sentence names rank, program and step), "
-        "2 wrong usage.",
+        "Prove that plans give the right result for every count, without deadlock or race, also "
+        "when calls follow each other at once, with and without input and output in one place.\v"
+        "Exit status: 0 all is proved, 1 something is wrong (the sentence names rank, program and "
+        "step), 2 wrong usage.",
 };
 
-/* ---- Proving ------------------------------------------------------------------------------------------------------- */
+/* ---- Proving --------------------------------------------------------------------------------- */
 
 static void close_plans(struct plan **plans, int count)
 {
@@ -158,17 +147,10 @@ static void close_plans(struct plan **plans, int count)
     free(plans);
 }
 
-static void blame(struct outcome *outcome, int ranks, int root, const char *sentence)
-{
-    if (outcome->failed)
-        return;
-    outcome->failed = true;
-    outcome->ranks = ranks;
-    outcome->root = root;
-    snprintf(outcome->failure, sizeof(outcome->failure), "%s", sentence);
-}
-
-/* Plans of all ranks. For send: the first rank sends to the last one, also if that is the same. NULL: out of memory. */
+/*
+ * Plans of all ranks. For send: the first rank sends to the last one, also if that is the same.
+ * NULL: out of memory.
+ */
 static struct plan **make_plans(const struct algorithm *algorithm, rondo_collective collective,
                                 int ranks, int root, int *ret_count)
 {
@@ -204,35 +186,14 @@ static void break_plan(const struct options *options, struct plan *plan, struct 
     if (options->broken == BREAK_RANDOM && plan->step_count)
         step = (uint32_t)rand_r(&seed) % plan->step_count;
     if (step >= plan->step_count) {
-        blame(outcome, plan->size, plan->root, "rank 0's plan has no such step to take out");
+        outcome_blame(outcome, plan->size, plan->root,
+                      "rank 0's plan has no such step to take out");
         return;
     }
     plan_describe_step(plan, &plan->steps[step], words, sizeof(words));
     snprintf(outcome->taken_out, sizeof(outcome->taken_out),
              "without rank 0's step %u (%s): ", step, words);
     verify_drop_step(plan, step);
-}
-
-/* Hold the promises against what this run has proved. */
-static void judge(struct outcome *outcome, unsigned promises, int ranks, int root,
-                  const struct verify_report *report)
-{
-    unsigned proved = (report->balanced ? PROMISE_BALANCED : 0) |
-                      (report->rank_order ? PROMISE_RANK_ORDER : 0) |
-                      (report->one_round ? PROMISE_ONE_ROUND : 0);
-
-    outcome->steps += report->steps;
-    outcome->messages += report->messages;
-    outcome->proved &= proved | PROMISE_IN_PLACE;
-    outcome->touches_peers |= report->peer_memory;
-    if (promises & PROMISE_BALANCED & ~proved)
-        blame(outcome, ranks, root, "it promises one balanced tree over ranks and breaks it");
-    if (promises & PROMISE_RANK_ORDER & ~proved)
-        blame(outcome, ranks, root, "it promises rank order and breaks it");
-    if (promises & PROMISE_ONE_ROUND & ~proved)
-        blame(outcome, ranks, root, "it promises one rounding per result and rounds more often");
-    if (report->peer_memory && !(promises & PROMISE_PEER_MEMORY))
-        blame(outcome, ranks, root, "it touches peers' memory without saying so");
 }
 
 /* One number of ranks and one root, in place too where promised. */
@@ -245,7 +206,7 @@ static void prove(const struct options *options, const struct algorithm *algorit
     struct plan **plans = make_plans(algorithm, collective, ranks, root, &count);
 
     if (!plans) {
-        blame(outcome, ranks, root, "the plans could not be made");
+        outcome_blame(outcome, ranks, root, "the plans could not be made");
         return;
     }
     break_plan(options, plans[0], outcome);
@@ -253,9 +214,10 @@ static void prove(const struct options *options, const struct algorithm *algorit
         struct verify_options how = {.slots = options->slots, .in_place = in_place};
 
         if (verify_plans(plans, count, &how, &report))
-            blame(outcome, ranks, root, report.failure[0] ? report.failure : "out of memory");
+            outcome_blame(outcome, ranks, root,
+                          report.failure[0] ? report.failure : "out of memory");
         else
-            judge(outcome, promises, ranks, root, &report);
+            outcome_judge(outcome, promises, ranks, root, &report);
         outcome->plans += (unsigned long)ranks;
     }
     close_plans(plans, count);
@@ -295,76 +257,8 @@ static void prove_form(const struct options *options, const struct algorithm *al
         fprintf(stderr, "\r\033[K");
     if (options->to > 1 && !outcome->touches_peers &&
         (algorithm->forms[collective].promises & PROMISE_PEER_MEMORY))
-        blame(outcome, options->to, 0, "it says that it touches peers' memory and does not");
-}
-
-/* ---- Telling ------------------------------------------------------------------------------------------------------- */
-
-static bool reduces(rondo_collective collective)
-{
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-           collective == RONDO_REDUCE_SCATTER;
-}
-
-/* What holds, in words, with a comma between. */
-static void describe(const struct algorithm *algorithm, rondo_collective collective,
-                     const struct outcome *outcome, char *text, size_t size)
-{
-    unsigned promises = algorithm->forms[collective].promises;
-    const struct {
-        bool holds;
-        const char *words;
-    } properties[] = {
-        {reduces(collective) && (promises & PROMISE_BALANCED), "balanced"},
-        {reduces(collective) && (promises & PROMISE_RANK_ORDER), "rank order"},
-        {reduces(collective) && (promises & PROMISE_ONE_ROUND), "one rounding"},
-        {promises & PROMISE_IN_PLACE, "in place"},
-        {outcome->touches_peers, "zero copy"},
-    };
-    size_t length = 0;
-
-    text[0] = 0;
-    for (size_t i = 0; i < sizeof(properties) / sizeof(properties[0]); i++)
-        if (properties[i].holds && length < size)
-            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "",
-                                       properties[i].words);
-}
-
-static void print_outcome(const struct algorithm *algorithm, rondo_collective collective,
-                          const struct outcome *outcome)
-{
-    char properties[160];
-
-    if (outcome->failed) {
-        printf("%-10s %-15s WRONG   with %d ranks, root %d: %s%s\n", algorithm->name,
-               rondo_collective_name(collective), outcome->ranks, outcome->root, outcome->taken_out,
-               outcome->failure);
-        fflush(stdout);
-        return;
-    }
-    describe(algorithm, collective, outcome, properties, sizeof(properties));
-    printf("%-10s %-15s proved  %7lu plans %10lu steps   %s\n", algorithm->name,
-           rondo_collective_name(collective), outcome->plans, outcome->steps, properties);
-    fflush(stdout);
-}
-
-static json_t *outcome_json(const struct algorithm *algorithm, rondo_collective collective,
-                            const struct outcome *outcome)
-{
-    unsigned promises = algorithm->forms[collective].promises;
-    unsigned proved = outcome->failed || !reduces(collective) ? 0 : outcome->proved;
-    json_t *json = json_pack(
-        "{s:s, s:s, s:b, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "algorithm", algorithm->name,
-        "collective", rondo_collective_name(collective), "proved", !outcome->failed, "plans",
-        (json_int_t)outcome->plans, "steps", (json_int_t)outcome->steps, "messages",
-        (json_int_t)outcome->messages, "balanced", !!(proved & PROMISE_BALANCED), "rank_order",
-        !!(proved & PROMISE_RANK_ORDER), "one_round", !!(proved & PROMISE_ONE_ROUND), "in_place",
-        !outcome->failed && (promises & PROMISE_IN_PLACE), "peer_memory", outcome->touches_peers);
-
-    if (json && outcome->failed)
-        json_object_update_new(json, json_pack("{s:s, s:i, s:i}", "failure", outcome->failure,
-                                               "ranks", outcome->ranks, "root", outcome->root));
-    return json;
+        outcome_blame(outcome, options->to, 0,
+                      "it says that it touches peers' memory and does not");
 }
 
 static int write_json(const struct options *options, json_t *results, double seconds)
@@ -379,7 +273,10 @@ static int write_json(const struct options *options, json_t *results, double sec
     return failed;
 }
 
-/* Everything that was asked for; the number of forms that are wrong, -1 if there was nothing to prove. */
+/*
+ * Everything that was asked for; the number of forms that are wrong, -1 if there was nothing to
+ * prove.
+ */
 static int prove_all(const struct options *options, json_t *results)
 {
     unsigned long plans = 0, steps = 0;
@@ -395,7 +292,7 @@ static int prove_all(const struct options *options, json_t *results)
                 (options->collective >= 0 && options->collective != c))
                 continue;
             prove_form(options, algorithms[i], (rondo_collective)c, &outcome);
-            print_outcome(algorithms[i], (rondo_collective)c, &outcome);
+            outcome_print(algorithms[i], (rondo_collective)c, &outcome);
             json_array_append_new(results,
                                   outcome_json(algorithms[i], (rondo_collective)c, &outcome));
             forms++;

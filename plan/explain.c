@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * explain.c - prints what explain_record.c has seen: rounds of messages, each with a table of what the ranks then have
- * (explain_table.c). Nothing here knows an algorithm.
+ * explain.c - prints what explain_record.c has seen: rounds of messages, each with a table of what
+ * the ranks then have (explain_table.c). Nothing here knows an algorithm.
  */
 #include "plan/explain.h"
 #include "plan/explain_page.h"
@@ -83,7 +83,7 @@ void explain_value(const struct explain_page *page, verify_value value, char *te
     snprintf(text, size, "%s%s", ranks, value & VALUE_FINISHED ? "*" : "");
 }
 
-/* ---- Messages ------------------------------------------------------------------------------------------------------ */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 static bool alike(const struct explain_page *page, verify_value a, verify_value b)
 {
@@ -176,7 +176,7 @@ static void print_round(const struct explain_page *page, int level)
         fprintf(page->to, "  ... %lu steps on memory of peers\n", touched);
 }
 
-/* ---- The page ------------------------------------------------------------------------------------------------------ */
+/* ---- The page -------------------------------------------------------------------------------- */
 
 static void print_legend(const struct explain_page *page)
 {

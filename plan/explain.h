@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* explain.h - plans as a page of text: round by round, who sends what to whom and what each rank then has. */
+/*
+ * explain.h - plans as a page of text: round by round, who sends what to whom and what each rank
+ * then has.
+ */
 #ifndef RONDO_PLAN_EXPLAIN_H
 #define RONDO_PLAN_EXPLAIN_H
 
@@ -24,9 +27,10 @@ struct explain_totals {
 };
 
 /*
- * Run the plans of all ranks on symbols (plan/verify.h) and print what happens. Rounds are levels: the messages of a
- * round wait for those of the rounds before and for nothing else. RONDO_ERROR_INTERNAL with a sentence if the plans
- * are wrong, RONDO_ERROR_MEMORY. `to` may be NULL, to learn the totals only.
+ * Run the plans of all ranks on symbols (plan/verify.h) and print what happens. Rounds are levels:
+ * the messages of a round wait for those of the rounds before and for nothing else.
+ * RONDO_ERROR_INTERNAL with a sentence if the plans are wrong, RONDO_ERROR_MEMORY. `to` may be
+ * NULL, to learn the totals only.
  */
 rondo_result explain_plans(struct plan *const *plans, int size, const struct explain_style *style,
                            FILE *to, struct explain_totals *ret_totals);

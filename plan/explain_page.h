@@ -17,7 +17,10 @@ struct explain_page {
     verify_value *holds; /* [rank][item] */
 };
 
-/* The column a value belongs to, and its name: "c1", "b2", "b2.c1", with "r0." before it where data only moves. */
+/*
+ * The column a value belongs to, and its name: "c1", "b2", "b2.c1", with "r0." before it where data
+ * only moves.
+ */
 uint32_t explain_item(const struct explain_page *page, verify_value value);
 void explain_name_item(const struct explain_page *page, uint32_t item, char *text, size_t size);
 /* A sum: "{0,2-4}*" */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * explain_record.h - what happens in a symbolic run, as a list of events; explain.c prints them by level.
+ * explain_record.h - what happens in a symbolic run, as a list of events; explain.c prints them by
+ * level.
  *
- * An item is what a column of the page is about. Sums: a position (block and atom), which holds a set of ranks.
- * Collectives that move data: a leaf, that is one atom of one rank's input, which is there or not.
+ * An item is what a column of the page is about. Sums: a position (block and atom), which holds a
+ * set of ranks. Collectives that move data: a leaf, that is one atom of one rank's input, which is
+ * there or not.
  */
 #ifndef RONDO_PLAN_EXPLAIN_RECORD_H
 #define RONDO_PLAN_EXPLAIN_RECORD_H

@@ -2,9 +2,9 @@
 /*
  * explain_table.c - what each rank has after a round.
  *
- * A row per rank. Sums: a column per chunk, which shows whose shares the most complete sum in this rank's hands has;
- * a finished one is marked. Collectives that move data: a column per rank whose input travels, which shows the pieces
- * of it that have come. Barrier: who is known to have come.
+ * A row per rank. Sums: a column per chunk, which shows whose shares the most complete sum in this
+ * rank's hands has; a finished one is marked. Collectives that move data: a column per rank whose
+ * input travels, which shows the pieces of it that have come. Barrier: who is known to have come.
  */
 #include "plan/explain_page.h"
 

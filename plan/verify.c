@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verify.c - the proof of a plan. The parts: verify_shape.c looks at the plans, verify_run.c runs them,
- * verify_link.c and verify_step.c are the steps, verify_value.c what memory holds, verify_race.c the order of events,
- * verify_user.c the result. docs/verifier.md says what is proved and why one run is enough.
+ * verify.c - the proof of a plan. The parts: verify_shape.c looks at the plans, verify_run.c runs
+ * them, verify_link.c and verify_step.c are the steps, verify_value.c what memory holds,
+ * verify_race.c the order of events, verify_user.c the result. docs/verifier.md says what is proved
+ * and why one run is enough.
  */
 #include "plan/verify_machine.h"
 

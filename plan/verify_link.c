@@ -2,8 +2,9 @@
 /*
  * verify_link.c - signal and wait: messages in bounded slots, and what they order.
  *
- * Message number s lives in slot s % slots. To open it the sender waits until the message `slots` before it was given
- * back, and learns what the receiver knew then. What it signals orders its past before the receiver's wait.
+ * Message number s lives in slot s % slots. To open it the sender waits until the message `slots`
+ * before it was given back, and learns what the receiver knew then. What it signals orders its past
+ * before the receiver's wait.
  */
 #include "plan/verify_machine.h"
 

@@ -171,7 +171,7 @@ void verify_machine_close(struct verify_machine *machine)
     free(machine->first_result);
 }
 
-/* ---- Sentences ----------------------------------------------------------------------------------------------------- */
+/* ---- Sentences ------------------------------------------------------------------------------- */
 
 void verify_place(const struct verify_machine *machine, const struct verify_actor *actor,
                   uint32_t step, char *text, size_t size)

@@ -6,11 +6,13 @@
  *   actor    one program of a member, walking through windows and calls on its own
  *   link     one connection (from, to, lane) with its few slots
  *
- * Programs only wait for given links and never choose, so every schedule leads to the same values, the same deadlock
- * and the same order of events; one greedy run stands for all. Order is kept in vector clocks: verify_race.c.
+ * Programs only wait for given links and never choose, so every schedule leads to the same values,
+ * the same deadlock and the same order of events; one greedy run stands for all. Order is kept in
+ * vector clocks: verify_race.c.
  *
- * Each call is run in two windows, so that programs may be in different ones, and two calls follow back to back. Between
- * them "the user" of a rank reads its output and overwrites everything, as soon as this rank's programs are through.
+ * Each call is run in two windows, so that programs may be in different ones, and two calls follow
+ * back to back. Between them "the user" of a rank reads its output and overwrites everything, as
+ * soon as this rank's programs are through.
  */
 #ifndef RONDO_PLAN_VERIFY_MACHINE_H
 #define RONDO_PLAN_VERIFY_MACHINE_H
@@ -22,7 +24,9 @@
 
 enum { VERIFY_WINDOWS = 2, VERIFY_NOBODY = -1, VERIFY_NO_LINK = -1 };
 
-/* An atom of memory. Epochs (actor and its clock in one word) say who touched it last, 0: nobody. */
+/*
+ * An atom of memory. Epochs (actor and its clock in one word) say who touched it last, 0: nobody.
+ */
 struct verify_cell {
     uint64_t write, read;
     uint32_t readers;    /* further reads since the last write: a list in the machine, 0: none */
@@ -139,7 +143,7 @@ struct verify_machine {
     bool out_of_memory;
 };
 
-/* ---- verify_machine.c: making and running it ---------------------------------------------------------------------- */
+/* ---- verify_machine.c: making and running it ------------------------------------------------- */
 
 /* Sets report->failure (and returns false) if the plans are not well formed. */
 bool verify_machine_open(struct verify_machine *machine, struct plan *const *plans, int size,
@@ -156,13 +160,13 @@ static inline uint32_t verify_lap(const struct verify_machine *machine,
     return (uint32_t)(actor->call * machine->windows + actor->window + 1);
 }
 
-/* ---- verify_shape.c: checks that need no run ----------------------------------------------------------------------- */
+/* ---- verify_shape.c: checks that need no run ------------------------------------------------- */
 
 bool verify_shape(struct verify_machine *machine);
 /* Find both ends of every connection. */
 bool verify_connect(struct verify_machine *machine);
 
-/* ---- verify_link.c, verify_step.c: steps --------------------------------------------------------------------------- */
+/* ---- verify_link.c, verify_step.c: steps ----------------------------------------------------- */
 
 enum verify_state { VERIFY_MOVED, VERIFY_BLOCKED, VERIFY_FAILED };
 
@@ -175,14 +179,17 @@ struct verify_parcel *verify_take(struct verify_machine *machine, struct verify_
 struct verify_parcel *verify_append(struct verify_machine *machine, struct verify_actor *actor,
                                     int link, uint32_t atoms);
 
-/* ---- verify_race.c: order ------------------------------------------------------------------------------------------ */
+/* ---- verify_race.c: order -------------------------------------------------------------------- */
 
 static inline uint32_t *verify_clock(const struct verify_machine *machine, int actor)
 {
     return machine->clocks + (size_t)actor * (size_t)machine->actor_count;
 }
 void verify_join(const struct verify_machine *machine, uint32_t *into, const uint32_t *from);
-/* Note that `actor` reads or writes the cell now. 0, or the epoch of an access that is not ordered with it. */
+/*
+ * Note that `actor` reads or writes the cell now. 0, or the epoch of an access that is not ordered
+ * with it.
+ */
 uint64_t verify_reads(struct verify_machine *machine, int actor, struct verify_cell *cell);
 uint64_t verify_writes(struct verify_machine *machine, int actor, struct verify_cell *cell);
 /* Was the cell written by the very step that `actor` is at? */
@@ -194,13 +201,13 @@ uint32_t verify_call_clock(const struct verify_machine *machine, int actor, int 
 void verify_describe_epoch(const struct verify_machine *machine, uint64_t epoch, char *text,
                            size_t size);
 
-/* ---- verify_user.c: before and after a call ------------------------------------------------------------------------ */
+/* ---- verify_user.c: before and after a call -------------------------------------------------- */
 
 bool verify_user_start(struct verify_machine *machine, int member);
 /* The programs are through: is the result right? Then the user takes its buffers back. */
 bool verify_user_end(struct verify_machine *machine, int member);
 
-/* ---- Failing ------------------------------------------------------------------------------------------------------- */
+/* ---- Failing --------------------------------------------------------------------------------- */
 
 /* The sentence begins with the actor's rank, program and step. Returns false. */
 bool verify_fail(struct verify_machine *machine, const struct verify_actor *actor,

@@ -2,10 +2,11 @@
 /*
  * verify_race.c - what happens before what, by vector clocks.
  *
- * clock[a][b] is how far actor b had come in all that actor a knows of. A signal hands the sender's clock on, a wait
- * joins it. An access is an epoch: an actor and its own clock at that time; it comes before what a does now if
- * clock[a][actor] has reached it. A cell keeps the epochs of its last write and of all reads since: often one.
- * An actor's clock counts its steps, with one tick for the user before each call, so an epoch also names the step.
+ * clock[a][b] is how far actor b had come in all that actor a knows of. A signal hands the sender's
+ * clock on, a wait joins it. An access is an epoch: an actor and its own clock at that time; it
+ * comes before what a does now if clock[a][actor] has reached it. A cell keeps the epochs of its
+ * last write and of all reads since: often one. An actor's clock counts its steps, with one tick
+ * for the user before each call, so an epoch also names the step.
  */
 #include "plan/verify_machine.h"
 

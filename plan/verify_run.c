@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verify_run.c - the greedy run: every program goes on until it has to wait; when none can, all are through or it is
- * a deadlock, which is told as a chain of who waits for whom.
+ * verify_run.c - the greedy run: every program goes on until it has to wait; when none can, all are
+ * through or it is a deadlock, which is told as a chain of who waits for whom.
  */
 #include "plan/verify_machine.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verify_shape.c - what can be checked without running: one shape on all ranks, steps that make sense, connections.
+ * verify_shape.c - what can be checked without running: one shape on all ranks, steps that make
+ * sense, connections.
  */
 #include "plan/verify_machine.h"
 
@@ -36,7 +37,10 @@ static bool same_shape(struct verify_machine *machine, const struct plan *plan,
     return true;
 }
 
-/* The executor counts down messages with addresses, and falls back after the last if memory is out of reach. */
+/*
+ * The executor counts down messages with addresses, and falls back after the last if memory is out
+ * of reach.
+ */
 static bool check_introductions(struct verify_machine *machine, const struct plan *plan)
 {
     uint32_t count = 0;

@@ -2,9 +2,9 @@
 /*
  * verify_step.c - copy and reduce on symbols.
  *
- * All operands of a step must be as long as each other for every count. Atoms of one window have lengths by index (the
- * first ones take the remainder), so ranges must begin at the same atom index, and a slot's piece keeps the indices of
- * what was packed into it.
+ * All operands of a step must be as long as each other for every count. Atoms of one window have
+ * lengths by index (the first ones take the remainder), so ranges must begin at the same atom
+ * index, and a slot's piece keeps the indices of what was packed into it.
  */
 #include "plan/verify_machine.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verify_user.c - what a rank's user does around a call: write the input, check the result, reuse all buffers.
+ * verify_user.c - what a rank's user does around a call: write the input, check the result, reuse
+ * all buffers.
  *
- * All of a member's actors start after its user's writes and are joined before the user reads the result, both as part
- * of the member's first actor.
+ * All of a member's actors start after its user's writes and are joined before the user reads the
+ * result, both as part of the member's first actor.
  */
 #include "plan/verify_machine.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verify_value.h - what one atom of memory holds, as a symbol: which ranks' inputs are summed in it, and how.
+ * verify_value.h - what one atom of memory holds, as a symbol: which ranks' inputs are summed in
+ * it, and how.
  *
- * A value is an expression and five bits in 32 bits. An expression is a leaf (one atom of one rank's input) or the sum
- * of two; equal sums have equal numbers (each pair is stored once), so comparing is one compare of integers. Sums are
- * stored without regard to the order of the two sides, as floating-point sums commute (they do not associate); whether
- * the sides were in rank order is told by VALUE_ORDERED. Sums inside of a step are not rounded to the element type, so
+ * A value is an expression and six bits in 32 bits. An expression is a leaf (one atom of one
+ * rank's input) or the sum of two; equal sums have equal numbers (each pair is stored once), so
+ * comparing is one compare of integers. Sums are stored without regard to the order of the two
+ * sides, as floating-point sums commute (they do not associate); whether the sides were in rank
+ * order is told by VALUE_ORDERED. Sums inside of a step are not rounded to the element type, so
  * they differ from those that steps deliver. The set of ranks of a sum is exact, a bit per rank.
  */
 #ifndef RONDO_PLAN_VERIFY_VALUE_H

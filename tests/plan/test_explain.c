@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_explain.c - properties of the printed page: it tells what the plan does, completely, for every algorithm. */
+/*
+ * test_explain.c - properties of the printed page: it tells what the plan does, completely, for
+ * every algorithm.
+ */
 #include "plan/explain.h"
 
 #include "base/fail.h"
@@ -44,7 +47,9 @@ static int count_of(const char *text, const char *word)
     return count;
 }
 
-/* Lines about messages: "rank 0 -> rank 1   ..."; a step that writes to "rank 1's output" is none. */
+/*
+ * Lines about messages: "rank 0 -> rank 1   ..."; a step that writes to "rank 1's output" is none.
+ */
 static int count_messages(const char *text)
 {
     static const char way[] = " -> rank ";

@@ -213,7 +213,10 @@ Test(verify, ranks_that_disagree_about_the_shape_are_refused)
     assert_refused(&forms, "rank 2", "another shape");
 }
 
-/* Zero copy by hand: rank 1 reads rank 0's input. Whoever leaves out the farewell lets the user write too early. */
+/*
+ * Zero copy by hand: rank 1 reads rank 0's input. Whoever leaves out the farewell lets the user
+ * write too early.
+ */
 static void fetch(struct forms *forms, bool farewell)
 {
     struct plan *from, *to;
@@ -282,7 +285,10 @@ Test(verify, programs_that_share_scratch_without_a_message_are_a_race)
     assert_refused(&forms, "rank 0, program 1, step 1", "race");
 }
 
-/* Ordered by a message, but the first program may be a window ahead and overwrite what the second still reads. */
+/*
+ * Ordered by a message, but the first program may be a window ahead and overwrite what the second
+ * still reads.
+ */
 Test(verify, scratch_that_the_next_window_overwrites_is_a_race)
 {
     struct forms forms;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_verify_mutants.c - every step of every plan, changed in every way that matters, one at a time: the verifier must
- * refuse each of these mutants, nearly always naming the broken step's rank. What is left alive is shown.
+ * test_verify_mutants.c - every step of every plan, changed in every way that matters, one at a
+ * time: the verifier must refuse each of these mutants, nearly always naming the broken step's
+ * rank. What is left alive is shown.
  */
 #include "tests/plan/verify_forms.h"
 #include "tests/plan/verify_mutations.h"
@@ -124,7 +125,10 @@ static void hunt_all(mutation *change, verdict *is_good)
     cr_log_info("%lu mutants, %lu refusals that miss the rank", hunt.mutants, hunt.nameless);
     cr_assert_eq(hunt.survivors, 0, "%lu of %lu mutants live; the first: %s", hunt.survivors,
                  hunt.mutants, hunt.first);
-    /* The place that is blamed may lie behind the broken step, as when a peer's output was not written. */
+    /*
+     * The place that is blamed may lie behind the broken step, as when a peer's output was not
+     * written.
+     */
     cr_assert_lt(8 * hunt.nameless, hunt.mutants,
                  "%lu of %lu refusals miss the rank; the first: %s", hunt.nameless, hunt.mutants,
                  hunt.first);

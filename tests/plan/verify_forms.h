@@ -11,7 +11,10 @@ struct forms {
     struct plan *plans[64];
 };
 
-/* Plans by an algorithm; send makes a pair, from rank 0 to the last. False if there is no such form. */
+/*
+ * Plans by an algorithm; send makes a pair, from rank 0 to the last. False if there is no such
+ * form.
+ */
 bool forms_make(const char *algorithm, rondo_collective collective, int size, int root,
                 struct forms *ret_forms);
 /* Empty plans of one part, to be filled by hand. */

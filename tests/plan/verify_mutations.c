@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* verify_mutations.c - ways to break one step of a plan; a mutant that means the same as the plan is not made. */
+/*
+ * verify_mutations.c - ways to break one step of a plan; a mutant that means the same as the plan
+ * is not made.
+ */
 #include "tests/plan/verify_mutations.h"
 
 #include "plan/verify.h"

@@ -5,7 +5,10 @@
 
 #include "plan/plan.h"
 
-/* Change the plan at `step`; `variant` picks among several places. False: there is no such place to change. */
+/*
+ * Change the plan at `step`; `variant` picks among several places. False: there is no such place to
+ * change.
+ */
 typedef bool mutation(struct plan *plan, uint32_t step, int variant);
 
 mutation mutate_drop;             /* take the step out */
