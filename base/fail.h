@@ -14,9 +14,11 @@
 #define FAIL_SENTENCE_MAX 1024 /* bytes, with the final 0; longer sentences are cut */
 
 /* Remember the sentence for this thread, log it at level "info", return `result`. */
-rondo_result rondo_fail(rondo_result result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+rondo_result rondo_fail(rondo_result result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The same with ": <what errno says>" at the end; errno is read first. */
-rondo_result rondo_fail_errno(rondo_result result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+rondo_result rondo_fail_errno(rondo_result result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The calling thread's last sentence; "" if there was none. */
 const char *fail_sentence(void);
 void fail_clear(void);

@@ -16,8 +16,8 @@ void log_write(enum log_level level, const char *format, ...) __attribute__((for
 /* The rank that this thread speaks for, -1 before it has one. */
 void log_set_rank(int rank);
 
-#define log_warn(...) log_write(LOG_WARN, __VA_ARGS__)
-#define log_info(...) log_write(LOG_INFO, __VA_ARGS__)
+#define log_warn(...)  log_write(LOG_WARN, __VA_ARGS__)
+#define log_info(...)  log_write(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_DEBUG, __VA_ARGS__)
 
 #endif

@@ -22,13 +22,14 @@
 enum { BOOTSTRAP_SECRET = 32, BOOTSTRAP_ADDRESS_MAX = 80 };
 
 struct bootstrap_place {
-    char address[BOOTSTRAP_ADDRESS_MAX];     /* "unix:NAME" (abstract) or "HOST:PORT", "[V6]:PORT" */
+    char address[BOOTSTRAP_ADDRESS_MAX];    /* "unix:NAME" (abstract) or "HOST:PORT", "[V6]:PORT" */
     unsigned char secret[BOOTSTRAP_SECRET]; /* key of the proof */
 };
 
 /* What the launcher told this process. */
 struct launch {
-    const char *launcher; /* "rondo run", "torchrun", "Open MPI", "MPICH", "Slurm", "none": for messages */
+    const char
+        *launcher; /* "rondo run", "torchrun", "Open MPI", "MPICH", "Slurm", "none": for messages */
     int rank, size, local_rank, local_size; /* local ones -1 if unknown */
     struct bootstrap_place place;           /* meeting point; unused when size is 1 */
 };
@@ -48,7 +49,8 @@ rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place
  * `timeout` in seconds, 0: for ever. On error every rank that reached the server gets the same
  * sentence.
  */
-rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size, bool serve,
-                                  double timeout, const void *blob, size_t blob_bytes, void *ret_blobs);
+rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size,
+                                  bool serve, double timeout, const void *blob, size_t blob_bytes,
+                                  void *ret_blobs);
 
 #endif

@@ -22,8 +22,8 @@ struct server_task {
     int stop;          /* a file descriptor that becomes readable to end early, or -1 */
     int size;          /* 0: the first member tells */
     size_t blob_bytes; /* with size 0: the first member tells */
-    const void *blob;  /* of rank 0 when it is the server; NULL: every rank comes through a socket */
-    double timeout;    /* seconds, 0: for ever */
+    const void *blob; /* of rank 0 when it is the server; NULL: every rank comes through a socket */
+    double timeout;   /* seconds, 0: for ever */
 };
 
 /* ret_blobs (may be NULL): size * blob_bytes. The sentence is that which the members got. */
@@ -60,7 +60,8 @@ bool meeting_claim(struct meeting *meeting, const struct wire_claim *claim, size
 unsigned char *meeting_blob(struct meeting *meeting, int rank);
 /* The rank's blob is complete. */
 void meeting_arrive(struct meeting *meeting, int rank);
-void meeting_leave(struct meeting *meeting, int rank); /* its connection broke before the decision */
+void meeting_leave(struct meeting *meeting,
+                   int rank);               /* its connection broke before the decision */
 void meeting_stop(struct meeting *meeting); /* the server has to end early */
 /* `refused`: how often a connection could not be accepted for lack of file descriptors. */
 void meeting_time_out(struct meeting *meeting, double waited, unsigned refused);

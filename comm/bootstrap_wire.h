@@ -32,7 +32,8 @@ enum wire_reason { WIRE_WRONG_SECRET = 1, WIRE_WRONG_VERSION, WIRE_COMPLETE };
 struct wire_header {
     unsigned char magic[4];
     uint16_t version, kind;
-    uint64_t body_bytes; /* of what follows the fixed frame: the blob of a claim, the body of a reply */
+    uint64_t
+        body_bytes; /* of what follows the fixed frame: the blob of a claim, the body of a reply */
 };
 
 struct wire_hello { /* and challenge */

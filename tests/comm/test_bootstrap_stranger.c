@@ -248,75 +248,129 @@ Test(strangers, a_server_without_descriptors_says_so)
 
 /* ---- Strangers that listen ----------------------------------------------------------------------- */
 
+enum manner {
+    RUDE,        /* another service */
+    NEWER,       /* the next version of the protocol */
+    POLITE,      /* speaks the protocol, without the secret */
+    FORGETFUL,   /* knows the secret, and hangs up after the claim */
+    VERBOSE,     /* knows the secret, and answers with too many bytes */
+    TALKATIVE,   /* knows the secret, and announces a sentence without end */
+    CORRUPTED,   /* knows the secret, but the blobs change on the way */
+    MISQUOTED,   /* knows the secret, but the sentence changes on the way */
+    INTERRUPTED, /* knows the secret, and hangs up in the blobs */
+};
+
 struct impostor {
     int listener;
-    bool polite; /* speaks the protocol, without the secret */
+    enum manner manner;
+    struct bootstrap_place place;
     pthread_t thread;
 };
+
+static void answer_falsely(const struct impostor *me, int fd, const struct wire_session *session)
+{
+    static const char bytes[2 * PARTY_BLOB] = "all is well";
+    struct wire_reply reply = {.result = 0};
+    uint64_t announced = sizeof(bytes);
+
+    if (me->manner == VERBOSE)
+        announced = (uint64_t)1 << 40;
+    if (me->manner == TALKATIVE || me->manner == MISQUOTED)
+        reply.result = htole32(RONDO_ERROR_PEER);
+    if (me->manner == TALKATIVE)
+        announced = (uint64_t)1 << 62;
+    if (me->manner == MISQUOTED)
+        announced = 11;
+    wire_header_set(&reply.header, WIRE_REPLY, announced);
+    if (me->manner != POLITE)
+        wire_reply_prove(session, &reply);
+    socket_send(fd, &reply, sizeof(reply), soon());
+    if (me->manner == CORRUPTED || me->manner == MISQUOTED)
+        socket_send(fd, bytes, announced, soon());
+}
 
 static void *pose(void *argument)
 {
     struct impostor *me = argument;
     struct pollfd wait = {.fd = me->listener, .events = POLLIN};
+    struct wire_session session = {.secret = me->place.secret};
     struct wire_hello hello;
     struct wire_claim frame;
-    struct wire_reply reply = {.result = 0};
     char blob[PARTY_BLOB];
     int fd;
 
     poll(&wait, 1, 10000);
     fd = socket_accept(me->listener);
     socket_receive(fd, &hello, sizeof(hello), soon());
-    if (!me->polite) {
-        socket_send(fd, "220 mail.example.org ESMTP ready, nice to meet you\r\n", 52, soon());
-        socket_receive(fd, blob, 1, soon());
-        close(fd);
-        return NULL;
-    }
+    memcpy(session.rank_nonce, hello.nonce, WIRE_NONCE);
+    memcpy(session.meeting_nonce, hello.nonce, WIRE_NONCE);
     wire_header_set(&hello.header, WIRE_CHALLENGE, 0);
+    if (me->manner == NEWER)
+        hello.header.version = htole16(WIRE_VERSION + 1);
+    if (me->manner == RUDE)
+        memcpy(&hello, "220 mail.example.org ready, nice to meet you", 44);
     socket_send(fd, &hello, sizeof(hello), soon());
-    socket_receive(fd, &frame, sizeof(frame), soon());
-    socket_receive(fd, blob, sizeof(blob), soon());
-    wire_header_set(&reply.header, WIRE_REPLY, 2 * (uint64_t)PARTY_BLOB);
-    socket_send(fd, &reply, sizeof(reply), soon());
-    socket_receive(fd, blob, 1, soon());
+    if (me->manner != RUDE && me->manner != NEWER) {
+        socket_receive(fd, &frame, sizeof(frame), soon());
+        socket_receive(fd, blob, sizeof(blob), soon());
+        if (me->manner != FORGETFUL)
+            answer_falsely(me, fd, &session);
+    }
+    if (me->manner != FORGETFUL && me->manner != INTERRUPTED)
+        socket_receive(fd, blob, 1, soon()); /* until the victim hangs up */
     close(fd);
     return NULL;
 }
 
-static void meet_impostor(bool polite, struct party_rank *ret_victim)
+/* Rank 1 of 2 meets it. */
+static void check_victim(enum manner manner, rondo_result result, const char *part)
 {
-    struct impostor impostor = {.polite = polite};
-    struct bootstrap_place place;
+    struct impostor impostor = {.manner = manner};
     struct party_rank *ranks;
 
-    party_place(&place, true);
-    cr_assert_eq(socket_listen(place.address, &impostor.listener, NULL), RONDO_OK);
+    party_place(&impostor.place, true);
+    cr_assert_eq(socket_listen(impostor.place.address, &impostor.listener, NULL), RONDO_OK);
     pthread_create(&impostor.thread, NULL, pose, &impostor);
-    ranks = party_new(&place, 2, 10);
+    ranks = party_new(&impostor.place, 2, 10);
     party_take_part(&ranks[1]);
     pthread_join(impostor.thread, NULL);
     close(impostor.listener);
-    *ret_victim = ranks[1];
+    cr_assert_eq(ranks[1].result, result, "%d: '%s'", manner, ranks[1].sentence);
+    cr_assert(strstr(ranks[1].sentence, part), "'%s'", ranks[1].sentence);
     party_free(ranks);
 }
 
 Test(strangers, a_server_without_the_secret_is_found_out)
 {
-    struct party_rank victim;
-
-    meet_impostor(true, &victim);
-    cr_assert_eq(victim.result, RONDO_ERROR_AUTH, "'%s'", victim.sentence);
-    cr_assert(strstr(victim.sentence, "not proved by our secret"), "'%s'", victim.sentence);
+    check_victim(POLITE, RONDO_ERROR_AUTH, "not proved by our secret");
 }
 
 Test(strangers, another_service_on_the_port_is_found_out)
 {
-    struct party_rank victim;
+    check_victim(RUDE, RONDO_ERROR_SYSTEM, "is no meeting point of Rondo");
+}
 
-    meet_impostor(false, &victim);
-    cr_assert_eq(victim.result, RONDO_ERROR_SYSTEM, "'%s'", victim.sentence);
-    cr_assert(strstr(victim.sentence, "is no meeting point of Rondo"), "'%s'", victim.sentence);
+Test(strangers, a_server_of_another_version_is_found_out)
+{
+    check_victim(NEWER, RONDO_ERROR_UNSUPPORTED, "speaks version 2 of the bootstrap");
+}
+
+Test(strangers, an_answer_that_breaks_off_is_an_error)
+{
+    check_victim(FORGETFUL, RONDO_ERROR_PEER, "hung up on rank 1 of 2");
+    check_victim(INTERRUPTED, RONDO_ERROR_PEER, "hung up on rank 1 of 2");
+}
+
+Test(strangers, lengths_in_an_answer_are_checked_before_use)
+{
+    check_victim(VERBOSE, RONDO_ERROR_INTERNAL, "1099511627776 bytes");
+    check_victim(TALKATIVE, RONDO_ERROR_INTERNAL, "bytes: that is not ours");
+}
+
+Test(strangers, an_answer_that_changed_on_the_way_is_refused)
+{
+    check_victim(CORRUPTED, RONDO_ERROR_AUTH, "not proved by our secret");
+    check_victim(MISQUOTED, RONDO_ERROR_AUTH, "not proved by our secret");
 }
 
 /* ---- Members that lie ---------------------------------------------------------------------------- */
