@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* avx2.c - the CPU level of x86 with AVX2 and F16C: vectors of 32 bytes, single elements at the end. */
+/*
+ * avx2.c - the CPU level of x86 with AVX2 and F16C: vectors of 32 bytes, single elements at the
+ * end.
+ */
 #define VECTOR_BYTES 32
 #include "kernels/table.h"
 #include "kernels/f16c.h"

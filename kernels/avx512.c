@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* avx512.c - the CPU level of x86 with AVX-512 F, BW, VL and DQ: vectors of 64 bytes, masked ones at the end. */
+/*
+ * avx512.c - the CPU level of x86 with AVX-512 F, BW, VL and DQ: vectors of 64 bytes, masked ones
+ * at the end.
+ */
 #define VECTOR_BYTES 64
 #include "kernels/table.h"
 #include "kernels/f16c.h"
 #include "kernels/vector.h"
 
-/* The first `bytes`; the rest is zero. `full` is a constant: the width of a vector, a half or a quarter of it. */
+/*
+ * The first `bytes`; the rest is zero. `full` is a constant: the width of a vector, a half or a
+ * quarter of it.
+ */
 ALWAYS_INLINE void bytes_load_v(void *to, const void *from, size_t bytes, size_t full)
 {
     uint64_t mask = (UINT64_C(1) << (bytes & 63)) - 1;

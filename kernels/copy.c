@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * copy.c - memcpy, and for huge copies stores that go past the cache: the destination is not read first, and what the
- * other ranks have in the shared cache stays there.
+ * copy.c - memcpy, and for huge copies stores that go past the cache: the destination is not read
+ * first, and what the other ranks have in the shared cache stays there.
  */
 #include "kernels/table.h"
 

@@ -25,8 +25,9 @@ double kernel_load(rondo_type type, const void *element)
 }
 
 /*
- * To float32 rounded to odd: towards zero, and the last bit set if anything was lost. Rounding that to a shorter format is
- * the same as rounding the double itself, since the odd bit can neither make nor hide a tie.
+ * To float32 rounded to odd: towards zero, and the last bit set if anything was lost. Rounding that
+ * to a shorter format is the same as rounding the double itself, since the odd bit can neither make
+ * nor hide a tie.
  */
 static float odd_float(double value)
 {
@@ -40,7 +41,10 @@ static float odd_float(double value)
     return f32_of_1(bits | 1);
 }
 
-/* Nearest even, ends of the range instead of what lies outside, 0 for NaN. `high` is the first number above it. */
+/*
+ * Nearest even, ends of the range instead of what lies outside, 0 for NaN. `high` is the first
+ * number above it.
+ */
 static int64_t signed_from(double value, double high)
 {
     if (isnan(value))

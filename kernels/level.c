@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * level.c - which CPU level is used: the plain one, then whatever this machine has that is stronger; RONDO_CPU forces one.
+ * level.c - which CPU level is used: the plain one, then whatever this machine has that is
+ * stronger; RONDO_CPU forces one.
  */
 #include "base/log.h"
 #include "base/setting.h"
@@ -85,7 +86,10 @@ static const struct kernel_table *choose_level(void)
 
 const struct kernel_table *kernel_table(void)
 {
-    /* Acquire, pairs with the release of whoever chose; tables are constant, so this orders nothing but itself. */
+    /*
+     * Acquire, pairs with the release of whoever chose; tables are constant, so this orders nothing
+     * but itself.
+     */
     const struct kernel_table *table = atomic_load_explicit(&current, memory_order_acquire);
 
     return table != NULL ? table : choose_level();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plain.c - the CPU level that every machine has, and the reference for the others: element by element. */
+/*
+ * plain.c - the CPU level that every machine has, and the reference for the others: element by
+ * element.
+ */
 #include "kernels/table.h"
 #include "kernels/scalar.h"
 

@@ -2,9 +2,9 @@
 /*
  * reduce.c - the way from a call to a pass, as short as it can be: most calls are small.
  *
- * What one pass does in registers goes straight to it: up to KERNEL_GROUP sources, no scaling, no user function. Further
- * destinations are copied from the first one, a piece at a time, so that the pieces come from the nearest cache.
- * Everything else is for tiles.c.
+ * What one pass does in registers goes straight to it: up to KERNEL_GROUP sources, no scaling, no
+ * user function. Further destinations are copied from the first one, a piece at a time, so that the
+ * pieces come from the nearest cache. Everything else is for tiles.c.
  */
 #include "kernels/table.h"
 #include "kernels/tiles.h"

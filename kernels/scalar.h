@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scalar.h - the arithmetic of ops.inc on single elements: names end in _1. The plain level, tails of the others. */
+/*
+ * scalar.h - the arithmetic of ops.inc on single elements: names end in _1. The plain level, tails
+ * of the others.
+ */
 #ifndef RONDO_KERNELS_SCALAR_H
 #define RONDO_KERNELS_SCALAR_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scale.c - a tile times a scalar (pre-multiplied sum) and a tile divided by one (average), in the accumulating type. */
+/*
+ * scale.c - a tile times a scalar (pre-multiplied sum) and a tile divided by one (average), in the
+ * accumulating type.
+ */
 #include "kernels/scalar.h"
 #include "kernels/table.h"
 
@@ -36,7 +39,10 @@ static void divide_f64(double *tile, size_t count, double divisor)
         for (size_t i = 0; i < count; i++)                                \
             bits[i] = wrapping##_prod_1(bits[i], (wrapping##_1)factor);   \
     }
-/* C division: truncates towards zero. The divisor is below 2^32, so it is the same number in both wide types. */
+/*
+ * C division: truncates towards zero. The divisor is below 2^32, so it is the same number in both
+ * wide types.
+ */
 #define DIVIDE(c_type, kind, wide_type)                                     \
     static void divide_##kind(c_type *tile, size_t count, unsigned divisor) \
     {                                                                       \

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * table.h - what a CPU level is: one table of passes, and the list of types that all tables are made from.
+ * table.h - what a CPU level is: one table of passes, and the list of types that all tables are
+ * made from.
  *
- * A pass combines 2 .. KERNEL_GROUP sources of one type by one function, each element loaded, widened, combined, rounded
- * and stored once. Every level is an instance of the same source: ops.inc (arithmetic on one vector) and pass.inc (the
- * loop), with another width of vector; so the levels give the same bits. tiles.c makes everything else out of passes.
+ * A pass combines 2 .. KERNEL_GROUP sources of one type by one function, each element loaded,
+ * widened, combined, rounded and stored once. Every level is an instance of the same source:
+ * ops.inc (arithmetic on one vector) and pass.inc (the loop), with another width of vector; so the
+ * levels give the same bits. tiles.c makes everything else out of passes.
  *
  * Reading order: ops.inc, pass.inc, level.inc, plain.c, avx2.c, reduce.c.
  */
@@ -44,7 +46,10 @@ enum {
     KERNEL_PASSES = KERNEL_FUNCTIONS + 1, /* user functions have no pass */
 };
 
-/* to[i] = sources[0][i] op ... op sources[k-1][i]; `to` may be one of the sources; 2 <= k <= KERNEL_GROUP. */
+/*
+ * to[i] = sources[0][i] op ... op sources[k-1][i]; `to` may be one of the sources; 2 <= k <=
+ * KERNEL_GROUP.
+ */
 typedef void kernel_pass(void *to, const void *const *sources, int k, size_t count,
                          unsigned divisor);
 

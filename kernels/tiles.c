@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tiles.c - the general way to reduce: tile by tile, with intermediate results on the stack, in the type that accumulates.
+ * tiles.c - the general way to reduce: tile by tile, with intermediate results on the stack, in the
+ * type that accumulates.
  *
- *   source --widen, scale--> operand --pass of up to 8--> partial results --...--> result --finish, narrow--> destinations
+ *   source --widen, scale--> operand --pass of up to 8--> partial results
+ *   partial results --passes--> result --finish, narrow--> destinations
  *
- * Passes of KERNEL_GROUP sources keep the defined order: a fold goes on from the result so far, and 8 being a power of two,
- * each group of 8 is a whole subtree of the balanced tree. A tile of every source is read before any destination is
- * written, so destinations may be sources. User functions see aligned copies: `in` is the left side, `inout` the right.
+ * Passes of KERNEL_GROUP sources keep the defined order: a fold goes on from the result so far, and
+ * 8 being a power of two, each group of 8 is a whole subtree of the balanced tree. A tile of every
+ * source is read before any destination is written, so destinations may be sources. User functions
+ * see aligned copies: `in` is the left side, `inout` the right.
  */
 #include "kernels/tiles.h"
 
@@ -66,7 +69,10 @@ static void combine(const struct work *work, const void *const *from, int k, voi
         memcpy(out, from[0], work->count * kernel_type_bytes[work->type]);
 }
 
-/* `n` sources, at most KERNEL_GROUP, into `out`; with `onto`, at most one less, after what is in `out`. */
+/*
+ * `n` sources, at most KERNEL_GROUP, into `out`; with `onto`, at most one less, after what is in
+ * `out`.
+ */
 static void reduce_group(const struct work *work, int first, int n, bool onto, void *out)
 {
     alignas(64) unsigned char room[KERNEL_GROUP][ROOM_BYTES];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tiles.h - the general way to reduce: any number of sources, scaling, finishing, user functions. */
+/*
+ * tiles.h - the general way to reduce: any number of sources, scaling, finishing, user functions.
+ */
 #ifndef RONDO_KERNELS_TILES_H
 #define RONDO_KERNELS_TILES_H
 

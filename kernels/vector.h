@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vector.h - the types of a vector level: names end in _v. VECTOR_BYTES is the width of its registers.
+ * vector.h - the types of a vector level: names end in _v. VECTOR_BYTES is the width of its
+ * registers.
  *
- * These are the vectors of GCC and Clang: operators work element by element, so ops.inc needs no intrinsics.
+ * These are the vectors of GCC and Clang: operators work element by element, so ops.inc needs no
+ * intrinsics.
  */
 #ifndef RONDO_KERNELS_VECTOR_H
 #define RONDO_KERNELS_VECTOR_H

@@ -2,7 +2,8 @@
 /*
  * bench_kernels.c - how fast the passes are: `bench_kernels [LEVEL]`.
  *
- * GB/s counts all bytes that are read and written (sources + destinations), so that memcpy is the measure of all rows.
+ * GB/s counts all bytes that are read and written (sources + destinations), so that memcpy is the
+ * measure of all rows.
  */
 #include "base/clock.h"
 #include "kernels/kernels.h"

@@ -195,7 +195,10 @@ uint64_t reference_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Bits of a float format: zero, smallest and largest denormal, smallest normal, one, largest, infinity, two NaN. */
+/*
+ * Bits of a float format: zero, smallest and largest denormal, smallest normal, one, largest,
+ * infinity, two NaN.
+ */
 static uint64_t edge_bits(rondo_type type, unsigned which)
 {
     static const uint64_t edges[RONDO_TYPES][9] = {

@@ -2,8 +2,9 @@
 /*
  * reference.h - what a reduction must give, computed one element at a time in the most obvious way.
  *
- * Floats are exact doubles: a sum, product or quotient of two float32 computed as double and rounded to float32 is rounded
- * as if once (53 >= 2 * 24 + 2 bits). Integers are kept sign- or zero-extended in 64 bits.
+ * Floats are exact doubles: a sum, product or quotient of two float32 computed as double and
+ * rounded to float32 is rounded as if once (53 >= 2 * 24 + 2 bits). Integers are kept sign- or
+ * zero-extended in 64 bits.
  */
 #ifndef RONDO_TESTS_KERNELS_REFERENCE_H
 #define RONDO_TESTS_KERNELS_REFERENCE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_element.c - every code of the narrow floats, and rounding to them, against tables made by ldexp(). */
+/*
+ * test_element.c - every code of the narrow floats, and rounding to them, against tables made by
+ * ldexp().
+ */
 #include "tests/kernels/reference.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `finite`: how many codes from 0 up are finite; the code after the last would be the value at which rounding overflows. */
+/*
+ * `finite`: how many codes from 0 up are finite; the code after the last would be the value at
+ * which rounding overflows.
+ */
 static const struct format {
     rondo_type type;
     int bits, mantissa, bias;
@@ -41,7 +47,10 @@ static unsigned stored(const struct format *f, double value)
     return bytes[0] | (unsigned)bytes[1] << 8;
 }
 
-/* The nearest code by looking at all neighbours: the last one not above, the next, and the even one if both are as near. */
+/*
+ * The nearest code by looking at all neighbours: the last one not above, the next, and the even one
+ * if both are as near.
+ */
 static unsigned nearest(const struct format *f, double value)
 {
     double size = fabs(value);
@@ -179,7 +188,10 @@ Test(element, integers_round_to_even_and_stay_in_range)
 
 enum { CODES = 65536 };
 
-/* All codes with one partner; what two elements give is known, so conversions inside of passes are checked by it. */
+/*
+ * All codes with one partner; what two elements give is known, so conversions inside of passes are
+ * checked by it.
+ */
 static int wrong_sums(const struct format *f, const unsigned char *codes, unsigned partner)
 {
     static unsigned char same[2 * CODES], out[2 * CODES];

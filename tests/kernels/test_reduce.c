@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_reduce.c - every type, function, order and number of sources, on every level, against the obvious reference. */
+/*
+ * test_reduce.c - every type, function, order and number of sources, on every level, against the
+ * obvious reference.
+ */
 #include "tests/kernels/reference.h"
 #include "tests/kernels/trial.h"
 

@@ -10,7 +10,10 @@
 
 enum { GUARD = 96, DESTINATIONS_MAX = 3, GUARD_BYTE = 0xa5 };
 
-/* Sources first, then destinations; each has GUARD bytes on both sides and starts at an offset of its own. */
+/*
+ * Sources first, then destinations; each has GUARD bytes on both sides and starts at an offset of
+ * its own.
+ */
 struct memory {
     size_t bytes; /* of one buffer without guards */
     int buffers;
