@@ -2,7 +2,7 @@
 /*
  * verify_machine.h - the machine that runs the plans of all ranks on symbols.
  *
- *   member   a rank: its plan and, per window, its user's buffers; its scratch, which all windows share
+ *   member   a rank: its plan, its user's buffers in each window, and the scratch of all windows
  *   actor    one program of a member, walking through windows and calls on its own
  *   link     one connection (from, to, lane) with its few slots
  *
