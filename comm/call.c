@@ -44,7 +44,7 @@ static rondo_result check_count(const rondo_call *call, const char *name)
     /* Half of the address space, so that sums of offsets cannot overflow either. */
     if (call->count > SIZE_MAX / 2 / element / (size_t)call->comm->size)
         return rondo_fail(RONDO_ERROR_INVALID,
-                          "%s: %zu %s elements from %d ranks are more than memory can hold.", name,
+                          "%s: a count of %zu %s elements for each of %d ranks is more than memory can hold.", name,
                           call->count, rondo_type_name(call->type), call->comm->size);
     return RONDO_OK;
 }

@@ -3,6 +3,7 @@
 #include "comm/comm.h"
 
 #include "base/fail.h"
+#include "comm/health.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +47,9 @@ rondo_result rondo_comm_query(rondo_comm *comm)
 {
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_query: the communicator is NULL.");
-    return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
+    if (atomic_load_explicit(&comm->broken, memory_order_acquire))
+        return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
+    return health_adopt(comm);
 }
 
 rondo_result rondo_comm_abort(rondo_comm *comm)

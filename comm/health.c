@@ -34,8 +34,7 @@ static const struct board *board_of(const rondo_comm *comm, int rank)
     return board;
 }
 
-/* The first failure that any peer on the node has seen is ours too. */
-static rondo_result adopt_failure(rondo_comm *comm)
+rondo_result health_adopt(rondo_comm *comm)
 {
     char sentence[FAIL_SENTENCE_MAX];
 
@@ -95,7 +94,7 @@ static rondo_result compare_calls(rondo_comm *comm, const struct task *task)
 rondo_result health_mismatch(rondo_comm *comm, struct task *task)
 {
     int peer = task->execution.blamed;
-    rondo_result result = adopt_failure(comm);
+    rondo_result result = health_adopt(comm);
     char own[128];
 
     if (!result)
@@ -149,7 +148,7 @@ static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
 {
     int peer = task->execution.blamed;
-    rondo_result result = adopt_failure(comm);
+    rondo_result result = health_adopt(comm);
 
     if (!result)
         result = compare_calls(comm, task);

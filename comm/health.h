@@ -5,6 +5,8 @@
 
 #include "comm/run.h"
 
+/* The first failure that any peer on the node has seen is ours too. From any thread. */
+rondo_result health_adopt(rondo_comm *comm);
 /*
  * Called while `task` is blocked, about once a millisecond; `waited` in seconds. RONDO_OK: keep waiting. Otherwise the
  * communicator is broken and the sentence names the rank to blame.

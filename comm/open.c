@@ -221,9 +221,9 @@ void comm_free(rondo_comm *comm)
     for (int rank = 0; comm->processes && rank < comm->size; rank++)
         process_detach(comm->processes[rank]);
     if (comm->arena) {
-        /* Peers of a broken communicator may still be writing: nobody else gets that memory. */
+        /* Peers of a broken communicator may still write into it, and have to read why it broke. */
         if (broken)
-            heap_retire(comm->arena);
+            heap_retire(comm->arena, SHM_BOARD_BYTES);
         else
             heap_free(comm->arena);
     }

@@ -219,13 +219,14 @@ rondo_result heap_free(void *memory)
     return result;
 }
 
-void heap_retire(void *memory)
+void heap_retire(void *memory, size_t keep)
 {
     pthread_mutex_lock(&heap.lock);
     if (heap_base()) {
         size_t start = (size_t)((char *)memory - heap_base()) / PAGE;
+        size_t kept = (keep + PAGE - 1) / PAGE;
 
-        punch(start, spans_length(&heap.spans, start));
+        punch(start + kept, spans_length(&heap.spans, start) - kept);
     }
     pthread_mutex_unlock(&heap.lock);
 }

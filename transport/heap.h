@@ -34,8 +34,8 @@ void heap_leave(void);
 /* Page aligned, zeroed. Freeing gives the pages back to the system at once. Thread-safe. */
 rondo_result heap_alloc(size_t bytes, void **ret_memory);
 rondo_result heap_free(void *memory);
-/* Give the pages back but never hand the place out again: somebody may still write there. */
-void heap_retire(void *memory);
+/* Give the pages after the first `keep` back, but never hand the place out again: somebody may still use it. */
+void heap_retire(void *memory, size_t keep);
 
 /* Where [memory, memory + bytes) lies in the heap, as peers see it; false if it does not. No lock on the way. */
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset);
