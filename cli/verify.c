@@ -121,6 +121,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "which collective? One of them, or all");
         break;
+    case ARGP_KEY_END:
+        if (options->root >= options->to)
+            argp_error(state, "there is no rank %d among %d", options->root, options->to);
+        break;
     default:
         return ARGP_ERR_UNKNOWN;
     }
