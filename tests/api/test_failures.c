@@ -30,7 +30,7 @@ static void expect_everywhere(rondo_result wanted, const char *what)
             continue;
         cr_expect(report.results[r] == wanted, "%s: rank %d: %s: \"%s\"", what, r,
                   rondo_result_string(report.results[r]), report.sentences[r]);
-        cr_expect(strstr(report.sentences[r], "rank 2"), "%s: rank %d does not name it: \"%s\"",
+        cr_expect(strcasestr(report.sentences[r], "rank 2"), "%s: rank %d does not name it: \"%s\"",
                   what, r, report.sentences[r]);
     }
 }
