@@ -73,7 +73,13 @@ static const struct argp parser = {
     NULL,
     NULL};
 
-/* The first failure has been said on stderr by whoever met it. */
+static bool succeeded(rondo_result result)
+{
+    if (result)
+        fprintf(stderr, "rondo topo: %s\n", fail_sentence());
+    return !result;
+}
+
 static bool show(const struct topology *topology, const struct options *options, int ranks)
 {
     struct topo_orders orders;
@@ -88,9 +94,9 @@ static bool show(const struct topology *topology, const struct options *options,
         topo_orders_print(&orders, stdout);
     }
     if (options->xml)
-        good &= !topology_write_xml(topology, options->xml);
+        good &= succeeded(topology_write_xml(topology, options->xml));
     if (options->svg)
-        good &= !topology_write_svg_ranks(topology, options->svg, ranks);
+        good &= succeeded(topology_write_svg_ranks(topology, options->svg, ranks));
     if (options->json)
         good &= topo_orders_write_json(&orders, options->json);
     topo_orders_close(&orders);
@@ -107,7 +113,7 @@ int command_topo(int argc, char **argv)
     argp_err_exit_status = 2;
     argv[0] = name;
     argp_parse(&parser, argc, argv, 0, NULL, &options);
-    if (topology_open(options.input, &topology))
+    if (!succeeded(topology_open(options.input, &topology)))
         return 1;
     good = show(topology, &options, options.ranks ? options.ranks : topology_cores(topology));
     topology_close(topology);

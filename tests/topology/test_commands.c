@@ -130,8 +130,11 @@ Test(topo, refuses_wrong_usage_with_2_and_what_cannot_be_done_with_1)
     cr_expect_eq(run(DRIVER " topo -i no/such/file.xml"), 1);
     cr_expect(says("no/such/file.xml"), "%s", output);
     cr_expect_eq(run(DRIVER " topo --svg no/such/folder/x.svg"), 1);
+    cr_expect(says("no/such/folder/x.svg"), "%s", output);
     cr_expect_eq(run(DRIVER " topo --xml no/such/folder/x.xml"), 1);
+    cr_expect(says("no/such/folder/x.xml"), "%s", output);
     cr_expect_eq(run(DRIVER " topo --json no/such/folder/x.json"), 1);
+    cr_expect(says("no/such/folder/x.json"), "%s", output);
 }
 
 /* ---- doctor ---------------------------------------------------------------------------------- */
