@@ -95,15 +95,17 @@ static void print_script(const struct bench_sweep *sweep, FILE *to)
         "set terminal svg size 1200,520 dynamic enhanced font 'Helvetica,13' background '#ffffff'\n"
         "set multiplot layout 1,2 title '%s of %s on %d ranks, memory %s, %s' font ',17'\n"
         "set border 3 lc rgb '#888888'\nset tics nomirror textcolor rgb '#333333'\n"
-        "set grid lc rgb '#e4e4e4' lt 1 lw 1\nset key top left reverse Left samplen 2\n"
-        "set logscale xy\nset format y '%%g'\nset xlabel 'size of the vector (bytes)'\n"
-        "set lmargin 9\nset rmargin 3\n",
+        "set grid lc rgb '#e4e4e4' lt 1 lw 1\nset key outside top center horizontal samplen 2\n"
+        "set logscale xy\nset format y '10^{%%T}'\nset xlabel 'size of the vector (bytes)'\n"
+        "set lmargin 10\nset rmargin 3\n",
         name, pattern_type_name(call->type), sweep->groups[0].size, bench_memory_of(sweep, 0),
         call->in_place ? "in place" : "out of place");
     print_ticks(sweep, to);
     fprintf(to, "set ylabel 'microseconds, lower is better'\n");
     print_panel(sweep, "Time of a call", 2, to);
-    fprintf(to, "unset logscale y\nset yrange [0:*]\nset ylabel 'GB/s, higher is better'\n");
+    fprintf(
+        to,
+        "unset logscale y\nset format y '%%g'\nset yrange [0:*]\nset ylabel 'GB/s, higher is better'\n");
     print_panel(sweep, "Bus bandwidth", 3, to);
     fprintf(to, "unset multiplot\n");
 }

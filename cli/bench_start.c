@@ -101,10 +101,11 @@ static int find_worker(const char *library, char *path, size_t room)
         if (!access(path, X_OK))
             return 0;
     }
-    fprintf(stderr,
-            "rondo bench: the worker for %s (rondo-bench-%s) is not installed. Install the "
-            "library's development files and build Rondo again, or leave it out of --vs.\n",
-            library, library);
+    fprintf(stderr, "rondo bench: the worker for %s (rondo-bench-%s) is not installed. %s\n",
+            library, library,
+            !strcmp(library, "rondo") ? "Build and install Rondo again."
+                                      : "Install the library's development files and build Rondo "
+                                        "again, or leave it out of --vs.");
     return -1;
 }
 

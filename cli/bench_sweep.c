@@ -150,38 +150,57 @@ static enum bench_status check(struct bench_sweep *sweep, int library, struct pa
     return status;
 }
 
-/*
- * Calls before the clock counts; they also tell how many calls make a batch, and how many batches
- * fit.
- */
+/* The shortest time of a call in some batches: what else the machine does can only lengthen it. */
+static enum bench_status probe(struct bench_sweep *sweep, int library, struct pace *pace,
+                               struct bench_reply *replies)
+{
+    enum bench_status status;
+
+    pace->count = 0;
+    status = run(sweep, library, pace, replies);
+    if (status == BENCH_OK)
+        qsort(pace->batches, (size_t)pace->count, sizeof(*pace->batches), compare);
+    return status;
+}
+
+/* How many calls make a batch, and how many batches a round, if a call takes `seconds`. */
+static void set_pace(const struct bench_options *options, struct bench_command *command,
+                     double seconds)
+{
+    double round = options->seconds / options->rounds;
+
+    command->batch_calls = 1;
+    if (options->iterations && options->rewrite) {
+        command->batches = clamp(options->iterations, 1, BENCH_BATCHES_MAX);
+    } else if (options->iterations) {
+        command->batches = 1;
+        command->batch_calls = options->iterations;
+    } else {
+        if (!options->rewrite)
+            command->batch_calls = clamp(BATCH_SECONDS / seconds, 1, CALLS_MAX);
+        command->batches = clamp(round / seconds / command->batch_calls, 1, BENCH_BATCHES_MAX);
+    }
+}
+
+/* Calls before the clock counts; they also tell how long one takes. */
 static enum bench_status warm_up(struct bench_sweep *sweep, int library, struct pace *pace,
                                  struct bench_reply *replies)
 {
     const struct bench_options *options = sweep->options;
     struct bench_command *command = &pace->command;
     enum bench_status status;
-    double round = options->seconds / options->rounds;
-    double call;
 
-    command->batch_calls = command->rewrite || options->warmup < 1 ? 1 : options->warmup;
-    status = run(sweep, library, pace, replies);
-    if (status == BENCH_OK && !command->rewrite && !options->iterations &&
-        pace->batches[0] < BATCH_SECONDS) { /* once more: first calls tend to be slow */
+    command->batches = clamp(options->warmup, 1, BENCH_BATCHES_MAX);
+    status = probe(sweep, library, pace, replies);
+    if (status == BENCH_OK && !command->rewrite && pace->batches[0] < BATCH_SECONDS) {
+        /* Once more with calls in a row, which do not start with what a barrier leaves. */
         command->batch_calls = clamp(BATCH_SECONDS / (pace->batches[0] + 1e-9), 1, CALLS_MAX);
-        status = run(sweep, library, pace, replies);
+        status = probe(sweep, library, pace, replies);
     }
-    if (status != BENCH_OK)
-        return status;
-    call = pace->batches[pace->count - 1] + 1e-9;
-    if (options->iterations) {
-        command->batch_calls = options->rewrite ? 1 : options->iterations;
-        command->batches = options->rewrite ? clamp(options->iterations, 1, BENCH_BATCHES_MAX) : 1;
-    } else {
-        command->batch_calls = command->rewrite ? 1 : clamp(BATCH_SECONDS / call, 1, CALLS_MAX);
-        command->batches = clamp(round / call / command->batch_calls, 1, BENCH_BATCHES_MAX);
-    }
+    if (status == BENCH_OK)
+        set_pace(options, command, pace->batches[0] + 1e-9);
     pace->count = 0;
-    return BENCH_OK;
+    return status;
 }
 
 static enum bench_status prepare(struct bench_sweep *sweep, int library, struct pace *pace,
