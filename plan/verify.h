@@ -6,14 +6,14 @@
 #include "plan/plan.h"
 
 struct verify_options {
-    int slots;     /* per connection; 0: 2, the least that Rondo ever runs with */
+    int slots;     /* per connection, proved for more too; 0: 2, the least that Rondo runs with */
     bool in_place; /* input and output alias as rondo.h says */
 };
 
 struct verify_report {
-    bool balanced;   /* sums keep the balanced tree over ranks */
-    bool rank_order; /* operands of every sum are in rank order */
-    bool one_round;  /* every result element comes out of one single reduce step over inputs */
+    bool balanced;    /* sums keep the balanced tree over ranks */
+    bool rank_order;  /* operands of every sum are in rank order */
+    bool one_round;   /* every result element comes out of one single reduce step over inputs */
     bool peer_memory; /* user buffers of peers are touched */
     unsigned long steps, messages;
     char failure[1024]; /* the failing rank, program, step and why; "" when proved */

@@ -19,15 +19,14 @@ static bool open_links(struct verify_machine *machine)
             atoms = machine->plans[i]->message_atoms;
     machine->slot_pool = calloc(count + 1, sizeof(*machine->slot_pool));
     machine->parcel_pool = calloc(count * atoms + 1, sizeof(*machine->parcel_pool));
-    machine->clock_pool = calloc(count * 2 * actors + 1, sizeof(*machine->clock_pool));
+    machine->clock_pool = calloc(count * actors + 1, sizeof(*machine->clock_pool));
     if (!machine->slot_pool || !machine->parcel_pool || !machine->clock_pool)
         return verify_no_memory(machine);
     parcels = machine->parcel_pool;
     clocks = machine->clock_pool;
     for (size_t i = 0; i < count; i++) {
         machine->slot_pool[i].parcels = parcels + i * atoms;
-        machine->slot_pool[i].sent_clock = clocks + 2 * i * actors;
-        machine->slot_pool[i].freed_clock = clocks + (2 * i + 1) * actors;
+        machine->slot_pool[i].sent_clock = clocks + i * actors;
     }
     for (int i = 0; i < machine->link_count; i++)
         machine->links[i].slot = machine->slot_pool + (size_t)i * slots;

@@ -72,7 +72,7 @@ struct verify_parcel {
 
 struct verify_slot {
     struct verify_parcel *parcels;
-    uint32_t *sent_clock, *freed_clock; /* of the last message here */
+    uint32_t *sent_clock; /* what the sender knew */
     uint32_t length;
     uint32_t lap;  /* call and window it belongs to */
     uint32_t step; /* that signalled it */

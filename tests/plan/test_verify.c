@@ -307,6 +307,28 @@ Test(verify, scratch_that_the_next_window_overwrites_is_a_race)
     assert_refused(&forms, "rank 0, program", "race");
 }
 
+/* With 2 slots the third message waits until the first was read, with more it does not. */
+Test(verify, order_that_only_a_lack_of_slots_gives_is_a_race)
+{
+    struct forms forms;
+    struct plan *plan;
+
+    forms_open(RONDO_BROADCAST, 1, &forms);
+    plan = forms.plans[0];
+    plan_shape(plan, 1, 1, 1);
+    plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)),
+                 PLAN_LIST(plan_scratch(plan, 0, 0)));
+    for (int i = 0; i < 3; i++)
+        plan_notify(plan, 0, 0, 0);
+    plan_next_program(plan);
+    plan_wait(plan, 0, 0, 0);
+    plan_move(plan, 1, 0, PLAN_LIST(plan_scratch(plan, 0, 0)), PLAN_LIST(plan_output(plan, 0, 0)));
+    plan_release(plan, 0, 0);
+    for (int i = 0; i < 2; i++)
+        plan_await(plan, 0, 0, 0);
+    assert_refused(&forms, "rank 0, program", "race");
+}
+
 Test(verify, two_programs_at_one_end_of_a_lane_are_refused)
 {
     struct forms forms;
