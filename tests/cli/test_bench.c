@@ -331,6 +331,29 @@ Test(bench, a_terminated_benchmark_takes_its_ranks_along, .timeout = 60)
     end_one_of_four(SIGTERM, true);
 }
 
+Test(bench, under_a_launcher_its_processes_are_the_ranks, .timeout = 60)
+{
+    struct run *ranks[2];
+    char address[64];
+
+    snprintf(address, sizeof(address), "unix:test-bench-%d", (int)getpid());
+    setenv("RONDO_ADDRESS", address, 1);
+    setenv("RONDO_SECRET", "only these two ranks know this", 1);
+    setenv("RONDO_SIZE", "2", 1);
+    for (int rank = 0; rank < 2; rank++) {
+        setenv("RONDO_RANK", rank ? "1" : "0", 1);
+        ranks[rank] = begin(TEST_WORKERS, "gather --root 1 --bytes 80,8000 --seconds 0.01");
+    }
+    for (int rank = 0; rank < 2; rank++) {
+        finish(ranks[rank]);
+        cr_expect_eq(ranks[rank]->status, 0, "rank %d: %s", rank, ranks[rank]->err);
+    }
+    cr_expect(strstr(ranks[0]->out, "wrong values: 0 OK"), "%s", ranks[0]->out);
+    cr_expect_str_empty(ranks[1]->out, "only rank 0 prints");
+    free(ranks[0]);
+    free(ranks[1]);
+}
+
 Test(bench, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
 {
     static const struct {
