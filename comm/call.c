@@ -92,7 +92,7 @@ static rondo_result check_operation(const rondo_call *call)
 {
     struct operation operation;
 
-    if (!reduces(call->collective))
+    if (!reduces(call->collective) || operation_is_plain(call->op, call->type))
         return RONDO_OK;
     return operations_resolve(&call->comm->operations, call->op, call->type, call->comm->size,
                               &operation);

@@ -18,8 +18,10 @@ struct pending {
     struct task task;
 };
 
+/* Asked for in every call, so it has a place that is found without a lookup. */
+static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+
 static _Thread_local struct {
-    int depth;
     rondo_result spoiled;
     struct pending *calls;
     size_t call_count, call_room;
@@ -29,7 +31,7 @@ static _Thread_local struct {
 
 bool group_is_open(void)
 {
-    return group.depth > 0;
+    return depth > 0;
 }
 
 void group_spoil(rondo_result result)
@@ -78,7 +80,7 @@ rondo_result group_add_join(const struct join *join)
 
 rondo_result rondo_group_start(void)
 {
-    group.depth++;
+    depth++;
     return RONDO_OK;
 }
 
@@ -162,10 +164,10 @@ rondo_result rondo_group_end(void)
 {
     rondo_result result;
 
-    if (!group.depth)
+    if (!depth)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "rondo_group_end: there was no rondo_group_start() on this thread.");
-    if (--group.depth)
+    if (--depth)
         return RONDO_OK;
     result = group.spoiled;
     if (!result)

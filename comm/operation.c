@@ -63,6 +63,11 @@ static rondo_result find_made(struct operations *operations, rondo_op op, rondo_
     return RONDO_OK;
 }
 
+bool operation_is_plain(rondo_op op, rondo_type type)
+{
+    return (unsigned)op < RONDO_OPS && kernel_can(type, functions[op]);
+}
+
 rondo_result operations_resolve(struct operations *operations, rondo_op op, rondo_type type,
                                 int size, struct operation *ret_operation)
 {
