@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """readme.py - is README.md true? Runs its commands, compares its program with the example, follows its links.
 
-readme.py ROOT BUILD: runs every line of the blocks marked sh, with the build's command and library, in a scratch folder;
-every ./dev word must exist; the block marked c must be examples/01_all_reduce.c; files that are linked must exist.
+readme.py ROOT BUILD: runs every line of the blocks marked sh, with the build's command and library, in a scratch
+folder; every ./dev word must exist; the block marked c must be examples/01_all_reduce.c; linked files must exist.
 """
 import os
 import re
@@ -61,11 +61,27 @@ def check_links(text):
             if link not in MADE_LATER and not os.path.exists(os.path.join(ROOT, link))]
 
 
+def check_algorithms():
+    listing = subprocess.run(["rondo", "explain", "--list"], env=environment(), capture_output=True, text=True,
+                             check=False).stdout
+    with open(os.path.join(ROOT, "tests/api/matrix.c"), encoding="utf-8") as file:
+        matrix = file.read()
+    names = re.findall(r"^(\w+)", listing, re.M)
+    complaints = [] if names else ["rondo explain --list names no algorithm"]
+    for name in names:
+        if not os.path.exists(os.path.join(ROOT, "docs/algorithms", name + ".md")):
+            complaints.append(f"{name} has no page in docs/algorithms")
+        if f'"{name}"' not in matrix:
+            complaints.append(f"tests/api/matrix.c does not know {name}")
+    return complaints
+
+
 def main():
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
         text = file.read()
     checks = {"the program is the first example": check_program(text), "every ./dev word exists": check_words(text),
-              "every link leads to a file": check_links(text), **check_commands(text)}
+              "every link leads to a file": check_links(text),
+              "every algorithm has a page and is in the test matrix": check_algorithms(), **check_commands(text)}
     print(f"1..{len(checks)}")
     for number, (name, complaints) in enumerate(checks.items(), 1):
         print(f"{'not ok' if complaints else 'ok'} {number} - {name.replace('#', '')}")

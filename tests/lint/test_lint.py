@@ -67,6 +67,10 @@ class Lint(unittest.TestCase):
 
     def test_an_atomic_without_order_is_refused(self):
         self.refuses("base/a.c", SPDX + "void f(void)\n{\n    atomic_store(&a, 1);\n}\n", "explicit order")
+        self.refuses("base/a.c", SPDX + "void f(void)\n{\n    atomic_fetch_or(&a, 1);\n}\n", "explicit order")
+
+    def test_atomics_with_an_order_pass(self):
+        self.accepts("base/a.c", SPDX + "void f(void)\n{\n    atomic_fetch_add_explicit(&a, 1, b);\n}\n")
 
     def test_a_macro_with_return_is_refused(self):
         self.refuses("base/a.c", SPDX + "#define CHECK(x) \\\n    if (x)   \\\n    return x\n", "must not hide")
