@@ -197,7 +197,8 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
 rondo_result choose(rondo_comm *comm, const struct choice_key *key,
                     const struct choice **ret_choice)
 {
-    uint64_t place = key_hash(key) + key->collective; /* a send and a receive hash alike */
+    /* A send and a receive hash alike, and so do the two ways of a call that tries peers' memory first. */
+    uint64_t place = key_hash(key) + 2 * key->collective + key->no_peer_memory;
     struct choice *choice = &comm->choices.slots[place % CHOICES];
     rondo_result result;
 
