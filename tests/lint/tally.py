@@ -27,6 +27,17 @@ def cases(test):
     return (passed, failed, skipped) if lines else (1, failed, skipped)
 
 
+def reasons(test):
+    """What a failed program says about it: TAP's failed cases with what is indented below, or the last lines."""
+    lines = (test.get("stdout") or "").splitlines()
+    failed = []
+    inside = False
+    for line in lines:
+        inside = line.startswith("not ok") or inside and line.startswith(("  ", "#"))
+        failed += [line] if inside else []
+    return failed[:40] or (lines + (test.get("stderr") or "").splitlines())[-20:]
+
+
 def tally(logs):
     total = [0, 0, 0]
     for log in logs:
@@ -44,6 +55,7 @@ def tally(logs):
             part = [a + b for a, b in zip(part, result)]
             if result[1]:
                 print(f"FAILED {test['name']} ({test['result']}): {result[1]}")
+                print("\n".join("    " + line[:300] for line in reasons(test)))
         print(f"{log}: {part[0]} passed, {part[1]} failed, {part[2]} skipped")
         total = [a + b for a, b in zip(total, part)]
     print(f"{total[0]} passed, {total[1]} failed")
