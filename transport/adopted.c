@@ -104,6 +104,11 @@ bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset)
 
 void adopted_forget(void)
 {
-    ranges = NULL;
+    while (ranges) {
+        struct range *range = ranges;
+
+        ranges = range->next;
+        free(range);
+    }
     atomic_store_explicit(&range_count, 0, memory_order_relaxed);
 }

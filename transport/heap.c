@@ -97,12 +97,18 @@ fail:
     return result;
 }
 
+/* With the lock held: open, and not what a fork() left us of the parent's, whose pages are not ours to give back. */
+static bool is_ours(void)
+{
+    return heap_base() && heap.pid == getpid();
+}
+
 /* Unmap and close when nothing is in it and nobody has entered it. */
 static void close_if_unused(void)
 {
     char *base = heap_base();
 
-    if (!base || heap.users || heap.spans.count > 1)
+    if (!is_ours() || heap.users || heap.spans.count > 1)
         return;
     atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
@@ -115,11 +121,14 @@ static void close_if_unused(void)
 /* With the lock held: the heap of this process is open. A child after fork() leaves its parent's alone. */
 static rondo_result ensure_open(void)
 {
-    if (heap_base() && heap.pid == getpid())
+    if (is_ours())
         return RONDO_OK;
     if (heap_base()) {
         close(heap.fd);
-        heap.spans = (struct spans){0};
+        heap.fd = -1;
+        atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
+        atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
+        spans_done(&heap.spans);
         adopted_forget();
     }
     return open_heap();
@@ -144,7 +153,8 @@ rondo_result heap_enter(struct heap_card *ret_card)
 void heap_leave(void)
 {
     pthread_mutex_lock(&heap.lock);
-    heap.users--;
+    if (is_ours() && heap.users)
+        heap.users--;
     close_if_unused();
     pthread_mutex_unlock(&heap.lock);
 }
@@ -208,8 +218,7 @@ rondo_result heap_free(void *memory)
     if (!memory)
         return RONDO_OK;
     pthread_mutex_lock(&heap.lock);
-    if (!heap_base() || at <= heap_base() || at >= heap.end ||
-        (uintptr_t)at % PAGE != 0)
+    if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
         result = rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().",
                             memory);
     else
@@ -222,11 +231,12 @@ rondo_result heap_free(void *memory)
 void heap_retire(void *memory, size_t keep)
 {
     pthread_mutex_lock(&heap.lock);
-    if (heap_base()) {
+    if (is_ours()) {
         size_t start = (size_t)((char *)memory - heap_base()) / PAGE;
         size_t kept = (keep + PAGE - 1) / PAGE;
 
-        punch(start + kept, spans_length(&heap.spans, start) - kept);
+        if (spans_length(&heap.spans, start) > kept)
+            punch(start + kept, spans_length(&heap.spans, start) - kept);
     }
     pthread_mutex_unlock(&heap.lock);
 }
@@ -275,7 +285,7 @@ rondo_result heap_disown(void *memory)
 
     pthread_mutex_lock(&heap.lock);
     result = adopted_move_out(memory, &offset);
-    if (!result)
+    if (!result && is_ours()) /* a forked child has its own pages again, the place is its parent's */
         result = give(heap_base() + offset);
     close_if_unused();
     pthread_mutex_unlock(&heap.lock);
