@@ -102,6 +102,18 @@ bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset)
     return found;
 }
 
+bool adopted_overlaps(const void *memory, size_t bytes)
+{
+    const char *at = memory;
+    bool found = false;
+
+    pthread_rwlock_rdlock(&ranges_lock);
+    for (const struct range *range = ranges; range && !found; range = range->next)
+        found = at < range->memory + range->bytes && range->memory < at + bytes;
+    pthread_rwlock_unlock(&ranges_lock);
+    return found;
+}
+
 void adopted_forget(void)
 {
     while (ranges) {

@@ -254,6 +254,19 @@ bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
     return adopted_find(memory, bytes, ret_offset);
 }
 
+/* With the lock held. Memory that is shared already must not be mapped a second time: peers would see the old pages. */
+static rondo_result check_private(const char *memory, size_t bytes)
+{
+    const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
+
+    if ((memory < end && heap_base() < memory + bytes) || adopted_overlaps(memory, bytes))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "%p is shared memory already, from rondo_mem_alloc() or registered "
+                          "before; it need not be registered.",
+                          (const void *)memory);
+    return RONDO_OK;
+}
+
 rondo_result heap_adopt(void *memory, size_t bytes)
 {
     rondo_result result;
@@ -267,6 +280,8 @@ rondo_result heap_adopt(void *memory, size_t bytes)
     pthread_mutex_lock(&heap.lock);
     result = ensure_open();
     if (!result)
+        result = check_private(memory, bytes);
+    if (!result)
         result = take(bytes, &place);
     if (!result) {
         result = adopted_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(),
@@ -274,6 +289,7 @@ rondo_result heap_adopt(void *memory, size_t bytes)
         if (result)
             give(place);
     }
+    close_if_unused();
     pthread_mutex_unlock(&heap.lock);
     return result;
 }
