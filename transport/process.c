@@ -73,6 +73,23 @@ done:
     return result;
 }
 
+/* A card with our process number is believed only if it describes our heap. */
+static rondo_result use_own_heap(struct process *process)
+{
+    const struct heap_card *card = &process->card;
+    const char *base = heap_base();
+    uint64_t offset;
+
+    if (!base || !heap_find(base, card->bytes, &offset) ||
+        memcmp(((const struct heap_head *)(const void *)base)->id, card->id, sizeof(card->id)) != 0)
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "A rank says that it is in process %d, as this one is, but its shared "
+                          "heap is another.",
+                          (int)card->pid);
+    process->base = heap_base();
+    return RONDO_OK;
+}
+
 static rondo_result open_process(const struct heap_card *card, struct process **ret_process)
 {
     struct process *process = calloc(1, sizeof(*process));
@@ -85,7 +102,7 @@ static rondo_result open_process(const struct heap_card *card, struct process **
     process->pidfd = -1;
     process->own = card->pid == (int32_t)getpid();
     if (process->own) {
-        process->base = heap_base();
+        result = use_own_heap(process);
     } else {
         process->pidfd = (int)syscall(SYS_pidfd_open, card->pid, 0);
         if (process->pidfd < 0)
@@ -107,12 +124,13 @@ static rondo_result open_process(const struct heap_card *card, struct process **
 rondo_result process_attach(const struct heap_card *card, struct process **ret_process)
 {
     rondo_result result = RONDO_OK;
+    bool own = card->pid == (int32_t)getpid(); /* after fork() our parent is in the table as "own" */
     struct process *process;
 
     pthread_mutex_lock(&table_lock);
     for (process = table; process; process = process->next)
         if (memcmp(process->card.id, card->id, sizeof(card->id)) == 0 &&
-            process->card.pid == card->pid)
+            process->card.pid == card->pid && process->own == own)
             break;
     if (process) {
         process->users++;
