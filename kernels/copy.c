@@ -13,19 +13,27 @@ enum {
     UNIT = 128, /* of kernel_table.stream */
 };
 
-void kernel_copy(void *to, const void *from, size_t bytes)
+void kernel_stream(void *to, const void *from, size_t bytes)
 {
     const struct kernel_table *table = kernel_table();
+    size_t head = -(uintptr_t)to % LINE;
+    size_t body;
 
-    if (bytes < STREAM_FROM || table->stream == NULL) {
+    if (table->stream == NULL || bytes < head + UNIT) {
         if (bytes > 0)
             memcpy(to, from, bytes);
         return;
     }
-    size_t head = -(uintptr_t)to % LINE;
-    size_t body = (bytes - head) / UNIT * UNIT;
-
+    body = (bytes - head) / UNIT * UNIT;
     memcpy(to, from, head);
     table->stream((char *)to + head, (const char *)from + head, body);
     memcpy((char *)to + head + body, (const char *)from + head + body, bytes - head - body);
+}
+
+void kernel_copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes >= STREAM_FROM)
+        kernel_stream(to, from, bytes);
+    else if (bytes > 0)
+        memcpy(to, from, bytes);
 }

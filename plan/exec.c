@@ -2,13 +2,13 @@
 /*
  * exec.c - the host executor: step_loop.h on the calling thread, data moved by kernels/.
  *
- * Read step_loop.h first. Here is what a host adds: where an operand is in memory, which arithmetic a step means, and
- * memory of peers that can only be read across processes.
+ * Read step_loop.h first, then move.c, which says what a copy or reduce step does to memory.
  */
 #include "plan/exec.h"
 
 #include "base/fail.h"
 #include "base/range.h"
+#include "plan/move.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,9 +23,8 @@ static inline void step_push(const struct link_out *out)
 }
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
-static enum exec_state step_combine(struct execution *x, struct exec_program *program,
-                                    const struct plan_step *step);
 
+#define step_combine move_step
 #include "plan/step_loop.h"
 
 enum { GRAIN_BYTES = 64 }; /* chunks begin on cache lines, so that no two ranks write the same one */
@@ -100,134 +99,6 @@ static void step_addresses(struct execution *x, int peer, const struct link_addr
         x->unreachable = true;
     if (bytes[1] && !at->output && x->reduces)
         x->unreachable = true;
-}
-
-/* A user buffer of this rank or of a peer; NULL: it is not mapped here. */
-static inline char *user_buffer(const struct execution *x, const struct plan_operand *operand)
-{
-    const struct exec_peer *peer;
-
-    if (operand->rank == x->plan->rank)
-        return operand->buffer == PLAN_INPUT ? (char *)(uintptr_t)x->input : x->output;
-    peer = &x->world->peers[operand->rank];
-    return operand->buffer == PLAN_INPUT ? peer->input : peer->output;
-}
-
-/* Bytes from the beginning of a user buffer to the range. */
-static inline size_t user_offset(const struct execution *x, const struct exec_program *program,
-                                 const struct plan_operand *operand)
-{
-    return (operand->block * x->shape.count + program->start +
-            step_atom_start(x, program, operand->first)) *
-           x->shape.element;
-}
-
-/* Where the operand is. Slots are taken and filled piece by piece. */
-static inline char *locate(struct execution *x, const struct exec_program *program,
-                           const struct plan_operand *operand, bool source, size_t bytes)
-{
-    struct exec_world *world = x->world;
-    size_t connection;
-    char *at;
-
-    switch (operand->buffer) {
-    case PLAN_SLOT:
-        connection = (size_t)operand->lane * (size_t)world->size + (size_t)operand->rank;
-        if (source) {
-            at = world->in[connection].take;
-            world->in[connection].take = at + bytes;
-        } else {
-            at = world->out[connection].fill;
-            world->out[connection].fill = at + bytes;
-        }
-        return at;
-    case PLAN_SCRATCH:
-        return world->scratch +
-               (operand->block * x->shape.window + step_atom_start(x, program, operand->first)) *
-                   x->shape.element;
-    default:
-        at = user_buffer(x, operand);
-        return at ? at + user_offset(x, program, operand) : NULL;
-    }
-}
-
-/* Elements of a range: of the step's first operand that has an address, or of the slot's own first atom. */
-static inline size_t step_elements(const struct execution *x, const struct exec_program *program,
-                                   const struct plan_step *step)
-{
-    const struct plan_operand *operand = plan_sources(x->plan, step);
-    int last = step->sources + step->destinations - 1;
-
-    for (int i = 0; i < last && operand->buffer == PLAN_SLOT; i++)
-        operand++;
-    return step_atom_start(x, program, operand->first + step->atoms) -
-           step_atom_start(x, program, operand->first);
-}
-
-/* Which source is this rank's own raw input, the one that a pre-multiplied sum scales; -1: none. */
-static inline int raw_source(const struct execution *x, const struct plan_step *step)
-{
-    const struct plan_operand *sources = plan_sources(x->plan, step);
-
-    for (int i = 0; i < step->sources; i++)
-        if (sources[i].buffer == PLAN_INPUT && sources[i].rank == x->plan->rank)
-            return i;
-    return -1;
-}
-
-/* Copy out of memory that is not mapped here. */
-static enum exec_state read_across(struct execution *x, struct exec_program *program,
-                                   const struct plan_step *step, size_t bytes)
-{
-    const struct plan_operand *source = plan_sources(x->plan, step);
-    uint64_t from =
-        x->world->peers[source->rank].remote_input + user_offset(x, program, source);
-    rondo_result result =
-        x->world->ops->read(x->world, source->rank, x->world->destinations[0], from, bytes);
-
-    for (int i = 1; i < step->destinations && !result; i++)
-        kernel_copy(x->world->destinations[i], x->world->destinations[0], bytes);
-    x->blamed = source->rank;
-    return result ? EXEC_FAILED : EXEC_MOVED;
-}
-
-static enum exec_state step_combine(struct execution *x, struct exec_program *program,
-                                    const struct plan_step *step)
-{
-    struct exec_world *world = x->world;
-    const struct plan_operand *operands = plan_sources(x->plan, step);
-    size_t count = step_elements(x, program, step);
-    size_t bytes = count * x->shape.element;
-    struct kernel_call call;
-
-    for (int i = 0; i < step->sources; i++)
-        world->sources[i] = locate(x, program, &operands[i], true, bytes);
-    operands += step->sources;
-    for (int i = 0; i < step->destinations; i++)
-        world->destinations[i] = locate(x, program, &operands[i], false, bytes);
-    if (!count)
-        return EXEC_MOVED;
-    if (!world->sources[0])
-        return read_across(x, program, step, bytes);
-    if (!x->op || (step->verb == PLAN_COPY && !x->op->has_scale &&
-                   !((step->flags & PLAN_FINISH) && x->op->divisor > 1))) {
-        for (int i = 0; i < step->destinations; i++)
-            if (world->destinations[i] != world->sources[0])
-                kernel_copy(world->destinations[i], world->sources[0], bytes);
-        return EXEC_MOVED;
-    }
-    call = (struct kernel_call){
-        .sources = world->sources,
-        .destinations = world->destinations,
-        .source_count = step->sources,
-        .destination_count = step->destinations,
-        .count = count,
-        .order = step->flags & PLAN_BALANCED ? KERNEL_BALANCED : KERNEL_FOLD,
-        .scaled = x->op->has_scale ? raw_source(x, step) : -1,
-        .finish = step->flags & PLAN_FINISH,
-    };
-    kernel_reduce(x->op, &call);
-    return EXEC_MOVED;
 }
 
 enum exec_state exec_advance(struct execution *x)

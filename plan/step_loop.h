@@ -30,16 +30,6 @@ STEP_FUNCTION void step_open_window(const struct execution *x, struct exec_progr
     program->at = program->begin;
 }
 
-/* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
-STEP_FUNCTION size_t step_atom_start(const struct execution *x, const struct exec_program *program,
-                                     uint32_t atom)
-{
-    size_t extra = atom < program->rest ? atom : program->rest;
-    size_t start = (program->each * atom + extra) * x->shape.grain;
-
-    return start < program->length ? start : program->length;
-}
-
 STEP_FUNCTION struct link_slot *step_out_slot(const struct link_out *out)
 {
     return (struct link_slot *)(out->slots + out->index * out->stride);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * move.c - the data movement of a step: where its operands are, and which arithmetic it means.
+ *
+ * Long pieces go into slots past the cache. A slot's lines were read by the peer last, so an ordinary store would first
+ * fetch each of them from the other core, only to overwrite it; and the peer would fetch them back from here.
+ */
+#include "plan/move.h"
+
+#include <string.h>
+
+enum {
+    STREAM_FROM = 2048, /* bytes of a piece; below, the detour over memory costs more than it saves */
+    TILE = 16384,       /* bytes reduced at a time on the way into slots: stays in the first cache */
+};
+
+/* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
+static inline size_t atom_start(const struct execution *x, const struct exec_program *program,
+                                uint32_t atom)
+{
+    size_t extra = atom < program->rest ? atom : program->rest;
+    size_t start = (program->each * atom + extra) * x->shape.grain;
+
+    return start < program->length ? start : program->length;
+}
+
+/* A user buffer of this rank or of a peer; NULL: it is not mapped here. */
+static inline char *user_buffer(const struct execution *x, const struct plan_operand *operand)
+{
+    const struct exec_peer *peer;
+
+    if (operand->rank == x->plan->rank)
+        return operand->buffer == PLAN_INPUT ? (char *)(uintptr_t)x->input : x->output;
+    peer = &x->world->peers[operand->rank];
+    return operand->buffer == PLAN_INPUT ? peer->input : peer->output;
+}
+
+/* Bytes from the beginning of a user buffer to the range. */
+static inline size_t user_offset(const struct execution *x, const struct exec_program *program,
+                                 const struct plan_operand *operand)
+{
+    return (operand->block * x->shape.count + program->start +
+            atom_start(x, program, operand->first)) *
+           x->shape.element;
+}
+
+/* The next piece of a slot: taken from the message that is open, or added to the one being filled. */
+static inline char *next_piece(struct exec_world *world, const struct plan_operand *operand,
+                               bool source, size_t bytes)
+{
+    size_t connection = (size_t)operand->lane * (size_t)world->size + (size_t)operand->rank;
+    char **piece = source ? &world->in[connection].take : &world->out[connection].fill;
+    char *at = *piece;
+
+    *piece = at + bytes;
+    return at;
+}
+
+static inline char *locate(struct execution *x, const struct exec_program *program,
+                           const struct plan_operand *operand, bool source, size_t bytes)
+{
+    char *at;
+
+    switch (operand->buffer) {
+    case PLAN_SLOT:
+        return next_piece(x->world, operand, source, bytes);
+    case PLAN_SCRATCH:
+        return x->world->scratch +
+               (operand->block * x->shape.window + atom_start(x, program, operand->first)) *
+                   x->shape.element;
+    default:
+        at = user_buffer(x, operand);
+        return at ? at + user_offset(x, program, operand) : NULL;
+    }
+}
+
+/* Elements of a range: of the first operand that has an address, else of the slot's own first atom. */
+static inline size_t step_elements(const struct execution *x, const struct exec_program *program,
+                                   const struct plan_step *step)
+{
+    const struct plan_operand *operand = plan_sources(x->plan, step);
+    int last = step->sources + step->destinations - 1;
+
+    for (int i = 0; i < last && operand->buffer == PLAN_SLOT; i++)
+        operand++;
+    return atom_start(x, program, operand->first + step->atoms) -
+           atom_start(x, program, operand->first);
+}
+
+/* Which source is this rank's own raw input, the one that a pre-multiplied sum scales; -1: none. */
+static inline int raw_source(const struct execution *x, const struct plan_step *step)
+{
+    const struct plan_operand *sources = plan_sources(x->plan, step);
+
+    for (int i = 0; i < step->sources; i++)
+        if (sources[i].buffer == PLAN_INPUT && sources[i].rank == x->plan->rank)
+            return i;
+    return -1;
+}
+
+/* Copy out of memory that is not mapped here. */
+static enum exec_state read_across(struct execution *x, const struct exec_program *program,
+                                   const struct plan_step *step, size_t bytes)
+{
+    const struct plan_operand *source = plan_sources(x->plan, step);
+    void **to = x->world->destinations;
+    uint64_t from = x->world->peers[source->rank].remote_input + user_offset(x, program, source);
+    rondo_result result = x->world->ops->read(x->world, source->rank, to[0], from, bytes);
+
+    for (int i = 1; i < step->destinations && !result; i++)
+        kernel_copy(to[i], to[0], bytes);
+    x->blamed = source->rank;
+    return result ? EXEC_FAILED : EXEC_MOVED;
+}
+
+/* Is this step bytes moved and nothing else? */
+static inline bool only_copies(const struct execution *x, const struct plan_step *step)
+{
+    return !x->op || (step->verb == PLAN_COPY && !x->op->has_scale &&
+                      !((step->flags & PLAN_FINISH) && x->op->divisor > 1));
+}
+
+static inline bool streams_into(const struct plan_operand *destination, size_t bytes)
+{
+    return destination->buffer == PLAN_SLOT && bytes >= STREAM_FROM;
+}
+
+static void copy(const struct execution *x, const struct plan_step *step, size_t bytes)
+{
+    const struct plan_operand *operands = plan_destinations(x->plan, step);
+    const void *from = x->world->sources[0];
+
+    for (int i = 0; i < step->destinations; i++) {
+        void *to = x->world->destinations[i];
+
+        if (streams_into(&operands[i], bytes))
+            kernel_stream(to, from, bytes);
+        else if (to != from)
+            kernel_copy(to, from, bytes);
+    }
+}
+
+/* Long results, some of them for slots: computed tile by tile, and each tile streamed while it is in cache. */
+static void reduce_and_stream(const struct execution *x, const struct plan_step *step,
+                              struct kernel_call *call, size_t count)
+{
+    const struct plan_operand *operands = plan_destinations(x->plan, step);
+    struct exec_world *world = x->world;
+    size_t tile = TILE / x->shape.element;
+    _Alignas(64) char aside[TILE];
+    int kept = 0; /* the destination that is computed into: the first that is no slot */
+
+    while (kept < step->destinations && operands[kept].buffer == PLAN_SLOT)
+        kept++;
+    call->destination_count = 1;
+    for (size_t done = 0; done < count; done += call->count) {
+        void *result = kept < step->destinations ? world->destinations[kept] : aside;
+        size_t bytes;
+
+        call->count = count - done < tile ? count - done : tile;
+        call->destinations = &result;
+        bytes = call->count * x->shape.element;
+        kernel_reduce(x->op, call);
+        for (int i = 0; i < step->destinations; i++) {
+            if (operands[i].buffer == PLAN_SLOT)
+                kernel_stream(world->destinations[i], result, bytes);
+            else if (i != kept)
+                kernel_copy(world->destinations[i], result, bytes);
+            world->destinations[i] = (char *)world->destinations[i] + bytes;
+        }
+        for (int i = 0; i < step->sources; i++)
+            world->sources[i] = (const char *)world->sources[i] + bytes;
+    }
+}
+
+static void reduce(struct execution *x, const struct plan_step *step, size_t count)
+{
+    const struct plan_operand *operands = plan_destinations(x->plan, step);
+    struct kernel_call call = {
+        .sources = x->world->sources,
+        .destinations = x->world->destinations,
+        .source_count = step->sources,
+        .destination_count = step->destinations,
+        .count = count,
+        .order = step->flags & PLAN_BALANCED ? KERNEL_BALANCED : KERNEL_FOLD,
+        .scaled = x->op->has_scale ? raw_source(x, step) : -1,
+        .finish = step->flags & PLAN_FINISH,
+    };
+
+    for (int i = 0; i < step->destinations; i++)
+        if (streams_into(&operands[i], count * x->shape.element)) {
+            reduce_and_stream(x, step, &call, count);
+            return;
+        }
+    kernel_reduce(x->op, &call);
+}
+
+enum exec_state move_step(struct execution *x, struct exec_program *program,
+                          const struct plan_step *step)
+{
+    struct exec_world *world = x->world;
+    const struct plan_operand *operands = plan_sources(x->plan, step);
+    size_t count = step_elements(x, program, step);
+    size_t bytes = count * x->shape.element;
+
+    for (int i = 0; i < step->sources; i++)
+        world->sources[i] = locate(x, program, &operands[i], true, bytes);
+    operands += step->sources;
+    for (int i = 0; i < step->destinations; i++)
+        world->destinations[i] = locate(x, program, &operands[i], false, bytes);
+    if (!count)
+        return EXEC_MOVED;
+    if (!world->sources[0])
+        return read_across(x, program, step, bytes);
+    if (only_copies(x, step))
+        copy(x, step, bytes);
+    else
+        reduce(x, step, count);
+    return EXEC_MOVED;
+}
