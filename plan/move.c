@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    STREAM_FROM = 2048, /* bytes of a piece; below, the detour over memory costs more than it saves */
+    STREAM_FROM = 4096, /* bytes of a piece; below, the detour over memory costs more than it saves */
     TILE = 16384,       /* bytes reduced at a time on the way into slots: stays in the first cache */
 };
 
