@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_process.c - other processes and their heaps: the right one, the wrong one, a dead one, a lying one. */
+#include "base/fail.h"
+#include "child.h"
+#include "transport/process.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+/* A child that shows its heap and waits to be ended. */
+struct neighbour {
+    struct heap_card card;
+    uint64_t offset;  /* of a page that begins with "neighbour" */
+    uint64_t address; /* of private memory with the same text */
+    int spare;        /* a descriptor of something else */
+    atomic_int ready; /* 1: shown, 2: could not */
+    pid_t pid;
+};
+
+static int be_neighbour(void *argument)
+{
+    static char text[PAGE] = "neighbour";
+    struct neighbour *self = argument;
+    void *memory = NULL;
+
+    if (heap_enter(&self->card) || heap_alloc(PAGE, &memory)) {
+        atomic_store(&self->ready, 2);
+        return 1;
+    }
+    memcpy(memory, text, sizeof(text));
+    self->offset = (uint64_t)((char *)memory - heap_base());
+    self->address = (uint64_t)(uintptr_t)text;
+    self->spare = open("/dev/null", O_RDWR);
+    atomic_store(&self->ready, 1);
+    for (;;)
+        pause();
+}
+
+static struct neighbour *meet(void)
+{
+    struct neighbour *neighbour = child_share(sizeof(*neighbour));
+
+    neighbour->pid = child_start(be_neighbour, neighbour);
+    while (!atomic_load(&neighbour->ready))
+        sched_yield();
+    cr_assert(atomic_load(&neighbour->ready) == 1);
+    return neighbour;
+}
+
+static void part(struct neighbour *neighbour)
+{
+    kill(neighbour->pid, SIGKILL);
+    child_wait(neighbour->pid);
+}
+
+Test(process, attached_twice_is_mapped_once)
+{
+    struct neighbour *neighbour = meet();
+    struct process *one = NULL, *other = NULL;
+    int before = child_descriptors();
+
+    cr_assert(process_attach(&neighbour->card, &one) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(process_attach(&neighbour->card, &other) == RONDO_OK);
+    cr_expect(one == other);
+    cr_expect(child_descriptors() == before + 1, "one to watch it");
+    cr_expect(!process_is_own(one) && process_id(one) == neighbour->pid && process_alive(one));
+    cr_expect(strcmp(process_at(one, neighbour->offset, PAGE), "neighbour") == 0);
+    process_detach(one);
+    cr_expect(strcmp(process_at(other, neighbour->offset, PAGE), "neighbour") == 0);
+    process_detach(other);
+    process_detach(NULL);
+    cr_expect(child_descriptors() == before);
+    part(neighbour);
+}
+
+Test(process, our_own_is_its_heap_without_a_second_mapping)
+{
+    struct heap_card card;
+    struct process *process = NULL;
+    int before;
+
+    cr_assert(heap_enter(&card) == RONDO_OK);
+    before = child_descriptors();
+    cr_assert(process_attach(&card, &process) == RONDO_OK);
+    cr_expect(process_is_own(process) && process_alive(process));
+    cr_expect(process_at(process, PAGE, 1) == heap_base() + PAGE);
+    cr_expect(child_descriptors() == before);
+    process_detach(process);
+    heap_leave();
+}
+
+Test(process, its_end_is_noticed_and_what_it_wrote_stays_readable)
+{
+    struct neighbour *neighbour = meet();
+    struct process *process = NULL;
+    char text[16];
+
+    cr_assert(process_attach(&neighbour->card, &process) == RONDO_OK);
+    part(neighbour);
+    cr_expect(!process_alive(process));
+    cr_expect(strcmp(process_at(process, neighbour->offset, PAGE), "neighbour") == 0);
+    cr_expect(!process_readable(process, neighbour->address));
+    cr_expect(process_read(process, text, neighbour->address, sizeof(text)) == RONDO_ERROR_PEER);
+    process_detach(process);
+    process = NULL;
+    cr_expect(process_attach(&neighbour->card, &process) == RONDO_ERROR_PEER, "it has ended");
+    cr_expect(process == NULL && strlen(fail_sentence()) > 10);
+}
+
+Test(process, memory_is_read_across_if_it_is_there)
+{
+    struct neighbour *neighbour = meet();
+    struct process *process = NULL;
+    char text[16] = "";
+
+    cr_assert(process_attach(&neighbour->card, &process) == RONDO_OK);
+    cr_expect(process_readable(process, neighbour->address));
+    cr_expect(process_read(process, text, neighbour->address, sizeof(text)) == RONDO_OK, "%s",
+              fail_sentence());
+    cr_expect(strcmp(text, "neighbour") == 0);
+    cr_expect(process_read(process, text, 0, 0) == RONDO_OK, "nothing can be read anywhere");
+    cr_expect(!process_readable(process, 8));
+    cr_expect(process_read(process, text, 8, sizeof(text)) == RONDO_ERROR_SYSTEM);
+    cr_expect(strstr(fail_sentence(), "RONDO_CMA"), "%s", fail_sentence());
+    process_detach(process);
+    part(neighbour);
+}
+
+Test(process, ranges_outside_of_its_heap_are_nowhere_also_when_sums_overflow)
+{
+    struct neighbour *neighbour = meet();
+    struct process *process = NULL;
+    uint64_t bytes = neighbour->card.bytes;
+
+    cr_assert(process_attach(&neighbour->card, &process) == RONDO_OK);
+    cr_expect(process_at(process, 0, bytes) != NULL);
+    cr_expect(process_at(process, bytes, 0) != NULL, "nothing, at the end");
+    cr_expect(process_at(process, 1, bytes) == NULL);
+    cr_expect(process_at(process, bytes, 1) == NULL);
+    cr_expect(process_at(process, bytes + 1, 0) == NULL);
+    cr_expect(process_at(process, UINT64_MAX, 1) == NULL);
+    cr_expect(process_at(process, UINT64_MAX - 9, 20) == NULL);
+    cr_expect(process_at(process, PAGE, SIZE_MAX) == NULL);
+    process_detach(process);
+    part(neighbour);
+}
+
+/* ---- Lies ---------------------------------------------------------------------------------------- */
+
+static void expect_refused(struct heap_card card, rondo_result wanted, const char *what)
+{
+    struct process *process = NULL;
+    int before = child_descriptors();
+    rondo_result result;
+
+    fail_clear();
+    result = process_attach(&card, &process);
+    cr_expect(result == wanted, "%s: %s: %s", what, rondo_result_string(result), fail_sentence());
+    cr_expect(process == NULL, "%s", what);
+    cr_expect(strlen(fail_sentence()) > 20, "%s", what);
+    cr_expect(child_descriptors() == before, "%s: something stays open", what);
+}
+
+Test(process, cards_that_lie_are_refused_in_a_sentence)
+{
+    struct neighbour *neighbour = meet();
+    struct heap_card card = neighbour->card;
+
+    card.id[15] ^= 1;
+    expect_refused(card, RONDO_ERROR_PEER, "another identity");
+    card = neighbour->card;
+    card.bytes += PAGE;
+    expect_refused(card, RONDO_ERROR_PEER, "more bytes than there are");
+    card.bytes = 8;
+    expect_refused(card, RONDO_ERROR_PEER, "less bytes");
+    card.bytes = 0;
+    expect_refused(card, RONDO_ERROR_PEER, "no bytes");
+    card = neighbour->card;
+    card.fd = neighbour->spare;
+    expect_refused(card, RONDO_ERROR_PEER, "not a heap");
+    card.bytes = 0;
+    expect_refused(card, RONDO_ERROR_PEER, "not a heap, and empty");
+    card = neighbour->card;
+    card.fd = 999;
+    expect_refused(card, RONDO_ERROR_SYSTEM, "no such descriptor");
+    card = neighbour->card;
+    card.pid = -1;
+    expect_refused(card, RONDO_ERROR_SYSTEM, "no such process");
+    part(neighbour);
+}
+
+Test(process, cards_that_lie_about_our_own_process_are_refused)
+{
+    struct heap_card own, card;
+    struct process *process = NULL;
+
+    cr_assert(heap_enter(&own) == RONDO_OK);
+    card = own;
+    card.id[0] ^= 1;
+    expect_refused(card, RONDO_ERROR_PEER, "another identity");
+    card = own;
+    card.bytes = UINT64_MAX;
+    expect_refused(card, RONDO_ERROR_PEER, "more bytes than there are");
+    cr_expect(process_attach(&own, &process) == RONDO_OK);
+    process_detach(process);
+    heap_leave();
+    expect_refused(own, RONDO_ERROR_PEER, "a heap that is closed");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static int attach_without_address_space(void *argument)
+{
+    struct rlimit limit = {(rlim_t)1 << 33, (rlim_t)1 << 33};
+    struct process *process = NULL;
+    const struct neighbour *neighbour = argument;
+
+    if (setrlimit(RLIMIT_AS, &limit))
+        return 1;
+    if (process_attach(&neighbour->card, &process) != RONDO_ERROR_MEMORY || process)
+        return 2;
+    return strstr(fail_sentence(), "RONDO_HEAP_BYTES") ? 0 : 3;
+}
+
+Test(process, a_heap_larger_than_our_address_space_is_refused_with_the_remedy)
+{
+    struct neighbour *neighbour;
+
+    setenv("RONDO_HEAP_BYTES", "1T", 1);
+    neighbour = meet();
+    cr_expect(child_run(attach_without_address_space, neighbour) == 0);
+    part(neighbour);
+}
+#endif
+
+/* ---- Forks --------------------------------------------------------------------------------------- */
+
+static int attach_the_parent(void *argument)
+{
+    const struct heap_card *parents = argument;
+    struct heap_card card;
+    struct process *process = NULL, *own = NULL;
+
+    if (heap_enter(&card) || process_attach(parents, &process))
+        return 1;
+    if (process_is_own(process) || process_id(process) != getppid())
+        return 2; /* plain memory of the parent would be taken for the child's */
+    if (process_attach(&card, &own) || !process_is_own(own) || own == process)
+        return 3;
+    process_detach(own);
+    process_detach(process);
+    heap_leave();
+    return 0;
+}
+
+Test(process, a_forked_child_does_not_take_its_parent_for_itself)
+{
+    struct heap_card card;
+    struct process *process = NULL;
+
+    cr_assert(heap_enter(&card) == RONDO_OK);
+    cr_assert(process_attach(&card, &process) == RONDO_OK);
+    cr_expect(child_run(attach_the_parent, &card) == 0);
+    process_detach(process);
+    heap_leave();
+}
