@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* exec_world.c - threads and rings for hand-made plans. */
+#include "exec_world.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE = 2000000 }; /* rounds without a move: more than any test needs */
+
+struct seat {
+    struct trial *trial;
+    int rank;
+    struct exec_world world;
+    struct execution execution;
+};
+
+static char *rings; /* [to][lane][from] */
+
+static size_t ring_bytes(const struct trial *trial)
+{
+    return (link_ring_bytes(trial->slots, trial->slot_bytes) + LINK_LINE - 1) / LINK_LINE *
+           LINK_LINE;
+}
+
+static char *ring(const struct trial *trial, int from, int to, int lane)
+{
+    return rings + (size_t)((to * PLAN_LANES + lane) * trial->size + from) * ring_bytes(trial);
+}
+
+/* Links whose counters begin anywhere, as after many messages. */
+static void make_links(struct seat *seat)
+{
+    const struct trial *trial = seat->trial;
+    uint32_t index = trial->start % (uint32_t)trial->slots;
+
+    for (int lane = 0; lane < PLAN_LANES; lane++)
+        for (int peer = 0; peer < trial->size; peer++) {
+            int at = lane * trial->size + peer;
+            char *theirs = ring(trial, seat->rank, peer, lane);
+            char *ours = ring(trial, peer, seat->rank, lane);
+
+            seat->world.out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
+                                                    .slots = theirs + sizeof(struct link_credit),
+                                                    .stride = link_stride(trial->slot_bytes),
+                                                    .slot_count = (uint32_t)trial->slots,
+                                                    .sent = trial->start,
+                                                    .consumed = trial->start,
+                                                    .index = index};
+            seat->world.in[at] = (struct link_in){.credit = (struct link_credit *)(void *)ours,
+                                                  .slots = ours + sizeof(struct link_credit),
+                                                  .stride = link_stride(trial->slot_bytes),
+                                                  .slot_count = (uint32_t)trial->slots,
+                                                  .received = trial->start,
+                                                  .index = index};
+            atomic_store(&seat->world.in[at].credit->consumed, trial->start);
+        }
+}
+
+/* What the messages before left in the slots: their numbers, the oldest where the next one goes. */
+static void age_slots(const struct seat *seat)
+{
+    const struct trial *trial = seat->trial;
+    uint32_t slots = (uint32_t)trial->slots;
+
+    for (int at = 0; at < trial->size * PLAN_LANES && trial->start; at++)
+        for (uint32_t i = 0; i < slots; i++) {
+            const struct link_in *in = &seat->world.in[at];
+            size_t slot = (in->index + i) % slots;
+            uint32_t number = trial->start - slots + 1 + i;
+
+            atomic_store(&((struct link_slot *)(void *)(in->slots + slot * in->stride))->flag,
+                         (uint64_t)7 << 32 | number);
+        }
+}
+
+static bool make_seat(struct seat *seat, struct trial *trial, int rank)
+{
+    struct exec_world *world = &seat->world;
+    size_t links = (size_t)trial->size * PLAN_LANES;
+
+    seat->trial = trial;
+    seat->rank = rank;
+    *world = (struct exec_world){.ops = trial->ops,
+                                 .rank = rank,
+                                 .size = trial->size,
+                                 .slot_bytes = trial->slot_bytes,
+                                 .out = calloc(links, sizeof(*world->out)),
+                                 .in = calloc(links, sizeof(*world->in)),
+                                 .peers = calloc((size_t)trial->size, sizeof(*world->peers)),
+                                 .sources = calloc(16, sizeof(*world->sources)),
+                                 .destinations = calloc(16, sizeof(*world->destinations))};
+    world->scratch_bytes = exec_scratch_bytes(trial->plans[rank], &trial->shape);
+    world->scratch = calloc(1, world->scratch_bytes + 1);
+    if (!world->out || !world->in || !world->peers || !world->sources || !world->destinations ||
+        !world->scratch)
+        return false;
+    make_links(seat);
+    age_slots(seat);
+    seat->execution = (struct execution){.plan = trial->plans[rank],
+                                         .world = world,
+                                         .op = trial->op,
+                                         .shape = trial->shape,
+                                         .input = trial->input[rank],
+                                         .output = trial->output[rank],
+                                         .own = {.input = (uint64_t)rank, .output = 77},
+                                         .fingerprint = trial->fingerprint[rank],
+                                         .unreachable = trial->unreachable[rank]};
+    return true;
+}
+
+static void free_seat(struct seat *seat)
+{
+    free(seat->world.out);
+    free(seat->world.in);
+    free(seat->world.peers);
+    free(seat->world.sources);
+    free(seat->world.destinations);
+    free(seat->world.scratch);
+}
+
+static void *run(void *argument)
+{
+    struct seat *seat = argument;
+    struct trial *trial = seat->trial;
+    enum exec_state state = EXEC_BLOCKED;
+    int rounds = 0;
+
+    exec_start(&seat->execution);
+    while (rounds++ < PATIENCE && state <= EXEC_BLOCKED && state != EXEC_DONE) {
+        state = exec_advance(&seat->execution);
+        if (state == EXEC_MOVED)
+            rounds = 0;
+        else if (state == EXEC_BLOCKED)
+            sched_yield();
+    }
+    trial->state[seat->rank] = state;
+    trial->foreign[seat->rank] = seat->execution.foreign;
+    trial->blamed[seat->rank] = seat->execution.blamed;
+    trial->credit_given[seat->rank] = true;
+    for (int at = 0; at < trial->size * PLAN_LANES; at++)
+        if (atomic_load(&seat->world.in[at].credit->consumed) != seat->world.in[at].received)
+            trial->credit_given[seat->rank] = false;
+    return NULL;
+}
+
+bool trial_run(struct trial *trial)
+{
+    struct seat seats[TRIAL_RANKS] = {0};
+    pthread_t threads[TRIAL_RANKS];
+    size_t bytes = (size_t)trial->size * (size_t)trial->size * PLAN_LANES * ring_bytes(trial);
+    bool right = true;
+    int started = 0;
+
+    if (exec_shape_plan(trial->plans[0], trial->count, trial->element, trial->slot_bytes,
+                        &trial->shape))
+        return false;
+    rings = aligned_alloc(LINK_LINE, bytes);
+    if (!rings)
+        return false;
+    memset(rings, 0, bytes);
+    for (int r = 0; r < trial->size; r++)
+        right = make_seat(&seats[r], trial, r) && right;
+    for (; started < trial->size && right; started++)
+        right = pthread_create(&threads[started], NULL, run, &seats[started]) == 0;
+    for (int r = 0; r < started; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < trial->size; r++)
+        free_seat(&seats[r]);
+    free(rings);
+    return right;
+}
+
+bool trial_open(struct trial *trial, rondo_collective collective, int size)
+{
+    *trial = (struct trial){.size = size, .slots = 2, .slot_bytes = 1024, .element = 4};
+    for (int r = 0; r < size; r++) {
+        trial->fingerprint[r] = 0x1234abcd;
+        if (plan_open(collective, "trial", size, r, 0, &trial->plans[r]))
+            return false;
+    }
+    return true;
+}
+
+void trial_close(struct trial *trial)
+{
+    for (int r = 0; r < trial->size; r++)
+        plan_close(trial->plans[r]);
+}
+
+/* ---- Two plans -------------------------------------------------------------------------------------- */
+
+/* Two messages: the first atom alone, then the others in one message. Ranks between pass slots on and keep a copy. */
+void trial_plan_relay(struct trial *trial, unsigned parts)
+{
+    for (int r = 0; r < trial->size; r++) {
+        struct plan *plan = trial->plans[r];
+
+        plan_shape(plan, parts, parts, 0);
+        for (int first = 0; first < 2; first++) {
+            unsigned atoms = first ? parts - 1 : 1;
+            struct plan_operand from = plan_slot_piece(r - 1, 1, first);
+            struct plan_operand to = plan_slot_piece(r + 1, 1, first);
+
+            if (r == 0)
+                plan_combine(plan, atoms, 0, PLAN_LIST(plan_input(plan, 0, first)),
+                             PLAN_LIST(to, plan_output(plan, 0, first)));
+            else if (r == trial->size - 1)
+                plan_combine(plan, atoms, 0, PLAN_LIST(from),
+                             PLAN_LIST(plan_output(plan, 0, first)));
+            else
+                plan_combine(plan, atoms, 0, PLAN_LIST(from), PLAN_LIST(to));
+        }
+    }
+}
+
+void trial_plan_two_programs(struct trial *trial)
+{
+    for (int r = 0; r < trial->size; r++) {
+        struct plan *plan = trial->plans[r];
+
+        plan_shape(plan, 2, 1, 0);
+        for (int half = 0; half < 2; half++) {
+            if (half)
+                plan_next_program(plan);
+            if (r > 0) {
+                plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, half)),
+                             PLAN_LIST(plan_slot(0, half)));
+                continue;
+            }
+            for (int from = 1; from < trial->size; from++)
+                plan_combine(
+                    plan, 1, from == trial->size - 1 ? PLAN_FINISH : 0,
+                    PLAN_LIST(from == 1 ? plan_input(plan, 0, half) : plan_output(plan, 0, half),
+                              plan_slot(from, half)),
+                    PLAN_LIST(plan_output(plan, 0, half)));
+        }
+    }
+}
+
+struct vectors {
+    int32_t *input[TRIAL_RANKS], *output[TRIAL_RANKS];
+};
+
+static bool vectors_open(struct vectors *vectors, struct trial *trial)
+{
+    bool right = true;
+
+    for (int r = 0; r < trial->size; r++) {
+        vectors->input[r] = calloc(trial->count + 1, sizeof(int32_t));
+        vectors->output[r] = calloc(trial->count + 1, sizeof(int32_t));
+        right = right && vectors->input[r] && vectors->output[r];
+        for (size_t i = 0; right && i < trial->count; i++)
+            vectors->input[r][i] = (int32_t)(i * 7 + (size_t)r * 1000 + 1);
+        trial->input[r] = vectors->input[r];
+        trial->output[r] = vectors->output[r];
+    }
+    return right;
+}
+
+static void vectors_close(struct vectors *vectors)
+{
+    for (int r = 0; r < TRIAL_RANKS; r++) {
+        free(vectors->input[r]);
+        free(vectors->output[r]);
+    }
+}
+
+static const char *check_ends(const struct trial *trial)
+{
+    for (int r = 0; r < trial->size; r++)
+        if (trial->state[r] != EXEC_DONE || !trial->credit_given[r])
+            return trial->credit_given[r] ? "a rank did not end" : "a slot was not given back";
+    return NULL;
+}
+
+static const char *check_relay(const struct trial *trial, const struct vectors *vectors)
+{
+    const char *wrong = check_ends(trial);
+
+    for (size_t i = 0; i < trial->count && !wrong; i++)
+        if (vectors->output[0][i] != vectors->input[0][i] ||
+            vectors->output[trial->size - 1][i] != vectors->input[0][i])
+            wrong = "an element did not arrive";
+    if (!wrong && vectors->output[trial->size - 1][trial->count])
+        wrong = "something was written behind the end";
+    return wrong;
+}
+
+const char *trial_check_relay(size_t count, unsigned parts, size_t slot_bytes, uint32_t start)
+{
+    struct vectors vectors = {0};
+    const char *wrong = NULL;
+    struct trial trial;
+
+    if (!trial_open(&trial, RONDO_BROADCAST, 4))
+        return "no memory for plans";
+    trial.count = count;
+    trial.slot_bytes = slot_bytes;
+    trial.start = start;
+    trial_plan_relay(&trial, parts);
+    if (!vectors_open(&vectors, &trial) || !trial_run(&trial))
+        wrong = "it could not be run";
+    else
+        wrong = check_relay(&trial, &vectors);
+    vectors_close(&vectors);
+    trial_close(&trial);
+    return wrong;
+}
+
+const char *trial_check_two_programs(size_t count, size_t slot_bytes, uint32_t start)
+{
+    static const struct kernel_op sum = {.type = RONDO_INT32, .function = KERNEL_SUM};
+    struct vectors vectors = {0};
+    const char *wrong = NULL;
+    struct trial trial;
+
+    if (!trial_open(&trial, RONDO_REDUCE, 4))
+        return "no memory for plans";
+    trial.count = count;
+    trial.slot_bytes = slot_bytes;
+    trial.start = start;
+    trial.op = &sum;
+    trial_plan_two_programs(&trial);
+    if (!vectors_open(&vectors, &trial) || !trial_run(&trial))
+        wrong = "it could not be run";
+    else
+        wrong = check_ends(&trial);
+    for (size_t i = 0; i < count && !wrong; i++)
+        if (vectors.output[0][i] != (int32_t)(4 * (i * 7 + 1) + 6000))
+            wrong = "a sum is wrong";
+    if (!wrong && vectors.output[0][count])
+        wrong = "something was written behind the end";
+    vectors_close(&vectors);
+    trial_close(&trial);
+    return wrong;
+}
