@@ -5,10 +5,11 @@
 #include "base/fail.h"
 #include "base/setting.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { SLOT_BYTES_MIN = 1024, SLOTS_MIN = 2, SLOTS_MAX = 1024, CROWD = 8 };
+enum { SLOT_BYTES_MIN = 1024, SLOT_BYTES_MAX = 1 << 30, SLOTS_MIN = 2, SLOTS_MAX = 1024, CROWD = 8 };
 
 /* Rings are touched by every pair of ranks: with many ranks, smaller slots keep the sum in bounds. */
 static size_t fitting_slot_bytes(size_t wanted, int size)
@@ -35,11 +36,13 @@ static rondo_result read_slots(const rondo_config *config, int size,
         result = setting_read_int(SETTING_SLOTS, &slots);
     if (result)
         return result;
-    if (settings->slot_bytes < SLOT_BYTES_MIN || slots < SLOTS_MIN || slots > SLOTS_MAX)
+    if (settings->slot_bytes < SLOT_BYTES_MIN || settings->slot_bytes > SLOT_BYTES_MAX ||
+        slots < SLOTS_MIN || slots > SLOTS_MAX)
         return rondo_fail(RONDO_ERROR_INVALID,
-                          "Slots must have at least %d bytes and there must be %d to %d of them; "
+                          "Slots must have %d to %d bytes and there must be %d to %d of them; "
                           "%ld slots of %zu bytes were asked for (RONDO_SLOTS, RONDO_SLOT_BYTES).",
-                          SLOT_BYTES_MIN, SLOTS_MIN, SLOTS_MAX, slots, settings->slot_bytes);
+                          SLOT_BYTES_MIN, SLOT_BYTES_MAX, SLOTS_MIN, SLOTS_MAX, slots,
+                          settings->slot_bytes);
     settings->slots = (int)slots;
     return RONDO_OK;
 }
@@ -95,6 +98,11 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
     if (!result && config->deterministic < 0)
         result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);
     settings.timeout = config->timeout;
+    if (!result && !isfinite(config->timeout))
+        result = rondo_fail(RONDO_ERROR_INVALID,
+                            "The timeout of the configuration is no number of seconds (%g); 0 "
+                            "waits for ever.",
+                            config->timeout);
     if (!result && config->timeout < 0)
         result = setting_read_seconds(SETTING_TIMEOUT, &settings.timeout);
     if (!result)
