@@ -114,7 +114,14 @@ rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
 
 /* ---- All ranks in this process ------------------------------------------------------------------ */
 
+/* No step begins before all threads are there: steps wait for each other. */
+struct gate {
+    pthread_mutex_t lock; /* held until it is known */
+    bool closed;          /* for good: a thread is missing */
+};
+
 struct thread_step {
+    struct gate *gate;
     rondo_result (*step)(void *);
     void *argument;
     pthread_t thread;
@@ -125,7 +132,13 @@ struct thread_step {
 static void *run_step(void *argument)
 {
     struct thread_step *step = argument;
+    bool closed;
 
+    pthread_mutex_lock(&step->gate->lock);
+    closed = step->gate->closed;
+    pthread_mutex_unlock(&step->gate->lock);
+    if (closed)
+        return NULL;
     step->result = step->step(step->argument);
     if (step->result)
         memcpy(step->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
@@ -135,12 +148,15 @@ static void *run_step(void *argument)
 rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *arguments, int count)
 {
     struct thread_step *steps = calloc((size_t)count, sizeof(*steps));
+    struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER};
     rondo_result result = RONDO_OK;
     int started = 0;
 
     if (!steps)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d threads.", count);
+    pthread_mutex_lock(&gate.lock);
     for (; started < count && !result; started++) {
+        steps[started].gate = &gate;
         steps[started].step = step;
         steps[started].argument = arguments[started];
         if (pthread_create(&steps[started].thread, NULL, run_step, &steps[started])) {
@@ -149,6 +165,8 @@ rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *argument
             break;
         }
     }
+    gate.closed = result != RONDO_OK;
+    pthread_mutex_unlock(&gate.lock);
     for (int i = 0; i < started; i++)
         pthread_join(steps[i].thread, NULL);
     for (int i = 0; i < started && !result; i++)
