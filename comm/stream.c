@@ -230,7 +230,7 @@ rondo_result rondo_stream_query(rondo_stream *stream)
     if (!stream)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_query: the stream is NULL.");
     pthread_mutex_lock(&stream->lock);
-    result = stream->error;
+    result = stream->error ? rondo_fail(stream->error, "%s", stream->sentence) : RONDO_OK;
     if (!result && (stream->first || stream->busy))
         result = RONDO_IN_PROGRESS;
     pthread_mutex_unlock(&stream->lock);
