@@ -2,7 +2,7 @@
 /* names.c - the words for results, types, operations and collectives. */
 #include "rondo/rondo.h"
 
-#define TEXT(x) #x
+#define TEXT(x)                      #x
 #define VERSION(major, minor, patch) TEXT(major) "." TEXT(minor) "." TEXT(patch)
 
 static const struct {

@@ -63,6 +63,9 @@ static const struct setting table[SETTINGS] = {
                      "Cross-memory attach for large plain buffers; auto uses it where allowed and "
                      "faster.",
                      "auto|on|off", 0, 0},
+    [SETTING_STREAM] = {"RONDO_STREAM", SETTING_WORD, "auto",
+                        "Long pieces go into slots past the cache; auto measures what is faster.",
+                        "auto|on|off", 0, 0},
     [SETTING_BIND] = {"RONDO_BIND", SETTING_WORD, "none",
                       "core: bind each rank to a core of its own; `rondo run` does so by itself.",
                       "core|none", 0, 0},

@@ -26,6 +26,7 @@ enum setting_id {
     SETTING_SPIN,          /* seconds of spinning before yielding; -1: chosen by ranks and cores */
     SETTING_HEAP_BYTES,    /* size: limit of the shared heap of this process */
     SETTING_CMA,           /* word: auto, on, off */
+    SETTING_STREAM,        /* word: auto, on, off */
     SETTING_BIND,          /* word: core, none */
     SETTING_RANK,          /* int */
     SETTING_SIZE_RANKS,    /* int, RONDO_SIZE */

@@ -85,9 +85,9 @@ void board_describe(const struct call_record *record, char *text, size_t size)
     int used = snprintf(text, size, "%s", rondo_collective_name(collective));
 
     if (used > 0 && (size_t)used < size && collective != RONDO_BARRIER)
-        used += snprintf(text + used, size - (size_t)used, " of %llu %s",
-                         (unsigned long long)record->count,
-                         rondo_type_name((rondo_type)record->type));
+        used +=
+            snprintf(text + used, size - (size_t)used, " of %llu %s",
+                     (unsigned long long)record->count, rondo_type_name((rondo_type)record->type));
     if (used > 0 && (size_t)used < size && reduces)
         used += snprintf(text + used, size - (size_t)used, ", %s", rondo_op_name(record->op));
     if (used > 0 && (size_t)used < size && rooted)

@@ -13,8 +13,8 @@
 static bool has_root(rondo_collective collective)
 {
     return collective == RONDO_REDUCE || collective == RONDO_BROADCAST ||
-           collective == RONDO_GATHER || collective == RONDO_SCATTER ||
-           collective == RONDO_SEND || collective == RONDO_RECV;
+           collective == RONDO_GATHER || collective == RONDO_SCATTER || collective == RONDO_SEND ||
+           collective == RONDO_RECV;
 }
 
 static bool reduces(rondo_collective collective)
@@ -29,9 +29,8 @@ static rondo_result check_root(const rondo_call *call, const char *name)
 
     if (!has_root(call->collective) || (call->root >= 0 && call->root < call->comm->size))
         return RONDO_OK;
-    return rondo_fail(RONDO_ERROR_INVALID,
-                      "%s: %s is %d, but the communicator has ranks 0 to %d.", name,
-                      message ? "the peer" : "the root", call->root, call->comm->size - 1);
+    return rondo_fail(RONDO_ERROR_INVALID, "%s: %s is %d, but the communicator has ranks 0 to %d.",
+                      name, message ? "the peer" : "the root", call->root, call->comm->size - 1);
 }
 
 static rondo_result check_count(const rondo_call *call, const char *name)
@@ -43,9 +42,10 @@ static rondo_result check_count(const rondo_call *call, const char *name)
                           (int)call->type);
     /* Half of the address space, so that sums of offsets cannot overflow either. */
     if (call->count > SIZE_MAX / 2 / element / (size_t)call->comm->size)
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "%s: a count of %zu %s elements for each of %d ranks is more than memory can hold.", name,
-                          call->count, rondo_type_name(call->type), call->comm->size);
+        return rondo_fail(
+            RONDO_ERROR_INVALID,
+            "%s: a count of %zu %s elements for each of %d ranks is more than memory can hold.",
+            name, call->count, rondo_type_name(call->type), call->comm->size);
     return RONDO_OK;
 }
 
@@ -185,7 +185,7 @@ rondo_result rondo_collective_call(const rondo_call *call)
 }
 
 static rondo_result complete(rondo_collective collective, const void *input, void *output,
-                         rondo_call rest)
+                             rondo_call rest)
 {
     rest.struct_size = sizeof(rest);
     rest.collective = collective;
@@ -219,7 +219,8 @@ rondo_result rondo_reduce_scatter(const void *input, void *output, size_t count,
 rondo_result rondo_broadcast(const void *input, void *output, size_t count, rondo_type type,
                              int root, rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_BROADCAST, input, output, REST(.count = count, .type = type, .root = root));
+    return complete(RONDO_BROADCAST, input, output,
+                    REST(.count = count, .type = type, .root = root));
 }
 
 rondo_result rondo_all_gather(const void *input, void *output, size_t count, rondo_type type,
@@ -240,8 +241,8 @@ rondo_result rondo_gather(const void *input, void *output, size_t count, rondo_t
     return complete(RONDO_GATHER, input, output, REST(.count = count, .type = type, .root = root));
 }
 
-rondo_result rondo_scatter(const void *input, void *output, size_t count, rondo_type type,
-                           int root, rondo_comm *comm, rondo_stream *stream)
+rondo_result rondo_scatter(const void *input, void *output, size_t count, rondo_type type, int root,
+                           rondo_comm *comm, rondo_stream *stream)
 {
     return complete(RONDO_SCATTER, input, output, REST(.count = count, .type = type, .root = root));
 }

@@ -61,8 +61,7 @@ static uint32_t name_hash(const char *name)
 static bool steps_fit(const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].sources > plan->size + 2 ||
-            plan->steps[i].destinations > plan->size + 2)
+        if (plan->steps[i].sources > plan->size + 2 || plan->steps[i].destinations > plan->size + 2)
             return false;
     return true;
 }
@@ -83,8 +82,8 @@ static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
     if (!entry)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
     entry->algorithm = algorithm;
-    result = algorithm_plan(algorithm, key->collective, comm->size, comm->rank, key->root,
-                            &entry->plan);
+    result =
+        algorithm_plan(algorithm, key->collective, comm->size, comm->rank, key->root, &entry->plan);
     if (!result && !steps_fit(entry->plan)) {
         plan_close(entry->plan);
         result = rondo_fail(RONDO_ERROR_INTERNAL, "A step of %s has too many operands.",
@@ -162,8 +161,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     choice->reduces = key->collective == RONDO_ALL_REDUCE || key->collective == RONDO_REDUCE ||
                       key->collective == RONDO_REDUCE_SCATTER;
     if (choice->reduces)
-        result =
-            operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
+        result = operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
     if (result)
         return result;
     choice->op = operation.kernel;

@@ -23,6 +23,7 @@ struct comm_settings {
     bool deterministic;
     bool reads_across;  /* cross-memory attach is used */
     bool measure_reads; /* ... if it is found to be faster */
+    int streams;        /* past the cache into slots: 1 yes, 0 no, -1 as measured */
     char algorithm[32];
     size_t slot_bytes;
     int slots;
@@ -38,30 +39,30 @@ struct rondo_comm {
     struct comm_settings settings;
     uint64_t id;
     char *arena;
-    struct rank_card *cards;      /* [rank] */
-    struct process **processes;   /* [rank], NULL: on another node */
-    struct board **boards;        /* [rank], NULL: on another node; own one included */
+    struct rank_card *cards;    /* [rank] */
+    struct process **processes; /* [rank], NULL: on another node */
+    struct board **boards;      /* [rank], NULL: on another node; own one included */
     struct link_costs costs;
-    int spin_rounds;              /* polls before a wait yields */
+    int spin_rounds; /* polls before a wait yields */
     struct choices choices;
     struct operations operations;
     struct turn turn;
-    uint32_t calls;               /* collectives begun: the sequence number in fingerprints */
-    atomic_int broken;            /* a rondo_result: the first failure */
+    uint32_t calls;    /* collectives begun: the sequence number in fingerprints */
+    atomic_int broken; /* a rondo_result: the first failure */
     pthread_mutex_t error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
     struct rondo_registration *registrations;
     pthread_mutex_t registrations_lock;
 };
 
-/* ---- settings.c --------------------------------------------------------------------------------------------------- */
+/* ---- settings.c ------------------------------------------------------------------------------ */
 
 rondo_result comm_read_settings(const rondo_config *config, int size,
                                 struct comm_settings *ret_settings);
 /* Equal on ranks whose settings fit together. */
 uint32_t comm_settings_hash(const struct comm_settings *settings);
 
-/* ---- open.c: making one ------------------------------------------------------------------------------------------- */
+/* ---- open.c: making one ---------------------------------------------------------------------- */
 
 /* Step 1: memory and this rank's card. Step 2: with everybody's cards, in rank order, the links. */
 rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
@@ -74,7 +75,7 @@ void comm_free(rondo_comm *comm);
 /* Run `step` for many ranks of this process at once, each in a thread of its own; the first error of any. */
 rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *arguments, int count);
 
-/* ---- error.c ------------------------------------------------------------------------------------------------------ */
+/* ---- error.c --------------------------------------------------------------------------------- */
 
 /* Keep the thread's last sentence as the communicator's; returns `result`. */
 rondo_result comm_note_error(rondo_comm *comm, rondo_result result);

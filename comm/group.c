@@ -59,8 +59,8 @@ static rondo_result make_room(void **array, size_t size, size_t count, size_t *r
 
 rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct task *task)
 {
-    rondo_result result = make_room((void **)&group.calls, sizeof(*group.calls), group.call_count,
-                                    &group.call_room);
+    rondo_result result =
+        make_room((void **)&group.calls, sizeof(*group.calls), group.call_count, &group.call_room);
 
     if (!result)
         group.calls[group.call_count++] =
@@ -70,8 +70,8 @@ rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct
 
 rondo_result group_add_join(const struct join *join)
 {
-    rondo_result result = make_room((void **)&group.joins, sizeof(*group.joins), group.join_count,
-                                    &group.join_room);
+    rondo_result result =
+        make_room((void **)&group.joins, sizeof(*group.joins), group.join_count, &group.join_room);
 
     if (!result)
         group.joins[group.join_count++] = *join;

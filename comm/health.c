@@ -2,9 +2,10 @@
 /*
  * health.c - checks of a wait that lasts.
  *
- * In order: a peer that has already failed says so on its board, and its sentence becomes ours, so that every rank names
- * the same culprit; a peer that is in the same call by number but called something else; a peer whose process has
- * ended; and time. A peer that finished its part and left is no culprit: only the one we wait for is suspected.
+ * In order: a peer that has already failed says so on its board, and its sentence becomes ours, so
+ * that every rank names the same culprit; a peer that is in the same call by number but called
+ * something else; a peer whose process has ended; and time. A peer that finished its part and left
+ * is no culprit: only the one we wait for is suspected.
  */
 #include "comm/health.h"
 
@@ -121,23 +122,44 @@ static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
     return comm_break(comm, RONDO_ERROR_PEER, peer);
 }
 
+/* The rank that has made fewest calls: everybody else waits for it, or for somebody who does. */
+static int laggard(const rondo_comm *comm, int suspect, uint32_t *ret_calls)
+{
+    uint32_t fewest = comm->calls;
+    int last = suspect;
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct board *board = board_of(comm, rank);
+        uint32_t calls;
+
+        if (!board)
+            continue;
+        calls = atomic_load_explicit(&board->sequence, memory_order_relaxed) / 2;
+        if (calls < fewest) {
+            fewest = calls;
+            last = rank;
+        }
+    }
+    *ret_calls = fewest;
+    return last;
+}
+
 static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
 {
+    bool message = task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV;
+    uint32_t calls = comm->calls;
     int peer = task->execution.blamed;
-    const struct board *board = board_of(comm, peer);
-    uint32_t sequence =
-        board ? atomic_load_explicit(&board->sequence, memory_order_relaxed) / 2 : 0;
     char own[128], step[384];
-    const char *where;
+    const char *where = "it is in the same call";
 
+    if (message)
+        where = "no matching call was made there";
+    else
+        peer = laggard(comm, peer, &calls);
+    if (calls < comm->calls)
+        where = "it has not made this call";
     describe_own(task, own, sizeof(own));
     exec_describe(&task->execution, step, sizeof(step));
-    if (task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV)
-        where = "no matching call was made there";
-    else if (sequence >= comm->calls)
-        where = "it is in the same call";
-    else
-        where = "it has not made this call";
     rondo_fail(RONDO_ERROR_TIMEOUT,
                "Rank %d waited %.1f s for rank %d in %s, at %s; %s. RONDO_TIMEOUT sets how long "
                "to wait.",

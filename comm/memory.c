@@ -40,7 +40,8 @@ bool address_announce(const rondo_comm *comm, const void *input, const void *out
         (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root);
     bool in_place = plan->collective == RONDO_ALL_TO_ALL && input == output;
     bool plain_input = comm->one_process || (comm->settings.reads_across && !x->op);
-    bool plain_output = comm->one_process || !x->op; /* without a reduction nobody writes it for us */
+    bool plain_output =
+        comm->one_process || !x->op; /* without a reduction nobody writes it for us */
     struct link_addresses *own = &x->own;
     bool reachable;
 
@@ -49,8 +50,7 @@ bool address_announce(const rondo_comm *comm, const void *input, const void *out
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
     if (!reachable)
-        *own = (struct link_addresses){.input_kind = ADDRESS_HIDDEN,
-                                       .output_kind = ADDRESS_HIDDEN};
+        *own = (struct link_addresses){.input_kind = ADDRESS_HIDDEN, .output_kind = ADDRESS_HIDDEN};
     return reachable;
 }
 

@@ -140,12 +140,12 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
         result = process_attach(&pair.peer->heap, &comm->processes[rank]);
         if (result)
             return result;
-        comm->boards[rank] =
-            (struct board *)(void *)process_at(comm->processes[rank], pair.peer->arena,
-                                               SHM_BOARD_BYTES);
+        comm->boards[rank] = (struct board *)(void *)process_at(comm->processes[rank],
+                                                                pair.peer->arena, SHM_BOARD_BYTES);
         if (!comm->boards[rank])
-            return rondo_fail(RONDO_ERROR_PEER, "Rank %d says that its board is outside of its "
-                                                "shared heap.",
+            return rondo_fail(RONDO_ERROR_PEER,
+                              "Rank %d says that its board is outside of its "
+                              "shared heap.",
                               rank);
         comm->local_rank += rank < comm->rank;
         comm->local_size++;
@@ -198,8 +198,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     comm->costs.cores = count_cores(comm);
     choose_spinning(comm);
     log_info("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
-             comm->rank, comm->size, comm->local_size, comm->costs.cores,
-             comm->settings.slot_bytes, comm->settings.slots);
+             comm->rank, comm->size, comm->local_size, comm->costs.cores, comm->settings.slot_bytes,
+             comm->settings.slots);
     return RONDO_OK;
 }
 

@@ -24,8 +24,8 @@ static bool may_start(const struct batch *batch, int index)
 
         if (other->state == TASK_DONE || is_message(task) != is_message(other))
             continue;
-        if (!is_message(task) || (other->key.collective == task->key.collective &&
-                                  other->key.root == task->key.root))
+        if (!is_message(task) ||
+            (other->key.collective == task->key.collective && other->key.root == task->key.root))
             return false;
     }
     return true;

@@ -27,9 +27,9 @@ struct batch {
     rondo_comm *comm;
     struct task *tasks;
     int count;
-    int left;           /* tasks not done */
-    unsigned ticket;    /* of the turn, taken when the calls were made */
-    double began;       /* when the present wait was first noticed, 0: it moves */
+    int left;        /* tasks not done */
+    unsigned ticket; /* of the turn, taken when the calls were made */
+    double began;    /* when the present wait was first noticed, 0: it moves */
     bool done;
     rondo_result refused; /* the first error of a call that did not start */
     rondo_result result;

@@ -9,7 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SLOT_BYTES_MIN = 1024, SLOT_BYTES_MAX = 1 << 30, SLOTS_MIN = 2, SLOTS_MAX = 1024, CROWD = 8 };
+enum {
+    SLOT_BYTES_MIN = 1024,
+    SLOT_BYTES_MAX = 1 << 30,
+    SLOTS_MIN = 2,
+    SLOTS_MAX = 1024,
+    CROWD = 8
+};
 
 /* Rings are touched by every pair of ranks: with many ranks, smaller slots keep the sum in bounds. */
 static size_t fitting_slot_bytes(size_t wanted, int size)
@@ -20,8 +26,7 @@ static size_t fitting_slot_bytes(size_t wanted, int size)
     return bytes < 16384 ? 16384 : bytes;
 }
 
-static rondo_result read_slots(const rondo_config *config, int size,
-                               struct comm_settings *settings)
+static rondo_result read_slots(const rondo_config *config, int size, struct comm_settings *settings)
 {
     long slots = config->slots;
     rondo_result result = RONDO_OK;
@@ -49,8 +54,7 @@ static rondo_result read_slots(const rondo_config *config, int size,
 
 static rondo_result read_algorithm(const rondo_config *config, struct comm_settings *settings)
 {
-    const char *name =
-        config->algorithm ? config->algorithm : setting_read_word(SETTING_ALGORITHM);
+    const char *name = config->algorithm ? config->algorithm : setting_read_word(SETTING_ALGORITHM);
 
     if (!*name)
         name = "auto";
@@ -63,16 +67,26 @@ static rondo_result read_algorithm(const rondo_config *config, struct comm_setti
     return RONDO_OK;
 }
 
-static rondo_result read_reads_across(struct comm_settings *settings)
+/* A word that is yes, no, or left to a measurement: 1, 0, -1. */
+static rondo_result read_choice(enum setting_id id, int *ret_choice)
 {
-    const char *word = setting_read_word(SETTING_CMA);
+    const char *word = setting_read_word(id);
 
     if (strcmp(word, "on") != 0 && strcmp(word, "off") != 0 && strcmp(word, "auto") != 0)
-        return rondo_fail(RONDO_ERROR_INVALID, "RONDO_CMA is \"%s\"; it may be auto, on or off.",
-                          word);
-    settings->reads_across = strcmp(word, "on") == 0;
-    settings->measure_reads = strcmp(word, "auto") == 0;
+        return rondo_fail(RONDO_ERROR_INVALID, "%s is \"%s\"; it may be auto, on or off.",
+                          setting_at(id)->name, word);
+    *ret_choice = strcmp(word, "auto") == 0 ? -1 : strcmp(word, "on") == 0;
     return RONDO_OK;
+}
+
+static rondo_result read_paths(struct comm_settings *settings)
+{
+    int reads = 0;
+    rondo_result result = read_choice(SETTING_CMA, &reads);
+
+    settings->reads_across = reads > 0;
+    settings->measure_reads = reads < 0;
+    return result ? result : read_choice(SETTING_STREAM, &settings->streams);
 }
 
 rondo_result comm_read_settings(const rondo_config *config, int size,
@@ -93,7 +107,7 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
     if (!result)
         result = read_slots(config, size, &settings);
     if (!result)
-        result = read_reads_across(&settings);
+        result = read_paths(&settings);
     settings.deterministic = config->deterministic > 0;
     if (!result && config->deterministic < 0)
         result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);

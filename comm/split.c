@@ -18,9 +18,9 @@ struct wish {
 /* What is being made on this rank. */
 struct offspring {
     rondo_comm *parent;
-    struct wish *wishes;      /* of my color, in the new order */
-    struct rank_card *cards;  /* of all ranks of the parent, then of the new communicator */
-    int size, rank;           /* in the new communicator; size 0: none */
+    struct wish *wishes;     /* of my color, in the new order */
+    struct rank_card *cards; /* of all ranks of the parent, then of the new communicator */
+    int size, rank;          /* in the new communicator; size 0: none */
     rondo_comm *comm;
 };
 
@@ -108,6 +108,7 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
         offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */
         offspring->comm->costs.cores = cores;
         offspring->comm->settings.reads_across = parent->settings.reads_across;
+        offspring->comm->world.streams = parent->world.streams;
     }
     return result;
 }

@@ -36,9 +36,9 @@ static rondo_result take_seat(const struct seat *seat, const rondo_config *confi
     else if (!seat->place)
         cards[0] = comm->cards[0];
     else
-        result = bootstrap_all_gather(seat->place, seat->rank, seat->size, seat->serve,
-                                      settings.timeout, &comm->cards[seat->rank],
-                                      sizeof(*cards), cards);
+        result =
+            bootstrap_all_gather(seat->place, seat->rank, seat->size, seat->serve, settings.timeout,
+                                 &comm->cards[seat->rank], sizeof(*cards), cards);
     if (!result)
         result = comm_connect(comm, cards);
     if (!result)
@@ -112,7 +112,7 @@ rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
     return group_is_open() ? group_add_join(&join) : join_by_id(&join);
 }
 
-/* ---- All ranks in this process ------------------------------------------------------------------ */
+/* ---- All ranks in this process --------------------------------------------------------------- */
 
 /* No step begins before all threads are there: steps wait for each other. */
 struct gate {
@@ -160,8 +160,8 @@ rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *argument
         steps[started].step = step;
         steps[started].argument = arguments[started];
         if (pthread_create(&steps[started].thread, NULL, run_step, &steps[started])) {
-            result = rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start thread %d of %d.", started + 1,
-                                count);
+            result =
+                rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start thread %d of %d.", started + 1, count);
             break;
         }
     }
@@ -227,7 +227,7 @@ rondo_result rondo_comm_open_all(int size, const rondo_config *config, rondo_com
     return result;
 }
 
-/* ---- Ending ---------------------------------------------------------------------------------------- */
+/* ---- Ending ---------------------------------------------------------------------------------- */
 
 rondo_result rondo_comm_finalize(rondo_comm *comm)
 {

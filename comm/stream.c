@@ -41,7 +41,7 @@ struct rondo_stream {
     char sentence[FAIL_SENTENCE_MAX];
 };
 
-/* ---- Events ------------------------------------------------------------------------------------ */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 static void event_drop(rondo_event *event)
 {
@@ -74,7 +74,7 @@ static void event_await(rondo_event *event, uint64_t point)
     pthread_mutex_unlock(&event->lock);
 }
 
-/* ---- The worker -------------------------------------------------------------------------------- */
+/* ---- The worker ------------------------------------------------------------------------------ */
 
 static struct job *next_job(rondo_stream *stream)
 {
@@ -162,7 +162,7 @@ rondo_result stream_add_batch(rondo_stream *stream, rondo_comm *comm, const stru
     return RONDO_OK;
 }
 
-/* ---- Public ------------------------------------------------------------------------------------ */
+/* ---- Public ---------------------------------------------------------------------------------- */
 
 rondo_result rondo_stream_open(rondo_stream **ret_stream)
 {

@@ -6,8 +6,8 @@
 
 #include <sched.h>
 
-static const double CHECK_EVERY = 1e-3;  /* seconds */
-static const double DOZE_AFTER = 20e-3;  /* by then the peer is busy with something else */
+static const double CHECK_EVERY = 1e-3; /* seconds */
+static const double DOZE_AFTER = 20e-3; /* by then the peer is busy with something else */
 static const long DOZE_NANOSECONDS = 50 * 1000;
 enum { YIELDS_PER_LOOK = 16 }; /* looking at the clock costs a tenth of a yield */
 

@@ -12,8 +12,8 @@ struct waiter {
     int spin_rounds; /* of the caller's loop, before yielding */
     int rounds;      /* since something moved */
     int yields;
-    double now;      /* when time was last looked at */
-    double since;    /* when the present wait began, 0: not yet known */
+    double now;   /* when time was last looked at */
+    double since; /* when the present wait began, 0: not yet known */
     double checked;
 };
 

@@ -138,9 +138,9 @@ void plan_await(struct plan *plan, int peer, int lane, unsigned flags)
 
 static bool append_operands(struct plan *plan, struct plan_list list)
 {
-    if (plan->out_of_memory || !grow((void **)&plan->operands, sizeof(*plan->operands),
-                                     plan->operand_count + (uint32_t)list.count,
-                                     &plan->operand_room)) {
+    if (plan->out_of_memory ||
+        !grow((void **)&plan->operands, sizeof(*plan->operands),
+              plan->operand_count + (uint32_t)list.count, &plan->operand_room)) {
         plan->out_of_memory = true;
         return false;
     }

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STEP_FUNCTION static inline
-#define step_load(p) atomic_load_explicit(p, memory_order_acquire)
+#define STEP_FUNCTION    static inline
+#define step_load(p)     atomic_load_explicit(p, memory_order_acquire)
 #define step_store(p, v) atomic_store_explicit(p, v, memory_order_release)
 
 static inline void step_push(const struct link_out *out)
@@ -27,7 +27,9 @@ static void step_addresses(struct execution *x, int peer, const struct link_addr
 #define step_combine move_step
 #include "plan/step_loop.h"
 
-enum { GRAIN_BYTES = 64 }; /* chunks begin on cache lines, so that no two ranks write the same one */
+enum {
+    GRAIN_BYTES = 64
+}; /* chunks begin on cache lines, so that no two ranks write the same one */
 
 rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t element,
                              size_t slot_bytes, struct exec_shape *ret_shape)

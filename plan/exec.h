@@ -33,6 +33,7 @@ struct exec_world {
     const struct exec_world_ops *ops;
     int rank, size;
     size_t slot_bytes;
+    bool streams;         /* writing slots past the cache was measured to be faster */
     struct link_out *out; /* [lane * size + peer] */
     struct link_in *in;
     struct exec_peer *peers; /* [rank], of the call in progress */
@@ -54,15 +55,15 @@ struct exec_shape {
 struct exec_program {
     uint32_t at, begin, end; /* program counter and its bounds */
     bool done;
-    size_t start;            /* first element of the window */
-    size_t length;           /* of the window */
-    size_t each, rest;       /* grains per atom, and how many atoms get one more */
+    size_t start;      /* first element of the window */
+    size_t length;     /* of the window */
+    size_t each, rest; /* grains per atom, and how many atoms get one more */
 };
 
 enum exec_state {
     EXEC_DONE,
-    EXEC_MOVED,    /* something happened, call again */
-    EXEC_BLOCKED,  /* every program waits */
+    EXEC_MOVED,   /* something happened, call again */
+    EXEC_BLOCKED, /* every program waits */
     EXEC_FALLBACK, /* some rank's memory can't be reached: all ranks see this before any data moved */
     EXEC_MISMATCH, /* a message of another call came from `blamed` */
     EXEC_FAILED,   /* reading a peer's memory failed; the sentence is set */

@@ -2,16 +2,20 @@
 /*
  * move.c - the data movement of a step: where its operands are, and which arithmetic it means.
  *
- * Long pieces go into slots past the cache. A slot's lines were read by the peer last, so an ordinary store would first
- * fetch each of them from the other core, only to overwrite it; and the peer would fetch them back from here.
+ * Long pieces may go into slots past the cache. A slot's lines were read by the peer last, so an ordinary store first
+ * fetches each of them from the other core, only to overwrite it, and the peer fetches them back. Where the cores share
+ * a cache that is cheap; where they don't, or the vector is larger than it, going past is several times faster.
  */
 #include "plan/move.h"
 
 #include <string.h>
 
 enum {
-    STREAM_FROM = 4096, /* bytes of a piece; below, the detour over memory costs more than it saves */
-    TILE = 16384,       /* bytes reduced at a time on the way into slots: stays in the first cache */
+    STREAM_FROM =
+        4096, /* bytes of a piece; below, the detour over memory costs more than it saves */
+    STREAM_ALWAYS =
+        4 << 20,  /* bytes of a block of the call: then nothing stays in a cache anyway */
+    TILE = 16384, /* bytes reduced at a time on the way into slots: stays in the first cache */
 };
 
 /* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
@@ -120,9 +124,11 @@ static inline bool only_copies(const struct execution *x, const struct plan_step
                       !((step->flags & PLAN_FINISH) && x->op->divisor > 1));
 }
 
-static inline bool streams_into(const struct plan_operand *destination, size_t bytes)
+static inline bool streams_into(const struct execution *x, const struct plan_operand *destination,
+                                size_t bytes)
 {
-    return destination->buffer == PLAN_SLOT && bytes >= STREAM_FROM;
+    return destination->buffer == PLAN_SLOT && bytes >= STREAM_FROM &&
+           (x->world->streams || x->shape.count * x->shape.element >= STREAM_ALWAYS);
 }
 
 static void copy(const struct execution *x, const struct plan_step *step, size_t bytes)
@@ -133,7 +139,7 @@ static void copy(const struct execution *x, const struct plan_step *step, size_t
     for (int i = 0; i < step->destinations; i++) {
         void *to = x->world->destinations[i];
 
-        if (streams_into(&operands[i], bytes))
+        if (streams_into(x, &operands[i], bytes))
             kernel_stream(to, from, bytes);
         else if (to != from)
             kernel_copy(to, from, bytes);
@@ -188,7 +194,7 @@ static void reduce(struct execution *x, const struct plan_step *step, size_t cou
     };
 
     for (int i = 0; i < step->destinations; i++)
-        if (streams_into(&operands[i], count * x->shape.element)) {
+        if (streams_into(x, &operands[i], count * x->shape.element)) {
             reduce_and_stream(x, step, &call, count);
             return;
         }

@@ -33,7 +33,8 @@
 
 enum {
     PLAN_PROGRAMS_MAX = 4, /* per rank */
-    PLAN_LANES = 5,        /* connections per ordered pair of ranks: 0..3 for plans, the last for send and recv */
+    PLAN_LANES =
+        5, /* connections per ordered pair of ranks: 0..3 for plans, the last for send and recv */
     PLAN_LANE_P2P = 4,
 };
 
@@ -42,17 +43,22 @@ enum plan_event { PLAN_DATA, PLAN_CREDIT };
 enum plan_buffer { PLAN_INPUT, PLAN_OUTPUT, PLAN_SCRATCH, PLAN_SLOT };
 
 enum plan_flag {
-    PLAN_FINISH = 1,    /* reduce, copy: the result is complete, apply what the operation does at the end (average) */
-    PLAN_BALANCED = 2,  /* reduce: associate as a balanced tree over the sources; otherwise from left to right */
-    PLAN_ADDRESSES = 4, /* signal, wait: the message tells where the sender's input and output are */
+    PLAN_FINISH =
+        1, /* reduce, copy: the result is complete, apply what the operation does at the end (average) */
+    PLAN_BALANCED =
+        2, /* reduce: associate as a balanced tree over the sources; otherwise from left to right */
+    PLAN_ADDRESSES =
+        4, /* signal, wait: the message tells where the sender's input and output are */
 };
 
 struct plan_operand {
     uint8_t buffer; /* enum plan_buffer */
     uint8_t lane;   /* PLAN_SLOT: of which connection */
-    int32_t rank;   /* whose buffer; PLAN_SLOT: the peer, as a source the incoming slot, else the outgoing one */
+    int32_t
+        rank; /* whose buffer; PLAN_SLOT: the peer, as a source the incoming slot, else the outgoing one */
     uint32_t block; /* not for PLAN_SLOT */
-    uint32_t first; /* first atom; PLAN_SLOT: only where a step has slots alone, to know its length */
+    uint32_t
+        first; /* first atom; PLAN_SLOT: only where a step has slots alone, to know its length */
 };
 
 struct plan_step {
@@ -74,9 +80,10 @@ struct plan_program {
 struct plan {
     rondo_collective collective;
     const char *algorithm;
-    int size, rank, root;   /* root: or the peer of send and recv */
-    unsigned parts;         /* atoms per block in a window */
-    unsigned message_atoms; /* the most atoms that any message of any rank carries; 0: no message carries user data */
+    int size, rank, root; /* root: or the peer of send and recv */
+    unsigned parts;       /* atoms per block in a window */
+    unsigned
+        message_atoms; /* the most atoms that any message of any rank carries; 0: no message carries user data */
     unsigned scratch_blocks;
     unsigned address_messages; /* how many PLAN_ADDRESSES messages this rank waits for */
     int programs;
@@ -87,11 +94,11 @@ struct plan {
     bool out_of_memory; /* sticky: builders below do nothing more */
 };
 
-/* ---- Building: called by collectives/ ---------------------------------------------------------------------------- */
+/* ---- Building: called by collectives/ -------------------------------------------------------- */
 
 /* An empty plan for one rank, with one empty program on which builders append. */
-rondo_result plan_open(rondo_collective collective, const char *algorithm, int size, int rank, int root,
-                       struct plan **ret_plan);
+rondo_result plan_open(rondo_collective collective, const char *algorithm, int size, int rank,
+                       int root, struct plan **ret_plan);
 void plan_close(struct plan *plan);
 
 /* Set by the algorithm, the same on every rank. */
@@ -103,8 +110,9 @@ struct plan_list {
     int count;
     const struct plan_operand *operands;
 };
-#define PLAN_LIST(...)                                                                                               \
-    ((struct plan_list){sizeof((struct plan_operand[]){__VA_ARGS__}) / sizeof(struct plan_operand),                  \
+#define PLAN_LIST(...)                                                 \
+    ((struct plan_list){sizeof((struct plan_operand[]){__VA_ARGS__}) / \
+                            sizeof(struct plan_operand),               \
                         (struct plan_operand[]){__VA_ARGS__}})
 
 /* Operands. `lane` of a slot says which connection. */
@@ -128,10 +136,10 @@ void plan_combine(struct plan *plan, unsigned atoms, unsigned flags, struct plan
                   struct plan_list destinations);
 
 /* The same in its parts, for messages of several pieces. */
-void plan_acquire(struct plan *plan, int peer, int lane);                  /* wait, credit */
-void plan_signal(struct plan *plan, int peer, int lane, unsigned flags);   /* signal, data */
-void plan_wait(struct plan *plan, int peer, int lane, unsigned flags);     /* wait, data */
-void plan_release(struct plan *plan, int peer, int lane);                  /* signal, credit */
+void plan_acquire(struct plan *plan, int peer, int lane);                /* wait, credit */
+void plan_signal(struct plan *plan, int peer, int lane, unsigned flags); /* signal, data */
+void plan_wait(struct plan *plan, int peer, int lane, unsigned flags);   /* wait, data */
+void plan_release(struct plan *plan, int peer, int lane);                /* signal, credit */
 void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,
                struct plan_list destinations); /* copy or reduce alone */
 
@@ -142,22 +150,25 @@ void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_li
 void plan_notify(struct plan *plan, int peer, int lane, unsigned flags);
 void plan_await(struct plan *plan, int peer, int lane, unsigned flags);
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Blocks of `count` elements in the user's buffers of this rank; 0: the buffer is not used. */
 int plan_input_blocks(rondo_collective collective, int size, int rank, int root);
 int plan_output_blocks(rondo_collective collective, int size, int rank, int root);
 
-static inline const struct plan_operand *plan_sources(const struct plan *plan, const struct plan_step *step)
+static inline const struct plan_operand *plan_sources(const struct plan *plan,
+                                                      const struct plan_step *step)
 {
     return plan->operands + step->operand;
 }
-static inline const struct plan_operand *plan_destinations(const struct plan *plan, const struct plan_step *step)
+static inline const struct plan_operand *plan_destinations(const struct plan *plan,
+                                                           const struct plan_step *step)
 {
     return plan->operands + step->operand + step->sources;
 }
 
 /* One step as a line of text, "reduce input[0:2] + slot(3) -> output[0:2]"; for messages and `rondo explain`. */
-void plan_describe_step(const struct plan *plan, const struct plan_step *step, char *text, size_t size);
+void plan_describe_step(const struct plan *plan, const struct plan_step *step, char *text,
+                        size_t size);
 
 #endif

@@ -101,7 +101,8 @@ STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *ste
     out->fill = NULL;
 }
 
-/* Signal, credit: the open message has been read. After the last address message it is known whether all is reachable. */
+/* Signal, credit: the open message has been read. After the last one with addresses it is known
+ * whether all memory can be reached. */
 STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct plan_step *step)
 {
     struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];

@@ -92,7 +92,7 @@ static void fail_everywhere(struct world_report *report, int size, rondo_result 
     }
 }
 
-/* ---- Threads ---------------------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static void *thread_main(void *argument)
 {
@@ -123,7 +123,7 @@ static void run_threads(const struct world *world, struct stage *stage, world_bo
         pthread_join(threads[r], NULL);
 }
 
-/* ---- Processes -------------------------------------------------------------------------------------------- */
+/* ---- Processes ------------------------------------------------------------------------------- */
 
 /* Rank 0 makes the id, the others take it from the stage. */
 static rondo_result meet(struct rank *rank)
@@ -198,7 +198,7 @@ static void run_processes(const struct world *world, struct stage *stage, world_
     }
 }
 
-/* ---- Both ------------------------------------------------------------------------------------------------- */
+/* ---- Both ------------------------------------------------------------------------------------ */
 
 static int summarize(struct world_report *report, int size)
 {

@@ -54,7 +54,7 @@ void world_unshare(void *memory, size_t bytes);
 rondo_result world_say(char *sentence, rondo_result result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- Data ------------------------------------------------------------------------------------------------- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 enum { WORLD_MOVED = -1 }; /* as an operation: data that is only moved, so any bits are good */
 

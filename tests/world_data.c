@@ -48,7 +48,7 @@ bool world_is_float(rondo_type type)
     return types[type].kind == REAL;
 }
 
-/* ---- Elements --------------------------------------------------------------------------------------------- */
+/* ---- Elements -------------------------------------------------------------------------------- */
 
 static uint64_t load_bits(rondo_type type, const void *element)
 {
@@ -125,7 +125,7 @@ void world_store(rondo_type type, void *element, double value)
     }
 }
 
-/* ---- What ranks contribute -------------------------------------------------------------------------------- */
+/* ---- What ranks contribute ------------------------------------------------------------------- */
 
 /* Does this rank give something other than the neutral value to element i, where only few may? */
 static bool is_one_of_few(const struct world_data *data, int rank, size_t i)
@@ -193,7 +193,7 @@ void world_fill(const struct world_data *data, int rank, size_t count, void *to)
     }
 }
 
-/* ---- What must come out ----------------------------------------------------------------------------------- */
+/* ---- What must come out ---------------------------------------------------------------------- */
 
 static double real_result(const struct world_data *data, size_t i)
 {

@@ -48,7 +48,8 @@ rondo_result adopted_move_in(void *memory, size_t bytes, int fd, const char *bas
 /* Private pages with the same contents take the place of the mapping. */
 static rondo_result restore(const struct range *range)
 {
-    void *fresh = mmap(NULL, range->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *fresh =
+        mmap(NULL, range->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (fresh == MAP_FAILED)
         return rondo_fail_errno(RONDO_ERROR_MEMORY, "No memory to deregister %zu bytes into",

@@ -219,8 +219,8 @@ rondo_result heap_free(void *memory)
         return RONDO_OK;
     pthread_mutex_lock(&heap.lock);
     if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
-        result = rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().",
-                            memory);
+        result =
+            rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().", memory);
     else
         result = give(at);
     close_if_unused();
@@ -284,8 +284,8 @@ rondo_result heap_adopt(void *memory, size_t bytes)
     if (!result)
         result = take(bytes, &place);
     if (!result) {
-        result = adopted_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(),
-                                 place);
+        result =
+            adopted_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(), place);
         if (result)
             give(place);
     }
@@ -301,7 +301,8 @@ rondo_result heap_disown(void *memory)
 
     pthread_mutex_lock(&heap.lock);
     result = adopted_move_out(memory, &offset);
-    if (!result && is_ours()) /* a forked child has its own pages again, the place is its parent's */
+    if (!result &&
+        is_ours()) /* a forked child has its own pages again, the place is its parent's */
         result = give(heap_base() + offset);
     close_if_unused();
     pthread_mutex_unlock(&heap.lock);

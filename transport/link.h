@@ -26,7 +26,8 @@
 enum { LINK_LINE = 64, LINK_INLINE = 56 };
 
 struct link_slot {
-    _Atomic uint64_t flag; /* message number in the low half, fingerprint in the high half; 0: never used */
+    _Atomic uint64_t
+        flag; /* message number in the low half, fingerprint in the high half; 0: never used */
     char inlined[LINK_INLINE];
     char payload[]; /* slot_bytes of it */
 };
@@ -42,8 +43,8 @@ struct link_out {
     char *slots;
     struct link_credit *credit;
     struct connection *connection;
-    size_t stride;     /* bytes from slot to slot */
-    char *fill;        /* where the next piece of the open slot goes; NULL: no slot is open */
+    size_t stride; /* bytes from slot to slot */
+    char *fill;    /* where the next piece of the open slot goes; NULL: no slot is open */
     uint32_t slot_count;
     uint32_t sent;     /* messages published */
     uint32_t consumed; /* what credit->consumed was when last looked at */
@@ -55,7 +56,7 @@ struct link_in {
     struct link_credit *credit;
     struct connection *connection;
     size_t stride;
-    char *take;        /* where the next piece of the open message is; NULL: none is open */
+    char *take; /* where the next piece of the open message is; NULL: none is open */
     uint32_t slot_count;
     uint32_t received; /* messages taken and given back */
     uint32_t index;
@@ -63,7 +64,8 @@ struct link_in {
 
 /* What a message that says where the sender's buffers are carries in its inline payload. */
 struct link_addresses {
-    uint64_t input, output; /* offsets in the sender's shared heap, or plain addresses; see `kind` */
+    uint64_t input,
+        output; /* offsets in the sender's shared heap, or plain addresses; see `kind` */
     uint32_t input_kind, output_kind;
 };
 

@@ -124,7 +124,8 @@ static rondo_result open_process(const struct heap_card *card, struct process **
 rondo_result process_attach(const struct heap_card *card, struct process **ret_process)
 {
     rondo_result result = RONDO_OK;
-    bool own = card->pid == (int32_t)getpid(); /* after fork() our parent is in the table as "own" */
+    bool own =
+        card->pid == (int32_t)getpid(); /* after fork() our parent is in the table as "own" */
     struct process *process;
 
     pthread_mutex_lock(&table_lock);

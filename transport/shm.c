@@ -55,8 +55,8 @@ static rondo_result shm_connect(const struct transport_pair *pair, struct link_o
 
     for (int lane = 0; lane < pair->lanes; lane++) {
         int at = lane * own->size + peer->rank;
-        char *theirs = process_at(pair->process, ring_offset(peer, own->rank, lane, pair->lanes),
-                                  bytes);
+        char *theirs =
+            process_at(pair->process, ring_offset(peer, own->rank, lane, pair->lanes), bytes);
         char *ours = heap_base() + ring_offset(own, peer->rank, lane, pair->lanes);
 
         if (!theirs)

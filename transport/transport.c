@@ -23,8 +23,8 @@ rondo_result transport_choose(const struct rank_card *own, const struct rank_car
             *ret_transport = transports[i];
             return RONDO_OK;
         }
-        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s: %s",
-                                 i ? "; " : "", transports[i]->name, why);
+        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s: %s", i ? "; " : "",
+                                 transports[i]->name, why);
         if (used >= sizeof(reasons))
             break;
     }

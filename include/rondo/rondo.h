@@ -35,9 +35,9 @@ extern "C" {
 
 typedef enum rondo_result {
     RONDO_OK = 0,
-    RONDO_IN_PROGRESS,       /* a query: not finished yet; no error */
-    RONDO_ERROR_INVALID,     /* an argument is wrong; nothing was started, the communicator stays usable */
-    RONDO_ERROR_MISMATCH,    /* a peer called something else: other collective, count, type, operation or root */
+    RONDO_IN_PROGRESS, /* a query: not finished yet; no error */
+    RONDO_ERROR_INVALID, /* an argument is wrong; nothing was started, the communicator stays usable */
+    RONDO_ERROR_MISMATCH, /* a peer called something else: other collective, count, type, operation or root */
     RONDO_ERROR_PEER,        /* a peer is dead or gone */
     RONDO_ERROR_TIMEOUT,     /* a peer was silent for longer than the `timeout` setting */
     RONDO_ERROR_ABORTED,     /* rondo_comm_abort() was called, here or on a peer */
@@ -74,7 +74,17 @@ typedef enum rondo_type {
  * divided by the number of ranks, truncated towards zero on integers. BAND, BOR and BXOR are for integers only.
  */
 typedef int rondo_op;
-enum { RONDO_SUM = 0, RONDO_PROD, RONDO_MIN, RONDO_MAX, RONDO_AVG, RONDO_BAND, RONDO_BOR, RONDO_BXOR, RONDO_OPS };
+enum {
+    RONDO_SUM = 0,
+    RONDO_PROD,
+    RONDO_MIN,
+    RONDO_MAX,
+    RONDO_AVG,
+    RONDO_BAND,
+    RONDO_BOR,
+    RONDO_BXOR,
+    RONDO_OPS
+};
 
 typedef struct rondo_comm rondo_comm;
 typedef struct rondo_stream rondo_stream;
@@ -92,15 +102,19 @@ typedef struct rondo_unique_id {
  */
 typedef struct rondo_config {
     size_t struct_size;
-    int deterministic;     /* 1: sums associate as one balanced tree over ranks; -1: not set */
-    const char *algorithm; /* "auto", "ring", "tree", ...: `rondo explain --list` names them; NULL: not set */
-    size_t slot_bytes;     /* payload of one slot; 0: not set */
-    int slots;             /* slots per connection; 0: not set */
-    double timeout;        /* seconds until a silent peer is an error; negative: not set, 0: never */
+    int deterministic; /* 1: sums associate as one balanced tree over ranks; -1: not set */
+    const char *
+        algorithm; /* "auto", "ring", "tree", ...: `rondo explain --list` names them; NULL: not set */
+    size_t slot_bytes; /* payload of one slot; 0: not set */
+    int slots;         /* slots per connection; 0: not set */
+    double timeout;    /* seconds until a silent peer is an error; negative: not set, 0: never */
 } rondo_config;
-#define RONDO_CONFIG_INIT {sizeof(rondo_config), -1, NULL, 0, 0, -1.0}
+#define RONDO_CONFIG_INIT                          \
+    {                                              \
+        sizeof(rondo_config), -1, NULL, 0, 0, -1.0 \
+    }
 
-/* ---- Starting and ending -------------------------------------------------------------------------------------- */
+/* ---- Starting and ending --------------------------------------------------------------------- */
 
 /*
  * Join the communicator of the job this process was started in. Rank, size and meeting point come from the
@@ -113,18 +127,19 @@ RONDO_API rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **
 RONDO_API rondo_result rondo_unique_id_create(rondo_unique_id *ret_id);
 
 /* Join by id. Blocks until all `size` ranks have called it; inside a group it completes at rondo_group_end(). */
-RONDO_API rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank, const rondo_config *config,
-                                          rondo_comm **ret_comm);
+RONDO_API rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
+                                          const rondo_config *config, rondo_comm **ret_comm);
 
 /* All ranks of a communicator in this process: comms[r] is rank r's, to be used by a thread each or in groups. */
-RONDO_API rondo_result rondo_comm_open_all(int size, const rondo_config *config, rondo_comm **ret_comms);
+RONDO_API rondo_result rondo_comm_open_all(int size, const rondo_config *config,
+                                           rondo_comm **ret_comms);
 
 /*
  * Collective: ranks that give the same `color` >= 0 form a new communicator, ordered by `key`, then by old rank.
  * With color -1 a rank takes part but gets none: *ret_comm is NULL.
  */
-RONDO_API rondo_result rondo_comm_split(rondo_comm *comm, int color, int key, const rondo_config *config,
-                                        rondo_comm **ret_comm);
+RONDO_API rondo_result rondo_comm_split(rondo_comm *comm, int color, int key,
+                                        const rondo_config *config, rondo_comm **ret_comm);
 /* Collective: a communicator over the same ranks with its own order of calls. */
 RONDO_API rondo_result rondo_comm_dup(rondo_comm *comm, rondo_comm **ret_comm);
 
@@ -135,7 +150,7 @@ RONDO_API void rondo_comm_close(rondo_comm *comm);
 /* Break it, from any thread: calls in progress end with RONDO_ERROR_ABORTED here and on every peer. Close it after. */
 RONDO_API rondo_result rondo_comm_abort(rondo_comm *comm);
 
-/* ---- Asking --------------------------------------------------------------------------------------------------- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 RONDO_API int rondo_comm_rank(const rondo_comm *comm);
 RONDO_API int rondo_comm_size(const rondo_comm *comm);
@@ -152,7 +167,7 @@ RONDO_API const char *rondo_type_name(rondo_type type);
 RONDO_API const char *rondo_op_name(rondo_op op);
 RONDO_API const char *rondo_version(void);
 
-/* ---- Memory --------------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Zeroed memory from the shared heap of this process, which peers on the node map. Page aligned. Thread-safe. */
 RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
@@ -166,7 +181,7 @@ RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_
                                            rondo_registration **ret_registration);
 RONDO_API rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration);
 
-/* ---- Collectives ---------------------------------------------------------------------------------------------- */
+/* ---- Collectives ----------------------------------------------------------------------------- */
 /*
  * `count` counts elements. Buffers, in elements, with n = size:
  *
@@ -183,29 +198,32 @@ RONDO_API rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registratio
  * In place: output = input where both are as long, else the shorter one is block [my rank] of the longer one. Other
  * overlaps are RONDO_ERROR_INVALID. Any alignment and any count work, also 0 and fewer than n.
  */
-RONDO_API rondo_result rondo_all_reduce(const void *input, void *output, size_t count, rondo_type type, rondo_op op,
-                                        rondo_comm *comm, rondo_stream *stream);
-RONDO_API rondo_result rondo_reduce(const void *input, void *output, size_t count, rondo_type type, rondo_op op,
+RONDO_API rondo_result rondo_all_reduce(const void *input, void *output, size_t count,
+                                        rondo_type type, rondo_op op, rondo_comm *comm,
+                                        rondo_stream *stream);
+RONDO_API rondo_result rondo_reduce(const void *input, void *output, size_t count, rondo_type type,
+                                    rondo_op op, int root, rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_broadcast(const void *input, void *output, size_t count,
+                                       rondo_type type, int root, rondo_comm *comm,
+                                       rondo_stream *stream);
+RONDO_API rondo_result rondo_all_gather(const void *input, void *output, size_t count,
+                                        rondo_type type, rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_reduce_scatter(const void *input, void *output, size_t count,
+                                            rondo_type type, rondo_op op, rondo_comm *comm,
+                                            rondo_stream *stream);
+RONDO_API rondo_result rondo_all_to_all(const void *input, void *output, size_t count,
+                                        rondo_type type, rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_gather(const void *input, void *output, size_t count, rondo_type type,
                                     int root, rondo_comm *comm, rondo_stream *stream);
-RONDO_API rondo_result rondo_broadcast(const void *input, void *output, size_t count, rondo_type type, int root,
-                                       rondo_comm *comm, rondo_stream *stream);
-RONDO_API rondo_result rondo_all_gather(const void *input, void *output, size_t count, rondo_type type,
-                                        rondo_comm *comm, rondo_stream *stream);
-RONDO_API rondo_result rondo_reduce_scatter(const void *input, void *output, size_t count, rondo_type type,
-                                            rondo_op op, rondo_comm *comm, rondo_stream *stream);
-RONDO_API rondo_result rondo_all_to_all(const void *input, void *output, size_t count, rondo_type type,
-                                        rondo_comm *comm, rondo_stream *stream);
-RONDO_API rondo_result rondo_gather(const void *input, void *output, size_t count, rondo_type type, int root,
-                                    rondo_comm *comm, rondo_stream *stream);
-RONDO_API rondo_result rondo_scatter(const void *input, void *output, size_t count, rondo_type type, int root,
-                                     rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_scatter(const void *input, void *output, size_t count, rondo_type type,
+                                     int root, rondo_comm *comm, rondo_stream *stream);
 RONDO_API rondo_result rondo_barrier(rondo_comm *comm, rondo_stream *stream);
 
 /* Matched in order per pair of ranks; counts and types must agree. A blocking send may wait for its receive. */
-RONDO_API rondo_result rondo_send(const void *input, size_t count, rondo_type type, int peer, rondo_comm *comm,
-                                  rondo_stream *stream);
-RONDO_API rondo_result rondo_recv(void *output, size_t count, rondo_type type, int peer, rondo_comm *comm,
-                                  rondo_stream *stream);
+RONDO_API rondo_result rondo_send(const void *input, size_t count, rondo_type type, int peer,
+                                  rondo_comm *comm, rondo_stream *stream);
+RONDO_API rondo_result rondo_recv(void *output, size_t count, rondo_type type, int peer,
+                                  rondo_comm *comm, rondo_stream *stream);
 
 typedef enum rondo_collective {
     RONDO_ALL_REDUCE = 0,
@@ -239,7 +257,7 @@ typedef struct rondo_call {
 } rondo_call;
 RONDO_API rondo_result rondo_collective_call(const rondo_call *call);
 
-/* ---- Groups: many calls, fused; also the calls of many ranks from one thread ------------------------------------- */
+/* ---- Groups: many calls, fused; also the calls of many ranks from one thread ----------------- */
 
 /*
  * Between start and end, calls of this thread are collected; the outermost end runs them together and returns the
@@ -248,27 +266,30 @@ RONDO_API rondo_result rondo_collective_call(const rondo_call *call);
 RONDO_API rondo_result rondo_group_start(void);
 RONDO_API rondo_result rondo_group_end(void);
 
-/* ---- Operations of your own --------------------------------------------------------------------------------------- */
+/* ---- Operations of your own ------------------------------------------------------------------ */
 
 /* Every rank's input is multiplied by its own `*scalar` (of `type`, read at once) before a sum. */
-RONDO_API rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *scalar, rondo_type type,
-                                                  rondo_op *ret_op);
+RONDO_API rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *scalar,
+                                                  rondo_type type, rondo_op *ret_op);
 /*
  * inout[i] = f(in[i], inout[i]) for i < count, where `in` holds the lower ranks. It must be associative; if it is not
  * `commutative` ranks are combined in rank order. Called from any thread that makes calls on `comm`.
  */
-typedef void (*rondo_op_function)(void *context, const void *in, void *inout, size_t count, rondo_type type);
-RONDO_API rondo_result rondo_op_create_user(rondo_comm *comm, rondo_op_function function, void *context,
-                                            int commutative, rondo_op *ret_op);
+typedef void (*rondo_op_function)(void *context, const void *in, void *inout, size_t count,
+                                  rondo_type type);
+RONDO_API rondo_result rondo_op_create_user(rondo_comm *comm, rondo_op_function function,
+                                            void *context, int commutative, rondo_op *ret_op);
 RONDO_API rondo_result rondo_op_destroy(rondo_comm *comm, rondo_op op);
 
-/* ---- Streams: calls in order, in the background ------------------------------------------------------------------- */
+/* ---- Streams: calls in order, in the background ---------------------------------------------- */
 
 RONDO_API rondo_result rondo_stream_open(rondo_stream **ret_stream);
-RONDO_API void rondo_stream_close(rondo_stream *stream); /* waits for what is queued; accepts NULL */
+RONDO_API void
+rondo_stream_close(rondo_stream *stream); /* waits for what is queued; accepts NULL */
 /* Wait for all that was queued; returns the stream's first error since the last synchronize. */
 RONDO_API rondo_result rondo_stream_synchronize(rondo_stream *stream);
-RONDO_API rondo_result rondo_stream_query(rondo_stream *stream); /* RONDO_OK, RONDO_IN_PROGRESS or an error */
+RONDO_API rondo_result
+rondo_stream_query(rondo_stream *stream); /* RONDO_OK, RONDO_IN_PROGRESS or an error */
 
 /* A point on a stream. Record, then query or wait, also from other threads; may be recorded again afterwards. */
 RONDO_API rondo_result rondo_event_open(rondo_event **ret_event);

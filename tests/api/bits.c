@@ -95,7 +95,7 @@ rondo_result bits_by_algorithm(rondo_comm *comm, void *argument, char *sentence)
     return result;
 }
 
-/* ---- The balanced tree --------------------------------------------------------------------------------------- */
+/* ---- The balanced tree ----------------------------------------------------------------------- */
 
 static int largest_power_of_two_below(int n)
 {

@@ -74,7 +74,7 @@ void cases_describe(const struct test_case *test, char *text, size_t size)
              test->in_place ? ", in place" : "", test->unaligned ? ", unaligned" : "");
 }
 
-/* ---- Levels ----------------------------------------------------------------------------------------------- */
+/* ---- Levels ---------------------------------------------------------------------------------- */
 
 static int draw(struct search *search, int below)
 {

@@ -118,7 +118,7 @@ rondo_result failures_fall_silent(rondo_comm *comm, void *argument, char *senten
     return result;
 }
 
-/* ---- Abort ------------------------------------------------------------------------------------------------ */
+/* ---- Abort ----------------------------------------------------------------------------------- */
 
 static void *abort_soon(void *comm)
 {

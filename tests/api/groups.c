@@ -25,7 +25,7 @@ rondo_result bodies_all_reduce(rondo_comm *comm, size_t count, char *sentence)
     return result;
 }
 
-/* ---- Fused ------------------------------------------------------------------------------------------------ */
+/* ---- Fused ----------------------------------------------------------------------------------- */
 
 struct fused {
     struct world_data data[FUSED];
@@ -108,7 +108,7 @@ rondo_result groups_nest(rondo_comm *comm, void *argument, char *sentence)
     return RONDO_OK;
 }
 
-/* ---- Send and receive ------------------------------------------------------------------------------------- */
+/* ---- Send and receive ------------------------------------------------------------------------ */
 
 static rondo_result exchange(rondo_comm *comm, const char *out, char *in)
 {
@@ -173,7 +173,7 @@ rondo_result groups_send_recv_chain(rondo_comm *comm, void *argument, char *sent
     return result;
 }
 
-/* ---- All ranks in one thread ------------------------------------------------------------------------------ */
+/* ---- All ranks in one thread ----------------------------------------------------------------- */
 
 static rondo_result open_by_id(int size, rondo_comm **comms)
 {

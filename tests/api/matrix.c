@@ -24,7 +24,7 @@ struct call_buffers {
     size_t input_count, output_count;
 };
 
-/* ---- Buffers ---------------------------------------------------------------------------------------------- */
+/* ---- Buffers --------------------------------------------------------------------------------- */
 
 static bool rank_shares(const struct test_case *test, int rank)
 {
@@ -137,7 +137,7 @@ static rondo_result buffers_open(const struct test_case *test, int rank, struct 
     return RONDO_OK;
 }
 
-/* ---- The pre-multiplied sum: inputs are divided beforehand, so the same sums come out -------------------------- */
+/* ---- The pre-multiplied sum: inputs are divided beforehand, so the same sums come out -------- */
 
 static void divide_inputs(rondo_type type, int rank, size_t count, char *input)
 {
@@ -166,7 +166,7 @@ static rondo_result open_premul(rondo_comm *comm, rondo_type type, int rank, ron
     return rondo_op_create_premul_sum(comm, &scalar, type, ret_op);
 }
 
-/* ---- Check ------------------------------------------------------------------------------------------------ */
+/* ---- Check ----------------------------------------------------------------------------------- */
 
 static bool check_output(const struct test_case *test, const struct world_data *data, int rank,
                          const char *output, char *sentence)
@@ -216,7 +216,7 @@ static bool check_input(const struct test_case *test, const struct world_data *d
     return false;
 }
 
-/* ---- One call --------------------------------------------------------------------------------------------- */
+/* ---- One call -------------------------------------------------------------------------------- */
 
 static rondo_result call_once(const struct test_case *test, rondo_comm *comm, rondo_op op,
                               const struct call_buffers *b)
@@ -326,7 +326,7 @@ rondo_result matrix_run(rondo_comm *comm, void *argument, char *sentence)
     return result;
 }
 
-/* ---- What forms are there? ---------------------------------------------------------------------------------- */
+/* ---- What forms are there? ------------------------------------------------------------------- */
 
 static rondo_result try_forms(rondo_comm *comm, void *argument, char *sentence)
 {

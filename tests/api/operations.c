@@ -8,7 +8,7 @@
 
 enum { LONGEST = 10007 };
 
-/* ---- Maps x -> a * x + b modulo 2^32, one after the other: associative, but the order matters ------------------ */
+/* ---- Maps x -> a * x + b modulo 2^32, one after the other: associative, but the order matters  */
 
 static uint64_t affine(uint32_t a, uint32_t b)
 {
@@ -103,7 +103,7 @@ rondo_result operations_affine_maps_in_rank_order(rondo_comm *comm, void *argume
     return result;
 }
 
-/* ---- A commutative one, with a context --------------------------------------------------------------------- */
+/* ---- A commutative one, with a context ------------------------------------------------------- */
 
 static void combine_xor_with_key(void *context, const void *in, void *inout, size_t count,
                                  rondo_type type)
@@ -140,7 +140,7 @@ rondo_result operations_commutative(rondo_comm *comm, void *argument, char *sent
     return RONDO_OK;
 }
 
-/* ---- Built-in ones ------------------------------------------------------------------------------------------ */
+/* ---- Built-in ones --------------------------------------------------------------------------- */
 
 rondo_result operations_premul_sum(rondo_comm *comm, void *argument, char *sentence)
 {

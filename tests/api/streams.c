@@ -66,7 +66,7 @@ rondo_result streams_keep_order(rondo_comm *comm, void *argument, char *sentence
     return result;
 }
 
-/* ---- Events ----------------------------------------------------------------------------------------------- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 struct pair {
     rondo_comm *comms[2];

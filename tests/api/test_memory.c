@@ -66,7 +66,7 @@ Test(memory, too_much_is_refused_in_a_sentence_and_freeing_twice_too)
     cr_expect(rondo_mem_free(memory) == RONDO_ERROR_INVALID);
 }
 
-/* ---- Registration ----------------------------------------------------------------------------------------- */
+/* ---- Registration ---------------------------------------------------------------------------- */
 
 enum { FLOATS = 100000 };
 

@@ -246,7 +246,7 @@ Test(strangers, a_server_without_descriptors_says_so)
     party_free(ranks);
 }
 
-/* ---- Strangers that listen ----------------------------------------------------------------------- */
+/* ---- Strangers that listen ------------------------------------------------------------------- */
 
 enum manner {
     RUDE,        /* another service */
@@ -373,7 +373,7 @@ Test(strangers, an_answer_that_changed_on_the_way_is_refused)
     check_victim(MISQUOTED, RONDO_ERROR_AUTH, "not proved by our secret");
 }
 
-/* ---- Members that lie ---------------------------------------------------------------------------- */
+/* ---- Members that lie ------------------------------------------------------------------------ */
 
 static void check_lie(uint32_t rank, uint32_t size, uint64_t bytes, const char *part)
 {

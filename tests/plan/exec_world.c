@@ -189,7 +189,7 @@ void trial_close(struct trial *trial)
         plan_close(trial->plans[r]);
 }
 
-/* ---- Two plans -------------------------------------------------------------------------------------- */
+/* ---- Two plans ------------------------------------------------------------------------------- */
 
 /* Two messages: the first atom alone, then the others in one message. Ranks between pass slots on and keep a copy. */
 void trial_plan_relay(struct trial *trial, unsigned parts)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Allocations of the builder pass here (-Wl,--wrap) --------------------------------------------- */
+/* ---- Allocations of the builder pass here (-Wl,--wrap) --------------------------------------- */
 
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *memory, size_t size);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Windows and counts -------------------------------------------------------------------------- */
+/* ---- Windows and counts ---------------------------------------------------------------------- */
 
 Test(exec, relays_are_right_for_counts_around_every_boundary)
 {
@@ -60,7 +60,7 @@ Test(exec, counters_and_slot_numbers_may_wrap_around)
     }
 }
 
-/* ---- Shapes ---------------------------------------------------------------------------------------- */
+/* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static struct plan *empty_plan(unsigned parts, unsigned message_atoms, unsigned scratch)
 {
@@ -141,7 +141,7 @@ Test(exec, huge_counts_do_not_overflow)
     plan_close(plan);
 }
 
-/* ---- Pieces, scratch, averages --------------------------------------------------------------------- */
+/* ---- Pieces, scratch, averages --------------------------------------------------------------- */
 
 /* Rank 0 sends its atoms in the order 4, 2, 0 in one message; rank 1 puts them where they belong, by way of scratch. */
 static void plan_pieces(struct trial *trial)
@@ -201,7 +201,7 @@ Test(exec, messages_of_several_pieces_are_taken_in_order_and_averages_divided_on
         check_pieces(count);
 }
 
-/* ---- Memory of peers ------------------------------------------------------------------------------- */
+/* ---- Memory of peers ------------------------------------------------------------------------- */
 
 static char *told[TRIAL_RANKS]; /* by rank: its input as resolve() makes it */
 static bool mapped, readable, reads_fail;
@@ -323,7 +323,7 @@ Test(exec, a_read_that_fails_blames_the_peer)
     }
 }
 
-/* ---- What comes from another call ------------------------------------------------------------------- */
+/* ---- What comes from another call ------------------------------------------------------------ */
 
 Test(exec, a_message_of_another_call_is_noticed_and_its_sender_blamed)
 {
@@ -343,7 +343,7 @@ Test(exec, a_message_of_another_call_is_noticed_and_its_sender_blamed)
     trial_close(&trial);
 }
 
-/* ---- In words ----------------------------------------------------------------------------------------- */
+/* ---- In words -------------------------------------------------------------------------------- */
 
 Test(exec, says_at_which_step_it_is_and_when_there_is_none)
 {

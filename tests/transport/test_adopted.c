@@ -126,7 +126,7 @@ Test(adopted, memory_that_is_shared_already_is_refused)
     cr_expect(heap_free(shared) == RONDO_OK);
 }
 
-/* ---- Other processes --------------------------------------------------------------------------- */
+/* ---- Other processes ------------------------------------------------------------------------- */
 
 struct shown {
     struct heap_card card;

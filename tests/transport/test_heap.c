@@ -128,7 +128,7 @@ Test(heap, gives_pages_back_but_not_the_place_when_retired)
     cr_expect(heap_base() != NULL, "a retired place keeps the heap open");
 }
 
-/* ---- Limits ------------------------------------------------------------------------------------ */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 Test(heap, is_as_small_as_the_environment_says_and_says_so_when_full)
 {
@@ -205,7 +205,7 @@ Test(heap, too_small_files_are_said_and_nothing_stays_open)
     cr_expect(child_run(without_large_files, NULL) == 0);
 }
 
-/* ---- Forks --------------------------------------------------------------------------------------- */
+/* ---- Forks ----------------------------------------------------------------------------------- */
 
 struct inherited {
     char *memory;

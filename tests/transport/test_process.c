@@ -156,7 +156,7 @@ Test(process, ranges_outside_of_its_heap_are_nowhere_also_when_sums_overflow)
     part(neighbour);
 }
 
-/* ---- Lies ---------------------------------------------------------------------------------------- */
+/* ---- Lies ------------------------------------------------------------------------------------ */
 
 static void expect_refused(struct heap_card card, rondo_result wanted, const char *what)
 {
@@ -243,7 +243,7 @@ Test(process, a_heap_larger_than_our_address_space_is_refused_with_the_remedy)
 }
 #endif
 
-/* ---- Forks --------------------------------------------------------------------------------------- */
+/* ---- Forks ----------------------------------------------------------------------------------- */
 
 static int attach_the_parent(void *argument)
 {

@@ -27,7 +27,7 @@ static bool prepare(int rank, int size, struct rank_card *card)
     return true;
 }
 
-/* ---- Within one process ------------------------------------------------------------------------- */
+/* ---- Within one process ---------------------------------------------------------------------- */
 
 struct ring {
     char *begin, *end;
@@ -113,7 +113,7 @@ Test(shm, a_slot_has_room_for_its_payload_whatever_its_size)
     }
 }
 
-/* ---- Between processes --------------------------------------------------------------------------- */
+/* ---- Between processes ----------------------------------------------------------------------- */
 
 /* Two ranks show each other their cards. */
 struct meeting {
@@ -204,7 +204,7 @@ Test(shm, two_processes_pass_many_messages_on_every_lane)
     process_detach(end.process);
 }
 
-/* ---- Refusals -------------------------------------------------------------------------------------- */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 Test(shm, slots_outside_of_the_peers_heap_are_refused_and_named)
 {
