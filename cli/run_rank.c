@@ -68,7 +68,8 @@ static void set_place(const struct run_job *job, int rank)
     if (!job->topology)
         return;
     topology_place(job->topology, rank, job->size, &place);
-    topology_bind(job->topology, &place); /* if it cannot, its sentence is on stderr and we go on */
+    if (topology_bind(job->topology, &place))
+        fprintf(stderr, "rondo run: rank %d is not bound: %s\n", rank, rondo_last_error(NULL));
 }
 
 /* In the child; does not return. */
