@@ -21,12 +21,6 @@
 
 enum { PINGS = 50, LARGE = 1 << 20, REPEATS = 3 };
 
-/*
- * Ordinary stores win by up to a half where cores share a cache, and lose by several times where they don't; on a
- * machine whose cores are virtual the one can turn into the other at any time. So they have to win clearly.
- */
-static const double STREAM_BIAS = 1.25;
-
 /* What rank 1 tells rank 0, and rank 0 tells all. */
 struct measured {
     struct link_costs costs;
@@ -126,7 +120,7 @@ static rondo_result measure_pair(rondo_comm *comm, char *memory, struct measured
         return result;
     measured->streams = comm->settings.streams;
     if (measured->streams < 0)
-        measured->streams = measured->streamed_time < STREAM_BIAS * measured->stored_time;
+        measured->streams = measured->streamed_time < measured->stored_time;
     measured->costs.copy_bw =
         LARGE / (measured->streams ? measured->streamed_time : measured->stored_time);
     measured->address = (uint64_t)(uintptr_t)memory;
