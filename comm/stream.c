@@ -3,7 +3,8 @@
  * stream.c - calls in the background: a queue of jobs and one thread that does them in order.
  *
  * A batch takes its turn on the communicator when it is queued, so the order of calls is the order in which they were
- * made, whichever thread runs them. Events are counters: recorded counts up when queued, reached when the job is done.
+ * made, whichever thread runs them. Each recording of an event is a moment of its own: who waits for one is not let go
+ * by a later one that another stream reaches first.
  */
 #include "comm/call.h"
 
@@ -13,11 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct moment {
+    bool reached;
+    int users; /* its event, and jobs that know it */
+};
+
 struct rondo_event {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* also of its moments */
     pthread_cond_t changed;
-    uint64_t recorded, reached;
-    int users; /* the owner, and jobs that know it */
+    struct moment *last; /* NULL: never recorded */
+    int users;           /* the owner, and jobs that know it */
 };
 
 enum job_kind { JOB_BATCH, JOB_RECORD, JOB_WAIT };
@@ -27,7 +33,7 @@ struct job {
     enum job_kind kind;
     struct batch batch;
     rondo_event *event;
-    uint64_t point; /* of the event */
+    struct moment *moment; /* of the event; NULL: nothing to wait for */
     struct task tasks[];
 };
 
@@ -43,6 +49,21 @@ struct rondo_stream {
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
+/* With the event's lock held: its last moment for one more user; NULL: it was never recorded. */
+static struct moment *moment_hold(const rondo_event *event)
+{
+    if (event->last)
+        event->last->users++;
+    return event->last;
+}
+
+/* With the event's lock held; accepts NULL. */
+static void moment_drop(struct moment *moment)
+{
+    if (moment && --moment->users == 0)
+        free(moment);
+}
+
 static void event_drop(rondo_event *event)
 {
     bool last;
@@ -52,25 +73,28 @@ static void event_drop(rondo_event *event)
     pthread_mutex_unlock(&event->lock);
     if (!last)
         return;
+    moment_drop(event->last);
     pthread_mutex_destroy(&event->lock);
     pthread_cond_destroy(&event->changed);
     free(event);
 }
 
-static void event_reach(rondo_event *event, uint64_t point)
+/* Both give the moment back. */
+static void event_reach(rondo_event *event, struct moment *moment)
 {
     pthread_mutex_lock(&event->lock);
-    if (point > event->reached)
-        event->reached = point;
+    moment->reached = true;
+    moment_drop(moment);
     pthread_cond_broadcast(&event->changed);
     pthread_mutex_unlock(&event->lock);
 }
 
-static void event_await(rondo_event *event, uint64_t point)
+static void event_await(rondo_event *event, struct moment *moment)
 {
     pthread_mutex_lock(&event->lock);
-    while (event->reached < point)
+    while (moment && !moment->reached)
         pthread_cond_wait(&event->changed, &event->lock);
+    moment_drop(moment);
     pthread_mutex_unlock(&event->lock);
 }
 
@@ -117,11 +141,11 @@ static void do_job(rondo_stream *stream, struct job *job)
             note_error(stream, result);
         break;
     case JOB_RECORD:
-        event_reach(job->event, job->point);
+        event_reach(job->event, job->moment);
         event_drop(job->event);
         break;
     case JOB_WAIT:
-        event_await(job->event, job->point);
+        event_await(job->event, job->moment);
         event_drop(job->event);
         break;
     }
@@ -262,14 +286,23 @@ void rondo_event_close(rondo_event *event)
 static rondo_result push_event(rondo_stream *stream, rondo_event *event, enum job_kind kind)
 {
     struct job *job = calloc(1, sizeof(*job));
+    struct moment *moment = kind == JOB_RECORD ? calloc(1, sizeof(*moment)) : NULL;
 
-    if (!job)
+    if (!job || (kind == JOB_RECORD && !moment)) {
+        free(job);
+        free(moment);
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued event.");
+    }
     job->kind = kind;
     job->event = event;
     pthread_mutex_lock(&event->lock);
     event->users++;
-    job->point = kind == JOB_RECORD ? ++event->recorded : event->recorded;
+    if (moment) {
+        moment->users = 1;
+        moment_drop(event->last);
+        event->last = moment;
+    }
+    job->moment = moment_hold(event);
     pthread_mutex_unlock(&event->lock);
     push(stream, job);
     return RONDO_OK;
@@ -297,20 +330,20 @@ rondo_result rondo_event_query(rondo_event *event)
     if (!event)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_query: the event is NULL.");
     pthread_mutex_lock(&event->lock);
-    reached = event->reached >= event->recorded;
+    reached = !event->last || event->last->reached;
     pthread_mutex_unlock(&event->lock);
     return reached ? RONDO_OK : RONDO_IN_PROGRESS;
 }
 
 rondo_result rondo_event_wait(rondo_event *event)
 {
-    uint64_t point;
+    struct moment *moment;
 
     if (!event)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_wait: the event is NULL.");
     pthread_mutex_lock(&event->lock);
-    point = event->recorded;
+    moment = moment_hold(event);
     pthread_mutex_unlock(&event->lock);
-    event_await(event, point);
+    event_await(event, moment);
     return RONDO_OK;
 }
