@@ -62,6 +62,14 @@ static rondo_result gather_wishes(struct offspring *offspring, int color, int ke
     return RONDO_OK;
 }
 
+/* Peers wait for what this rank can't do any more, so the parent is broken. */
+static rondo_result out_of_memory(rondo_comm *parent)
+{
+    rondo_fail(RONDO_ERROR_MEMORY, "Rank %d is out of memory for splitting a communicator.",
+               parent->rank);
+    return comm_break(parent, RONDO_ERROR_MEMORY, parent->rank);
+}
+
 /* Everybody takes part, also who wants nothing or failed to prepare: its card is empty then. */
 static rondo_result gather_cards(struct offspring *offspring)
 {
@@ -73,7 +81,7 @@ static rondo_result gather_cards(struct offspring *offspring)
     if (offspring->comm)
         own = offspring->comm->cards[offspring->rank];
     if (!all)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for splitting a communicator.");
+        return out_of_memory(parent);
     result = gather(parent, &own, all, sizeof(own));
     for (int i = 0; i < offspring->size && !result; i++) {
         offspring->cards[i] = all[offspring->wishes[i].rank];
@@ -122,7 +130,7 @@ static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config 
     offspring.wishes = calloc((size_t)comm->size, sizeof(*offspring.wishes));
     offspring.cards = calloc((size_t)comm->size, sizeof(*offspring.cards));
     if (!offspring.wishes || !offspring.cards)
-        result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for splitting a communicator.");
+        result = out_of_memory(comm);
     else
         result = gather_wishes(&offspring, own.color, own.key);
     if (!result)
