@@ -15,6 +15,7 @@
 #include "comm/run.h"
 #include "transport/process.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,12 +173,13 @@ static rondo_result read_costs(struct link_costs *costs, bool *ret_set)
 {
     const char *text = setting_read_word(SETTING_COSTS);
     double latency, copy, reduce;
+    int used = 0;
 
     *ret_set = *text != 0;
     if (!*ret_set)
         return RONDO_OK;
-    if (sscanf(text, "%lf,%lf,%lf", &latency, &copy, &reduce) != 3 || latency <= 0 || copy <= 0 ||
-        reduce <= 0)
+    if (sscanf(text, "%lf,%lf,%lf%n", &latency, &copy, &reduce, &used) != 3 || text[used] ||
+        !isfinite(latency + copy + reduce) || latency <= 0 || copy <= 0 || reduce <= 0)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "RONDO_COSTS is \"%s\"; it must be three positive numbers, "
                           "\"latency_us,copy_GBps,reduce_GBps\".",
