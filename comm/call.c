@@ -175,13 +175,19 @@ static rondo_result run(const rondo_call *call)
 
 rondo_result rondo_collective_call(const rondo_call *call)
 {
+    rondo_result result;
+
     if (!call || call->struct_size != sizeof(*call))
-        return rondo_fail(RONDO_ERROR_INVALID, "rondo_collective_call: struct_size must be "
-                                               "sizeof(rondo_call).");
-    if (!call->comm)
-        return rondo_fail(RONDO_ERROR_INVALID, "%s: the communicator is NULL.",
-                          rondo_collective_name(call->collective));
-    return run(call);
+        result = rondo_fail(RONDO_ERROR_INVALID, "rondo_collective_call: struct_size must be "
+                                                 "sizeof(rondo_call).");
+    else if (!call->comm)
+        result = rondo_fail(RONDO_ERROR_INVALID, "%s: the communicator is NULL.",
+                            rondo_collective_name(call->collective));
+    else
+        return run(call);
+    if (group_is_open())
+        group_spoil(result);
+    return result;
 }
 
 static rondo_result complete(rondo_collective collective, const void *input, void *output,

@@ -95,15 +95,21 @@ rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
                                 const rondo_config *config, rondo_comm **ret_comm)
 {
     struct join join = {.size = size, .rank = rank, .ret_comm = ret_comm};
+    rondo_result result = RONDO_OK;
 
     if (!id || !ret_comm)
-        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open_id: needs an id and a place for "
-                                               "the communicator.");
-    if (size < 1 || rank < 0 || rank >= size)
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "rondo_comm_open_id: rank %d of %d does not exist; ranks go from 0 to "
-                          "size - 1.",
-                          rank, size);
+        result = rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open_id: needs an id and a place for "
+                                                 "the communicator.");
+    else if (size < 1 || rank < 0 || rank >= size)
+        result = rondo_fail(RONDO_ERROR_INVALID,
+                            "rondo_comm_open_id: rank %d of %d does not exist; ranks go from 0 to "
+                            "size - 1.",
+                            rank, size);
+    if (result) {
+        if (group_is_open())
+            group_spoil(result);
+        return result;
+    }
     join.id = *id;
     if (config) {
         join.config = *config;
