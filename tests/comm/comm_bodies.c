@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* comm_bodies.c - boards, streams, events and groups with several threads. */
+#include "comm_bodies.h"
+
+#include "comm/board.h"
+#include "rondo/rondo.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Boards ------------------------------------------------------------------------------------ */
+
+struct writer {
+    struct board board;
+    atomic_int done;
+    int calls;
+};
+
+/* Every field of call n says n. */
+static struct call_record record_of(uint32_t call)
+{
+    return (struct call_record){.fingerprint = call * 2654435761u,
+                                .collective = (uint8_t)call,
+                                .type = (uint8_t)(call + 1),
+                                .op = (int16_t)call,
+                                .root = (int32_t)~call,
+                                .count = (uint64_t)call << 32 | ~call};
+}
+
+static void *write_calls(void *argument)
+{
+    struct writer *writer = argument;
+
+    for (int call = 1; call <= writer->calls; call++) {
+        struct call_record record = record_of((uint32_t)call);
+
+        board_begin(&writer->board, (uint32_t)call, &record);
+        if (call % 64 == 0)
+            sched_yield();
+    }
+    atomic_store(&writer->done, 1);
+    return NULL;
+}
+
+const char *boards_are_never_torn(int calls)
+{
+    struct writer *writer = calloc(1, sizeof(*writer));
+    const char *wrong = NULL;
+    pthread_t thread;
+    int seen = 0;
+
+    if (!writer)
+        return "no memory";
+    writer->calls = calls;
+    if (pthread_create(&thread, NULL, write_calls, writer)) {
+        free(writer);
+        return "no thread";
+    }
+    while (!atomic_load(&writer->done) || !seen) {
+        uint32_t call = atomic_load(&writer->board.sequence) / 2;
+        struct call_record wanted = record_of(call), got;
+
+        if (!call || !board_read(&writer->board, call, &got))
+            continue;
+        seen++;
+        if (wanted.fingerprint != got.fingerprint || wanted.collective != got.collective ||
+            wanted.type != got.type || wanted.op != got.op || wanted.root != got.root ||
+            wanted.count != got.count)
+            wrong = "a record is mixed from two calls";
+    }
+    pthread_join(thread, NULL);
+    free(writer);
+    return wrong;
+}
+
+static void *write_failure(void *argument)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+
+    memset(sentence, 'x', sizeof(sentence));
+    sentence[sizeof(sentence) - 1] = 0;
+    board_fail(argument, RONDO_ERROR_PEER, 3, sentence);
+    board_fail(argument, RONDO_ERROR_TIMEOUT, 4, "too late");
+    return NULL;
+}
+
+const char *failures_are_whole(int times)
+{
+    const char *wrong = NULL;
+
+    for (int i = 0; i < times && !wrong; i++) {
+        struct board *board = calloc(1, sizeof(*board));
+        char sentence[FAIL_SENTENCE_MAX];
+        rondo_result result;
+        pthread_t thread;
+        int culprit = -7;
+
+        if (!board || pthread_create(&thread, NULL, write_failure, board)) {
+            free(board);
+            return "no memory or no thread";
+        }
+        while (!(result = board_failure(board, &culprit, sentence)))
+            sched_yield();
+        if (result != RONDO_ERROR_PEER || culprit != 3 || strlen(sentence) != FAIL_SENTENCE_MAX - 1)
+            wrong = "a failure was seen before it was whole, or not the first one";
+        pthread_join(thread, NULL);
+        free(board);
+    }
+    return wrong;
+}
+
+/* ---- Streams ------------------------------------------------------------------------------------ */
+
+enum { STREAMS = 3, COUNT = 100 };
+
+/* Two ranks of this process, and streams. */
+struct bench {
+    rondo_comm *comms[2];
+    rondo_stream *streams[STREAMS];
+    rondo_event *event, *after;
+    int32_t values[2][COUNT];
+};
+
+static bool bench_open(struct bench *bench)
+{
+    bool right;
+
+    memset(bench, 0, sizeof(*bench));
+    right = !rondo_comm_open_all(2, NULL, bench->comms) && !rondo_event_open(&bench->event) &&
+            !rondo_event_open(&bench->after);
+    for (int i = 0; i < STREAMS; i++)
+        right = right && !rondo_stream_open(&bench->streams[i]);
+    for (int i = 0; i < COUNT; i++)
+        bench->values[0][i] = bench->values[1][i] = 1;
+    return right;
+}
+
+static void bench_close(struct bench *bench)
+{
+    for (int i = 0; i < STREAMS; i++)
+        rondo_stream_close(bench->streams[i]);
+    rondo_event_close(bench->event);
+    rondo_event_close(bench->after);
+    rondo_comm_close(bench->comms[0]);
+    rondo_comm_close(bench->comms[1]);
+}
+
+static rondo_result sum(struct bench *bench, int rank, rondo_stream *stream)
+{
+    return rondo_all_reduce(bench->values[rank], bench->values[rank], COUNT, RONDO_INT32, RONDO_SUM,
+                            bench->comms[rank], stream);
+}
+
+/* Stream 0 waits for rank 1; the event is recorded behind that, stream 2 waits for it, then stream 1 records it. */
+static const char *record_twice(struct bench *bench)
+{
+    const char *wrong = NULL;
+
+    if (sum(bench, 0, bench->streams[0]) || rondo_event_record(bench->event, bench->streams[0]) ||
+        rondo_stream_wait_event(bench->streams[2], bench->event) ||
+        rondo_event_record(bench->after, bench->streams[2]) ||
+        rondo_event_record(bench->event, bench->streams[1]) ||
+        rondo_stream_synchronize(bench->streams[1]))
+        return "it could not be queued";
+    if (rondo_event_query(bench->event) != RONDO_OK)
+        return "the event's last point is reached, but not said to be";
+    usleep(20000);
+    if (rondo_event_query(bench->after) != RONDO_IN_PROGRESS)
+        wrong = "work went on before the point it had to wait for";
+    if (sum(bench, 1, NULL) || rondo_event_wait(bench->after) ||
+        rondo_event_query(bench->after) != RONDO_OK)
+        wrong = "the waiting work never ran";
+    return wrong;
+}
+
+const char *events_keep_their_point(void)
+{
+    struct bench bench;
+    const char *wrong = bench_open(&bench) ? record_twice(&bench) : "it could not be opened";
+
+    bench_close(&bench);
+    return wrong;
+}
+
+static const char *queue_and_close(struct bench *bench)
+{
+    for (int rank = 0; rank < 2; rank++)
+        if (sum(bench, rank, bench->streams[rank]) ||
+            rondo_event_record(bench->event, bench->streams[rank]) ||
+            rondo_stream_wait_event(bench->streams[2], bench->event) ||
+            sum(bench, rank, bench->streams[rank]))
+            return "it could not be queued";
+    rondo_event_close(bench->event); /* while jobs know it */
+    bench->event = NULL;
+    for (int i = 0; i < STREAMS; i++) {
+        rondo_stream_close(bench->streams[i]); /* with work in it */
+        bench->streams[i] = NULL;
+    }
+    for (int i = 0; i < COUNT; i++)
+        if (bench->values[0][i] != 4 || bench->values[1][i] != 4)
+            return "queued work was not done when its stream was closed";
+    return NULL;
+}
+
+const char *streams_close_while_queued(int times)
+{
+    const char *wrong = NULL;
+
+    for (int i = 0; i < times && !wrong; i++) {
+        struct bench bench;
+
+        wrong = bench_open(&bench) ? queue_and_close(&bench) : "it could not be opened";
+        bench_close(&bench);
+    }
+    return wrong;
+}
+
+static const char *group_once(struct bench *bench)
+{
+    rondo_result result = rondo_group_start();
+    int32_t before = bench->values[0][0];
+
+    for (int rank = 0; rank < 2 && !result; rank++)
+        result = sum(bench, rank, bench->streams[rank]);
+    result = result ? result : rondo_group_start();
+    for (int rank = 0; rank < 2 && !result; rank++)
+        result = sum(bench, rank, NULL);
+    if (result || rondo_group_end() || bench->values[0][0] != before)
+        return "the inner end of a group ran something";
+    if (rondo_group_end() || rondo_stream_synchronize(bench->streams[0]) ||
+        rondo_stream_synchronize(bench->streams[1]))
+        return "the group failed";
+    if (bench->values[0][0] != 4 * before || bench->values[1][COUNT - 1] != 4 * before)
+        return "a sum is wrong";
+    return NULL;
+}
+
+const char *groups_mix_streams_and_ranks(int times)
+{
+    struct bench bench;
+    const char *wrong = bench_open(&bench) ? NULL : "it could not be opened";
+
+    for (int i = 0; i < times && !wrong; i++)
+        wrong = group_once(&bench);
+    bench_close(&bench);
+    return wrong;
+}

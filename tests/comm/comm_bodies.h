@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* comm_bodies.h - threaded parts of the tests of comm/, which stress_comm runs under ThreadSanitizer too. */
+#ifndef RONDO_TESTS_COMM_COMM_BODIES_H
+#define RONDO_TESTS_COMM_COMM_BODIES_H
+
+#include <stdbool.h>
+
+/* A writer makes calls on a board, a reader looks. NULL: no record was mixed; else what was seen. */
+const char *boards_are_never_torn(int calls);
+/* The owner fails while a peer reads: the sentence is whole or not there. */
+const char *failures_are_whole(int times);
+/* An event that is recorded on a busy stream, waited for, and recorded again on an idle one. */
+const char *events_keep_their_point(void);
+/* Streams of two ranks, events between them, everything closed while it is queued. */
+const char *streams_close_while_queued(int times);
+/* Both ranks of one thread's group make calls on streams and without. */
+const char *groups_mix_streams_and_ranks(int times);
+
+#endif

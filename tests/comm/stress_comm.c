@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stress_comm.c - threaded parts of the executor's and of comm's tests without Criterion, for ThreadSanitizer. */
+#include "comm_bodies.h"
+
+#include "../plan/exec_world.h"
+
+#include <stdio.h>
+
+static int say(const char *what, const char *wrong)
+{
+    printf("%s %s%s%s\n", wrong ? "FAILED" : "passed", what, wrong ? ": " : "", wrong ? wrong : "");
+    fflush(stdout);
+    return wrong != NULL;
+}
+
+int main(void)
+{
+    int failed = say("boards", boards_are_never_torn(20000));
+
+    failed += say("failures on boards", failures_are_whole(50));
+    failed += say("events", events_keep_their_point());
+    failed += say("streams that close", streams_close_while_queued(10));
+    failed += say("groups", groups_mix_streams_and_ranks(10));
+    failed += say("relays", trial_check_relay(3000, 7, 512, UINT32_MAX - 5));
+    failed += say("programs", trial_check_two_programs(3000, 256, 0));
+    return failed != 0;
+}

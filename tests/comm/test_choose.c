@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_choose.c - decisions: wishes, orders, promises, and that they are made once. */
+#include "base/fail.h"
+#include "comm/comm.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 4 };
+
+static rondo_comm *comms[RANKS];
+
+static void open_ranks(const char *algorithm, int deterministic)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+
+    setenv("RONDO_COSTS", "1,5,5", 1);
+    config.algorithm = algorithm;
+    config.deterministic = deterministic;
+    cr_assert(rondo_comm_open_all(RANKS, &config, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+}
+
+static void close_ranks(void)
+{
+    for (int r = 0; r < RANKS; r++)
+        rondo_comm_close(comms[r]);
+}
+
+static struct choice_key key_of(rondo_collective collective, size_t count)
+{
+    return (struct choice_key){.collective = collective, .type = RONDO_FLOAT32, .count = count};
+}
+
+static const struct choice *decide(int rank, const struct choice_key *key)
+{
+    const struct choice *choice = NULL;
+
+    cr_assert(choose(comms[rank], key, &choice) == RONDO_OK, "%s", fail_sentence());
+    return choice;
+}
+
+Test(choose, a_decision_is_made_once_and_its_plan_kept)
+{
+    struct choice_key key = key_of(RONDO_ALL_REDUCE, 1000), other = key_of(RONDO_ALL_REDUCE, 1001);
+    const struct choice *first, *again;
+    const struct plan *plan;
+
+    open_ranks("ring", 0);
+    first = decide(0, &key);
+    plan = first->plan;
+    again = decide(0, &key);
+    cr_expect(again == first && again->plan == plan);
+    cr_expect(decide(0, &other)->plan == plan, "plans know no counts");
+    cr_expect(decide(0, &other)->shape.count == 1001);
+    key.root = 2;
+    key.collective = RONDO_BROADCAST;
+    plan = decide(0, &key)->plan;
+    key.root = 1;
+    cr_expect(decide(0, &key)->plan != plan, "but roots");
+    close_ranks();
+}
+
+Test(choose, the_second_attempt_without_peers_memory_does_not_push_out_the_first)
+{
+    struct choice_key key = key_of(RONDO_ALL_GATHER, 1 << 16), second = key;
+    const struct choice *choice;
+
+    open_ranks("auto", 0);
+    second.no_peer_memory = true;
+    choice = decide(1, &key);
+    cr_expect(decide(1, &second) != choice);
+    cr_expect(choice->valid && !choice->key.no_peer_memory && decide(1, &key) == choice);
+    close_ranks();
+}
+
+Test(choose, all_ranks_choose_alike_and_agree_on_the_fingerprint)
+{
+    open_ranks("auto", 0);
+    for (int c = 0; c < RONDO_SEND; c++)
+        for (size_t count = 1; count < 1 << 24; count *= 37) {
+            struct choice_key key = key_of((rondo_collective)c, count);
+            uint32_t hash = decide(0, &key)->hash;
+            const char *algorithm = decide(0, &key)->plan->algorithm;
+
+            for (int r = 1; r < RANKS; r++) {
+                cr_expect(decide(r, &key)->hash == hash);
+                cr_expect_str_eq(decide(r, &key)->plan->algorithm, algorithm);
+            }
+        }
+    close_ranks();
+}
+
+Test(choose, a_different_call_has_a_different_fingerprint)
+{
+    struct choice_key keys[] = {key_of(RONDO_ALL_REDUCE, 100), key_of(RONDO_ALL_REDUCE, 101),
+                                key_of(RONDO_REDUCE, 100),     key_of(RONDO_REDUCE, 100),
+                                key_of(RONDO_ALL_REDUCE, 100), key_of(RONDO_ALL_REDUCE, 100)};
+
+    open_ranks("auto", 0);
+    keys[3].root = 1;
+    keys[4].type = RONDO_INT32;
+    keys[5].op = RONDO_MAX;
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < i; j++)
+            cr_expect(decide(0, &keys[i])->key_hash != decide(0, &keys[j])->key_hash, "%d %d", i,
+                      j);
+    close_ranks();
+}
+
+Test(choose, a_wish_for_the_whole_communicator_falls_back_where_there_is_no_such_form)
+{
+    const struct algorithm *ring = algorithm_find("ring");
+    int without = 0;
+
+    open_ranks("ring", 0);
+    for (int c = 0; c < RONDO_SEND; c++) {
+        struct choice_key key = key_of((rondo_collective)c, 100);
+        bool is_ring = strcmp(decide(0, &key)->plan->algorithm, "ring") == 0;
+
+        cr_expect(is_ring == (ring->forms[c].write != NULL));
+        without += !ring->forms[c].write;
+    }
+    cr_expect(without > 0, "this test needs a collective without a ring");
+    close_ranks();
+}
+
+Test(choose, an_order_for_one_call_is_refused_where_there_is_no_such_form)
+{
+    const struct algorithm *ring = algorithm_find("ring");
+
+    open_ranks("auto", 0);
+    for (int c = 0; c < RONDO_SEND; c++) {
+        struct choice_key key = key_of((rondo_collective)c, 100);
+        const struct choice *choice = NULL;
+        rondo_result result;
+
+        key.algorithm = "ring";
+        result = choose(comms[0], &key, &choice);
+        cr_expect(result == (ring->forms[c].write ? RONDO_OK : RONDO_ERROR_UNSUPPORTED));
+        if (result)
+            cr_expect(!choice && strstr(fail_sentence(), "ring"), "%s", fail_sentence());
+    }
+    close_ranks();
+}
+
+Test(choose, memory_that_can_not_be_reached_is_not_asked_for)
+{
+    open_ranks("zero_copy", 0);
+    for (int c = 0; c < RONDO_SEND; c++) {
+        struct choice_key key = key_of((rondo_collective)c, 1 << 20);
+
+        cr_expect(decide(0, &key)->plan->collective == key.collective);
+        key.no_peer_memory = true;
+        cr_expect(decide(0, &key)->plan->address_messages == 0);
+    }
+    close_ranks();
+}
+
+Test(choose, deterministic_sums_get_plans_that_keep_the_tree)
+{
+    static const rondo_type types[] = {RONDO_FLOAT32, RONDO_BFLOAT16, RONDO_INT32};
+
+    open_ranks("auto", 1);
+    for (int t = 0; t < 3; t++)
+        for (size_t count = 1; count < 1 << 24; count *= 63) {
+            struct choice_key key = key_of(RONDO_ALL_REDUCE, count);
+            const struct algorithm *algorithm;
+            unsigned promises;
+
+            key.type = types[t];
+            algorithm = algorithm_find(decide(0, &key)->plan->algorithm);
+            promises = algorithm->forms[RONDO_ALL_REDUCE].promises;
+            cr_expect(types[t] == RONDO_INT32 || promises & PROMISE_BALANCED);
+            cr_expect(types[t] != RONDO_BFLOAT16 || promises & PROMISE_ONE_ROUND);
+        }
+    close_ranks();
+}
+
+static void keep_last(void *context, const void *in, void *inout, size_t count, rondo_type type)
+{
+}
+
+Test(choose, operations_that_do_not_commute_keep_the_order_of_ranks)
+{
+    struct choice_key key = key_of(RONDO_ALL_REDUCE, 100000);
+    const struct algorithm *algorithm;
+
+    open_ranks("auto", 0);
+    cr_assert(rondo_op_create_user(comms[0], keep_last, NULL, 0, &key.op) == RONDO_OK);
+    algorithm = algorithm_find(decide(0, &key)->plan->algorithm);
+    cr_expect(algorithm->forms[RONDO_ALL_REDUCE].promises & PROMISE_RANK_ORDER);
+    key.op = 12345;
+    cr_expect(choose(comms[0], &key, &(const struct choice *){NULL}) == RONDO_ERROR_INVALID);
+    close_ranks();
+}

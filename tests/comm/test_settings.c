@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_settings.c - the configuration of a communicator: precedence, refusals, and what must agree. */
+#include "base/fail.h"
+#include "comm/comm.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct comm_settings read_settings(const rondo_config *config, int size)
+{
+    struct comm_settings settings;
+
+    cr_assert(comm_read_settings(config, size, &settings) == RONDO_OK, "%s", fail_sentence());
+    return settings;
+}
+
+Test(settings, have_the_documented_defaults)
+{
+    struct comm_settings settings = read_settings(NULL, 4);
+
+    cr_expect(settings.slot_bytes == 128 << 10 && settings.slots == 8);
+    cr_expect(settings.timeout == 300 && settings.spin == -1 && !settings.deterministic);
+    cr_expect(!settings.reads_across && settings.measure_reads);
+    cr_expect_str_eq(settings.algorithm, "auto");
+}
+
+Test(settings, the_configuration_comes_before_the_environment_and_that_before_defaults)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct comm_settings settings;
+
+    setenv("RONDO_ALGORITHM", "ring", 1);
+    setenv("RONDO_SLOTS", "5", 1);
+    setenv("RONDO_SLOT_BYTES", "64K", 1);
+    setenv("RONDO_TIMEOUT", "7.5", 1);
+    setenv("RONDO_DETERMINISTIC", "1", 1);
+    setenv("RONDO_SPIN", "0.25", 1);
+    setenv("RONDO_CMA", "on", 1);
+    settings = read_settings(&config, 64);
+    cr_expect_str_eq(settings.algorithm, "ring");
+    cr_expect(settings.slots == 5 && settings.slot_bytes == 64 << 10, "also for many ranks");
+    cr_expect(settings.timeout == 7.5 && settings.deterministic && settings.spin == 0.25);
+    cr_expect(settings.reads_across && !settings.measure_reads);
+    config = (rondo_config){sizeof(config), 0, "direct", 4096, 3, 0};
+    settings = read_settings(&config, 64);
+    cr_expect_str_eq(settings.algorithm, "direct");
+    cr_expect(settings.slots == 3 && settings.slot_bytes == 4096);
+    cr_expect(settings.timeout == 0 && !settings.deterministic);
+}
+
+Test(settings, slots_shrink_when_there_are_many_ranks_but_not_below_16_kib)
+{
+    size_t last = SIZE_MAX;
+
+    for (int size = 1; size <= 1000; size = size * 2 + 1) {
+        struct comm_settings settings = read_settings(NULL, size);
+
+        cr_expect(settings.slot_bytes <= last && settings.slot_bytes >= 16384);
+        cr_expect(settings.slot_bytes % 64 == 0);
+        last = settings.slot_bytes;
+    }
+    cr_expect(last == 16384);
+}
+
+static void expect_refused(const rondo_config *config, const char *word)
+{
+    struct comm_settings settings = {.slots = 77};
+
+    fail_clear();
+    cr_expect(comm_read_settings(config, 4, &settings) == RONDO_ERROR_INVALID, "%s", word);
+    cr_expect(strstr(fail_sentence(), word), "%s is not in: %s", word, fail_sentence());
+    cr_expect(settings.slots == 77, "outputs are written on success only");
+}
+
+Test(settings, every_invalid_field_of_a_configuration_gives_a_sentence)
+{
+    static const struct {
+        rondo_config config;
+        const char *word;
+    } wrong[] = {
+        {{8, -1, NULL, 0, 0, -1}, "RONDO_CONFIG_INIT"},
+        {{0, -1, NULL, 0, 0, -1}, "RONDO_CONFIG_INIT"},
+        {{sizeof(rondo_config), -1, "no-such", 0, 0, -1}, "no-such"},
+        {{sizeof(rondo_config), -1, NULL, 1023, 0, -1}, "1023"},
+        {{sizeof(rondo_config), -1, NULL, SIZE_MAX, 0, -1}, "RONDO_SLOT_BYTES"},
+        {{sizeof(rondo_config), -1, NULL, ((size_t)1 << 30) + 1, 0, -1}, "RONDO_SLOT_BYTES"},
+        {{sizeof(rondo_config), -1, NULL, 0, 1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, -1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, 1025, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, NAN}, "timeout"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, INFINITY}, "timeout"},
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        expect_refused(&wrong[i].config, wrong[i].word);
+}
+
+Test(settings, every_invalid_variable_gives_a_sentence_with_its_name)
+{
+    static const char *const wrong[][2] = {
+        {"RONDO_ALGORITHM", "pigeon"}, {"RONDO_SLOTS", "1"},       {"RONDO_SLOTS", "many"},
+        {"RONDO_SLOTS", "1025"},       {"RONDO_SLOT_BYTES", "-1"}, {"RONDO_SLOT_BYTES", "300"},
+        {"RONDO_SLOT_BYTES", "2G"},    {"RONDO_TIMEOUT", "-3"},    {"RONDO_TIMEOUT", "soon"},
+        {"RONDO_SPIN", "nan"},         {"RONDO_CMA", "maybe"},     {"RONDO_DETERMINISTIC", "2"},
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        setenv(wrong[i][0], wrong[i][1], 1);
+        expect_refused(NULL, wrong[i][0]);
+        unsetenv(wrong[i][0]);
+    }
+}
+
+Test(settings, an_empty_variable_or_name_is_as_good_as_none)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+
+    setenv("RONDO_ALGORITHM", "", 1);
+    setenv("RONDO_SLOTS", "", 1);
+    config.algorithm = "";
+    cr_expect_str_eq(read_settings(&config, 2).algorithm, "auto");
+    cr_expect(read_settings(&config, 2).slots == 8);
+}
+
+Test(settings, what_ranks_must_agree_on_changes_the_hash_and_nothing_else_does)
+{
+    struct comm_settings settings = read_settings(NULL, 4), other = settings;
+
+    other.timeout = 1;
+    other.spin = 2;
+    cr_expect(comm_settings_hash(&other) == comm_settings_hash(&settings));
+    other.slots++;
+    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+    other = settings;
+    other.slot_bytes += 64;
+    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+    other = settings;
+    other.deterministic = true;
+    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+    other = settings;
+    strcpy(other.algorithm, "ring");
+    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+}
