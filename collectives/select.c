@@ -48,14 +48,14 @@ static unsigned obstacles(const struct form *form, const struct selection *selec
 double select_predict(const struct form *form, const struct selection *selection,
                       const struct link_costs *links)
 {
-    bool direct = form->promises & PROMISE_PEER_MEMORY;
+    double move_bw = form->promises & PROMISE_PEER_MEMORY ? links->direct_bw : links->copy_bw;
+    /* About half of what is reduced was just written by a peer, and arrives no faster than a copy. */
+    double reduce_bw = links->reduce_bw < 2 * move_bw ? links->reduce_bw : 2 * move_bw;
     int crowd = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
     struct cost cost;
 
     form->cost(selection->size, selection->bytes, &cost);
-    return crowd * (cost.steps * links->latency +
-                    cost.copied / (direct ? links->direct_bw : links->copy_bw) +
-                    cost.reduced / links->reduce_bw);
+    return crowd * (cost.steps * links->latency + cost.copied / move_bw + cost.reduced / reduce_bw);
 }
 
 /* Adds words to a list of them; what does not fit `size` bytes is cut. */
