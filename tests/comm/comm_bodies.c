@@ -41,7 +41,7 @@ static void *write_calls(void *argument)
         if (call % 64 == 0)
             sched_yield();
     }
-    atomic_store(&writer->done, 1);
+    atomic_store_explicit(&writer->done, 1, memory_order_release);
     return NULL;
 }
 
@@ -59,8 +59,8 @@ const char *boards_are_never_torn(int calls)
         free(writer);
         return "no thread";
     }
-    while (!atomic_load(&writer->done) || !seen) {
-        uint32_t call = atomic_load(&writer->board.sequence) / 2;
+    while (!atomic_load_explicit(&writer->done, memory_order_acquire) || !seen) {
+        uint32_t call = atomic_load_explicit(&writer->board.sequence, memory_order_acquire) / 2;
         struct call_record wanted = record_of(call), got;
 
         if (!call || !board_read(&writer->board, call, &got))

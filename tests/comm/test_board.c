@@ -29,7 +29,7 @@ Test(board, only_the_call_that_is_asked_for_is_read)
     board_begin(board, 3, &record);
     cr_expect(board_read(board, 3, &got) && got.fingerprint == 5 && got.count == 9);
     cr_expect(!board_read(board, 2, &got) && !board_read(board, 4, &got));
-    atomic_store(&board->sequence, 5); /* call 3 is being written */
+    atomic_store_explicit(&board->sequence, 5, memory_order_release); /* call 3 is being written */
     cr_expect(!board_read(board, 3, &got));
     free(board);
 }
@@ -44,8 +44,8 @@ Test(board, garbage_is_an_internal_error_with_a_printable_sentence)
     for (uint32_t failed = 1; failed; failed = failed * 16 + 15) {
         memset((void *)board, 0xff, sizeof(*board));
         for (int i = 0; i < FAIL_SENTENCE_MAX; i++)
-            atomic_store(&board->sentence[i], (char)(i % 255 + 1));
-        atomic_store(&board->failed, failed);
+            atomic_store_explicit(&board->sentence[i], (char)(i % 255 + 1), memory_order_release);
+        atomic_store_explicit(&board->failed, failed, memory_order_release);
         cr_expect(board_failure(board, &culprit, sentence) >= RONDO_ERROR_INVALID);
         cr_expect(strlen(sentence) == FAIL_SENTENCE_MAX - 1);
         for (const char *at = sentence; *at; at++)

@@ -144,8 +144,8 @@ Test(health, garbage_on_a_board_gives_a_printable_sentence)
     struct board *board = comms[1]->boards[1];
 
     for (int i = 0; i < FAIL_SENTENCE_MAX; i++)
-        atomic_store(&board->sentence[i], (char)(1 + i % 255));
-    atomic_store(&board->failed, 0xdeadbeef);
+        atomic_store_explicit(&board->sentence[i], (char)(1 + i % 255), memory_order_release);
+    atomic_store_explicit(&board->failed, 0xdeadbeef, memory_order_release);
     cr_expect(health_adopt(comms[0]) == RONDO_ERROR_INTERNAL);
     for (const char *at = rondo_last_error(comms[0]); *at; at++)
         cr_assert(*at >= ' ' && *at <= '~');
@@ -153,8 +153,8 @@ Test(health, garbage_on_a_board_gives_a_printable_sentence)
 
 Test(health, boards_of_other_communicators_are_left_alone)
 {
-    atomic_store(&comms[1]->boards[1]->id, 12345);
-    atomic_store(&comms[1]->boards[1]->failed, RONDO_ERROR_PEER);
+    atomic_store_explicit(&comms[1]->boards[1]->id, 12345, memory_order_release);
+    atomic_store_explicit(&comms[1]->boards[1]->failed, RONDO_ERROR_PEER, memory_order_release);
     cr_expect(health_adopt(comms[0]) == RONDO_OK);
     cr_expect(health_check(comms[0], &task, 10) == RONDO_ERROR_TIMEOUT);
     expect_sentence("it has not made this call");
@@ -162,7 +162,7 @@ Test(health, boards_of_other_communicators_are_left_alone)
 
 Test(health, a_communicator_without_a_sentence_still_says_what_kind_of_error)
 {
-    atomic_store(&comms[0]->broken, RONDO_ERROR_TIMEOUT);
+    atomic_store_explicit(&comms[0]->broken, RONDO_ERROR_TIMEOUT, memory_order_release);
     cr_expect(comm_check(comms[0]) == RONDO_ERROR_TIMEOUT);
     cr_expect(strstr(rondo_last_error(comms[0]), "silent"), "%s", rondo_last_error(comms[0]));
     cr_expect(rondo_comm_query(NULL) == RONDO_ERROR_INVALID);

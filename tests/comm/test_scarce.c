@@ -20,13 +20,14 @@ static atomic_int living;    /* allocated and not freed */
 
 static bool fails(void)
 {
-    return atomic_load(&left) >= 0 && atomic_fetch_sub(&left, 1) == 0;
+    return atomic_load_explicit(&left, memory_order_acquire) >= 0 &&
+           atomic_fetch_sub_explicit(&left, 1, memory_order_relaxed) == 0;
 }
 
 static void *count(void *memory)
 {
     if (memory)
-        atomic_fetch_add(&living, 1);
+        atomic_fetch_add_explicit(&living, 1, memory_order_relaxed);
     return memory;
 }
 
@@ -72,7 +73,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 void __wrap_free(void *memory)
 {
     if (memory)
-        atomic_fetch_sub(&living, 1);
+        atomic_fetch_sub_explicit(&living, 1, memory_order_relaxed);
     __real_free(memory);
 }
 
@@ -117,24 +118,25 @@ static void play(scene what)
     int before, met = 0;
 
     what(MOST); /* warm up: what is allocated once for ever */
-    before = atomic_load(&living);
+    before = atomic_load_explicit(&living, memory_order_acquire);
     for (int allowed = 0; allowed < MOST; allowed++) {
         refusals = 0;
         what(allowed);
         met += refusals;
-        cr_assert(atomic_load(&living) <= before + RETIRED, "failure %d: %d are lost", allowed,
-                  atomic_load(&living) - before);
-        if (atomic_load(&left) >= 0)
+        cr_assert(atomic_load_explicit(&living, memory_order_acquire) <= before + RETIRED,
+                  "failure %d: %d are lost", allowed,
+                  atomic_load_explicit(&living, memory_order_acquire) - before);
+        if (atomic_load_explicit(&left, memory_order_acquire) >= 0)
             break; /* it was not reached any more */
     }
-    cr_expect(atomic_load(&left) >= 0, "it never played to the end");
-    atomic_store(&left, -1);
+    cr_expect(atomic_load_explicit(&left, memory_order_acquire) >= 0, "it never played to the end");
+    atomic_store_explicit(&left, -1, memory_order_release);
     cr_expect(met > 3, "only %d failures were felt", met);
 }
 
 static void open_two(rondo_comm *comms[2])
 {
-    atomic_store(&left, -1);
+    atomic_store_explicit(&left, -1, memory_order_release);
     cr_assert(rondo_comm_open_all(2, &impatient, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
 }
 
@@ -152,7 +154,7 @@ static void open_and_add(int allowed)
     rondo_result result;
 
     fail_clear();
-    atomic_store(&left, allowed);
+    atomic_store_explicit(&left, allowed, memory_order_release);
     result = rondo_comm_open_all(3, &impatient, comms);
     expect_sentence(result, rondo_last_error(NULL), allowed);
     cr_expect(!result == (comms[0] != NULL), "outputs are written on success only");
@@ -192,7 +194,7 @@ static void split_two(int allowed)
     splitters[0].comm = comms[0];
     splitters[1].comm = comms[1];
     cr_assert(__real_pthread_create(&thread, NULL, split, &splitters[1]) == 0);
-    atomic_store(&left, allowed);
+    atomic_store_explicit(&left, allowed, memory_order_release);
     split(&splitters[0]);
     pthread_join(thread, NULL);
     for (int r = 0; r < 2; r++) {
@@ -228,7 +230,7 @@ static void run_group(int allowed)
     rondo_result result;
 
     open_two(comms);
-    atomic_store(&left, allowed);
+    atomic_store_explicit(&left, allowed, memory_order_release);
     result = exchange_in_group(comms, NULL);
     expect_sentence(result, rondo_last_error(NULL), allowed);
     close_two(comms);
@@ -248,7 +250,7 @@ static void run_streams(int allowed)
     rondo_result result;
 
     open_two(comms);
-    atomic_store(&left, allowed);
+    atomic_store_explicit(&left, allowed, memory_order_release);
     result = rondo_stream_open(&stream);
     if (!result)
         result = rondo_event_open(&event);
@@ -287,7 +289,7 @@ static void run_memory(int allowed)
 
     open_two(comms);
     private[5000] = 'p';
-    atomic_store(&left, allowed);
+    atomic_store_explicit(&left, allowed, memory_order_release);
     for (int i = 0; i < 20; i++) { /* the list of spans grows */
         result = rondo_mem_alloc(1, &memory);
         expect_sentence(result, rondo_last_error(NULL), allowed);

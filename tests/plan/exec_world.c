@@ -54,7 +54,8 @@ static void make_links(struct seat *seat)
                                                   .slot_count = (uint32_t)trial->slots,
                                                   .received = trial->start,
                                                   .index = index};
-            atomic_store(&seat->world.in[at].credit->consumed, trial->start);
+            atomic_store_explicit(&seat->world.in[at].credit->consumed, trial->start,
+                                  memory_order_release);
         }
 }
 
@@ -70,8 +71,9 @@ static void age_slots(const struct seat *seat)
             size_t slot = (in->index + i) % slots;
             uint32_t number = trial->start - slots + 1 + i;
 
-            atomic_store(&((struct link_slot *)(void *)(in->slots + slot * in->stride))->flag,
-                         (uint64_t)7 << 32 | number);
+            atomic_store_explicit(
+                &((struct link_slot *)(void *)(in->slots + slot * in->stride))->flag,
+                (uint64_t)7 << 32 | number, memory_order_release);
         }
 }
 
@@ -140,7 +142,8 @@ static void *run(void *argument)
     trial->blamed[seat->rank] = seat->execution.blamed;
     trial->credit_given[seat->rank] = true;
     for (int at = 0; at < trial->size * PLAN_LANES; at++)
-        if (atomic_load(&seat->world.in[at].credit->consumed) != seat->world.in[at].received)
+        if (atomic_load_explicit(&seat->world.in[at].credit->consumed, memory_order_acquire) !=
+            seat->world.in[at].received)
             trial->credit_given[seat->rank] = false;
     return NULL;
 }

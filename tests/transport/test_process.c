@@ -35,14 +35,14 @@ static int be_neighbour(void *argument)
     void *memory = NULL;
 
     if (heap_enter(&self->card) || heap_alloc(PAGE, &memory)) {
-        atomic_store(&self->ready, 2);
+        atomic_store_explicit(&self->ready, 2, memory_order_release);
         return 1;
     }
     memcpy(memory, text, sizeof(text));
     self->offset = (uint64_t)((char *)memory - heap_base());
     self->address = (uint64_t)(uintptr_t)text;
     self->spare = open("/dev/null", O_RDWR);
-    atomic_store(&self->ready, 1);
+    atomic_store_explicit(&self->ready, 1, memory_order_release);
     for (;;)
         pause();
 }
@@ -52,9 +52,9 @@ static struct neighbour *meet(void)
     struct neighbour *neighbour = child_share(sizeof(*neighbour));
 
     neighbour->pid = child_start(be_neighbour, neighbour);
-    while (!atomic_load(&neighbour->ready))
+    while (!atomic_load_explicit(&neighbour->ready, memory_order_acquire))
         sched_yield();
-    cr_assert(atomic_load(&neighbour->ready) == 1);
+    cr_assert(atomic_load_explicit(&neighbour->ready, memory_order_acquire) == 1);
     return neighbour;
 }
 

@@ -134,8 +134,8 @@ static bool connect_end(struct meeting *meeting, int rank, struct end *end)
 
     if (!prepare(rank, 2, &meeting->cards[rank]))
         return false;
-    atomic_store(&meeting->there[rank], 1);
-    while (!atomic_load(&meeting->there[1 - rank]))
+    atomic_store_explicit(&meeting->there[rank], 1, memory_order_release);
+    while (!atomic_load_explicit(&meeting->there[1 - rank], memory_order_acquire))
         sched_yield();
     if (process_attach(&meeting->cards[1 - rank].heap, &end->process))
         return false;
@@ -147,10 +147,11 @@ static void send_message(struct link_out *out, uint32_t number)
 {
     struct link_slot *slot = (struct link_slot *)(void *)(out->slots + out->index * out->stride);
 
-    while (out->sent - atomic_load(&out->credit->consumed) >= out->slot_count)
+    while (out->sent - atomic_load_explicit(&out->credit->consumed, memory_order_acquire) >=
+           out->slot_count)
         sched_yield();
     memset(slot->payload, (int)(number % 251), SLOT_BYTES);
-    atomic_store(&slot->flag, (uint64_t)number << 32 | ++out->sent);
+    atomic_store_explicit(&slot->flag, (uint64_t)number << 32 | ++out->sent, memory_order_release);
     out->index = (out->index + 1) % out->slot_count;
 }
 
@@ -159,13 +160,13 @@ static bool receive_message(struct link_in *in, uint32_t number)
     struct link_slot *slot = (struct link_slot *)(void *)(in->slots + in->index * in->stride);
     bool right = true;
 
-    while ((uint32_t)atomic_load(&slot->flag) != in->received + 1)
+    while ((uint32_t)atomic_load_explicit(&slot->flag, memory_order_acquire) != in->received + 1)
         sched_yield();
-    right = atomic_load(&slot->flag) >> 32 == number;
+    right = atomic_load_explicit(&slot->flag, memory_order_acquire) >> 32 == number;
     for (int i = 0; i < SLOT_BYTES; i++)
         right = right && slot->payload[i] == (char)(number % 251);
     in->index = (in->index + 1) % in->slot_count;
-    atomic_store(&in->credit->consumed, ++in->received);
+    atomic_store_explicit(&in->credit->consumed, ++in->received, memory_order_release);
     return right;
 }
 
