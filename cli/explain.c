@@ -32,7 +32,7 @@ static const struct argp_option argp_options[] = {
     {"algo", 'a', "NAME", 0,
      "the algorithm (default: the first that has this collective and sends messages)", 0},
     {"root", 'r', "R", 0, "the root (default: 0)", 0},
-    {"count", 'c', "C", 0, "float32 elements, for the numbers of the cost (default: 1000000)", 0},
+    {"count", 'c', "C", 0, "float32 elements, for the numbers of the cost (default: 12000)", 0},
     {"list", 'l', NULL, 0, "list the algorithms and their collectives", 0},
     {0},
 };
@@ -150,10 +150,9 @@ static void print_prediction(const struct options *options, const struct form *f
     bytes_text(bytes, block, sizeof(block));
     bytes_text(cost.copied, copied, sizeof(copied));
     bytes_text(cost.reduced, reduced, sizeof(reduced));
-    printf(
-        "With n = %d and a count of %.0f float32 (%s): %.3g messages one after another, those of "
-        "further windows\nincluded; the busiest rank copies %s and reads %s to reduce.\n",
-        options->ranks, options->count, block, cost.steps, copied, reduced);
+    printf("With n = %d and a count of %.0f float32 (%s): the time of %.3g messages one after "
+           "another;\nthe busiest rank copies %s and reads %s to reduce.\n",
+           options->ranks, options->count, block, cost.steps, copied, reduced);
 }
 
 static void print_cost(const struct options *options, const struct form *form,
@@ -256,7 +255,7 @@ static int make_and_explain(const struct options *options)
 
 int command_explain(int argc, char **argv)
 {
-    struct options options = {.collective = -1, .ranks = 4, .count = 1e6};
+    struct options options = {.collective = -1, .ranks = 4, .count = 12000};
     char program[] = "rondo explain";
 
     setlocale(LC_CTYPE, "");
