@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_process.c - other processes and their heaps: the right one, the wrong one, a dead one, a lying one. */
+/* test_process.c - other processes and their heaps: the right one, a wrong, a dead, a lying one. */
 #include "base/fail.h"
 #include "child.h"
 #include "transport/process.h"

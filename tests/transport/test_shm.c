@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_shm.c - links through shared memory: where rings lie, messages between processes, refusals. */
+/* test_shm.c - links through shared memory: where rings lie, messages of processes, refusals. */
 #include "base/fail.h"
 #include "child.h"
 #include "transport/process.h"
