@@ -8,6 +8,8 @@
  */
 #include "cli/run_job.h"
 
+#include "base/fail.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,7 +71,7 @@ static void set_place(const struct run_job *job, int rank)
         return;
     topology_place(job->topology, rank, job->size, &place);
     if (topology_bind(job->topology, &place))
-        fprintf(stderr, "rondo run: rank %d is not bound: %s\n", rank, rondo_last_error(NULL));
+        fprintf(stderr, "rondo run: rank %d is not bound: %s\n", rank, fail_sentence());
 }
 
 /* In the child; does not return. */
