@@ -106,11 +106,12 @@ static rondo_result check_card(const rondo_comm *comm, int rank)
                           "Rank %d runs another version of Rondo than rank %d.", rank, comm->rank);
     if (card->settings != own->settings || card->slots != own->slots ||
         card->slot_bytes != own->slot_bytes)
-        return rondo_fail(RONDO_ERROR_MISMATCH,
-                          "Rank %d has other settings than rank %d; algorithm, deterministic, costs, "
-                          "slots and slot bytes must be the same everywhere (configuration or "
-                          "RONDO_ environment variables).",
-                          rank, comm->rank);
+        return rondo_fail(
+            RONDO_ERROR_MISMATCH,
+            "Rank %d has other settings than rank %d; algorithm, deterministic, costs, "
+            "slots and slot bytes must be the same everywhere (configuration or "
+            "RONDO_ environment variables).",
+            rank, comm->rank);
     return RONDO_OK;
 }
 
