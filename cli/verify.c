@@ -11,6 +11,7 @@
 #include "cli/verify_outcome.h"
 
 #include "base/clock.h"
+#include "base/collective.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -227,16 +228,10 @@ static void prove(const struct options *options, const struct algorithm *algorit
     close_plans(plans, count);
 }
 
-static bool has_root(rondo_collective collective)
-{
-    return collective == RONDO_REDUCE || collective == RONDO_BROADCAST ||
-           collective == RONDO_GATHER || collective == RONDO_SCATTER;
-}
-
 static bool root_is_wanted(const struct options *options, rondo_collective collective, int ranks,
                            int root)
 {
-    if (!has_root(collective))
+    if (!collective_has_root(collective))
         return root == 0;
     if (options->root >= 0)
         return root == options->root;

@@ -2,6 +2,8 @@
 /* verify_outcome.c - holds promises against proofs, and tells the result as a line and as JSON. */
 #include "cli/verify_outcome.h"
 
+#include "base/collective.h"
+
 #include <stdio.h>
 
 void outcome_blame(struct outcome *outcome, int ranks, int root, const char *sentence)
@@ -37,24 +39,19 @@ void outcome_judge(struct outcome *outcome, unsigned promises, int ranks, int ro
         outcome_blame(outcome, ranks, root, "it touches peers' memory without saying so");
 }
 
-static bool reduces(rondo_collective collective)
-{
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-           collective == RONDO_REDUCE_SCATTER;
-}
-
 /* What holds, in words, with a comma between. */
 static void describe(const struct algorithm *algorithm, rondo_collective collective,
                      const struct outcome *outcome, char *text, size_t size)
 {
+    bool reduces = collective_reduces(collective);
     unsigned promises = algorithm->forms[collective].promises;
     const struct {
         bool holds;
         const char *words;
     } properties[] = {
-        {reduces(collective) && (promises & PROMISE_BALANCED), "balanced"},
-        {reduces(collective) && (promises & PROMISE_RANK_ORDER), "rank order"},
-        {reduces(collective) && (promises & PROMISE_ONE_ROUND), "one rounding"},
+        {reduces && (promises & PROMISE_BALANCED), "balanced"},
+        {reduces && (promises & PROMISE_RANK_ORDER), "rank order"},
+        {reduces && (promises & PROMISE_ONE_ROUND), "one rounding"},
         {promises & PROMISE_IN_PLACE, "in place"},
         {outcome->touches_peers, "zero copy"},
     };
@@ -89,7 +86,7 @@ json_t *outcome_json(const struct algorithm *algorithm, rondo_collective collect
                      const struct outcome *outcome)
 {
     unsigned promises = algorithm->forms[collective].promises;
-    unsigned proved = outcome->failed || !reduces(collective) ? 0 : outcome->proved;
+    unsigned proved = outcome->failed || !collective_reduces(collective) ? 0 : outcome->proved;
     json_t *json = json_pack(
         "{s:s, s:s, s:b, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "algorithm", algorithm->name,
         "collective", rondo_collective_name(collective), "proved", !outcome->failed, "plans",

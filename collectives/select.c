@@ -10,6 +10,7 @@
  */
 #include "collectives/select.h"
 
+#include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
 
@@ -31,10 +32,8 @@ static const struct {
 static unsigned relevant(rondo_collective collective, unsigned promises)
 {
     const unsigned sums = PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND;
-    bool reduces = collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-                   collective == RONDO_REDUCE_SCATTER;
 
-    return reduces ? promises : promises & ~sums;
+    return collective_reduces(collective) ? promises : promises & ~sums;
 }
 
 /* Why a form can't be taken: promises that it breaks, forbidden ones that it makes; 0 if it can. */

@@ -2,6 +2,8 @@
 /* board.c - the record of the call is guarded by its number: odd while it changes, so readers retry or give up. */
 #include "comm/board.h"
 
+#include "base/collective.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -78,18 +80,14 @@ rondo_result board_failure(const struct board *board, int *ret_culprit,
 void board_describe(const struct call_record *record, char *text, size_t size)
 {
     rondo_collective collective = (rondo_collective)record->collective;
-    bool reduces = collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-                   collective == RONDO_REDUCE_SCATTER;
-    bool rooted = collective == RONDO_REDUCE || collective == RONDO_BROADCAST ||
-                  collective == RONDO_GATHER || collective == RONDO_SCATTER;
     int used = snprintf(text, size, "%s", rondo_collective_name(collective));
 
     if (used > 0 && (size_t)used < size && collective != RONDO_BARRIER)
         used +=
             snprintf(text + used, size - (size_t)used, " of %llu %s",
                      (unsigned long long)record->count, rondo_type_name((rondo_type)record->type));
-    if (used > 0 && (size_t)used < size && reduces)
+    if (used > 0 && (size_t)used < size && collective_reduces(collective))
         used += snprintf(text + used, size - (size_t)used, ", %s", rondo_op_name(record->op));
-    if (used > 0 && (size_t)used < size && rooted)
+    if (used > 0 && (size_t)used < size && collective_has_root(collective))
         snprintf(text + used, size - (size_t)used, ", root %d", record->root);
 }

@@ -5,32 +5,26 @@
  */
 #include "comm/call.h"
 
+#include "base/collective.h"
 #include "base/fail.h"
 
 #include <stdint.h>
 #include <string.h>
 
-static bool has_root(rondo_collective collective)
+/* A root, or a peer, which is passed on as one. */
+static bool has_root_or_peer(rondo_collective collective)
 {
-    return collective == RONDO_REDUCE || collective == RONDO_BROADCAST ||
-           collective == RONDO_GATHER || collective == RONDO_SCATTER || collective == RONDO_SEND ||
-           collective == RONDO_RECV;
-}
-
-static bool reduces(rondo_collective collective)
-{
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-           collective == RONDO_REDUCE_SCATTER;
+    return collective_has_root(collective) || collective_is_pair(collective);
 }
 
 static rondo_result check_root(const rondo_call *call, const char *name)
 {
-    bool message = call->collective == RONDO_SEND || call->collective == RONDO_RECV;
+    bool pair = collective_is_pair(call->collective);
 
-    if (!has_root(call->collective) || (call->root >= 0 && call->root < call->comm->size))
+    if (!has_root_or_peer(call->collective) || (call->root >= 0 && call->root < call->comm->size))
         return RONDO_OK;
     return rondo_fail(RONDO_ERROR_INVALID, "%s: %s is %d, but the communicator has ranks 0 to %d.",
-                      name, message ? "the peer" : "the root", call->root, call->comm->size - 1);
+                      name, pair ? "the peer" : "the root", call->root, call->comm->size - 1);
 }
 
 static rondo_result check_count(const rondo_call *call, const char *name)
@@ -92,7 +86,7 @@ static rondo_result check_operation(const rondo_call *call)
 {
     struct operation operation;
 
-    if (!reduces(call->collective) || operation_is_plain(call->op, call->type))
+    if (!collective_reduces(call->collective) || operation_is_plain(call->op, call->type))
         return RONDO_OK;
     return operations_resolve(&call->comm->operations, call->op, call->type, call->comm->size,
                               &operation);
@@ -142,8 +136,8 @@ rondo_result call_check(const rondo_call *call, struct task *ret_task)
     ret_task->key = (struct choice_key){
         .collective = call->collective,
         .type = call->type,
-        .op = reduces(call->collective) ? call->op : 0,
-        .root = has_root(call->collective) ? call->root : 0,
+        .op = collective_reduces(call->collective) ? call->op : 0,
+        .root = has_root_or_peer(call->collective) ? call->root : 0,
         .count = call->collective == RONDO_BARRIER ? 0 : call->count,
         .algorithm = algorithm,
     };

@@ -8,6 +8,7 @@
  */
 #include "comm/choose.h"
 
+#include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "comm/comm.h"
@@ -32,10 +33,10 @@ static uint64_t mix(uint64_t value)
 /* What ranks must agree on. The two ends of a message between two ranks are the same call here. */
 static uint64_t key_hash(const struct choice_key *key)
 {
-    bool message = key->collective == RONDO_SEND || key->collective == RONDO_RECV;
-    uint64_t small = (uint64_t)(message ? RONDO_SEND : key->collective) << 56 |
+    bool pair = collective_is_pair(key->collective);
+    uint64_t small = (uint64_t)(pair ? RONDO_SEND : key->collective) << 56 |
                      (uint64_t)key->type << 48 | (uint64_t)(uint16_t)key->op << 32 |
-                     (message ? 0 : (uint32_t)key->root);
+                     (pair ? 0 : (uint32_t)key->root);
 
     return mix(small + mix(key->count + 0x9e3779b97f4a7c15u));
 }
@@ -158,8 +159,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     size_t scratch;
 
     *choice = (struct choice){.key = *key};
-    choice->reduces = key->collective == RONDO_ALL_REDUCE || key->collective == RONDO_REDUCE ||
-                      key->collective == RONDO_REDUCE_SCATTER;
+    choice->reduces = collective_reduces(key->collective);
     if (choice->reduces)
         result = operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
     if (result)

@@ -9,6 +9,7 @@
  */
 #include "comm/health.h"
 
+#include "base/collective.h"
 #include "base/fail.h"
 #include "transport/process.h"
 
@@ -79,7 +80,7 @@ static rondo_result compare_calls(rondo_comm *comm, const struct task *task)
 {
     struct call_record own, theirs;
 
-    if (task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV ||
+    if (collective_is_pair(task->key.collective) ||
         !board_read(comm->boards[comm->rank], comm->calls, &own))
         return RONDO_OK;
     for (int rank = 0; rank < comm->size; rank++) {
@@ -146,13 +147,13 @@ static int laggard(const rondo_comm *comm, int suspect, uint32_t *ret_calls)
 
 static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
 {
-    bool message = task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV;
+    bool pair = collective_is_pair(task->key.collective);
     uint32_t calls = comm->calls;
     int peer = task->execution.blamed;
     char own[128], step[384];
     const char *where = "it is in the same call";
 
-    if (message)
+    if (pair)
         where = "no matching call was made there";
     else
         peer = laggard(comm, peer, &calls);

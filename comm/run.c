@@ -5,13 +5,14 @@
  */
 #include "comm/run.h"
 
+#include "base/collective.h"
 #include "comm/health.h"
 #include "comm/memory.h"
 #include "comm/wait.h"
 
-static bool is_message(const struct task *task)
+static bool is_pair(const struct task *task)
 {
-    return task->key.collective == RONDO_SEND || task->key.collective == RONDO_RECV;
+    return collective_is_pair(task->key.collective);
 }
 
 /* A message waits for earlier ones of the batch in its direction; a collective for earlier collectives. */
@@ -22,9 +23,9 @@ static bool may_start(const struct batch *batch, int index)
     for (int i = 0; i < index; i++) {
         const struct task *other = &batch->tasks[i];
 
-        if (other->state == TASK_DONE || is_message(task) != is_message(other))
+        if (other->state == TASK_DONE || is_pair(task) != is_pair(other))
             continue;
-        if (!is_message(task) ||
+        if (!is_pair(task) ||
             (other->key.collective == task->key.collective && other->key.root == task->key.root))
             return false;
     }
@@ -48,7 +49,7 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     x->output = task->output;
     x->fingerprint = choice->hash;
     x->unreachable = false;
-    if (!is_message(task)) {
+    if (!is_pair(task)) {
         struct call_record record = {.collective = (uint8_t)task->key.collective,
                                      .type = (uint8_t)task->key.type,
                                      .op = (int16_t)task->key.op,

@@ -6,6 +6,7 @@
  */
 #include "plan/exec.h"
 
+#include "base/collective.h"
 #include "base/fail.h"
 #include "base/range.h"
 #include "plan/move.h"
@@ -62,12 +63,6 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
 size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shape)
 {
     return plan->scratch_blocks * shape->window * shape->element;
-}
-
-static bool collective_reduces(rondo_collective collective)
-{
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-           collective == RONDO_REDUCE_SCATTER;
 }
 
 void exec_start(struct execution *x)

@@ -5,18 +5,9 @@
  */
 #include "plan/verify_machine.h"
 
+#include "base/collective.h"
+
 #include <stdlib.h>
-
-static bool is_pair(rondo_collective collective)
-{
-    return collective == RONDO_SEND || collective == RONDO_RECV;
-}
-
-static bool is_sum(rondo_collective collective)
-{
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-           collective == RONDO_REDUCE_SCATTER;
-}
 
 static bool same_shape(struct verify_machine *machine, const struct plan *plan,
                        const struct plan *first)
@@ -30,7 +21,7 @@ static bool same_shape(struct verify_machine *machine, const struct plan *plan,
                              plan->scratch_blocks, first->parts, first->message_atoms,
                              first->scratch_blocks);
     if (plan->size != first->size ||
-        (!is_pair(plan->collective) &&
+        (!collective_is_pair(plan->collective) &&
          (plan->collective != first->collective || plan->root != first->root)))
         return verify_refuse(machine, "rank %d's plan is for another call than rank %d's",
                              plan->rank, first->rank);
@@ -68,7 +59,8 @@ static bool check_plan(struct verify_machine *machine, const struct plan *plan, 
     if (plan->out_of_memory)
         return verify_refuse(machine, "rank %d's plan is incomplete, memory ran out", number);
     if (plan->rank < 0 || plan->rank >= plan->size ||
-        (!is_pair(plan->collective) && (plan->rank != number || plan->size != machine->size)))
+        (!collective_is_pair(plan->collective) &&
+         (plan->rank != number || plan->size != machine->size)))
         return verify_refuse(machine, "plan number %d of %d says it is rank %d's of %d", number,
                              machine->size, plan->rank, plan->size);
     if (!plan->parts || plan->parts > UINT16_MAX || plan->message_atoms > UINT16_MAX)
@@ -193,11 +185,11 @@ bool verify_shape(struct verify_machine *machine)
     if (!first)
         return verify_refuse(machine, "there are no plans");
     for (int i = 0; i < machine->size; i++)
-        if (!machine->plans[i] && !is_pair(first->collective))
+        if (!machine->plans[i] && !collective_is_pair(first->collective))
             return verify_refuse(machine, "rank %d has no plan", i);
     machine->collective = first->collective;
     machine->parts = first->parts;
-    machine->reduces = is_sum(first->collective);
+    machine->reduces = collective_reduces(first->collective);
     machine->ranks = first->size;
     machine->windows = 1;
     if (first->message_atoms && first->collective != RONDO_BARRIER) /* a barrier has no elements */

@@ -2,6 +2,8 @@
 /* ranks.c - making and measuring the plans of all ranks. */
 #include "ranks.h"
 
+#include "base/collective.h"
+
 #include <stdio.h>
 
 void each_form(void (*look)(const struct subject *subject))
@@ -10,22 +12,10 @@ void each_form(void (*look)(const struct subject *subject))
         for (int c = 0; c < RONDO_COLLECTIVES; c++) {
             struct subject subject = {algorithms[i], (rondo_collective)c, &algorithms[i]->forms[c]};
 
-            if (subject.form->write && c != RONDO_SEND && c != RONDO_RECV)
+            if (subject.form->write && !collective_is_pair(subject.collective))
                 look(&subject);
         }
     }
-}
-
-bool has_root(rondo_collective collective)
-{
-    return collective == RONDO_REDUCE || collective == RONDO_BROADCAST ||
-           collective == RONDO_GATHER || collective == RONDO_SCATTER;
-}
-
-bool sums(rondo_collective collective)
-{
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
-           collective == RONDO_REDUCE_SCATTER;
 }
 
 const char *subject_name(const struct subject *subject, int size, int root)

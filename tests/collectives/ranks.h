@@ -22,8 +22,6 @@ struct subject {
 
 /* Call `look` for every form of every algorithm that takes part in collectives of all ranks. */
 void each_form(void (*look)(const struct subject *subject));
-bool has_root(rondo_collective collective);
-bool sums(rondo_collective collective);
 /* "ring all_reduce over 5 ranks, root 2", for assertions. Valid until the next call. */
 const char *subject_name(const struct subject *subject, int size, int root);
 

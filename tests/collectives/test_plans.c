@@ -2,6 +2,8 @@
 /* test_plans.c - every form of every algorithm is proved, and keeps exactly what it promises. */
 #include "ranks.h"
 
+#include "base/collective.h"
+
 #include <criterion/criterion.h>
 
 enum {
@@ -37,11 +39,11 @@ static unsigned proved(const struct subject *subject, int size, int root)
 /* Promises hold in every case; one that is not made fails in some case, or it should be made. */
 static void prove(const struct subject *subject, int first, int last)
 {
-    unsigned relevant = sums(subject->collective) ? ~0u : ~(unsigned)ABOUT_SUMS;
+    unsigned relevant = collective_reduces(subject->collective) ? ~0u : ~(unsigned)ABOUT_SUMS;
     unsigned always = ~0u, ever = 0;
 
     for (int size = first; size <= last; size++) {
-        for (int root = 0; root < (has_root(subject->collective) ? size : 1); root++) {
+        for (int root = 0; root < (collective_has_root(subject->collective) ? size : 1); root++) {
             unsigned kept = proved(subject, size, root);
 
             always &= kept;
@@ -73,7 +75,7 @@ static void prove_large(const struct subject *subject)
     static const int sizes[] = {24, 31, 32, 33, 48, 63, 64};
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        int root = has_root(subject->collective) ? sizes[i] / 3 : 0;
+        int root = collective_has_root(subject->collective) ? sizes[i] / 3 : 0;
         unsigned broken = subject->form->promises & ~proved(subject, sizes[i], root);
 
         cr_expect_eq(broken, 0, "%s breaks %#x", subject_name(subject, sizes[i], root), broken);
