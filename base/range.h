@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* range.h - the one remainder rule: how a count is cut into parts, for any count, also count < parts and 0. */
+/* range.h - the one remainder rule: how a count is cut into
+ * parts, for any count, also count < parts and 0. */
 #ifndef RONDO_BASE_RANGE_H
 #define RONDO_BASE_RANGE_H
 
 #include <stddef.h>
 
 /*
- * Where part `index` of `parts` begins in `count` elements, when boundaries may only lie on multiples of `grain`
- * elements: the first parts take the remainder. index == parts gives `count`, so part i is [start(i), start(i+1)).
+ * Where part `index` of `parts` begins in `count` elements, when boundaries may only lie on
+ * multiples of `grain` elements: the first parts take the remainder. index == parts gives `count`,
+ * so part i is [start(i), start(i+1)).
  */
 static inline size_t range_start(size_t count, size_t grain, unsigned parts, unsigned index)
 {

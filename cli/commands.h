@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commands.h - the subcommands of `rondo`. Each has main's contract: argv[0] is its own name, the value is the exit
- * status (0 good, 1 the work failed, 2 wrong usage). Results go to stdout, progress and errors to stderr. */
+/* commands.h - the subcommands of `rondo`. Each has main's contract: argv[0]
+ * is its own name, the value is the exit status (0 good, 1 the work failed,
+ * 2 wrong usage). Results go to stdout, progress and errors to stderr. */
 #ifndef RONDO_CLI_COMMANDS_H
 #define RONDO_CLI_COMMANDS_H
 

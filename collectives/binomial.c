@@ -184,7 +184,8 @@ static void scatter(struct plan *plan)
         plan_release(plan, node.parent, DOWN);
 }
 
-/* The first window on its way up: 2, 3 ... operands a level, until the top adds levels + 1 of them. */
+/* The first window on its way up: 2, 3 ... operands a
+ * level, until the top adds levels + 1 of them. */
 static double first_up(int levels, double bytes)
 {
     return levels ? (levels - 1) * (levels + 2) / 2 * cost_window(bytes) : 0;

@@ -48,7 +48,8 @@ double select_predict(const struct form *form, const struct selection *selection
                       const struct link_costs *links)
 {
     double move_bw = form->promises & PROMISE_PEER_MEMORY ? links->direct_bw : links->copy_bw;
-    /* About half of what is reduced was just written by a peer, and arrives no faster than a copy. */
+    /* About half of what is reduced was just written by a
+     * peer, and arrives no faster than a copy. */
     double reduce_bw = links->reduce_bw < 2 * move_bw ? links->reduce_bw : 2 * move_bw;
     int crowd = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
     struct cost cost;

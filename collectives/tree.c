@@ -68,7 +68,8 @@ static int position_above(int p, int m)
     return !(p & 2 * bit) && bit <= m - p ? p + bit : p - bit;
 }
 
-/* The position below p on the right, where the next shorter branch takes a place cut off; 0: none. */
+/* The position below p on the right, where the next shorter
+ * branch takes a place cut off; 0: none. */
 static int position_right(int p, int m)
 {
     int step = (p & -p) / 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* board.c - the record of the call is guarded by its number: odd while it changes, so readers retry or give up. */
+/* board.c - the record of the call is guarded by its number:
+ * odd while it changes, so readers retry or give up. */
 #include "comm/board.h"
 
 #include "base/collective.h"

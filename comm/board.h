@@ -2,8 +2,9 @@
 /*
  * board.h - what a rank shows to its peers on the node: the call it is in, and why it stopped.
  *
- * Only its owner writes it; peers read it when a wait has lasted suspiciously long. It is how a call of something else
- * is told from a slow rank, and how the first sentence about a failure reaches everybody.
+ * Only its owner writes it; peers read it when a wait has lasted suspiciously long. It is how a
+ * call of something else is told from a slow rank, and how the first sentence about a failure
+ * reaches everybody.
  */
 #ifndef RONDO_COMM_BOARD_H
 #define RONDO_COMM_BOARD_H
@@ -38,7 +39,8 @@ bool board_read(const struct board *board, uint32_t call, struct call_record *re
 
 /* Owner: first failure only. */
 void board_fail(struct board *board, rondo_result result, int culprit, const char *sentence);
-/* Reader: RONDO_OK, or the failure with its sentence (printable, terminated, whatever was written there). */
+/* Reader: RONDO_OK, or the failure with its sentence
+ * (printable, terminated, whatever was written there). */
 rondo_result board_failure(const struct board *board, int *ret_culprit,
                            char sentence[FAIL_SENTENCE_MAX]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bootstrap_server.c - the event loop of the meeting point: poll, accept, serve, decide,
- * answer. */
+/* bootstrap_server.c - the event loop of the meeting point:
+ * poll, accept, serve, decide, answer. */
 #include "comm/bootstrap_server.h"
 
 #include "comm/bootstrap_socket.h"
@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds: without descriptors to accept, and for a stranger to prove itself when they are short;
- * for the refused to hang up when the others are done; for ranks that are still on their way to hear
- * why the job failed. */
+/* Seconds: without descriptors to accept, and for a stranger to prove itself
+ * when they are short; for the refused to hang up when the others are done;
+ * for ranks that are still on their way to hear why the job failed. */
 static const double full_pause = 0.02, full_patience = 0.1, short_leave = 0.2, linger = 0.5;
 enum { VISITORS_MAX = 1024 }; /* connections without a proof; the oldest goes when more come */
 
@@ -88,8 +88,9 @@ static void welcome(struct server *server, int fd)
     server->visitors[server->count++] = visitor;
 }
 
-/* Descriptors are used up: a stranger has to go, but not one that may be a member who has just
- * come, else two members would push each other out for ever. Those who knock wait in the backlog. */
+/* Descriptors are used up: a stranger has to go, but not one that
+ * may be a member who has just come, else two members would push
+ * each other out for ever. Those who knock wait in the backlog. */
 static void accept_no_more(struct server *server)
 {
     if (drop_oldest_stranger(server, full_patience))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * call.c - the collectives that users call. All of them fill a rondo_call; rondo_collective_call() checks it and runs
- * it, queues it, or leaves it to the group.
+ * call.c - the collectives that users call. All of them fill a rondo_call; rondo_collective_call()
+ * checks it and runs it, queues it, or leaves it to the group.
  */
 #include "comm/call.h"
 

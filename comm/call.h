@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* call.h - from what the user asked for to a task: everything that can be wrong with one rank's arguments. */
+/* call.h - from what the user asked for to a task:
+ * everything that can be wrong with one rank's arguments. */
 #ifndef RONDO_COMM_CALL_H
 #define RONDO_COMM_CALL_H
 

@@ -2,9 +2,9 @@
 /*
  * choose.c - from a call to a plan.
  *
- * Two memories: decisions, by everything that they depend on, in a small table where a newer one replaces an older one;
- * and plans, by (collective, algorithm, root), kept until the communicator closes. Plans know no counts, so there are
- * few of them.
+ * Two memories: decisions, by everything that they depend on, in a small table where a newer one
+ * replaces an older one; and plans, by (collective, algorithm, root), kept until the communicator
+ * closes. Plans know no counts, so there are few of them.
  */
 #include "comm/choose.h"
 
@@ -101,9 +101,10 @@ static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
 }
 
 /*
- * The name that selection has to honour. A setting for the whole communicator is a wish: a collective that the
- * algorithm has no form of, or memory that it can't reach, gets the best of the others. A name in a call is an order,
- * except that unreachable memory is nobody's fault: the kind of memory decides the path, never the result.
+ * The name that selection has to honour. A setting for the whole communicator is a wish: a
+ * collective that the algorithm has no form of, or memory that it can't reach, gets the best of the
+ * others. A name in a call is an order, except that unreachable memory is nobody's fault: the kind
+ * of memory decides the path, never the result.
  */
 static const char *wanted_name(rondo_comm *comm, const struct choice_key *key)
 {
@@ -132,7 +133,8 @@ static unsigned needed(rondo_comm *comm, const struct choice *choice,
     rondo_collective collective = choice->key.collective;
     unsigned need = PROMISE_IN_PLACE;
 
-    /* An all_to_all that reaches into peers' memory can't work in place; it is told so as unreachable memory. */
+    /* An all_to_all that reaches into peers' memory can't
+     * work in place; it is told so as unreachable memory. */
     if (collective == RONDO_ALL_TO_ALL || collective >= RONDO_BARRIER)
         need = 0;
     if (!choice->reduces)
@@ -195,7 +197,8 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
 rondo_result choose(rondo_comm *comm, const struct choice_key *key,
                     const struct choice **ret_choice)
 {
-    /* A send and a receive hash alike, and so do the two ways of a call that tries peers' memory first. */
+    /* A send and a receive hash alike, and so do the two
+     * ways of a call that tries peers' memory first. */
     uint64_t place = key_hash(key) + 2 * key->collective + key->no_peer_memory;
     struct choice *choice = &comm->choices.slots[place % CHOICES];
     rondo_result result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * choose.h - from a call to a plan: which algorithm, compiled once, cut for this count. What was decided is remembered,
- * so that a repeated call does no planning.
+ * choose.h - from a call to a plan: which algorithm, compiled once, cut for this count. What was
+ * decided is remembered, so that a repeated call does no planning.
  */
 #ifndef RONDO_COMM_CHOOSE_H
 #define RONDO_COMM_CHOOSE_H
@@ -41,7 +41,8 @@ struct choices {
     struct plan_entry *plans;
 };
 
-/* The decision for a call; *ret_choice is valid until the next call of this function. Needs the turn. */
+/* The decision for a call; *ret_choice is valid until the
+ * next call of this function. Needs the turn. */
 rondo_result choose(rondo_comm *comm, const struct choice_key *key,
                     const struct choice **ret_choice);
 void choices_done(struct choices *choices);

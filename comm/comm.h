@@ -2,8 +2,9 @@
 /*
  * comm.h - the communicator: what belongs to one rank of it.
  *
- * It is put together from parts that are used and tested on their own: settings, links (exec_world), boards, plans,
- * operations, turns. Only the holder of the turn (turn.h) touches `world`, `choices` and `calls`.
+ * It is put together from parts that are used and tested on their own: settings, links
+ * (exec_world), boards, plans, operations, turns. Only the holder of the turn (turn.h) touches
+ * `world`, `choices` and `calls`.
  */
 #ifndef RONDO_COMM_COMM_H
 #define RONDO_COMM_COMM_H
@@ -72,7 +73,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards);
 rondo_result comm_measure(rondo_comm *comm);
 /* Frees what any of the steps made; accepts NULL. */
 void comm_free(rondo_comm *comm);
-/* Run `step` for many ranks of this process at once, each in a thread of its own; the first error of any. */
+/* Run `step` for many ranks of this process at once, each
+ * in a thread of its own; the first error of any. */
 rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *arguments, int count);
 
 /* ---- error.c --------------------------------------------------------------------------------- */

@@ -2,8 +2,9 @@
 /*
  * group.c - calls of one thread, collected and run together.
  *
- * At the end, joins are done first, then calls are sorted into batches by (communicator, stream). Batches without a
- * stream run side by side on this thread, which is what lets one thread make the calls of many ranks.
+ * At the end, joins are done first, then calls are sorted into batches by (communicator, stream).
+ * Batches without a stream run side by side on this thread, which is what lets one thread make the
+ * calls of many ranks.
  */
 #include "comm/call.h"
 
@@ -101,7 +102,8 @@ static rondo_result run_joins(void)
     return result;
 }
 
-/* Move the calls of the first pending one's communicator and stream to `tasks`; returns how many. */
+/* Move the calls of the first pending one's communicator
+ * and stream to `tasks`; returns how many. */
 static int take_batch(struct task *tasks, rondo_comm **ret_comm, rondo_stream **ret_stream)
 {
     rondo_comm *comm = group.calls[0].comm;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* health.h - will this wait ever end? Dead, broken, silent and mistaken peers, each in a sentence. */
+/* health.h - will this wait ever end? Dead, broken, silent
+ * and mistaken peers, each in a sentence. */
 #ifndef RONDO_COMM_HEALTH_H
 #define RONDO_COMM_HEALTH_H
 
@@ -8,11 +9,12 @@
 /* The first failure that any peer on the node has seen is ours too. From any thread. */
 rondo_result health_adopt(rondo_comm *comm);
 /*
- * Called while `task` is blocked, about once a millisecond; `waited` in seconds. RONDO_OK: keep waiting. Otherwise the
- * communicator is broken and the sentence names the rank to blame.
+ * Called while `task` is blocked, about once a millisecond; `waited` in seconds. RONDO_OK: keep
+ * waiting. Otherwise the communicator is broken and the sentence names the rank to blame.
  */
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited);
-/* A message with another fingerprint came from task->execution.blamed: says what both sides called. */
+/* A message with another fingerprint came from
+ * task->execution.blamed: says what both sides called. */
 rondo_result health_mismatch(rondo_comm *comm, struct task *task);
 
 #endif

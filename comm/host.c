@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* host.c - boot id, process-number namespace and user make a node; affinity and quota make its cores. */
+/* host.c - boot id, process-number namespace and user make
+ * a node; affinity and quota make its cores. */
 #include "comm/host.h"
 
 #include "base/fail.h"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* host.h - facts about where this process runs that decide whether and how well it can share memory with another. */
+/* host.h - facts about where this process runs that decide
+ * whether and how well it can share memory with another. */
 #ifndef RONDO_COMM_HOST_H
 #define RONDO_COMM_HOST_H
 
 #include "rondo/rondo.h"
 
-/* Equal for processes that see each other's process numbers and run as the same user on the same kernel. */
+/* Equal for processes that see each other's process numbers
+ * and run as the same user on the same kernel. */
 rondo_result host_identity(unsigned char ret_identity[16]);
 /* The processors that the calling thread may run on, as bits. */
 void host_cpus(uint64_t ret_cpus[16]);

@@ -2,9 +2,10 @@
 /*
  * measure.c - what links cost, found out once when a communicator opens.
  *
- * Ranks 0 and 1 play ping-pong with small messages (latency) and pass a large one (bandwidth through slots; the same
- * memory read across processes, if that is in question); rank 0 adds how fast it copies and reduces. All of it takes a
- * few milliseconds. Rank 0's numbers go to everybody, so that all ranks choose alike.
+ * Ranks 0 and 1 play ping-pong with small messages (latency) and pass a large one (bandwidth
+ * through slots; the same memory read across processes, if that is in question); rank 0 adds how
+ * fast it copies and reduces. All of it takes a few milliseconds. Rank 0's numbers go to everybody,
+ * so that all ranks choose alike.
  */
 #include "comm/comm.h"
 
@@ -25,7 +26,8 @@ enum { PINGS = 50, LARGE = 1 << 20, REPEATS = 3 };
 /* What rank 1 tells rank 0, and rank 0 tells all. */
 struct measured {
     struct link_costs costs;
-    /* Seconds for LARGE bytes through slots with ordinary stores, past the cache, and read across; 0: not possible. */
+    /* Seconds for LARGE bytes through slots with ordinary stores,
+     * past the cache, and read across; 0: not possible. */
     double stored_time, streamed_time, reads_time;
     uint64_t address;
     int32_t reads_across, streams;

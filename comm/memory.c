@@ -2,8 +2,8 @@
 /*
  * memory.c - user buffers in the eyes of peers, and the calls that make memory which they can map.
  *
- * A rank announces its buffers as reachable only if every peer can reach them; so all ranks, whichever process they are
- * in, draw the same conclusion from the same announcements.
+ * A rank announces its buffers as reachable only if every peer can reach them; so all ranks,
+ * whichever process they are in, draw the same conclusion from the same announcements.
  */
 #include "comm/memory.h"
 
@@ -54,7 +54,8 @@ bool address_announce(const rondo_comm *comm, const void *input, const void *out
     return reachable;
 }
 
-/* One buffer as `peer` announced it. What peers say is checked: a heap offset must lie inside of their heap. */
+/* One buffer as `peer` announced it. What peers say is
+ * checked: a heap offset must lie inside of their heap. */
 static char *resolve_one(const struct process *process, uint32_t kind, uint64_t address,
                          size_t bytes)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memory.h - how ranks reach each other's user buffers: what is announced, and what is made of it. */
+/* memory.h - how ranks reach each other's user buffers:
+ * what is announced, and what is made of it. */
 #ifndef RONDO_COMM_MEMORY_H
 #define RONDO_COMM_MEMORY_H
 

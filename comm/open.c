@@ -115,7 +115,8 @@ static rondo_result check_card(const rondo_comm *comm, int rank)
     return RONDO_OK;
 }
 
-/* All ranks compute the same number from all cards; it marks boards as belonging to this communicator. */
+/* All ranks compute the same number from all cards; it
+ * marks boards as belonging to this communicator. */
 static uint64_t identity(const rondo_comm *comm)
 {
     const unsigned char *bytes = (const unsigned char *)comm->cards;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* operation.h - reduction operations: the built-in ones, and those that users make on a communicator. */
+/* operation.h - reduction operations: the built-in ones,
+ * and those that users make on a communicator. */
 #ifndef RONDO_COMM_OPERATION_H
 #define RONDO_COMM_OPERATION_H
 
@@ -27,7 +28,8 @@ void operations_done(struct operations *operations);
 
 /* Is it a built-in operation that is defined on `type`? The quick answer for most calls. */
 bool operation_is_plain(rondo_op op, rondo_type type);
-/* What `op` means for `type` on `size` ranks; RONDO_ERROR_INVALID with a sentence if it means nothing. */
+/* What `op` means for `type` on `size` ranks;
+ * RONDO_ERROR_INVALID with a sentence if it means nothing. */
 rondo_result operations_resolve(struct operations *operations, rondo_op op, rondo_type type,
                                 int size, struct operation *ret_operation);
 /* Do the bits of a result depend on the order in which ranks are combined? */

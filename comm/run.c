@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * run.c - the progress loop: advance every batch until all are done; when nothing moves, wait politely (wait.c) and now
- * and then look whether it ever will (health.c).
+ * run.c - the progress loop: advance every batch until all are done; when nothing moves, wait
+ * politely (wait.c) and now and then look whether it ever will (health.c).
  */
 #include "comm/run.h"
 
@@ -15,7 +15,8 @@ static bool is_pair(const struct task *task)
     return collective_is_pair(task->key.collective);
 }
 
-/* A message waits for earlier ones of the batch in its direction; a collective for earlier collectives. */
+/* A message waits for earlier ones of the batch in its
+ * direction; a collective for earlier collectives. */
 static bool may_start(const struct batch *batch, int index)
 {
     const struct task *task = &batch->tasks[index];
@@ -70,8 +71,9 @@ static rondo_result start(rondo_comm *comm, struct task *task)
 }
 
 /*
- * A call that could not start. What every rank finds wrong alike is only that call's error; the others of the batch go
- * on. Anything else leaves peers waiting for messages, so it breaks the communicator.
+ * A call that could not start. What every rank finds wrong alike is only that call's error; the
+ * others of the batch go on. Anything else leaves peers waiting for messages, so it breaks the
+ * communicator.
  */
 static void refuse(struct batch *batch, struct task *task, rondo_result result)
 {

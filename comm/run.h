@@ -2,9 +2,10 @@
 /*
  * run.h - running calls to their end.
  *
- * A *task* is one call of one rank. A *batch* is what one rank's communicator does in one turn: a single call, or all
- * calls of a group on that communicator. Collectives of a batch run one after another, sends and receives beside each
- * other and beside them. One thread can run many batches, so a group may hold calls of many ranks.
+ * A *task* is one call of one rank. A *batch* is what one rank's communicator does in one turn: a
+ * single call, or all calls of a group on that communicator. Collectives of a batch run one after
+ * another, sends and receives beside each other and beside them. One thread can run many batches,
+ * so a group may hold calls of many ranks.
  */
 #ifndef RONDO_COMM_RUN_H
 #define RONDO_COMM_RUN_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* settings.c - the configuration of a communicator: what the caller set, else the environment, else the default. */
+/* settings.c - the configuration of a communicator: what the
+ * caller set, else the environment, else the default. */
 #include "comm/comm.h"
 
 #include "base/fail.h"
@@ -17,7 +18,8 @@ enum {
     CROWD = 8
 };
 
-/* Rings are touched by every pair of ranks: with many ranks, smaller slots keep the sum in bounds. */
+/* Rings are touched by every pair of ranks: with many
+ * ranks, smaller slots keep the sum in bounds. */
 static size_t fitting_slot_bytes(size_t wanted, int size)
 {
     size_t bytes = size > CROWD ? wanted * CROWD / (size_t)size : wanted;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * split.c - communicators out of a communicator. Everything that has to be exchanged goes through the parent: first who
- * wants which color, then the cards of the new ones. Processes that share a parent have each other's heaps mapped, so
- * no socket and no descriptor is needed.
+ * split.c - communicators out of a communicator. Everything that has to be exchanged goes through
+ * the parent: first who wants which color, then the cards of the new ones. Processes that share a
+ * parent have each other's heaps mapped, so no socket and no descriptor is needed.
  */
 #include "comm/call.h"
 

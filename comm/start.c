@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* start.c - the ways into a communicator: the job's environment, a unique id, or all ranks in this process. */
+/* start.c - the ways into a communicator: the job's
+ * environment, a unique id, or all ranks in this process. */
 #include "comm/bootstrap.h"
 #include "comm/call.h"
 

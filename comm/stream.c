@@ -2,9 +2,9 @@
 /*
  * stream.c - calls in the background: a queue of jobs and one thread that does them in order.
  *
- * A batch takes its turn on the communicator when it is queued, so the order of calls is the order in which they were
- * made, whichever thread runs them. Each recording of an event is a moment of its own: who waits for one is not let go
- * by a later one that another stream reaches first.
+ * A batch takes its turn on the communicator when it is queued, so the order of calls is the order
+ * in which they were made, whichever thread runs them. Each recording of an event is a moment of
+ * its own: who waits for one is not let go by a later one that another stream reaches first.
  */
 #include "comm/call.h"
 

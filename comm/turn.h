@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* turn.h - calls on a communicator are served in the order in which they were made, from whatever thread. */
+/* turn.h - calls on a communicator are served in the order
+ * in which they were made, from whatever thread. */
 #ifndef RONDO_COMM_TURN_H
 #define RONDO_COMM_TURN_H
 
@@ -18,7 +19,8 @@ static inline unsigned turn_take(struct turn *turn)
 
 static inline bool turn_is(struct turn *turn, unsigned ticket)
 {
-    /* Acquire, pairs with the release in turn_pass(): what the one before did to the communicator is seen. */
+    /* Acquire, pairs with the release in turn_pass(): what
+     * the one before did to the communicator is seen. */
     return atomic_load_explicit(&turn->serving, memory_order_acquire) == ticket;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait.h - how to wait: spin while a peer on another core is likely to answer soon, then let others run, then doze.
- * Time is only looked at now and then; the caller is told when it is worth to check whether waiting makes sense.
+ * wait.h - how to wait: spin while a peer on another core is likely to answer soon, then let others
+ * run, then doze. Time is only looked at now and then; the caller is told when it is worth to check
+ * whether waiting makes sense.
  */
 #ifndef RONDO_COMM_WAIT_H
 #define RONDO_COMM_WAIT_H

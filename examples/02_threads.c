@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 02_threads.c - all ranks in one process: a communicator for each, a thread for each. Nothing to launch. */
+/* 02_threads.c - all ranks in one process: a communicator
+ * for each, a thread for each. Nothing to launch. */
 #include <rondo/rondo.h>
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 03_streams.c - calls in the background: queue two, work on something else, wait for the first by its event. */
+/* 03_streams.c - calls in the background: queue two, work
+ * on something else, wait for the first by its event. */
 #include <rondo/rondo.h>
 
 #include <stdio.h>

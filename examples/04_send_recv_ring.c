@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * 04_send_recv_ring.c - a ring all-gather by hand: every rank passes on to its right what came from its left.
- * The send and the receive of a step are one group, so they do not wait for each other: no deadlock.
+ * 04_send_recv_ring.c - a ring all-gather by hand: every rank passes on to its right what came from
+ * its left. The send and the receive of a step are one group, so they do not wait for each other:
+ * no deadlock.
  */
 #include <rondo/rondo.h>
 

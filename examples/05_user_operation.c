@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * 05_user_operation.c - an operation of one's own: maps x -> a * x + b, one after the other, in rank order.
- * It does not commute, so it is created with commutative = 0, and ranks are combined from 0 upwards.
+ * 05_user_operation.c - an operation of one's own: maps x -> a * x + b, one after the other, in
+ * rank order. It does not commute, so it is created with commutative = 0, and ranks are combined
+ * from 0 upwards.
  */
 #include <rondo/rondo.h>
 

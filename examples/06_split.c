@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 06_split.c - odd and even ranks get a communicator each; the first ranks of both then talk to each other. */
+/* 06_split.c - odd and even ranks get a communicator each;
+ * the first ranks of both then talk to each other. */
 #include <rondo/rondo.h>
 
 #include <stdio.h>

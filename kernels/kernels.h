@@ -2,11 +2,13 @@
 /*
  * kernels.h - arithmetic: k sources combined into m destinations, for every type and operation.
  *
- * The sum of k sources has a defined association, so that it gives the same bits at every CPU level:
+ * The sum of k sources has a defined association, so that it gives the same bits at every CPU
+ * level:
  *   KERNEL_FOLD      ((s0 + s1) + s2) + s3 ...
  *   KERNEL_BALANCED  split at the largest power of two below k, recursively: (s0 + s1) + (s2 + s3) for 4,
  *                    ((s0 + s1) + (s2 + s3)) + s4 for 5
- * 16- and 8-bit floats are widened to float32, combined there, and rounded once (to nearest even) at the end.
+ * 16- and 8-bit floats are widened to float32, combined there, and rounded once (to nearest even)
+ * at the end.
  */
 #ifndef RONDO_KERNELS_KERNELS_H
 #define RONDO_KERNELS_KERNELS_H
@@ -55,7 +57,8 @@ struct kernel_call {
     bool finish;
 };
 
-/* Any alignment. No allocation, no failure: what can't be computed was refused by kernel_can(). Thread-safe. */
+/* Any alignment. No allocation, no failure: what can't be
+ * computed was refused by kernel_can(). Thread-safe. */
 void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call);
 /* Is the operation defined on the type? (bitwise ones on integers only) */
 bool kernel_can(rondo_type type, enum kernel_function function);
@@ -64,7 +67,8 @@ void kernel_copy(void *to, const void *from, size_t bytes);
 /* Copy past the cache, for lines that another core reads next; done before any later store. */
 void kernel_stream(void *to, const void *from, size_t bytes);
 
-/* Which CPU level is in use ("plain", "avx2", "avx512", "neon"); chosen at first use, RONDO_CPU forces one. */
+/* Which CPU level is in use ("plain", "avx2", "avx512",
+ * "neon"); chosen at first use, RONDO_CPU forces one. */
 const char *kernel_level(void);
 /* For tests and benchmarks: use this level from now on. False if this machine or build lacks it. */
 bool kernel_use_level(const char *level);

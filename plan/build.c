@@ -2,8 +2,8 @@
 /*
  * build.c - how algorithms write plans: steps and operands appended to two growing arrays.
  *
- * An allocation that fails makes the plan `out_of_memory` for good, so that algorithms need not check every step; who
- * asked for the plan checks once at the end.
+ * An allocation that fails makes the plan `out_of_memory` for good, so that algorithms need not
+ * check every step; who asked for the plan checks once at the end.
  */
 #include "plan/plan.h"
 

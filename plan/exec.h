@@ -2,9 +2,10 @@
 /*
  * exec.h - running a plan on memory.
  *
- * An execution is a plan bound to buffers and a count. It never blocks: exec_advance() runs every program until it has
- * to wait and says so, which lets one thread run many executions side by side (groups, many ranks per thread).
- * A program's counter and window are the answer to "where does it hang".
+ * An execution is a plan bound to buffers and a count. It never blocks: exec_advance() runs every
+ * program until it has to wait and says so, which lets one thread run many executions side by side
+ * (groups, many ranks per thread). A program's counter and window are the answer to "where does it
+ * hang".
  */
 #ifndef RONDO_PLAN_EXEC_H
 #define RONDO_PLAN_EXEC_H
@@ -21,7 +22,8 @@ struct exec_peer {
 
 struct exec_world;
 struct exec_world_ops {
-    /* Turn what `peer` said (not trusted) into `ret_peer`. `bytes`: how long its input and output are. */
+    /* Turn what `peer` said (not trusted) into `ret_peer`.
+     * `bytes`: how long its input and output are. */
     void (*resolve)(struct exec_world *world, int peer, const struct link_addresses *said,
                     const size_t bytes[2], struct exec_peer *ret_peer);
     /* Copy from the memory of a peer that is not mapped. */
@@ -92,10 +94,12 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
 /* Bytes of scratch that an execution of this shape needs. */
 size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shape);
 
-/* Begin. The fields plan .. fingerprint and `unreachable` are set by the caller; scratch is large enough. */
+/* Begin. The fields plan .. fingerprint and `unreachable`
+ * are set by the caller; scratch is large enough. */
 void exec_start(struct execution *execution);
 enum exec_state exec_advance(struct execution *execution);
-/* The step at which it waits, in words: "step 17 of ring all_reduce: wait for a message from rank 2". */
+/* The step at which it waits, in words: "step 17 of ring
+ * all_reduce: wait for a message from rank 2". */
 void exec_describe(const struct execution *execution, char *text, size_t size);
 
 #endif

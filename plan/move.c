@@ -2,9 +2,10 @@
 /*
  * move.c - the data movement of a step: where its operands are, and which arithmetic it means.
  *
- * Long pieces may go into slots past the cache. A slot's lines were read by the peer last, so an ordinary store first
- * fetches each of them from the other core, only to overwrite it, and the peer fetches them back. Where the cores share
- * a cache that is cheap; where they don't, or the vector is larger than it, going past is several times faster.
+ * Long pieces may go into slots past the cache. A slot's lines were read by the peer last, so an
+ * ordinary store first fetches each of them from the other core, only to overwrite it, and the peer
+ * fetches them back. Where the cores share a cache that is cheap; where they don't, or the vector
+ * is larger than it, going past is several times faster.
  */
 #include "plan/move.h"
 
@@ -48,7 +49,8 @@ static inline size_t user_offset(const struct execution *x, const struct exec_pr
            x->shape.element;
 }
 
-/* The next piece of a slot: taken from the message that is open, or added to the one being filled. */
+/* The next piece of a slot: taken from the message that is
+ * open, or added to the one being filled. */
 static inline char *next_piece(struct exec_world *world, const struct plan_operand *operand,
                                bool source, size_t bytes)
 {
@@ -78,7 +80,8 @@ static inline char *locate(struct execution *x, const struct exec_program *progr
     }
 }
 
-/* Elements of a range: of the first operand that has an address, else of the slot's own first atom. */
+/* Elements of a range: of the first operand that has an
+ * address, else of the slot's own first atom. */
 static inline size_t step_elements(const struct execution *x, const struct exec_program *program,
                                    const struct plan_step *step)
 {
@@ -146,7 +149,8 @@ static void copy(const struct execution *x, const struct plan_step *step, size_t
     }
 }
 
-/* Long results, some of them for slots: computed tile by tile, and each tile streamed while it is in cache. */
+/* Long results, some of them for slots: computed tile by
+ * tile, and each tile streamed while it is in cache. */
 static void reduce_and_stream(const struct execution *x, const struct plan_step *step,
                               struct kernel_call *call, size_t count)
 {

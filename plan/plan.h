@@ -9,19 +9,21 @@
  *   signal  publish what was written into the outgoing slot (PLAN_DATA), or give an incoming slot back (PLAN_CREDIT)
  *   wait    for a message from a peer (PLAN_DATA), or for a free outgoing slot (PLAN_CREDIT)
  *
- * A plan knows no counts. The vector is processed in *windows* that are as long as slots allow; in each window every
- * block is cut into `parts` *atoms* by the one remainder rule (base/range.h), and a range is a run of atoms of one
- * block. So any count works, and what is proved for atoms holds for every count.
+ * A plan knows no counts. The vector is processed in *windows* that are as long as slots allow; in
+ * each window every block is cut into `parts` *atoms* by the one remainder rule (base/range.h), and
+ * a range is a run of atoms of one block. So any count works, and what is proved for atoms holds
+ * for every count.
  *
  *      input of an all_gather or all_reduce: one block      ranges:  block 0, first 1, atoms 2
  *      |......|######|######|......|       parts = 4                         ^ the two marked ones
  *      in/outputs of n * count elements: n blocks of `count` elements, the window is the same part of each
  *
- * Messages between two ranks travel on numbered *lanes*; (from, to, lane) is a first-in first-out connection with a few
- * slots. A slot has no addresses: pieces are appended by the sender and taken in the same order by the receiver.
- * A plan has one or more *programs* that run side by side in one rank; each walks through all windows on its own.
- * Rules, checked by plan/verify.c: one program per rank uses an end of a connection; a rank ends its plan with all
- * slots given back; what peers read or write in my user buffers they do between my first and my last step.
+ * Messages between two ranks travel on numbered *lanes*; (from, to, lane) is a first-in first-out
+ * connection with a few slots. A slot has no addresses: pieces are appended by the sender and taken
+ * in the same order by the receiver. A plan has one or more *programs* that run side by side in one
+ * rank; each walks through all windows on its own. Rules, checked by plan/verify.c: one program per
+ * rank uses an end of a connection; a rank ends its plan with all slots given back; what peers read
+ * or write in my user buffers they do between my first and my last step.
  */
 #ifndef RONDO_PLAN_PLAN_H
 #define RONDO_PLAN_PLAN_H
@@ -122,15 +124,17 @@ struct plan_operand plan_scratch(const struct plan *plan, int block, int first);
 struct plan_operand plan_slot(int peer, int lane);
 /* The same in a step that only passes slots on: the atom that its piece begins with. */
 struct plan_operand plan_slot_piece(int peer, int lane, int first);
-/* A peer's own user buffer; only between messages that carry PLAN_ADDRESSES and the peer's last wait. */
+/* A peer's own user buffer; only between messages that
+ * carry PLAN_ADDRESSES and the peer's last wait. */
 struct plan_operand plan_peer_input(int rank, int block, int first);
 struct plan_operand plan_peer_output(int rank, int block, int first);
 
 /*
- * The usual step. Combine sources (1: copy, more: reduce) into destinations. A slot among the sources is a whole
- * message: it is waited for before and given back after; a slot among the destinations is acquired before and signalled
- * after. So {input} -> {slot(right)} is a send, {slot(left)} -> {output} a receive, and
- * {slot(left), input} -> {slot(right), output} receives, reduces, keeps and passes on in one go.
+ * The usual step. Combine sources (1: copy, more: reduce) into destinations. A slot among the
+ * sources is a whole message: it is waited for before and given back after; a slot among the
+ * destinations is acquired before and signalled after. So {input} -> {slot(right)} is a send,
+ * {slot(left)} -> {output} a receive, and {slot(left), input} -> {slot(right), output} receives,
+ * reduces, keeps and passes on in one go.
  */
 void plan_combine(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,
                   struct plan_list destinations);
@@ -144,8 +148,9 @@ void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_li
                struct plan_list destinations); /* copy or reduce alone */
 
 /*
- * acquire + signal of an empty message, and wait + release of one: a flag between two ranks. With PLAN_ADDRESSES every
- * rank must tell every other before any of them touches memory of peers: then all know alike whether all is reachable.
+ * acquire + signal of an empty message, and wait + release of one: a flag between two ranks. With
+ * PLAN_ADDRESSES every rank must tell every other before any of them touches memory of peers: then
+ * all know alike whether all is reachable.
  */
 void plan_notify(struct plan *plan, int peer, int lane, unsigned flags);
 void plan_await(struct plan *plan, int peer, int lane, unsigned flags);
@@ -167,7 +172,8 @@ static inline const struct plan_operand *plan_destinations(const struct plan *pl
     return plan->operands + step->operand + step->sources;
 }
 
-/* One step as a line of text, "reduce input[0:2] + slot(3) -> output[0:2]"; for messages and `rondo explain`. */
+/* One step as a line of text, "reduce input[0:2] + slot(3)
+ * -> output[0:2]"; for messages and `rondo explain`. */
 void plan_describe_step(const struct plan *plan, const struct plan_step *step, char *text,
                         size_t size);
 

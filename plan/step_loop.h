@@ -2,7 +2,8 @@
 /*
  * step_loop.h - the loop over a program's steps, for whoever has lanes to run it with.
  *
- * The includer defines what differs between a host thread and a CUDA block, before including this file:
+ * The includer defines what differs between a host thread and a CUDA block, before including this
+ * file:
  *
  *     STEP_FUNCTION                      qualifiers of every function here (static inline, __device__ ...)
  *     step_load(p), step_store(p, v)     acquire load and release store of a flag or counter
@@ -10,8 +11,8 @@
  *     step_addresses(execution, peer, said)    what to do with a message that says where the peer's buffers are
  *     step_push(connection, ...)         tell a transport that moves bytes; nothing on shared memory
  *
- * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on returns and is tried
- * again, so a program is (counter, window) and nothing else.
+ * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on
+ * returns and is tried again, so a program is (counter, window) and nothing else.
  */
 
 /* Cut the window that begins at `start` into atoms. */
@@ -67,7 +68,8 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
     return EXEC_MOVED;
 }
 
-/* Wait, credit: is a slot free? The reader's counter is looked at only when the last look no longer tells. */
+/* Wait, credit: is a slot free? The reader's counter is
+ * looked at only when the last look no longer tells. */
 STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct plan_step *step)
 {
     struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
@@ -94,15 +96,16 @@ STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *ste
     if (step->flags & PLAN_ADDRESSES)
         *(struct link_addresses *)(void *)slot->inlined = x->own;
     out->sent++;
-    /* Release, pairs with the acquire in step_wait_data(): who sees the number also sees the payload. */
+    /* Release, pairs with the acquire in step_wait_data():
+     * who sees the number also sees the payload. */
     step_store(&slot->flag, (uint64_t)x->fingerprint << 32 | out->sent);
     step_push(out);
     out->index = step_after(out->index, out->slot_count);
     out->fill = NULL;
 }
 
-/* Signal, credit: the open message has been read. After the last one with addresses it is known
- * whether all memory can be reached. */
+/* Signal, credit: the open message has been read. After the last one
+ * with addresses it is known whether all memory can be reached. */
 STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct plan_step *step)
 {
     struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];
@@ -133,7 +136,8 @@ STEP_FUNCTION enum exec_state step_one(struct execution *x, struct exec_program 
     }
 }
 
-/* Run one program until it is done or can't go on. EXEC_MOVED: it did something, then had to wait. */
+/* Run one program until it is done or can't go on.
+ * EXEC_MOVED: it did something, then had to wait. */
 STEP_FUNCTION enum exec_state step_run(struct execution *x, struct exec_program *program)
 {
     uint32_t before = program->at;

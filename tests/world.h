@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world.h - the shared test world: starts ranks as threads or as processes and collects what they say.
+ * world.h - the shared test world: starts ranks as threads or as processes and collects what they
+ * say.
  *
- * A body runs on every rank and returns a result; only the test asserts, afterwards. Nothing here uses Criterion, so
- * that stress programs run the same bodies under ThreadSanitizer. Nothing hangs: an alarm ends what takes too long.
+ * A body runs on every rank and returns a result; only the test asserts, afterwards. Nothing here
+ * uses Criterion, so that stress programs run the same bodies under ThreadSanitizer. Nothing hangs:
+ * an alarm ends what takes too long.
  *
- * Data: world_fill() writes what a rank contributes, world_check_*() knows the result. Sums stay within what the type
- * represents exactly, whatever the order of addition, so a check needs no tolerance (but for averages of floats).
+ * Data: world_fill() writes what a rank contributes, world_check_*() knows the result. Sums stay
+ * within what the type represents exactly, whatever the order of addition, so a check needs no
+ * tolerance (but for averages of floats).
  */
 #ifndef RONDO_TESTS_WORLD_H
 #define RONDO_TESTS_WORLD_H
@@ -37,9 +40,9 @@ struct world_report {
 };
 
 /*
- * Open a communicator over world->size ranks, run the body on each, finalize where it succeeded, close. Returns how
- * many ranks failed. Processes are forked, so call it before the process has threads; they get a copy of *argument
- * and hand results back through world_share().
+ * Open a communicator over world->size ranks, run the body on each, finalize where it succeeded,
+ * close. Returns how many ranks failed. Processes are forked, so call it before the process has
+ * threads; they get a copy of *argument and hand results back through world_share().
  */
 int world_run(const struct world *world, world_body body, void *argument,
               struct world_report *ret_report);
@@ -67,7 +70,8 @@ struct world_data {
 
 /* Elements 0 .. count-1 of what `rank` contributes. Any alignment. */
 void world_fill(const struct world_data *data, int rank, size_t count, void *to);
-/* Are these elements first .. first+count-1 of that rank, bit for bit? The sentence names the first wrong one. */
+/* Are these elements first .. first+count-1 of that rank,
+ * bit for bit? The sentence names the first wrong one. */
 bool world_check_moved(const struct world_data *data, int rank, size_t first, size_t count,
                        const void *at, char *sentence);
 /* Are these elements first .. first+count-1 of the reduction over all ranks? */

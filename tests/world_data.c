@@ -2,10 +2,11 @@
 /*
  * world_data.c - what ranks contribute in tests, and what must come out.
  *
- * Floats: a sum of any subset of ranks stays an integer that the type holds exactly; where the type is too narrow for
- * that (8-bit floats over many ranks) only every few ranks give something other than 0, which ones turns with the
- * element. Products are of powers of two. Integers wrap, so any bits do, but for averages.
- * Values repeat every PERIOD elements, a prime, so that a table makes large checks cheap and shifts still show.
+ * Floats: a sum of any subset of ranks stays an integer that the type holds exactly; where the type
+ * is too narrow for that (8-bit floats over many ranks) only every few ranks give something other
+ * than 0, which ones turns with the element. Products are of powers of two. Integers wrap, so any
+ * bits do, but for averages. Values repeat every PERIOD elements, a prime, so that a table makes
+ * large checks cheap and shifts still show.
  */
 #include "world.h"
 

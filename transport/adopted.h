@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * adopted.h - private memory that became part of the shared heap without changing its address (rondo_comm_register).
+ * adopted.h - private memory that became part of the shared heap without changing its address
+ * (rondo_comm_register).
  *
- * The contents are copied to a place in the heap, then that place is mapped over the old pages. Peers see it as any
- * other offset. Moving out copies back into fresh private pages. Changes are guarded by the heap's lock, lookups by
- * a read lock of their own that is only taken when there is anything to find.
+ * The contents are copied to a place in the heap, then that place is mapped over the old pages.
+ * Peers see it as any other offset. Moving out copies back into fresh private pages. Changes are
+ * guarded by the heap's lock, lookups by a read lock of their own that is only taken when there is
+ * anything to find.
  */
 #ifndef RONDO_TRANSPORT_ADOPTED_H
 #define RONDO_TRANSPORT_ADOPTED_H

@@ -2,9 +2,10 @@
 /*
  * heap.c - the shared heap of this process (see heap.h).
  *
- * Page 0 holds the identity, the rest is handed out in spans of pages. The bookkeeping is private memory: nothing that
- * a peer writes into the heap is ever believed. `lock` guards everything but `base` and `end`, which heap_find() reads
- * on the hot path: they change only while nobody uses the heap.
+ * Page 0 holds the identity, the rest is handed out in spans of pages. The bookkeeping is private
+ * memory: nothing that a peer writes into the heap is ever believed. `lock` guards everything but
+ * `base` and `end`, which heap_find() reads on the hot path: they change only while nobody uses the
+ * heap.
  */
 #include "transport/heap.h"
 
@@ -97,7 +98,8 @@ fail:
     return result;
 }
 
-/* With the lock held: open, and not what a fork() left us of the parent's, whose pages are not ours to give back. */
+/* With the lock held: open, and not what a fork() left us of
+ * the parent's, whose pages are not ours to give back. */
 static bool is_ours(void)
 {
     return heap_base() && heap.pid == getpid();
@@ -118,7 +120,8 @@ static void close_if_unused(void)
     spans_done(&heap.spans);
 }
 
-/* With the lock held: the heap of this process is open. A child after fork() leaves its parent's alone. */
+/* With the lock held: the heap of this process is open. A
+ * child after fork() leaves its parent's alone. */
 static rondo_result ensure_open(void)
 {
     if (is_ours())
@@ -254,7 +257,8 @@ bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
     return adopted_find(memory, bytes, ret_offset);
 }
 
-/* With the lock held. Memory that is shared already must not be mapped a second time: peers would see the old pages. */
+/* With the lock held. Memory that is shared already must not
+ * be mapped a second time: peers would see the old pages. */
 static rondo_result check_private(const char *memory, size_t bytes)
 {
     const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heap.h - the shared heap: one sparse anonymous file per process, which peers on the node map whole.
+ * heap.h - the shared heap: one sparse anonymous file per process, which peers on the node map
+ * whole.
  *
- * rondo_mem_alloc(), the slot rings of every communicator and registered memory all live in it, so that an address in
- * this process is an offset that means the same to every peer, and no file descriptor is passed after the start.
- * It costs address space, not memory: pages come when touched and go back when freed. The kernel removes it with the
- * last process that maps it, also after kill -9; /dev/shm is not used.
+ * rondo_mem_alloc(), the slot rings of every communicator and registered memory all live in it, so
+ * that an address in this process is an offset that means the same to every peer, and no file
+ * descriptor is passed after the start. It costs address space, not memory: pages come when touched
+ * and go back when freed. The kernel removes it with the last process that maps it, also after kill
+ * -9; /dev/shm is not used.
  */
 #ifndef RONDO_TRANSPORT_HEAP_H
 #define RONDO_TRANSPORT_HEAP_H
@@ -34,10 +36,12 @@ void heap_leave(void);
 /* Page aligned, zeroed. Freeing gives the pages back to the system at once. Thread-safe. */
 rondo_result heap_alloc(size_t bytes, void **ret_memory);
 rondo_result heap_free(void *memory);
-/* Give the pages after the first `keep` back, but never hand the place out again: somebody may still use it. */
+/* Give the pages after the first `keep` back, but never
+ * hand the place out again: somebody may still use it. */
 void heap_retire(void *memory, size_t keep);
 
-/* Where [memory, memory + bytes) lies in the heap, as peers see it; false if it does not. No lock on the way. */
+/* Where [memory, memory + bytes) lies in the heap, as peers
+ * see it; false if it does not. No lock on the way. */
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset);
 char *heap_base(void);
 

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * link.h - one direction of one lane between two ranks: a ring of slots in memory, whatever the transport.
+ * link.h - one direction of one lane between two ranks: a ring of slots in memory, whatever the
+ * transport.
  *
  *     writer                        slots (in the reader's memory)                          reader
  *     fill ->  [flag|...payload...][flag|...payload...][flag|...payload...]  <- take
  *              sent: messages published         consumed: slots given back (a counter written by the reader)
  *
- * Message number s (from 1) lives in slot (s - 1) % slots. It is published by storing its flag, number and the call's
- * fingerprint in one 64-bit word, after its payload; the reader polls that word. Payloads of up to LINK_INLINE bytes
- * share the flag's cache line, larger ones begin on the next line. Both sides know every length from the plan, so
- * nothing that a peer writes is ever used as a length or an index.
+ * Message number s (from 1) lives in slot (s - 1) % slots. It is published by storing its flag,
+ * number and the call's fingerprint in one 64-bit word, after its payload; the reader polls that
+ * word. Payloads of up to LINK_INLINE bytes share the flag's cache line, larger ones begin on the
+ * next line. Both sides know every length from the plan, so nothing that a peer writes is ever used
+ * as a length or an index.
  *
- * On shared memory that is all. A transport that moves bytes gives both sides local rings of the same layout: it sends
- * what link_push() announces, and stores flags and counters when bytes arrive (struct connection).
+ * On shared memory that is all. A transport that moves bytes gives both sides local rings of the
+ * same layout: it sends what link_push() announces, and stores flags and counters when bytes arrive
+ * (struct connection).
  */
 #ifndef RONDO_TRANSPORT_LINK_H
 #define RONDO_TRANSPORT_LINK_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process.h - the other processes of this node: their heaps mapped here, and whether they are alive.
+ * process.h - the other processes of this node: their heaps mapped here, and whether they are
+ * alive.
  *
- * A process appears once however many communicators it shares with us. Its heap is opened through /proc/PID/fd/N, which
- * the kernel allows to processes of the same user, and is known to be the right one by the random identity in it.
+ * A process appears once however many communicators it shares with us. Its heap is opened through
+ * /proc/PID/fd/N, which the kernel allows to processes of the same user, and is known to be the
+ * right one by the random identity in it.
  */
 #ifndef RONDO_TRANSPORT_PROCESS_H
 #define RONDO_TRANSPORT_PROCESS_H
@@ -12,7 +14,8 @@
 
 struct process;
 
-/* Find it in the table or map it; give it back with process_detach(). Our own process is no special case. */
+/* Find it in the table or map it; give it back with
+ * process_detach(). Our own process is no special case. */
 rondo_result process_attach(const struct heap_card *card, struct process **ret_process);
 void process_detach(struct process *process); /* accepts NULL */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm.c - links between ranks of one node, processes or threads: rings of slots in the reader's heap.
+ * shm.c - links between ranks of one node, processes or threads: rings of slots in the reader's
+ * heap.
  *
  *     arena of rank r:  | board | ring from 0, lane 0 | ring from 0, lane 1 | ... | ring from 1, lane 0 | ...
  *     ring:             | credit line | slot 0 | slot 1 | ...
  *
- * The writer stores into the reader's memory, so a reader polls lines that are its own until a message arrives. Rings
- * that are never used cost address space only.
+ * The writer stores into the reader's memory, so a reader polls lines that are its own until a
+ * message arrives. Rings that are never used cost address space only.
  */
 #include "transport/transport.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spans.h - which pages of the heap are in use: a sorted list of spans, first fit. Not thread-safe. */
+/* spans.h - which pages of the heap are in use: a sorted
+ * list of spans, first fit. Not thread-safe. */
 #ifndef RONDO_TRANSPORT_SPANS_H
 #define RONDO_TRANSPORT_SPANS_H
 
@@ -16,7 +17,8 @@ struct spans {
     size_t pages;
 };
 
-/* First page of `length` free ones, or `pages` if there is no such place or no memory to note it. */
+/* First page of `length` free ones, or `pages` if there is
+ * no such place or no memory to note it. */
 size_t spans_take(struct spans *spans, size_t length);
 /* The length of the span that begins at `start`, which is free from now on; 0: there is none. */
 size_t spans_give(struct spans *spans, size_t start);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transport.h - how two ranks get connected: a transport makes the links (link.h) of a pair of ranks.
- * A new transport is one file that defines a `struct transport_ops`, and one line in transport.c.
+ * transport.h - how two ranks get connected: a transport makes the links (link.h) of a pair of
+ * ranks. A new transport is one file that defines a `struct transport_ops`, and one line in
+ * transport.c.
  */
 #ifndef RONDO_TRANSPORT_TRANSPORT_H
 #define RONDO_TRANSPORT_TRANSPORT_H
@@ -45,7 +46,8 @@ struct transport_ops {
 
 extern const struct transport_ops shm_transport;
 
-/* The best transport for a pair, or RONDO_ERROR_UNSUPPORTED with a sentence that says why none can. */
+/* The best transport for a pair, or RONDO_ERROR_UNSUPPORTED
+ * with a sentence that says why none can. */
 rondo_result transport_choose(const struct rank_card *own, const struct rank_card *peer,
                               const struct transport_ops **ret_transport);
 

@@ -2,8 +2,9 @@
 /*
  * rondo.h - collective communication between ranks.
  *
- * A communicator joins `size` ranks, numbered 0 .. size-1; a rank is a process or a thread. Every rank makes the same
- * collective calls in the same order. The 15-line program in README.md shows a whole life: open, all_reduce, close.
+ * A communicator joins `size` ranks, numbered 0 .. size-1; a rank is a process or a thread. Every
+ * rank makes the same collective calls in the same order. The 15-line program in README.md shows a
+ * whole life: open, all_reduce, close.
  *
  * Memory     any host pointer works; memory from rondo_mem_alloc() or rondo_comm_register() is mapped by the peers
  *            on the same node, so that no staging copy is made. The result never depends on the kind of memory.
@@ -49,7 +50,8 @@ typedef enum rondo_result {
     RONDO_RESULTS            /* how many there are */
 } rondo_result;
 
-/* Element types. The 8-bit floats are those of the OCP specification (e4m3 has no infinity); conversions saturate. */
+/* Element types. The 8-bit floats are those of the OCP
+ * specification (e4m3 has no infinity); conversions saturate. */
 typedef enum rondo_type {
     RONDO_INT8 = 0,
     RONDO_UINT8,
@@ -70,8 +72,9 @@ typedef enum rondo_type {
 
 /*
  * Reduction operations: one of these, or a handle made by rondo_op_create_*().
- * Integer sums and products wrap. MIN and MAX give NaN when any rank has NaN, and order -0 below +0. AVG is the sum
- * divided by the number of ranks, truncated towards zero on integers. BAND, BOR and BXOR are for integers only.
+ * Integer sums and products wrap. MIN and MAX give NaN when any rank has NaN, and order -0 below
+ * +0. AVG is the sum divided by the number of ranks, truncated towards zero on integers. BAND, BOR
+ * and BXOR are for integers only.
  */
 typedef int rondo_op;
 enum {
@@ -91,14 +94,16 @@ typedef struct rondo_stream rondo_stream;
 typedef struct rondo_event rondo_event;
 typedef struct rondo_registration rondo_registration;
 
-/* Names a communicator that is about to be made: an address, and the secret that proves the right to join. */
+/* Names a communicator that is about to be made: an
+ * address, and the secret that proves the right to join. */
 typedef struct rondo_unique_id {
     unsigned char bytes[128];
 } rondo_unique_id;
 
 /*
- * Settings of one communicator; they must be the same on every rank. Start from RONDO_CONFIG_INIT: each field then
- * means "not set". An environment variable (docs/configuration.md) fills what is not set here.
+ * Settings of one communicator; they must be the same on every rank. Start from RONDO_CONFIG_INIT:
+ * each field then means "not set". An environment variable (docs/configuration.md) fills what is
+ * not set here.
  */
 typedef struct rondo_config {
     size_t struct_size;
@@ -117,26 +122,30 @@ typedef struct rondo_config {
 /* ---- Starting and ending --------------------------------------------------------------------- */
 
 /*
- * Join the communicator of the job this process was started in. Rank, size and meeting point come from the
- * environment of `rondo run`, torchrun, mpirun (Open MPI, MPICH) or srun; alone, a process is rank 0 of 1.
- * Blocks until all ranks have called it. `config` may be NULL. The caller owns *ret_comm and closes it.
+ * Join the communicator of the job this process was started in. Rank, size and meeting point come
+ * from the environment of `rondo run`, torchrun, mpirun (Open MPI, MPICH) or srun; alone, a process
+ * is rank 0 of 1. Blocks until all ranks have called it. `config` may be NULL. The caller owns
+ * *ret_comm and closes it.
  */
 RONDO_API rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm);
 
-/* Make an id on one rank and hand it to the others by any means. This process listens until `size` ranks have come. */
+/* Make an id on one rank and hand it to the others by any
+ * means. This process listens until `size` ranks have come. */
 RONDO_API rondo_result rondo_unique_id_create(rondo_unique_id *ret_id);
 
-/* Join by id. Blocks until all `size` ranks have called it; inside a group it completes at rondo_group_end(). */
+/* Join by id. Blocks until all `size` ranks have called it;
+ * inside a group it completes at rondo_group_end(). */
 RONDO_API rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
                                           const rondo_config *config, rondo_comm **ret_comm);
 
-/* All ranks of a communicator in this process: comms[r] is rank r's, to be used by a thread each or in groups. */
+/* All ranks of a communicator in this process: comms[r] is
+ * rank r's, to be used by a thread each or in groups. */
 RONDO_API rondo_result rondo_comm_open_all(int size, const rondo_config *config,
                                            rondo_comm **ret_comms);
 
 /*
- * Collective: ranks that give the same `color` >= 0 form a new communicator, ordered by `key`, then by old rank.
- * With color -1 a rank takes part but gets none: *ret_comm is NULL.
+ * Collective: ranks that give the same `color` >= 0 form a new communicator, ordered by `key`, then
+ * by old rank. With color -1 a rank takes part but gets none: *ret_comm is NULL.
  */
 RONDO_API rondo_result rondo_comm_split(rondo_comm *comm, int color, int key,
                                         const rondo_config *config, rondo_comm **ret_comm);
@@ -147,7 +156,8 @@ RONDO_API rondo_result rondo_comm_dup(rondo_comm *comm, rondo_comm **ret_comm);
 RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
 /* Free it; local, waits for this rank's queued work. Accepts NULL. */
 RONDO_API void rondo_comm_close(rondo_comm *comm);
-/* Break it, from any thread: calls in progress end with RONDO_ERROR_ABORTED here and on every peer. Close it after. */
+/* Break it, from any thread: calls in progress end with
+ * RONDO_ERROR_ABORTED here and on every peer. Close it after. */
 RONDO_API rondo_result rondo_comm_abort(rondo_comm *comm);
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
@@ -157,9 +167,11 @@ RONDO_API int rondo_comm_size(const rondo_comm *comm);
 /* Rank and number of ranks among those on the same node. */
 RONDO_API int rondo_comm_local_rank(const rondo_comm *comm);
 RONDO_API int rondo_comm_local_size(const rondo_comm *comm);
-/* RONDO_OK while the communicator is sound, else the error that broke it. Never blocks; for watchdogs. */
+/* RONDO_OK while the communicator is sound, else the error
+ * that broke it. Never blocks; for watchdogs. */
 RONDO_API rondo_result rondo_comm_query(rondo_comm *comm);
-/* The sentence of the last error on `comm`, or (NULL) of the calling thread; "" if none. Valid until the next call. */
+/* The sentence of the last error on `comm`, or (NULL) of the
+ * calling thread; "" if none. Valid until the next call. */
 RONDO_API const char *rondo_last_error(const rondo_comm *comm);
 RONDO_API const char *rondo_result_string(rondo_result result);
 RONDO_API size_t rondo_type_size(rondo_type type); /* bytes; 0 if there is no such type */
@@ -169,13 +181,15 @@ RONDO_API const char *rondo_version(void);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Zeroed memory from the shared heap of this process, which peers on the node map. Page aligned. Thread-safe. */
+/* Zeroed memory from the shared heap of this process, which
+ * peers on the node map. Page aligned. Thread-safe. */
 RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
 RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL */
 /*
- * Give existing private memory to the shared heap in place: the address stays, the pages become mapped by peers.
- * `memory` must be page aligned; no other thread may write the range (rounded up to pages) during the call. Deregister
- * before freeing it; closing the communicator deregisters what is left.
+ * Give existing private memory to the shared heap in place: the address stays, the pages become
+ * mapped by peers. `memory` must be page aligned; no other thread may write the range (rounded up
+ * to pages) during the call. Deregister before freeing it; closing the communicator deregisters
+ * what is left.
  */
 RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
                                            rondo_registration **ret_registration);
@@ -195,8 +209,9 @@ RONDO_API rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registratio
  *   gather             count                    n * count at root
  *   scatter            n * count at root        count
  *
- * In place: output = input where both are as long, else the shorter one is block [my rank] of the longer one. Other
- * overlaps are RONDO_ERROR_INVALID. Any alignment and any count work, also 0 and fewer than n.
+ * In place: output = input where both are as long, else the shorter one is block [my rank] of the
+ * longer one. Other overlaps are RONDO_ERROR_INVALID. Any alignment and any count work, also 0 and
+ * fewer than n.
  */
 RONDO_API rondo_result rondo_all_reduce(const void *input, void *output, size_t count,
                                         rondo_type type, rondo_op op, rondo_comm *comm,
@@ -219,7 +234,8 @@ RONDO_API rondo_result rondo_scatter(const void *input, void *output, size_t cou
                                      int root, rondo_comm *comm, rondo_stream *stream);
 RONDO_API rondo_result rondo_barrier(rondo_comm *comm, rondo_stream *stream);
 
-/* Matched in order per pair of ranks; counts and types must agree. A blocking send may wait for its receive. */
+/* Matched in order per pair of ranks; counts and types must
+ * agree. A blocking send may wait for its receive. */
 RONDO_API rondo_result rondo_send(const void *input, size_t count, rondo_type type, int peer,
                                   rondo_comm *comm, rondo_stream *stream);
 RONDO_API rondo_result rondo_recv(void *output, size_t count, rondo_type type, int peer,
@@ -241,7 +257,8 @@ typedef enum rondo_collective {
 } rondo_collective;
 RONDO_API const char *rondo_collective_name(rondo_collective collective);
 
-/* Any of the above as data, with choices that the named calls leave to Rondo. Zero what you do not use. */
+/* Any of the above as data, with choices that the named
+ * calls leave to Rondo. Zero what you do not use. */
 typedef struct rondo_call {
     size_t struct_size; /* sizeof(rondo_call) */
     rondo_collective collective;
@@ -260,8 +277,9 @@ RONDO_API rondo_result rondo_collective_call(const rondo_call *call);
 /* ---- Groups: many calls, fused; also the calls of many ranks from one thread ----------------- */
 
 /*
- * Between start and end, calls of this thread are collected; the outermost end runs them together and returns the
- * first error. Sends and receives of a group never wait for each other's order, so exchanges cannot deadlock.
+ * Between start and end, calls of this thread are collected; the outermost end runs them together
+ * and returns the first error. Sends and receives of a group never wait for each other's order, so
+ * exchanges cannot deadlock.
  */
 RONDO_API rondo_result rondo_group_start(void);
 RONDO_API rondo_result rondo_group_end(void);
@@ -272,8 +290,9 @@ RONDO_API rondo_result rondo_group_end(void);
 RONDO_API rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *scalar,
                                                   rondo_type type, rondo_op *ret_op);
 /*
- * inout[i] = f(in[i], inout[i]) for i < count, where `in` holds the lower ranks. It must be associative; if it is not
- * `commutative` ranks are combined in rank order. Called from any thread that makes calls on `comm`.
+ * inout[i] = f(in[i], inout[i]) for i < count, where `in` holds the lower ranks. It must be
+ * associative; if it is not `commutative` ranks are combined in rank order. Called from any thread
+ * that makes calls on `comm`.
  */
 typedef void (*rondo_op_function)(void *context, const void *in, void *inout, size_t count,
                                   rondo_type type);
@@ -291,7 +310,8 @@ RONDO_API rondo_result rondo_stream_synchronize(rondo_stream *stream);
 RONDO_API rondo_result
 rondo_stream_query(rondo_stream *stream); /* RONDO_OK, RONDO_IN_PROGRESS or an error */
 
-/* A point on a stream. Record, then query or wait, also from other threads; may be recorded again afterwards. */
+/* A point on a stream. Record, then query or wait, also
+ * from other threads; may be recorded again afterwards. */
 RONDO_API rondo_result rondo_event_open(rondo_event **ret_event);
 RONDO_API void rondo_event_close(rondo_event *event); /* accepts NULL */
 RONDO_API rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream);

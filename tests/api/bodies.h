@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bodies.h - what ranks do in the tests of this folder, apart from the matrix. Each is a world_body: it returns a
- * result and leaves a sentence; tests assert on them, stress programs run them under ThreadSanitizer.
+ * bodies.h - what ranks do in the tests of this folder, apart from the matrix. Each is a
+ * world_body: it returns a result and leaves a sentence; tests assert on them, stress programs run
+ * them under ThreadSanitizer.
  */
 #ifndef RONDO_TESTS_API_BODIES_H
 #define RONDO_TESTS_API_BODIES_H

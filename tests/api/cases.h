@@ -2,9 +2,10 @@
 /*
  * cases.h - which calls the matrix makes.
  *
- * Every form (collective x algorithm) runs at every number of ranks as threads and as processes at least once. What
- * else varies (type, operation, count, ...) is chosen so that every pair of levels of any two factors that can occur
- * together does occur: most bugs need two things to coincide, few need three. The choice depends on a seed only.
+ * Every form (collective x algorithm) runs at every number of ranks as threads and as processes at
+ * least once. What else varies (type, operation, count, ...) is chosen so that every pair of levels
+ * of any two factors that can occur together does occur: most bugs need two things to coincide, few
+ * need three. The choice depends on a seed only.
  */
 #ifndef RONDO_TESTS_API_CASES_H
 #define RONDO_TESTS_API_CASES_H

@@ -49,7 +49,8 @@ static rondo_result call_once(const struct failures *f, rondo_comm *comm,
     return rondo_collective_call(&call);
 }
 
-/* The good calls, then calls until one fails. A barrier in between keeps the ranks of one-way collectives together. */
+/* The good calls, then calls until one fails. A barrier in
+ * between keeps the ranks of one-way collectives together. */
 static rondo_result call_until_it_fails(struct failures *f, rondo_comm *comm,
                                         const struct buffers *buffers)
 {

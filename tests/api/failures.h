@@ -22,7 +22,8 @@ struct failures {
 rondo_result failures_die(rondo_comm *comm, void *argument, char *sentence);
 /* The culprit stops calling, until all others have ended. */
 rondo_result failures_fall_silent(rondo_comm *comm, void *argument, char *sentence);
-/* One rank does not call, so all wait; then a second thread of the culprit aborts the communicator. */
+/* One rank does not call, so all wait; then a second thread
+ * of the culprit aborts the communicator. */
 rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence);
 
 #endif

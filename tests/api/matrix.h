@@ -13,7 +13,8 @@ struct matrix {
     int refused[CASES_FORMS_MAX]; /* ... that were RONDO_ERROR_UNSUPPORTED for these buffers */
 };
 
-/* In shared memory (world_share): finds out what forms there are, by trying on two processes, and chooses cases. */
+/* In shared memory (world_share): finds out what forms there
+ * are, by trying on two processes, and chooses cases. */
 void matrix_init(struct matrix *matrix, unsigned long seed, char *sentence);
 
 /* Body, argument: struct matrix_part. Runs the cases of this size. */

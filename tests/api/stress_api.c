@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stress_api.c - the bodies of these tests as threads, without Criterion: for ThreadSanitizer. Says what failed and
- * ends with 1. Each part does little; the sanitizer needs each path once, not often.
+ * stress_api.c - the bodies of these tests as threads, without Criterion: for ThreadSanitizer. Says
+ * what failed and ends with 1. Each part does little; the sanitizer needs each path once, not
+ * often.
  */
 #include "bodies.h"
 #include "failures.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_bits.c - same bits on every rank and on every repetition; deterministic: the balanced tree, always. */
+/* test_bits.c - same bits on every rank and on every
+ * repetition; deterministic: the balanced tree, always. */
 #include "bits.h"
 #include "matrix.h"
 

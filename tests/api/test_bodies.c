@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_bodies.c - groups, streams, split and dup, operations: as threads and as processes, on several rank counts. */
+/* test_bodies.c - groups, streams, split and dup, operations:
+ * as threads and as processes, on several rank counts. */
 #include "bodies.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_failures.c - a rank dies, falls silent or gives up: the others end soon, and know who it was. */
+/* test_failures.c - a rank dies, falls silent or gives up:
+ * the others end soon, and know who it was. */
 #include "failures.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_invalid.c - wrong arguments: the right result, a sentence with the words that matter, and life goes on. */
+/* test_invalid.c - wrong arguments: the right result, a
+ * sentence with the words that matter, and life goes on. */
 #include "bodies.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_matrix.c - every collective by every algorithm, at every number of ranks, as threads and as processes, with
- * types, operations, counts, alignments, kinds of memory and roots so that every pair of them meets. See cases.h.
+ * test_matrix.c - every collective by every algorithm, at every number of ranks, as threads and as
+ * processes, with types, operations, counts, alignments, kinds of memory and roots so that every
+ * pair of them meets. See cases.h.
  */
 #include "matrix.h"
 

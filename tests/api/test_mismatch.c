@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_mismatch.c - one rank of four calls something else: everybody hears of it, and who it was. */
+/* test_mismatch.c - one rank of four calls something else:
+ * everybody hears of it, and who it was. */
 #include "bodies.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_resources.c - nothing is left behind: file descriptors, shared memory; limits are met with a sentence. */
+/* test_resources.c - nothing is left behind: file descriptors,
+ * shared memory; limits are met with a sentence. */
 #include "bodies.h"
 #include "failures.h"
 
@@ -65,7 +66,8 @@ Test(resources, opening_and_closing_a_thousand_times_keeps_no_descriptor)
               count_entries("/proc/self/fd"), before);
 }
 
-/* A communicator with its peers, again and again in the same processes, by splitting; descriptors do not grow. */
+/* A communicator with its peers, again and again in the
+ * same processes, by splitting; descriptors do not grow. */
 static rondo_result split_often(rondo_comm *comm, void *argument, char *sentence)
 {
     int before = 0;
@@ -123,7 +125,7 @@ Test(resources, sixty_four_threads_start_and_add_up)
     cr_assert(world_run_threads(64, some_work, NULL, &report) == 0, "%s", report.summary);
 }
 
-/* ---- Limits: a child with less and less address space or descriptors gets sentences, never a signal  */
+/* ---- Limits: a child with less and less address space or descriptors gets sentences, never a signal */
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static size_t address_space(void)

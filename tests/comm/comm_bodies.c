@@ -154,7 +154,8 @@ static rondo_result sum(struct bench *bench, int rank, rondo_stream *stream)
                             bench->comms[rank], stream);
 }
 
-/* Stream 0 waits for rank 1; the event is recorded behind that, stream 2 waits for it, then stream 1 records it. */
+/* Stream 0 waits for rank 1; the event is recorded behind
+ * that, stream 2 waits for it, then stream 1 records it. */
 static const char *record_twice(struct bench *bench)
 {
     const char *wrong = NULL;

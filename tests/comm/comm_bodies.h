@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* comm_bodies.h - threaded parts of the tests of comm/, which stress_comm runs under ThreadSanitizer too. */
+/* comm_bodies.h - threaded parts of the tests of comm/,
+ * which stress_comm runs under ThreadSanitizer too. */
 #ifndef RONDO_TESTS_COMM_COMM_BODIES_H
 #define RONDO_TESTS_COMM_COMM_BODIES_H
 
 #include <stdbool.h>
 
-/* A writer makes calls on a board, a reader looks. NULL: no record was mixed; else what was seen. */
+/* A writer makes calls on a board, a reader looks. NULL: no
+ * record was mixed; else what was seen. */
 const char *boards_are_never_torn(int calls);
 /* The owner fails while a peer reads: the sentence is whole or not there. */
 const char *failures_are_whole(int times);

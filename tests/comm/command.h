@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Its output, errors too if it redirects them; ret_status as from wait(). Valid until the next call. */
+/* Its output, errors too if it redirects them; ret_status
+ * as from wait(). Valid until the next call. */
 static inline const char *command_output(const char *command, int *ret_status)
 {
     static char text[65536];

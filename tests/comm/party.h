@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* party.h - threads that play the ranks of a bootstrap, for Criterion tests and for stress programs. */
+/* party.h - threads that play the ranks of a bootstrap, for
+ * Criterion tests and for stress programs. */
 #ifndef RONDO_TESTS_COMM_PARTY_H
 #define RONDO_TESTS_COMM_PARTY_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * show_launch.c - a rank of a real job, for the tests of launchers: reads the environment, gathers twice
- * (as a program with two communicators does), and prints "rank 1 of 3 by Open MPI: met 0 1 2".
+ * show_launch.c - a rank of a real job, for the tests of launchers: reads the environment, gathers
+ * twice (as a program with two communicators does), and prints "rank 1 of 3 by Open MPI: met 0 1
+ * 2".
  */
 #include "comm/bootstrap.h"
 

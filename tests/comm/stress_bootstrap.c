@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stress_bootstrap.c - many bootstraps with ranks as threads, without Criterion, for ThreadSanitizer.
+ * stress_bootstrap.c - many bootstraps with ranks as threads, without Criterion, for
+ * ThreadSanitizer.
  *
- * Good jobs over both kinds of sockets, jobs with a number claimed twice, jobs by unique id, several
- * at once. Exits with 1 and a sentence if any of them ends differently than it must.
+ * Good jobs over both kinds of sockets, jobs with a number claimed twice, jobs by unique id,
+ * several at once. Exits with 1 and a sentence if any of them ends differently than it must.
  */
 #include "party.h"
 

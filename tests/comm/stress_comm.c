@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stress_comm.c - threaded parts of the executor's and of comm's tests without Criterion, for ThreadSanitizer. */
+/* stress_comm.c - threaded parts of the executor's and of
+ * comm's tests without Criterion, for ThreadSanitizer. */
 #include "comm_bodies.h"
 
 #include "../plan/exec_world.h"

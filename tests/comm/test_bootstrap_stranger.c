@@ -2,8 +2,8 @@
 /*
  * test_bootstrap_stranger.c - those who do not belong to the job, at the meeting point and as one.
  *
- * In each test rank 0 serves in a thread, strangers do their worst, and then the other ranks come: all
- * must meet as if nobody had been there.
+ * In each test rank 0 serves in a thread, strangers do their worst, and then the other ranks come:
+ * all must meet as if nobody had been there.
  */
 #include "party.h"
 
@@ -134,7 +134,8 @@ static void speak_another_version(const struct bootstrap_place *place, int *ret_
 
 typedef void stranger(const struct bootstrap_place *place, int *ret_fd);
 
-/* All strangers at once, each several times, over both kinds of sockets; they hang on to the end. */
+/* All strangers at once, each several times, over both
+ * kinds of sockets; they hang on to the end. */
 Test(strangers, do_no_harm_whatever_they_send)
 {
     static stranger *const strangers[] = {

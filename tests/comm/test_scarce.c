@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_scarce.c - every allocation, mapping and thread fails once: the answer is a sentence, and nothing is lost.
+ * test_scarce.c - every allocation, mapping and thread fails once: the answer is a sentence, and
+ * nothing is lost.
  *
- * The linker leads the library's calls of malloc() and the like here (-Wl,--wrap), where they are counted. A scene is
- * played again and again, each time the next allocation fails, until it plays to the end without meeting its failure.
+ * The linker leads the library's calls of malloc() and the like here (-Wl,--wrap), where they are
+ * counted. A scene is played again and again, each time the next allocation fails, until it plays
+ * to the end without meeting its failure.
  */
 #include "base/fail.h"
 #include "rondo/rondo.h"
@@ -101,7 +103,8 @@ enum {
 static char refusals; /* how many times the present scene met its failure */
 static const rondo_config impatient = {sizeof(rondo_config), -1, NULL, 0, 0, 20.0};
 
-/* What came of something that may have failed: right, or an error with a sentence that is not about silence. */
+/* What came of something that may have failed: right, or an
+ * error with a sentence that is not about silence. */
 static void expect_sentence(rondo_result result, const char *sentence, int allowed)
 {
     if (!result)
@@ -241,7 +244,8 @@ Test(scarce, groups)
     play(run_group);
 }
 
-/* Streams and events; a call that could not be queued ends the scene by an abort, as a program would. */
+/* Streams and events; a call that could not be queued ends
+ * the scene by an abort, as a program would. */
 static void run_streams(int allowed)
 {
     rondo_comm *comms[2];

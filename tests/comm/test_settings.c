@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_settings.c - the configuration of a communicator: precedence, refusals, and what must agree. */
+/* test_settings.c - the configuration of a communicator:
+ * precedence, refusals, and what must agree. */
 #include "base/fail.h"
 #include "comm/comm.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_stream.c - streams and events at their edges: closed while queued, recorded twice, errors that are kept. */
+/* test_stream.c - streams and events at their edges: closed
+ * while queued, recorded twice, errors that are kept. */
 #include "comm_bodies.h"
 #include "rondo/rondo.h"
 

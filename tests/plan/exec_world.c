@@ -194,7 +194,8 @@ void trial_close(struct trial *trial)
 
 /* ---- Two plans ------------------------------------------------------------------------------- */
 
-/* Two messages: the first atom alone, then the others in one message. Ranks between pass slots on and keep a copy. */
+/* Two messages: the first atom alone, then the others in one
+ * message. Ranks between pass slots on and keep a copy. */
 void trial_plan_relay(struct trial *trial, unsigned parts)
 {
     for (int r = 0; r < trial->size; r++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exec_world.h - ranks for tests of the executor: rings in plain memory, one thread per rank, plans made by hand.
- * Nothing here uses Criterion, so that stress programs run the same under ThreadSanitizer.
+ * exec_world.h - ranks for tests of the executor: rings in plain memory, one thread per rank, plans
+ * made by hand. Nothing here uses Criterion, so that stress programs run the same under
+ * ThreadSanitizer.
  */
 #ifndef RONDO_TESTS_PLAN_EXEC_WORLD_H
 #define RONDO_TESTS_PLAN_EXEC_WORLD_H
@@ -37,11 +38,13 @@ void trial_close(struct trial *trial);
 /* Run on threads until each rank is done or failed. False if there is no memory or no shape. */
 bool trial_run(struct trial *trial);
 
-/* Chain of messages for stress programs and tests: rank 0's vector passes every rank by slots alone. */
+/* Chain of messages for stress programs and tests: rank 0's
+ * vector passes every rank by slots alone. */
 void trial_plan_relay(struct trial *trial, unsigned parts);
 /* Two programs per rank on lanes of their own, each reduces half of the vector to rank 0. */
 void trial_plan_two_programs(struct trial *trial);
-/* Fill inputs of int32, run, compare with the sum at rank 0 or the copy everywhere. NULL: right; else what is wrong. */
+/* Fill inputs of int32, run, compare with the sum at rank 0
+ * or the copy everywhere. NULL: right; else what is wrong. */
 const char *trial_check_relay(size_t count, unsigned parts, size_t slot_bytes, uint32_t start);
 const char *trial_check_two_programs(size_t count, size_t slot_bytes, uint32_t start);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_build.c - the builder: what one line of an algorithm becomes, growth, and memory that runs out. */
+/* test_build.c - the builder: what one line of an algorithm
+ * becomes, growth, and memory that runs out. */
 #include "base/fail.h"
 #include "plan/plan.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_exec.c - the executor on small hand-made plans: windows, pieces, relays, fallbacks, mismatches. */
+/* test_exec.c - the executor on small hand-made plans:
+ * windows, pieces, relays, fallbacks, mismatches. */
 #include "base/fail.h"
 #include "exec_world.h"
 
@@ -143,7 +144,8 @@ Test(exec, huge_counts_do_not_overflow)
 
 /* ---- Pieces, scratch, averages --------------------------------------------------------------- */
 
-/* Rank 0 sends its atoms in the order 4, 2, 0 in one message; rank 1 puts them where they belong, by way of scratch. */
+/* Rank 0 sends its atoms in the order 4, 2, 0 in one message;
+ * rank 1 puts them where they belong, by way of scratch. */
 static void plan_pieces(struct trial *trial)
 {
     struct plan *from = trial->plans[0], *to = trial->plans[1];
@@ -229,7 +231,8 @@ static rondo_result read_peer(struct exec_world *world, int peer, void *to, uint
 
 static const struct exec_world_ops peer_ops = {.resolve = resolve, .read = read_peer};
 
-/* Every rank tells every other, reads the left one's input, says so and waits until nobody needs its own. */
+/* Every rank tells every other, reads the left one's input,
+ * says so and waits until nobody needs its own. */
 static void plan_peer_reads(struct trial *trial)
 {
     for (int r = 0; r < trial->size; r++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_verify_command.c - `rondo verify` and `rondo explain` run as programs: what they print, how they exit. */
+/* test_verify_command.c - `rondo verify` and `rondo explain`
+ * run as programs: what they print, how they exit. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>

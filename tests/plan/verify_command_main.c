@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* verify_command_main.c - `rondo verify` and `rondo explain` as a program of their own, for tests. */
+/* verify_command_main.c - `rondo verify` and `rondo
+ * explain` as a program of their own, for tests. */
 #include "cli/commands.h"
 
 #include <stdio.h>
