@@ -24,8 +24,8 @@
 static const struct setting table[SETTINGS] = {
     [SETTING_ALGORITHM] =
         {"RONDO_ALGORITHM", SETTING_WORD, "auto",
-         "Algorithm of every collective that has it: a name from `rondo explain --list`, or auto to "
-         "choose the cheapest by the cost model.",
+         "Algorithm of every collective that has it: a name from `rondo explain --list`, or auto "
+         "to choose the cheapest by the cost model.",
          NULL, 0, 0},
     [SETTING_DETERMINISTIC] =
         {"RONDO_DETERMINISTIC", SETTING_BOOL, "0",

@@ -103,9 +103,8 @@ static void print_script(const struct bench_sweep *sweep, FILE *to)
     print_ticks(sweep, to);
     fprintf(to, "set ylabel 'microseconds, lower is better'\n");
     print_panel(sweep, "Time of a call", 2, to);
-    fprintf(
-        to,
-        "unset logscale y\nset format y '%%g'\nset yrange [0:*]\nset ylabel 'GB/s, higher is better'\n");
+    fprintf(to, "unset logscale y\nset format y '%%g'\nset yrange [0:*]\n");
+    fprintf(to, "set ylabel 'GB/s, higher is better'\n");
     print_panel(sweep, "Bus bandwidth", 3, to);
     fprintf(to, "unset multiplot\n");
 }

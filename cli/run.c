@@ -27,10 +27,10 @@ enum { RANKS_MAX = 4096, KEY_BIND = 1000, KEY_TAG, KEY_TIMEOUT, KEY_GRACE };
 
 static const char summary[] =
     "Start local ranks of a program, as mpirun does.\v"
-    "Rank and size are in RONDO_RANK and RONDO_SIZE; rondo_comm_open() finds the rest. Standard input "
-    "goes to rank 0 if it is not a terminal. When a rank fails, the others have the grace time to end "
-    "by themselves; the exit status is that of the first rank that failed, 128 + the number of the "
-    "signal if one killed it.";
+    "Rank and size are in RONDO_RANK and RONDO_SIZE; rondo_comm_open() finds the rest. Standard "
+    "input goes to rank 0 if it is not a terminal. When a rank fails, the others have the grace "
+    "time to end by themselves; the exit status is that of the first rank that failed, 128 + the "
+    "number of the signal if one killed it.";
 
 static const struct argp_option options[] = {
     {"ranks", 'n', "N", 0, "How many ranks", 0},

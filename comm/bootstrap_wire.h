@@ -5,7 +5,8 @@
  *     rank    -> hello      a nonce
  *     meeting -> challenge  another nonce
  *     rank    -> claim      rank, size, hash of the blob, proof; then the blob
- *     meeting -> reply      result, hash of the body, proof; then the body: all blobs, or a sentence
+ *     meeting -> reply      result, hash of the body, proof; then the body: all blobs, or a
+ *                           sentence
  *     meeting -> refusal    instead of a reply, to somebody whose proof is wrong
  *
  * A proof is a hash keyed with the job's secret over both nonces and the frame before it: fresh on

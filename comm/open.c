@@ -3,7 +3,8 @@
  * open.c - making a communicator, in three steps that every way of starting shares:
  *
  *     comm_prepare()   memory for the rings into this rank, and the card that says where it is
- *     (exchange)       everybody's cards: by bootstrap.c, through a parent communicator, or within one process
+ *     (exchange)       everybody's cards: by bootstrap.c, through a parent communicator, or within
+ *                      one process
  *     comm_connect()   the other processes mapped, the links to every rank
  *     comm_measure()   what links cost; collective, so it is also the proof that everybody got here
  */

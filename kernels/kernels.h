@@ -5,8 +5,8 @@
  * The sum of k sources has a defined association, so that it gives the same bits at every CPU
  * level:
  *   KERNEL_FOLD      ((s0 + s1) + s2) + s3 ...
- *   KERNEL_BALANCED  split at the largest power of two below k, recursively: (s0 + s1) + (s2 + s3) for 4,
- *                    ((s0 + s1) + (s2 + s3)) + s4 for 5
+ *   KERNEL_BALANCED  split at the largest power of two below k, recursively:
+ *                    (s0 + s1) + (s2 + s3) for 4, ((s0 + s1) + (s2 + s3)) + s4 for 5
  * 16- and 8-bit floats are widened to float32, combined there, and rounded once (to nearest even)
  * at the end.
  */

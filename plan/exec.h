@@ -64,9 +64,9 @@ struct exec_program {
 
 enum exec_state {
     EXEC_DONE,
-    EXEC_MOVED,   /* something happened, call again */
-    EXEC_BLOCKED, /* every program waits */
-    EXEC_FALLBACK, /* some rank's memory can't be reached: all ranks see this before any data moved */
+    EXEC_MOVED,    /* something happened, call again */
+    EXEC_BLOCKED,  /* every program waits */
+    EXEC_FALLBACK, /* memory can't be reached: all ranks see this before any data moved */
     EXEC_MISMATCH, /* a message of another call came from `blamed` */
     EXEC_FAILED,   /* reading a peer's memory failed; the sentence is set */
 };

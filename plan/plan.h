@@ -6,7 +6,8 @@
  *
  *   copy    one source range to one or more destinations
  *   reduce  k source ranges combined into one or more destinations
- *   signal  publish what was written into the outgoing slot (PLAN_DATA), or give an incoming slot back (PLAN_CREDIT)
+ *   signal  publish what was written into the outgoing slot (PLAN_DATA), or give an incoming slot
+ *           back (PLAN_CREDIT)
  *   wait    for a message from a peer (PLAN_DATA), or for a free outgoing slot (PLAN_CREDIT)
  *
  * A plan knows no counts. The vector is processed in *windows* that are as long as slots allow; in
@@ -16,7 +17,8 @@
  *
  *      input of an all_gather or all_reduce: one block      ranges:  block 0, first 1, atoms 2
  *      |......|######|######|......|       parts = 4                         ^ the two marked ones
- *      in/outputs of n * count elements: n blocks of `count` elements, the window is the same part of each
+ *      in/outputs of n * count elements: n blocks of `count` elements; the window is the same part
+ *      of each
  *
  * Messages between two ranks travel on numbered *lanes*; (from, to, lane) is a first-in first-out
  * connection with a few slots. A slot has no addresses: pieces are appended by the sender and taken
@@ -35,9 +37,8 @@
 
 enum {
     PLAN_PROGRAMS_MAX = 4, /* per rank */
-    PLAN_LANES =
-        5, /* connections per ordered pair of ranks: 0..3 for plans, the last for send and recv */
-    PLAN_LANE_P2P = 4,
+    PLAN_LANES = 5,        /* per ordered pair of ranks; 0..3 are for collectives */
+    PLAN_LANE_P2P = 4,     /* for send and recv */
 };
 
 enum plan_verb { PLAN_COPY, PLAN_REDUCE, PLAN_SIGNAL, PLAN_WAIT };
@@ -45,19 +46,18 @@ enum plan_event { PLAN_DATA, PLAN_CREDIT };
 enum plan_buffer { PLAN_INPUT, PLAN_OUTPUT, PLAN_SCRATCH, PLAN_SLOT };
 
 enum plan_flag {
-    PLAN_FINISH =
-        1, /* reduce, copy: the result is complete, apply what the operation does at the end (average) */
-    PLAN_BALANCED =
-        2, /* reduce: associate as a balanced tree over the sources; otherwise from left to right */
-    PLAN_ADDRESSES =
-        4, /* signal, wait: the message tells where the sender's input and output are */
+    /* reduce, copy: the result is complete; what the operation does at the end is due (average) */
+    PLAN_FINISH = 1,
+    /* reduce: associate as a balanced tree over the sources; otherwise from left to right */
+    PLAN_BALANCED = 2,
+    /* signal, wait: the message tells where the sender's input and output are */
+    PLAN_ADDRESSES = 4,
 };
 
 struct plan_operand {
-    uint8_t buffer; /* enum plan_buffer */
+    uint8_t buffer; /* enum plan_buffer; a source's slot is incoming, a destination's outgoing */
     uint8_t lane;   /* PLAN_SLOT: of which connection */
-    int32_t
-        rank; /* whose buffer; PLAN_SLOT: the peer, as a source the incoming slot, else the outgoing one */
+    int32_t rank;   /* whose buffer; PLAN_SLOT: the peer */
     uint32_t block; /* not for PLAN_SLOT */
     uint32_t
         first; /* first atom; PLAN_SLOT: only where a step has slots alone, to know its length */
@@ -82,10 +82,9 @@ struct plan_program {
 struct plan {
     rondo_collective collective;
     const char *algorithm;
-    int size, rank, root; /* root: or the peer of send and recv */
-    unsigned parts;       /* atoms per block in a window */
-    unsigned
-        message_atoms; /* the most atoms that any message of any rank carries; 0: no message carries user data */
+    int size, rank, root;   /* root: or the peer of send and recv */
+    unsigned parts;         /* atoms per block in a window */
+    unsigned message_atoms; /* the most in any message of any rank; 0: none carries user data */
     unsigned scratch_blocks;
     unsigned address_messages; /* how many PLAN_ADDRESSES messages this rank waits for */
     int programs;

@@ -5,11 +5,11 @@
  * The includer defines what differs between a host thread and a CUDA block, before including this
  * file:
  *
- *     STEP_FUNCTION                      qualifiers of every function here (static inline, __device__ ...)
- *     step_load(p), step_store(p, v)     acquire load and release store of a flag or counter
- *     step_combine(execution, program, step)   the data movement of a copy or reduce step
- *     step_addresses(execution, peer, said)    what to do with a message that says where the peer's buffers are
- *     step_push(connection, ...)         tell a transport that moves bytes; nothing on shared memory
+ *     STEP_FUNCTION                     qualifiers of every function here (static inline, ...)
+ *     step_load(p), step_store(p, v)    acquire load and release store of a flag or counter
+ *     step_combine(x, program, step)    the data movement of a copy or reduce step
+ *     step_addresses(x, peer, said)     a message says where the peer's buffers are
+ *     step_push(out)                    tell a transport that moves bytes; on shared memory nothing
  *
  * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on
  * returns and is tried again, so a program is (counter, window) and nothing else.

@@ -5,7 +5,7 @@
  *
  *     writer                        slots (in the reader's memory)                          reader
  *     fill ->  [flag|...payload...][flag|...payload...][flag|...payload...]  <- take
- *              sent: messages published         consumed: slots given back (a counter written by the reader)
+ *              sent: messages published         consumed: slots given back (the reader's counter)
  *
  * Message number s (from 1) lives in slot (s - 1) % slots. It is published by storing its flag,
  * number and the call's fingerprint in one 64-bit word, after its payload; the reader polls that

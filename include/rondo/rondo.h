@@ -3,20 +3,25 @@
  * rondo.h - collective communication between ranks.
  *
  * A communicator joins `size` ranks, numbered 0 .. size-1; a rank is a process or a thread. Every
- * rank makes the same collective calls in the same order. The 15-line program in README.md shows a
- * whole life: open, all_reduce, close.
+ * rank makes the same collective calls in the same order. The program in README.md shows a whole
+ * life: open, all_reduce, close.
  *
- * Memory     any host pointer works; memory from rondo_mem_alloc() or rondo_comm_register() is mapped by the peers
- *            on the same node, so that no staging copy is made. The result never depends on the kind of memory.
- * Blocking   a NULL stream means: return when this rank's output is complete and its input may be changed again.
- *            With a stream the call returns at once and runs after everything queued on that stream before it.
- * Errors     every function returns a rondo_result; outputs are written on success only. rondo_last_error() holds
- *            the sentence that names the rank, the peer, the call and the remedy. After an error inside a collective
- *            (anything but RONDO_ERROR_INVALID) the communicator is broken on every rank and only wants closing.
- * Threads    different communicators are independent. Calls on one communicator may come from several threads and are
- *            then served one after another; all ranks must see the same order.
- * Bits       every rank gets the same bits, and the same call repeated gives the same bits. With the `deterministic`
- *            setting a sum is associated as one balanced binary tree over the ranks, whatever the algorithm.
+ * Memory     any host pointer works; memory from rondo_mem_alloc() or rondo_comm_register() is
+ *            mapped by the peers on the same node, so that no staging copy is made. The result
+ *            never depends on the kind of memory.
+ * Blocking   a NULL stream means: return when this rank's output is complete and its input may be
+ *            changed again. With a stream the call returns at once and runs after everything
+ *            queued on that stream before it.
+ * Errors     every function returns a rondo_result; outputs are written on success only.
+ *            rondo_last_error() holds the sentence that names the rank, the peer, the call and the
+ *            remedy. After an error inside a collective (anything but RONDO_ERROR_INVALID) the
+ *            communicator is broken on every rank and only wants closing.
+ * Threads    different communicators are independent. Calls on one communicator may come from
+ *            several threads and are then served one after another; all ranks must see the same
+ *            order.
+ * Bits       every rank gets the same bits, and the same call repeated gives the same bits. With
+ *            the `deterministic` setting a sum is associated as one balanced binary tree over the
+ *            ranks, whatever the algorithm.
  */
 #ifndef RONDO_RONDO_H
 #define RONDO_RONDO_H
@@ -36,9 +41,9 @@ extern "C" {
 
 typedef enum rondo_result {
     RONDO_OK = 0,
-    RONDO_IN_PROGRESS, /* a query: not finished yet; no error */
-    RONDO_ERROR_INVALID, /* an argument is wrong; nothing was started, the communicator stays usable */
-    RONDO_ERROR_MISMATCH, /* a peer called something else: other collective, count, type, operation or root */
+    RONDO_IN_PROGRESS,       /* a query: not finished yet; no error */
+    RONDO_ERROR_INVALID,     /* an argument is wrong; nothing was started, all stays usable */
+    RONDO_ERROR_MISMATCH,    /* a peer called something else: collective, count, type, op or root */
     RONDO_ERROR_PEER,        /* a peer is dead or gone */
     RONDO_ERROR_TIMEOUT,     /* a peer was silent for longer than the `timeout` setting */
     RONDO_ERROR_ABORTED,     /* rondo_comm_abort() was called, here or on a peer */
@@ -107,12 +112,11 @@ typedef struct rondo_unique_id {
  */
 typedef struct rondo_config {
     size_t struct_size;
-    int deterministic; /* 1: sums associate as one balanced tree over ranks; -1: not set */
-    const char *
-        algorithm; /* "auto", "ring", "tree", ...: `rondo explain --list` names them; NULL: not set */
-    size_t slot_bytes; /* payload of one slot; 0: not set */
-    int slots;         /* slots per connection; 0: not set */
-    double timeout;    /* seconds until a silent peer is an error; negative: not set, 0: never */
+    int deterministic;     /* 1: sums associate as one balanced tree over ranks; -1: not set */
+    const char *algorithm; /* "auto" or a name from `rondo explain --list`; NULL: not set */
+    size_t slot_bytes;     /* payload of one slot; 0: not set */
+    int slots;             /* slots per connection; 0: not set */
+    double timeout;        /* seconds that a peer may be silent; 0: for ever, negative: not set */
 } rondo_config;
 #define RONDO_CONFIG_INIT                          \
     {                                              \
@@ -199,15 +203,15 @@ RONDO_API rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registratio
 /*
  * `count` counts elements. Buffers, in elements, with n = size:
  *
- *                      input                    output
- *   all_reduce         count                    count            output = op over ranks of input
- *   reduce             count                    count at root    elsewhere output is ignored and may be NULL
- *   broadcast          count at root            count            elsewhere input is ignored and may be NULL
- *   all_gather         count                    n * count        block r = input of rank r
- *   reduce_scatter     n * count                count            output = op over ranks of block [my rank]
- *   all_to_all         n * count                n * count        output block r = block [my rank] of rank r
- *   gather             count                    n * count at root
- *   scatter            n * count at root        count
+ *                   input              output
+ *   all_reduce      count              count              output = op over ranks of input
+ *   reduce          count              count at root      elsewhere output is ignored, may be NULL
+ *   broadcast       count at root      count              elsewhere input is ignored, may be NULL
+ *   all_gather      count              n * count          block r = input of rank r
+ *   reduce_scatter  n * count          count              output = op over ranks of block [my rank]
+ *   all_to_all      n * count          n * count          block r = block [my rank] of rank r
+ *   gather          count              n * count at root
+ *   scatter         n * count at root  count
  *
  * In place: output = input where both are as long, else the shorter one is block [my rank] of the
  * longer one. Other overlaps are RONDO_ERROR_INVALID. Any alignment and any count work, also 0 and

@@ -125,7 +125,7 @@ Test(resources, sixty_four_threads_start_and_add_up)
     cr_assert(world_run_threads(64, some_work, NULL, &report) == 0, "%s", report.summary);
 }
 
-/* ---- Limits: a child with less and less address space or descriptors gets sentences, never a signal */
+/* ---- Limits: a child with less and less address space or descriptors gets sentences ---------- */
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static size_t address_space(void)

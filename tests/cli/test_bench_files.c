@@ -42,12 +42,14 @@ Test(bench_files, csv_has_exactly_the_promised_columns)
     bench_csv_print(&sweep, memory);
     fclose(memory);
     cr_expect_str_eq(
-        text,
-        "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
-        "algbw_GBps,busbw_GBps,wrong\n"
-        "rondo,all_reduce,ring,4,1000000,float32,sum,shared,0,1000.0000,500.0000,1.000000,1.500000,0\n"
-        "mpich,all_reduce,auto,4,1000000,float32,sum,host,0,2000.0000,1000.0000,0.500000,0.750000,3\n"
-        "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,4000.0000,3000.0000,0.500000,0.750000,\n");
+        text, "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
+              "algbw_GBps,busbw_GBps,wrong\n"
+              "rondo,all_reduce,ring,4,1000000,float32,sum,shared,0,"
+              "1000.0000,500.0000,1.000000,1.500000,0\n"
+              "mpich,all_reduce,auto,4,1000000,float32,sum,host,0,"
+              "2000.0000,1000.0000,0.500000,0.750000,3\n"
+              "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,"
+              "4000.0000,3000.0000,0.500000,0.750000,\n");
 }
 
 Test(bench_files, json_names_machine_libraries_options_and_rows)

@@ -237,10 +237,12 @@ Test(run, when_it_is_killed_its_ranks_die_too)
     said = command_output(
         "file=$(mktemp); " RUN
         " -n 3 --bind none sh -c 'echo $$ >> '$file'; exec sleep 30' 2>/dev/null & "
-        "run=$!; sleep 0.1; for i in $(seq 50); do test $(wc -l < $file) = 3 && break; sleep 0.1; done; "
+        "run=$!; sleep 0.1; "
+        "for i in $(seq 50); do test $(wc -l < $file) = 3 && break; sleep 0.1; done; "
         "kill -9 $run; for i in $(seq 50); do alive=0; for p in $(cat $file); do "
         "grep -qs '^State:.[^Z]' /proc/$p/status && alive=$((alive + 1)); done; "
-        "test $alive = 0 && break; sleep 0.1; done; echo ranks $(wc -l < $file) alive $alive; rm $file",
+        "test $alive = 0 && break; sleep 0.1; done; "
+        "echo ranks $(wc -l < $file) alive $alive; rm $file",
         &status);
     check_says("ranks 3 alive 0");
 }

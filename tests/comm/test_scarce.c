@@ -90,7 +90,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     return fails() ? 11 /* EAGAIN */ : __real_pthread_create(thread, attributes, body, argument);
 }
 
-/* ---- Playing scenes ------------------------------------------------------------------------------ */
+/* ---- Playing scenes ------------------------------------------------------------------------- */
 
 /* Two ranks of this process; `inject` is called where failures begin to count. */
 typedef void (*scene)(int allowed);
@@ -149,7 +149,7 @@ static void close_two(rondo_comm *comms[2])
     rondo_comm_close(comms[1]);
 }
 
-/* ---- Scenes ------------------------------------------------------------------------------------------ */
+/* ---- Scenes --------------------------------------------------------------------------------- */
 
 static void open_and_add(int allowed)
 {

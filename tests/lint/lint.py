@@ -30,8 +30,10 @@ ROOMS = {
     "bench": set(),
     "examples": set(),
 }
+SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
 LIBRARY = ("base", "topology", "kernels", "transport", "plan", "collectives", "comm")
-FILE_LINES, FUNCTION_LINES, COLUMNS = 450, 60, 120
+FILE_LINES, FUNCTION_LINES = 450, 60
+COLUMNS, SCRIPT_COLUMNS = 100, 120
 UNFINISHED = re.compile(r"\b(%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
 LEAVES = re.compile(r"\b(abort|exit|_exit|_Exit|quick_exit)\s*\(")
 STDOUT = re.compile(r"\b(printf|vprintf|puts|putchar)\s*\(|\bstdout\b")
@@ -117,14 +119,15 @@ def check_macros(path, code):
 
 def check_text(path, text):
     lines = text.splitlines()
+    columns = COLUMNS if path.endswith(SOURCES) else SCRIPT_COLUMNS
     first = lines[1] if lines and lines[0].startswith("#!") and len(lines) > 1 else lines[0] if lines else ""
     if "SPDX-License-Identifier: BSD-3-Clause" not in first:
         complain(path, 1, "the first line should be the SPDX line")
     if len(lines) > FILE_LINES:
         complain(path, len(lines), f"{len(lines)} lines, more than {FILE_LINES}: one file, one subject")
     for number, line in enumerate(lines, 1):
-        if len(line) > COLUMNS:
-            complain(path, number, f"{len(line)} columns, more than {COLUMNS}")
+        if len(line) > columns:
+            complain(path, number, f"{len(line)} columns, more than {columns}")
         if line != line.rstrip() or "\t" in line and not path.endswith((".sh", "dev")):
             complain(path, number, "blank at the end of the line, or a tab")
         if UNFINISHED.search(line):
@@ -202,7 +205,7 @@ def main():
     os.chdir(arguments.root)
 
     files = tracked_files()
-    sources = [path for path in files if path.endswith((".c", ".h", ".cc", ".cu"))]
+    sources = [path for path in files if path.endswith(SOURCES)]
     scripts = [path for path in files if path.endswith((".py", ".sh", "meson.build")) or path in ("dev", ".ci/run")]
     for path in sources + scripts:
         with open(path, encoding="utf-8") as file:

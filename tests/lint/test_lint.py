@@ -76,7 +76,7 @@ class Lint(unittest.TestCase):
         self.refuses("base/a.c", SPDX + "#define CHECK(x) \\\n    if (x)   \\\n    return x\n", "must not hide")
 
     def test_wide_lines_are_refused(self):
-        self.refuses("base/a.c", SPDX + "/* " + "a" * 120 + " */\n", "columns")
+        self.refuses("base/a.c", SPDX + "/* " + "a" * 95 + " */\n", "columns")
 
     def test_unfinished_work_is_refused(self):
         self.refuses("base/a.c", SPDX + "/* TO" + "DO: later */\n", "unfinished")
