@@ -66,9 +66,11 @@ static const struct setting table[SETTINGS] = {
     [SETTING_STREAM] = {"RONDO_STREAM", SETTING_WORD, "auto",
                         "Long pieces go into slots past the cache; auto measures what is faster.",
                         "auto|on|off", 0, 0},
-    [SETTING_BIND] = {"RONDO_BIND", SETTING_WORD, "none",
-                      "core: bind each rank to a core of its own; `rondo run` does so by itself.",
-                      "core|none", 0, 0},
+    [SETTING_BIND] =
+        {"RONDO_BIND", SETTING_WORD, "core",
+         "Read by `rondo run` alone: it binds each rank to a core of its own, or none; "
+         "--bind goes before it.",
+         "core|none", 0, 0},
     [SETTING_RANK] = {"RONDO_RANK", SETTING_INT, "-1",
                       "Rank of this process; set by `rondo run` or by hand, -1: not set.", NULL, -1,
                       MOST_RANKS - 1},
@@ -90,8 +92,13 @@ static const struct setting table[SETTINGS] = {
          "over TCP.",
          NULL, 0, 0},
     [SETTING_TOPOLOGY] = {"RONDO_TOPOLOGY", SETTING_WORD, "",
-                          "A machine recorded as hwloc XML to use instead of this one.", NULL, 0,
-                          0},
+                          "A machine recorded as hwloc XML that `rondo topo` and `rondo doctor` "
+                          "look at instead of this one.",
+                          NULL, 0, 0},
+    [SETTING_BENCH_DIR] = {"RONDO_BENCH_DIR", SETTING_WORD, "",
+                           "Folder of the workers of `rondo bench`, one per library; where they "
+                           "were installed if it is not set.",
+                           NULL, 0, 0},
     [SETTING_COSTS] = {"RONDO_COSTS", SETTING_WORD, "",
                        "Costs for the choice of algorithms instead of measuring them: "
                        "latency_us,copy_GBps,reduce_GBps.",

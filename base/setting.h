@@ -35,6 +35,7 @@ enum setting_id {
     SETTING_ADDRESS,       /* word, host:port or unix:name */
     SETTING_SECRET,        /* word */
     SETTING_TOPOLOGY,      /* word: an hwloc XML file to use instead of this machine */
+    SETTING_BENCH_DIR,     /* word */
     SETTING_COSTS, /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
     SETTINGS
 };

@@ -10,6 +10,8 @@
  */
 #include "cli/bench_workers.h"
 
+#include "base/setting.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -89,15 +91,15 @@ bool bench_processors(int ranks, char *list, size_t room)
 static int find_worker(const char *library, char *path, size_t room)
 {
     static const char *const places[] = {"", "/../bench", "/../libexec/rondo"};
-    const char *forced = getenv("RONDO_BENCH_DIR");
+    const char *forced = setting_read_word(SETTING_BENCH_DIR);
     char own[256];
     ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
     own[length > 0 ? length : 0] = 0;
     if (strrchr(own, '/'))
         *strrchr(own, '/') = 0;
-    for (size_t i = 0; i < (forced ? 1 : sizeof(places) / sizeof(places[0])); i++) {
-        snprintf(path, room, "%s%s/rondo-bench-%s", forced ? forced : own, places[i], library);
+    for (size_t i = 0; i < (*forced ? 1 : sizeof(places) / sizeof(places[0])); i++) {
+        snprintf(path, room, "%s%s/rondo-bench-%s", *forced ? forced : own, places[i], library);
         if (!access(path, X_OK))
             return 0;
     }

@@ -65,7 +65,7 @@ void doctor_check_machine(struct doctor_report *report)
     }
     if (*recorded)
         doctor_say(report, DOCTOR_NOTE, "topology",
-                   "unset RONDO_TOPOLOGY, unless this is wanted: ranks are not bound",
+                   "unset RONDO_TOPOLOGY to have this machine looked at",
                    "a recorded machine stands in for this one");
     else
         check_cores(report, topology);

@@ -184,7 +184,7 @@ int command_run(int argc, char **argv)
 
     if (setting_check(SETTING_BIND))
         return RUN_EXIT_USAGE;
-    job.bind = !setting_is_set(SETTING_BIND) || !strcmp(setting_read_word(SETTING_BIND), "core");
+    job.bind = !strcmp(setting_read_word(SETTING_BIND), "core");
     argv[0] = name; /* argp says it in its messages */
     argp_err_exit_status = RUN_EXIT_USAGE;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &job);

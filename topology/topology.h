@@ -25,8 +25,8 @@ struct topology_device {
 };
 
 /*
- * This machine, or with `xml` (a file name; NULL or "": none) the recorded one. Callers pass
- * RONDO_TOPOLOGY here.
+ * This machine, or with `xml` (a file name; NULL or "": none) the recorded one, which is what
+ * `rondo topo` and `rondo doctor` do with RONDO_TOPOLOGY.
  */
 rondo_result topology_open(const char *xml, struct topology **ret_topology);
 void topology_close(struct topology *topology);
