@@ -5,7 +5,7 @@
  * In order: a peer that has already failed says so on its board, and its sentence becomes ours, so
  * that every rank names the same culprit; a peer that is in the same call by number but called
  * something else; a peer whose process has ended; and time. A peer that finished its part and left
- * is no culprit: only the one we wait for is suspected.
+ * is no culprit: only those that we wait for are suspected, by each program of the plan its own.
  */
 #include "comm/health.h"
 
@@ -168,16 +168,30 @@ static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
+/* A rank whose process has ended while some program of the task waits for it; -1: none. */
+static int find_dead(const rondo_comm *comm, const struct execution *x)
+{
+    for (int i = 0; i < x->plan->programs; i++) {
+        const struct exec_program *program = &x->programs[i];
+        const struct process *process = program->done ? NULL : comm->processes[program->blamed];
+
+        if (process && !process_alive(process))
+            return program->blamed;
+    }
+    return -1;
+}
+
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
 {
-    int peer = task->execution.blamed;
+    int peer;
     rondo_result result = health_adopt(comm);
 
     if (!result)
         result = compare_calls(comm, task);
     if (result)
         return result;
-    if (comm->processes[peer] && !process_alive(comm->processes[peer])) {
+    peer = find_dead(comm, &task->execution);
+    if (peer >= 0) {
         /* It may have done its part and left: look once more for what it wrote before its end. */
         if (task->mourned == peer + 1)
             return dead(comm, task, peer);

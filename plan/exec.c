@@ -77,6 +77,7 @@ void exec_start(struct execution *x)
         program->begin = plan->program[i].begin;
         program->end = plan->program[i].end;
         program->done = false;
+        program->blamed = plan->rank;
         step_open_window(x, program, 0);
     }
 }
@@ -109,6 +110,7 @@ enum exec_state exec_advance(struct execution *x)
         if (x->programs[i].done)
             continue;
         state = step_run(x, &x->programs[i]);
+        x->programs[i].blamed = x->blamed;
         if (state > EXEC_BLOCKED)
             return state;
         moved |= state != EXEC_BLOCKED;

@@ -57,6 +57,7 @@ struct exec_shape {
 struct exec_program {
     uint32_t at, begin, end; /* program counter and its bounds */
     bool done;
+    int blamed;        /* the peer that it waits for */
     size_t start;      /* first element of the window */
     size_t length;     /* of the window */
     size_t each, rest; /* grains per atom, and how many atoms get one more */

@@ -44,6 +44,7 @@ static rondo_result call_once(const struct failures *f, rondo_comm *comm,
         .output = buffers->output,
         .count = f->count,
         .comm = comm,
+        .algorithm = f->algorithm,
     };
 
     return rondo_collective_call(&call);

@@ -11,6 +11,7 @@
 struct failures {
     int culprit;                 /* the rank that does it */
     rondo_collective collective; /* what all do until then */
+    const char *algorithm;       /* a literal; NULL: as configured */
     size_t count;
     int calls;         /* good ones, before */
     _Atomic int ended; /* ranks whose call has ended */

@@ -36,12 +36,13 @@ static void expect_everywhere(rondo_result wanted, const char *what)
     }
 }
 
-static void kill_one(rondo_collective collective, size_t count)
+static void kill_one(rondo_collective collective, size_t count, const char *algorithm)
 {
     struct failures *f = open_failures(collective, count);
     struct world world = {.size = RANKS, .processes = true, .seconds = 60};
     char what[64];
 
+    f->algorithm = algorithm;
     snprintf(what, sizeof(what), "%s of %zu", rondo_collective_name(collective), count);
     world_run(&world, failures_die, f, &report);
     cr_expect(report.signals[CULPRIT] == SIGKILL, "%s: it did not die", what);
@@ -55,14 +56,21 @@ static void kill_one(rondo_collective collective, size_t count)
 Test(failures, a_killed_process_is_named_within_a_second_whatever_is_called)
 {
     for (int c = 0; c <= RONDO_BARRIER; c++)
-        kill_one((rondo_collective)c, 100);
+        kill_one((rondo_collective)c, 100, NULL);
 }
 
 Test(failures, a_process_killed_between_large_calls_is_named_within_a_second)
 {
-    kill_one(RONDO_ALL_REDUCE, 300000);
-    kill_one(RONDO_ALL_GATHER, 100000);
-    kill_one(RONDO_BROADCAST, 300000);
+    kill_one(RONDO_ALL_REDUCE, 300000, NULL);
+    kill_one(RONDO_ALL_GATHER, 100000, NULL);
+    kill_one(RONDO_BROADCAST, 300000, NULL);
+}
+
+/* The programs of a rank wait for different peers: the dead one must be found whichever of them waits for it. */
+Test(failures, a_killed_process_is_named_also_where_only_one_of_several_programs_waits_for_it)
+{
+    kill_one(RONDO_ALL_REDUCE, 100, "tree");
+    kill_one(RONDO_ALL_REDUCE, 100, "binomial");
 }
 
 static void silence_one(bool processes, rondo_collective collective)
