@@ -53,8 +53,10 @@ static rondo_result gather_wishes(struct offspring *offspring, int color, int ke
     if (result)
         return result;
     for (int rank = 0; rank < parent->size && color >= 0; rank++)
-        if (offspring->wishes[rank].color == color)
+        if (offspring->wishes[rank].color == color) {
+            offspring->wishes[rank].rank = rank; /* it becomes an index: not believed */
             offspring->wishes[offspring->size++] = offspring->wishes[rank];
+        }
     qsort(offspring->wishes, (size_t)offspring->size, sizeof(own), compare_wishes);
     for (int i = 0; i < offspring->size; i++)
         if (offspring->wishes[i].rank == parent->rank)
