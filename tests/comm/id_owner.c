@@ -18,7 +18,7 @@
  * The forked child has no server thread, but that thread's memory: it is no leak, and looking for
  * the thread's stack now and then hangs.
  */
-const char *__asan_default_options(void);
+const char *__asan_default_options(void) __attribute__((visibility("default")));
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";
