@@ -2,14 +2,14 @@
 /*
  * direct.c - every rank talks to every other one, without relays; every collective has this form.
  *
- * The two-shot all_reduce gives each rank one slice of the vector to be responsible for:
+ * The two-shot all_reduce gives each rank one chunk of the vector to be responsible for:
  *
- *     shot 1   everybody sends slice j to rank j, which adds all n of them up in one step
- *     shot 2   rank j sends the finished slice to everybody
+ *     shot 1   everybody sends chunk j to rank j, which adds all n of them up in one step
+ *     shot 2   rank j sends the finished chunk to everybody
  *
  * Because the sum is one step, it is associated as the balanced tree over ranks whatever the size,
  * and narrow floats are rounded once. reduce_scatter is shot 1 alone; reduce sends the finished
- * slices to the root only.
+ * chunks to the root only.
  *
  * Invariant: a rank has at most two messages under way to a peer, and takes what its peers sent in
  * a shot before it sends in the next, so two slots are enough. Each begins with the peer behind
@@ -21,7 +21,7 @@
 
 enum { LANE = 0 };
 
-/* Shot 1: slice (or block) j to rank j; then mine, summed over all ranks, to `destinations`. */
+/* Shot 1: chunk (or block) j to rank j; then mine, summed over all ranks, to `destinations`. */
 static void shot_one(struct plan *plan,
                      struct plan_operand (*piece)(const struct plan *plan, int j),
                      struct plan_list destinations)
@@ -38,7 +38,7 @@ static void shot_one(struct plan *plan,
     operands_close(&sources);
 }
 
-static struct plan_operand slice(const struct plan *plan, int j)
+static struct plan_operand chunk(const struct plan *plan, int j)
 {
     return plan_input(plan, 0, j);
 }
@@ -65,7 +65,7 @@ static void all_reduce(struct plan *plan)
     operands_open(&destinations, plan);
     operands_add(&destinations, plan_output(plan, 0, plan->rank));
     operands_add_peers(&destinations, plan, LANE);
-    shot_one(plan, slice, operands_list(&destinations));
+    shot_one(plan, chunk, operands_list(&destinations));
     operands_close(&destinations);
     take_slices(plan);
 }
@@ -74,10 +74,10 @@ static void reduce(struct plan *plan)
 {
     plan_shape(plan, (unsigned)plan->size, 1, 0);
     if (plan->rank != plan->root) {
-        shot_one(plan, slice, PLAN_LIST(plan_slot(plan->root, LANE)));
+        shot_one(plan, chunk, PLAN_LIST(plan_slot(plan->root, LANE)));
         return;
     }
-    shot_one(plan, slice, PLAN_LIST(plan_output(plan, 0, plan->rank)));
+    shot_one(plan, chunk, PLAN_LIST(plan_output(plan, 0, plan->rank)));
     take_slices(plan);
 }
 
@@ -270,7 +270,7 @@ enum {
 const struct algorithm direct_algorithm = {
     .name = "direct",
     .summary =
-        "Every rank talks to every other one, and is responsible for one slice of the vector.",
+        "Every rank talks to every other one, and is responsible for one chunk of the vector.",
     .forms =
         {
             [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,

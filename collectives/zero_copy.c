@@ -6,8 +6,8 @@
  *     work     copy or reduce straight out of the peers' inputs, and for sums into their outputs
  *     leave    whoever touched my memory tells me that it is done   (now I may return)
  *
- * In all_reduce rank j is responsible for slice j: it adds up slice j of all inputs, in rank order
- * in one step, and writes the sum into all outputs. Nobody else touches slice j anywhere, so this
+ * In all_reduce rank j is responsible for chunk j: it adds up chunk j of all inputs, in rank order
+ * in one step, and writes the sum into all outputs. Nobody else touches chunk j anywhere, so this
  * works in place. Collectives without sums only pull, remote to local, because memory that is not
  * mapped can still be read across processes.
  *
