@@ -38,7 +38,7 @@ bool address_announce(const rondo_comm *comm, const void *input, const void *out
     size_t inputs = (size_t)plan_input_blocks(plan->collective, plan->size, plan->rank, plan->root);
     size_t outputs =
         (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root);
-    bool in_place = plan->collective == RONDO_ALL_TO_ALL && input == output;
+    bool in_place = plan->collective == RONDO_ALL_TO_ALL && input == output && block;
     bool plain_input = comm->one_process || (comm->settings.reads_across && !x->op);
     bool plain_output =
         comm->one_process || !x->op; /* without a reduction nobody writes it for us */

@@ -150,3 +150,28 @@ Test(memory, registering_unaligned_or_unknown_memory_is_refused)
 {
     cr_assert(world_run_processes(2, register_wrongly, NULL, &report) == 0, "%s", report.summary);
 }
+
+/* Nothing to move, and only rank 0 gives one buffer twice: this must not look as "in place" to some of them. */
+static rondo_result exchange_nothing(rondo_comm *comm, void *argument, char *sentence)
+{
+    char input[1], output[1];
+    bool first = rondo_comm_rank(comm) == 0;
+    rondo_call call = {
+        .struct_size = sizeof(call),
+        .collective = RONDO_ALL_TO_ALL,
+        .type = RONDO_INT8,
+        .input = first ? NULL : input,
+        .output = first ? NULL : output,
+        .comm = comm,
+        .algorithm = "zero_copy",
+    };
+    rondo_result result = rondo_collective_call(&call);
+
+    (void)argument;
+    return world_say(sentence, result, "%s", rondo_last_error(comm));
+}
+
+Test(memory, an_empty_exchange_is_in_place_for_nobody)
+{
+    cr_assert(world_run_processes(3, exchange_nothing, NULL, &report) == 0, "%s", report.summary);
+}
