@@ -163,7 +163,8 @@ static rondo_result run(const rondo_call *call)
     if (group_is_open())
         return group_add_call(call->comm, call->stream, &task);
     if (call->stream)
-        return stream_add_batch(call->stream, call->comm, &task, 1);
+        return stream_add_batches(
+            call->stream, &(struct batch){.comm = call->comm, .tasks = &task, .count = 1}, 1);
     return run_task(call->comm, &task);
 }
 

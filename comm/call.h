@@ -21,9 +21,8 @@ void group_spoil(rondo_result result);
 
 /* ---- stream.c ---- */
 
-/* Queue tasks of one communicator as one batch; the array is copied. */
-rondo_result stream_add_batch(rondo_stream *stream, rondo_comm *comm, const struct task *tasks,
-                              int count);
+/* Queue batches (comm, tasks and count are set) that run side by side; they and their tasks are copied. */
+rondo_result stream_add_batches(rondo_stream *stream, const struct batch *batches, int count);
 
 /* ---- start.c ---- */
 

@@ -102,12 +102,44 @@ static rondo_result run_joins(void)
     return result;
 }
 
-/* Move the calls of the first pending one's communicator
- * and stream to `tasks`; returns how many. */
-static int take_batch(struct task *tasks, rondo_comm **ret_comm, rondo_stream **ret_stream)
+/* Are there calls on one communicator that differ in their streams? */
+static bool streams_are_mixed(void)
 {
-    rondo_comm *comm = group.calls[0].comm;
-    rondo_stream *stream = group.calls[0].stream;
+    size_t same = 0;
+
+    while (same < group.call_count && group.calls[same].stream == group.calls[0].stream)
+        same++;
+    if (same == group.call_count)
+        return false;
+    for (size_t i = same; i < group.call_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (group.calls[i].comm == group.calls[j].comm &&
+                group.calls[i].stream != group.calls[j].stream)
+                return true;
+    return false;
+}
+
+/* What `stream` (NULL: this thread) does from now on comes after what `earlier` was given until now. */
+static rondo_result follow(rondo_stream *stream, rondo_stream *earlier)
+{
+    rondo_event *event;
+    rondo_result result;
+
+    if (!earlier || stream == earlier)
+        return RONDO_OK;
+    result = rondo_event_open(&event);
+    if (result)
+        return result;
+    result = rondo_event_record(event, earlier);
+    if (!result)
+        result = stream ? rondo_stream_wait_event(stream, event) : rondo_event_wait(event);
+    rondo_event_close(event);
+    return result;
+}
+
+/* Move the calls of a communicator on a stream to `tasks`; returns how many. */
+static int take_calls(rondo_comm *comm, rondo_stream *stream, struct task *tasks)
+{
     size_t kept = 0;
     int count = 0;
 
@@ -118,9 +150,81 @@ static int take_batch(struct task *tasks, rondo_comm **ret_comm, rondo_stream **
             group.calls[kept++] = group.calls[i];
     }
     group.call_count = kept;
-    *ret_comm = comm;
-    *ret_stream = stream;
     return count;
+}
+
+/* Run the calls on `stream` (NULL: here), side by side, with a batch for each communicator. */
+static rondo_result run_stream(rondo_stream *stream, struct task *tasks, struct batch *batches)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < group.call_count;) {
+        rondo_comm *comm = group.calls[i].comm;
+
+        if (group.calls[i].stream != stream) {
+            i++;
+            continue;
+        }
+        batches[count] = (struct batch){.comm = comm, .tasks = tasks};
+        batches[count].count = take_calls(comm, stream, tasks);
+        tasks += batches[count++].count;
+    }
+    if (!count)
+        return RONDO_OK;
+    if (stream)
+        return stream_add_batches(stream, batches, count);
+    for (int i = 0; i < count; i++)
+        batch_open(&batches[i], batches[i].comm, batches[i].tasks, batches[i].count);
+    return run_batches(batches, count);
+}
+
+/* Every call on its stream; those of no stream at the end, as they are waited for. */
+static rondo_result run_streams(struct task *tasks, struct batch *batches)
+{
+    rondo_result result = RONDO_OK;
+    rondo_result ran;
+
+    for (size_t i = 0; i < group.call_count;) {
+        if (!group.calls[i].stream) {
+            i++;
+            continue;
+        }
+        ran = run_stream(group.calls[i].stream, tasks, batches);
+        result = result ? result : ran;
+    }
+    ran = run_stream(NULL, tasks, batches);
+    return result ? result : ran;
+}
+
+/*
+ * Calls on one communicator must not wait for each other, and peers may have spread theirs over other streams: all run
+ * in one place, on this thread if any has no stream, and the streams wait for it.
+ */
+static rondo_result run_mixed(struct task *tasks, struct batch *batches)
+{
+    rondo_stream *home = group.calls[0].stream;
+    size_t count = group.call_count;
+    rondo_stream **streams = malloc(count * sizeof(rondo_stream *));
+    rondo_result result = RONDO_OK;
+
+    if (!streams)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group of %zu calls.", count);
+    for (size_t i = 0; i < count; i++) {
+        streams[i] = group.calls[i].stream;
+        home = streams[i] ? home : NULL;
+    }
+    for (size_t i = 0; i < count && !result; i++) {
+        group.calls[i].stream = home;
+        if (!i || streams[i] != streams[i - 1])
+            result = follow(home, streams[i]);
+    }
+    if (!result)
+        result = run_stream(home, tasks, batches);
+    for (size_t i = 0; i < count && !result && home; i++)
+        if (!i || streams[i] != streams[i - 1])
+            result = follow(streams[i], home);
+    free(streams);
+    return result;
 }
 
 static rondo_result run_calls(void)
@@ -128,28 +232,14 @@ static rondo_result run_calls(void)
     size_t count = group.call_count;
     struct task *tasks = malloc(count * sizeof(*tasks));
     struct batch *batches = malloc(count * sizeof(*batches));
-    rondo_result result = RONDO_OK;
-    size_t used = 0;
-    int open = 0;
+    rondo_result result;
 
     if (!tasks || !batches)
         result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group of %zu calls.", count);
-    while (!result && group.call_count) {
-        rondo_comm *comm;
-        rondo_stream *stream;
-        int taken = take_batch(tasks + used, &comm, &stream);
-
-        if (stream)
-            result = stream_add_batch(stream, comm, tasks + used, taken);
-        else
-            batch_open(&batches[open++], comm, tasks + used, taken);
-        used += (size_t)taken;
-    }
-    if (open) { /* they are in line for their turns, so they run whatever happened */
-        rondo_result ran = run_batches(batches, open);
-
-        result = result ? result : ran;
-    }
+    else if (streams_are_mixed())
+        result = run_mixed(tasks, batches);
+    else
+        result = run_streams(tasks, batches);
     free(tasks);
     free(batches);
     return result;

@@ -31,7 +31,8 @@ enum job_kind { JOB_BATCH, JOB_RECORD, JOB_WAIT };
 struct job {
     struct job *next;
     enum job_kind kind;
-    struct batch batch;
+    struct batch *batches; /* behind the tasks */
+    int count;
     rondo_event *event;
     struct moment *moment; /* of the event; NULL: nothing to wait for */
     struct task tasks[];
@@ -136,7 +137,7 @@ static void do_job(rondo_stream *stream, struct job *job)
 
     switch (job->kind) {
     case JOB_BATCH:
-        result = run_batches(&job->batch, 1);
+        result = run_batches(job->batches, job->count);
         if (result)
             note_error(stream, result);
         break;
@@ -172,16 +173,26 @@ static void push(rondo_stream *stream, struct job *job)
     pthread_mutex_unlock(&stream->lock);
 }
 
-rondo_result stream_add_batch(rondo_stream *stream, rondo_comm *comm, const struct task *tasks,
-                              int count)
+rondo_result stream_add_batches(rondo_stream *stream, const struct batch *batches, int count)
 {
-    struct job *job = malloc(sizeof(*job) + (size_t)count * sizeof(*tasks));
+    struct job *job;
+    struct task *tasks;
+    size_t all = 0;
 
+    for (int i = 0; i < count; i++)
+        all += (size_t)batches[i].count;
+    job = malloc(sizeof(*job) + all * sizeof(*tasks) + (size_t)count * sizeof(*batches));
     if (!job)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d queued calls.", count);
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu queued calls.", all);
     job->kind = JOB_BATCH;
-    memcpy(job->tasks, tasks, (size_t)count * sizeof(*tasks));
-    batch_open(&job->batch, comm, job->tasks, count);
+    job->count = count;
+    job->batches = (struct batch *)(void *)(job->tasks + all);
+    tasks = job->tasks;
+    for (int i = 0; i < count; i++) {
+        memcpy(tasks, batches[i].tasks, (size_t)batches[i].count * sizeof(*tasks));
+        batch_open(&job->batches[i], batches[i].comm, tasks, batches[i].count);
+        tasks += batches[i].count;
+    }
     push(stream, job);
     return RONDO_OK;
 }

@@ -130,3 +130,87 @@ Test(group, streams_and_ranks_mix)
 
     cr_expect(!wrong, "%s", wrong);
 }
+
+static rondo_stream *streams[2];
+
+static void open_streams(void)
+{
+    for (int i = 0; i < 2; i++)
+        cr_assert(rondo_stream_open(&streams[i]) == RONDO_OK);
+}
+
+/* What was queued has worked, and the sums are right. */
+static void expect_streams_done(int32_t wanted)
+{
+    for (int i = 0; i < 2; i++) {
+        cr_expect(rondo_stream_synchronize(streams[i]) == RONDO_OK, "%s", rondo_last_error(NULL));
+        rondo_stream_close(streams[i]);
+        cr_expect(values[i] == wanted, "%d instead of %d", (int)values[i], (int)wanted);
+    }
+}
+
+static rondo_result sum_on(int rank, rondo_stream *stream)
+{
+    return rondo_all_reduce(&values[rank], &values[rank], 1, RONDO_INT32, RONDO_SUM, comms[rank],
+                            stream);
+}
+
+Test(group, ranks_of_one_thread_may_share_a_stream, .timeout = 30)
+{
+    open_streams();
+    values[0] = values[1] = 1;
+    rondo_group_start();
+    for (int rank = 0; rank < 2; rank++)
+        cr_expect(sum_on(rank, streams[0]) == RONDO_OK);
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    expect_streams_done(2);
+}
+
+Test(group, the_order_of_calls_holds_whatever_streams_a_rank_uses, .timeout = 30)
+{
+    open_streams();
+    values[0] = values[1] = 1;
+    rondo_group_start();
+    for (int i = 0; i < 3; i++) {
+        cr_expect(sum_on(0, streams[i % 2]) == RONDO_OK);
+        cr_expect(rondo_broadcast(&values[0], &values[0], 1, RONDO_INT32, 1, comms[0],
+                                  streams[1 - i % 2]) == RONDO_OK);
+        cr_expect(sum_on(1, streams[1]) == RONDO_OK);
+        cr_expect(rondo_broadcast(&values[1], &values[1], 1, RONDO_INT32, 1, comms[1],
+                                  streams[1]) == RONDO_OK);
+    }
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    expect_streams_done(8);
+}
+
+/* More than slots hold: a send is only done when it is received. */
+static void exchange_on(rondo_stream *first, rondo_stream *second)
+{
+    enum { COUNT = 4 << 20 };
+    char *memory = calloc(4, COUNT);
+
+    cr_assert(memory);
+    memset(memory, 7, COUNT);
+    memset(memory + COUNT, 8, COUNT);
+    rondo_group_start();
+    for (int rank = 0; rank < 2; rank++) {
+        cr_expect(rondo_send(memory + rank * COUNT, COUNT, RONDO_INT8, 1 - rank, comms[rank],
+                             rank ? first : second) == RONDO_OK);
+        cr_expect(rondo_recv(memory + (2 + rank) * COUNT, COUNT, RONDO_INT8, 1 - rank, comms[rank],
+                             rank ? second : first) == RONDO_OK);
+    }
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    for (int i = 0; i < 2; i++)
+        cr_expect(rondo_stream_synchronize(streams[i]) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(memory[2 * COUNT] == 8 && memory[4 * COUNT - 1] == 7);
+    free(memory);
+}
+
+Test(group, exchanges_over_several_streams_do_not_wait_for_each_other, .timeout = 30)
+{
+    open_streams();
+    exchange_on(streams[0], streams[1]);
+    exchange_on(NULL, streams[1]);
+    values[0] = values[1] = 0;
+    expect_streams_done(0);
+}
