@@ -158,16 +158,26 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
     return transport->connect(&pair, comm->world.out, comm->world.in);
 }
 
-/* Cores that the ranks of this node have between them: they may be bound to one each. */
+/*
+ * Cores that the ranks of this node have between them: they may be bound to one each. Every rank counts the same, as
+ * the choice of algorithms depends on it: of different quotas the smallest goes for all.
+ */
 static int count_cores(const rondo_comm *comm)
 {
     uint64_t cpus[16] = {0};
-    int quota = comm->cards[comm->rank].quota;
+    int quota = 0;
     int cores = 0;
 
-    for (int rank = 0; rank < comm->size; rank++)
-        for (int i = 0; i < 16 && comm->processes[rank]; i++)
-            cpus[i] |= comm->cards[rank].cpus[i];
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct rank_card *card = &comm->cards[rank];
+
+        if (!comm->processes[rank])
+            continue;
+        for (int i = 0; i < 16; i++)
+            cpus[i] |= card->cpus[i];
+        if (card->quota > 0 && (!quota || card->quota < quota))
+            quota = card->quota;
+    }
     for (int i = 0; i < 16; i++)
         cores += __builtin_popcountll(cpus[i]);
     if (quota > 0 && quota < cores)
