@@ -200,6 +200,13 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
 {
     rondo_result result = RONDO_OK;
 
+    /* Where our own rings are is taken from our own card, which has been in other hands. */
+    if (memcmp(&comm->cards[comm->rank], &cards[comm->rank], sizeof(*cards)) != 0)
+        return comm_break(comm,
+                          rondo_fail(RONDO_ERROR_PEER,
+                                     "The card of rank %d came back from the others changed.",
+                                     comm->rank),
+                          comm->rank);
     memcpy(comm->cards, cards, (size_t)comm->size * sizeof(*cards));
     comm->id = identity(comm);
     comm->one_process = true;
