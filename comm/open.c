@@ -189,9 +189,11 @@ static int count_cores(const rondo_comm *comm)
 static void choose_spinning(rondo_comm *comm)
 {
     const double round = 20e-9; /* seconds of one pause */
+    const double longest = 1;   /* seconds: who spins does not look after its peers */
+    double spin = comm->settings.spin;
 
-    if (comm->settings.spin >= 0)
-        comm->spin_rounds = (int)(comm->settings.spin / round);
+    if (spin >= 0)
+        comm->spin_rounds = (int)((spin < longest ? spin : longest) / round);
     else
         comm->spin_rounds = comm->local_size > comm->costs.cores ? 20 : 2000;
 }
