@@ -6,10 +6,10 @@
 #include "cli/bench_report.h"
 
 #include "bench/pattern.h"
+#include "cli/json_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -143,7 +143,6 @@ int bench_json_write(const struct bench_sweep *sweep, const char *path)
     time_t now = time(NULL);
     struct tm utc;
     json_t *all;
-    int failed;
 
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     for (int i = 0; i < sweep->size_count; i++)
@@ -151,10 +150,5 @@ int bench_json_write(const struct bench_sweep *sweep, const char *path)
             json_array_append_new(rows, row(sweep, i, library));
     all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "date", date, "machine", machine(), "libraries",
                     libraries(sweep), "options", options_json(sweep), "rows", rows);
-    errno = ENOMEM; /* unless the file is to blame */
-    failed = !all || json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    if (failed)
-        cannot_write(path);
-    json_decref(all);
-    return failed ? -1 : 0;
+    return json_file_write("rondo bench", path, all) ? 0 : -1;
 }

@@ -3,8 +3,8 @@
 #include "cli/bench_options.h"
 
 #include "bench/pattern.h"
+#include "cli/argument.h"
 
-#include <argp.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -88,26 +88,6 @@ struct parse {
     bool only_peers;
 };
 
-static int number(struct argp_state *state, const char *text, int lowest, const char *what)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (end == text || *end || value < lowest || value > INT_MAX)
-        argp_error(state, "%s must be a whole number of at least %d, not '%s'", what, lowest, text);
-    return (int)value;
-}
-
-static double real(struct argp_state *state, const char *text, double lowest, const char *what)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !isfinite(value) || value < lowest)
-        argp_error(state, "%s must be a number of at least %g, not '%s'", what, lowest, text);
-    return value;
-}
-
 static void set_collective(struct argp_state *state, struct bench_options *options,
                            const char *name)
 {
@@ -147,28 +127,28 @@ static error_t parse_numbers(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case 'n':
-        options->ranks = number(state, arg, 1, "-n");
+        options->ranks = (int)argument_whole(state, "-n", arg, 1, INT_MAX);
         return 0;
     case KEY_ROOT:
-        options->call.root = number(state, arg, 0, "--root");
+        options->call.root = (int)argument_whole(state, "--root", arg, 0, INT_MAX);
         return 0;
     case KEY_ITERATIONS:
-        options->iterations = number(state, arg, 1, "--iterations");
+        options->iterations = (int)argument_whole(state, "--iterations", arg, 1, INT_MAX);
         return 0;
     case KEY_WARMUP:
-        options->warmup = number(state, arg, 0, "--warmup");
+        options->warmup = (int)argument_whole(state, "--warmup", arg, 0, INT_MAX);
         return 0;
     case KEY_ROUNDS:
-        options->rounds = number(state, arg, 1, "--rounds");
+        options->rounds = (int)argument_whole(state, "--rounds", arg, 1, INT_MAX);
         return 0;
     case KEY_SECONDS:
-        options->seconds = real(state, arg, 0, "--seconds");
+        options->seconds = argument_real(state, "--seconds", arg, 0);
         return 0;
     case KEY_TIMEOUT:
-        options->timeout = real(state, arg, 0, "--timeout");
+        options->timeout = argument_real(state, "--timeout", arg, 0);
         return 0;
     case KEY_FACTOR:
-        parse->factor = real(state, arg, 1.001, "--factor");
+        parse->factor = argument_real(state, "--factor", arg, 1.001);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

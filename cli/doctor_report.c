@@ -2,9 +2,8 @@
 /* doctor_report.c - collects the lines of `rondo doctor`, prints them, writes them as JSON. */
 #include "cli/doctor_report.h"
 
-#include <jansson.h>
+#include "cli/json_file.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -57,15 +56,7 @@ void doctor_print(const struct doctor_report *report, FILE *to)
 bool doctor_write_json(const struct doctor_report *report, const char *file)
 {
     json_t *lines = json_array();
-    json_t *all;
-    FILE *to = strcmp(file, "-") ? fopen(file, "we") : stdout;
-    int failed;
 
-    if (!to) {
-        fprintf(stderr, "rondo doctor: cannot write %s: %s\n", file, strerror(errno));
-        json_decref(lines);
-        return false;
-    }
     for (int i = 0; i < report->count; i++) {
         const struct doctor_line *line = &report->line[i];
 
@@ -73,12 +64,7 @@ bool doctor_write_json(const struct doctor_report *report, const char *file)
                                                "subject", line->subject, "found", line->found,
                                                "remedy", line->remedy));
     }
-    all = json_pack("{s:b,s:o}", "works", !doctor_count(report, DOCTOR_FAIL), "lines", lines);
-    failed = json_dumpf(all, to, JSON_INDENT(2));
-    fprintf(to, "\n");
-    json_decref(all);
-    failed |= to == stdout ? fflush(to) : fclose(to);
-    if (failed)
-        fprintf(stderr, "rondo doctor: cannot write %s: %s\n", file, strerror(errno));
-    return !failed;
+    return json_file_write(
+        "rondo doctor", file,
+        json_pack("{s:b,s:o}", "works", !doctor_count(report, DOCTOR_FAIL), "lines", lines));
 }

@@ -3,14 +3,13 @@
  * explain.c - `rondo explain`: a page about a collective by an algorithm, made from the plan that
  * really runs.
  */
+#include "cli/argument.h"
 #include "cli/commands.h"
 
 #include "base/fail.h"
 #include "collectives/algorithm.h"
 #include "plan/explain.h"
 
-#include <argp.h>
-#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -37,16 +36,6 @@ static const struct argp_option argp_options[] = {
     {0},
 };
 
-static double parse_number(struct argp_state *state, const char *text, double low, double high)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !(value >= low) || value > high || value != (double)(long)value)
-        argp_error(state, "'%s' is not a whole number from %.0f to %.0f", text, low, high);
-    return value;
-}
-
 static void parse_collective(struct argp_state *state, const char *text, struct options *options)
 {
     if (options->collective >= 0)
@@ -64,7 +53,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
     switch (key) {
     case 'n':
-        options->ranks = (int)parse_number(state, text, 1, RANKS_MAX);
+        options->ranks = (int)argument_whole(state, "--ranks", text, 1, RANKS_MAX);
         break;
     case 'a':
         options->algorithm = algorithm_find(text);
@@ -72,10 +61,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
             argp_error(state, "there is no algorithm '%s': see --list", text);
         break;
     case 'r':
-        options->root = (int)parse_number(state, text, 0, RANKS_MAX - 1);
+        options->root = (int)argument_whole(state, "--root", text, 0, RANKS_MAX - 1);
         break;
     case 'c':
-        options->count = parse_number(state, text, 0, 1e15);
+        options->count = (double)argument_whole(state, "--count", text, 0, 1000000000000000);
         break;
     case 'l':
         options->list = true;

@@ -6,6 +6,7 @@
  * are new for each job. Each rank is bound to a core of its own, like `mpirun --bind-to core`
  * does.
  */
+#include "cli/argument.h"
 #include "cli/commands.h"
 #include "cli/run_job.h"
 
@@ -13,9 +14,7 @@
 #include "base/log.h"
 #include "base/setting.h"
 
-#include <argp.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,33 +40,13 @@ static const struct argp_option options[] = {
     {"grace", KEY_GRACE, "S", 0, "Seconds that the others have after a rank failed (5)", 0},
     {0}};
 
-static double seconds(const char *text, const char *option, const struct argp_state *state)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !isfinite(value) || value < 0)
-        argp_error(state, "--%s is '%s': accepted are seconds, such as 0.5", option, text);
-    return value;
-}
-
-static int ranks(const char *text, const struct argp_state *state)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (end == text || *end || value < 1 || value > RANKS_MAX)
-        argp_error(state, "-n is '%s': accepted is a whole number from 1 to %d", text, RANKS_MAX);
-    return (int)value;
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     struct run_job *job = state->input;
 
     switch (key) {
     case 'n':
-        job->size = ranks(argument, state);
+        job->size = (int)argument_whole(state, "-n", argument, 1, RANKS_MAX);
         return 0;
     case KEY_BIND:
         if (strcmp(argument, "core") && strcmp(argument, "none"))
@@ -78,10 +57,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         job->tag = true;
         return 0;
     case KEY_TIMEOUT:
-        job->timeout = seconds(argument, "timeout", state);
+        job->timeout = argument_real(state, "--timeout", argument, 0);
         return 0;
     case KEY_GRACE:
-        job->grace = seconds(argument, "grace", state);
+        job->grace = argument_real(state, "--grace", argument, 0);
         return 0;
     case ARGP_KEY_ARG: /* the program: all that follows is for it */
         job->program = &state->argv[state->next - 1];

@@ -3,14 +3,13 @@
  * topo.c - `rondo topo`: shows the machine as Rondo sees it, and how ranks, rings and trees lie on
  * it.
  */
+#include "cli/argument.h"
 #include "cli/commands.h"
-
 #include "cli/topo_orders.h"
 
 #include "base/fail.h"
 #include "base/setting.h"
 
-#include <argp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,13 +37,10 @@ static const struct argp_option option_table[] = {
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
     struct options *options = state->input;
-    char *end;
 
     switch (key) {
     case 'n':
-        options->ranks = (int)strtol(value, &end, 10);
-        if (*end || end == value || options->ranks < 1 || options->ranks > RANKS_MAX)
-            argp_error(state, "the number of ranks is 1 to %d, not '%s'", RANKS_MAX, value);
+        options->ranks = (int)argument_whole(state, "-n", value, 1, RANKS_MAX);
         return 0;
     case 'i':
         options->input = value;

@@ -5,10 +5,8 @@
  */
 #include "cli/topo_orders.h"
 
-#include <jansson.h>
+#include "cli/json_file.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 static json_t *numbers(const int *values, int count)
@@ -79,20 +77,6 @@ bool topo_orders_write_json(const struct topo_orders *orders, const char *file)
     json_t *all = json_pack("{s:o,s:o,s:o,s:o,s:o}", "machine", machine_of(orders->topology),
                             "devices", devices_of(orders->topology), "places", places_of(orders),
                             "ranks", order_of(&orders->ranks), "gpus", order_of(&orders->gpus));
-    FILE *to = strcmp(file, "-") ? fopen(file, "we") : stdout;
-    int failed;
 
-    if (!all || !to) {
-        fprintf(stderr, "rondo topo: cannot write %s: %s\n", file,
-                all ? strerror(errno) : "out of memory");
-        json_decref(all);
-        return false;
-    }
-    failed = json_dumpf(all, to, JSON_INDENT(2));
-    fprintf(to, "\n");
-    json_decref(all);
-    failed |= to == stdout ? fflush(to) : fclose(to);
-    if (failed)
-        fprintf(stderr, "rondo topo: cannot write %s: %s\n", file, strerror(errno));
-    return !failed;
+    return json_file_write("rondo topo", file, all);
 }

@@ -7,14 +7,14 @@
  * promise that was not proved is a failure, and so is touching peers' memory without saying so. One
  * line per algorithm and collective.
  */
+#include "cli/argument.h"
 #include "cli/commands.h"
+#include "cli/json_file.h"
 #include "cli/verify_outcome.h"
 
 #include "base/clock.h"
 #include "base/collective.h"
 
-#include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,26 +53,15 @@ static int find_collective(const char *name)
     return -1;
 }
 
-static long parse_number(struct argp_state *state, const char *text, long low, long high)
-{
-    char *end;
-    long value;
-
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < low || value > high)
-        argp_error(state, "'%s' is not a number from %ld to %ld", text, low, high);
-    return value;
-}
-
 static void parse_ranks(struct argp_state *state, char *text, struct options *options)
 {
     char *colon = strchr(text, ':');
 
     if (colon)
         *colon = 0;
-    options->from = (int)parse_number(state, text, 1, RANKS_MAX);
-    options->to = colon ? (int)parse_number(state, colon + 1, 1, RANKS_MAX) : options->from;
+    options->from = (int)argument_whole(state, "--ranks", text, 1, RANKS_MAX);
+    options->to =
+        colon ? (int)argument_whole(state, "--ranks", colon + 1, 1, RANKS_MAX) : options->from;
     if (options->to < options->from)
         argp_error(state, "the ranks go from %d down to %d", options->from, options->to);
 }
@@ -100,18 +89,20 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         parse_ranks(state, text, options);
         break;
     case 's':
-        options->slots = (int)parse_number(state, text, 1, 1024);
+        options->slots = (int)argument_whole(state, "--slots", text, 1, 1024);
         break;
     case 'r':
-        options->root =
-            strcmp(text, "all") ? (int)parse_number(state, text, 0, RANKS_MAX - 1) : ROOT_ALL;
+        options->root = strcmp(text, "all")
+                            ? (int)argument_whole(state, "--root", text, 0, RANKS_MAX - 1)
+                            : ROOT_ALL;
         break;
     case 'b':
-        options->broken =
-            strcmp(text, "random") ? parse_number(state, text, 0, 1000000000) : BREAK_RANDOM;
+        options->broken = strcmp(text, "random")
+                              ? argument_whole(state, "--break", text, 0, 1000000000)
+                              : BREAK_RANDOM;
         break;
     case 'S':
-        options->seed = (unsigned)parse_number(state, text, 0, 1000000000);
+        options->seed = (unsigned)argument_whole(state, "--seed", text, 0, 1000000000);
         break;
     case 'j':
         options->json = text;
@@ -260,16 +251,12 @@ static void prove_form(const struct options *options, const struct algorithm *al
                       "it says that it touches peers' memory and does not");
 }
 
-static int write_json(const struct options *options, json_t *results, double seconds)
+static bool write_json(const struct options *options, json_t *results, double seconds)
 {
     json_t *json = json_pack("{s:[i,i], s:i, s:f, s:O}", "ranks", options->from, options->to,
                              "slots", options->slots, "seconds", seconds, "results", results);
-    int failed = !json || json_dump_file(json, options->json, JSON_INDENT(2));
 
-    json_decref(json);
-    if (failed)
-        fprintf(stderr, "rondo verify: cannot write %s: %s\n", options->json, strerror(errno));
-    return failed;
+    return json_file_write("rondo verify", options->json, json);
 }
 
 /*
@@ -334,7 +321,7 @@ int command_verify(int argc, char **argv)
     if (wrong < 0)
         fprintf(stderr, "rondo verify: that algorithm has no such collective: see `rondo explain "
                         "--list`\n");
-    else if (options.json && write_json(&options, results, clock_seconds() - start))
+    else if (options.json && !write_json(&options, results, clock_seconds() - start))
         wrong = 1;
     json_decref(results);
     return wrong < 0 ? 2 : wrong > 0;

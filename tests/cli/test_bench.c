@@ -361,7 +361,7 @@ Test(bench, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
     } cases[] = {
         {"", "name one collective"},
         {"allreduce -n 2", "there is no collective 'allreduce'"},
-        {"all_reduce -n 0", "-n must be a whole number of at least 1"},
+        {"all_reduce -n 0", "-n is '0': accepted is a whole number from 1"},
         {"all_reduce -n 2 --bytes 8:4", "--bytes is LO:HI"},
         {"all_reduce -n 2 --dtype float", "there is no type 'float'"},
         {"all_reduce -n 2 --op band", "band is for integers only"},

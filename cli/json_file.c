@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* json_file.c - a file is good when it has been closed without an error, not before. */
+#include "cli/json_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+bool json_file_write(const char *command, const char *file, json_t *json)
+{
+    FILE *to = NULL;
+    bool failed = true;
+
+    errno = ENOMEM; /* unless the file is to blame */
+    if (json)
+        to = strcmp(file, "-") ? fopen(file, "we") : stdout;
+    if (to) {
+        failed = json_dumpf(json, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) != 0;
+        fprintf(to, "\n");
+        failed |= (to == stdout ? fflush(to) : fclose(to)) != 0;
+    }
+    if (failed)
+        fprintf(stderr, "%s: cannot write %s: %s\n", command, file, strerror(errno));
+    json_decref(json);
+    return !failed;
+}
