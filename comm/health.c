@@ -126,22 +126,24 @@ static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
 /* The rank that has made fewest calls: everybody else waits for it, or for somebody who does. */
 static int laggard(const rondo_comm *comm, int suspect, uint32_t *ret_calls)
 {
-    uint32_t fewest = comm->calls;
+    uint32_t most_behind = 0; /* differences, as numbers wrap */
     int last = suspect;
 
     for (int rank = 0; rank < comm->size; rank++) {
         const struct board *board = board_of(comm, rank);
-        uint32_t calls;
+        uint32_t behind;
 
         if (!board)
             continue;
-        calls = atomic_load_explicit(&board->sequence, memory_order_relaxed) / 2;
-        if (calls < fewest) {
-            fewest = calls;
+        behind =
+            comm->calls - (atomic_load_explicit(&board->sequence, memory_order_relaxed) + 1) / 2;
+        behind &= UINT32_MAX / 2; /* numbers of calls on boards have 31 bits */
+        if (behind < UINT32_MAX / 4 && behind > most_behind) {
+            most_behind = behind;
             last = rank;
         }
     }
-    *ret_calls = fewest;
+    *ret_calls = comm->calls - most_behind;
     return last;
 }
 
@@ -157,7 +159,7 @@ static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
         where = "no matching call was made there";
     else
         peer = laggard(comm, peer, &calls);
-    if (calls < comm->calls)
+    if (calls != comm->calls)
         where = "it has not made this call";
     describe_own(task, own, sizeof(own));
     exec_describe(&task->execution, step, sizeof(step));

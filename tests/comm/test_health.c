@@ -83,6 +83,20 @@ Test(health, a_silent_peer_in_the_same_call_is_named)
     expect_sentence("it is in the same call");
 }
 
+Test(health, the_silent_peer_is_found_also_when_numbers_of_calls_have_wrapped)
+{
+    struct call_record record = {.fingerprint = 1, .collective = RONDO_ALL_REDUCE, .count = 5};
+    uint32_t call = (uint32_t)1 << 31;
+
+    comms[0]->calls = call;
+    board_begin(comms[0]->boards[0], call, &record);
+    board_begin(comms[1]->boards[1], call, &record);
+    board_begin(comms[2]->boards[2], call - 1, &record);
+    cr_assert(health_check(comms[0], &task, 9.5) == RONDO_ERROR_TIMEOUT);
+    expect_sentence("for rank 2");
+    expect_sentence("has not made this call");
+}
+
 Test(health, a_message_without_its_counterpart_is_named)
 {
     task.key.collective = RONDO_RECV;
