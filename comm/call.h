@@ -21,7 +21,7 @@ void group_spoil(rondo_result result);
 
 /* ---- stream.c ---- */
 
-/* Queue batches (comm, tasks and count are set) that run side by side; they and their tasks are copied. */
+/* Queue batches (comm, tasks, count are set) that run side by side; all of it is copied. */
 rondo_result stream_add_batches(rondo_stream *stream, const struct batch *batches, int count);
 
 /* ---- start.c ---- */

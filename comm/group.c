@@ -119,7 +119,7 @@ static bool streams_are_mixed(void)
     return false;
 }
 
-/* What `stream` (NULL: this thread) does from now on comes after what `earlier` was given until now. */
+/* What `stream` (NULL: this thread) does from now on comes after what `earlier` has got so far. */
 static rondo_result follow(rondo_stream *stream, rondo_stream *earlier)
 {
     rondo_event *event;
@@ -197,8 +197,9 @@ static rondo_result run_streams(struct task *tasks, struct batch *batches)
 }
 
 /*
- * Calls on one communicator must not wait for each other, and peers may have spread theirs over other streams: all run
- * in one place, on this thread if any has no stream, and the streams wait for it.
+ * Calls on one communicator must not wait for each other, and peers may have spread theirs over
+ * other streams: all run in one place, on this thread if any has no stream, and the streams wait
+ * for it.
  */
 static rondo_result run_mixed(struct task *tasks, struct batch *batches)
 {

@@ -159,8 +159,9 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
 }
 
 /*
- * Cores that the ranks of this node have between them: they may be bound to one each. Every rank counts the same, as
- * the choice of algorithms depends on it: of different quotas the smallest goes for all.
+ * Cores that the ranks of this node have between them: they may be bound to one each. Every rank
+ * counts the same, as the choice of algorithms depends on it: of different quotas the smallest
+ * goes for all.
  */
 static int count_cores(const rondo_comm *comm)
 {
@@ -227,9 +228,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
 
 static void free_registrations(rondo_comm *comm)
 {
-    while (comm->registrations)
-        if (rondo_comm_deregister(comm, comm->registrations))
-            break;
+    while (comm->registrations) /* each call takes it from the list, also one that fails */
+        rondo_comm_deregister(comm, comm->registrations);
 }
 
 void comm_free(rondo_comm *comm)

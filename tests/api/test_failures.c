@@ -66,7 +66,7 @@ Test(failures, a_process_killed_between_large_calls_is_named_within_a_second)
     kill_one(RONDO_BROADCAST, 300000, NULL);
 }
 
-/* The programs of a rank wait for different peers: the dead one must be found whichever of them waits for it. */
+/* The programs of a rank wait for different peers: the dead one is found whichever waits for it. */
 Test(failures, a_killed_process_is_named_also_where_only_one_of_several_programs_waits_for_it)
 {
     kill_one(RONDO_ALL_REDUCE, 100, "tree");

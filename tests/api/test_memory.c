@@ -151,7 +151,7 @@ Test(memory, registering_unaligned_or_unknown_memory_is_refused)
     cr_assert(world_run_processes(2, register_wrongly, NULL, &report) == 0, "%s", report.summary);
 }
 
-/* Nothing to move, and only rank 0 gives one buffer twice: this must not look as "in place" to some of them. */
+/* Nothing to move, and only rank 0 gives NULL twice: that must not look "in place" to some. */
 static rondo_result exchange_nothing(rondo_comm *comm, void *argument, char *sentence)
 {
     char input[1], output[1];
