@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* range.h - the one remainder rule: how a count is cut into
- * parts, for any count, also count < parts and 0. */
+/* range.h - the one remainder rule: how a count is cut into parts, for any count, also
+ * count < parts and 0; and the one rule by which a balanced tree splits. */
 #ifndef RONDO_BASE_RANGE_H
 #define RONDO_BASE_RANGE_H
 
@@ -19,6 +19,16 @@ static inline size_t range_start(size_t count, size_t grain, unsigned parts, uns
     size_t start = (each * index + (index < rest ? index : rest)) * grain;
 
     return start < count ? start : count;
+}
+
+/* Where a balanced tree over `count` operands splits: the largest power of two below; 1 for 1. */
+static inline int range_split(int count)
+{
+    int split = 1;
+
+    while (split < count - split)
+        split *= 2;
+    return split;
 }
 
 #endif

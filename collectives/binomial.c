@@ -16,6 +16,7 @@
  * top whatever the root is, to keep that; a root elsewhere gets the result from rank 0.
  * Cost: ceil(log2 n) steps, each with the whole vector; in gather and scatter with whole subtrees.
  */
+#include "base/range.h"
 #include "collectives/cost.h"
 #include "collectives/operands.h"
 
@@ -125,11 +126,7 @@ static void all_reduce(struct plan *plan)
 /* The most blocks that one message carries: of the largest subtree below the top. */
 static unsigned largest_message(int size)
 {
-    long long half = 1;
-
-    while (half * 2 < size)
-        half *= 2;
-    return (unsigned)half;
+    return (unsigned)range_split(size);
 }
 
 /* A message up holds the blocks of a whole subtree, in the order of its nodes. */

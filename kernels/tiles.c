@@ -13,6 +13,8 @@
  */
 #include "kernels/tiles.h"
 
+#include "base/range.h"
+
 #include <stdalign.h>
 #include <string.h>
 
@@ -99,16 +101,6 @@ static void reduce_fold(const struct work *work, void *out)
     }
 }
 
-/* The largest power of two below n; n >= 2. */
-static int half_of(int n)
-{
-    int half = 1;
-
-    while (half < n - half)
-        half *= 2;
-    return half;
-}
-
 static void reduce_tree(const struct work *work, int first, int n, void *out)
 {
     alignas(64) unsigned char right[TILE_BYTES];
@@ -118,8 +110,8 @@ static void reduce_tree(const struct work *work, int first, int n, void *out)
         reduce_group(work, first, n, false, out);
         return;
     }
-    reduce_tree(work, first, half_of(n), out);
-    reduce_tree(work, first + half_of(n), n - half_of(n), right);
+    reduce_tree(work, first, range_split(n), out);
+    reduce_tree(work, first + range_split(n), n - range_split(n), right);
     combine(work, both, 2, out);
 }
 
@@ -149,8 +141,8 @@ static void user_tree(const struct work *work, int first, int n, void *out)
         memcpy(out, source_at(work, first), work->count * kernel_type_bytes[work->op->type]);
         return;
     }
-    user_tree(work, first, half_of(n), left);
-    user_tree(work, first + half_of(n), n - half_of(n), out);
+    user_tree(work, first, range_split(n), left);
+    user_tree(work, first + range_split(n), n - range_split(n), out);
     user_combine(work, left, out);
 }
 

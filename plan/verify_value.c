@@ -2,6 +2,8 @@
 /* verify_value.c - symbols: see verify_value.h. */
 #include "plan/verify_value.h"
 
+#include "base/range.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,16 +193,6 @@ static uint32_t intern(struct value_table *table, uint32_t left, uint32_t right)
     return expression;
 }
 
-/* The largest power of two below `count`. */
-static int32_t split_of(int32_t count)
-{
-    int32_t split = 1;
-
-    while (2 * split < count)
-        split *= 2;
-    return split;
-}
-
 /* left + right; `mark` is INSIDE or 0. */
 static enum value_error add(struct value_table *table, verify_value left, verify_value right,
                             uint32_t mark, verify_value *ret_sum)
@@ -222,7 +214,8 @@ static enum value_error add(struct value_table *table, verify_value left, verify
     /* An ordered sum has no gaps, so its ranks are exactly low .. high - 1. */
     if ((left & right & VALUE_ORDERED) && of_a.high == of_b.low)
         bits |= VALUE_ORDERED;
-    if (bits && (left & right & VALUE_BALANCED) && of_a.count == split_of(of_a.count + of_b.count))
+    if (bits && (left & right & VALUE_BALANCED) &&
+        of_a.count == range_split(of_a.count + of_b.count))
         bits |= VALUE_BALANCED;
     *ret_sum = sum << VALUE_BITS | bits;
     return VALUE_GOOD;
@@ -239,7 +232,7 @@ static enum value_error add_balanced(struct value_table *table, const verify_val
         *ret_sum = values[0];
         return VALUE_GOOD;
     }
-    split = split_of(count);
+    split = range_split(count);
     error = add_balanced(table, values, split, INSIDE, &left);
     if (error)
         return error;

@@ -42,3 +42,14 @@ Test(range, no_count_overflows)
     cr_assert_eq(range_start(SIZE_MAX, 1, 7, 7), SIZE_MAX);
     cr_assert_lt(range_start(SIZE_MAX, 1, 7, 6), SIZE_MAX);
 }
+
+Test(range, a_balanced_tree_splits_at_the_largest_power_of_two_below)
+{
+    static const int expected[] = {0, 1, 1, 2, 2, 4, 4, 4, 4, 8};
+
+    for (int count = 1; count < 10; count++)
+        cr_expect_eq(range_split(count), expected[count], "%d", count);
+    cr_expect_eq(range_split(65536), 32768);
+    cr_expect_eq(range_split(65537), 65536);
+    cr_expect_eq(range_split(2147483647), 1073741824);
+}
