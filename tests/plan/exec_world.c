@@ -281,21 +281,41 @@ static const char *check_ends(const struct trial *trial)
 
 static const char *check_relay(const struct trial *trial, const struct vectors *vectors)
 {
-    const char *wrong = check_ends(trial);
+    int last = trial->size - 1;
 
-    for (size_t i = 0; i < trial->count && !wrong; i++)
+    for (size_t i = 0; i < trial->count; i++)
         if (vectors->output[0][i] != vectors->input[0][i] ||
-            vectors->output[trial->size - 1][i] != vectors->input[0][i])
-            wrong = "an element did not arrive";
-    if (!wrong && vectors->output[trial->size - 1][trial->count])
-        wrong = "something was written behind the end";
+            vectors->output[last][i] != vectors->input[0][i])
+            return "an element did not arrive";
+    return vectors->output[last][trial->count] ? "something was written behind the end" : NULL;
+}
+
+static const char *check_two_programs(const struct trial *trial, const struct vectors *vectors)
+{
+    for (size_t i = 0; i < trial->count; i++)
+        if (vectors->output[0][i] != (int32_t)(4 * (i * 7 + 1) + 6000))
+            return "a sum is wrong";
+    return vectors->output[0][trial->count] ? "something was written behind the end" : NULL;
+}
+
+/* Run it with vectors, look at the results, close it. */
+static const char *trial_check(struct trial *trial,
+                               const char *(*check)(const struct trial *, const struct vectors *))
+{
+    struct vectors vectors = {0};
+    const char *wrong = "it could not be run";
+
+    if (vectors_open(&vectors, trial) && trial_run(trial))
+        wrong = check_ends(trial);
+    if (!wrong)
+        wrong = check(trial, &vectors);
+    vectors_close(&vectors);
+    trial_close(trial);
     return wrong;
 }
 
 const char *trial_check_relay(size_t count, unsigned parts, size_t slot_bytes, uint32_t start)
 {
-    struct vectors vectors = {0};
-    const char *wrong = NULL;
     struct trial trial;
 
     if (!trial_open(&trial, RONDO_BROADCAST, 4))
@@ -304,20 +324,12 @@ const char *trial_check_relay(size_t count, unsigned parts, size_t slot_bytes, u
     trial.slot_bytes = slot_bytes;
     trial.start = start;
     trial_plan_relay(&trial, parts);
-    if (!vectors_open(&vectors, &trial) || !trial_run(&trial))
-        wrong = "it could not be run";
-    else
-        wrong = check_relay(&trial, &vectors);
-    vectors_close(&vectors);
-    trial_close(&trial);
-    return wrong;
+    return trial_check(&trial, check_relay);
 }
 
 const char *trial_check_two_programs(size_t count, size_t slot_bytes, uint32_t start)
 {
     static const struct kernel_op sum = {.type = RONDO_INT32, .function = KERNEL_SUM};
-    struct vectors vectors = {0};
-    const char *wrong = NULL;
     struct trial trial;
 
     if (!trial_open(&trial, RONDO_REDUCE, 4))
@@ -327,16 +339,5 @@ const char *trial_check_two_programs(size_t count, size_t slot_bytes, uint32_t s
     trial.start = start;
     trial.op = &sum;
     trial_plan_two_programs(&trial);
-    if (!vectors_open(&vectors, &trial) || !trial_run(&trial))
-        wrong = "it could not be run";
-    else
-        wrong = check_ends(&trial);
-    for (size_t i = 0; i < count && !wrong; i++)
-        if (vectors.output[0][i] != (int32_t)(4 * (i * 7 + 1) + 6000))
-            wrong = "a sum is wrong";
-    if (!wrong && vectors.output[0][count])
-        wrong = "something was written behind the end";
-    vectors_close(&vectors);
-    trial_close(&trial);
-    return wrong;
+    return trial_check(&trial, check_two_programs);
 }
