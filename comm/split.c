@@ -85,6 +85,8 @@ static rondo_result gather_cards(struct offspring *offspring)
     if (!all)
         return out_of_memory(parent);
     result = gather(parent, &own, all, sizeof(own));
+    if (result && offspring->comm) /* peers may have our card: its rings stay where they are */
+        comm_break(offspring->comm, result, offspring->rank);
     for (int i = 0; i < offspring->size && !result; i++) {
         offspring->cards[i] = all[offspring->wishes[i].rank];
         if (!offspring->cards[i].magic)
