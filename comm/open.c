@@ -101,6 +101,10 @@ static rondo_result check_card(const rondo_comm *comm, int rank)
     const struct rank_card *own = &comm->cards[comm->rank];
     const struct rank_card *card = &comm->cards[rank];
 
+    if (!card->magic)
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "Rank %d could not take part in the communicator: look at what it said.",
+                          rank);
     if (card->magic != CARD_MAGIC || card->version != CARD_VERSION || card->rank != rank ||
         card->size != comm->size)
         return rondo_fail(RONDO_ERROR_MISMATCH,
@@ -133,10 +137,8 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
     struct transport_pair pair = {
         .own = &comm->cards[comm->rank], .peer = &comm->cards[rank], .lanes = PLAN_LANES};
     const struct transport_ops *transport;
-    rondo_result result = check_card(comm, rank);
+    rondo_result result = transport_choose(pair.own, pair.peer, &transport);
 
-    if (!result)
-        result = transport_choose(pair.own, pair.peer, &transport);
     if (result)
         return result;
     if (memcmp(pair.own->host, pair.peer->host, sizeof(pair.own->host)) == 0) {
@@ -214,6 +216,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     comm->id = identity(comm);
     comm->one_process = true;
     atomic_store_explicit(&comm->boards[comm->rank]->id, comm->id, memory_order_release);
+    for (int rank = 0; rank < comm->size && !result; rank++)
+        result = check_card(comm, rank);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
     if (result)

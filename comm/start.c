@@ -19,6 +19,25 @@ struct seat {
     bool serve;
 };
 
+/*
+ * Who can't take part comes to the meeting all the same, with an empty card: the others shall hear
+ * of it, and not wait for the whole timeout. Returns the error that it came with.
+ */
+static rondo_result decline(const struct seat *seat, rondo_result result)
+{
+    const double patience = 5; /* seconds */
+    const struct rank_card empty = {0};
+    struct rank_card *cards = calloc((size_t)seat->size, sizeof(*cards));
+    char sentence[FAIL_SENTENCE_MAX];
+
+    memcpy(sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    if (cards && seat->place)
+        bootstrap_all_gather(seat->place, seat->rank, seat->size, seat->serve, patience, &empty,
+                             sizeof(empty), cards);
+    free(cards);
+    return rondo_fail(result, "%s", sentence);
+}
+
 static rondo_result take_seat(const struct seat *seat, const rondo_config *config,
                               rondo_comm **ret_comm)
 {
@@ -30,7 +49,7 @@ static rondo_result take_seat(const struct seat *seat, const rondo_config *confi
     if (!result)
         result = comm_prepare(seat->size, seat->rank, &settings, &comm);
     if (result)
-        return result;
+        return decline(seat, result);
     cards = calloc((size_t)seat->size, sizeof(*cards));
     if (!cards)
         result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", seat->size);

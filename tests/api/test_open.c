@@ -14,6 +14,7 @@ enum { MAX = 4 };
 struct joining {
     rondo_unique_id id;
     int size[MAX], rank[MAX];
+    int slots[MAX]; /* 0: not set */
     rondo_result results[MAX];
     char sentences[MAX][WORLD_SENTENCE];
 };
@@ -25,6 +26,7 @@ static void join(struct joining *joining, int who, double timeout)
 
     alarm(60);
     config.timeout = timeout;
+    config.slots = joining->slots[who];
     joining->results[who] =
         rondo_comm_open_id(&joining->id, joining->size[who], joining->rank[who], &config, &comm);
     world_say(joining->sentences[who], RONDO_OK, "%s", rondo_last_error(NULL));
@@ -107,6 +109,20 @@ Test(open, a_rank_that_never_comes_is_named_after_the_timeout)
         cr_expect(joining->results[i] == RONDO_ERROR_TIMEOUT, "process %d: %s: \"%s\"", i,
                   rondo_result_string(joining->results[i]), joining->sentences[i]);
         cr_expect(strstr(joining->sentences[i], "1"), "\"%s\"", joining->sentences[i]);
+    }
+}
+
+Test(open, a_rank_that_cannot_take_part_is_named_without_waiting_for_the_timeout)
+{
+    struct joining *joining = open_joining(3, (int[]){3, 3, 3}, (int[]){0, 1, 2});
+
+    joining->slots[1] = 1;
+    join_all(joining, 3, 100); /* longer than a process may take */
+    cr_expect(joining->results[1] == RONDO_ERROR_INVALID, "\"%s\"", joining->sentences[1]);
+    cr_expect(strstr(joining->sentences[1], "RONDO_SLOTS"), "\"%s\"", joining->sentences[1]);
+    for (int i = 0; i < 3; i += 2) {
+        cr_expect(joining->results[i] == RONDO_ERROR_PEER, "\"%s\"", joining->sentences[i]);
+        cr_expect(strstr(joining->sentences[i], "Rank 1"), "\"%s\"", joining->sentences[i]);
     }
 }
 
