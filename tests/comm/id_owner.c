@@ -2,9 +2,10 @@
 /*
  * id_owner.c - a process that makes a unique id and ends, with all its destructors.
  *
- * `id_owner leaves` prints the id and ends a moment later. `id_owner forks` has a child that ends at
- * once, whose destructors must not wait for a thread that it does not have, then meets by the id.
- * A program of its own because a child of a Criterion test would run Criterion's destructors, too.
+ * `id_owner leaves` prints the id and ends a moment later. `id_owner forks` has a child that ends
+ * at once, whose destructors must not wait for a thread that it does not have, then meets by the
+ * id. A program of its own because a child of a Criterion test would run Criterion's destructors,
+ * too.
  */
 #include "party.h"
 
