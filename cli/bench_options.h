@@ -31,8 +31,6 @@ struct bench_options {
  */
 void bench_options_parse(int argc, char **argv, struct bench_options *ret_options);
 
-/* "4K", "64M", "1G", "100": bytes. 0, or -1 if it is none of these or too large. */
-int bench_size_parse(const char *text, size_t *ret_bytes);
 /* "8:64M" (each `factor` times the one before), or "1K,4K,1M". 0, or -1. */
 int bench_sizes_parse(const char *text, double factor, struct bench_options *options);
 

@@ -92,7 +92,7 @@ static bool show(const struct topology *topology, const struct options *options,
     if (options->xml)
         good &= succeeded(topology_write_xml(topology, options->xml));
     if (options->svg)
-        good &= succeeded(topology_write_svg_ranks(topology, options->svg, ranks));
+        good &= succeeded(topology_write_svg(topology, options->svg, ranks));
     if (options->json)
         good &= topo_orders_write_json(&orders, options->json);
     topo_orders_close(&orders);

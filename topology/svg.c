@@ -319,7 +319,7 @@ static rondo_result draw_to(struct picture *p, const char *name)
     return result;
 }
 
-rondo_result topology_write_svg_ranks(const struct topology *topology, const char *file, int ranks)
+rondo_result topology_write_svg(const struct topology *topology, const char *file, int ranks)
 {
     struct picture p = {.topology = topology, .ranks = ranks};
     rondo_result result;
@@ -342,9 +342,4 @@ rondo_result topology_write_svg_ranks(const struct topology *topology, const cha
     free(p.order);
     boxes_close(&p.boxes);
     return result;
-}
-
-rondo_result topology_write_svg(const struct topology *topology, const char *file)
-{
-    return topology_write_svg_ranks(topology, file, topology_cores(topology));
 }

@@ -123,9 +123,8 @@ void topology_tree(int count, int (*distance)(const void *context, int a, int b)
 /* ---- Text ------------------------------------------------------------------------------------ */
 
 rondo_result topology_write_xml(const struct topology *topology, const char *file);
-/* A picture with a rank on every usable core, or with so many ranks. */
-rondo_result topology_write_svg(const struct topology *topology, const char *file);
-rondo_result topology_write_svg_ranks(const struct topology *topology, const char *file, int ranks);
+/* A picture with so many ranks on the usable cores. */
+rondo_result topology_write_svg(const struct topology *topology, const char *file, int ranks);
 void topology_print(const struct topology *topology, FILE *to);
 
 #endif

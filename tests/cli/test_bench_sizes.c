@@ -9,29 +9,33 @@ static struct bench_options options; /* too large for a comfortable stack frame 
 
 Test(bench_sizes, a_size_is_a_number_and_perhaps_a_unit)
 {
-    size_t bytes = 0;
-
-    cr_assert(!bench_size_parse("8", &bytes));
-    cr_expect_eq(bytes, 8);
-    cr_assert(!bench_size_parse("4K", &bytes));
-    cr_expect_eq(bytes, 4096);
-    cr_assert(!bench_size_parse("64m", &bytes));
-    cr_expect_eq(bytes, (size_t)64 << 20);
-    cr_assert(!bench_size_parse("2G", &bytes));
-    cr_expect_eq(bytes, (size_t)2 << 30);
+    cr_assert(!bench_sizes_parse("8,4K,64m,2G,1KB", 2, &options));
+    cr_expect_eq(options.size_count, 5);
+    cr_expect_eq(options.sizes[0], 8);
+    cr_expect_eq(options.sizes[1], 4096);
+    cr_expect_eq(options.sizes[2], (size_t)64 << 20);
+    cr_expect_eq(options.sizes[3], (size_t)2 << 30);
+    cr_expect_eq(options.sizes[4], 1024);
 }
 
-Test(bench_sizes, what_is_no_size_is_refused_and_leaves_the_output_alone)
+Test(bench_sizes, what_is_no_size_is_refused)
 {
-    static const char *const bad[] = {"",           "K",  "-8",   "8X",  "8KB",
-                                      " 8",         "8 ", "1.5K", "0x8", "99999999999999999999",
-                                      "9999999999T"};
-    size_t bytes = 77;
+    static const char *const bad[] = {"",
+                                      "K",
+                                      "-8",
+                                      "8X",
+                                      "8KX",
+                                      " 8",
+                                      "8 ",
+                                      "1.5K",
+                                      "0x8",
+                                      "99999999999999999999",
+                                      "9999999999T",
+                                      "9223372036854775808",
+                                      "00000000000000000000000000000008"};
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        cr_expect(bench_size_parse(bad[i], &bytes), "'%s' was taken", bad[i]);
-        cr_expect_eq(bytes, 77);
-    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        cr_expect(bench_sizes_parse(bad[i], 2, &options), "'%s' was taken", bad[i]);
 }
 
 Test(bench_sizes, a_range_goes_up_by_the_factor_and_ends_within)

@@ -53,7 +53,7 @@ static char *draw(const struct topology *topology, int ranks)
 
     cr_assert_geq(fd, 0);
     close(fd);
-    cr_assert_eq(topology_write_svg_ranks(topology, file, ranks), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(topology_write_svg(topology, file, ranks), RONDO_OK, "%s", fail_sentence());
     from = fopen(file, "r");
     cr_assert_gt(fread(text, 1, (1 << 20) - 1, from), 0);
     fclose(from);
@@ -155,8 +155,8 @@ Test(svg, a_picture_of_no_ranks_or_into_no_folder_is_refused)
 {
     struct topology *topology = recorded_open("plain");
 
-    cr_expect_eq(topology_write_svg_ranks(topology, "x.svg", 0), RONDO_ERROR_INVALID);
-    cr_expect_eq(topology_write_svg(topology, "no/such/folder/x.svg"), RONDO_ERROR_SYSTEM);
+    cr_expect_eq(topology_write_svg(topology, "x.svg", 0), RONDO_ERROR_INVALID);
+    cr_expect_eq(topology_write_svg(topology, "no/such/folder/x.svg", 4), RONDO_ERROR_SYSTEM);
     cr_expect_not_null(strstr(fail_sentence(), "no/such/folder/x.svg"));
     topology_close(topology);
 }
