@@ -6,7 +6,6 @@
 #include "cli/argument.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "cli/doctor_report.h"
 
 #include <argp.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { OPTION_JSON = 256 };

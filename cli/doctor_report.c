@@ -5,7 +5,6 @@
 #include "cli/json_file.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 static const char *const grades[] = {"ok", "note", "FAIL"};
 

@@ -11,7 +11,6 @@
 #include "cli/run_job.h"
 
 #include "base/fail.h"
-#include "base/log.h"
 #include "base/setting.h"
 
 #include <errno.h>

@@ -10,7 +10,6 @@
 #include "base/fail.h"
 #include "base/setting.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { RANKS_MAX = 4096 };

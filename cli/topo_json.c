@@ -7,8 +7,6 @@
 
 #include "cli/json_file.h"
 
-#include <string.h>
-
 static json_t *numbers(const int *values, int count)
 {
     json_t *list = json_array();

@@ -6,7 +6,6 @@
 #include "comm/health.h"
 
 #include <stdio.h>
-#include <string.h>
 
 rondo_result comm_note_error(rondo_comm *comm, rondo_result result)
 {

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/setting.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

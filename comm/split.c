@@ -9,7 +9,6 @@
 #include "base/fail.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct wish {
     int32_t color, key, rank; /* rank in the parent */

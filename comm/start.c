@@ -8,7 +8,6 @@
 #include "base/log.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 

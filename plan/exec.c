@@ -12,7 +12,6 @@
 #include "plan/move.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define STEP_FUNCTION    static inline
 #define step_load(p)     atomic_load_explicit(p, memory_order_acquire)

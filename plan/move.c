@@ -9,8 +9,6 @@
  */
 #include "plan/move.h"
 
-#include <string.h>
-
 enum {
     STREAM_FROM =
         4096, /* bytes of a piece; below, the detour over memory costs more than it saves */

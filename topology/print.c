@@ -5,8 +5,6 @@
  */
 #include "topology/inside.h"
 
-#include <string.h>
-
 static const char *plural(int count)
 {
     return count == 1 ? "" : "s";

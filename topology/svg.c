@@ -10,7 +10,6 @@
 
 #include "base/fail.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

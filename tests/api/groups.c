@@ -3,7 +3,6 @@
 #include "bodies.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { FUSED = 12, LONGEST = 40000, EACH = 3001 };
 

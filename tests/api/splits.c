@@ -2,8 +2,6 @@
 /* splits.c - communicators made of communicators. */
 #include "bodies.h"
 
-#include <stdlib.h>
-
 /* Ranks of the members of `part` in `comm`, by gathering them; each must be where `wanted` says. */
 static rondo_result check_members(rondo_comm *comm, rondo_comm *part, int size,
                                   const int32_t *wanted, char *sentence)

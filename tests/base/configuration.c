@@ -3,7 +3,6 @@
 #include "base/setting.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char head[] =
     "<!-- Made from base/setting.c by tests/base/configuration.c; a test compares the two. -->\n"

@@ -3,7 +3,6 @@
 #include "cli/bench_options.h"
 
 #include <criterion/criterion.h>
-#include <stdint.h>
 
 static struct bench_options options; /* too large for a comfortable stack frame */
 

@@ -9,7 +9,6 @@
 #include "base/fail.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static rondo_result meet(struct launch *ret_launch, int *ret_ranks)

@@ -14,7 +14,6 @@
 
 #include <criterion/criterion.h>
 #include <endian.h>
-#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sodium.h>

@@ -5,7 +5,6 @@
 #include "plan/plan.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Allocations of the builder pass here (-Wl,--wrap) --------------------------------------- */

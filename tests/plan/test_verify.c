@@ -3,7 +3,6 @@
 #include "tests/plan/verify_forms.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 static void assert_refused(struct forms *forms, const char *who, const char *why)

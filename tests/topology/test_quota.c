@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <stdint.h>
-#include <string.h>
 
 enum { PAGES = 300, LONGEST = 40, STEPS = 20000 };
 
