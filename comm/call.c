@@ -82,14 +82,13 @@ static rondo_result check_buffers(const rondo_call *call, const char *name)
     return RONDO_OK;
 }
 
-static rondo_result check_operation(const rondo_call *call)
+static rondo_result check_operation(const rondo_call *call, struct operation *ret_made)
 {
-    struct operation operation;
-
+    ret_made->handle = 0;
     if (!collective_reduces(call->collective) || operation_is_plain(call->op, call->type))
         return RONDO_OK;
     return operations_resolve(&call->comm->operations, call->op, call->type, call->comm->size,
-                              &operation);
+                              ret_made);
 }
 
 /* A name of the caller's becomes one of ours, which lasts. */
@@ -128,7 +127,7 @@ rondo_result call_check(const rondo_call *call, struct task *ret_task)
     if (!result)
         result = check_buffers(call, name);
     if (!result)
-        result = check_operation(call);
+        result = check_operation(call, &ret_task->made);
     if (!result)
         result = check_algorithm(call, name, &algorithm);
     if (result)

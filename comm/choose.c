@@ -10,7 +10,6 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
-#include "base/log.h"
 #include "comm/comm.h"
 
 #include <stdlib.h>
@@ -161,8 +160,11 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     size_t scratch;
 
     *choice = (struct choice){.key = *key};
+    choice->key.made = NULL;
     choice->reduces = collective_reduces(key->collective);
-    if (choice->reduces)
+    if (choice->reduces && key->made)
+        operation = *key->made;
+    else if (choice->reduces)
         result = operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
     if (result)
         return result;

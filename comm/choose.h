@@ -7,6 +7,7 @@
 #define RONDO_COMM_CHOOSE_H
 
 #include "collectives/algorithm.h"
+#include "comm/operation.h"
 #include "plan/exec.h"
 
 #include <stdbool.h>
@@ -22,6 +23,8 @@ struct choice_key {
     size_t count;
     const char *algorithm; /* a static name; NULL: as configured */
     bool no_peer_memory;   /* a rank's buffers can't be reached by its peers */
+    /* What `op` meant when the call was made; NULL: what it means now. Not remembered. */
+    const struct operation *made;
 };
 
 struct choice {

@@ -37,8 +37,10 @@ static rondo_result start(rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
     const struct choice *choice;
-    rondo_result result = choose(comm, &task->key, &choice);
+    rondo_result result;
 
+    task->key.made = task->made.handle ? &task->made : NULL;
+    result = choose(comm, &task->key, &choice);
     if (result)
         return result;
     x->plan = choice->plan;

@@ -50,6 +50,31 @@ Test(operation, handles_are_never_used_again)
     }
 }
 
+Test(operation, destroying_one_leaves_queued_calls_alone, .timeout = 30)
+{
+    rondo_comm *comms[2];
+    rondo_stream *stream;
+    rondo_op ops[2];
+    char values[2] = {3, 4}, ball = 1;
+
+    cr_assert(rondo_comm_open_all(2, NULL, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_assert(rondo_stream_open(&stream) == RONDO_OK);
+    for (int r = 0; r < 2; r++)
+        cr_assert(rondo_op_create_user(comms[r], add_bytes, NULL, 1, &ops[r]) == RONDO_OK);
+    cr_expect(rondo_recv(&ball, 1, RONDO_INT8, 1, comms[0], stream) == RONDO_OK);
+    cr_expect(rondo_all_reduce(&values[0], &values[0], 1, RONDO_INT8, ops[0], comms[0], stream) ==
+              RONDO_OK);
+    cr_expect(rondo_op_destroy(comms[0], ops[0]) == RONDO_OK, "while the stream waits");
+    cr_expect(rondo_send(&ball, 1, RONDO_INT8, 0, comms[1], NULL) == RONDO_OK);
+    cr_expect(rondo_all_reduce(&values[1], &values[1], 1, RONDO_INT8, ops[1], comms[1], NULL) ==
+              RONDO_OK);
+    cr_expect(rondo_stream_synchronize(stream) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(values[0] == 7 && values[1] == 7);
+    rondo_stream_close(stream);
+    for (int r = 0; r < 2; r++)
+        rondo_comm_close(comms[r]);
+}
+
 Test(operation, one_more_than_the_limit_is_refused_until_one_is_destroyed)
 {
     rondo_op ops[OPERATIONS_MAX], more = -1;
