@@ -13,7 +13,6 @@
 #include "base/fail.h"
 #include "transport/process.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void describe_own(const struct task *task, char *text, size_t size)
@@ -48,7 +47,7 @@ rondo_result health_adopt(rondo_comm *comm)
         if (!board)
             continue;
         result = board_failure(board, &culprit, sentence);
-        if (!result)
+        if (!result || !board_of(comm, rank)) /* closed meanwhile: that was something else */
             continue;
         rondo_fail(result, "%s", sentence);
         return comm_break(comm, result, culprit);
@@ -87,7 +86,7 @@ static rondo_result compare_calls(rondo_comm *comm, const struct task *task)
         const struct board *board = rank == comm->rank ? NULL : board_of(comm, rank);
 
         if (board && board_read(board, comm->calls, &theirs) &&
-            theirs.fingerprint != own.fingerprint)
+            theirs.fingerprint != own.fingerprint && board_of(comm, rank))
             return mismatch(comm, task, rank, &theirs);
     }
     return RONDO_OK;
