@@ -36,7 +36,7 @@ struct options {
 static const struct argp_option argp_options[] = {
     {"algo", 'a', "NAME", 0, "only this algorithm (default: all)", 0},
     {"ranks", 'n', "A:B", 0, "numbers of ranks, from A to B (default: 2:16)", 0},
-    {"slots", 's', "N", 0, "slots per connection (default: 2, the least)", 0},
+    {"slots", 's', "N", 0, "slots per link (default: 2, the least)", 0},
     {"root", 'r', "R|all", 0, "roots (default: the first two ranks and the last)", 0},
     {"break", 'b', "STEP|random", 0,
      "take this step out of rank 0's plan, to see a refusal; for demonstration", 0},

@@ -21,10 +21,10 @@
  *      of each
  *
  * Messages between two ranks travel on numbered *lanes*; (from, to, lane) is a first-in first-out
- * connection with a few slots. A slot has no addresses: pieces are appended by the sender and taken
+ * *link* with a few slots. A slot has no addresses: pieces are appended by the sender and taken
  * in the same order by the receiver. A plan has one or more *programs* that run side by side in one
  * rank; each walks through all windows on its own. Rules, checked by plan/verify.c: one program per
- * rank uses an end of a connection; a rank ends its plan with all slots given back; what peers read
+ * rank uses an end of a link; a rank ends its plan with all slots given back; what peers read
  * or write in my user buffers they do between my first and my last step.
  */
 #ifndef RONDO_PLAN_PLAN_H
@@ -56,7 +56,7 @@ enum plan_flag {
 
 struct plan_operand {
     uint8_t buffer; /* enum plan_buffer; a source's slot is incoming, a destination's outgoing */
-    uint8_t lane;   /* PLAN_SLOT: of which connection */
+    uint8_t lane;   /* PLAN_SLOT: of which link to the peer */
     int32_t rank;   /* whose buffer; PLAN_SLOT: the peer */
     uint32_t block; /* not for PLAN_SLOT */
     uint32_t
@@ -116,7 +116,7 @@ struct plan_list {
                             sizeof(struct plan_operand),               \
                         (struct plan_operand[]){__VA_ARGS__}})
 
-/* Operands. `lane` of a slot says which connection. */
+/* Operands. `lane` of a slot says which link to the peer. */
 struct plan_operand plan_input(const struct plan *plan, int block, int first);
 struct plan_operand plan_output(const struct plan *plan, int block, int first);
 struct plan_operand plan_scratch(const struct plan *plan, int block, int first);

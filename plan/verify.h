@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 
 struct verify_options {
-    int slots;     /* per connection, proved for more too; 0: 2, the least that Rondo runs with */
+    int slots;     /* per link, proved for more too; 0: 2, the least that Rondo runs with */
     bool in_place; /* input and output alias as rondo.h says */
 };
 

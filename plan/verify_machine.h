@@ -4,7 +4,7 @@
  *
  *   member   a rank: its plan, its user's buffers in each window, and the scratch of all windows
  *   actor    one program of a member, walking through windows and calls on its own
- *   link     one connection (from, to, lane) with its few slots
+ *   link     (from, to, lane) with its few slots
  *
  * Programs only wait for given links and never choose, so every schedule leads to the same values,
  * the same deadlock and the same order of events; one greedy run stands for all. Order is kept in
@@ -163,7 +163,7 @@ static inline uint32_t verify_lap(const struct verify_machine *machine,
 /* ---- verify_shape.c: checks that need no run ------------------------------------------------- */
 
 bool verify_shape(struct verify_machine *machine);
-/* Find both ends of every connection. */
+/* Find both ends of every link. */
 bool verify_connect(struct verify_machine *machine);
 
 /* ---- verify_link.c, verify_step.c: steps ----------------------------------------------------- */

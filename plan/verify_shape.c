@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * verify_shape.c - what can be checked without running: one shape on all ranks, steps that make
- * sense, connections.
+ * sense, links.
  */
 #include "plan/verify_machine.h"
 
@@ -223,7 +223,7 @@ static struct verify_link *link_between(struct verify_machine *machine, int from
     return &machine->links[*index - 1];
 }
 
-/* Note that the actor is at one end of a connection; *ret_link is the connection's number. */
+/* Note that the actor is at one end of a link; *ret_link is its number. */
 static bool attach(struct verify_machine *machine, struct verify_actor *actor,
                    const struct plan_operand *slot, bool sends, int32_t *ret_link)
 {

@@ -14,7 +14,7 @@
  * as a length or an index.
  *
  * On shared memory that is all. A transport that moves bytes gives both sides local rings of the
- * same layout: it sends what link_push() announces, and stores flags and counters when bytes arrive
+ * same layout: it sends what step_push() announces, and stores flags and counters when bytes arrive
  * (struct connection).
  */
 #ifndef RONDO_TRANSPORT_LINK_H
@@ -29,8 +29,7 @@
 enum { LINK_LINE = 64, LINK_INLINE = 56 };
 
 struct link_slot {
-    _Atomic uint64_t
-        flag; /* message number in the low half, fingerprint in the high half; 0: never used */
+    _Atomic uint64_t flag; /* low half: message number, high half: fingerprint; 0: never used */
     char inlined[LINK_INLINE];
     char payload[]; /* slot_bytes of it */
 };
@@ -40,7 +39,7 @@ struct link_credit {
     alignas(LINK_LINE) _Atomic uint32_t consumed;
 };
 
-struct connection; /* of a transport that moves bytes; NULL on shared memory */
+struct connection; /* what a transport that moves bytes keeps; NULL on shared memory */
 
 struct link_out {
     char *slots;
@@ -67,8 +66,8 @@ struct link_in {
 
 /* What a message that says where the sender's buffers are carries in its inline payload. */
 struct link_addresses {
-    uint64_t input,
-        output; /* offsets in the sender's shared heap, or plain addresses; see `kind` */
+    /* Offsets in the sender's shared heap, or plain addresses; enum address_kind tells. */
+    uint64_t input, output;
     uint32_t input_kind, output_kind;
 };
 

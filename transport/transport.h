@@ -28,7 +28,7 @@ struct rank_card {
     int32_t unused;
 };
 
-/* Both ends of a connection, as the communicator knows them. */
+/* Two ranks that are to be linked, as the communicator knows them. */
 struct transport_pair {
     const struct rank_card *own, *peer;
     struct process *process; /* of the peer, if it is on this node */

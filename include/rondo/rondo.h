@@ -115,7 +115,7 @@ typedef struct rondo_config {
     int deterministic;     /* 1: sums associate as one balanced tree over ranks; -1: not set */
     const char *algorithm; /* "auto" or a name from `rondo explain --list`; NULL: not set */
     size_t slot_bytes;     /* payload of one slot; 0: not set */
-    int slots;             /* slots per connection; 0: not set */
+    int slots;             /* slots in each direction between two ranks; 0: not set */
     double timeout;        /* seconds that a peer may be silent; 0: for ever, negative: not set */
 } rondo_config;
 #define RONDO_CONFIG_INIT                          \

@@ -88,11 +88,11 @@ Test(setting, malformed_values_get_a_sentence_with_name_value_and_what_is_accept
     } cases[] = {
         {SETTING_DETERMINISTIC, "maybe", "0 or 1"},
         {SETTING_DETERMINISTIC, "2", "0 or 1"},
-        {SETTING_SLOTS, "0", "a whole number from 1 to 1024"},
+        {SETTING_SLOTS, "0", "a whole number from 2 to 1024"},
         {SETTING_SLOTS, "8x", "a whole number"},
         {SETTING_SLOTS, " 8", "a whole number"},
         {SETTING_SLOTS, "99999999999999999999", "a whole number"},
-        {SETTING_SLOT_BYTES, "64Q", "a size from 256"},
+        {SETTING_SLOT_BYTES, "64Q", "a size from 1024"},
         {SETTING_SLOT_BYTES, "-1", "a size"},
         {SETTING_SLOT_BYTES, "64KK", "a size"},
         {SETTING_SLOT_BYTES, "17179869184T", "a size"},
