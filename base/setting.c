@@ -54,10 +54,11 @@ static const struct setting table[SETTINGS] = {
                       "Seconds a waiting rank spins before it gives up the processor; -1: chosen "
                       "by the number of ranks and cores.",
                       NULL, -1, 1e9},
-    [SETTING_HEAP_BYTES] = {"RONDO_HEAP_BYTES", SETTING_SIZE, "0",
-                            "Address space of the shared heap of a process, used as needed; 0: as "
-                            "much as the machine has memory.",
-                            NULL, 0, MOST_BYTES},
+    [SETTING_HEAP_BYTES] =
+        {"RONDO_HEAP_BYTES", SETTING_SIZE, "0",
+         "Address space of the shared heap of a process, used as needed; 0: four "
+         "times the machine's memory.",
+         NULL, 0, MOST_BYTES},
     [SETTING_CMA] = {"RONDO_CMA", SETTING_WORD, "auto",
                      "Cross-memory attach for large plain buffers; auto uses it where allowed and "
                      "faster.",

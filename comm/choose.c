@@ -125,11 +125,17 @@ static bool is_narrow_float(rondo_type type)
            type == RONDO_FLOAT8_E5M2;
 }
 
-/* Promises that the plan has to keep for this operation. */
+/*
+ * Promises that the plan has to keep for this operation. On one node the kind of memory may decide
+ * between an algorithm that reaches into peers' memory and one that does not; unless the caller
+ * named one, both have to associate sums alike, so that the bits are the same.
+ */
 static unsigned needed(rondo_comm *comm, const struct choice *choice,
-                       const struct operation *operation)
+                       const struct operation *operation, const char *wanted)
 {
     rondo_collective collective = choice->key.collective;
+    bool one_order = comm->settings.deterministic ||
+                     (comm->local_size == comm->size && strcmp(wanted, "auto") == 0);
     unsigned need = PROMISE_IN_PLACE;
 
     /* An all_to_all that reaches into peers' memory can't
@@ -140,12 +146,24 @@ static unsigned needed(rondo_comm *comm, const struct choice *choice,
         return need;
     if (!operation->commutative)
         need |= PROMISE_RANK_ORDER;
-    if (comm->settings.deterministic && operation_order_matters(operation)) {
+    if (one_order && operation_order_matters(operation)) {
         need |= PROMISE_BALANCED;
         if (is_narrow_float(choice->key.type))
             need |= PROMISE_ONE_ROUND;
     }
     return need;
+}
+
+static rondo_result make_scratch(struct exec_world *world, size_t bytes)
+{
+    if (bytes <= world->scratch_bytes)
+        return RONDO_OK;
+    free(world->scratch);
+    world->scratch = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    world->scratch_bytes = world->scratch ? bytes : 0;
+    if (!world->scratch)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu bytes of scratch.", bytes);
+    return RONDO_OK;
 }
 
 static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)
@@ -157,7 +175,6 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     const struct algorithm *algorithm;
     struct operation operation = {0};
     rondo_result result = RONDO_OK;
-    size_t scratch;
 
     *choice = (struct choice){.key = *key};
     choice->key.made = NULL;
@@ -169,27 +186,20 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     if (result)
         return result;
     choice->op = operation.kernel;
-    selection.need = needed(comm, choice, &operation);
+    selection.wanted = wanted_name(comm, key);
+    selection.need = needed(comm, choice, &operation, selection.wanted);
     if (key->no_peer_memory || comm->local_size < comm->size || operation.kernel.has_scale)
         selection.forbid = PROMISE_PEER_MEMORY;
-    selection.wanted = wanted_name(comm, key);
     result = select_algorithm(&selection, &comm->costs, &algorithm);
     if (!result)
         result = compile(comm, key, algorithm, &choice->plan);
     if (!result)
         result = exec_shape_plan(choice->plan, key->count, element, comm->world.slot_bytes,
                                  &choice->shape);
+    if (!result)
+        result = make_scratch(&comm->world, exec_scratch_bytes(choice->plan, &choice->shape));
     if (result)
         return result;
-    scratch = exec_scratch_bytes(choice->plan, &choice->shape);
-    if (scratch > comm->world.scratch_bytes) {
-        free(comm->world.scratch);
-        comm->world.scratch = aligned_alloc(64, (scratch + 63) / 64 * 64);
-        comm->world.scratch_bytes = comm->world.scratch ? scratch : 0;
-        if (!comm->world.scratch)
-            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu bytes of scratch.",
-                              scratch);
-    }
     choice->key_hash = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : "");
     choice->hash = choice->key_hash ^ name_hash(algorithm->name);
     choice->valid = true;

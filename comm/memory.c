@@ -128,8 +128,8 @@ rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
 
 rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration)
 {
+    rondo_result result = RONDO_OK;
     rondo_registration **link;
-    rondo_result result;
 
     if (!comm || !registration)
         return rondo_fail(RONDO_ERROR_INVALID,
@@ -138,16 +138,26 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
     link = &comm->registrations;
     while (*link && *link != registration)
         link = &(*link)->next;
-    if (*link)
-        *link = registration->next;
+    if (!*link)
+        result = rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_deregister: this communicator has no "
+                                                 "such registration.");
     else
-        registration = NULL;
+        result = heap_disown(registration->memory);
+    if (!result)
+        *link = registration->next;
     pthread_mutex_unlock(&comm->registrations_lock);
-    if (!registration)
-        return comm_note_error(comm, rondo_fail(RONDO_ERROR_INVALID,
-                                                "rondo_comm_deregister: this communicator has no "
-                                                "such registration."));
-    result = heap_disown(registration->memory);
-    free(registration);
+    if (!result)
+        free(registration);
     return comm_note_error(comm, result);
+}
+
+void memory_deregister_all(rondo_comm *comm)
+{
+    while (comm->registrations) {
+        rondo_registration *registration = comm->registrations;
+
+        comm->registrations = registration->next;
+        heap_disown(registration->memory);
+        free(registration);
+    }
 }

@@ -19,4 +19,7 @@ extern const struct exec_world_ops comm_world_ops;
 bool address_announce(const rondo_comm *comm, const void *input, const void *output,
                       struct execution *x);
 
+/* What is still registered when a communicator closes becomes private again, where that works. */
+void memory_deregister_all(rondo_comm *comm);
+
 #endif

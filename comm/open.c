@@ -230,12 +230,6 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     return RONDO_OK;
 }
 
-static void free_registrations(rondo_comm *comm)
-{
-    while (comm->registrations) /* each call takes it from the list, also one that fails */
-        rondo_comm_deregister(comm, comm->registrations);
-}
-
 void comm_free(rondo_comm *comm)
 {
     bool broken;
@@ -243,7 +237,7 @@ void comm_free(rondo_comm *comm)
     if (!comm)
         return;
     broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
-    free_registrations(comm);
+    memory_deregister_all(comm);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)
         process_detach(comm->processes[rank]);
     if (comm->arena) {

@@ -258,6 +258,10 @@ rondo_result rondo_comm_finalize(rondo_comm *comm)
 {
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_finalize: the communicator is NULL.");
+    if (group_is_open())
+        return comm_note_error(comm, rondo_fail(RONDO_ERROR_INVALID,
+                                                "rondo_comm_finalize: not inside of a group; it "
+                                                "has to wait."));
     return rondo_barrier(comm, NULL);
 }
 

@@ -19,9 +19,9 @@
  * Threads    different communicators are independent. Calls on one communicator may come from
  *            several threads and are then served one after another; all ranks must see the same
  *            order.
- * Bits       every rank gets the same bits, and the same call repeated gives the same bits. With
- *            the `deterministic` setting a sum is associated as one balanced binary tree over the
- *            ranks, whatever the algorithm.
+ * Bits       every rank gets the same bits, and the same call repeated gives the same bits. On one
+ *            node, unless an algorithm is named, and always with the `deterministic` setting, a sum
+ *            is associated as one balanced binary tree over the ranks, whatever the algorithm.
  */
 #ifndef RONDO_RONDO_H
 #define RONDO_RONDO_H
@@ -156,7 +156,7 @@ RONDO_API rondo_result rondo_comm_split(rondo_comm *comm, int color, int key,
 /* Collective: a communicator over the same ranks with its own order of calls. */
 RONDO_API rondo_result rondo_comm_dup(rondo_comm *comm, rondo_comm **ret_comm);
 
-/* Collective: wait until everything this rank has queued is done and every rank has come here. */
+/* Collective, not in a group: wait until what this rank queued is done and all ranks are here. */
 RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
 /* Free it; local, waits for this rank's queued work. Accepts NULL. */
 RONDO_API void rondo_comm_close(rondo_comm *comm);
@@ -314,8 +314,10 @@ RONDO_API rondo_result rondo_stream_synchronize(rondo_stream *stream);
 RONDO_API rondo_result
 rondo_stream_query(rondo_stream *stream); /* RONDO_OK, RONDO_IN_PROGRESS or an error */
 
-/* A point on a stream. Record, then query or wait, also
- * from other threads; may be recorded again afterwards. */
+/*
+ * A point on a stream. Record, then query or wait, also from other threads; may be recorded again
+ * afterwards. Inside a group it comes before the group's calls, which are queued when that ends.
+ */
 RONDO_API rondo_result rondo_event_open(rondo_event **ret_event);
 RONDO_API void rondo_event_close(rondo_event *event); /* accepts NULL */
 RONDO_API rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream);
