@@ -90,20 +90,29 @@ Test(bits, do_not_depend_on_algorithm_or_processes_when_deterministic)
     }
 }
 
-Test(bits, are_those_of_the_balanced_tree_when_deterministic)
+static void expect_balanced_tree(int size, bool processes, int deterministic)
 {
     rondo_config config = RONDO_CONFIG_INIT;
+    struct world world = {.size = size, .processes = processes, .config = &config};
+    bool shared = size % 2;
+    int failed;
 
-    config.deterministic = 1;
+    config.deterministic = deterministic;
+    config.slot_bytes = size % 3 ? 4096 : 0; /* small ones: many windows */
+    failed = world_run(&world, bits_are_the_balanced_tree, &shared, &report);
+    cr_assert(failed == 0, "%s", report.summary);
+}
+
+Test(bits, are_those_of_the_balanced_tree_when_deterministic)
+{
     for (int processes = 1; processes >= 0; processes--)
-        for (int size = 1; size <= 13; size += size < 8 ? 1 : 5) {
-            struct world world = {.size = size, .processes = processes, .config = &config};
-            bool shared = size % 2;
-            int failed;
+        for (int size = 1; size <= 13; size += size < 8 ? 1 : 5)
+            expect_balanced_tree(size, processes, 1);
+}
 
-            config.slot_bytes = size % 3 ? 4096 : 0; /* small ones: many windows */
-            failed = world_run(&world, bits_are_the_balanced_tree, &shared, &report);
-
-            cr_assert(failed == 0, "%s", report.summary);
-        }
+Test(bits, are_those_of_the_balanced_tree_on_one_node_when_no_algorithm_is_named)
+{
+    for (int processes = 1; processes >= 0; processes--)
+        for (int size = 3; size <= 8; size++)
+            expect_balanced_tree(size, processes, 0);
 }
