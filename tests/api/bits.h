@@ -21,9 +21,9 @@ static inline int bits_key(int type, int algorithm, int repeat)
 rondo_result bits_by_algorithm(rondo_comm *comm, void *argument, char *sentence);
 
 /*
- * For a communicator with `deterministic` set, or on one node: all_reduce, reduce and reduce_scatter, whole and in
- * pieces, give the bits of the balanced tree over ranks, which this computes by itself (float32 and
- * float64).
+ * For a communicator with `deterministic` set, or on one node: all_reduce, reduce and
+ * reduce_scatter, whole and in pieces, give the bits of the balanced tree over ranks, which this
+ * computes by itself (float32 and float64).
  */
 rondo_result bits_are_the_balanced_tree(rondo_comm *comm, void *argument, char *sentence);
 
