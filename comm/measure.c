@@ -2,10 +2,10 @@
 /*
  * measure.c - what links cost, found out once when a communicator opens.
  *
- * Ranks 0 and 1 play ping-pong with small messages (latency) and pass a large one (bandwidth
- * through slots; the same memory read across processes, if that is in question); rank 0 adds how
- * fast it copies and reduces. All of it takes a few milliseconds. Rank 0's numbers go to everybody,
- * so that all ranks choose alike.
+ * Ranks 0 and 1 play ping-pong with small messages (latency) and exchange large ones (bandwidth
+ * through slots, stored in both ways; the same memory read across processes, if that is in
+ * question); rank 0 adds how fast it copies and reduces. All of it takes a few milliseconds. Rank
+ * 0's numbers go to everybody, so that all ranks choose alike.
  */
 #include "comm/comm.h"
 
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PINGS = 50, LARGE = 1 << 20, REPEATS = 3 };
+enum { PINGS = 50, LARGE = 1 << 19, REPEATS = 5 };
 
 /* What rank 1 tells rank 0, and rank 0 tells all. */
 struct measured {
@@ -66,19 +66,23 @@ static rondo_result ping_pong(rondo_comm *comm, double *ret_latency)
     return RONDO_OK;
 }
 
-/* A large message from rank 0 to rank 1, through slots. */
-static rondo_result pass_large(rondo_comm *comm, char *memory, double *ret_time)
+/* Large messages both ways at once, as in most collectives. */
+static rondo_result exchange_large(rondo_comm *comm, char *memory, double *ret_time)
 {
+    const struct choice_key key = {.type = RONDO_UINT8, .root = 1 - comm->rank, .count = LARGE};
     double best = 1;
 
     for (int i = 0; i < REPEATS; i++) {
+        struct task tasks[2] = {{.key = key, .input = memory},
+                                {.key = key, .output = memory + LARGE}};
         double began = clock_seconds();
-        char done = 0;
+        struct batch batch;
         rondo_result result;
 
-        result = call(comm, comm->rank ? RONDO_RECV : RONDO_SEND, 1 - comm->rank, memory, LARGE);
-        if (!result)
-            result = call(comm, comm->rank ? RONDO_SEND : RONDO_RECV, 1 - comm->rank, &done, 1);
+        tasks[0].key.collective = RONDO_SEND;
+        tasks[1].key.collective = RONDO_RECV;
+        batch_open(&batch, comm, tasks, 2);
+        result = run_batches(&batch, 1);
         if (result)
             return result;
         began = clock_seconds() - began;
@@ -115,12 +119,14 @@ static rondo_result measure_pair(rondo_comm *comm, char *memory, struct measured
 
     comm->world.streams = false;
     if (!result)
-        result = pass_large(comm, memory, &measured->stored_time);
+        result = exchange_large(comm, memory, &measured->stored_time);
     comm->world.streams = true;
     if (!result)
-        result = pass_large(comm, memory, &measured->streamed_time);
+        result = exchange_large(comm, memory, &measured->streamed_time);
     if (result)
         return result;
+    log_debug("%d bytes both ways through slots: %.1f us stored, %.1f us past the cache", LARGE,
+              1e6 * measured->stored_time, 1e6 * measured->streamed_time);
     measured->streams = comm->settings.streams;
     if (measured->streams < 0)
         measured->streams = measured->streamed_time < measured->stored_time;
@@ -145,13 +151,13 @@ static rondo_result measure_pair(rondo_comm *comm, char *memory, struct measured
 static void measure_alone(char *memory, struct link_costs *costs)
 {
     const struct kernel_op op = {.type = RONDO_FLOAT32, .function = KERNEL_SUM};
-    const void *sources[] = {memory, memory + LARGE / 2};
-    void *destinations[] = {memory + LARGE / 2};
+    const void *sources[] = {memory, memory + LARGE};
+    void *destinations[] = {memory + LARGE};
     const struct kernel_call sum = {.sources = sources,
                                     .destinations = destinations,
                                     .source_count = 2,
                                     .destination_count = 1,
-                                    .count = LARGE / 2 / sizeof(float),
+                                    .count = LARGE / sizeof(float),
                                     .scaled = -1};
     double copy = 1, reduce = 1;
 
@@ -159,15 +165,15 @@ static void measure_alone(char *memory, struct link_costs *costs)
         double began = clock_seconds();
         double between;
 
-        kernel_copy(destinations[0], sources[0], LARGE / 2);
+        kernel_copy(destinations[0], sources[0], LARGE);
         between = clock_seconds();
         kernel_reduce(&op, &sum);
         copy = between - began < copy ? between - began : copy;
         between = clock_seconds() - between;
         reduce = between < reduce ? between : reduce;
     }
-    costs->direct_bw = LARGE / 2 / copy;
-    costs->reduce_bw = LARGE / reduce;
+    costs->direct_bw = LARGE / copy;
+    costs->reduce_bw = 2.0 * LARGE / reduce;
 }
 
 /* RONDO_COSTS, for repeatable choices: "latency_us,copy_GBps,reduce_GBps". */
@@ -200,10 +206,10 @@ static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
 
     if (result || given || comm->rank > 1)
         return result;
-    memory = aligned_alloc(4096, LARGE);
+    memory = aligned_alloc(4096, 2 * LARGE);
     if (!memory)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for measuring links.");
-    memset(memory, 0, LARGE);
+    memset(memory, 0, 2 * LARGE);
     if (comm->size > 1)
         result = measure_pair(comm, memory, measured);
     if (!result)
