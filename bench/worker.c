@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static int control_connect(const char *name)
 
 static void *end_with_parent(void *socket)
 {
-    struct pollfd poll_for = {*(int *)socket, 0, 0}; /* POLLHUP needs no asking */
+    struct pollfd poll_for = {(int)(intptr_t)socket, 0, 0}; /* POLLHUP needs no asking */
 
     while (poll(&poll_for, 1, -1) < 0 && errno == EINTR)
         continue;
@@ -167,7 +168,7 @@ static int control_open(struct rank *rank)
     }
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&watcher, &detached, end_with_parent, &rank->socket))
+    if (pthread_create(&watcher, &detached, end_with_parent, (void *)(intptr_t)rank->socket))
         fprintf(stderr, "rondo bench: rank %d cannot start its watching thread\n",
                 rank->place.rank);
     pthread_attr_destroy(&detached);
