@@ -8,11 +8,14 @@
  *        -> who is measured when (bench_sweep.c)
  *        -> table, CSV and JSON, SVG (bench_table.c, bench_files.c, bench_plot.c)
  *
+ * `rondo bench kernels` needs no ranks: bench_kernels.c.
+ *
  * Under a launcher and without -n, the processes of the launcher become the ranks; rank 0 has the
  * parent at its side.
  */
 #include "cli/commands.h"
 
+#include "cli/bench_kernels.h"
 #include "cli/bench_report.h"
 
 #include <stdio.h>
@@ -61,7 +64,7 @@ static int settle_ranks(struct bench_options *options, bool *ret_launched)
     }
     if (strcmp(options->libraries[0], "rondo") || options->library_count > 1 || options->threads) {
         fprintf(stderr, "rondo bench: under a launcher there is only Rondo in processes; for "
-                        "--vs and --threads give -n without a launcher\n");
+                        "--vs, --limit and --threads give -n without a launcher\n");
         return 2;
     }
     if (options->call.root >= size) {
@@ -119,6 +122,8 @@ int command_bench(int argc, char **argv)
     int started = 0;
     int failed = 0;
 
+    if (argc > 1 && !strcmp(argv[1], "kernels"))
+        return bench_kernels(argc - 1, argv + 1);
     bench_options_parse(argc, argv, &options);
     failed = settle_ranks(&options, &launched);
     if (failed)

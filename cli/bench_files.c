@@ -78,7 +78,7 @@ static void read_processor(char *model, size_t room)
         fclose(file);
 }
 
-static json_t *machine(void)
+json_t *bench_machine_json(void)
 {
     struct utsname system;
     char model[256];
@@ -148,7 +148,7 @@ int bench_json_write(const struct bench_sweep *sweep, const char *path)
     for (int i = 0; i < sweep->size_count; i++)
         for (int library = 0; library < sweep->options->library_count; library++)
             json_array_append_new(rows, row(sweep, i, library));
-    all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "date", date, "machine", machine(), "libraries",
-                    libraries(sweep), "options", options_json(sweep), "rows", rows);
+    all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "date", date, "machine", bench_machine_json(),
+                    "libraries", libraries(sweep), "options", options_json(sweep), "rows", rows);
     return json_file_write("rondo bench", path, all) ? 0 : -1;
 }

@@ -13,6 +13,7 @@
 enum {
     KEY_VS = 256,
     KEY_ONLY_PEERS,
+    KEY_LIMIT,
     KEY_CSV,
     KEY_JSON,
     KEY_PLOT,
@@ -51,6 +52,7 @@ static const struct argp_option table[] = {
     {"vs", KEY_VS, "LIST", 0,
      "compare with openmpi, mpich, gloo (comma list), interleaved in one sweep", 2},
     {"only-peers", KEY_ONLY_PEERS, NULL, 0, "leave Rondo out; compare with the first of --vs", 2},
+    {"limit", KEY_LIMIT, NULL, 0, "compare with what the machine can do for that many ranks", 2},
     {"cold", KEY_COLD, NULL, 0, "walk through more memory than the caches hold", 3},
     {"rewrite", KEY_REWRITE, NULL, 0,
      "every rank writes its input anew before every call (not timed)", 3},
@@ -67,7 +69,8 @@ static const struct argp_option table[] = {
 };
 
 static const char doc[] =
-    "Times a collective, checks every element of its result, compares with other libraries.\v"
+    "Times a collective, checks every element of its result, compares with other libraries. "
+    "`rondo bench kernels` times the arithmetic alone.\v"
     "COLLECTIVE is all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, "
     "scatter, barrier, or sendrecv (everybody sends to its right and receives from its left).\n\n"
     "SIZES are those of the full vector, as in nccl-tests: for all_gather, reduce_scatter, "
@@ -84,7 +87,7 @@ struct parse {
     const char *sizes;
     double factor;
     char *peers;
-    bool only_peers;
+    bool only_peers, limit;
 };
 
 static void set_collective(struct argp_state *state, struct bench_options *options,
@@ -206,6 +209,8 @@ static void set_libraries(struct argp_state *state, struct parse *parse)
     }
     if (options->library_count == 0)
         argp_error(state, "--only-peers needs --vs");
+    if (parse->limit)
+        options->libraries[options->library_count++] = "limit";
 }
 
 /* What can only be judged when all options are known. */
@@ -244,6 +249,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_ONLY_PEERS:
         parse->only_peers = true;
+        return 0;
+    case KEY_LIMIT:
+        parse->limit = true;
         return 0;
     case KEY_DTYPE:
     case KEY_OP:

@@ -8,14 +8,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BENCH_LIBRARIES_MAX = 4, BENCH_SIZES_MAX = 1024 };
+enum { BENCH_LIBRARIES_MAX = 5, BENCH_SIZES_MAX = 1024 };
 
 struct bench_options {
     struct bench_call call;        /* all but the count */
     int ranks;                     /* 0: one process of a launcher each */
     size_t sizes[BENCH_SIZES_MAX]; /* of the full vector, bytes */
     int size_count;
-    const char *libraries[BENCH_LIBRARIES_MAX]; /* the first is what the others are compared with */
+    /* The first is what the others are compared with; "limit", if it is asked for, is the last. */
+    const char *libraries[BENCH_LIBRARIES_MAX];
     int library_count;
     bool shared, cold, rewrite, threads, deterministic;
     int iterations; /* calls per batch; 0: as many as `seconds` allows */

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 /* Distinct also for most who confuse red and green. */
-static const char *const colors[BENCH_LIBRARIES_MAX] = {"#d1495b", "#00798c", "#edae49", "#5c5c7a"};
+static const char *const colors[BENCH_LIBRARIES_MAX] = {"#d1495b", "#00798c", "#edae49", "#5c5c7a",
+                                                        "#9a9a9a"};
 
 static bool has_points(const struct bench_sweep *sweep, int library)
 {

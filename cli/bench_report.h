@@ -5,6 +5,7 @@
 
 #include "cli/bench_sweep.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 #define BENCH_CSV_HEADER                                                                  \
@@ -25,5 +26,8 @@ void bench_csv_print(const struct bench_sweep *sweep, FILE *to);
 int bench_csv_write(const struct bench_sweep *sweep, const char *path);
 int bench_json_write(const struct bench_sweep *sweep, const char *path);
 int bench_plot_write(const struct bench_sweep *sweep, const char *path);
+
+/* Processor, system; the caller's to let go of. */
+json_t *bench_machine_json(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_start.c - the processes of one library: Rondo's and Gloo's ranks are started here, MPI's by
- * mpirun.
+ * mpirun; those of the machine's limit are threads of one process.
  *
  * Every rank of every library runs on the same processor as its namesakes when there is a core for
  * each (the worker binds itself); with more ranks than cores nobody is bound and Open MPI is told
@@ -87,6 +87,12 @@ bool bench_processors(int ranks, char *list, size_t room)
     return found == ranks;
 }
 
+/* Workers that need nothing but Rondo's own sources. */
+static bool is_own(const char *library)
+{
+    return !strcmp(library, "rondo") || !strcmp(library, "limit");
+}
+
 /* Workers stand next to the `rondo` program in a build tree, or in libexec. */
 static int find_worker(const char *library, char *path, size_t room)
 {
@@ -105,9 +111,9 @@ static int find_worker(const char *library, char *path, size_t room)
     }
     fprintf(stderr, "rondo bench: the worker for %s (rondo-bench-%s) is not installed. %s\n",
             library, library,
-            !strcmp(library, "rondo") ? "Build and install Rondo again."
-                                      : "Install the library's development files and build Rondo "
-                                        "again, or leave it out of --vs.");
+            is_own(library) ? "Build and install Rondo again."
+                            : "Install the library's development files and build Rondo "
+                              "again, or leave it out of --vs.");
     return -1;
 }
 
@@ -251,7 +257,8 @@ static int start_ranks(struct bench_group *group, const char *worker,
                        const struct bench_control *control, const struct bench_options *options)
 {
     bool rondo = !strcmp(group->library, "rondo");
-    bool threads = rondo && options->threads;
+    bool limit = !strcmp(group->library, "limit");
+    bool threads = limit || (rondo && options->threads);
 
     if (rondo && !threads && set_rondo_environment(group))
         return -1;
@@ -263,9 +270,9 @@ static int start_ranks(struct bench_group *group, const char *worker,
         add(&arguments, "--size=%d", group->size);
         if (threads)
             add(&arguments, "--threads");
-        if (!rondo)
+        if (!rondo && !limit)
             add(&arguments, "--meeting=%s", group->folder);
-        add_common(&arguments, control, options, rondo);
+        add_common(&arguments, control, options, rondo || limit);
         if (start_one(group, &arguments, rondo && !threads ? rank : -1))
             return -1;
     }
@@ -303,19 +310,19 @@ static int make_folder(struct bench_group *group)
 int bench_start(struct bench_group *group, const struct bench_control *control,
                 const struct bench_options *options)
 {
-    bool rondo = !strcmp(group->library, "rondo");
+    bool own = is_own(group->library);
     char worker[512];
 
     if (find_worker(group->library, worker, sizeof(worker)))
         return -1;
-    if (!rondo)
+    if (strcmp(group->library, "rondo"))
         group->output = memfd_create("rondo-bench-output", MFD_CLOEXEC);
     if (group->launched)
         return start_first(group, worker, control, options);
     clean_environment();
-    if (!rondo && strcmp(group->library, "mpich") && make_folder(group))
+    if (!own && strcmp(group->library, "mpich") && make_folder(group))
         return -1;
-    if (rondo || !strcmp(group->library, "gloo"))
+    if (own || !strcmp(group->library, "gloo"))
         return start_ranks(group, worker, control, options);
     return start_mpi(group, worker, control, options);
 }

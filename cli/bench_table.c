@@ -20,9 +20,15 @@ const char *bench_algorithm_of(const struct bench_sweep *sweep, int library)
 
 const char *bench_memory_of(const struct bench_sweep *sweep, int library)
 {
-    bool rondo = !strcmp(sweep->options->libraries[library], "rondo");
+    const char *name = sweep->options->libraries[library];
+    bool rondo = !strcmp(name, "rondo");
 
-    return rondo && sweep->options->shared ? "shared" : "host";
+    return (rondo && sweep->options->shared) || !strcmp(name, "limit") ? "shared" : "host";
+}
+
+static bool is_limit(const struct bench_sweep *sweep, int library)
+{
+    return !strcmp(sweep->options->libraries[library], "limit");
 }
 
 const char *bench_op_of(const struct bench_sweep *sweep)
@@ -48,11 +54,12 @@ void bench_table_begin(const struct bench_sweep *sweep)
     printf("\n#\n#%11s %12s %11s %6s %5s %10s %10s %8s %8s %7s", "size", "count", "type", "redop",
            "root", "time", "min", "algbw", "busbw", "#wrong");
     for (int i = 1; i < options->library_count; i++)
-        printf(" | %10s %7s %7s", sweep->groups[i].library, "ratio", "#wrong");
+        printf(" | %10s %10s %7s", sweep->groups[i].library,
+               is_limit(sweep, i) ? "% of limit" : "ratio", "#wrong");
     printf("\n#%11s %12s %11s %6s %5s %10s %10s %8s %8s %7s", "(B)", "(elements)", "", "", "",
            "(us)", "(us)", "(GB/s)", "(GB/s)", "");
     for (int i = 1; i < options->library_count; i++)
-        printf(" | %10s %7s %7s", "(us)", "", "");
+        printf(" | %10s %10s %7s", "(us)", "", "");
     printf("\n");
 }
 
@@ -89,17 +96,17 @@ static void print_first(const struct bench_sweep *sweep, const struct bench_size
            wrong_text(result, text[4], sizeof(text[4])));
 }
 
-static void print_peer(const struct bench_size *size, int library)
+static void print_peer(const struct bench_sweep *sweep, const struct bench_size *size, int library)
 {
     const struct bench_result *result = &size->results[library];
-    double ratio = bench_ratio(size, library);
+    double ratio = bench_ratio(size, library) * (is_limit(sweep, library) ? 100 : 1);
     char text[3][32];
 
     if (!result->available) {
-        printf(" | %10s %7s %7s", "n/a", "n/a", "n/a");
+        printf(" | %10s %10s %7s", "n/a", "n/a", "n/a");
         return;
     }
-    printf(" | %10s %7s %7s", figures(result->median * 1e6, text[0], sizeof(text[0])),
+    printf(" | %10s %10s %7s", figures(result->median * 1e6, text[0], sizeof(text[0])),
            ratio > 0 ? figures(ratio, text[1], sizeof(text[1])) : "n/a",
            wrong_text(result, text[2], sizeof(text[2])));
 }
@@ -113,7 +120,7 @@ void bench_table_row(const struct bench_sweep *sweep)
            bench_op_of(sweep), bench_collective_is_rooted(call->collective) ? call->root : -1);
     print_first(sweep, size);
     for (int library = 1; library < sweep->options->library_count; library++)
-        print_peer(size, library);
+        print_peer(sweep, size, library);
     printf("\n");
     fflush(stdout);
 }
@@ -135,7 +142,11 @@ static void print_comparison(const struct bench_sweep *sweep, int library)
         if (!closest || ratio < bench_ratio(closest, library))
             closest = &sweep->sizes[i];
     }
-    if (closest)
+    if (closest && is_limit(sweep, library))
+        printf("# %% of limit, of %s: geometric mean %.1f, lowest %.1f at %zu bytes\n",
+               sweep->groups[0].library, 100 * exp(sum / count),
+               100 * bench_ratio(closest, library), closest->bytes);
+    else if (closest)
         printf("# time of %s / time of %s: geometric mean %.2f, lowest %.2f at %zu bytes\n",
                sweep->groups[library].library, sweep->groups[0].library, exp(sum / count),
                bench_ratio(closest, library), closest->bytes);

@@ -306,6 +306,7 @@ static void end_one_of_four(int signal_to_send, bool to_parent)
 
     if (wait_for_row(run))
         count = children_of(run, ranks, 8);
+    usleep(700000); /* the next size is checked before it is timed; then all ranks wait for all */
     cr_expect_eq(count, 4);
     kill(to_parent || count != 4 ? run->pid : ranks[2], signal_to_send);
     finish(run);
@@ -353,6 +354,62 @@ Test(bench, under_a_launcher_its_processes_are_the_ranks, .timeout = 60)
     free(ranks[1]);
 }
 
+/* Every branch of the limit: lines of flags, zero copy, more ranks than cores, in place. */
+Test(bench, the_limit_of_every_collective_is_measured_and_right, .timeout = 120)
+{
+    for (int i = 0; i < BENCH_COLLECTIVES; i++)
+        for (int in_place = 0; in_place <= bench_collective_has_in_place((enum bench_collective)i);
+             in_place++) {
+            bool lacks = i == BENCH_ALL_TO_ALL && in_place; /* it needs a copy of the input */
+            char line[256];
+            struct run *run;
+
+            snprintf(line, sizeof(line),
+                     "%s -n 3 --threads --root 1 --bytes 24,900,99999 --iterations 3 --rounds 1 "
+                     "--limit%s",
+                     bench_collective_name((enum bench_collective)i),
+                     in_place ? " --in-place" : "");
+            run = bench(TEST_WORKERS, line);
+            cr_expect_eq(run->status, 0, "%s: %s", line, run->err);
+            cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s: %s", line, run->out);
+            cr_expect_eq(strstr(run->out, "% of limit, of rondo") == NULL, lacks, "%s: %s", line,
+                         run->out);
+            free(run);
+        }
+}
+
+Test(bench, the_limit_has_rows_of_its_own_and_no_place_for_other_reductions, .timeout = 60)
+{
+    char path[] = "/tmp/test-bench-XXXXXX";
+    char line[256];
+    struct run *run;
+
+    close(mkstemp(path));
+    snprintf(line, sizeof(line), "all_reduce -n 9 --bytes 8,64K --seconds 0.01 --limit --csv %s",
+             path);
+    run = bench(TEST_WORKERS, line);
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect_eq(lines_of(path, BENCH_CSV_HEADER), 1);
+    cr_expect_eq(lines_of(path, "limit,all_reduce,auto,9,"), 2);
+    unlink(path);
+    free(run);
+    run = bench(TEST_WORKERS, "all_reduce -n 2 --op max --bytes 8 --seconds 0.01 --limit");
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->err, "only the float32 sum has a limit"), "%s", run->err);
+    free(run);
+}
+
+Test(bench, kernels_are_timed_at_the_level_and_type_that_is_asked_for, .timeout = 60)
+{
+    struct run *run = bench(TEST_WORKERS, "kernels --level plain --dtype int8 --op bxor "
+                                          "--bytes 100,1K --seconds 0");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "bxor of 1024 bytes"), "%s", run->out);
+    cr_expect(strstr(run->out, "plain         int8 |"), "%s", run->out);
+    free(run);
+}
+
 Test(bench, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
 {
     static const struct {
@@ -369,6 +426,9 @@ Test(bench, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
         {"all_reduce -n 2 --vs nccl", "--vs knows openmpi, mpich and gloo"},
         {"all_reduce -n 2 --only-peers", "--only-peers needs --vs"},
         {"all_reduce", "say how many ranks to start"},
+        {"kernels --level mmx", "this machine has no level 'mmx', but plain"},
+        {"kernels --op band --dtype float32", "band is for integers only"},
+        {"kernels all_reduce", "'all_reduce' is not an option"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_bench_kernels.c - timing the kernels: rows, files; its command line is in test_bench.c. */
+#include "cli/bench_kernels.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct kernels_options options = {.type = RONDO_INT16, .op = RONDO_AVG, .seconds = 0};
+
+Test(bench_kernels, every_number_of_sources_has_a_speed_beside_that_of_a_copy)
+{
+    struct kernels_row row = {.level = "plain", .type = RONDO_INT16, .bytes = 1000};
+    unsigned char *arena = kernels_arena(row.bytes);
+
+    cr_assert(arena);
+    memset(arena, 1, row.bytes);
+    kernels_time(&options, arena, &row);
+    for (int i = 0; i < KERNELS_SOURCES; i++) {
+        cr_expect_gt(row.figures[i].kernel, 0);
+        cr_expect_gt(row.figures[i].copy, 0);
+    }
+    cr_expect_eq(arena[0], 0x3c, "the average of equal sources is the source");
+    free(arena);
+}
+
+Test(bench_kernels, more_memory_than_there_is_is_none)
+{
+    cr_expect_null(kernels_arena(SIZE_MAX / 2));
+}
+
+static struct kernels_row one_row = {
+    "avx2", RONDO_FLOAT32, 4096, {{1e9, 2e9}, {3e9, 2e9}, {2e9, 0}}};
+
+Test(bench_kernels, csv_has_a_line_per_number_of_sources)
+{
+    struct kernels_result result = {&options, &one_row, 1};
+    char path[] = "/tmp/test-bench-XXXXXX";
+    char text[1024] = "";
+    FILE *file;
+
+    close(mkstemp(path));
+    cr_assert(!kernels_csv_write(&result, path));
+    file = fopen(path, "re");
+    cr_assert(file);
+    cr_expect_gt(fread(text, 1, sizeof(text) - 1, file), 0);
+    fclose(file);
+    unlink(path);
+    cr_expect_str_eq(text, "level,dtype,op,bytes,sources,GBps,copy_GBps,percent_of_copy\n"
+                           "avx2,float32,avg,4096,2,1.0000,2.0000,50.00\n"
+                           "avx2,float32,avg,4096,4,3.0000,2.0000,150.00\n"
+                           "avx2,float32,avg,4096,8,2.0000,0.0000,0.00\n");
+}
+
+Test(bench_kernels, json_has_the_machine_and_the_same_rows)
+{
+    struct kernels_result result = {&options, &one_row, 1};
+    char path[] = "/tmp/test-bench-XXXXXX";
+    json_error_t error;
+    json_t *all;
+    json_t *row;
+
+    close(mkstemp(path));
+    cr_assert(!kernels_json_write(&result, path));
+    all = json_load_file(path, 0, &error);
+    unlink(path);
+    cr_assert(all, "%s", error.text);
+    cr_expect(json_is_object(json_object_get(all, "machine")));
+    cr_expect_eq(json_array_size(json_object_get(all, "rows")), 3);
+    row = json_array_get(json_object_get(all, "rows"), 1);
+    cr_expect_eq(json_integer_value(json_object_get(row, "sources")), 4);
+    cr_expect_float_eq(json_real_value(json_object_get(row, "percent_of_copy")), 150, 1e-6);
+    json_decref(all);
+}
+
+Test(bench_kernels, a_path_that_cannot_be_written_is_an_error)
+{
+    struct kernels_result result = {&options, &one_row, 1};
+
+    cr_expect(kernels_csv_write(&result, "/nowhere/at/all.csv"));
+    cr_expect(kernels_json_write(&result, "/nowhere/at/all.json"));
+}
