@@ -3,8 +3,8 @@
  * limit_sum.c - sums of float32 vectors: every source is read once, every result written once.
  *
  * The loops are plain C. They are compiled once per number of sources up to eight, and once per
- * width of vectors that the processor may have. Stores past the cache did not pay in trials with two
- * ranks: 64 KiB to 4 MiB took longer with them, 16 MiB as long, 64 MiB longer.
+ * width of vectors that the processor may have. Stores past the cache did not pay in trials with
+ * two ranks: 64 KiB to 4 MiB took longer with them, 16 MiB as long, 64 MiB longer.
  */
 #include "bench/limit_sum.h"
 
