@@ -10,8 +10,8 @@ static float inputs[RANKS][COUNT], results[RANKS][COUNT];
 
 static void expect_sums(int ranks, int outputs, size_t count, float (*to)[COUNT])
 {
-    const float *from[RANKS];
-    float *sums[RANKS];
+    const float *from[RANKS] = {NULL};
+    float *sums[RANKS] = {NULL};
     int wrong = 0;
 
     for (int rank = 0; rank < ranks; rank++) {
