@@ -32,11 +32,12 @@ static rondo_result allocate(rondo_comm *comm)
     comm->boards = calloc(size, sizeof(*comm->boards));
     world->out = calloc(links, sizeof(*world->out));
     world->in = calloc(links, sizeof(*world->in));
+    world->packed = calloc(2 * links, LINK_PACKED);
     world->peers = calloc(size, sizeof(*world->peers));
     world->sources = calloc(size + 2, sizeof(*world->sources));
     world->destinations = calloc(size + 2, sizeof(*world->destinations));
     if (!comm->cards || !comm->processes || !comm->boards || !world->out || !world->in ||
-        !world->peers || !world->sources || !world->destinations)
+        !world->packed || !world->peers || !world->sources || !world->destinations)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
                           comm->size);
     return RONDO_OK;
@@ -132,6 +133,20 @@ static uint64_t identity(const rondo_comm *comm)
     return hash | 1;
 }
 
+/* Links in shared memory may use packets; both ends do, or none. */
+static void allow_packets(struct exec_world *world, int peer)
+{
+    for (int lane = 0; lane < PLAN_LANES; lane++) {
+        int at = lane * world->size + peer;
+        char *packed = world->packed + (size_t)at * 2 * LINK_PACKED;
+
+        if (world->out[at].connection)
+            continue;
+        world->out[at].packed = packed;
+        world->in[at].packed = packed + LINK_PACKED;
+    }
+}
+
 static rondo_result connect_rank(rondo_comm *comm, int rank)
 {
     struct transport_pair pair = {
@@ -157,7 +172,10 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
         comm->one_process &= process_is_own(comm->processes[rank]);
     }
     pair.process = comm->processes[rank];
-    return transport->connect(&pair, comm->world.out, comm->world.in);
+    result = transport->connect(&pair, comm->world.out, comm->world.in);
+    if (!result)
+        allow_packets(&comm->world, rank);
+    return result;
 }
 
 /*
@@ -255,6 +273,7 @@ void comm_free(rondo_comm *comm)
     pthread_mutex_destroy(&comm->registrations_lock);
     free(comm->world.out);
     free(comm->world.in);
+    free(comm->world.packed);
     free(comm->world.peers);
     free(comm->world.sources);
     free(comm->world.destinations);

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/range.h"
 #include "plan/move.h"
+#include "plan/packets.h"
 
 #include <stdio.h>
 
@@ -24,7 +25,9 @@ static inline void step_push(const struct link_out *out)
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
 
-#define step_combine move_step
+#define step_combine       move_step
+#define step_write_packets packets_write
+#define step_read_packets  packets_read
 #include "plan/step_loop.h"
 
 enum {
@@ -54,7 +57,9 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
             shape.window = atom * plan->parts;
         longest = range_start(shape.window, shape.grain, plan->parts, 1);
     }
-    shape.inlined = plan->message_atoms * longest * element <= LINK_INLINE;
+    longest *= plan->message_atoms * element;
+    if (longest <= LINK_PACKED)
+        shape.lines = longest ? (unsigned)((longest + LINK_INLINE - 1) / LINK_INLINE) : 1;
     *ret_shape = shape;
     return RONDO_OK;
 }

@@ -41,6 +41,7 @@ struct exec_world {
     struct exec_peer *peers; /* [rank], of the call in progress */
     const void **sources;    /* room for the operands of the longest step */
     void **destinations;
+    char *packed; /* memory that the links pack their short messages in */
     char *scratch;
     size_t scratch_bytes;
 };
@@ -51,7 +52,7 @@ struct exec_shape {
     size_t element; /* bytes */
     size_t window;  /* elements per block and window, 0: the count is 0 */
     size_t grain;   /* chunk boundaries lie on multiples of so many elements */
-    bool inlined;   /* every message fits its flag's cache line */
+    unsigned lines; /* cache lines of every message as packets; 0: they are plain */
 };
 
 struct exec_program {

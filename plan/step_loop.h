@@ -10,6 +10,9 @@
  *     step_combine(x, program, step)    the data movement of a copy or reduce step
  *     step_addresses(x, peer, said)     a message says where the peer's buffers are
  *     step_push(out)                    tell a transport that moves bytes; on shared memory nothing
+ *     step_write_packets(out, slot, lines, flag), step_read_packets(in, slot, lines, flag)
+ *                                       a message as packets, from and to its link's `packed`; the
+ *                                       reading one is false while packets are missing
  *
  * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on
  * returns and is tried again, so a program is (counter, window) and nothing else.
@@ -41,6 +44,13 @@ STEP_FUNCTION struct link_slot *step_in_slot(const struct link_in *in)
     return (struct link_slot *)(in->slots + in->index * in->stride);
 }
 
+/* Packets that this message has beside the first; with addresses it has just that. */
+STEP_FUNCTION bool step_packed(const struct execution *x, const struct plan_step *step,
+                               const char *packed)
+{
+    return x->shape.lines > 1 && packed && !(step->flags & PLAN_ADDRESSES);
+}
+
 STEP_FUNCTION uint32_t step_after(uint32_t index, uint32_t slots)
 {
     return index + 1 == slots ? 0 : index + 1;
@@ -51,7 +61,7 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
 {
     struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];
     struct link_slot *slot = step_in_slot(in);
-    uint64_t flag = step_load(&slot->flag);
+    uint64_t flag = step_load(&slot->packets[0].flag);
 
     if ((uint32_t)flag != in->received + 1) {
         x->blamed = step->peer;
@@ -62,9 +72,17 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
         x->foreign = (uint32_t)(flag >> 32);
         return EXEC_MISMATCH;
     }
-    in->take = x->shape.inlined ? slot->inlined : slot->payload;
+    in->take = x->shape.lines == 1 ? slot->packets[0].payload : slot->payload;
+    if (step_packed(x, step, in->packed)) {
+        if (!step_read_packets(in, slot, x->shape.lines, flag)) {
+            x->blamed = step->peer;
+            return EXEC_BLOCKED;
+        }
+        in->take = in->packed;
+    }
     if (step->flags & PLAN_ADDRESSES)
-        step_addresses(x, step->peer, (const struct link_addresses *)(const void *)slot->inlined);
+        step_addresses(x, step->peer,
+                       (const struct link_addresses *)(const void *)slot->packets[0].payload);
     return EXEC_MOVED;
 }
 
@@ -90,7 +108,9 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
         }
         out->consumed = consumed;
     }
-    out->fill = x->shape.inlined ? slot->inlined : slot->payload;
+    out->fill = x->shape.lines == 1 ? slot->packets[0].payload : slot->payload;
+    if (x->shape.lines > 1 && out->packed)
+        out->fill = out->packed;
     return EXEC_MOVED;
 }
 
@@ -100,12 +120,18 @@ STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *ste
     struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
     struct link_slot *slot = step_out_slot(out);
 
+    uint64_t flag;
+
     if (step->flags & PLAN_ADDRESSES)
-        *(struct link_addresses *)(void *)slot->inlined = x->own;
+        *(struct link_addresses *)(void *)slot->packets[0].payload = x->own;
     out->sent++;
+    flag = (uint64_t)x->fingerprint << 32 | out->sent;
     /* Release, pairs with the acquire in step_wait_data():
      * who sees the number also sees the payload. */
-    step_store(&slot->flag, (uint64_t)x->fingerprint << 32 | out->sent);
+    if (step_packed(x, step, out->packed))
+        step_write_packets(out, slot, x->shape.lines, flag);
+    else
+        step_store(&slot->packets[0].flag, flag);
     step_push(out);
     out->index = step_after(out->index, out->slot_count);
     out->fill = NULL;

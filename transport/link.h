@@ -9,9 +9,16 @@
  *
  * Message number s (from 1) lives in slot (s - 1) % slots. It is published by storing its flag,
  * number and the call's fingerprint in one 64-bit word, after its payload; the reader polls that
- * word. Payloads of up to LINK_INLINE bytes share the flag's cache line, larger ones begin on the
- * next line. Both sides know every length from the plan, so nothing that a peer writes is ever used
- * as a length or an index.
+ * word. Both sides know every length from the plan, so nothing that a peer writes is ever used as a
+ * length or an index. A message has one of three forms, by the length that both know:
+ *
+ *     inlined  <= LINK_INLINE bytes: the payload shares the flag's cache line
+ *     packets  <= LINK_PACKETS lines, each with a flag of its own: all lines travel at once, where
+ *              payload behind a flag would travel only after the flag has arrived
+ *     plain    the payload lies behind the lines
+ *
+ * The lines of packets hold nothing else, ever, so that no payload can look like a flag. Both sides
+ * have such a message in one piece in memory of their own, `packed`.
  *
  * On shared memory that is all. A transport that moves bytes gives both sides local rings of the
  * same layout: it sends what step_push() announces, and stores flags and counters when bytes arrive
@@ -26,12 +33,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINK_LINE = 64, LINK_INLINE = 56 };
+enum {
+    LINK_LINE = 64,
+    LINK_INLINE = 56,
+    LINK_PACKETS = 10,
+    LINK_PACKED = LINK_PACKETS * LINK_INLINE, /* bytes */
+};
+
+struct link_packet {
+    _Atomic uint64_t flag; /* low half: message number, high half: fingerprint; 0: never used */
+    char payload[LINK_INLINE];
+};
 
 struct link_slot {
-    _Atomic uint64_t flag; /* low half: message number, high half: fingerprint; 0: never used */
-    char inlined[LINK_INLINE];
-    char payload[]; /* slot_bytes of it */
+    struct link_packet packets[LINK_PACKETS]; /* the first one's flag is the message's */
+    char payload[];                           /* slot_bytes of it */
 };
 
 /* Written by the reader only, in the reader's memory beside the slots. */
@@ -47,6 +63,7 @@ struct link_out {
     struct connection *connection;
     size_t stride; /* bytes from slot to slot */
     char *fill;    /* where the next piece of the open slot goes; NULL: no slot is open */
+    char *packed;  /* LINK_PACKED bytes of this rank; NULL: this link has no packets */
     uint32_t slot_count;
     uint32_t sent;     /* messages published */
     uint32_t consumed; /* what credit->consumed was when last looked at */
@@ -58,7 +75,8 @@ struct link_in {
     struct link_credit *credit;
     struct connection *connection;
     size_t stride;
-    char *take; /* where the next piece of the open message is; NULL: none is open */
+    char *take;   /* where the next piece of the open message is; NULL: none is open */
+    char *packed; /* LINK_PACKED bytes of this rank; NULL: this link has no packets */
     uint32_t slot_count;
     uint32_t received; /* messages taken and given back */
     uint32_t index;

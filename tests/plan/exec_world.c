@@ -40,11 +40,13 @@ static void make_links(struct seat *seat)
             int at = lane * trial->size + peer;
             char *theirs = ring(trial, seat->rank, peer, lane);
             char *ours = ring(trial, peer, seat->rank, lane);
+            char *packed = seat->world.packed + (size_t)at * 2 * LINK_PACKED;
 
             seat->world.out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
                                                     .slots = theirs + sizeof(struct link_credit),
                                                     .stride = link_stride(trial->slot_bytes),
                                                     .slot_count = (uint32_t)trial->slots,
+                                                    .packed = packed,
                                                     .sent = trial->start,
                                                     .consumed = trial->start,
                                                     .index = index};
@@ -52,6 +54,7 @@ static void make_links(struct seat *seat)
                                                   .slots = ours + sizeof(struct link_credit),
                                                   .stride = link_stride(trial->slot_bytes),
                                                   .slot_count = (uint32_t)trial->slots,
+                                                  .packed = packed + LINK_PACKED,
                                                   .received = trial->start,
                                                   .index = index};
             atomic_store_explicit(&seat->world.in[at].credit->consumed, trial->start,
@@ -72,7 +75,7 @@ static void age_slots(const struct seat *seat)
             uint32_t number = trial->start - slots + 1 + i;
 
             atomic_store_explicit(
-                &((struct link_slot *)(void *)(in->slots + slot * in->stride))->flag,
+                &((struct link_slot *)(void *)(in->slots + slot * in->stride))->packets[0].flag,
                 (uint64_t)7 << 32 | number, memory_order_release);
         }
 }
@@ -95,7 +98,8 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
                                  .destinations = calloc(16, sizeof(*world->destinations))};
     world->scratch_bytes = exec_scratch_bytes(trial->plans[rank], &trial->shape);
     world->scratch = calloc(1, world->scratch_bytes + 1);
-    if (!world->out || !world->in || !world->peers || !world->sources || !world->destinations ||
+    world->packed = calloc(2 * links, LINK_PACKED);
+    if (!world->out || !world->in || !world->packed || !world->peers || !world->sources || !world->destinations ||
         !world->scratch)
         return false;
     make_links(seat);
@@ -116,6 +120,7 @@ static void free_seat(struct seat *seat)
 {
     free(seat->world.out);
     free(seat->world.in);
+    free(seat->world.packed);
     free(seat->world.peers);
     free(seat->world.sources);
     free(seat->world.destinations);

@@ -72,19 +72,23 @@ static struct plan *empty_plan(unsigned parts, unsigned message_atoms, unsigned 
     return plan;
 }
 
-Test(exec, a_message_is_inlined_up_to_56_bytes)
+Test(exec, a_message_takes_as_many_packets_as_its_bytes_need_up_to_ten)
 {
     struct plan *plan = empty_plan(1, 1, 0);
     struct exec_shape shape;
 
     cr_assert(exec_shape_plan(plan, 56, 1, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.inlined && shape.window == 56);
+    cr_expect(shape.lines == 1 && shape.window == 56);
     cr_assert(exec_shape_plan(plan, 57, 1, 1024, &shape) == RONDO_OK);
-    cr_expect(!shape.inlined);
+    cr_expect(shape.lines == 2);
+    cr_assert(exec_shape_plan(plan, 560, 1, 1024, &shape) == RONDO_OK);
+    cr_expect(shape.lines == 10);
+    cr_assert(exec_shape_plan(plan, 561, 1, 1024, &shape) == RONDO_OK);
+    cr_expect(shape.lines == 0);
     cr_assert(exec_shape_plan(plan, 7, 8, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.inlined);
+    cr_expect(shape.lines == 1);
     cr_assert(exec_shape_plan(plan, 0, 8, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.inlined && shape.window == 0);
+    cr_expect(shape.lines == 1 && shape.window == 0);
     plan_close(plan);
 }
 
@@ -133,7 +137,7 @@ Test(exec, huge_counts_do_not_overflow)
     struct exec_shape shape;
 
     cr_assert(exec_shape_plan(plan, SIZE_MAX / 16, 8, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.window == 384 && !shape.inlined);
+    cr_expect(shape.window == 384 && !shape.lines);
     cr_expect(exec_scratch_bytes(plan, &shape) == 384 * 8);
     plan_close(plan);
     plan = empty_plan(3, 0, 0);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * packets.h - a short message as cache lines that each carry their own flag (transport/link.h).
+ *
+ * Stores of one line stay together, and lines are published in order; the reader asks for all of
+ * them before it needs the first, so their journeys between the cores overlap.
+ */
+#ifndef RONDO_PLAN_PACKETS_H
+#define RONDO_PLAN_PACKETS_H
+
+#include "transport/link.h"
+
+#include <string.h>
+
+static inline void packets_write(const struct link_out *out, struct link_slot *slot, unsigned lines,
+                                 uint64_t flag)
+{
+    for (unsigned i = 0; i < lines; i++) {
+        memcpy(slot->packets[i].payload, out->packed + i * LINK_INLINE, LINK_INLINE);
+        /* Release, pairs with the acquire in packets_read(). */
+        atomic_store_explicit(&slot->packets[i].flag, flag, memory_order_release);
+    }
+}
+
+static inline bool packets_read(const struct link_in *in, const struct link_slot *slot,
+                                unsigned lines, uint64_t flag)
+{
+    uint64_t missing = 0;
+
+    for (unsigned i = 1; i < lines; i++)
+        missing |= atomic_load_explicit(&slot->packets[i].flag, memory_order_acquire) ^ flag;
+    if (missing)
+        return false;
+    for (unsigned i = 0; i < lines; i++)
+        memcpy(in->packed + i * LINK_INLINE, slot->packets[i].payload, LINK_INLINE);
+    return true;
+}
+
+#endif
