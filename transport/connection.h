@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * connection.h - links over a network: what a transport has to do that moves bytes.
+ *
+ *     executor        writer's host                          reader's host        executor
+ *     fills a slot -> [outbox ring]  == push: put, bytes ==> [inbox ring] -> polls the slot's flag
+ *     polls the counter <- credit    <== give_back ========  counter      <- gives slots back
+ *
+ * Both ranks have a ring of link.h's layout in memory of their own, so the executor waits on a
+ * flag or a counter whatever the transport is. Only two calls tell the transport that something
+ * is to be sent; all else happens in progress(), which whoever holds the communicator's turn
+ * calls: while its call is blocked, and at the end of it until flushed(). A blocked call always
+ * progresses, so who waits for credit also receives. No function here waits, except doze().
+ *
+ * Orders of memory: what arrives is stored before the slot's flag (release; pairs with
+ * step_wait_data()), and link_credit.consumed of an outbox only when its bytes are not needed any
+ * more (release; pairs with step_wait_credit()).
+ */
+#ifndef RONDO_TRANSPORT_CONNECTION_H
+#define RONDO_TRANSPORT_CONNECTION_H
+
+#include "base/fail.h"
+#include "transport/link.h"
+
+/* ---- One lane between two ranks: what link_out.connection and link_in.connection point to ---- */
+
+struct connection;
+
+struct connection_ops {
+    /*
+     * Writer: the message in `slot` is complete: `bytes` at `payload`, which is the slot's payload
+     * or, if it is inlined, the room beside its flag; the reader wants it in the same of the two.
+     * `flag` is what the reader's slot gets: low half the message's number, counted from 1 without
+     * gaps, high half the fingerprint. All stays as it is until the reader has given it back.
+     */
+    void (*push)(struct connection *connection, struct link_slot *slot, const char *payload,
+                 size_t bytes, uint64_t flag);
+    /* Reader: `received` messages have been read since the start (a number that wraps). */
+    void (*give_back)(struct connection *connection, uint32_t received);
+};
+
+struct connection {
+    const struct connection_ops *ops; /* first member of what a transport keeps */
+    int peer, lane;
+};
+
+static inline void connection_push(struct connection *connection, struct link_slot *slot,
+                                   const char *payload, size_t bytes, uint64_t flag)
+{
+    connection->ops->push(connection, slot, payload, bytes, flag);
+}
+
+static inline void connection_give_back(struct connection *connection, uint32_t received)
+{
+    connection->ops->give_back(connection, received);
+}
+
+/* ---- All connections of a transport in one communicator -------------------------------------- */
+
+enum { NETWORK_KEY = 32, NETWORK_CAPTION = 28, NETWORK_NOTE = 256 };
+
+/* Why a communicator broke, as it travels to the peers. */
+struct network_failure {
+    rondo_result result;
+    int culprit; /* the rank to blame, -1 unknown */
+    const char *sentence;
+};
+
+/* What the communicator wants to know and to say; called from progress() only. */
+struct network_owner {
+    void *context; /* handed to all of them */
+    /* NETWORK_CAPTION bytes about the call that is in progress, which travel with its messages ... */
+    const void *(*caption)(void *context);
+    /* ... and come out here. Not believed: for sentences only. */
+    void (*heard)(void *context, int peer, const void *caption);
+    /* The communicator of `peer` is broken; the sentence is terminated and printable. */
+    void (*failed)(void *context, int peer, const struct network_failure *failure);
+    /* A note of the peer's (network_ops.note) for another transport, up to NETWORK_NOTE bytes. */
+    void (*note)(void *context, int peer, const void *bytes, size_t count);
+};
+
+struct network;
+
+struct network_ops {
+    const char *name;
+    /*
+     * Move what can be moved: what was pushed to the wire, what arrived into inbox rings, credits,
+     * handshakes. An error has its sentence set, and network->culprit the rank to blame.
+     */
+    rondo_result (*progress)(struct network *network, bool *ret_moved);
+    /* Will all that was pushed and given back reach its peers without further progress()? If
+     * not, ret_peer (may be NULL) is one that it waits for. */
+    bool (*flushed)(const struct network *network, int *ret_peer);
+    /* Sleep until there may be something for progress(), at most so many seconds. */
+    void (*doze)(struct network *network, double seconds);
+    /*
+     * A wait for `peer` lasts: see to it that its end would be noticed, which may need a
+     * connection. RONDO_OK while it may still come; else the sentence says what happened to it.
+     * Called about once a millisecond.
+     */
+    rondo_result (*watch)(struct network *network, int peer);
+    /* The communicator is broken: tell every peer that can be told within a moment. Any thread. */
+    void (*tell)(struct network *network, const struct network_failure *failure);
+    /* A few bytes to the peer's owner->note, in order, beside the data. NULL: it can't. */
+    rondo_result (*note)(struct network *network, int peer, const void *bytes, size_t count);
+    /* Frees it; says good-bye to peers. Accepts NULL. */
+    void (*close)(struct network *network);
+};
+
+struct network {
+    const struct network_ops *ops; /* first member of what a transport keeps */
+    int culprit;
+};
+
+#endif
