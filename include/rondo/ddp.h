@@ -168,8 +168,8 @@ RONDO_API void *rondo_ddp_gradient(const rondo_ddp *ddp, int parameter);
 RONDO_API rondo_result rondo_ddp_zero_gradients(rondo_ddp *ddp);
 
 /*
- * Begin a pass. `exchange` 0: gradients are only accumulated on this rank, 1: the pass ends the
- * step and averages what all passes since the last exchange have accumulated. The same on every rank.
+ * Begin a pass. `exchange` 0: gradients are only accumulated on this rank; 1: the pass ends the
+ * step and averages what its passes have accumulated. The same on every rank.
  * A forward pass alone (evaluation) needs none, and a begin without gradients may be begun again.
  */
 RONDO_API rondo_result rondo_ddp_begin(rondo_ddp *ddp, int exchange);
@@ -226,8 +226,8 @@ RONDO_API size_t rondo_ddp_describe(const rondo_ddp *ddp, char *text, size_t byt
 
 /*
  * y = (x - mean) / sqrt(var + epsilon) * weight + bias, per channel, with mean and variance over
- * all ranks' batches. x is [batch][channels][inner], float32; batches may differ, also be 0. One per
- * layer: it keeps what backward needs. Blocking calls on `comm`; not for ranks that joined.
+ * the batches of all ranks. x is [batch][channels][inner], float32; batches may differ, also be 0.
+ * One per layer: it keeps what backward needs. Blocking calls on `comm`; not for ranks that joined.
  */
 typedef struct rondo_batch_norm rondo_batch_norm;
 typedef struct rondo_batch_norm_layer {
