@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# checks.sh: sourced inside of guests. A check is a name and a command; what a failing one said is shown below it.
+scratch=$(mktemp -d)
+
+check() { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$scratch/said" 2>&1; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        tail -n 25 "$scratch/said" | sed 's/^/  # /'
+    fi
+}

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# verbs.sh: the tests over RDMA verbs, in guests (rxe-vm): one that is two hosts in one, then two guests as two hosts.
+# Speaks TAP: what guests print as "ok NAME" is passed on. $1: the build folder, whose programs the guests run.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "$1" && pwd)
+only=${2:-all} # one, two: only that part
+ran=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Passes a guest's output on; a guest that did not end well is a failed test of its own.
+report() { # NAME STATUS OUTPUT
+    grep -E '^(ok|not ok|  #|#)' "$3"
+    ran=$((ran + $(grep -cE '^(ok|not ok)' "$3")))
+    ran=$((ran + 1))
+    if [ "$2" = 0 ]; then
+        echo "ok - $1 boots and ends"
+    else
+        echo "not ok - $1 boots and ends: status $2"
+        tail -n 25 "$3" | sed 's/^/  # /'
+    fi
+}
+
+one_guest() {
+    "$here/rxe-vm" -t 240 -- "$here/one_guest.sh" "$build" >"$scratch/one" 2>&1
+    report "a guest" $? "$scratch/one"
+}
+
+two_guests() {
+    local pids=() node
+    for node in 1 2; do
+        "$here/rxe-vm" -t 240 -c 1 -m 1024 -N $node:"$scratch" -- "$here/two_guests.sh" "$build" \
+            >"$scratch/host$node" 2>&1 &
+        pids+=($!)
+    done
+    for node in 1 2; do
+        wait "${pids[node - 1]}"
+        report "host $node of two" $? "$scratch/host$node"
+    done
+}
+
+"$here/rxe-vm" -p >&2 || { echo "Bail out! There is no kernel for the guest."; exit 1; }
+[ "$only" = two ] || one_guest
+[ "$only" = one ] || two_guests
+echo "1..$ran"
