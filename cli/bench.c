@@ -8,14 +8,17 @@
  *        -> who is measured when (bench_sweep.c)
  *        -> table, CSV and JSON, SVG (bench_table.c, bench_files.c, bench_plot.c)
  *
- * `rondo bench kernels` needs no ranks: bench_kernels.c.
+ * `rondo bench kernels` needs no ranks: bench_kernels.c. `rondo bench matrix` makes many sweeps
+ * with the same ranks: bench_matrix.c.
  *
  * Under a launcher and without -n, the processes of the launcher become the ranks; rank 0 has the
  * parent at its side.
  */
 #include "cli/commands.h"
 
+#include "cli/bench_judge.h"
 #include "cli/bench_kernels.h"
+#include "cli/bench_matrix.h"
 #include "cli/bench_report.h"
 
 #include <stdio.h>
@@ -98,10 +101,15 @@ static int write_files(const struct bench_sweep *sweep)
 static int measure(const struct bench_options *options, struct bench_group *groups)
 {
     struct bench_sweep sweep = {.options = options, .groups = groups};
-    int failed;
+    int last = options->library_count - 1;
+    int failed = 0;
 
-    bench_table_begin(&sweep);
-    failed = bench_sweep_run(&sweep, bench_table_row);
+    if (bench_is_limit(&sweep, last))
+        failed = bench_limit_measure(&groups[last], &sweep.limit);
+    if (!failed) {
+        bench_table_begin(&sweep);
+        failed = bench_sweep_run(&sweep, bench_table_row);
+    }
     if (!failed) {
         bench_table_end(&sweep);
         failed = write_files(&sweep);
@@ -113,35 +121,25 @@ static int measure(const struct bench_options *options, struct bench_group *grou
     return failed;
 }
 
+/* What bench_with_groups() calls. */
+static int measure_all(struct bench_group *groups, void *context)
+{
+    return measure(context, groups);
+}
+
 int command_bench(int argc, char **argv)
 {
-    struct bench_group groups[BENCH_LIBRARIES_MAX] = {0};
     struct bench_options options;
-    struct bench_control control;
     bool launched;
-    int started = 0;
-    int failed = 0;
+    int status;
 
     if (argc > 1 && !strcmp(argv[1], "kernels"))
         return bench_kernels(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "matrix"))
+        return bench_matrix(argc - 1, argv + 1);
     bench_options_parse(argc, argv, &options);
-    failed = settle_ranks(&options, &launched);
-    if (failed)
-        return failed;
-    if (bench_control_open(&control))
-        return 1;
-    bench_catch_signals();
-    while (!failed && started < options.library_count) {
-        groups[started].size = options.ranks;
-        groups[started].launched = launched;
-        failed =
-            bench_group_start(&groups[started], &control, options.libraries[started], &options);
-        started++;
-    }
-    if (!failed)
-        failed = measure(&options, groups);
-    while (started-- > 0)
-        bench_group_end(&groups[started], failed != 0);
-    bench_control_close(&control);
-    return failed ? 1 : 0;
+    status = settle_ranks(&options, &launched);
+    if (status)
+        return status;
+    return bench_with_groups(&options, launched, measure_all, &options) ? 1 : 0;
 }

@@ -6,6 +6,7 @@
 #include "cli/bench_report.h"
 
 #include "bench/pattern.h"
+#include "cli/bench_judge.h"
 #include "cli/json_file.h"
 
 #include <errno.h>
@@ -136,6 +137,50 @@ static json_t *row(const struct bench_sweep *sweep, int index, int library)
     return object;
 }
 
+static json_t *verdict_json(const struct bench_sweep *sweep, int library)
+{
+    struct bench_verdict verdict = bench_judge(sweep, library);
+
+    if (!verdict.sizes)
+        return json_null();
+    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:s}", "sizes", verdict.sizes, "faster",
+                     verdict.faster, "geometric_mean", verdict.mean, "lowest", verdict.lowest,
+                     "lowest_bytes", (json_int_t)verdict.lowest_size->bytes, "lowest_library",
+                     sweep->groups[verdict.lowest_library].library);
+}
+
+/* Times of the others over that of the first: of each, and of the best at each size. */
+static json_t *comparison_json(const struct bench_sweep *sweep)
+{
+    json_t *cells = json_array();
+    json_t *all = json_object();
+
+    for (int i = 0; i < sweep->size_count; i++) {
+        const struct bench_size *size = &sweep->sizes[i];
+        double ratio = bench_ratio_to(sweep, size, BENCH_BEST_PEER);
+
+        if (ratio > 0)
+            json_array_append_new(
+                cells, json_pack("{s:I, s:s, s:f, s:b}", "bytes", (json_int_t)size->bytes,
+                                 "best_peer", sweep->groups[bench_best_peer(sweep, size)].library,
+                                 "ratio", ratio, "faster", ratio > 1));
+    }
+    for (int i = 1; i < sweep->options->library_count; i++)
+        json_object_set_new(all, sweep->groups[i].library, verdict_json(sweep, i));
+    json_object_set_new(all, "best_peer", verdict_json(sweep, BENCH_BEST_PEER));
+    json_object_set_new(all, "sizes", cells);
+    return all;
+}
+
+static json_t *limit_json(const struct bench_limit *limit)
+{
+    if (!limit->measured)
+        return json_null();
+    return json_pack("{s:f, s:f, s:f, s:I}", "line_us", limit->line * 1e6, "copy_GBps",
+                     limit->copy / 1e9, "all_reduce_GBps", limit->all_reduce / 1e9, "bytes",
+                     (json_int_t)limit->bytes);
+}
+
 int bench_json_write(const struct bench_sweep *sweep, const char *path)
 {
     json_t *rows = json_array();
@@ -148,7 +193,9 @@ int bench_json_write(const struct bench_sweep *sweep, const char *path)
     for (int i = 0; i < sweep->size_count; i++)
         for (int library = 0; library < sweep->options->library_count; library++)
             json_array_append_new(rows, row(sweep, i, library));
-    all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "date", date, "machine", bench_machine_json(),
-                    "libraries", libraries(sweep), "options", options_json(sweep), "rows", rows);
+    all = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "date", date, "machine",
+                    bench_machine_json(), "libraries", libraries(sweep), "options",
+                    options_json(sweep), "rows", rows, "comparison", comparison_json(sweep),
+                    "limit", limit_json(&sweep->limit));
     return json_file_write("rondo bench", path, all) ? 0 : -1;
 }

@@ -215,3 +215,29 @@ int bench_group_start(struct bench_group *group, const struct bench_control *con
     dismiss(&guests);
     return failed;
 }
+
+int bench_with_groups(const struct bench_options *options, bool launched,
+                      int (*work)(struct bench_group *groups, void *context), void *context)
+{
+    struct bench_group groups[BENCH_LIBRARIES_MAX] = {0};
+    struct bench_control control;
+    int started = 0;
+    int failed = 0;
+
+    if (bench_control_open(&control))
+        return -1;
+    bench_catch_signals();
+    while (!failed && started < options->library_count) {
+        groups[started].size = options->ranks;
+        groups[started].launched = launched;
+        failed =
+            bench_group_start(&groups[started], &control, options->libraries[started], options);
+        started++;
+    }
+    if (!failed)
+        failed = work(groups, context);
+    while (started-- > 0)
+        bench_group_end(&groups[started], failed != 0);
+    bench_control_close(&control);
+    return failed;
+}

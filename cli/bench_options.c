@@ -188,16 +188,12 @@ static error_t parse_files(int key, char *arg, struct bench_options *options)
     }
 }
 
-static void set_libraries(struct argp_state *state, struct parse *parse)
+void bench_peers_parse(const struct argp_state *state, char *list, struct bench_options *options)
 {
     static const char known[] = " openmpi mpich gloo ";
-    struct bench_options *options = parse->options;
-    char *rest = parse->peers;
     char *name;
 
-    if (!parse->only_peers)
-        options->libraries[options->library_count++] = "rondo";
-    while (rest && (name = strsep(&rest, ","))) {
+    while (list && (name = strsep(&list, ","))) {
         char word[16];
 
         if (snprintf(word, sizeof(word), " %s ", name) >= (int)sizeof(word) || !strstr(known, word))
@@ -207,6 +203,15 @@ static void set_libraries(struct argp_state *state, struct parse *parse)
                 argp_error(state, "--vs names '%s' twice", name);
         options->libraries[options->library_count++] = name;
     }
+}
+
+static void set_libraries(struct argp_state *state, struct parse *parse)
+{
+    struct bench_options *options = parse->options;
+
+    if (!parse->only_peers)
+        options->libraries[options->library_count++] = "rondo";
+    bench_peers_parse(state, parse->peers, options);
     if (options->library_count == 0)
         argp_error(state, "--only-peers needs --vs");
     if (parse->limit)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct argp_state;
+
 enum { BENCH_LIBRARIES_MAX = 5, BENCH_SIZES_MAX = 1024 };
 
 struct bench_options {
@@ -31,6 +33,9 @@ struct bench_options {
  * --help.
  */
 void bench_options_parse(int argc, char **argv, struct bench_options *ret_options);
+
+/* Appends what a comma list of --vs names; what is none, or there twice, ends the program. */
+void bench_peers_parse(const struct argp_state *state, char *list, struct bench_options *options);
 
 /* "8:64M" (each `factor` times the one before), or "1K,4K,1M". 0, or -1. */
 int bench_sizes_parse(const char *text, double factor, struct bench_options *options);

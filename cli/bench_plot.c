@@ -3,11 +3,9 @@
 #include "cli/bench_report.h"
 
 #include "bench/pattern.h"
+#include "cli/gnuplot.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Distinct also for most who confuse red and green. */
 static const char *const colors[BENCH_LIBRARIES_MAX] = {"#d1495b", "#00798c", "#edae49", "#5c5c7a",
@@ -40,7 +38,6 @@ static void print_data(const struct bench_sweep *sweep, FILE *to)
 /* Ticks at powers of 4 at most eight times: 8, 64, 512, 4K, 32K, ... */
 static void print_ticks(const struct bench_sweep *sweep, FILE *to)
 {
-    static const char *const units[] = {"", "K", "M", "G", "T"};
     size_t low = sweep->sizes[0].bytes;
     size_t high = low;
     const char *comma = "";
@@ -55,10 +52,12 @@ static void print_ticks(const struct bench_sweep *sweep, FILE *to)
     fprintf(to, "set xrange [%g:%g]\nset xtics (", (double)low / 1.5, (double)high * 1.5);
     for (int shift = 0; shift < 50; shift += 1) {
         size_t at = (size_t)1 << shift;
+        char size[32];
 
         if (at < low || at > high || (shift - 3) % step)
             continue;
-        fprintf(to, "%s\"%zu%s\" %zu", comma, at >> (shift / 10 * 10), units[shift / 10], at);
+        gnuplot_size(at, size, sizeof(size));
+        fprintf(to, "%s\"%s\" %zu", comma, size, at);
         comma = ", ";
     }
     fprintf(to, ")\n");
@@ -80,8 +79,9 @@ static void print_panel(const struct bench_sweep *sweep, const char *title, int 
     fprintf(to, "\n");
 }
 
-static void print_script(const struct bench_sweep *sweep, FILE *to)
+static void print_script(const void *what, FILE *to)
 {
+    const struct bench_sweep *sweep = what;
     const struct bench_call *call = &sweep->options->call;
     char name[64];
 
@@ -109,64 +109,11 @@ static void print_script(const struct bench_sweep *sweep, FILE *to)
     fprintf(to, "unset multiplot\n");
 }
 
-/*
- * gnuplot reads the script from a pipe and writes to `path`, which a script could not quote safely.
- */
-static pid_t start_gnuplot(FILE *script, FILE *picture)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        dup2(fileno(script), STDIN_FILENO);
-        dup2(fileno(picture), STDOUT_FILENO);
-        execlp("gnuplot", "gnuplot", "-", (char *)NULL);
-        _exit(127);
-    }
-    return pid;
-}
-
-static int draw(FILE *script, const char *path)
-{
-    FILE *picture = fopen(path, "we");
-    int status = 0;
-    pid_t pid;
-
-    if (!picture) {
-        fprintf(stderr, "rondo bench: cannot write %s: %s\n", path, strerror(errno));
-        return -1;
-    }
-    pid = start_gnuplot(script, picture);
-    fclose(picture);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (pid > 0 && status == 0)
-        return 0;
-    unlink(path);
-    if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        fprintf(stderr, "rondo bench: --plot needs gnuplot, which is not installed; install it "
-                        "(Debian: apt install gnuplot-nox) or draw the --csv file yourself\n");
-    else
-        fprintf(stderr, "rondo bench: gnuplot could not draw %s\n", path);
-    return -1;
-}
-
 int bench_plot_write(const struct bench_sweep *sweep, const char *path)
 {
-    FILE *script;
-    int failed;
-
     if (sweep->options->call.collective == BENCH_BARRIER || sweep->size_count == 0) {
         fprintf(stderr, "rondo bench: there is nothing to plot over size\n");
         return -1;
     }
-    script = tmpfile();
-    if (!script) {
-        fprintf(stderr, "rondo bench: no temporary file: %s\n", strerror(errno));
-        return -1;
-    }
-    print_script(sweep, script);
-    rewind(script);
-    failed = draw(script, path);
-    fclose(script);
-    return failed;
+    return gnuplot_write("rondo bench", path, print_script, sweep);
 }

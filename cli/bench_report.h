@@ -17,6 +17,8 @@ const char *bench_algorithm_of(const struct bench_sweep *sweep, int library);
 const char *bench_memory_of(const struct bench_sweep *sweep, int library);
 const char *bench_op_of(const struct bench_sweep *sweep); /* "none" if nothing is reduced */
 
+/* A line of comment, without its end; none if it was not measured. */
+void bench_limit_print(const struct bench_limit *limit);
 void bench_table_begin(const struct bench_sweep *sweep);
 void bench_table_row(const struct bench_sweep *sweep); /* the size at sweep->size_count */
 void bench_table_end(const struct bench_sweep *sweep);

@@ -94,7 +94,7 @@ static bool is_own(const char *library)
 }
 
 /* Workers stand next to the `rondo` program in a build tree, or in libexec. */
-static int find_worker(const char *library, char *path, size_t room)
+static bool seek_worker(const char *library, char *path, size_t room)
 {
     static const char *const places[] = {"", "/../bench", "/../libexec/rondo"};
     const char *forced = setting_read_word(SETTING_BENCH_DIR);
@@ -107,8 +107,22 @@ static int find_worker(const char *library, char *path, size_t room)
     for (size_t i = 0; i < (*forced ? 1 : sizeof(places) / sizeof(places[0])); i++) {
         snprintf(path, room, "%s%s/rondo-bench-%s", *forced ? forced : own, places[i], library);
         if (!access(path, X_OK))
-            return 0;
+            return true;
     }
+    return false;
+}
+
+bool bench_worker_is_there(const char *library)
+{
+    char path[512];
+
+    return seek_worker(library, path, sizeof(path));
+}
+
+static int find_worker(const char *library, char *path, size_t room)
+{
+    if (seek_worker(library, path, room))
+        return 0;
     fprintf(stderr, "rondo bench: the worker for %s (rondo-bench-%s) is not installed. %s\n",
             library, library,
             is_own(library) ? "Build and install Rondo again."

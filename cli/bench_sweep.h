@@ -3,6 +3,7 @@
 #ifndef RONDO_CLI_BENCH_SWEEP_H
 #define RONDO_CLI_BENCH_SWEEP_H
 
+#include "cli/bench_limit.h"
 #include "cli/bench_workers.h"
 
 /* What one library did at one size. Seconds are those of the slowest rank. */
@@ -22,8 +23,9 @@ struct bench_sweep {
     const struct bench_options *options;
     struct bench_group *groups; /* one per library, in their order */
     struct bench_size *sizes;
-    int size_count; /* done so far: all, unless it failed */
-    uint64_t wrong; /* over all */
+    int size_count;           /* done so far: all, unless it failed */
+    uint64_t wrong;           /* over all */
+    struct bench_limit limit; /* measured if "limit" is among the libraries */
 };
 
 /*

@@ -6,9 +6,9 @@
 #include "cli/bench_report.h"
 
 #include "bench/pattern.h"
+#include "cli/bench_judge.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 const char *bench_algorithm_of(const struct bench_sweep *sweep, int library)
@@ -26,16 +26,20 @@ const char *bench_memory_of(const struct bench_sweep *sweep, int library)
     return (rondo && sweep->options->shared) || !strcmp(name, "limit") ? "shared" : "host";
 }
 
-static bool is_limit(const struct bench_sweep *sweep, int library)
-{
-    return !strcmp(sweep->options->libraries[library], "limit");
-}
-
 const char *bench_op_of(const struct bench_sweep *sweep)
 {
     const struct bench_call *call = &sweep->options->call;
 
     return bench_collective_reduces(call->collective) ? pattern_op_name(call->op) : "none";
+}
+
+void bench_limit_print(const struct bench_limit *limit)
+{
+    if (limit->measured)
+        printf(
+            "\n# limit: a cache line crosses to all others in %.1f ns; of vectors of %zu MiB all "
+            "ranks together copy %.1f GB/s, and sum %.1f GB/s without a copy",
+            limit->line * 1e9, limit->bytes >> 20, limit->copy / 1e9, limit->all_reduce / 1e9);
 }
 
 void bench_table_begin(const struct bench_sweep *sweep)
@@ -51,11 +55,14 @@ void bench_table_begin(const struct bench_sweep *sweep)
     printf("# times are those of the slowest rank: median, then minimum. Libraries:");
     for (int i = 0; i < options->library_count; i++)
         printf("%s %s", i ? "," : "", sweep->groups[i].version);
+    bench_limit_print(&sweep->limit);
     printf("\n#\n#%11s %12s %11s %6s %5s %10s %10s %8s %8s %7s", "size", "count", "type", "redop",
            "root", "time", "min", "algbw", "busbw", "#wrong");
     for (int i = 1; i < options->library_count; i++)
         printf(" | %10s %10s %7s", sweep->groups[i].library,
-               is_limit(sweep, i) ? "% of limit" : "ratio", "#wrong");
+               bench_is_limit(sweep, i) ? "% of limit" : "ratio", "#wrong");
+    if (bench_peer_count(sweep))
+        printf(" | %10s %8s %6s", "best peer", "ratio", "faster");
     printf("\n#%11s %12s %11s %6s %5s %10s %10s %8s %8s %7s", "(B)", "(elements)", "", "", "",
            "(us)", "(us)", "(GB/s)", "(GB/s)", "");
     for (int i = 1; i < options->library_count; i++)
@@ -96,10 +103,23 @@ static void print_first(const struct bench_sweep *sweep, const struct bench_size
            wrong_text(result, text[4], sizeof(text[4])));
 }
 
+/* The fastest of the others, its time over ours, and whether we are faster. */
+static void print_best(const struct bench_sweep *sweep, const struct bench_size *size)
+{
+    double ratio = bench_ratio_to(sweep, size, BENCH_BEST_PEER);
+    char text[32];
+
+    if (ratio <= 0)
+        printf(" | %10s %8s %6s", "n/a", "n/a", "n/a");
+    else
+        printf(" | %10s %8s %6s", sweep->groups[bench_best_peer(sweep, size)].library,
+               figures(ratio, text, sizeof(text)), ratio > 1 ? "yes" : "no");
+}
+
 static void print_peer(const struct bench_sweep *sweep, const struct bench_size *size, int library)
 {
     const struct bench_result *result = &size->results[library];
-    double ratio = bench_ratio(size, library) * (is_limit(sweep, library) ? 100 : 1);
+    double ratio = bench_ratio(size, library) * (bench_is_limit(sweep, library) ? 100 : 1);
     char text[3][32];
 
     if (!result->available) {
@@ -121,6 +141,8 @@ void bench_table_row(const struct bench_sweep *sweep)
     print_first(sweep, size);
     for (int library = 1; library < sweep->options->library_count; library++)
         print_peer(sweep, size, library);
+    if (bench_peer_count(sweep))
+        print_best(sweep, size);
     printf("\n");
     fflush(stdout);
 }
@@ -128,28 +150,27 @@ void bench_table_row(const struct bench_sweep *sweep)
 /* How many times as long as the first library this one takes: typical and best for it. */
 static void print_comparison(const struct bench_sweep *sweep, int library)
 {
-    const struct bench_size *closest = NULL;
-    double sum = 0;
-    int count = 0;
+    const char *first = sweep->groups[0].library;
+    struct bench_verdict verdict = bench_judge(sweep, library);
 
-    for (int i = 0; i < sweep->size_count; i++) {
-        double ratio = bench_ratio(&sweep->sizes[i], library);
-
-        if (ratio <= 0)
-            continue;
-        sum += log(ratio);
-        count++;
-        if (!closest || ratio < bench_ratio(closest, library))
-            closest = &sweep->sizes[i];
-    }
-    if (closest && is_limit(sweep, library))
-        printf("# %% of limit, of %s: geometric mean %.1f, lowest %.1f at %zu bytes\n",
-               sweep->groups[0].library, 100 * exp(sum / count),
-               100 * bench_ratio(closest, library), closest->bytes);
-    else if (closest)
+    if (verdict.sizes && bench_is_limit(sweep, library))
+        printf("# %% of limit, of %s: geometric mean %.1f, lowest %.1f at %zu bytes\n", first,
+               100 * verdict.mean, 100 * verdict.lowest, verdict.lowest_size->bytes);
+    else if (verdict.sizes)
         printf("# time of %s / time of %s: geometric mean %.2f, lowest %.2f at %zu bytes\n",
-               sweep->groups[library].library, sweep->groups[0].library, exp(sum / count),
-               bench_ratio(closest, library), closest->bytes);
+               sweep->groups[library].library, first, verdict.mean, verdict.lowest,
+               verdict.lowest_size->bytes);
+}
+
+static void print_verdict(const struct bench_sweep *sweep)
+{
+    struct bench_verdict verdict = bench_judge(sweep, BENCH_BEST_PEER);
+
+    if (verdict.sizes)
+        printf("# geometric mean: %.2fx best peer; lowest %.2fx, of %s at %zu bytes; faster than "
+               "the best peer at %d of %d sizes\n",
+               verdict.mean, verdict.lowest, sweep->groups[verdict.lowest_library].library,
+               verdict.lowest_size->bytes, verdict.faster, verdict.sizes);
 }
 
 void bench_table_end(const struct bench_sweep *sweep)
@@ -167,4 +188,5 @@ void bench_table_end(const struct bench_sweep *sweep)
         printf("# average bus bandwidth: %.3f GB/s\n", sum / count / 1e9);
     for (int library = 1; library < sweep->options->library_count; library++)
         print_comparison(sweep, library);
+    print_verdict(sweep);
 }

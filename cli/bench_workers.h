@@ -62,11 +62,20 @@ enum bench_status bench_group_run(struct bench_group *group, const struct bench_
                                   struct bench_reply *ret_replies);
 void bench_group_end(struct bench_group *group, bool by_force);
 
+/*
+ * Starts the ranks of all libraries, does the work, ends them. 0, or what the work returned, or -1
+ * with a sentence on stderr.
+ */
+int bench_with_groups(const struct bench_options *options, bool launched,
+                      int (*work)(struct bench_group *groups, void *context), void *context);
+
 /* ---- bench_start.c --------------------------------------------------------------------------- */
 
 /* Start the processes; they have not reported yet. 0, or -1 with a sentence on stderr. */
 int bench_start(struct bench_group *group, const struct bench_control *control,
                 const struct bench_options *options);
+/* Can ranks of this library be started here? */
+bool bench_worker_is_there(const char *library);
 /* Become a worker of a launcher's job; returns only if that fails. */
 int bench_become_worker(const struct bench_options *options);
 

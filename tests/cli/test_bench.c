@@ -2,90 +2,17 @@
 /*
  * test_bench.c - `rondo bench` as a user runs it: short sweeps against every library that was
  * built, wrong results, ranks that die or are silent, and nothing left behind.
- *
- * The build names: TEST_BENCH, the program; TEST_WORKERS, the folder of its workers; TEST_FAULTY,
- * that of the worker in test_bench_fault.c; TEST_PEERS, the libraries to compare with.
  */
+#include "tests/cli/bench_run.h"
+
 #include "cli/bench_report.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-enum { ARGUMENTS_MAX = 40, TEXT_MAX = 1 << 16 };
-
-/* A run of the program: what it prints goes to files that have no name. */
-struct run {
-    pid_t pid;
-    FILE *files[2]; /* stdout, stderr */
-    int status;     /* exit status; negative: a signal's number */
-    char out[TEXT_MAX], err[TEXT_MAX];
-};
-
-static void split(char *line, char **arguments)
-{
-    int count = 1;
-    char *rest = NULL;
-
-    for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        if (count < ARGUMENTS_MAX)
-            arguments[count++] = word;
-    arguments[count] = NULL;
-}
-
-static struct run *begin(const char *workers, const char *line)
-{
-    struct run *run = calloc(1, sizeof(*run));
-    char *arguments[ARGUMENTS_MAX + 1] = {(char *)TEST_BENCH};
-    char *copy = strdup(line);
-
-    split(copy, arguments);
-    run->files[0] = tmpfile();
-    run->files[1] = tmpfile();
-    run->pid = fork();
-    if (run->pid == 0) {
-        setenv("RONDO_BENCH_DIR", workers, 1);
-        dup2(fileno(run->files[0]), STDOUT_FILENO);
-        dup2(fileno(run->files[1]), STDERR_FILENO);
-        execv(TEST_BENCH, arguments);
-        _exit(126);
-    }
-    free(copy);
-    return run;
-}
-
-static void read_all(FILE *file, char *text)
-{
-    ssize_t length = pread(fileno(file), text, TEXT_MAX - 1, 0);
-
-    text[length > 0 ? length : 0] = 0;
-}
-
-static void finish(struct run *run)
-{
-    int status = 0;
-
-    while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    run->status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    read_all(run->files[0], run->out);
-    read_all(run->files[1], run->err);
-    fclose(run->files[0]);
-    fclose(run->files[1]);
-}
-
-static struct run *bench(const char *workers, const char *line)
-{
-    struct run *run = begin(workers, line);
-
-    finish(run);
-    return run;
-}
 
 /* The processes that this run has started itself. */
 static int children_of(const struct run *run, pid_t *pids, int room)
@@ -111,7 +38,7 @@ static bool wait_for_row(struct run *run)
 {
     do {
         usleep(20000);
-        read_all(run->files[0], run->out);
+        run_read(run->files[0], run->out);
         if (kill(run->pid, 0))
             return false;
     } while (!strstr(run->out, "\n  "));
@@ -126,19 +53,6 @@ static bool is_gone(pid_t pid)
         usleep(10000);
     }
     return false;
-}
-
-static int lines_of(const char *path, const char *begin)
-{
-    FILE *file = fopen(path, "re");
-    char line[512];
-    int count = 0;
-
-    while (file && fgets(line, sizeof(line), file))
-        count += !strncmp(line, begin, strlen(begin));
-    if (file)
-        fclose(file);
-    return count;
 }
 
 Test(bench, rondo_is_measured_and_right, .timeout = 60)
@@ -236,6 +150,7 @@ Test(bench, a_peer_gets_columns_and_a_ratio, .timeout = 60)
     cr_expect_eq(run->status, 0, "%s", run->err);
     cr_expect(strstr(run->out, "ratio"), "%s", run->out);
     cr_expect(strstr(run->out, "geometric mean"), "%s", run->out);
+    cr_expect(strstr(run->out, "x best peer; lowest "), "%s", run->out);
     free(run);
 }
 
@@ -300,7 +215,8 @@ Test(bench, a_silent_rank_is_an_error_after_the_timeout, .timeout = 60)
 
 static void end_one_of_four(int signal_to_send, bool to_parent)
 {
-    struct run *run = begin(TEST_WORKERS, "all_reduce -n 4 --bytes 4M,4M,8M,4M,8M,4M --seconds 5");
+    struct run *run =
+        run_begin(TEST_WORKERS, "all_reduce -n 4 --bytes 4M,4M,8M,4M,8M,4M --seconds 5");
     pid_t ranks[8];
     int count = 0;
 
@@ -309,7 +225,7 @@ static void end_one_of_four(int signal_to_send, bool to_parent)
     usleep(700000); /* the next size is checked before it is timed; then all ranks wait for all */
     cr_expect_eq(count, 4);
     kill(to_parent || count != 4 ? run->pid : ranks[2], signal_to_send);
-    finish(run);
+    run_finish(run);
     for (int i = 0; i < count; i++)
         cr_expect(is_gone(ranks[i]), "process %d of rank %d is still there", (int)ranks[i], i);
     cr_expect_eq(run->status, 1, "%s", run->err);
@@ -342,102 +258,16 @@ Test(bench, under_a_launcher_its_processes_are_the_ranks, .timeout = 60)
     setenv("RONDO_SIZE", "2", 1);
     for (int rank = 0; rank < 2; rank++) {
         setenv("RONDO_RANK", rank ? "1" : "0", 1);
-        ranks[rank] = begin(TEST_WORKERS, "gather --root 1 --bytes 80,8000 --seconds 0.01");
+        ranks[rank] = run_begin(TEST_WORKERS, "gather --root 1 --bytes 80,8000 --seconds 0.01");
     }
     for (int rank = 0; rank < 2; rank++) {
-        finish(ranks[rank]);
+        run_finish(ranks[rank]);
         cr_expect_eq(ranks[rank]->status, 0, "rank %d: %s", rank, ranks[rank]->err);
     }
     cr_expect(strstr(ranks[0]->out, "wrong values: 0 OK"), "%s", ranks[0]->out);
     cr_expect_str_empty(ranks[1]->out, "only rank 0 prints");
     free(ranks[0]);
     free(ranks[1]);
-}
-
-/* Every branch of the limit: lines of flags, zero copy, more ranks than cores, in place. */
-Test(bench, the_limit_of_every_collective_is_measured_and_right, .timeout = 120)
-{
-    for (int i = 0; i < BENCH_COLLECTIVES; i++)
-        for (int in_place = 0; in_place <= bench_collective_has_in_place((enum bench_collective)i);
-             in_place++) {
-            bool lacks = i == BENCH_ALL_TO_ALL && in_place; /* it needs a copy of the input */
-            char line[256];
-            struct run *run;
-
-            snprintf(line, sizeof(line),
-                     "%s -n 3 --threads --root 1 --bytes 24,900,99999 --iterations 3 --rounds 1 "
-                     "--limit%s",
-                     bench_collective_name((enum bench_collective)i),
-                     in_place ? " --in-place" : "");
-            run = bench(TEST_WORKERS, line);
-            cr_expect_eq(run->status, 0, "%s: %s", line, run->err);
-            cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s: %s", line, run->out);
-            cr_expect_eq(strstr(run->out, "% of limit, of rondo") == NULL, lacks, "%s: %s", line,
-                         run->out);
-            free(run);
-        }
-}
-
-Test(bench, the_limit_has_rows_of_its_own_and_no_place_for_other_reductions, .timeout = 60)
-{
-    char path[] = "/tmp/test-bench-XXXXXX";
-    char line[256];
-    struct run *run;
-
-    close(mkstemp(path));
-    snprintf(line, sizeof(line), "all_reduce -n 9 --bytes 8,64K --seconds 0.01 --limit --csv %s",
-             path);
-    run = bench(TEST_WORKERS, line);
-    cr_expect_eq(run->status, 0, "%s", run->err);
-    cr_expect_eq(lines_of(path, BENCH_CSV_HEADER), 1);
-    cr_expect_eq(lines_of(path, "limit,all_reduce,auto,9,"), 2);
-    unlink(path);
-    free(run);
-    run = bench(TEST_WORKERS, "all_reduce -n 2 --op max --bytes 8 --seconds 0.01 --limit");
-    cr_expect_eq(run->status, 0, "%s", run->err);
-    cr_expect(strstr(run->err, "only the float32 sum has a limit"), "%s", run->err);
-    free(run);
-}
-
-Test(bench, kernels_are_timed_at_the_level_and_type_that_is_asked_for, .timeout = 60)
-{
-    struct run *run = bench(TEST_WORKERS, "kernels --level plain --dtype int8 --op bxor "
-                                          "--bytes 100,1K --seconds 0");
-
-    cr_expect_eq(run->status, 0, "%s", run->err);
-    cr_expect(strstr(run->out, "bxor of 1024 bytes"), "%s", run->out);
-    cr_expect(strstr(run->out, "plain         int8 |"), "%s", run->out);
-    free(run);
-}
-
-Test(bench, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
-{
-    static const struct {
-        const char *line, *sentence;
-    } cases[] = {
-        {"", "name one collective"},
-        {"allreduce -n 2", "there is no collective 'allreduce'"},
-        {"all_reduce -n 0", "-n is '0': accepted is a whole number from 1"},
-        {"all_reduce -n 2 --bytes 8:4", "--bytes is LO:HI"},
-        {"all_reduce -n 2 --dtype float", "there is no type 'float'"},
-        {"all_reduce -n 2 --op band", "band is for integers only"},
-        {"reduce -n 2 --root 2", "--root 2 is not among the 2 ranks"},
-        {"sendrecv -n 2 --in-place", "cannot be called in place"},
-        {"all_reduce -n 2 --vs nccl", "--vs knows openmpi, mpich and gloo"},
-        {"all_reduce -n 2 --only-peers", "--only-peers needs --vs"},
-        {"all_reduce", "say how many ranks to start"},
-        {"kernels --level mmx", "this machine has no level 'mmx', but plain"},
-        {"kernels --op band --dtype float32", "band is for integers only"},
-        {"kernels all_reduce", "'all_reduce' is not an option"},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct run *run = bench(TEST_WORKERS, cases[i].line);
-
-        cr_expect_eq(run->status, 2, "'%s' gives %d", cases[i].line, run->status);
-        cr_expect(strstr(run->err, cases[i].sentence), "'%s': %s", cases[i].line, run->err);
-        free(run);
-    }
 }
 
 Test(bench, a_missing_worker_is_explained, .timeout = 60)

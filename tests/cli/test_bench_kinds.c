@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_bench_kinds.c - what else `rondo bench` measures, as a user runs it: the machine's limit,
+ * the matrix, the kernels; and wrong usage of each.
+ */
+#include "tests/cli/bench_run.h"
+
+#include "cli/bench_report.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Every branch of the limit: lines of flags, zero copy, more ranks than cores, in place. */
+Test(bench_kinds, the_limit_of_every_collective_is_measured_and_right, .timeout = 120)
+{
+    for (int i = 0; i < BENCH_COLLECTIVES; i++)
+        for (int in_place = 0; in_place <= bench_collective_has_in_place((enum bench_collective)i);
+             in_place++) {
+            bool lacks = i == BENCH_ALL_TO_ALL && in_place; /* it needs a copy of the input */
+            char line[256];
+            struct run *run;
+
+            snprintf(line, sizeof(line),
+                     "%s -n 3 --threads --root 1 --bytes 24,900,99999 --iterations 3 --rounds 1 "
+                     "--limit%s",
+                     bench_collective_name((enum bench_collective)i),
+                     in_place ? " --in-place" : "");
+            run = bench(TEST_WORKERS, line);
+            cr_expect_eq(run->status, 0, "%s: %s", line, run->err);
+            cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s: %s", line, run->out);
+            cr_expect_eq(strstr(run->out, "% of limit, of rondo") == NULL, lacks, "%s: %s", line,
+                         run->out);
+            free(run);
+        }
+}
+
+Test(bench_kinds, the_limit_has_rows_of_its_own_and_no_place_for_other_reductions, .timeout = 60)
+{
+    char path[] = "/tmp/test-bench-XXXXXX";
+    char line[256];
+    struct run *run;
+
+    close(mkstemp(path));
+    snprintf(line, sizeof(line), "all_reduce -n 9 --bytes 8,64K --seconds 0.01 --limit --csv %s",
+             path);
+    run = bench(TEST_WORKERS, line);
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect_eq(lines_of(path, BENCH_CSV_HEADER), 1);
+    cr_expect_eq(lines_of(path, "limit,all_reduce,auto,9,"), 2);
+    unlink(path);
+    free(run);
+    run = bench(TEST_WORKERS, "all_reduce -n 2 --op max --bytes 8 --seconds 0.01 --limit");
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->err, "only the float32 sum has a limit"), "%s", run->err);
+    free(run);
+}
+
+Test(bench_kinds, the_matrix_has_a_row_per_collective_memory_and_place, .timeout = 60)
+{
+    struct run *run = bench(TEST_WORKERS, "matrix --collectives broadcast,all_gather --bytes 64,4K "
+                                          "--vs openmpi --limit --passes 2 --rounds 1 "
+                                          "--seconds 0 --place out");
+
+    if (!strstr(TEST_PEERS, "openmpi"))
+        cr_skip_test("Open MPI is not there");
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "broadcast, host, out of place"), "%s", run->out);
+    cr_expect(strstr(run->out, "all_gather, shared, out of place"), "%s", run->out);
+    cr_expect_null(strstr(run->out, "in place"), "%s", run->out);
+    cr_expect(strstr(run->out, "limit: a cache line crosses"), "%s", run->out);
+    cr_expect(strstr(run->out, "faster than the best peer: "), "%s", run->out);
+    cr_expect(strstr(run->out, " of 8 cells"), "%s", run->out);
+    free(run);
+}
+
+Test(bench_kinds, kernels_are_timed_at_the_level_and_type_that_is_asked_for, .timeout = 60)
+{
+    struct run *run = bench(TEST_WORKERS, "kernels --level plain --dtype int8 --op bxor "
+                                          "--bytes 100,1K --seconds 0");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "bxor of 1024 bytes"), "%s", run->out);
+    cr_expect(strstr(run->out, "plain         int8 |"), "%s", run->out);
+    free(run);
+}
+
+Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
+{
+    static const struct {
+        const char *line, *sentence;
+    } cases[] = {
+        {"", "name one collective"},
+        {"allreduce -n 2", "there is no collective 'allreduce'"},
+        {"all_reduce -n 0", "-n is '0': accepted is a whole number from 1"},
+        {"all_reduce -n 2 --bytes 8:4", "--bytes is LO:HI"},
+        {"all_reduce -n 2 --dtype float", "there is no type 'float'"},
+        {"all_reduce -n 2 --op band", "band is for integers only"},
+        {"reduce -n 2 --root 2", "--root 2 is not among the 2 ranks"},
+        {"sendrecv -n 2 --in-place", "cannot be called in place"},
+        {"all_reduce -n 2 --vs nccl", "--vs knows openmpi, mpich and gloo"},
+        {"all_reduce -n 2 --only-peers", "--only-peers needs --vs"},
+        {"all_reduce", "say how many ranks to start"},
+        {"matrix --collectives barrier", "there is no collective 'barrier' that has a size"},
+        {"matrix --memory cuda", "'cuda' is neither host, shared nor both"},
+        {"matrix all_reduce", "'all_reduce' is no option of the matrix"},
+        {"kernels --level mmx", "this machine has no level 'mmx', but plain"},
+        {"kernels --op band --dtype float32", "band is for integers only"},
+        {"kernels all_reduce", "'all_reduce' is not an option"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct run *run = bench(TEST_WORKERS, cases[i].line);
+
+        cr_expect_eq(run->status, 2, "'%s' gives %d", cases[i].line, run->status);
+        cr_expect(strstr(run->err, cases[i].sentence), "'%s': %s", cases[i].line, run->err);
+        free(run);
+    }
+}
