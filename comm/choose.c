@@ -166,6 +166,29 @@ static rondo_result make_scratch(struct exec_world *world, size_t bytes)
     return RONDO_OK;
 }
 
+enum { LONG_OUTPUT = 4 << 20 }; /* bytes */
+
+/* Ways to store that may differ: long messages, and outputs that caches have no use for. */
+static unsigned ways_to_store(const rondo_comm *comm, const struct choice *choice)
+{
+    const struct plan *plan = choice->plan;
+    size_t blocks =
+        (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root);
+    size_t element = choice->shape.element;
+    bool slots =
+        choice->shape.window / plan->parts * plan->message_atoms >= PAST_CACHE_FROM / element;
+    bool outputs = blocks * choice->shape.count >= LONG_OUTPUT / element;
+    unsigned ways = 1;
+
+    if (comm->settings.streams >= 0)
+        return 1u << (comm->settings.streams ? PAST_CACHE_SLOTS : 0);
+    if (slots)
+        ways |= ways << PAST_CACHE_SLOTS;
+    if (outputs)
+        ways |= ways << PAST_CACHE_OUTPUTS;
+    return ways;
+}
+
 static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)
 {
     size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
@@ -203,11 +226,11 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     choice->key_hash = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : "");
     choice->hash = choice->key_hash ^ name_hash(algorithm->name);
     choice->valid = true;
+    stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache);
     return RONDO_OK;
 }
 
-rondo_result choose(rondo_comm *comm, const struct choice_key *key,
-                    const struct choice **ret_choice)
+rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice)
 {
     /* A send and a receive hash alike, and so do the two
      * ways of a call that tries peers' memory first. */

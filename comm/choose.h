@@ -8,6 +8,7 @@
 
 #include "collectives/algorithm.h"
 #include "comm/operation.h"
+#include "comm/stores.h"
 #include "plan/exec.h"
 
 #include <stdbool.h>
@@ -34,7 +35,8 @@ struct choice {
     struct exec_shape shape;
     bool reduces;
     struct kernel_op op; /* if it reduces */
-    uint32_t hash;     /* of the key and the algorithm: a fingerprint without the sequence number */
+    uint32_t hash; /* of the key and the algorithm: a fingerprint without the sequence number */
+    struct stores stores;
     uint32_t key_hash; /* of what the ranks were asked for, whichever path they take */
 };
 
@@ -46,8 +48,7 @@ struct choices {
 
 /* The decision for a call; *ret_choice is valid until the
  * next call of this function. Needs the turn. */
-rondo_result choose(rondo_comm *comm, const struct choice_key *key,
-                    const struct choice **ret_choice);
+rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice);
 void choices_done(struct choices *choices);
 
 #endif

@@ -24,7 +24,7 @@ struct comm_settings {
     bool deterministic;
     bool reads_across;  /* cross-memory attach is used */
     bool measure_reads; /* ... if it is found to be faster */
-    int streams;        /* past the cache into slots: 1 yes, 0 no, -1 as measured */
+    int streams;        /* past the cache into slots: 1 yes, 0 no, -1 whatever is faster */
     char algorithm[32];
     size_t slot_bytes;
     int slots;
@@ -44,7 +44,8 @@ struct rondo_comm {
     struct process **processes; /* [rank], NULL: on another node */
     struct board **boards;      /* [rank], NULL: on another node; own one included */
     struct link_costs costs;
-    int spin_rounds; /* polls before a wait yields */
+    unsigned past_cache; /* what calls begin to store that way (PAST_CACHE_...), as measured */
+    int spin_rounds;     /* polls before a wait yields */
     struct choices choices;
     struct operations operations;
     struct turn turn;

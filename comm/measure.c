@@ -66,12 +66,21 @@ static rondo_result ping_pong(rondo_comm *comm, double *ret_latency)
     return RONDO_OK;
 }
 
-/* Large messages both ways at once, as in most collectives. */
-static rondo_result exchange_large(rondo_comm *comm, char *memory, double *ret_time)
+/* What was decided with other costs or settings is forgotten. */
+static void forget_choices(rondo_comm *comm)
 {
+    memset(comm->choices.slots, 0, sizeof(comm->choices.slots));
+}
+
+/* Large messages both ways at once, as in most collectives. */
+static rondo_result exchange_large(rondo_comm *comm, char *memory, bool streams, double *ret_time)
+{
+    const int setting = comm->settings.streams;
     const struct choice_key key = {.type = RONDO_UINT8, .root = 1 - comm->rank, .count = LARGE};
     double best = 1;
 
+    comm->settings.streams = streams;
+    forget_choices(comm);
     for (int i = 0; i < REPEATS; i++) {
         struct task tasks[2] = {{.key = key, .input = memory},
                                 {.key = key, .output = memory + LARGE}};
@@ -88,6 +97,7 @@ static rondo_result exchange_large(rondo_comm *comm, char *memory, double *ret_t
         began = clock_seconds() - began;
         best = began < best ? began : best;
     }
+    comm->settings.streams = setting;
     *ret_time = best;
     return RONDO_OK;
 }
@@ -117,12 +127,10 @@ static rondo_result measure_pair(rondo_comm *comm, char *memory, struct measured
     int peer = 1 - comm->rank;
     rondo_result result = ping_pong(comm, &measured->costs.latency);
 
-    comm->world.streams = false;
     if (!result)
-        result = exchange_large(comm, memory, &measured->stored_time);
-    comm->world.streams = true;
+        result = exchange_large(comm, memory, false, &measured->stored_time);
     if (!result)
-        result = exchange_large(comm, memory, &measured->streamed_time);
+        result = exchange_large(comm, memory, true, &measured->streamed_time);
     if (result)
         return result;
     log_debug("%d bytes both ways through slots: %.1f us stored, %.1f us past the cache", LARGE,
@@ -238,14 +246,14 @@ rondo_result comm_measure(rondo_comm *comm)
         return comm_break(comm, result, comm->rank);
     comm->costs = measured.costs;
     comm->settings.reads_across = measured.reads_across;
-    comm->world.streams = measured.streams;
-    memset(comm->choices.slots, 0, sizeof(comm->choices.slots)); /* made with guessed costs */
+    comm->past_cache = measured.streams ? PAST_CACHE_SLOTS : 0;
+    forget_choices(comm); /* they were made with guessed costs */
     if (comm->rank == 0)
         log_info(
             "latency %.2f us, %.1f GB/s through slots%s, %.1f GB/s directly, %.1f GB/s reduced; "
             "plain memory is %s",
             1e6 * comm->costs.latency, 1e-9 * comm->costs.copy_bw,
-            comm->world.streams ? " past the cache" : "", 1e-9 * comm->costs.direct_bw,
+            comm->past_cache ? " past the cache" : "", 1e-9 * comm->costs.direct_bw,
             1e-9 * comm->costs.reduce_bw,
             comm->settings.reads_across ? "read across processes where that helps"
                                         : "staged in slots");

@@ -5,7 +5,9 @@
  */
 #include "comm/run.h"
 
+#include "base/clock.h"
 #include "base/collective.h"
+#include "base/log.h"
 #include "comm/health.h"
 #include "comm/memory.h"
 #include "comm/wait.h"
@@ -36,7 +38,7 @@ static bool may_start(const struct batch *batch, int index)
 static rondo_result start(rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
-    const struct choice *choice;
+    struct choice *choice;
     rondo_result result;
 
     task->key.made = task->made.handle ? &task->made : NULL;
@@ -52,6 +54,9 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     x->output = task->output;
     x->fingerprint = choice->hash;
     x->unreachable = false;
+    x->past_cache = choice->stores.now;
+    task->choice = choice;
+    task->began = stores_matter(&choice->stores) ? clock_seconds() : 0;
     if (!is_pair(task)) {
         struct call_record record = {.collective = (uint8_t)task->key.collective,
                                      .type = (uint8_t)task->key.type,
@@ -89,6 +94,22 @@ static void refuse(struct batch *batch, struct task *task, rondo_result result)
     batch->left--;
 }
 
+/* How long it took tells which way to store, unless another call has taken the choice's place. */
+static void note_time(const struct task *task)
+{
+    static const char *const names[STORES_WAYS] = {"through the cache", "into slots past the cache",
+                                                   "into outputs past the cache",
+                                                   "all past the cache"};
+    struct choice *choice = task->choice;
+
+    if (choice->plan == task->execution.plan &&
+        choice->shape.count == task->execution.shape.count &&
+        stores_note(&choice->stores, clock_seconds() - task->began))
+        log_debug("%s of %zu elements: stores %s from now on",
+                  rondo_collective_name(choice->key.collective), choice->shape.count,
+                  names[choice->stores.way]);
+}
+
 /* Advance one task; true if it moved. Errors go to the batch. */
 static bool advance_task(struct batch *batch, int index)
 {
@@ -106,6 +127,8 @@ static bool advance_task(struct batch *batch, int index)
     }
     switch (exec_advance(&task->execution)) {
     case EXEC_DONE:
+        if (task->began > 0)
+            note_time(task);
         task->state = TASK_DONE;
         batch->left--;
         return true;

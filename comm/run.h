@@ -19,7 +19,9 @@ struct task {
     const void *input;
     void *output;
     enum task_state state;
-    int mourned;           /* 1 + the peer whose process was seen to have ended, 0: none */
+    int mourned; /* 1 + the peer whose process was seen to have ended, 0: none */
+    struct choice *choice;
+    double began;          /* if its time tells the choice how to store */
     struct operation made; /* of an operation of the user's own, which may be destroyed by now */
     struct kernel_op op;
     struct execution execution;

@@ -119,7 +119,7 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
         offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */
         offspring->comm->costs.cores = cores;
         offspring->comm->settings.reads_across = parent->settings.reads_across;
-        offspring->comm->world.streams = parent->world.streams;
+        offspring->comm->past_cache = parent->past_cache;
     }
     return result;
 }

@@ -35,7 +35,6 @@ struct exec_world {
     const struct exec_world_ops *ops;
     int rank, size;
     size_t slot_bytes;
-    bool streams;         /* writing slots past the cache was measured to be faster */
     struct link_out *out; /* [lane * size + peer] */
     struct link_in *in;
     struct exec_peer *peers; /* [rank], of the call in progress */
@@ -44,6 +43,13 @@ struct exec_world {
     char *packed; /* memory that the links pack their short messages in */
     char *scratch;
     size_t scratch_bytes;
+};
+
+/* What an execution stores past the cache, where pieces are long. */
+enum {
+    PAST_CACHE_SLOTS = 1,
+    PAST_CACHE_OUTPUTS = 2,
+    PAST_CACHE_FROM = 4096 /* bytes of a piece */
 };
 
 /* How a count is cut, worked out once per plan, count and element size. */
@@ -82,8 +88,9 @@ struct execution {
     char *output;
     struct link_addresses own; /* what PLAN_ADDRESSES messages say */
     uint32_t fingerprint;
-    uint32_t foreign; /* EXEC_MISMATCH: the fingerprint that came */
-    int blamed;       /* EXEC_BLOCKED, EXEC_MISMATCH: the peer */
+    unsigned past_cache; /* a sum of PAST_CACHE_...; no result depends on it */
+    uint32_t foreign;    /* EXEC_MISMATCH: the fingerprint that came */
+    int blamed;          /* EXEC_BLOCKED, EXEC_MISMATCH: the peer */
     bool reduces;     /* the collective reduces: peers' memory must be mapped, not only readable */
     bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
     uint32_t awaited; /* address messages still to come */

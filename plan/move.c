@@ -2,20 +2,16 @@
 /*
  * move.c - the data movement of a step: where its operands are, and which arithmetic it means.
  *
- * Long pieces may go into slots past the cache. A slot's lines were read by the peer last, so an
+ * Long pieces may be stored past the cache. A slot's lines were read by the peer last, so an
  * ordinary store first fetches each of them from the other core, only to overwrite it, and the peer
- * fetches them back. Where the cores share a cache that is cheap; where they don't, or the vector
- * is larger than it, going past is several times faster.
+ * fetches them back; a long output is not read again soon, and an ordinary store first reads it
+ * from memory. Whether going past pays depends on the caches: the caller finds out.
  */
 #include "plan/move.h"
 
 enum {
-    STREAM_FROM =
-        4096, /* bytes of a piece; below, the detour over memory costs more than it saves */
-    STREAM_ALWAYS =
-        4 << 20,  /* bytes of a block of the call: then nothing stays in a cache anyway */
-    TILE = 16384, /* bytes reduced at a time on the way into slots: stays in the first cache */
-};
+    TILE = 16384
+}; /* bytes reduced at a time on the way past the cache: stays in the first one */
 
 /* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
 static inline size_t atom_start(const struct execution *x, const struct exec_program *program,
@@ -125,11 +121,12 @@ static inline bool only_copies(const struct execution *x, const struct plan_step
                       !((step->flags & PLAN_FINISH) && x->op->divisor > 1));
 }
 
-static inline bool streams_into(const struct execution *x, const struct plan_operand *destination,
-                                size_t bytes)
+static inline bool goes_past(const struct execution *x, const struct plan_operand *destination,
+                             size_t bytes)
 {
-    return destination->buffer == PLAN_SLOT && bytes >= STREAM_FROM &&
-           (x->world->streams || x->shape.count * x->shape.element >= STREAM_ALWAYS);
+    unsigned kind = destination->buffer == PLAN_SLOT ? PAST_CACHE_SLOTS : PAST_CACHE_OUTPUTS;
+
+    return x->past_cache & kind && bytes >= PAST_CACHE_FROM && destination->buffer != PLAN_SCRATCH;
 }
 
 static void copy(const struct execution *x, const struct plan_step *step, size_t bytes)
@@ -140,25 +137,28 @@ static void copy(const struct execution *x, const struct plan_step *step, size_t
     for (int i = 0; i < step->destinations; i++) {
         void *to = x->world->destinations[i];
 
-        if (streams_into(x, &operands[i], bytes))
+        if (to == from)
+            continue;
+        if (goes_past(x, &operands[i], bytes))
             kernel_stream(to, from, bytes);
-        else if (to != from)
+        else
             kernel_copy(to, from, bytes);
     }
 }
 
-/* Long results, some of them for slots: computed tile by
- * tile, and each tile streamed while it is in cache. */
-static void reduce_and_stream(const struct execution *x, const struct plan_step *step,
-                              struct kernel_call *call, size_t count)
+/* Long results, some of which go past the cache: computed tile
+ * by tile, and each tile stored on while it is in cache. */
+static void reduce_past(const struct execution *x, const struct plan_step *step,
+                        struct kernel_call *call, size_t count)
 {
     const struct plan_operand *operands = plan_destinations(x->plan, step);
     struct exec_world *world = x->world;
     size_t tile = TILE / x->shape.element;
     _Alignas(64) char aside[TILE];
-    int kept = 0; /* the destination that is computed into: the first that is no slot */
+    size_t total = count * x->shape.element;
+    int kept = 0; /* the destination that is computed into: the first that stays in the cache */
 
-    while (kept < step->destinations && operands[kept].buffer == PLAN_SLOT)
+    while (kept < step->destinations && goes_past(x, &operands[kept], total))
         kept++;
     call->destination_count = 1;
     for (size_t done = 0; done < count; done += call->count) {
@@ -170,7 +170,7 @@ static void reduce_and_stream(const struct execution *x, const struct plan_step 
         bytes = call->count * x->shape.element;
         kernel_reduce(x->op, call);
         for (int i = 0; i < step->destinations; i++) {
-            if (operands[i].buffer == PLAN_SLOT)
+            if (goes_past(x, &operands[i], total))
                 kernel_stream(world->destinations[i], result, bytes);
             else if (i != kept)
                 kernel_copy(world->destinations[i], result, bytes);
@@ -196,8 +196,8 @@ static void reduce(struct execution *x, const struct plan_step *step, size_t cou
     };
 
     for (int i = 0; i < step->destinations; i++)
-        if (streams_into(x, &operands[i], count * x->shape.element)) {
-            reduce_and_stream(x, step, &call, count);
+        if (goes_past(x, &operands[i], count * x->shape.element)) {
+            reduce_past(x, step, &call, count);
             return;
         }
     kernel_reduce(x->op, &call);

@@ -32,9 +32,9 @@ static struct choice_key key_of(rondo_collective collective, size_t count)
     return (struct choice_key){.collective = collective, .type = RONDO_FLOAT32, .count = count};
 }
 
-static const struct choice *decide(int rank, const struct choice_key *key)
+static struct choice *decide(int rank, const struct choice_key *key)
 {
-    const struct choice *choice = NULL;
+    struct choice *choice = NULL;
 
     cr_assert(choose(comms[rank], key, &choice) == RONDO_OK, "%s", fail_sentence());
     return choice;
@@ -43,7 +43,7 @@ static const struct choice *decide(int rank, const struct choice_key *key)
 Test(choose, a_decision_is_made_once_and_its_plan_kept)
 {
     struct choice_key key = key_of(RONDO_ALL_REDUCE, 1000), other = key_of(RONDO_ALL_REDUCE, 1001);
-    const struct choice *first, *again;
+    struct choice *first, *again;
     const struct plan *plan;
 
     open_ranks("ring", 0);
@@ -64,7 +64,7 @@ Test(choose, a_decision_is_made_once_and_its_plan_kept)
 Test(choose, the_second_attempt_without_peers_memory_does_not_push_out_the_first)
 {
     struct choice_key key = key_of(RONDO_ALL_GATHER, 1 << 16), second = key;
-    const struct choice *choice;
+    struct choice *choice;
 
     open_ranks("auto", 0);
     second.no_peer_memory = true;
@@ -132,7 +132,7 @@ Test(choose, an_order_for_one_call_is_refused_where_there_is_no_such_form)
     open_ranks("auto", 0);
     for (int c = 0; c < RONDO_SEND; c++) {
         struct choice_key key = key_of((rondo_collective)c, 100);
-        const struct choice *choice = NULL;
+        struct choice *choice = NULL;
         rondo_result result;
 
         key.algorithm = "ring";
@@ -191,6 +191,6 @@ Test(choose, operations_that_do_not_commute_keep_the_order_of_ranks)
     algorithm = algorithm_find(decide(0, &key)->plan->algorithm);
     cr_expect(algorithm->forms[RONDO_ALL_REDUCE].promises & PROMISE_RANK_ORDER);
     key.op = 12345;
-    cr_expect(choose(comms[0], &key, &(const struct choice *){NULL}) == RONDO_ERROR_INVALID);
+    cr_expect(choose(comms[0], &key, &(struct choice *){NULL}) == RONDO_ERROR_INVALID);
     close_ranks();
 }

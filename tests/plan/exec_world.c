@@ -99,8 +99,8 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
     world->scratch_bytes = exec_scratch_bytes(trial->plans[rank], &trial->shape);
     world->scratch = calloc(1, world->scratch_bytes + 1);
     world->packed = calloc(2 * links, LINK_PACKED);
-    if (!world->out || !world->in || !world->packed || !world->peers || !world->sources || !world->destinations ||
-        !world->scratch)
+    if (!world->out || !world->in || !world->packed || !world->peers || !world->sources ||
+        !world->destinations || !world->scratch)
         return false;
     make_links(seat);
     age_slots(seat);
