@@ -31,7 +31,7 @@ ROOMS = {
     "examples": set(),
 }
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
-LIBRARY = ("base", "topology", "kernels", "transport", "plan", "collectives", "comm")
+LIBRARY = ("base", "topology", "kernels", "transport", "plan", "collectives", "comm", "ddp")
 FILE_LINES, FUNCTION_LINES = 450, 60
 COLUMNS, SCRIPT_COLUMNS = 100, 120
 UNFINISHED = re.compile(r"\b(%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
@@ -188,12 +188,16 @@ def check_symbols(library):
         # Sanitizers and coverage add symbols of their own.
         if not name.startswith(("rondo_", "__asan", "__ubsan", "__gcov", "_init", "_fini")):
             complain(library, 0, f"exports {name}, only rondo_* may be public")
-    with open("include/rondo/rondo.h", encoding="utf-8") as file:
-        promised = set(re.findall(r"RONDO_API[^;]*?\b(rondo_\w+)\s*\(", code_of(file.read())))
-    for name in sorted(promised - found):
-        complain(library, 0, f"{name}() is declared in rondo.h, but it is not there")
-    for name in sorted(name for name in found - promised if name.startswith("rondo_")):
-        complain(library, 0, f"exports {name}(), which rondo.h does not declare")
+    promised = {}
+    for header in sorted(os.listdir("include/rondo")):
+        with open(os.path.join("include/rondo", header), encoding="utf-8") as file:
+            for name in re.findall(r"RONDO_API[^;]*?\b(rondo_\w+)\s*\(", code_of(file.read())):
+                promised[name] = header
+    for name in sorted(set(promised) - found):
+        if promised[name] == "rondo.h":
+            complain(library, 0, f"{name}() is declared in {promised[name]}, but it is not there")
+    for name in sorted(name for name in found - set(promised) if name.startswith("rondo_")):
+        complain(library, 0, f"exports {name}(), which no public header declares")
 
 
 def main():

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fail.c - the last sentence of each thread, see fail.h. */
+#include "ddp/fail.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local char last[DDP_SENTENCE];
+
+rondo_result ddp_fail(rondo_result result, const char *format, ...)
+{
+    char sentence[DDP_SENTENCE]; /* the last sentence may be among the arguments */
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof(sentence), format, arguments);
+    va_end(arguments);
+    snprintf(last, sizeof(last), "%s", sentence);
+    return result;
+}
+
+rondo_result ddp_fail_call(rondo_result result, const rondo_comm *comm, const char *what)
+{
+    return ddp_fail(result, "%s: %s", what, rondo_last_error(comm));
+}
+
+const char *rondo_ddp_last_error(void)
+{
+    return last;
+}
