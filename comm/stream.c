@@ -26,7 +26,7 @@ struct rondo_event {
     int users;           /* the owner, and jobs that know it */
 };
 
-enum job_kind { JOB_BATCH, JOB_RECORD, JOB_WAIT };
+enum job_kind { JOB_BATCH, JOB_RECORD, JOB_WAIT, JOB_FUNCTION };
 
 struct job {
     struct job *next;
@@ -35,6 +35,8 @@ struct job {
     int count;
     rondo_event *event;
     struct moment *moment; /* of the event; NULL: nothing to wait for */
+    rondo_stream_function function;
+    void *context;
     struct task tasks[];
 };
 
@@ -148,6 +150,9 @@ static void do_job(rondo_stream *stream, struct job *job)
     case JOB_WAIT:
         event_await(job->event, job->moment);
         event_drop(job->event);
+        break;
+    case JOB_FUNCTION:
+        job->function(job->context);
         break;
     }
     free(job);
@@ -270,6 +275,22 @@ rondo_result rondo_stream_query(rondo_stream *stream)
         result = RONDO_IN_PROGRESS;
     pthread_mutex_unlock(&stream->lock);
     return result;
+}
+
+rondo_result rondo_stream_call(rondo_stream *stream, rondo_stream_function function, void *context)
+{
+    struct job *job;
+
+    if (!stream || !function)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_call: needs a stream and a function.");
+    job = calloc(1, sizeof(*job));
+    if (!job)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued function.");
+    job->kind = JOB_FUNCTION;
+    job->function = function;
+    job->context = context;
+    push(stream, job);
+    return RONDO_OK;
 }
 
 rondo_result rondo_event_open(rondo_event **ret_event)

@@ -313,6 +313,14 @@ rondo_stream_close(rondo_stream *stream); /* waits for what is queued; accepts N
 RONDO_API rondo_result rondo_stream_synchronize(rondo_stream *stream);
 RONDO_API rondo_result
 rondo_stream_query(rondo_stream *stream); /* RONDO_OK, RONDO_IN_PROGRESS or an error */
+/*
+ * A function of yours in the stream's order, in the stream's thread; what it wrote is seen by who
+ * synchronizes after it. It must not wait for this stream. In a group it is queued at once, before
+ * the group's calls.
+ */
+typedef void (*rondo_stream_function)(void *context);
+RONDO_API rondo_result rondo_stream_call(rondo_stream *stream, rondo_stream_function function,
+                                         void *context);
 
 /*
  * A point on a stream. Record, then query or wait, also from other threads; may be recorded again

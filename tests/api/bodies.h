@@ -19,6 +19,7 @@ rondo_result groups_run_in_one_thread(int size, bool by_id, char *sentence);
 
 /* streams.c */
 rondo_result streams_keep_order(rondo_comm *comm, void *argument, char *sentence);
+rondo_result streams_call_functions_in_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result streams_wait_for_events(rondo_comm *comm, void *argument, char *sentence);
 rondo_result streams_overlap_with_others(rondo_comm *comm, void *argument, char *sentence);
 

@@ -66,6 +66,42 @@ rondo_result streams_keep_order(rondo_comm *comm, void *argument, char *sentence
     return result;
 }
 
+/* ---- Functions ------------------------------------------------------------------------------- */
+
+/* Adds one to every value: between two sums over n ranks, (x * n + 1) * n + 1 ... */
+static void add_one(void *context)
+{
+    uint64_t *values = context;
+
+    for (size_t i = 0; i < COUNT; i++)
+        values[i]++;
+}
+
+rondo_result streams_call_functions_in_order(rondo_comm *comm, void *argument, char *sentence)
+{
+    uint64_t *values = calloc(COUNT, sizeof(*values)), wanted = 1;
+    rondo_stream *stream = NULL;
+    rondo_result result = values ? rondo_stream_open(&stream) : RONDO_ERROR_MEMORY;
+
+    if (!result)
+        set_ones(values);
+    for (int i = 0; i < QUEUED && !result; i++) {
+        wanted = wanted * (uint64_t)rondo_comm_size(comm) + 1;
+        result = queue(values, 1, comm, stream);
+        if (!result)
+            result = rondo_stream_call(stream, add_one, values);
+    }
+    if (!result)
+        result = rondo_stream_synchronize(stream);
+    if (result)
+        world_say(sentence, result, "stream: %s", rondo_last_error(comm));
+    else
+        result = check_all(values, COUNT, wanted, sentence);
+    rondo_stream_close(stream);
+    free(values);
+    return result;
+}
+
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 struct pair {

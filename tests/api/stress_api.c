@@ -49,6 +49,7 @@ static int run_bodies(void)
         {"an exchange with all", groups_exchange_with_all},
         {"a chain of sends", groups_send_recv_chain},
         {"a stream's order", streams_keep_order},
+        {"functions on a stream", streams_call_functions_in_order},
         {"events", streams_wait_for_events},
         {"a stream beside blocking calls", streams_overlap_with_others},
         {"odd and even parts", splits_odd_and_even},

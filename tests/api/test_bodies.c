@@ -62,6 +62,11 @@ Test(streams, calls_run_in_the_order_they_were_queued)
     run_on(streams_keep_order, 1, 5);
 }
 
+Test(streams, functions_run_between_the_calls_they_were_queued_between)
+{
+    run_on(streams_call_functions_in_order, 1, 5);
+}
+
 Test(streams, events_hand_work_from_stream_to_stream)
 {
     run_on(streams_wait_for_events, 1, 5);

@@ -69,6 +69,7 @@ Test(stream, missing_streams_and_events_are_refused_in_a_sentence)
     cr_assert(rondo_event_open(&event) == RONDO_OK && rondo_stream_open(&stream) == RONDO_OK);
     cr_expect(rondo_stream_synchronize(NULL) == RONDO_ERROR_INVALID);
     cr_expect(rondo_stream_query(NULL) == RONDO_ERROR_INVALID);
+    cr_expect(rondo_stream_call(stream, NULL, NULL) == RONDO_ERROR_INVALID);
     cr_expect(rondo_event_query(NULL) == RONDO_ERROR_INVALID);
     cr_expect(rondo_event_wait(NULL) == RONDO_ERROR_INVALID);
     cr_expect(rondo_event_record(NULL, stream) == RONDO_ERROR_INVALID);
