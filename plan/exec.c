@@ -11,6 +11,7 @@
 #include "base/range.h"
 #include "plan/move.h"
 #include "plan/packets.h"
+#include "transport/connection.h"
 
 #include <stdio.h>
 
@@ -18,9 +19,18 @@
 #define step_load(p)     atomic_load_explicit(p, memory_order_acquire)
 #define step_store(p, v) atomic_store_explicit(p, v, memory_order_release)
 
-static inline void step_push(const struct link_out *out)
+/* On shared memory a published slot is already where it belongs. */
+static inline void step_push(const struct link_out *out, struct link_slot *slot,
+                             const char *payload, uint64_t flag)
 {
-    (void)out; /* on shared memory a published slot is already where it belongs */
+    if (out->connection)
+        connection_push(out->connection, slot, payload, (size_t)(out->fill - payload), flag);
+}
+
+static inline void step_return(const struct link_in *in)
+{
+    if (in->connection)
+        connection_give_back(in->connection, in->received);
 }
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);

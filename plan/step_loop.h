@@ -9,7 +9,9 @@
  *     step_load(p), step_store(p, v)    acquire load and release store of a flag or counter
  *     step_combine(x, program, step)    the data movement of a copy or reduce step
  *     step_addresses(x, peer, said)     a message says where the peer's buffers are
- *     step_push(out)                    tell a transport that moves bytes; on shared memory nothing
+ *     step_push(out, slot, base, flag)  tell a transport that moves bytes: the message's payload
+ *     step_return(in)                   begins at `base`; slots were given back. On shared memory
+ *                                       nothing is to be done
  *     step_write_packets(out, slot, lines, flag), step_read_packets(in, slot, lines, flag)
  *                                       a message as packets, from and to its link's `packed`; the
  *                                       reading one is false while packets are missing
@@ -132,7 +134,7 @@ STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *ste
         step_write_packets(out, slot, x->shape.lines, flag);
     else
         step_store(&slot->packets[0].flag, flag);
-    step_push(out);
+    step_push(out, slot, x->shape.lines == 1 ? slot->packets[0].payload : slot->payload, flag);
     out->index = step_after(out->index, out->slot_count);
     out->fill = NULL;
 }
@@ -148,6 +150,7 @@ STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct p
     in->take = NULL;
     /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
     step_store(&in->credit->consumed, in->received);
+    step_return(in);
     if (step->flags & PLAN_ADDRESSES && --x->awaited == 0 && x->unreachable)
         return EXEC_FALLBACK;
     return EXEC_MOVED;

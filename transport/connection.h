@@ -69,7 +69,7 @@ struct network_failure {
 /* What the communicator wants to know and to say; called from progress() only. */
 struct network_owner {
     void *context; /* handed to all of them */
-    /* NETWORK_CAPTION bytes about the call that is in progress, which travel with its messages ... */
+    /* NETWORK_CAPTION bytes about the call in progress, which travel with its messages ... */
     const void *(*caption)(void *context);
     /* ... and come out here. Not believed: for sentences only. */
     void (*heard)(void *context, int peer, const void *caption);

@@ -10,7 +10,11 @@
 #include "transport/heap.h"
 #include "transport/link.h"
 
+struct network;
 struct process;
+
+/* Transports that move bytes have a struct network (connection.h) per communicator. */
+enum network_id { NETWORK_TCP, NETWORK_VERBS, NETWORKS };
 
 /* What a rank tells all others when a communicator opens. Fixed layout: it is what travels. */
 struct rank_card {
@@ -31,7 +35,8 @@ struct rank_card {
 /* Two ranks that are to be linked, as the communicator knows them. */
 struct transport_pair {
     const struct rank_card *own, *peer;
-    struct process *process; /* of the peer, if it is on this node */
+    struct process *process;         /* of the peer, if it is on this node */
+    struct network *const *networks; /* [enum network_id], NULL: not there */
     int lanes;
 };
 
