@@ -26,6 +26,7 @@ ROOMS = {
     "comm": {"base", "topology", "kernels", "transport", "plan", "collectives"},
     "cli": {"base", "plan", "collectives", "topology", "kernels", "bench"},  # bench: what its workers speak
     "ddp": set(),
+    "train": set(),
     "compat": set(),
     "bench": set(),
     "examples": set(),
