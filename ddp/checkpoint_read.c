@@ -3,8 +3,8 @@
  * checkpoint_read.c - rank 0 reads a checkpoint and broadcasts what it finds.
  *
  * Nothing that the file says is believed before it was compared with the length of the file or with
- * a digest: first the tail, then the table, then the bytes of every array. Only then the file counts
- * as open. It stays open, so that a new checkpoint of the same name does not disturb.
+ * a digest: first the tail, then the table, then the bytes of every array. Only then the file
+ * counts as open. It stays open, so that a new checkpoint of the same name does not disturb.
  */
 #include "ddp/checkpoint.h"
 

@@ -131,8 +131,8 @@ static rondo_result check_array(const rondo_checkpoint *checkpoint, const char *
         return ddp_fail(RONDO_ERROR_INVALID, "Array \"%s\" of checkpoint %s: %zu are too many.",
                         name, checkpoint->path, count);
     if (!data && count > 0)
-        return ddp_fail(RONDO_ERROR_INVALID, "Array \"%s\" of checkpoint %s: rank 0 gave NULL.", name,
-                        checkpoint->path);
+        return ddp_fail(RONDO_ERROR_INVALID, "Array \"%s\" of checkpoint %s: rank 0 gave NULL.",
+                        name, checkpoint->path);
     if (checkpoint_find(checkpoint, name))
         return ddp_fail(RONDO_ERROR_INVALID, "Checkpoint %s has two arrays \"%s\".",
                         checkpoint->path, name);

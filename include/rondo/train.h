@@ -154,8 +154,8 @@ RONDO_API void rondo_checkpoint_close(rondo_checkpoint *checkpoint);
 
 /* ---- Shards: each rank holds 1/N ------------------------------------------------------------- */
 /*
- * The model is cut into units (a layer each, say); a unit's parameters lie in one flat array, padded
- * so that it divides into `size` equal shards, of which shard r is rank r's.
+ * The model is cut into units (a layer each, say); a unit's parameters lie in one flat array,
+ * padded so that it divides into `size` equal shards, of which shard r is rank r's.
  *
  *   level                     parameters   gradients   optimizer state
  *   RONDO_SHARD_OPTIMIZER     whole        whole       shard              ZeRO-1
@@ -221,7 +221,7 @@ RONDO_API rondo_result rondo_shards_gradient(rondo_shards *shards, int unit, int
  */
 RONDO_API rondo_result rondo_shards_reduce(rondo_shards *shards, int unit);
 
-/* Wait for all reductions, then as rondo_clip() over the whole model; a limit of 0 only measures. */
+/* Wait for all reductions, then as rondo_clip() over the whole model; limit 0 only measures. */
 RONDO_API rondo_result rondo_shards_clip(rondo_shards *shards, double limit, double *ret_norm);
 
 /* A piece of this rank's shard that lies in one parameter. */
@@ -238,8 +238,8 @@ typedef void (*rondo_update_function)(void *context, const rondo_update *update)
 RONDO_API rondo_result rondo_shards_step(rondo_shards *shards, rondo_update_function update,
                                          void *context);
 
-/* For checkpoints: a whole parameter (`state` -1) or one of its states (0 ..) out of all shards, on
- * every rank; and back into them, local. */
+/* For checkpoints: a whole parameter (`state` -1) or one of its states (0 ..) out of all shards,
+ * on every rank; and back into them, local. */
 RONDO_API rondo_result rondo_shards_export(rondo_shards *shards, int unit, int parameter, int state,
                                            float *ret_values);
 RONDO_API rondo_result rondo_shards_import(rondo_shards *shards, int unit, int parameter, int state,
