@@ -19,19 +19,23 @@
 #include "collectives/cost.h"
 #include "collectives/operands.h"
 
-enum { LANE = 0 };
+enum { LANE = 0, LANE_BACK = 1 };
 
-/* Shot 1: chunk (or block) j to rank j; then mine, summed over all ranks, to `destinations`. */
-static void shot_one(struct plan *plan,
-                     struct plan_operand (*piece)(const struct plan *plan, int j),
-                     struct plan_list destinations)
+/* Chunk (or block) j to rank j. */
+static void hand_out(struct plan *plan, struct plan_operand (*piece)(const struct plan *plan, int j))
 {
-    struct operands sources;
-
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, distance);
         plan_combine(plan, 1, 0, PLAN_LIST(piece(plan, peer)), PLAN_LIST(plan_slot(peer, LANE)));
     }
+}
+
+/* Mine, summed over all ranks, to `destinations`. */
+static void sum_up(struct plan *plan, struct plan_operand (*piece)(const struct plan *plan, int j),
+                   struct plan_list destinations)
+{
+    struct operands sources;
+
     operands_open(&sources, plan);
     operands_add_ranks(&sources, plan, LANE, piece(plan, plan->rank));
     plan_combine(plan, 1, PLAN_FINISH | PLAN_BALANCED, operands_list(&sources), destinations);
@@ -52,7 +56,7 @@ static void take_slices(struct plan *plan)
 {
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, -distance);
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE)),
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE_BACK)),
                      PLAN_LIST(plan_output(plan, 0, peer)));
     }
 }
@@ -64,9 +68,12 @@ static void all_reduce(struct plan *plan)
     plan_shape(plan, (unsigned)plan->size, 1, 0);
     operands_open(&destinations, plan);
     operands_add(&destinations, plan_output(plan, 0, plan->rank));
-    operands_add_peers(&destinations, plan, LANE);
-    shot_one(plan, chunk, operands_list(&destinations));
+    operands_add_peers(&destinations, plan, LANE_BACK);
+    hand_out(plan, chunk);
+    plan_next_program(plan);
+    sum_up(plan, chunk, operands_list(&destinations));
     operands_close(&destinations);
+    plan_next_program(plan);
     take_slices(plan);
 }
 
@@ -74,17 +81,24 @@ static void reduce(struct plan *plan)
 {
     plan_shape(plan, (unsigned)plan->size, 1, 0);
     if (plan->rank != plan->root) {
-        shot_one(plan, chunk, PLAN_LIST(plan_slot(plan->root, LANE)));
+        hand_out(plan, chunk);
+        plan_next_program(plan);
+        sum_up(plan, chunk, PLAN_LIST(plan_slot(plan->root, LANE_BACK)));
         return;
     }
-    shot_one(plan, chunk, PLAN_LIST(plan_output(plan, 0, plan->rank)));
+    hand_out(plan, chunk);
+    plan_next_program(plan);
+    sum_up(plan, chunk, PLAN_LIST(plan_output(plan, 0, plan->rank)));
+    plan_next_program(plan);
     take_slices(plan);
 }
 
 static void reduce_scatter(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
-    shot_one(plan, block, PLAN_LIST(plan_output(plan, 0, 0)));
+    hand_out(plan, block);
+    plan_next_program(plan);
+    sum_up(plan, block, PLAN_LIST(plan_output(plan, 0, 0)));
 }
 
 /* My input to all peers and to my own output. */

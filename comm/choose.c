@@ -226,7 +226,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     choice->key_hash = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : "");
     choice->hash = choice->key_hash ^ name_hash(algorithm->name);
     choice->valid = true;
-    stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache);
+    stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache, comm->rank);
     return RONDO_OK;
 }
 

@@ -7,13 +7,15 @@ static const double BETTER = 0.95;  /* a way has to win by so much */
 static const double HOPELESS = 1.5; /* ends a trial at once */
 static const double CHANGED = 1.25; /* times have changed: try again soon */
 
-void stores_open(struct stores *stores, unsigned ways, unsigned way)
+void stores_open(struct stores *stores, unsigned ways, unsigned way, int rank)
 {
     if (!ways)
         ways = 1;
     while (!(ways & 1u << way))
         way = (way + 1) % STORES_WAYS;
-    *stores = (struct stores){.ways = ways, .way = way, .now = way, .pause = 1, .until = SOONEST};
+    *stores = (struct stores){
+        .ways = ways, .way = way, .now = way, .pause = 1, .stagger = rank % 4 * (TRIAL_CALLS + 1)};
+    stores->until = SOONEST + stores->stagger;
 }
 
 static void begin_trial(struct stores *stores)
@@ -32,7 +34,7 @@ static void next_trial(struct stores *stores, unsigned space)
     begin_trial(stores);
     if (stores->now != stores->way)
         return;
-    stores->until = stores->pause;
+    stores->until = stores->pause + stores->stagger;
     stores->settled = stores->usual;
 }
 
@@ -47,7 +49,8 @@ static bool note_trial(struct stores *stores, double seconds)
     if (stores->least < BETTER * stores->usual) {
         stores->way = stores->now;
         stores->usual = stores->settled = stores->least;
-        stores->pause = stores->until = SOONEST;
+        stores->pause = SOONEST;
+        stores->until = SOONEST + stores->stagger;
         return true;
     }
     next_trial(stores, hopeless ? 4 : 2);
@@ -66,7 +69,8 @@ bool stores_note(struct stores *stores, double seconds)
     if (stores->usual > CHANGED * stores->settled || CHANGED * stores->usual < stores->settled) {
         stores->settled = stores->usual;
         stores->pause = SOONEST;
-        stores->until = stores->until < 4 ? stores->until : 4;
+        if (stores->until > SOONEST + stores->stagger)
+            stores->until = SOONEST + stores->stagger;
     }
     if (stores->until) {
         stores->until--;

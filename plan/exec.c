@@ -68,6 +68,11 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
         longest = range_start(shape.window, shape.grain, plan->parts, 1);
     }
     longest *= plan->message_atoms * element;
+    shape.place = (longest + 255) / 256 * 256;
+    for (shape.places = 1;
+         longest >= PAST_CACHE_FROM && shape.place * shape.places * 2 <= slot_bytes;)
+        shape.places *= 2;
+    shape.places--;
     if (longest <= LINK_PACKED)
         shape.lines = longest ? (unsigned)((longest + LINK_INLINE - 1) / LINK_INLINE) : 1;
     *ret_shape = shape;

@@ -74,7 +74,8 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
         x->foreign = (uint32_t)(flag >> 32);
         return EXEC_MISMATCH;
     }
-    in->take = x->shape.lines == 1 ? slot->packets[0].payload : slot->payload;
+    in->take = x->shape.lines == 1 ? slot->packets[0].payload
+                                   : slot->payload + (in->lap & x->shape.places) * x->shape.place;
     if (step_packed(x, step, in->packed)) {
         if (!step_read_packets(in, slot, x->shape.lines, flag)) {
             x->blamed = step->peer;
@@ -110,7 +111,8 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
         }
         out->consumed = consumed;
     }
-    out->fill = x->shape.lines == 1 ? slot->packets[0].payload : slot->payload;
+    out->fill = x->shape.lines == 1 ? slot->packets[0].payload
+                                    : slot->payload + (out->lap & x->shape.places) * x->shape.place;
     if (x->shape.lines > 1 && out->packed)
         out->fill = out->packed;
     return EXEC_MOVED;
@@ -136,6 +138,7 @@ STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *ste
         step_store(&slot->packets[0].flag, flag);
     step_push(out, slot, x->shape.lines == 1 ? slot->packets[0].payload : slot->payload, flag);
     out->index = step_after(out->index, out->slot_count);
+    out->lap += !out->index;
     out->fill = NULL;
 }
 
@@ -147,6 +150,7 @@ STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct p
 
     in->received++;
     in->index = step_after(in->index, in->slot_count);
+    in->lap += !in->index;
     in->take = NULL;
     /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
     step_store(&in->credit->consumed, in->received);

@@ -68,6 +68,7 @@ struct link_out {
     uint32_t sent;     /* messages published */
     uint32_t consumed; /* what credit->consumed was when last looked at */
     uint32_t index;    /* slot of the next message */
+    uint32_t lap;      /* times round the ring */
 };
 
 struct link_in {
@@ -80,6 +81,7 @@ struct link_in {
     uint32_t slot_count;
     uint32_t received; /* messages taken and given back */
     uint32_t index;
+    uint32_t lap;
 };
 
 /* What a message that says where the sender's buffers are carries in its inline payload. */
