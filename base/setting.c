@@ -91,6 +91,15 @@ static const struct setting table[SETTINGS] = {
          "Secret of the job, the same text for every rank; required where ranks meet "
          "over TCP.",
          NULL, 0, 0},
+    [SETTING_VERBS_DEVICES] =
+        {"RONDO_VERBS_DEVICES", SETTING_WORD, "",
+         "RDMA devices to use, such as mlx5_0,mlx5_1:2, each one rail; all active ones if it is "
+         "not set.",
+         NULL, 0, 0},
+    [SETTING_VERBS_ADDRESSES] = {"RONDO_VERBS_ADDRESSES", SETTING_WORD, "",
+                                 "Range that the address of an RDMA port on Ethernet must be in, "
+                                 "such as 10.1.0.0/16; any if it is not set.",
+                                 NULL, 0, 0},
     [SETTING_TOPOLOGY] = {"RONDO_TOPOLOGY", SETTING_WORD, "",
                           "A machine recorded as hwloc XML that `rondo topo` and `rondo doctor` "
                           "look at instead of this one.",

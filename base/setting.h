@@ -34,8 +34,10 @@ enum setting_id {
     SETTING_LOCAL_SIZE,    /* int */
     SETTING_ADDRESS,       /* word, host:port or unix:name */
     SETTING_SECRET,        /* word */
-    SETTING_TOPOLOGY,      /* word: an hwloc XML file to use instead of this machine */
-    SETTING_BENCH_DIR,     /* word */
+    SETTING_VERBS_DEVICES, /* word: names of RDMA devices, with ',' between */
+    SETTING_VERBS_ADDRESSES, /* word: a range of addresses */
+    SETTING_TOPOLOGY,        /* word: an hwloc XML file to use instead of this machine */
+    SETTING_BENCH_DIR,       /* word */
     SETTING_COSTS, /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
     SETTINGS
 };

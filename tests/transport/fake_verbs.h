@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fake_verbs.h - an adapter that exists only in this process: enough of libibverbs for reliable
+ * connections, RDMA writes and immediates, with every freedom that a real one has.
+ *
+ * Nothing moves but in fake_verbs_move(), which takes the writes under way in any order, eight
+ * bytes at a time; an immediate completes only when all writes before it are in place. Failures
+ * are made on demand, and objects are counted.
+ */
+#ifndef RONDO_TESTS_FAKE_VERBS_H
+#define RONDO_TESTS_FAKE_VERBS_H
+
+#include "transport/verbs_calls.h"
+
+#include <stdbool.h>
+
+struct fake_verbs {
+    int fail_registrations; /* so many reg_mr fail after the next `allowed` */
+    int allowed;
+    bool fail_queues;        /* create_qp fails */
+    bool no_inline;          /* create_qp refuses inline data */
+    enum ibv_wc_status fate; /* IBV_WC_SUCCESS, or what becomes of all writes from now on */
+    int events;              /* that are waiting to be read, all of this kind: */
+    enum ibv_event_type event;
+    int living;     /* contexts, domains, queues, memory */
+    int registered; /* memory only */
+    unsigned long writes, immediates, out_of_order;
+};
+extern struct fake_verbs fake;
+
+/* `devices` ports of Ethernet, described in a folder that is made; undone by close. */
+void fake_verbs_open(int devices);
+void fake_verbs_close(void);
+/* Let so many words of the writes under way arrive, chosen at random. */
+void fake_verbs_move(int words);
+/* Everything that is under way. */
+void fake_verbs_settle(void);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs_cell.h - what announces a message: a cell of two cache lines, written into a ring of cells
+ * that the reader polls.
+ *
+ *     | check | flag | number, bytes | lane, rails | caption | payload of a short message |
+ *
+ * An adapter may place the bytes of a write in any order, so no byte of a cell can be the last. A
+ * cell is whole when its check fits the rest of it and the number of the cell that is due: a hash
+ * of 64 bits, as good as certain. So a short message needs one write, no completion at the reader,
+ * and holds under relaxed ordering and adaptive routing.
+ *
+ * A cell of a message whose payload lies in the slot says on which rails it travelled: on each of
+ * them an immediate follows the payload, and completes only when all before it is in place.
+ */
+#ifndef RONDO_TRANSPORT_VERBS_CELL_H
+#define RONDO_TRANSPORT_VERBS_CELL_H
+
+#include "transport/connection.h"
+
+#include <stddef.h>
+
+enum { VERBS_CELL = 128, VERBS_CELL_HEAD = 56 };
+
+struct verbs_cell {
+    uint64_t check;
+    uint64_t flag;   /* of the slot */
+    uint32_t number; /* of the cell, from 0; wraps */
+    uint32_t bytes;  /* of payload */
+    uint16_t lane;
+    uint8_t inlined;
+    uint8_t rails; /* bits: where immediates follow payload */
+    char caption[NETWORK_CAPTION];
+    char payload[LINK_INLINE];
+    char rest[VERBS_CELL - VERBS_CELL_HEAD - LINK_INLINE];
+};
+_Static_assert(sizeof(struct verbs_cell) == VERBS_CELL, "a cell is what travels");
+_Static_assert(offsetof(struct verbs_cell, payload) == VERBS_CELL_HEAD, "payload follows the head");
+
+/* Bytes of the cell that travel. */
+static inline uint32_t verbs_cell_bytes(const struct verbs_cell *cell)
+{
+    return VERBS_CELL_HEAD + (cell->inlined ? (cell->bytes + 7) / 8 * 8 : 0);
+}
+
+/* Sets the check; all else is filled in, `number` as the 64 bits that do not wrap. */
+void verbs_cell_seal(struct verbs_cell *cell, uint64_t number);
+/* Is the cell of this number whole at `at`, which is being written? Then it is copied out. */
+bool verbs_cell_read(const struct verbs_cell *at, uint64_t number, struct verbs_cell *ret_cell);
+
+#endif

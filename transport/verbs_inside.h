@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs_inside.h - what the files of the verbs transport share: the network of one communicator,
+ * its peers, their lanes.
+ *
+ *     verbs.c        the network: progress, watching, closing
+ *     verbs_meet.c   getting connected to a peer, when there is first something to say
+ *     verbs_link.c   messages, credits, cells
+ *
+ * Memory for one peer, in this process's heap; it is pinned when the peer is connected:
+ *
+ *     control:  | cells from it | its counters of our slots | cells to it | our counters of its |
+ *     inbox:    | ring of lane 0 | ring of lane 1 | ...      the adapter writes payload here
+ *     outbox:   | ring of lane 0 | ring of lane 1 | ...      and reads it from here
+ *
+ * The inbox may be written in any order (relaxed), control memory never is: see verbs_cell.h.
+ */
+#ifndef RONDO_TRANSPORT_VERBS_INSIDE_H
+#define RONDO_TRANSPORT_VERBS_INSIDE_H
+
+#include "transport/verbs.h"
+#include "transport/verbs_cell.h"
+#include "transport/verbs_queue.h"
+
+struct verbs_message {
+    const char *payload;
+    size_t bytes;
+    uint64_t flag;
+    bool inlined;
+};
+
+struct verbs_lane {
+    struct connection base; /* first member */
+    struct verbs_peer *peer;
+    /* Writer. Numbers of messages wrap, so places in rings are counted on their own. */
+    struct verbs_message *messages; /* [slots]: pushed, not yet posted */
+    uint32_t pushed, posted;
+    unsigned push_at, post_at;
+    char *outbox;
+    /* Reader. */
+    uint32_t arrived; /* the last message whose flag is stored */
+    uint32_t returned, credited;
+    unsigned arrive_at;
+    char *inbox;
+    struct link_credit own_credit; /* the executor's counter, which nobody else reads */
+};
+
+enum verbs_state {
+    VERBS_APART,   /* nothing was said */
+    VERBS_CALLING, /* our hello is on its way */
+    VERBS_HEARD,   /* theirs has come: we can receive */
+    VERBS_JOINED,  /* and they can receive */
+};
+
+struct verbs_rail {
+    struct verbs_queue queue;
+    struct verbs_region *control, *inbox, *outbox;
+    uint64_t expected;           /* immediates that cells have announced */
+    struct verbs_port_card peer; /* the port that it is paired with */
+};
+
+struct verbs_peer {
+    struct verbs_network *network;
+    int rank;
+    enum verbs_state state;
+    struct verbs_lane *lanes;
+    char *control, *inbox, *outbox;
+    int rails; /* that we have; until JOINED */
+    int pairs; /* that are paired with one of the peer's: rail[0 .. pairs - 1] */
+    int home;  /* the pair for everything that is not striped */
+    struct verbs_rail rail[VERBS_RAILS];
+    uint64_t cells_in, cells_out; /* so many read and written */
+    struct verbs_cell due;        /* the next cell, if its payload is still under way */
+    bool is_due;
+    uint64_t peer_control, peer_inbox;
+    bool owes; /* something is pushed or given back that was not posted */
+    double probed;
+};
+
+struct verbs_network {
+    struct network base; /* first member */
+    struct verbs_job job;
+    struct verbs_rails rails;
+    unsigned cells;             /* of a peer: all slots of all lanes */
+    unsigned batch;             /* slots that are given back at once */
+    struct verbs_peer **peers;  /* [rank], NULL: not linked by verbs */
+    struct verbs_peer **active; /* those that are HEARD or JOINED */
+    int active_count;
+    bool wanting; /* something was pushed to a peer that is APART */
+    atomic_bool broken;
+};
+
+/* ---- Layout ---------------------------------------------------------------------------------- */
+
+static inline size_t verbs_ring_bytes(const struct verbs_network *network)
+{
+    return (size_t)network->job.slots * link_stride(network->job.slot_bytes);
+}
+static inline size_t verbs_box_bytes(const struct verbs_network *network)
+{
+    return ((size_t)network->job.lanes * verbs_ring_bytes(network) + 4095) / 4096 * 4096;
+}
+/* Offset of the counter of a lane, which the peer writes; and of our copy of what we write. */
+static inline size_t verbs_credit_at(const struct verbs_network *network, int lane)
+{
+    return (size_t)network->cells * VERBS_CELL + (size_t)lane * sizeof(struct link_credit);
+}
+static inline size_t verbs_half(const struct verbs_network *network)
+{
+    return verbs_credit_at(network, network->job.lanes);
+}
+static inline size_t verbs_control_bytes(const struct verbs_network *network)
+{
+    return (2 * verbs_half(network) + 4095) / 4096 * 4096; /* shares no page with the inbox */
+}
+
+/* ---- verbs_meet.c ---------------------------------------------------------------------------- */
+
+/* See to it that the peer is or gets connected. */
+rondo_result verbs_meet(struct verbs_peer *peer);
+/* What the control network brought from the peer; not believed. */
+rondo_result verbs_meet_note(struct verbs_peer *peer, const void *bytes, size_t count);
+/* Queues and registrations of it are given back. */
+void verbs_part(struct verbs_peer *peer);
+
+/* ---- verbs_link.c ---------------------------------------------------------------------------- */
+
+extern const struct connection_ops verbs_connection_ops;
+/* Take what came from the peer; true if anything did. */
+rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved);
+/* Post what is pushed and owed, as far as there is room; true if anything was posted. */
+bool verbs_give(struct verbs_peer *peer);
+/* Has the connection failed? The sentence then says how. */
+rondo_result verbs_check_queues(struct verbs_peer *peer);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs_link.c - messages from a writer's slots into the reader's, and slots given back.
+ *
+ * No flow control is needed but that of the slots. A lane has at most `slots` messages that were
+ * not given back, so all lanes of a peer have at most as many as there are cells (and receives for
+ * immediates); and a message is given back only after its cell was read, as were all before it.
+ * So the cell that is written next is never one that was not read.
+ */
+#include "transport/verbs_inside.h"
+
+#include "base/fail.h"
+
+#include <string.h>
+
+enum {
+    STRIPE_FROM = 32768, /* bytes of a message from which all rails carry it */
+    STRIPE_GRAIN = 4096
+};
+
+static unsigned after(const struct verbs_network *network, unsigned at)
+{
+    return at + 1 == (unsigned)network->job.slots ? 0 : at + 1;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static size_t slot_offset(const struct verbs_lane *lane, unsigned at)
+{
+    const struct verbs_network *network = lane->peer->network;
+
+    return (size_t)lane->base.lane * verbs_ring_bytes(network) +
+           at * link_stride(network->job.slot_bytes);
+}
+
+/* Payload into the peer's slot, over one rail or all. Returns which rails carry some of it. */
+static unsigned write_payload(struct verbs_lane *lane, const struct verbs_message *message)
+{
+    struct verbs_peer *peer = lane->peer;
+    size_t to = slot_offset(lane, lane->post_at) + offsetof(struct link_slot, payload);
+    int pairs = message->bytes >= STRIPE_FROM ? peer->pairs : 1;
+    size_t grains = (message->bytes + STRIPE_GRAIN - 1) / STRIPE_GRAIN;
+    size_t share = (grains + (size_t)pairs - 1) / (size_t)pairs * STRIPE_GRAIN;
+    unsigned rails = 0;
+
+    for (size_t done = 0, step = 0; done < message->bytes; done += share, step++) {
+        int at = (peer->home + (int)step) % peer->pairs;
+        struct verbs_rail *rail = &peer->rail[at];
+        size_t left = message->bytes - done;
+        struct verbs_write data = {.from = message->payload + done,
+                                   .bytes = (uint32_t)(left < share ? left : share),
+                                   .local_key = rail->outbox->mr->lkey,
+                                   .to = peer->peer_inbox + to + done,
+                                   .remote_key = rail->peer.data_key};
+        struct verbs_write last = {.immediate = true};
+
+        verbs_queue_add(&rail->queue, &data);
+        if (at != peer->home) { /* at home the cell is the last */
+            verbs_queue_add(&rail->queue, &last);
+            verbs_queue_flush(&rail->queue);
+        }
+        rails |= 1u << at;
+    }
+    return rails;
+}
+
+static void write_cell(struct verbs_peer *peer, struct verbs_cell *cell)
+{
+    const struct verbs_network *network = peer->network;
+    struct verbs_rail *home = &peer->rail[peer->home];
+    size_t at = (size_t)(peer->cells_out % network->cells) * VERBS_CELL;
+    struct verbs_cell *own =
+        (struct verbs_cell *)(void *)(peer->control + verbs_half(network) + at);
+    struct verbs_write write = {.from = own,
+                                .bytes = verbs_cell_bytes(cell),
+                                .local_key = home->control->mr->lkey,
+                                .to = peer->peer_control + at,
+                                .remote_key = home->peer.control_key,
+                                .immediate = cell->rails != 0};
+
+    verbs_cell_seal(cell, peer->cells_out++);
+    *own = *cell;
+    verbs_queue_add(&home->queue, &write);
+    verbs_queue_flush(&home->queue);
+}
+
+/* Is there room for one message on every rail? */
+static bool has_room(struct verbs_peer *peer)
+{
+    for (int i = 0; i < peer->pairs; i++) {
+        struct verbs_queue *queue = &peer->rail[i].queue;
+
+        if (!verbs_queue_room(queue, 2))
+            verbs_queue_poll(queue);
+        if (!verbs_queue_room(queue, 2))
+            return false;
+    }
+    return true;
+}
+
+static void post_message(struct verbs_lane *lane)
+{
+    struct verbs_peer *peer = lane->peer;
+    const struct network_owner *owner = peer->network->job.owner;
+    const struct verbs_message *message = &lane->messages[lane->post_at];
+    struct verbs_cell cell = {.flag = message->flag,
+                              .bytes = (uint32_t)message->bytes,
+                              .lane = (uint16_t)lane->base.lane,
+                              .inlined = message->inlined};
+
+    if (message->inlined)
+        memcpy(cell.payload, message->payload, message->bytes);
+    else
+        cell.rails = (uint8_t)write_payload(lane, message);
+    memcpy(cell.caption, owner->caption(owner->context), NETWORK_CAPTION);
+    write_cell(peer, &cell);
+    lane->post_at = after(peer->network, lane->post_at);
+    lane->posted++;
+}
+
+/* Tell how many slots of ours are free again: the peer's counter gets ours. */
+static void post_credit(struct verbs_lane *lane)
+{
+    struct verbs_peer *peer = lane->peer;
+    const struct verbs_network *network = peer->network;
+    struct verbs_rail *home = &peer->rail[peer->home];
+    size_t at = verbs_credit_at(network, lane->base.lane);
+    struct link_credit *own =
+        (struct link_credit *)(void *)(peer->control + verbs_half(network) + at);
+    struct verbs_write write = {.from = own,
+                                .bytes = sizeof(own->consumed),
+                                .local_key = home->control->mr->lkey,
+                                .to = peer->peer_control + at,
+                                .remote_key = home->peer.control_key};
+
+    /* Relaxed: the adapter reads it after the request, which is a release of its own. An earlier
+     * request that it has not read yet tells the newer number, which is as true. */
+    atomic_store_explicit(&own->consumed, lane->returned, memory_order_relaxed);
+    verbs_queue_add(&home->queue, &write);
+    verbs_queue_flush(&home->queue);
+    lane->credited = lane->returned;
+}
+
+bool verbs_give(struct verbs_peer *peer)
+{
+    const struct verbs_network *network = peer->network;
+    bool gave = false;
+
+    if (peer->state != VERBS_JOINED)
+        return false;
+    peer->owes = false;
+    for (int i = 0; i < network->job.lanes; i++) {
+        struct verbs_lane *lane = &peer->lanes[i];
+
+        while (lane->posted != lane->pushed && has_room(peer)) {
+            post_message(lane);
+            gave = true;
+        }
+        if (lane->returned - lane->credited >= network->batch && has_room(peer)) {
+            post_credit(lane);
+            gave = true;
+        }
+        peer->owes |=
+            lane->posted != lane->pushed || lane->returned - lane->credited >= network->batch;
+    }
+    return gave;
+}
+
+/* Something is to be posted: at once if that is possible, else by progress(). */
+static void want(struct verbs_peer *peer)
+{
+    peer->owes = true;
+    if (peer->state == VERBS_APART)
+        peer->network->wanting = true;
+    else
+        verbs_give(peer);
+}
+
+static void push(struct connection *connection, struct link_slot *slot, const char *payload,
+                 size_t bytes, uint64_t flag)
+{
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
+
+    lane->messages[lane->push_at] =
+        (struct verbs_message){payload, bytes, flag, payload != slot->payload};
+    lane->push_at = after(lane->peer->network, lane->push_at);
+    lane->pushed++;
+    want(lane->peer);
+}
+
+static void give_back(struct connection *connection, uint32_t received)
+{
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
+
+    lane->returned = received;
+    if (received - lane->credited < lane->peer->network->batch)
+        return;
+    want(lane->peer);
+}
+
+const struct connection_ops verbs_connection_ops = {.push = push, .give_back = give_back};
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static rondo_result refuse(struct verbs_peer *peer, const char *what)
+{
+    peer->network->base.culprit = peer->rank;
+    return rondo_fail(RONDO_ERROR_PEER,
+                      "What rank %d wrote to rank %d by RDMA makes no sense (%s); do all ranks run "
+                      "the same Rondo?",
+                      peer->rank, peer->network->job.rank, what);
+}
+
+/* Is all payload of the cell in place? Looks at completions only if they are waited for. */
+static bool is_complete(struct verbs_peer *peer, const struct verbs_cell *cell)
+{
+    bool complete = true;
+
+    for (int i = 0; i < peer->pairs; i++) {
+        struct verbs_rail *rail = &peer->rail[i];
+
+        if (!(cell->rails >> i & 1) || rail->queue.arrived >= rail->expected)
+            continue;
+        verbs_queue_poll(&rail->queue);
+        complete &= rail->queue.arrived >= rail->expected;
+    }
+    return complete;
+}
+
+static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell *cell)
+{
+    const struct verbs_network *network = peer->network;
+    const struct verbs_lane *lane;
+
+    if (cell->lane >= network->job.lanes)
+        return refuse(peer, "lane");
+    lane = &peer->lanes[cell->lane];
+    if ((uint32_t)cell->flag != lane->arrived + 1 ||
+        lane->arrived - lane->returned >= (uint32_t)network->job.slots)
+        return refuse(peer, "number of a message");
+    if (cell->bytes > (cell->inlined ? LINK_INLINE : network->job.slot_bytes))
+        return refuse(peer, "length");
+    if (cell->rails >> peer->pairs || (!cell->inlined && cell->bytes && !cell->rails))
+        return refuse(peer, "rails");
+    for (int i = 0; i < peer->pairs; i++)
+        peer->rail[i].expected += cell->rails >> i & 1;
+    return RONDO_OK;
+}
+
+static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
+{
+    const struct verbs_network *network = peer->network;
+    struct verbs_lane *lane = &peer->lanes[cell->lane];
+    struct link_slot *slot =
+        (struct link_slot *)(void *)(lane->inbox +
+                                     lane->arrive_at * link_stride(network->job.slot_bytes));
+
+    if (cell->inlined)
+        memcpy(slot->packets[0].payload, cell->payload, cell->bytes);
+    network->job.owner->heard(network->job.owner->context, peer->rank, cell->caption);
+    lane->arrive_at = after(network, lane->arrive_at);
+    lane->arrived++;
+    /* Release, pairs with the acquire in step_wait_data(). */
+    atomic_store_explicit(&slot->packets[0].flag, cell->flag, memory_order_release);
+}
+
+rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved)
+{
+    const struct verbs_network *network = peer->network;
+    rondo_result result;
+
+    for (;;) {
+        const char *at = peer->control + peer->cells_in % network->cells * VERBS_CELL;
+
+        if (!peer->is_due) {
+            if (!verbs_cell_read((const struct verbs_cell *)(const void *)at, peer->cells_in,
+                                 &peer->due))
+                return RONDO_OK;
+            result = check_cell(peer, &peer->due);
+            if (result)
+                return result;
+            peer->is_due = true;
+            peer->cells_in++;
+        }
+        if (!is_complete(peer, &peer->due))
+            return RONDO_OK;
+        peer->is_due = false;
+        deliver(peer, &peer->due);
+        *ret_moved = true;
+    }
+}
+
+rondo_result verbs_check_queues(struct verbs_peer *peer)
+{
+    const struct verbs_network *network = peer->network;
+    char text[512];
+
+    for (int i = 0; i < peer->pairs; i++) {
+        struct verbs_queue *queue = &peer->rail[i].queue;
+
+        verbs_queue_poll(queue);
+        if (!verbs_queue_failed(queue))
+            continue;
+        verbs_queue_describe(queue, text, sizeof(text));
+        return rondo_fail(RONDO_ERROR_PEER, "Rank %d to rank %d, %s", network->job.rank, peer->rank,
+                          text);
+    }
+    return RONDO_OK;
+}
