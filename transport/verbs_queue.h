@@ -66,8 +66,8 @@ void verbs_queue_add(struct verbs_queue *queue, const struct verbs_write *write)
 void verbs_queue_flush(struct verbs_queue *queue);
 /* Look at completions; true if there were any. */
 bool verbs_queue_poll(struct verbs_queue *queue);
-/* A write of nothing, which asks for a completion: when it is there all before it are done; when the
- * peer is gone, it fails. There is room for one beyond `depth`. */
+/* A write of nothing, which asks for a completion: when it is there all before it are done; when
+ * the peer is gone, it fails. There is room for one beyond `depth`. */
 void verbs_queue_probe(struct verbs_queue *queue);
 static inline bool verbs_queue_idle(const struct verbs_queue *queue)
 {

@@ -87,8 +87,9 @@ static void close_all(void)
     shared.rails.count = 0;
 }
 
-static rondo_result open_rails(const struct verbs_calls *calls, const struct rdma_port *const *ports,
-                               int count, const struct rdma_range *range)
+static rondo_result open_rails(const struct verbs_calls *calls,
+                               const struct rdma_port *const *ports, int count,
+                               const struct rdma_range *range)
 {
     rondo_result result = RONDO_OK;
 

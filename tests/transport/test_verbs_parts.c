@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_verbs_parts.c - what the RDMA transport is made of: intervals, registrations, cells, rails. */
+/* test_verbs_parts.c - parts of the RDMA transport: intervals, registrations, cells, rails. */
 #include "base/fail.h"
 #include "fake_verbs.h"
 #include "transport/verbs_cell.h"
