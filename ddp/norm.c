@@ -63,7 +63,7 @@ rondo_result norm_all_reduce(struct norm *norm, rondo_comm *comm)
                                            RONDO_UINT64, RONDO_SUM, comm, NULL);
 
     carry(norm);
-    return result;
+    return result ? ddp_fail_call(result, comm, "Summing up the norm") : RONDO_OK;
 }
 
 /* Smallest first. Exponent fields 0 and 1 both stand for units of 2^-149; 255 for no number. */

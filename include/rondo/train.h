@@ -185,6 +185,8 @@ typedef struct rondo_shards_config {
     int level;
     int states; /* arrays of optimizer state per parameter: 2 for AdamW; 0 .. RONDO_STATES_MAX */
     rondo_ddp_average average; /* a pass is a call of reduce */
+    int check_nan; /* 1: clip and step fail, on every rank, when a rank gave a gradient that is no
+                      number; the sentence names rank and parameter */
 } rondo_shards_config;
 
 typedef struct rondo_parameter_spec {
