@@ -115,9 +115,25 @@ def split():
     assert lines == [f"rank {r} of 5: my part sums to {4 if r % 2 else 6}, all to 10" for r in range(5)], lines
 
 
+def pipeline():
+    for n in (1, 2, 4):
+        lines = output_of([RONDO, "run", "-n", str(n), "--", program("07_pipeline")])
+        assert lines == [f"rank {r} of {n}: layer {r}, 6 micro-batches, gradients as in one process"
+                         for r in range(n)], lines
+
+
+def tensor_parallelism():
+    for n in (1, 3, 4):
+        lines = output_of([RONDO, "run", "-n", str(n), "--", program("08_tensor_parallel")])
+        cuts = [30 * r // n for r in range(n + 1)]
+        assert lines == [f"rank {r} of {n}: hidden units {cuts[r]} to {cuts[r + 1] - 1}, y[0][0] = -11, "
+                         "as with whole matrices" for r in range(n)], lines
+
+
 def main():
     tests = [under_rondo_run, under_open_mpi, under_mpich, under_torchrun_variables, under_srun_variables, alone,
-             threads_in_one_process, streams, send_and_receive, user_operation, split]
+             threads_in_one_process, streams, send_and_receive, user_operation, split, pipeline,
+             tensor_parallelism]
     print(f"1..{len(tests)}")
     failed = 0
     for number, test in enumerate(tests, 1):
