@@ -34,6 +34,11 @@ struct board {
 
 /* Owner: a collective call begins. */
 void board_begin(struct board *board, uint32_t call, const struct call_record *record);
+/* Owner: the call begins that the board shows already, once more. */
+static inline void board_repeat(struct board *board, uint32_t call)
+{
+    atomic_store_explicit(&board->sequence, 2 * call, memory_order_release);
+}
 /* Reader: the call that `board` shows if it is number `call`. */
 bool board_read(const struct board *board, uint32_t call, struct call_record *ret_record);
 

@@ -30,12 +30,14 @@ static rondo_result check_root(const rondo_call *call, const char *name)
 static rondo_result check_count(const rondo_call *call, const char *name)
 {
     size_t element = rondo_type_size(call->type);
+    size_t bytes;
 
     if (!element)
         return rondo_fail(RONDO_ERROR_INVALID, "%s: there is no type number %d.", name,
                           (int)call->type);
     /* Half of the address space, so that sums of offsets cannot overflow either. */
-    if (call->count > SIZE_MAX / 2 / element / (size_t)call->comm->size)
+    if (__builtin_mul_overflow(call->count, element * (size_t)call->comm->size, &bytes) ||
+        bytes > SIZE_MAX / 2)
         return rondo_fail(
             RONDO_ERROR_INVALID,
             "%s: a count of %zu %s elements for each of %d ranks is more than memory can hold.",

@@ -43,6 +43,7 @@ struct choice {
 struct plan_entry;
 struct choices {
     struct choice slots[CHOICES];
+    struct choice *last; /* the one used last */
     struct plan_entry *plans;
 };
 

@@ -49,6 +49,8 @@ struct rondo_comm {
     struct choices choices;
     struct operations operations;
     struct turn turn;
+    const struct choice *shown; /* whose call the board shows, while its hash is `shown_hash` */
+    uint32_t shown_hash;
     uint32_t calls;    /* collectives begun: the sequence number in fingerprints */
     atomic_int broken; /* a rondo_result: the first failure */
     pthread_mutex_t error_lock;

@@ -35,6 +35,26 @@ static bool may_start(const struct batch *batch, int index)
     return true;
 }
 
+/* Tell the peers on the node what is being called. */
+static void show(rondo_comm *comm, const struct choice *choice)
+{
+    const struct choice_key *key = &choice->key;
+    const struct call_record record = {.fingerprint = choice->key_hash,
+                                       .collective = (uint8_t)key->collective,
+                                       .type = (uint8_t)key->type,
+                                       .op = (int16_t)key->op,
+                                       .root = key->root,
+                                       .count = key->count};
+
+    if (comm->shown == choice && comm->shown_hash == choice->key_hash) {
+        board_repeat(comm->boards[comm->rank], comm->calls);
+        return;
+    }
+    board_begin(comm->boards[comm->rank], comm->calls, &record);
+    comm->shown = choice;
+    comm->shown_hash = choice->key_hash;
+}
+
 static rondo_result start(rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
@@ -58,17 +78,10 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     task->choice = choice;
     task->began = stores_matter(&choice->stores) ? clock_seconds() : 0;
     if (!is_pair(task)) {
-        struct call_record record = {.collective = (uint8_t)task->key.collective,
-                                     .type = (uint8_t)task->key.type,
-                                     .op = (int16_t)task->key.op,
-                                     .root = task->key.root,
-                                     .count = task->key.count};
-
         if (!task->key.no_peer_memory) /* else it is the second attempt at the same call */
             comm->calls++;
         x->fingerprint ^= comm->calls * 0x9e3779b9u;
-        record.fingerprint = choice->key_hash;
-        board_begin(comm->boards[comm->rank], comm->calls, &record);
+        show(comm, choice);
     }
     if (x->plan->address_messages)
         x->unreachable = !address_announce(comm, task->input, task->output, x);

@@ -26,7 +26,10 @@ static inline bool turn_is(struct turn *turn, unsigned ticket)
 
 static inline void turn_pass(struct turn *turn)
 {
-    atomic_fetch_add_explicit(&turn->serving, 1, memory_order_release);
+    /* Only its holder passes the turn on, so this needs no read-modify-write. */
+    unsigned serving = atomic_load_explicit(&turn->serving, memory_order_relaxed);
+
+    atomic_store_explicit(&turn->serving, serving + 1, memory_order_release);
 }
 
 static inline bool turn_idle(struct turn *turn)

@@ -54,13 +54,13 @@ enum {
 
 /* How a count is cut, worked out once per plan, count and element size. */
 struct exec_shape {
-    size_t count;   /* elements per block */
-    size_t element; /* bytes */
-    size_t window;  /* elements per block and window, 0: the count is 0 */
-    size_t grain;   /* chunk boundaries lie on multiples of so many elements */
-    size_t place;   /* bytes from place to place in a slot that has room for several messages */
+    size_t count;    /* elements per block */
+    size_t element;  /* bytes */
+    size_t window;   /* elements per block and window, 0: the count is 0 */
+    size_t grain;    /* chunk boundaries lie on multiples of so many elements */
+    size_t place;    /* bytes from place to place in a slot that has room for several messages */
     uint32_t places; /* minus 1; a power of 2 */
-    unsigned lines; /* cache lines of every message as packets; 0: they are plain */
+    unsigned lines;  /* cache lines of every message as packets; 0: they are plain */
 };
 
 struct exec_program {

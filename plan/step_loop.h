@@ -16,6 +16,8 @@
  *                                       a message as packets, from and to its link's `packed`; the
  *                                       reading one is false while packets are missing
  *
+ *     step_expect(slot)                 its first line is wanted soon
+ *
  * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on
  * returns and is tried again, so a program is (counter, window) and nothing else.
  */
@@ -151,6 +153,7 @@ STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct p
     in->received++;
     in->index = step_after(in->index, in->slot_count);
     in->lap += !in->index;
+    step_expect(step_in_slot(in));
     in->take = NULL;
     /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
     step_store(&in->credit->consumed, in->received);
