@@ -3,8 +3,8 @@
  * tree.c - the passes of a step, added up as one balanced tree.
  *
  * A binary counter of partial sums: partial[l] holds the sum of 2^l passes where bit l of the
- * number of finished passes is set. A pass is added as one is added to a counter, with a sum where there
- * is a carry:
+ * number of finished passes is set. A pass is added as one is added to a counter, with a sum where
+ * there is a carry:
  *
  *     pass 0   p0 = g0
  *     pass 1   p1 = p0 + g1                     (g0 + g1)
