@@ -174,8 +174,8 @@ rondo_result mistakes_passes(rondo_comm *comm, void *unused, char *sentence)
 }
 
 /*
- * The last rank's process dies; the others are told, and everything after is refused. They return an
- * error, because not even finalizing works after that.
+ * The last rank's process dies; the others are told, and everything after is refused. They return
+ * an error, because not even finalizing works after that.
  */
 rondo_result mistakes_dead_peer(rondo_comm *comm, void *unused, char *sentence)
 {
