@@ -195,8 +195,7 @@ def check_symbols(library):
             for name in re.findall(r"RONDO_API[^;]*?\b(rondo_\w+)\s*\(", code_of(file.read())):
                 promised[name] = header
     for name in sorted(set(promised) - found):
-        if promised[name] == "rondo.h":
-            complain(library, 0, f"{name}() is declared in {promised[name]}, but it is not there")
+        complain(library, 0, f"{name}() is declared in {promised[name]}, but it is not there")
     for name in sorted(name for name in found - set(promised) if name.startswith("rondo_")):
         complain(library, 0, f"exports {name}(), which no public header declares")
 
