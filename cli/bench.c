@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 
 #include "cli/bench_judge.h"
+#include "cli/bench_ddp.h"
 #include "cli/bench_kernels.h"
 #include "cli/bench_matrix.h"
 #include "cli/bench_report.h"
@@ -135,6 +136,8 @@ int command_bench(int argc, char **argv)
 
     if (argc > 1 && !strcmp(argv[1], "kernels"))
         return bench_kernels(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "ddp"))
+        return bench_ddp(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "matrix"))
         return bench_matrix(argc - 1, argv + 1);
     bench_options_parse(argc, argv, &options);

@@ -10,6 +10,7 @@ int command_bench(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_topo(int argc, char **argv);
+int command_train(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
 #endif

@@ -17,6 +17,7 @@ static const struct {
     {"explain", command_explain, "show the steps of a collective, as it really runs"},
     {"verify", command_verify, "prove that plans are right and free of deadlocks and races"},
     {"topo", command_topo, "show the machine as Rondo sees it"},
+    {"train", command_train, "train a small language model on several ranks"},
     {"doctor", command_doctor, "say what works on this machine, what does not, and how to fix it"},
 };
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """check.py - is the manual complete? Usage: check.py ROOT
 
-Every option in the argp tables of cli/COMMAND*.c is in rondo-COMMAND.1 and the other way round, every setting of
-base/setting.c is in rondo.1, every public function is in rondo.3, and mandoc, where it is installed, has no complaint.
+Every option in the argp tables of cli/COMMAND*.c and COMMAND/options.c is in rondo-COMMAND.1 and the other way
+round, every setting of base/setting.c is in rondo.1, every public function is in rondo.3, and mandoc, where it is
+installed, has no complaint.
 """
 import pathlib
 import re
@@ -22,7 +23,8 @@ def same(what, wanted, found):
 
 for page in sorted((root / "man").glob("rondo-*.1")):
     command = page.stem.removeprefix("rondo-")
-    sources = [root / "cli" / f"{command}.c", *(root / "cli").glob(f"{command}_*.c")]
+    sources = [root / "cli" / f"{command}.c", *(root / "cli").glob(f"{command}_*.c"),
+               root / command / "options.c"]  # of a command with a room of its own
     text = "\n".join(source.read_text() for source in sources if source.exists())
     if not text:
         complaints.append(f"{page.name}: there is no command {command}")

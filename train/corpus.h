@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct corpus {
     const struct corpus_ops *ops;
@@ -20,14 +21,17 @@ struct corpus {
     int vocabulary;           /* kinds of tokens */
     unsigned char bytes[256]; /* the byte of each token */
     size_t trained, held_out; /* how many records */
+    bool exact;               /* a record is right only if all that counts in it is */
+    int prompt;               /* tokens of a record that are given when the model writes the rest */
+    double temperature;       /* of writing; 0: the most probable token */
 };
 
 struct corpus_ops {
     /* Record `index` of those held out, or of the others: `length` tokens and targets. */
     void (*record)(const struct corpus *corpus, bool held_out, size_t index, int *ret_tokens,
                    int *ret_targets);
-    /* How many tokens of a record are given when the model is to write the rest. */
-    int (*prompt)(const struct corpus *corpus);
+    /* A line that shows what the model wrote: `length` + 1 tokens, of which `prompt` were given. */
+    void (*show)(const struct corpus *corpus, const int *tokens, FILE *to);
     void (*close)(struct corpus *corpus);
 };
 

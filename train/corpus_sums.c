@@ -55,9 +55,37 @@ static void record(const struct corpus *corpus, bool held_out, size_t index, int
         ret_targets[i] = i > 2 * digits ? text[i + 1] : LOSS_IGNORED;
 }
 
-static int prompt(const struct corpus *corpus)
+static unsigned number_at(const struct corpus *corpus, const int *tokens, int digits, int step)
 {
-    return 2 * sums_of(corpus)->digits + 2;
+    unsigned value = 0;
+
+    for (int i = 0; i < digits; i++, tokens += step)
+        value = 10 * value + (unsigned)(corpus->bytes[*tokens] - '0');
+    return value;
+}
+
+/* The model could write '+' or '=' into its answer. */
+static bool has_only_digits(const struct corpus *corpus, const int *tokens, int count)
+{
+    bool only = true;
+
+    for (int i = 0; i < count; i++)
+        only = only && corpus->bytes[tokens[i]] >= '0' && corpus->bytes[tokens[i]] <= '9';
+    return only;
+}
+
+static void show(const struct corpus *corpus, const int *tokens, FILE *to)
+{
+    int digits = sums_of(corpus)->digits;
+    const int *answer = tokens + corpus->prompt;
+    unsigned a = number_at(corpus, tokens, digits, 1);
+    unsigned b = number_at(corpus, tokens + digits + 1, digits, 1);
+    unsigned c = number_at(corpus, answer + digits, digits + 1, -1);
+
+    if (!has_only_digits(corpus, answer, digits + 1))
+        fprintf(to, "  %u + %u = ?  (no number)\n", a, b);
+    else
+        fprintf(to, "  %u + %u = %u  (%s)\n", a, b, c, a + b == c ? "right" : "wrong");
 }
 
 static void close_sums(struct corpus *corpus)
@@ -66,7 +94,7 @@ static void close_sums(struct corpus *corpus)
     free(corpus);
 }
 
-static const struct corpus_ops ops = {record, prompt, close_sums};
+static const struct corpus_ops ops = {record, show, close_sums};
 
 /* The same order in every run: Fisher and Yates, numbers by a linear congruence. */
 static void shuffle(uint32_t *order, uint32_t count)
@@ -102,6 +130,8 @@ struct corpus *corpus_open_sums(int digits)
     shuffle(sums->order, pairs);
     sums->digits = digits;
     sums->base = (struct corpus){.ops = &ops, .name = "sums", .length = 3 * digits + 2};
+    sums->base.exact = true;
+    sums->base.prompt = 2 * digits + 2;
     sums->base.vocabulary = 12;
     memcpy(sums->base.bytes, "+0123456789=", 12);
     sums->base.held_out = pairs / HELD_OUT_PART;

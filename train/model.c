@@ -69,7 +69,8 @@ rondo_result model_forward(struct model *model, const struct model_batch *batch,
     return end_unit(hooks, layers + 1, false);
 }
 
-void model_loss(struct model *model, const struct model_batch *batch, struct loss *ret_loss)
+void model_loss(struct model *model, const struct model_batch *batch, real weight,
+                struct loss *ret_loss)
 {
     int rows = batch->sequences * model->shape.length;
     long counted = 0;
@@ -77,7 +78,7 @@ void model_loss(struct model *model, const struct model_batch *batch, struct los
     for (int row = 0; row < rows; row++)
         counted += batch->targets[row] != LOSS_IGNORED;
     loss_of(model->shape.vocabulary, model->shape.length, rows, batch->targets,
-            counted ? 1 / (real)counted : 0, model->logits, ret_loss);
+            counted ? weight / (real)counted : 0, model->logits, ret_loss);
 }
 
 static rondo_result mlp_backward(struct model *model, const struct block *block, int rows,

@@ -59,8 +59,10 @@ void model_initialize(const struct model *model, int index, uint64_t seed, real 
 
 rondo_result model_forward(struct model *model, const struct model_batch *batch,
                            const struct model_hooks *hooks);
-/* What the last forward pass was worth; the gradient of the mean loss takes the logits' place. */
-void model_loss(struct model *model, const struct model_batch *batch, struct loss *ret_loss);
+/* What the last forward pass was worth; the gradient of weight * mean loss takes the logits' place.
+ */
+void model_loss(struct model *model, const struct model_batch *batch, real weight,
+                struct loss *ret_loss);
 /* Adds to all gradients. */
 rondo_result model_backward(struct model *model, const struct model_batch *batch,
                             const struct model_hooks *hooks);

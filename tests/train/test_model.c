@@ -52,7 +52,7 @@ static real mean_loss(void *context)
     struct loss loss;
 
     model_forward(world->model, &batch, NULL);
-    model_loss(world->model, &batch, &loss);
+    model_loss(world->model, &batch, 1, &loss);
     return (real)(loss.sum / (double)loss.counted);
 }
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine_ddp.c - data parallelism: everything on every rank, gradients averaged in buckets.
+ *
+ * The backward pass announces each gradient as soon as it is complete. Buckets that are full travel
+ * while the pass goes on, so that at its end there is little left to wait for.
+ */
+#include "train/engine.h"
+
+#include "train/say.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 8, BUCKET_LEAST = 16 << 10 };
+
+struct engine_ddp {
+    struct engine base;
+    rondo_ddp *ddp;
+    float *values, *states[ENGINE_STATES]; /* all parameters one after another */
+    rondo_span *gradients;
+};
+
+static struct engine_ddp *ddp_of(struct engine *engine)
+{
+    return (struct engine_ddp *)engine;
+}
+
+static rondo_result announce(void *context, int parameter)
+{
+    struct engine_ddp *me = context;
+
+    return say_ddp(rondo_ddp_gradient_ready(me->ddp, parameter));
+}
+
+/* They may move from one step to the next. */
+static void find_gradients(struct engine_ddp *me)
+{
+    struct model *model = me->base.model;
+
+    for (int i = 0; i < model->parameter_count; i++) {
+        model->parameters[i].gradient = rondo_ddp_gradient(me->ddp, i);
+        me->gradients[i] = (rondo_span){model->parameters[i].gradient, model->parameters[i].count};
+    }
+}
+
+static rondo_result pass(struct engine *engine, const struct model_batch *batch, bool last,
+                         struct loss *ret_loss)
+{
+    struct engine_ddp *me = ddp_of(engine);
+    const struct model_hooks hooks = {.context = me, .gradient_ready = announce};
+    rondo_result result = say_ddp(rondo_ddp_begin(me->ddp, last));
+
+    if (result)
+        return result;
+    find_gradients(me);
+    result = model_forward(engine->model, batch, NULL);
+    if (result)
+        return result;
+    model_loss(engine->model, batch, 1, ret_loss);
+    result = model_backward(engine->model, batch, &hooks);
+    return result ? result : say_ddp(rondo_ddp_wait(me->ddp));
+}
+
+static rondo_result forward(struct engine *engine, const struct model_batch *batch)
+{
+    return model_forward(engine->model, batch, NULL);
+}
+
+static rondo_result update(struct engine *engine, const rondo_adamw *adamw, uint64_t step,
+                           double *ret_norm)
+{
+    struct engine_ddp *me = ddp_of(engine);
+    struct model *model = engine->model;
+    size_t count = (size_t)model->parameter_count;
+    size_t at = 0;
+    rondo_result result =
+        engine->options->clip > 0
+            ? rondo_clip(me->gradients, count, engine->options->clip, NULL, ret_norm)
+            : rondo_norm(me->gradients, count, NULL, ret_norm);
+
+    for (int i = 0; !result && i < model->parameter_count; i++) {
+        const struct parameter *parameter = &model->parameters[i];
+        rondo_adamw settings = *adamw;
+
+        settings.decay = parameter->decays ? adamw->decay : 0;
+        rondo_adamw_step(&settings, step, parameter->count, parameter->value, parameter->gradient,
+                         me->states[0] + at, me->states[1] + at);
+        at += parameter->count;
+    }
+    return say_ddp(result ? result : rondo_ddp_zero_gradients(me->ddp));
+}
+
+static float *array_of(struct engine *engine, int parameter, int state)
+{
+    struct engine_ddp *me = ddp_of(engine);
+    const struct parameter *at = &engine->model->parameters[parameter];
+
+    return state == ENGINE_VALUE ? at->value : me->states[state] + (at->value - me->values);
+}
+
+static rondo_result export_array(struct engine *engine, int parameter, int state, float *ret_values)
+{
+    memcpy(ret_values, array_of(engine, parameter, state),
+           engine->model->parameters[parameter].count * sizeof(*ret_values));
+    return RONDO_OK;
+}
+
+static rondo_result import_array(struct engine *engine, int parameter, int state,
+                                 const float *values)
+{
+    memcpy(array_of(engine, parameter, state), values,
+           engine->model->parameters[parameter].count * sizeof(*values));
+    return RONDO_OK;
+}
+
+static void memory(struct engine *engine, struct engine_memory *ret_memory)
+{
+    size_t bytes = engine->model->element_count * sizeof(float);
+
+    *ret_memory =
+        (struct engine_memory){bytes, bytes, ENGINE_STATES * bytes, (2 + ENGINE_STATES) * bytes};
+}
+
+static void times(struct engine *engine, struct engine_times *ret_times)
+{
+    rondo_ddp_statistics statistics = {0};
+
+    rondo_ddp_statistics_get(ddp_of(engine)->ddp, &statistics);
+    *ret_times =
+        (struct engine_times){statistics.exposed, statistics.communication, statistics.bytes};
+}
+
+static void close_ddp(struct engine *engine)
+{
+    struct engine_ddp *me = ddp_of(engine);
+
+    rondo_ddp_close(me->ddp);
+    free(me->values);
+    for (int i = 0; i < ENGINE_STATES; i++)
+        free(me->states[i]);
+    free(me->gradients);
+    free(me);
+}
+
+static const struct engine_ops ops = {pass,         forward, update, export_array,
+                                      import_array, memory,  times,  close_ddp};
+
+/* Several buckets, so that the first ones travel early, but none so small that it is all latency.
+ */
+static rondo_ddp_config config_of(const struct train_options *options, size_t model_bytes)
+{
+    rondo_ddp_config config = RONDO_DDP_CONFIG_INIT;
+    size_t bytes = model_bytes / BUCKETS;
+
+    if (bytes < BUCKET_LEAST)
+        bytes = BUCKET_LEAST;
+    if (bytes < config.bucket_bytes)
+        config.bucket_bytes = bytes;
+    if (options->bucket_bytes)
+        config.bucket_bytes = options->bucket_bytes;
+    if (config.first_bucket_bytes > config.bucket_bytes)
+        config.first_bucket_bytes = config.bucket_bytes;
+    config.average = RONDO_DDP_BY_PASSES;
+    config.accumulation = options->deterministic ? RONDO_DDP_TREE : RONDO_DDP_ADD;
+    config.compression = options->precision;
+    config.check_nan = 1;
+    return config;
+}
+
+static rondo_result open_ddp(struct engine_ddp *me, const struct train_options *options)
+{
+    struct model *model = me->base.model;
+    rondo_ddp_config config = config_of(options, model->element_count * sizeof(float));
+    rondo_ddp_tensor *tensors = calloc((size_t)model->parameter_count, sizeof(*tensors));
+    rondo_ddp_model all = {.parameters = tensors, .parameter_count = model->parameter_count};
+    float *value = me->values;
+    rondo_result result;
+
+    if (!tensors)
+        return say_memory();
+    for (int i = 0; i < model->parameter_count; i++) {
+        struct parameter *parameter = &model->parameters[i];
+
+        parameter->value = value;
+        model_initialize(model, i, options->seed, value);
+        tensors[i] = (rondo_ddp_tensor){.name = parameter->name,
+                                        .data = value,
+                                        .count = parameter->count,
+                                        .type = RONDO_FLOAT32};
+        value += parameter->count;
+    }
+    result = say_ddp(rondo_ddp_open(me->base.comm, &all, &config, &me->ddp));
+    free(tensors);
+    return result;
+}
+
+rondo_result engine_ddp_open(const struct train_options *options, struct model *model,
+                             rondo_comm *comm, struct engine **ret_engine)
+{
+    struct engine_ddp *me = calloc(1, sizeof(*me));
+    rondo_result result = RONDO_ERROR_MEMORY;
+    bool ready = me != NULL;
+
+    if (!me)
+        return say_memory();
+    me->base = (struct engine){&ops, model, comm, options};
+    me->values = calloc(model->element_count, sizeof(float));
+    me->gradients = calloc((size_t)model->parameter_count, sizeof(*me->gradients));
+    ready = me->values && me->gradients;
+    for (int i = 0; i < ENGINE_STATES; i++) {
+        me->states[i] = calloc(model->element_count, sizeof(float));
+        ready = ready && me->states[i];
+    }
+    result = ready ? open_ddp(me, options) : say_memory();
+    if (result)
+        close_ddp(&me->base);
+    else
+        *ret_engine = &me->base;
+    return result;
+}
+
+size_t engine_ddp_describe(const struct engine *engine, char *text, size_t room)
+{
+    if (engine->ops == &ops)
+        return rondo_ddp_describe(((const struct engine_ddp *)engine)->ddp, text, room);
+    text[0] = '\0';
+    return 0;
+}

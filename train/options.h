@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* options.h - what the user of `rondo train` asked for. */
+#ifndef RONDO_TRAIN_OPTIONS_H
+#define RONDO_TRAIN_OPTIONS_H
+
+#include "rondo/ddp.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How much of the training each rank holds; but for the first, levels of rondo/train.h. */
+enum train_shard { TRAIN_SHARD_NONE = 0 };
+
+struct train_options {
+    int ranks; /* to be started here; 0: a launcher has */
+    uint64_t steps, seed;
+    int batch, accumulate; /* sequences per micro-batch; micro-batches per rank and step */
+    double rate, decay, clip;
+    uint64_t warmup;
+    int width, heads, layers;
+    int digits, context; /* of the numbers; tokens of a record of `data` */
+    const char *data;    /* NULL: sums */
+    rondo_ddp_compression precision;
+    int shard;
+    size_t bucket_bytes; /* 0: an eighth of the model */
+    bool deterministic;
+    const char *checkpoint;
+    uint64_t every; /* steps between checkpoints; 0: only at the end */
+    bool resume;
+    const char *csv, *svg, *json;
+    uint64_t evaluate; /* steps between evaluations; 0: only at the end */
+    int samples;
+};
+
+/* Explains what is wrong on stderr and ends with status 2, or 0 after --help. */
+void train_options_parse(int argc, char **argv, struct train_options *ret_options);
+
+const char *train_shard_name(int shard);
+const char *train_precision_name(rondo_ddp_compression precision);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * saved.c - checkpoints: everything that the rest of a training depends on.
+ *
+ * Nothing in the file depends on how many ranks there are, so ranks may come or go between two runs
+ * as long as a step has the same micro-batches.
+ */
+#include "train/trainer.h"
+
+#include "train/say.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { FACTS = 8, NAME = PARAMETER_NAME + 16 };
+
+static const char *const facts_names[FACTS] = {
+    "kinds of tokens", "tokens per sequence",    "--width", "--heads", "--layers",
+    "--batch",         "micro-batches per step", "--seed"};
+
+/* What must be the same when a training goes on. */
+static void facts_of(const struct trainer *trainer, int64_t *ret_facts)
+{
+    const struct model_shape *shape = &trainer->model->shape;
+    const struct train_options *options = trainer->options;
+    const int64_t facts[FACTS] = {shape->vocabulary,
+                                  shape->length,
+                                  shape->width,
+                                  shape->heads,
+                                  shape->layers,
+                                  options->batch,
+                                  (int64_t)trainer->size * options->accumulate,
+                                  (int64_t)options->seed};
+
+    memcpy(ret_facts, facts, sizeof(facts));
+}
+
+static void name_of(const struct parameter *parameter, int state, char *ret_name)
+{
+    static const char *const states[] = {"", ".first", ".second"};
+
+    snprintf(ret_name, NAME, "%s%s", parameter->name, states[state + 1]);
+}
+
+static rondo_result write_array(struct trainer *trainer, rondo_checkpoint *file, int parameter,
+                                int state)
+{
+    const struct parameter *at = &trainer->model->parameters[parameter];
+    float *values = malloc(at->count * sizeof(*values));
+    rondo_result result;
+    char name[NAME];
+
+    if (!values)
+        return say_memory();
+    name_of(at, state, name);
+    result = trainer->engine->ops->export(trainer->engine, parameter, state, values);
+    if (!result)
+        result = say_ddp(rondo_checkpoint_write(file, name, RONDO_FLOAT32, at->count, values));
+    free(values);
+    return result;
+}
+
+static rondo_result write_all(struct trainer *trainer, rondo_checkpoint *file)
+{
+    const rondo_sampler_position position = loader_tell(trainer->loader);
+    const uint64_t place[2] = {position.epoch, position.taken};
+    int64_t facts[FACTS];
+    rondo_result result;
+
+    facts_of(trainer, facts);
+    result = say_ddp(rondo_checkpoint_write(file, "facts", RONDO_INT64, FACTS, facts));
+    if (!result)
+        result = say_ddp(
+            rondo_checkpoint_write(file, "alphabet", RONDO_UINT8, 256, trainer->corpus->bytes));
+    if (!result)
+        result = say_ddp(rondo_checkpoint_write(file, "step", RONDO_UINT64, 1, &trainer->step));
+    if (!result)
+        result = say_ddp(rondo_checkpoint_write(file, "place", RONDO_UINT64, 2, place));
+    for (int i = 0; !result && i < trainer->model->parameter_count; i++)
+        for (int state = ENGINE_VALUE; !result && state < ENGINE_STATES; state++)
+            result = write_array(trainer, file, i, state);
+    return result;
+}
+
+rondo_result saved_write(struct trainer *trainer)
+{
+    rondo_checkpoint *file = NULL;
+    rondo_result result =
+        say_ddp(rondo_checkpoint_create(trainer->options->checkpoint, trainer->comm, &file));
+
+    if (!result)
+        result = write_all(trainer, file);
+    if (!result)
+        result = say_ddp(rondo_checkpoint_commit(file));
+    rondo_checkpoint_close(file);
+    return result;
+}
+
+static rondo_result compare_facts(const struct trainer *trainer, rondo_checkpoint *file)
+{
+    const char *path = trainer->options->checkpoint;
+    unsigned char alphabet[256];
+    int64_t saved[FACTS], ours[FACTS];
+    rondo_result result = say_ddp(rondo_checkpoint_read(file, "facts", RONDO_INT64, FACTS, saved));
+
+    if (!result)
+        result = say_ddp(rondo_checkpoint_read(file, "alphabet", RONDO_UINT8, 256, alphabet));
+    if (result)
+        return result;
+    facts_of(trainer, ours);
+    for (int i = 0; i < FACTS; i++)
+        if (saved[i] != ours[i])
+            return say(RONDO_ERROR_INVALID,
+                       "%s was written with %s = %" PRId64 ", this training has %" PRId64
+                       ": give the same options, or another --checkpoint",
+                       path, facts_names[i], saved[i], ours[i]);
+    if (memcmp(alphabet, trainer->corpus->bytes, sizeof(alphabet)))
+        return say(RONDO_ERROR_INVALID,
+                   "%s was written while learning a text of other bytes: give the same --data",
+                   path);
+    return RONDO_OK;
+}
+
+static rondo_result read_array(struct trainer *trainer, rondo_checkpoint *file, int parameter,
+                               int state)
+{
+    const struct parameter *at = &trainer->model->parameters[parameter];
+    float *values = malloc(at->count * sizeof(*values));
+    rondo_result result;
+    char name[NAME];
+
+    if (!values)
+        return say_memory();
+    name_of(at, state, name);
+    result = say_ddp(rondo_checkpoint_read(file, name, RONDO_FLOAT32, at->count, values));
+    if (!result)
+        result = trainer->engine->ops->import(trainer->engine, parameter, state, values);
+    free(values);
+    return result;
+}
+
+static rondo_result read_all(struct trainer *trainer, rondo_checkpoint *file)
+{
+    uint64_t place[2];
+    uint64_t step;
+    rondo_result result = compare_facts(trainer, file);
+
+    if (!result)
+        result = say_ddp(rondo_checkpoint_read(file, "step", RONDO_UINT64, 1, &step));
+    if (!result)
+        result = say_ddp(rondo_checkpoint_read(file, "place", RONDO_UINT64, 2, place));
+    for (int i = 0; !result && i < trainer->model->parameter_count; i++)
+        for (int state = ENGINE_VALUE; !result && state < ENGINE_STATES; state++)
+            result = read_array(trainer, file, i, state);
+    if (!result)
+        result = loader_seek(trainer->loader, (rondo_sampler_position){place[0], place[1]});
+    if (!result)
+        trainer->step = step;
+    return result;
+}
+
+/* Rank 0 looks, so that all ranks do the same. */
+static rondo_result look(struct trainer *trainer, bool *ret_there)
+{
+    unsigned char there = access(trainer->options->checkpoint, F_OK) == 0;
+    rondo_result result = rondo_broadcast(&there, &there, 1, RONDO_UINT8, 0, trainer->comm, NULL);
+
+    *ret_there = there;
+    return say_comm(result, trainer->comm);
+}
+
+rondo_result saved_read(struct trainer *trainer, bool *ret_found)
+{
+    rondo_checkpoint *file = NULL;
+    bool there = false;
+    rondo_result result = look(trainer, &there);
+
+    if (!result && there)
+        result = say_ddp(rondo_checkpoint_open(trainer->options->checkpoint, trainer->comm, &file));
+    if (!result && there)
+        result = read_all(trainer, file);
+    rondo_checkpoint_close(file);
+    if (!result)
+        *ret_found = there;
+    return result;
+}
