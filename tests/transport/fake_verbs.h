@@ -22,8 +22,9 @@ struct fake_verbs {
     enum ibv_wc_status fate; /* IBV_WC_SUCCESS, or what becomes of all writes from now on */
     int events;              /* that are waiting to be read, all of this kind: */
     enum ibv_event_type event;
-    int living;     /* contexts, domains, queues, memory */
-    int registered; /* memory only */
+    int moves_when_polled; /* words that arrive whenever completions are looked at */
+    int living;            /* contexts, domains, queues, memory */
+    int registered;        /* memory only */
     unsigned long writes, immediates, out_of_order;
 };
 extern struct fake_verbs fake;

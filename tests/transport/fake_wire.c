@@ -249,6 +249,7 @@ static int poll_cq(struct ibv_cq *queue, int count, struct ibv_wc *ret_done)
     struct fake_cq *cq = (struct fake_cq *)(void *)queue;
     int taken = 0;
 
+    fake_verbs_move(fake.moves_when_polled);
     while (taken < count && cq->begin != cq->end)
         ret_done[taken++] = cq->done[cq->begin++ % COMPLETIONS];
     return taken;
