@@ -24,9 +24,7 @@ static void check_memlock(struct doctor_report *report)
         doctor_say(report, DOCTOR_OK, "locked memory", NULL, "no limit");
     else
         doctor_say(report, DOCTOR_OK, "locked memory", NULL,
-                   "at most %.0f MiB; nothing in this version locks memory, RDMA later will want "
-                   "`ulimit -l unlimited`",
-                   (double)limit.rlim_cur / MIB);
+                   "at most %.0f MiB; only RDMA locks memory", (double)limit.rlim_cur / MIB);
 }
 
 static void check_files(struct doctor_report *report)

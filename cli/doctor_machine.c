@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doctor_machine.c - cores, arithmetic kernels, what hwloc sees, GPUs, RDMA devices, launchers. */
+/* doctor_machine.c - cores, arithmetic kernels, what hwloc sees, GPUs, launchers. */
 #include "cli/doctor_report.h"
 
 #include "base/fail.h"
@@ -103,20 +103,6 @@ static int count_entries(const char *folder, const char *prefix, char *ret_names
     return count;
 }
 
-static void check_rdma(struct doctor_report *report)
-{
-    char names[200];
-    int count = count_entries("/sys/class/infiniband", "", names, sizeof(names));
-
-    if (count)
-        doctor_say(report, DOCTOR_NOTE, "RDMA",
-                   "nothing to do: the transport over it is not part of this version yet",
-                   "%d device%s: %s", count, count == 1 ? "" : "s", names);
-    else
-        doctor_say(report, DOCTOR_OK, "RDMA", NULL,
-                   "no device; the transport over it is not part of this version yet either");
-}
-
 /*
  * How many GPUs the driver's library counts; negative: it says no, and this is minus its error
  * code.
@@ -172,7 +158,7 @@ static void check_cuda(struct doctor_report *report)
 
 void doctor_check_devices(struct doctor_report *report)
 {
-    check_rdma(report);
+    doctor_check_rdma(report);
     check_cuda(report);
 }
 

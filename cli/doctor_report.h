@@ -51,6 +51,8 @@ void doctor_check_limits(struct doctor_report *report);
 void doctor_check_machine(struct doctor_report *report);
 void doctor_check_devices(struct doctor_report *report);
 void doctor_check_launchers(struct doctor_report *report);
+/* doctor_rdma.c: ports, addresses, and what else RDMA needs. */
+void doctor_check_rdma(struct doctor_report *report);
 /* doctor_settings.c: the RONDO_ variables of the environment. */
 void doctor_check_settings(struct doctor_report *report);
 
