@@ -14,13 +14,21 @@
 
 #include "base/clock.h"
 #include "base/collective.h"
+#include "base/fail.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ROOT_SOME = -1, ROOT_ALL = -2, BREAK_NOTHING = -1, BREAK_RANDOM = -2, RANKS_MAX = 4096 };
+enum {
+    ROOT_SOME = -1,
+    ROOT_ALL = -2,
+    BREAK_NOTHING = -1,
+    BREAK_RANDOM = -2,
+    RANKS_MAX = 4096,
+    SHAPES_UP_TO = 20
+};
 
 struct options {
     int collective;                    /* -1: all */
@@ -28,6 +36,7 @@ struct options {
     int from, to;
     int slots;
     int root;
+    const char *groups; /* NULL: several shapes */
     long broken;
     unsigned seed;
     const char *json;
@@ -38,6 +47,9 @@ static const struct argp_option argp_options[] = {
     {"ranks", 'n', "A:B", 0, "numbers of ranks, from A to B (default: 2:16)", 0},
     {"slots", 's', "N", 0, "slots per link (default: 2, the least)", 0},
     {"root", 'r', "R|all", 0, "roots (default: the first two ranks and the last)", 0},
+    {"groups", 'g', "GROUPS", 0,
+     "groups of ranks for algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* (default: several)",
+     0},
     {"break", 'b', "STEP|random", 0,
      "take this step out of rank 0's plan, to see a refusal; for demonstration", 0},
     {"seed", 'S', "N", 0, "for --break random (default: 1)", 0},
@@ -75,6 +87,17 @@ static void parse_collective(struct argp_state *state, const char *text, struct 
         argp_error(state, "there is no collective '%s'", text);
 }
 
+static void parse_groups(struct argp_state *state, const char *text, struct options *options)
+{
+    int ranks = grouping_text_size(text);
+
+    if (ranks < 0 || ranks > RANKS_MAX)
+        argp_error(state, "'%s' names no groups: 4x2, 4+3+1, 0,1,0,1 and 2* do", text);
+    if (ranks > 0)
+        options->from = options->to = ranks;
+    options->groups = text;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct options *options = state->input;
@@ -95,6 +118,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         options->root = strcmp(text, "all")
                             ? (int)argument_whole(state, "--root", text, 0, RANKS_MAX - 1)
                             : ROOT_ALL;
+        break;
+    case 'g':
+        parse_groups(state, text, options);
         break;
     case 'b':
         options->broken = strcmp(text, "random")
@@ -147,10 +173,11 @@ static void close_plans(struct plan **plans, int count)
  * Plans of all ranks. For send: the first rank sends to the last one, also if that is the same.
  * NULL: out of memory.
  */
-static struct plan **make_plans(const struct algorithm *algorithm, rondo_collective collective,
-                                int ranks, int root, int *ret_count)
+static struct plan **make_plans(const struct algorithm *algorithm, struct plan_seat seat,
+                                int *ret_count)
 {
-    bool pair = collective == RONDO_SEND;
+    int ranks = seat.size;
+    bool pair = seat.collective == RONDO_SEND;
     int count = pair && ranks == 1 ? 2 : ranks;
     struct plan **plans = calloc((size_t)count, sizeof(struct plan *));
     rondo_result result = plans ? RONDO_OK : RONDO_ERROR_MEMORY;
@@ -161,8 +188,8 @@ static struct plan **make_plans(const struct algorithm *algorithm, rondo_collect
         if (!result)
             result = algorithm_plan(algorithm, RONDO_RECV, ranks, ranks - 1, 0, &plans[count - 1]);
     }
-    for (int r = 0; !result && !pair && r < ranks; r++)
-        result = algorithm_plan(algorithm, collective, ranks, r, root, &plans[r]);
+    for (seat.rank = 0; !result && !pair && seat.rank < ranks; seat.rank++)
+        result = algorithm_write(algorithm, &seat, &plans[seat.rank]);
     if (!result)
         return plans;
     if (plans)
@@ -192,17 +219,17 @@ static void break_plan(const struct options *options, struct plan *plan, struct 
     verify_drop_step(plan, step);
 }
 
-/* One number of ranks and one root, in place too where promised. */
+/* One number of ranks, one root and one grouping, in place too where promised. */
 static void prove(const struct options *options, const struct algorithm *algorithm,
-                  rondo_collective collective, int ranks, int root, struct outcome *outcome)
+                  const struct plan_seat *seat, struct outcome *outcome)
 {
-    unsigned promises = algorithm->forms[collective].promises;
+    unsigned promises = algorithm_promises(algorithm, seat->collective, seat->groups);
     struct verify_report report;
     int count;
-    struct plan **plans = make_plans(algorithm, collective, ranks, root, &count);
+    struct plan **plans = make_plans(algorithm, *seat, &count);
 
     if (!plans) {
-        outcome_blame(outcome, ranks, root, "the plans could not be made");
+        outcome_blame(outcome, seat->size, seat->root, "the plans could not be made");
         return;
     }
     break_plan(options, plans[0], outcome);
@@ -210,13 +237,40 @@ static void prove(const struct options *options, const struct algorithm *algorit
         struct verify_options how = {.slots = options->slots, .in_place = in_place};
 
         if (verify_plans(plans, count, &how, &report))
-            outcome_blame(outcome, ranks, root,
+            outcome_blame(outcome, seat->size, seat->root,
                           report.failure[0] ? report.failure : "out of memory");
         else
-            outcome_judge(outcome, promises, ranks, root, &report);
-        outcome->plans += (unsigned long)ranks;
+            outcome_judge(outcome, promises, seat->size, seat->root, &report);
+        outcome->plans += (unsigned long)seat->size;
     }
     close_plans(plans, count);
+}
+
+/*
+ * In the groups that were asked for; else in shapes by turns as the number of ranks grows, for few
+ * ranks in two each.
+ */
+static void prove_in_groups(const struct options *options, const struct algorithm *algorithm,
+                            struct plan_seat seat, struct outcome *outcome)
+{
+    bool several = algorithm->levels && !options->groups;
+    int shapes = several && seat.size <= SHAPES_UP_TO ? 2 : 1;
+
+    for (int i = 0; i < shapes && !outcome->failed; i++) {
+        int shape = i ? 0 : seat.size % GROUPING_SHAPES;
+        struct grouping *groups = NULL;
+        rondo_result result = options->groups ? grouping_parse(options->groups, seat.size, &groups)
+                                              : grouping_shape(seat.size, shape, &groups);
+
+        seat.groups = groups;
+        if (result)
+            outcome_blame(outcome, seat.size, seat.root, fail_sentence());
+        else
+            prove(options, algorithm, &seat, outcome);
+        if (outcome->failed && groups && algorithm->levels)
+            grouping_describe(groups, outcome->groups, sizeof(outcome->groups));
+        grouping_close(groups);
+    }
 }
 
 static bool root_is_wanted(const struct options *options, rondo_collective collective, int ranks,
@@ -241,7 +295,10 @@ static void prove_form(const struct options *options, const struct algorithm *al
                     rondo_collective_name(collective), ranks, options->to);
         for (int root = 0; root < ranks && !outcome->failed; root++)
             if (root_is_wanted(options, collective, ranks, root))
-                prove(options, algorithm, collective, ranks, root, outcome);
+                prove_in_groups(
+                    options, algorithm,
+                    (struct plan_seat){.collective = collective, .size = ranks, .root = root},
+                    outcome);
     }
     if (watched)
         fprintf(stderr, "\r\033[K");

@@ -45,6 +45,8 @@ static void describe(const struct algorithm *algorithm, rondo_collective collect
 {
     bool reduces = collective_reduces(collective);
     unsigned promises = algorithm->forms[collective].promises;
+    unsigned runs = algorithm->levels ? algorithm->levels[collective].runs : 0;
+    unsigned aligned = algorithm->levels ? algorithm->levels[collective].aligned : 0;
     const struct {
         bool holds;
         const char *words;
@@ -52,6 +54,8 @@ static void describe(const struct algorithm *algorithm, rondo_collective collect
         {reduces && (promises & PROMISE_BALANCED), "balanced"},
         {reduces && (promises & PROMISE_RANK_ORDER), "rank order"},
         {reduces && (promises & PROMISE_ONE_ROUND), "one rounding"},
+        {aligned & PROMISE_BALANCED, "balanced in aligned groups"},
+        {runs & PROMISE_RANK_ORDER, "rank order in groups that are runs"},
         {promises & PROMISE_IN_PLACE, "in place"},
         {outcome->touches_peers, "zero copy"},
     };
@@ -70,14 +74,15 @@ void outcome_print(const struct algorithm *algorithm, rondo_collective collectiv
     char properties[160];
 
     if (outcome->failed) {
-        printf("%-10s %-15s WRONG   with %d ranks, root %d: %s%s\n", algorithm->name,
-               rondo_collective_name(collective), outcome->ranks, outcome->root, outcome->taken_out,
-               outcome->failure);
+        printf("%-14s %-15s WRONG   with %d ranks%s%s, root %d: %s%s\n", algorithm->name,
+               rondo_collective_name(collective), outcome->ranks,
+               outcome->groups[0] ? " in groups " : "", outcome->groups, outcome->root,
+               outcome->taken_out, outcome->failure);
         fflush(stdout);
         return;
     }
     describe(algorithm, collective, outcome, properties, sizeof(properties));
-    printf("%-10s %-15s proved  %7lu plans %10lu steps   %s\n", algorithm->name,
+    printf("%-14s %-15s proved  %7lu plans %10lu steps   %s\n", algorithm->name,
            rondo_collective_name(collective), outcome->plans, outcome->steps, properties);
     fflush(stdout);
 }

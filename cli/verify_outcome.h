@@ -15,6 +15,7 @@ struct outcome {
     bool touches_peers;
     bool failed;
     int ranks, root;     /* of the failure */
+    char groups[80];     /* of the failure; "": none */
     char taken_out[240]; /* by --break, in words */
     char failure[1100];
 };

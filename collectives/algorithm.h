@@ -7,6 +7,7 @@
 #ifndef RONDO_COLLECTIVES_ALGORITHM_H
 #define RONDO_COLLECTIVES_ALGORITHM_H
 
+#include "collectives/grouping.h"
 #include "plan/plan.h"
 
 /* What the plans of a form promise; plan/verify.c proves each claim. */
@@ -26,6 +27,7 @@ struct cost {
     double steps;   /* messages, one after another */
     double copied;  /* bytes copied by a rank, into slots and out of them */
     double reduced; /* bytes read by a rank's reduce steps */
+    double sent;    /* bytes that the busiest rank sends, or takes if that is more */
 };
 
 struct form {
@@ -37,17 +39,42 @@ struct form {
     const char *formula;
 };
 
+/* What a form in two levels has besides: grouping.h. */
+struct level_form {
+    unsigned runs;    /* promises that hold too where groups are runs of ranks */
+    unsigned aligned; /* ... and where they are aligned */
+    /* Of the whole, and the part of it that goes from group to group. */
+    void (*cost)(const struct grouping *groups, double bytes, struct cost *ret_cost,
+                 struct cost *ret_across);
+};
+
 struct algorithm {
     const char *name;    /* "ring" */
     const char *summary; /* one sentence */
+    bool neighbours;     /* ranks send to the next one only */
     struct form forms[RONDO_COLLECTIVES];
+    const struct level_form *levels; /* [collective]; NULL: its plans do not look at groups */
 };
 
 /* All algorithms, NULL-terminated. */
 extern const struct algorithm *const algorithms[];
 const struct algorithm *algorithm_find(const char *name); /* NULL if there is none */
 
+/* What the plans keep in these groups; NULL: in those of grouping_square(). */
+unsigned algorithm_promises(const struct algorithm *algorithm, rondo_collective collective,
+                            const struct grouping *groups);
+
+/* Which plan: a call as one rank sees it. */
+struct plan_seat {
+    rondo_collective collective;
+    int size, rank, root;
+    const struct grouping *groups; /* NULL: those of grouping_square() */
+};
+
 /* Compile: the plan of one rank. RONDO_ERROR_UNSUPPORTED if the algorithm has no such form. */
+rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_seat *seat,
+                             struct plan **ret_plan);
+/* The same where nothing is known about groups. */
 rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,
                             int size, int rank, int root, struct plan **ret_plan);
 

@@ -7,13 +7,22 @@
 #include <string.h>
 
 extern const struct algorithm direct_algorithm, ring_algorithm, one_shot_algorithm,
-    zero_copy_algorithm, tree_algorithm, binomial_algorithm, halving_algorithm, doubling_algorithm;
+    zero_copy_algorithm, tree_algorithm, binomial_algorithm, halving_algorithm, doubling_algorithm,
+    hierarchy_algorithm, hierarchy_ring_algorithm;
 
 /* Of two that cost the same the one that stands first is taken. */
 const struct algorithm *const algorithms[] = {
-    &zero_copy_algorithm, &direct_algorithm,   &one_shot_algorithm,
-    &ring_algorithm,      &halving_algorithm,  &doubling_algorithm,
-    &tree_algorithm,      &binomial_algorithm, NULL,
+    &zero_copy_algorithm,
+    &direct_algorithm,
+    &one_shot_algorithm,
+    &ring_algorithm,
+    &halving_algorithm,
+    &doubling_algorithm,
+    &tree_algorithm,
+    &binomial_algorithm,
+    &hierarchy_algorithm,
+    &hierarchy_ring_algorithm,
+    NULL,
 };
 
 const struct algorithm *algorithm_find(const char *name)
@@ -24,25 +33,65 @@ const struct algorithm *algorithm_find(const char *name)
     return NULL;
 }
 
-rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,
-                            int size, int rank, int root, struct plan **ret_plan)
+unsigned algorithm_promises(const struct algorithm *algorithm, rondo_collective collective,
+                            const struct grouping *groups)
 {
-    const struct form *form = &algorithm->forms[collective];
-    struct plan *plan;
-    rondo_result result;
+    unsigned promises = algorithm->forms[collective].promises;
 
-    if (!form->write)
-        return rondo_fail(RONDO_ERROR_UNSUPPORTED, "The algorithm \"%s\" has no %s.",
-                          algorithm->name, rondo_collective_name(collective));
-    result = plan_open(collective, algorithm->name, size, rank, root, &plan);
+    if (algorithm->levels && (!groups || groups->runs))
+        promises |= algorithm->levels[collective].runs;
+    if (algorithm->levels && (!groups || groups->aligned))
+        promises |= algorithm->levels[collective].aligned;
+    return promises;
+}
+
+static rondo_result write_plan(const struct algorithm *algorithm, const struct plan_seat *seat,
+                               struct plan **ret_plan)
+{
+    struct plan *plan;
+    rondo_result result =
+        plan_open(seat->collective, algorithm->name, seat->size, seat->rank, seat->root, &plan);
+
     if (result)
         return result;
-    form->write(plan);
+    plan->groups = seat->groups;
+    algorithm->forms[seat->collective].write(plan);
+    plan->groups = NULL;
     if (plan->out_of_memory) {
         plan_close(plan);
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the plan of %s %s over %d ranks.",
-                          algorithm->name, rondo_collective_name(collective), size);
+                          algorithm->name, rondo_collective_name(seat->collective), seat->size);
     }
     *ret_plan = plan;
     return RONDO_OK;
+}
+
+rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_seat *seat,
+                             struct plan **ret_plan)
+{
+    struct plan_seat square = *seat;
+    struct grouping *groups = NULL;
+    rondo_result result = RONDO_OK;
+
+    if (!algorithm->forms[seat->collective].write)
+        return rondo_fail(RONDO_ERROR_UNSUPPORTED, "The algorithm \"%s\" has no %s.",
+                          algorithm->name, rondo_collective_name(seat->collective));
+    if (!algorithm->levels || seat->groups)
+        return write_plan(algorithm, seat, ret_plan);
+    result = grouping_square(seat->size, &groups);
+    if (result)
+        return result;
+    square.groups = groups;
+    result = write_plan(algorithm, &square, ret_plan);
+    grouping_close(groups);
+    return result;
+}
+
+rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,
+                            int size, int rank, int root, struct plan **ret_plan)
+{
+    const struct plan_seat seat = {
+        .collective = collective, .size = size, .rank = rank, .root = root};
+
+    return algorithm_write(algorithm, &seat, ret_plan);
 }

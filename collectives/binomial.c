@@ -198,14 +198,16 @@ static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
     int levels = cost_doublings(size);
 
-    *ret_cost = (struct cost){levels, bytes, (levels + 1) * bytes + first_up(levels, bytes)};
+    *ret_cost = (struct cost){levels, bytes, (levels + 1) * bytes + first_up(levels, bytes),
+                              levels * bytes};
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
     int levels = cost_doublings(size);
 
-    *ret_cost = (struct cost){levels, (1 + levels / 2.0) * bytes + first_down(levels, bytes), 0};
+    *ret_cost = (struct cost){levels, (1 + levels / 2.0) * bytes + first_down(levels, bytes), 0,
+                              levels * bytes};
 }
 
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
@@ -214,13 +216,13 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
     double copies = levels > 3 ? (levels + 1) / 2.0 : 2; /* of an inner node, or of a leaf */
 
     *ret_cost = (struct cost){2.0 * levels, copies * bytes + first_down(levels, bytes),
-                              (levels + 1) * bytes + first_up(levels, bytes)};
+                              (levels + 1) * bytes + first_up(levels, bytes), levels * bytes};
 }
 
 /* At the top n blocks; before they are complete there, half of them move one level below. */
 static void cost_blocks(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_doublings(size), size * bytes, 0};
+    *ret_cost = (struct cost){cost_doublings(size), size * bytes, 0, (size - 1) * bytes};
     if (size > 1)
         ret_cost->copied += size * bytes / 2;
 }

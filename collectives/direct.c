@@ -225,55 +225,59 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
     double rounds = 2 * cost_round(size - 1) * cost_windows(bytes / size);
 
-    *ret_cost = (struct cost){rounds, 2.5 * cost_others(size) * bytes, bytes};
+    *ret_cost = (struct cost){rounds, 2.5 * cost_others(size) * bytes, bytes,
+                              2 * cost_others(size) * bytes};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
     double rounds = 2 * cost_round(size - 1) * cost_windows(bytes / size);
 
-    *ret_cost = (struct cost){rounds, 2 * cost_others(size) * bytes, bytes};
+    *ret_cost =
+        (struct cost){rounds, 2 * cost_others(size) * bytes, bytes, 2 * cost_others(size) * bytes};
 }
 
 static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost =
-        (struct cost){cost_round(size - 1) * cost_windows(bytes), (size - 1) * bytes, size * bytes};
+    *ret_cost = (struct cost){cost_round(size - 1) * cost_windows(bytes), (size - 1) * bytes,
+                              size * bytes, (size - 1) * bytes};
 }
 
 static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost =
-        (struct cost){cost_round(size - 1) * cost_windows(bytes), (1.5 * size - 0.5) * bytes, 0};
+    *ret_cost = (struct cost){cost_round(size - 1) * cost_windows(bytes),
+                              (1.5 * size - 0.5) * bytes, 0, (size - 1) * bytes};
 }
 
 static void cost_rooted(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_round(size - 1), size * bytes, 0};
+    *ret_cost = (struct cost){cost_round(size - 1), size * bytes, 0, (size - 1) * bytes};
     if (size > 1)
         ret_cost->copied += cost_window(bytes);
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_round(size - 1), (size + 1) / 2.0 * bytes, 0};
+    *ret_cost =
+        (struct cost){cost_round(size - 1), (size + 1) / 2.0 * bytes, 0, (size - 1) * bytes};
     if (size > 1)
         ret_cost->copied += cost_window(bytes);
 }
 
 static void cost_all_to_all(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), (2.0 * size - 1) * bytes, 0};
+    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), (2.0 * size - 1) * bytes, 0,
+                              (size - 1) * bytes};
 }
 
 static void cost_barrier(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_doublings(size), 0, 0};
+    *ret_cost = (struct cost){cost_doublings(size), 0, 0, 0};
 }
 
 static void cost_pair(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){1, bytes, 0};
+    *ret_cost = (struct cost){1, bytes, 0, bytes};
 }
 
 enum {

@@ -104,13 +104,13 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
     double copied = guests && levels < 3 ? 2 : (levels + 1) / 2.0; /* of a guest, or of a member */
 
     *ret_cost = (struct cost){(levels + 2.0 * guests) * cost_windows(bytes), copied * bytes,
-                              2.0 * (levels + guests) * bytes};
+                              2.0 * (levels + guests) * bytes, (levels + guests) * bytes};
 }
 
 static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 {
     *ret_cost = (struct cost){cost_doublings(size) * cost_windows(size / 2 * bytes),
-                              (2.0 * size - 1) * bytes, 0};
+                              (2.0 * size - 1) * bytes, 0, (size - 1) * bytes};
 }
 
 const struct algorithm doubling_algorithm = {

@@ -221,9 +221,9 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
     double others = cost_others(members) * bytes;
     bool guests = size > members;
 
-    *ret_cost =
-        (struct cost){(2.0 * cost_doublings(members) + 4.0 * guests) * cost_windows(bytes / 2),
-                      3 * others + guests * bytes, 2 * others + 2 * guests * bytes};
+    *ret_cost = (struct cost){
+        (2.0 * cost_doublings(members) + 4.0 * guests) * cost_windows(bytes / 2),
+        3 * others + guests * bytes, 2 * others + 2 * guests * bytes, 2 * others + guests * bytes};
 }
 
 static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
@@ -233,7 +233,7 @@ static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
 
     *ret_cost =
         (struct cost){(cost_doublings(members) + 3.0 * guests) * cost_windows(size / 2 * bytes),
-                      (size + 1) * bytes, 4.0 * size * bytes};
+                      (size + 1) * bytes, 4.0 * size * bytes, (size - 1 + guests * size) * bytes};
     if (!guests) {
         ret_cost->copied = (size - 1) * bytes;
         ret_cost->reduced = 2.0 * (size - 1) * bytes;

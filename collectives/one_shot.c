@@ -54,13 +54,13 @@ static void reduce(struct plan *plan)
 
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost =
-        (struct cost){cost_round(size - 1) * cost_windows(bytes), size / 2.0 * bytes, size * bytes};
+    *ret_cost = (struct cost){cost_round(size - 1) * cost_windows(bytes), size / 2.0 * bytes,
+                              size * bytes, (size - 1) * bytes};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){cost_round(size - 1), bytes, size * bytes};
+    *ret_cost = (struct cost){cost_round(size - 1), bytes, size * bytes, (size - 1) * bytes};
 }
 
 enum {

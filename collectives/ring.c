@@ -134,29 +134,31 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
     double chunk = bytes / size;
 
     *ret_cost = (struct cost){2.0 * (size - 1) * cost_windows(chunk), (1.5 * size - 0.5) * chunk,
-                              2 * (size - 1) * chunk};
+                              2 * (size - 1) * chunk, 2 * (size - 1) * chunk};
 }
 
 static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), bytes, 2.0 * (size - 1) * bytes};
+    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), bytes, 2.0 * (size - 1) * bytes,
+                              (size - 1) * bytes};
 }
 
 static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), (1.5 * size - 0.5) * bytes, 0};
+    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), (1.5 * size - 0.5) * bytes, 0,
+                              (size - 1) * bytes};
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){size - 1, bytes, 0};
+    *ret_cost = (struct cost){size - 1, bytes, 0, (size > 1) * bytes};
     if (size > 1)
         ret_cost->copied = 1.5 * bytes + (1.5 * size - 2) * cost_window(bytes);
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){size - 1, bytes, 0};
+    *ret_cost = (struct cost){size - 1, bytes, 0, (size > 1) * bytes};
     if (size > 1)
         ret_cost->reduced = 2 * bytes + 2 * (size - 2) * cost_window(bytes);
 }
@@ -164,6 +166,7 @@ static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 const struct algorithm ring_algorithm = {
     .name = "ring",
     .summary = "Ranks in a circle, each talks to its two neighbours only; best use of every link.",
+    .neighbours = true,
     .forms =
         {
             [RONDO_ALL_REDUCE] = {all_reduce, PROMISE_IN_PLACE, cost_all_reduce,

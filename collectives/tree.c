@@ -204,19 +204,20 @@ static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
     double first = first_window(size, bytes);
 
     *ret_cost =
-        (struct cost){2 * steps(size), 2 * bytes + 2 * first, size > 1 ? 2 * bytes + 3 * first : 0};
+        (struct cost){2 * steps(size), 2 * bytes + 2 * first, size > 1 ? 2 * bytes + 3 * first : 0,
+                      size > 2 ? 2 * bytes : (size > 1) * bytes};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost =
-        (struct cost){steps(size), bytes, size > 1 ? 2 * bytes + 3 * first_window(size, bytes) : 0};
+    *ret_cost = (struct cost){steps(size), bytes,
+                              size > 1 ? 2 * bytes + 3 * first_window(size, bytes) : 0, bytes};
 }
 
 static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){steps(size),
-                              size > 1 ? 1.5 * bytes + 2 * first_window(size, bytes) : bytes, 0};
+    *ret_cost = (struct cost){
+        steps(size), size > 1 ? 1.5 * bytes + 2 * first_window(size, bytes) : bytes, 0, bytes};
 }
 
 const struct algorithm tree_algorithm = {

@@ -97,11 +97,12 @@ static double steps(int size)
 
 void tree_cost_all_gather(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){steps(size) * cost_windows(bytes), (2.0 * size - 1) * bytes, 0};
+    *ret_cost = (struct cost){steps(size) * cost_windows(bytes), (2.0 * size - 1) * bytes, 0,
+                              (size - 1) * bytes};
 }
 
 void tree_cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
 {
     *ret_cost = (struct cost){steps(size) * cost_windows(bytes), (size - 1) * bytes,
-                              2.0 * (size - 1) * bytes};
+                              2.0 * (size - 1) * bytes, (size - 1) * bytes};
 }

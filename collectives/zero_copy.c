@@ -169,27 +169,28 @@ static double flags(int size)
 
 static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){flags(size), 0.5 * cost_others(size) * bytes, bytes};
+    *ret_cost = (struct cost){flags(size), 0.5 * cost_others(size) * bytes, bytes,
+                              2 * cost_others(size) * bytes};
 }
 
 static void cost_reduce(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){flags(size), 0, bytes};
+    *ret_cost = (struct cost){flags(size), 0, bytes, bytes};
 }
 
 static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){flags(size), 0, size * bytes};
+    *ret_cost = (struct cost){flags(size), 0, size * bytes, (size - 1) * bytes};
 }
 
 static void cost_blocks(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){flags(size), size * bytes, 0};
+    *ret_cost = (struct cost){flags(size), size * bytes, 0, (size - 1) * bytes};
 }
 
 static void cost_one_block(int size, double bytes, struct cost *ret_cost)
 {
-    *ret_cost = (struct cost){flags(size), bytes, 0};
+    *ret_cost = (struct cost){flags(size), bytes, 0, bytes};
 }
 
 enum {

@@ -79,11 +79,13 @@ struct plan_program {
     uint32_t begin, end; /* its steps */
 };
 
+struct grouping;
 struct plan {
     rondo_collective collective;
     const char *algorithm;
-    int size, rank, root;   /* root: or the peer of send and recv */
-    unsigned parts;         /* atoms per block in a window */
+    int size, rank, root;          /* root: or the peer of send and recv */
+    const struct grouping *groups; /* of ranks, for the writer: collectives/grouping.h */
+    unsigned parts;                /* atoms per block in a window */
     unsigned message_atoms; /* the most in any message of any rank; 0: none carries user data */
     unsigned scratch_blocks;
     unsigned address_messages; /* how many PLAN_ADDRESSES messages this rank waits for */

@@ -27,6 +27,9 @@ static const struct {
     {"one_shot", HAS(ALL_REDUCE) | HAS(REDUCE)},
     {"halving", HAS(ALL_REDUCE) | HAS(REDUCE_SCATTER)},
     {"doubling", HAS(ALL_REDUCE) | HAS(ALL_GATHER)},
+    {"hierarchy", (1u << (RONDO_BARRIER + 1)) - 1},
+    {"hierarchy_ring",
+     HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST) | HAS(ALL_GATHER) | HAS(REDUCE_SCATTER)},
     {"binomial", HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST) | HAS(GATHER) | HAS(SCATTER)},
 };
 
