@@ -40,6 +40,8 @@ static void note_message(struct explain_record *record, const struct verify_acto
                                       .count = slot->length,
                                       .flags = slot->flags};
 
+    if (link->from == link->to)
+        return; /* the programs of one rank: nothing travels */
     for (uint32_t i = 0; i < slot->length; i++)
         append(record, &record->values, &slot->parcels[i].value, sizeof(verify_value));
     append(record, &record->messages, &message, sizeof(message));

@@ -119,7 +119,8 @@ static bool publish(struct verify_machine *machine, struct verify_actor *actor)
     slot->lap = verify_lap(machine, actor);
     slot->step = actor->step;
     slot->flags = step->flags;
-    slot->level = 1 + (actor->level > link->level ? actor->level : link->level);
+    slot->level = actor->level > link->level ? actor->level : link->level;
+    slot->level += link->from != link->to; /* a rank's programs hand over at once */
     link->level = slot->level;
     link->writing = false;
     link->sent++;
