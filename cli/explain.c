@@ -23,6 +23,8 @@ struct options {
     int ranks, root;
     double count;
     bool list;
+    const char *groups;        /* as given; NULL: grouping_square() */
+    struct grouping *grouping; /* made of it for an algorithm in two levels */
 };
 
 static const struct argp_option argp_options[] = {
@@ -31,6 +33,8 @@ static const struct argp_option argp_options[] = {
      "the algorithm (default: the first that has this collective and sends messages)", 0},
     {"root", 'r', "R", 0, "the root (default: 0)", 0},
     {"count", 'c', "C", 0, "float32 elements, for the numbers of the cost (default: 12000)", 0},
+    {"groups", 'g', "GROUPS", 0,
+     "groups of ranks for an algorithm in two levels: 4x2, 4+3+1, 0,1,0,1 or 2*", 0},
     {"list", 'l', NULL, 0, "list the algorithms and their collectives", 0},
     {0},
 };
@@ -64,6 +68,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         break;
     case 'c':
         options->count = (double)argument_whole(state, "--count", text, 0, 1000000000000000);
+        break;
+    case 'g':
+        options->groups = text;
+        if (grouping_text_size(text) < 0)
+            argp_error(state, "'%s' names no groups: 4x2, 4+3+1, 0,1,0,1 and 2* do", text);
         break;
     case 'l':
         options->list = true;
@@ -132,9 +141,13 @@ static void print_count(unsigned long count, const char *what)
 static void print_prediction(const struct options *options, const struct form *form, double bytes)
 {
     char block[40], copied[40], reduced[40];
-    struct cost cost = {0};
+    struct cost cost = {0}, across;
 
-    form->cost(options->ranks, bytes, &cost);
+    if (options->grouping)
+        options->algorithm->levels[options->collective].cost(options->grouping, bytes, &cost,
+                                                             &across);
+    else
+        form->cost(options->ranks, bytes, &cost);
     bytes_text(bytes, block, sizeof(block));
     bytes_text(cost.copied, copied, sizeof(copied));
     bytes_text(cost.reduced, reduced, sizeof(reduced));
@@ -162,6 +175,21 @@ static void print_cost(const struct options *options, const struct form *form,
         printf(", %lu with data; a rank sends at most %s.\n", totals->data_messages, sent);
     else
         printf(", none with data.\n");
+}
+
+static void print_groups(const struct grouping *groups)
+{
+    const char *semicolon = "";
+
+    if (!groups)
+        return;
+    printf("Groups: ");
+    for (int g = 0; g < groups->groups; g++, semicolon = "; ") {
+        printf("%s%d", semicolon, grouping_rank(groups, g, 0));
+        for (int i = 1; i < grouping_members(groups, g); i++)
+            printf(" %d", grouping_rank(groups, g, i));
+    }
+    printf(".\n");
 }
 
 static void print_promises(unsigned promises)
@@ -201,7 +229,9 @@ static int explain(const struct options *options, struct plan *const *plans)
            rondo_collective_name((rondo_collective)options->collective), algorithm->name,
            options->ranks, options->ranks == 1 ? "" : "s");
     printf("%s\n", algorithm->summary);
-    print_promises(form->promises);
+    print_groups(options->grouping);
+    print_promises(
+        algorithm_promises(algorithm, (rondo_collective)options->collective, options->grouping));
     printf("\n");
     print_cost(options, form, &totals);
     printf("\n");
@@ -212,6 +242,10 @@ static int explain(const struct options *options, struct plan *const *plans)
 /* Plans of all ranks; for send, of the first and the last one. */
 static rondo_result make_plans(const struct options *options, struct plan **plans)
 {
+    struct plan_seat seat = {.collective = (rondo_collective)options->collective,
+                             .size = options->ranks,
+                             .root = options->root,
+                             .groups = options->grouping};
     rondo_result result = RONDO_OK;
     int last = options->ranks - 1;
 
@@ -221,23 +255,33 @@ static rondo_result make_plans(const struct options *options, struct plan **plan
                       : algorithm_plan(options->algorithm, RONDO_RECV, options->ranks, last, 0,
                                        &plans[last]);
     }
-    for (int r = 0; r < options->ranks && !result; r++)
-        result = algorithm_plan(options->algorithm, (rondo_collective)options->collective,
-                                options->ranks, r, options->root, &plans[r]);
+    for (seat.rank = 0; seat.rank < options->ranks && !result; seat.rank++)
+        result = algorithm_write(options->algorithm, &seat, &plans[seat.rank]);
     return result;
 }
 
-static int make_and_explain(const struct options *options)
+/* For an algorithm in two levels: the groups that were asked for, or those it takes by itself. */
+static rondo_result make_groups(struct options *options)
+{
+    if (!options->algorithm->levels)
+        return RONDO_OK;
+    if (!options->groups)
+        return grouping_square(options->ranks, &options->grouping);
+    return grouping_parse(options->groups, options->ranks, &options->grouping);
+}
+
+static int make_and_explain(struct options *options)
 {
     struct plan *plans[RANKS_MAX] = {0};
     int status = 1;
 
-    if (make_plans(options, plans))
+    if (make_groups(options) || make_plans(options, plans))
         fprintf(stderr, "rondo explain: %s\n", fail_sentence());
     else
         status = explain(options, plans);
     for (int r = 0; r < options->ranks; r++)
         plan_close(plans[r]);
+    grouping_close(options->grouping);
     return status;
 }
 
