@@ -130,7 +130,7 @@ size_t rondo_sampler_next(rondo_sampler *sampler, size_t wanted, size_t *ret_sam
         at %= sampler->config.samples; /* past the end: the order from its beginning */
         ret_samples[i] = sampler->order ? sampler->order[at] : at;
     }
-    sampler->taken += some;
+    sampler->taken = some > 0 || wanted == 0 ? sampler->taken + some : 0;
     return some;
 }
 

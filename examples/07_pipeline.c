@@ -87,7 +87,7 @@ static rondo_result pass_on(struct pipeline *p, int to, const float *send, int f
     return result ? result : ended;
 }
 
-/* Backwards run `ahead` steps behind forwards: as long as a micro-batch takes to the end and back. */
+/* Backwards run `ahead` steps behind forwards: what a micro-batch takes to the end and back. */
 static rondo_result run(struct pipeline *p, int ahead)
 {
     float x[WIDTH], y[WIDTH], dy[WIDTH], dx[WIDTH];

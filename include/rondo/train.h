@@ -50,9 +50,10 @@ RONDO_API rondo_result rondo_sampler_open(const rondo_sampler_config *config,
 RONDO_API void rondo_sampler_close(rondo_sampler *sampler); /* accepts NULL */
 /* Samples of one rank in one epoch, the same on every rank. */
 RONDO_API size_t rondo_sampler_count(const rondo_sampler *sampler);
-/* Take the next `wanted` samples, fewer at the end of the epoch; returns how many. */
+/* Take the next `wanted` samples, fewer at the end of the epoch; returns how many. 0: the epoch is
+ * over, and the next call starts it again. */
 RONDO_API size_t rondo_sampler_next(rondo_sampler *sampler, size_t wanted, size_t *ret_samples);
-/* Go to the start of an epoch. Who forgets it sees the same order in every epoch. */
+/* Go to the start of an epoch. Who forgets it gets the same order in every epoch. */
 RONDO_API void rondo_sampler_set_epoch(rondo_sampler *sampler, uint64_t epoch);
 RONDO_API rondo_sampler_position rondo_sampler_tell(const rondo_sampler *sampler);
 RONDO_API rondo_result rondo_sampler_seek(rondo_sampler *sampler, rondo_sampler_position position);

@@ -161,6 +161,17 @@ Test(sampler, goes_on_exactly_where_it_was)
     rondo_sampler_close(later);
 }
 
+Test(sampler, an_epoch_that_is_over_starts_again_in_the_same_order)
+{
+    rondo_sampler *sampler = open_sampler(20, 1, 3, true, false);
+    size_t first[LIST], again[LIST], count = take_all(sampler, first);
+
+    cr_assert_eq(count, 7);
+    cr_assert_eq(take_all(sampler, again), count);
+    cr_assert_arr_eq(first, again, count * sizeof(*first));
+    rondo_sampler_close(sampler);
+}
+
 Test(sampler, a_position_of_other_data_is_refused)
 {
     rondo_sampler *sampler = open_sampler(9, 0, 3, true, false);
