@@ -75,6 +75,7 @@ static void stream_avx2(void *to, const void *from, size_t bytes)
     _mm_sfence();
 }
 
+#define QUADS   "kernels/quad_avx2.h"
 #define N(name) V(name)
 #include "kernels/ops.inc"
 #undef N

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * avx512.c - the CPU level of x86 with AVX-512 F, BW, VL and DQ: vectors of 64 bytes, masked ones
- * at the end.
+ * avx512.c - the CPU level of x86 with AVX-512 F, BW, VL, DQ and VBMI: vectors of 64 bytes, masked
+ * ones at the end. (Processors without VBMI slow down for 512 bits; they keep to AVX2.)
  */
 #define VECTOR_BYTES 64
 #include "kernels/table.h"
@@ -92,6 +92,7 @@ static void stream_avx512(void *to, const void *from, size_t bytes)
     _mm_sfence();
 }
 
+#define QUADS   "kernels/quad_avx512.h"
 #define N(name) V(name)
 #include "kernels/ops.inc"
 #undef N

@@ -62,6 +62,7 @@ ALWAYS_INLINE part16_v half_of_f32_v(f32_v value)
     return (part16_v)vcvt_f16_f32((float32x4_t)bits);
 }
 
+#define QUADS   "kernels/quad_neon.h"
 #define N(name) V(name)
 #include "kernels/ops.inc"
 #undef N

@@ -30,7 +30,6 @@ typedef uint8_t part8_v VECTOR(VECTOR_BYTES / 4);
 #define PRODUCT(type, a, b)   ((a) * (b))
 #define CONVERT(value, type)  __builtin_convertvector(value, type)
 #define BITCAST_FUNCTIONS
-#define HAVE_PAIRS
 #define V(name) JOIN(name, _v)
 
 #endif
