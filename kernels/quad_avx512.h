@@ -15,17 +15,17 @@ ALWAYS_INLINE bool pair_has_nan_v(f32_v a, f32_v b)
 }
 
 /* bfloat16 of a code without sign; below the normal numbers by hand: one to three bits are left. */
-#define E4M3(c)                               \
-    ((c) == 127 ? 0x7fc0                      \
-     : (c) >= 8 ? 0x3c00 + ((c) << 4)         \
-     : (c) >= 4 ? (120 << 7) + (((c)-4) << 5) \
-     : (c) >= 2 ? (119 << 7) + (((c)-2) << 6) \
+#define E4M3(c)                             \
+    ((c) == 127 ? 0x7fc0                    \
+     : (c) >= 8 ? 0x3c00 + ((c) << 4)       \
+     : (c) >= 4 ? (120 << 7) + ((c)-4) * 32 \
+     : (c) >= 2 ? (119 << 7) + ((c)-2) * 64 \
                 : (118 << 7) * (c))
-#define E5M2(c)                                 \
-    ((c) > 124    ? 0x7fc0                      \
-     : (c) == 124 ? 0x7f80                      \
-     : (c) >= 4   ? 0x3800 + ((c) << 5)         \
-     : (c) >= 2   ? (112 << 7) + (((c)-2) << 6) \
+#define E5M2(c)                               \
+    ((c) > 124    ? 0x7fc0                    \
+     : (c) == 124 ? 0x7f80                    \
+     : (c) >= 4   ? 0x3800 + ((c) << 5)       \
+     : (c) >= 2   ? (112 << 7) + ((c)-2) * 64 \
                   : (111 << 7) * (c))
 #define HIGH4(c)   (E4M3(c) >> 8)
 #define LOW4(c)    (E4M3(c) & 255)
