@@ -56,7 +56,9 @@ static rondo_result leave(rondo_ddp *ddp)
 {
     rondo_result result = ddp_agree(ddp, DDP_VOTE_PROBLEM + 1);
 
-    ddp->passes = 0;
+    ddp->passes = 0; /* a step that was begun is forgotten */
+    for (int i = 0; i < ddp->parameter_count; i++)
+        ddp->parameters[i].touched = false;
     if (!result)
         result = ddp_broadcast(ddp, ddp->parameters, ddp->parameter_count, ddp->root);
     if (!result)

@@ -48,7 +48,7 @@ static uint16_t to_float16(float value)
     uint32_t tiny = bits_of(from_bits(magnitude) + 0.5f) - bits_of(0.5f);
     uint32_t half = magnitude < 0x38800000 ? tiny : normal;
 
-    half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* 65520 and more */
+    half = magnitude >= 0x47800000 ? 0x7c00 : half; /* 65536; from 65520 on rounding made it so */
     half = magnitude > 0x7f800000 ? 0x7e00 : half;
     return (uint16_t)(half | (bits >> 16 & 0x8000));
 }

@@ -230,8 +230,8 @@ static rondo_result hear_from_all(rondo_ddp *ddp)
     size_t count = DDP_VOTES + (ddp->config.find_unused ? (size_t)ddp->parameter_count : 0);
     rondo_result result;
 
-    votes[DDP_VOTE_PASSES] = ddp->joined ? INT32_MIN : ddp->passes + 1;
-    votes[DDP_VOTE_MINUS_PASSES] = ddp->joined ? INT32_MIN : -(ddp->passes + 1);
+    votes[DDP_VOTE_PASSES] = ddp->passes + 1;
+    votes[DDP_VOTE_MINUS_PASSES] = -(ddp->passes + 1);
     for (size_t i = DDP_VOTES; i < count; i++)
         votes[i] = ddp->parameters[i - DDP_VOTES].touched;
     result = ddp_agree(ddp, count);

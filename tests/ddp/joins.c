@@ -12,12 +12,6 @@ static void update(struct toy *toy)
             ((float *)toy->data[p])[i] += ((float *)rondo_ddp_gradient(toy->ddp, p))[i];
 }
 
-static rondo_result update_joined(void *context)
-{
-    update(context);
-    return RONDO_OK;
-}
-
 /* In step s of an epoch ranks s, s+1 ... have data. */
 static double step_gradient(const struct toy *toy, int step, bool by_remaining, int p, size_t i)
 {
@@ -28,14 +22,15 @@ static double step_gradient(const struct toy *toy, int step, bool by_remaining, 
     return (float)sum / (float)(by_remaining ? toy->size - step : toy->size);
 }
 
-static rondo_result check_data(struct toy *toy, int epochs, bool by_remaining)
+/* After so many whole epochs, and so many steps of one more? */
+static rondo_result check_data(struct toy *toy, int epochs, int steps, bool by_remaining)
 {
     for (int p = 0; p < TOY_PARAMETERS; p++)
         for (size_t i = 0; i < toy->parameters[p].count; i++) {
             double want = toy_value(0, p, i), got = ((float *)toy->data[p])[i];
 
             for (int step = 0; step < toy->size && p != TOY_FROZEN; step++)
-                want += epochs * step_gradient(toy, step, by_remaining, p, i);
+                want += (epochs + (step < steps)) * step_gradient(toy, step, by_remaining, p, i);
             if (got - want > 1e-3 || want - got > 1e-3)
                 return world_say(toy->sentence, RONDO_ERROR_INTERNAL,
                                  "rank %d: element %zu of '%s' is %g, not %g", toy->rank, i,
@@ -44,8 +39,24 @@ static rondo_result check_data(struct toy *toy, int epochs, bool by_remaining)
     return RONDO_OK;
 }
 
-static rondo_result epoch(struct toy *toy, rondo_ddp_step_function joined_step)
+/* What the step function of a rank that joined knows; it must keep up with the others. */
+struct joined {
+    struct toy *toy;
+    int epochs, steps;
+};
+
+static rondo_result update_joined(void *context)
 {
+    struct joined *joined = context;
+
+    update(joined->toy);
+    joined->steps++;
+    return check_data(joined->toy, joined->epochs, joined->steps, true);
+}
+
+static rondo_result epoch(struct toy *toy, int number, rondo_ddp_step_function joined_step)
+{
+    struct joined joined = {toy, number, toy->rank + 1};
     rondo_result result = RONDO_OK;
 
     for (int step = 0; step <= toy->rank && !result; step++) {
@@ -56,7 +67,10 @@ static rondo_result epoch(struct toy *toy, rondo_ddp_step_function joined_step)
             update(toy);
     }
     if (!result)
-        result = toy_say(toy, rondo_ddp_join(toy->ddp, joined_step, toy), "join");
+        result = toy_say(toy, rondo_ddp_join(toy->ddp, joined_step, &joined), "join");
+    if (!result && joined_step && joined.steps != toy->size)
+        result = world_say(toy->sentence, RONDO_ERROR_INTERNAL, "%d steps of %d", joined.steps,
+                           toy->size);
     return result;
 }
 
@@ -70,10 +84,10 @@ static rondo_result epochs(rondo_comm *comm, rondo_ddp_join_mode mode,
     config.average = RONDO_DDP_BY_RANKS;
     config.join = mode;
     result = toy_open(toy, &config);
-    for (int e = 1; e <= EPOCHS && !result; e++) {
-        result = epoch(toy, joined_step);
+    for (int e = 0; e < EPOCHS && !result; e++) {
+        result = epoch(toy, e, joined_step);
         if (!result)
-            result = check_data(toy, e, mode == RONDO_DDP_JOIN_BY_REMAINING);
+            result = check_data(toy, e + 1, 0, mode == RONDO_DDP_JOIN_BY_REMAINING);
     }
     toy_free(toy);
     return result;
@@ -92,6 +106,66 @@ rondo_result joins_by_remaining(rondo_comm *comm, void *unused, char *sentence)
 rondo_result joins_step_everywhere(rondo_comm *comm, void *unused, char *sentence)
 {
     return epochs(comm, RONDO_DDP_JOIN_BY_REMAINING, update_joined, sentence);
+}
+
+/* ---- A step function that fails, accumulation, disagreement ---------------------------------- */
+
+static rondo_result refuse(void *context)
+{
+    return RONDO_ERROR_MEMORY;
+}
+
+/* Rank 0 joins first and cannot go on: the others hear of it in their next step. */
+rondo_result joins_whose_step_fails(rondo_comm *comm, void *unused, char *sentence)
+{
+    struct toy *toy = toy_new(comm, false, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result;
+
+    config.join = RONDO_DDP_JOIN_BY_SIZE;
+    result = toy_open(toy, &config);
+    if (!result && toy->rank == 0)
+        result = toy_expect(toy, rondo_ddp_join(toy->ddp, refuse, NULL), RONDO_ERROR_MEMORY,
+                            "Rank 0", "step function");
+    else if (!result) {
+        result = toy_pass(toy, 0, 1, true);
+        if (!result)
+            result = toy_expect(toy, toy_pass(toy, 0, 1, true), RONDO_ERROR_MEMORY, "Rank 0",
+                                "step function");
+    }
+    toy_free(toy);
+    return result;
+}
+
+static double two_passes(const struct toy *toy, const void *context, int parameter, size_t i)
+{
+    double all = 0;
+
+    for (int rank = 0; rank < toy->size; rank++)
+        for (int pass = 0; pass < (rank ? 2 : 1); pass++) /* rank 0 joins after one of them */
+            all += toy_gradient(rank, pass, parameter, i);
+    return all;
+}
+
+/* Rank 0 joins within a step of two passes: what it has accumulated counts. */
+rondo_result joins_within_a_step(rondo_comm *comm, void *unused, char *sentence)
+{
+    struct toy *toy = toy_new(comm, false, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result;
+
+    config.join = RONDO_DDP_JOIN_BY_SIZE;
+    result = toy_open(toy, &config);
+    if (!result)
+        result = toy_pass(toy, 0, 0, true);
+    if (!result && toy->rank > 0)
+        result = toy_pass(toy, 1, 1, true);
+    if (!result)
+        result = toy_say(toy, rondo_ddp_join(toy->ddp, NULL, NULL), "join");
+    if (!result)
+        result = toy_check(toy, two_passes, NULL);
+    toy_free(toy);
+    return result;
 }
 
 /* Ranks that disagree about exchanging are told so, and so is one that had joined. */

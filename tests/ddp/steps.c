@@ -48,6 +48,10 @@ rondo_result steps_sum_and_rebuild(rondo_comm *comm, void *unused, char *sentenc
         result = toy_pass(toy, pass, 1, toy->rank % 2);
         if (!result)
             result = toy_check(toy, summed, &(struct sum){pass, pass, 1});
+        if (!result) /* buckets may move here, and gradients with them */
+            result = toy_say(toy, rondo_ddp_begin(toy->ddp, 0), "begin");
+        if (!result)
+            result = toy_check(toy, summed, &(struct sum){pass, pass, 1});
         if (!result)
             result = rondo_ddp_zero_gradients(toy->ddp);
     }

@@ -130,6 +130,16 @@ Test(ddp_join, a_rank_that_joined_may_update_its_own_parameters)
     run_on(joins_step_everywhere, 1, 4);
 }
 
+Test(ddp_join, a_failing_step_of_a_rank_that_joined_is_told_to_all)
+{
+    run_on(joins_whose_step_fails, 2, 3);
+}
+
+Test(ddp_join, what_a_rank_has_accumulated_when_it_joins_counts)
+{
+    run_on(joins_within_a_step, 2, 3);
+}
+
 Test(ddp_join, ranks_that_disagree_about_exchanging_are_told_so)
 {
     int failed = world_run_threads(3, joins_in_mixed_passes, NULL, &report);
@@ -149,7 +159,7 @@ Test(ddp_hooks, a_hook_that_fails_is_told_to_all)
 
 Test(ddp_hooks, gradients_travel_in_16_bits)
 {
-    run_on(hooks_compress, 1, 3);
+    run_on(hooks_compress, 1, 4);
 }
 
 Test(ddp_hooks, compression_rounds_to_the_nearest_and_ties_to_even)
