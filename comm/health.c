@@ -191,6 +191,8 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
         result = compare_calls(comm, task);
     if (result)
         return result;
+    if (exec_strays(&task->execution))
+        return health_mismatch(comm, task);
     peer = find_dead(comm, &task->execution);
     if (peer >= 0) {
         /* It may have done its part and left: look once more for what it wrote before its end. */

@@ -133,15 +133,13 @@ static uint64_t identity(const rondo_comm *comm)
     return hash | 1;
 }
 
-/* Links in shared memory may use packets; both ends do, or none. */
-static void allow_packets(struct exec_world *world, int peer)
+/* Short messages of links in shared memory are packed here. */
+static void give_room(struct exec_world *world, int peer)
 {
     for (int lane = 0; lane < PLAN_LANES; lane++) {
         int at = lane * world->size + peer;
         char *packed = world->packed + (size_t)at * 2 * LINK_PACKED;
 
-        if (world->out[at].connection)
-            continue;
         world->out[at].packed = packed;
         world->in[at].packed = packed + LINK_PACKED;
     }
@@ -174,7 +172,7 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
     pair.process = comm->processes[rank];
     result = transport->connect(&pair, comm->world.out, comm->world.in);
     if (!result)
-        allow_packets(&comm->world, rank);
+        give_room(&comm->world, rank);
     return result;
 }
 

@@ -34,9 +34,9 @@ static inline void step_return(const struct link_in *in)
 }
 
 /* The next message may be there already: let it come while this call ends and the next begins. */
-static inline void step_expect(const struct link_slot *slot)
+static inline void step_expect(const struct link_packet *head)
 {
-    __builtin_prefetch(slot);
+    __builtin_prefetch(head);
 }
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
@@ -144,6 +144,38 @@ enum exec_state exec_advance(struct execution *x)
     if (done)
         return EXEC_DONE;
     return moved ? EXEC_MOVED : EXEC_BLOCKED;
+}
+
+/* Has the next message of a link come in a form of so many lines? */
+static bool has_come(const struct link_in *in, unsigned lines, uint32_t *ret_fingerprint)
+{
+    const struct link_packet *head = step_head(in->shorts, step_in_slot(in), in->received, lines);
+    uint64_t flag = step_load(&head->flag);
+
+    *ret_fingerprint = (uint32_t)(flag >> 32);
+    return flag && (uint32_t)flag == in->received + 1;
+}
+
+bool exec_strays(struct execution *x)
+{
+    for (int i = 0; i < x->plan->programs; i++) {
+        const struct exec_program *program = &x->programs[i];
+        const struct plan_step *step = &x->plan->steps[program->at];
+        const struct link_in *in;
+
+        if (program->done || step->verb != PLAN_WAIT || step->event != PLAN_DATA)
+            continue;
+        in = &x->world->in[step->lane * x->world->size + step->peer];
+        for (unsigned lines = 0; lines <= 2; lines++) {
+            bool awaited = lines == (x->shape.lines > 2 ? 2 : x->shape.lines);
+
+            if (awaited || !has_come(in, lines, &x->foreign))
+                continue;
+            x->blamed = step->peer;
+            return in->shorts;
+        }
+    }
+    return false;
 }
 
 void exec_describe(const struct execution *x, char *text, size_t size)

@@ -109,6 +109,11 @@ size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shap
  * are set by the caller; scratch is large enough. */
 void exec_start(struct execution *execution);
 enum exec_state exec_advance(struct execution *execution);
+/*
+ * Blocked: has a message come in another form than the one that is waited for, so from another
+ * call? Sets `blamed` and `foreign`. For suspicious waits only; exec_advance() does not look there.
+ */
+bool exec_strays(struct execution *execution);
 /* The step at which it waits, in words: "step 17 of ring
  * all_reduce: wait for a message from rank 2". */
 void exec_describe(const struct execution *execution, char *text, size_t size);

@@ -12,27 +12,28 @@
 
 #include <string.h>
 
-static inline void packets_write(const struct link_out *out, struct link_slot *slot, unsigned lines,
-                                 uint64_t flag)
+static inline void packets_write(const struct link_out *out, unsigned lines, uint64_t flag)
 {
+    struct link_packet *packets = out->shorts->packets[out->sent % LINK_PACKED_ROOM];
+
     for (unsigned i = 0; i < lines; i++) {
-        memcpy(slot->packets[i].payload, out->packed + i * LINK_INLINE, LINK_INLINE);
+        memcpy(packets[i].payload, out->packed + i * LINK_INLINE, LINK_INLINE);
         /* Release, pairs with the acquire in packets_read(). */
-        atomic_store_explicit(&slot->packets[i].flag, flag, memory_order_release);
+        atomic_store_explicit(&packets[i].flag, flag, memory_order_release);
     }
 }
 
-static inline bool packets_read(const struct link_in *in, const struct link_slot *slot,
-                                unsigned lines, uint64_t flag)
+static inline bool packets_read(const struct link_in *in, unsigned lines, uint64_t flag)
 {
+    const struct link_packet *packets = in->shorts->packets[in->received % LINK_PACKED_ROOM];
     uint64_t missing = 0;
 
     for (unsigned i = 1; i < lines; i++)
-        missing |= atomic_load_explicit(&slot->packets[i].flag, memory_order_acquire) ^ flag;
+        missing |= atomic_load_explicit(&packets[i].flag, memory_order_acquire) ^ flag;
     if (missing)
         return false;
     for (unsigned i = 0; i < lines; i++)
-        memcpy(in->packed + i * LINK_INLINE, slot->packets[i].payload, LINK_INLINE);
+        memcpy(in->packed + i * LINK_INLINE, packets[i].payload, LINK_INLINE);
     return true;
 }
 

@@ -12,11 +12,10 @@
  *     step_push(out, slot, base, flag)  tell a transport that moves bytes: the message's payload
  *     step_return(in)                   begins at `base`; slots were given back. On shared memory
  *                                       nothing is to be done
- *     step_write_packets(out, slot, lines, flag), step_read_packets(in, slot, lines, flag)
- *                                       a message as packets, from and to its link's `packed`; the
- *                                       reading one is false while packets are missing
- *
- *     step_expect(slot)                 its first line is wanted soon
+ *     step_write_packets(out, lines, flag), step_read_packets(in, lines, flag)
+ *                                       the next message as packets, from and to its link's
+ *                                       `packed`; the reading one is false while some are missing
+ *     step_expect(head)                 that line is wanted soon
  *
  * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on
  * returns and is tried again, so a program is (counter, window) and nothing else.
@@ -48,11 +47,32 @@ STEP_FUNCTION struct link_slot *step_in_slot(const struct link_in *in)
     return (struct link_slot *)(in->slots + in->index * in->stride);
 }
 
-/* Packets that this message has beside the first; with addresses it has just that. */
-STEP_FUNCTION bool step_packed(const struct execution *x, const struct plan_step *step,
-                               const char *packed)
+/* The line with the flag of message number `before` + 1, if it is of that many lines. */
+STEP_FUNCTION struct link_packet *step_head(struct link_shorts *shorts, struct link_slot *slot,
+                                            uint32_t before, unsigned lines)
 {
-    return x->shape.lines > 1 && packed && !(step->flags & PLAN_ADDRESSES);
+    if (!lines || !shorts)
+        return &slot->head;
+    return lines == 1 ? &shorts->inlined[before % LINK_INLINED_ROOM]
+                      : shorts->packets[before % LINK_PACKED_ROOM];
+}
+
+STEP_FUNCTION struct link_packet *step_out_head(const struct execution *x,
+                                                const struct link_out *out)
+{
+    return step_head(out->shorts, step_out_slot(out), out->sent, x->shape.lines);
+}
+
+STEP_FUNCTION struct link_packet *step_in_head(const struct execution *x, const struct link_in *in)
+{
+    return step_head(in->shorts, step_in_slot(in), in->received, x->shape.lines);
+}
+
+/* Is this message in packets? One with addresses is not. */
+STEP_FUNCTION bool step_packed(const struct execution *x, const struct plan_step *step,
+                               const struct link_shorts *shorts)
+{
+    return x->shape.lines > 1 && shorts && !(step->flags & PLAN_ADDRESSES);
 }
 
 STEP_FUNCTION uint32_t step_after(uint32_t index, uint32_t slots)
@@ -64,10 +84,10 @@ STEP_FUNCTION uint32_t step_after(uint32_t index, uint32_t slots)
 STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct plan_step *step)
 {
     struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];
-    struct link_slot *slot = step_in_slot(in);
-    uint64_t flag = step_load(&slot->packets[0].flag);
+    const struct link_packet *head = step_in_head(x, in);
+    uint64_t flag = step_load(&head->flag);
 
-    if ((uint32_t)flag != in->received + 1) {
+    if ((uint32_t)flag != in->received + 1 || !flag) { /* never used, when numbers wrap */
         x->blamed = step->peer;
         return EXEC_BLOCKED;
     }
@@ -76,34 +96,41 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
         x->foreign = (uint32_t)(flag >> 32);
         return EXEC_MISMATCH;
     }
-    in->take = x->shape.lines == 1 ? slot->packets[0].payload
-                                   : slot->payload + (in->lap & x->shape.places) * x->shape.place;
-    if (step_packed(x, step, in->packed)) {
-        if (!step_read_packets(in, slot, x->shape.lines, flag)) {
+    if (step_packed(x, step, in->shorts)) {
+        if (!step_read_packets(in, x->shape.lines, flag)) {
             x->blamed = step->peer;
             return EXEC_BLOCKED;
         }
         in->take = in->packed;
+    } else if (x->shape.lines == 1) {
+        in->take = (char *)head->payload;
+    } else {
+        in->take = step_in_slot(in)->payload;
+        if (in->shorts)
+            in->take += (in->lap & x->shape.places) * x->shape.place;
     }
     if (step->flags & PLAN_ADDRESSES)
-        step_addresses(x, step->peer,
-                       (const struct link_addresses *)(const void *)slot->packets[0].payload);
+        step_addresses(x, step->peer, (const struct link_addresses *)(const void *)head->payload);
     return EXEC_MOVED;
 }
 
 /*
  * Wait, credit: is a slot free? The reader's counter is looked at only when the last look no longer
  * tells; and who has filled all slots waits until half of them are free, so that the counter's line
- * crosses to the other core once for many messages, not for each.
+ * crosses to the other core once for many messages, not for each. Messages of all forms are counted
+ * together, so no more than `most` of any are under way.
  */
 STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct plan_step *step)
 {
     struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
-    struct link_slot *slot = step_out_slot(out);
+    bool is_short = x->shape.lines && out->shorts;
+    uint32_t room = !is_short             ? out->slot_count
+                    : x->shape.lines == 1 ? LINK_INLINED_ROOM
+                                          : LINK_PACKED_ROOM;
 
-    if (out->sent - out->consumed >= out->slot_count) {
+    if (out->sent - out->consumed >= room) {
         /* Plans are proved for 2 slots, so half of 4 or more is never waited for in vain. */
-        uint32_t most = out->slot_count >= 4 ? out->slot_count / 2 : out->slot_count - 1;
+        uint32_t most = room >= 4 ? room / 2 : room - 1;
         /* Acquire, pairs with the release in step_give_back(): the reader is done with the slot. */
         uint32_t consumed = step_load(&out->credit->consumed);
 
@@ -113,10 +140,15 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
         }
         out->consumed = consumed;
     }
-    out->fill = x->shape.lines == 1 ? slot->packets[0].payload
-                                    : slot->payload + (out->lap & x->shape.places) * x->shape.place;
-    if (x->shape.lines > 1 && out->packed)
+    if (x->shape.lines == 1) {
+        out->fill = step_out_head(x, out)->payload;
+    } else if (is_short) {
         out->fill = out->packed;
+    } else {
+        out->fill = step_out_slot(out)->payload;
+        if (out->shorts)
+            out->fill += (out->lap & x->shape.places) * x->shape.place;
+    }
     return EXEC_MOVED;
 }
 
@@ -124,21 +156,20 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
 STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *step)
 {
     struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
-    struct link_slot *slot = step_out_slot(out);
-
-    uint64_t flag;
+    struct link_packet *head = step_out_head(x, out);
+    uint64_t flag = (uint64_t)x->fingerprint << 32 | (out->sent + 1);
 
     if (step->flags & PLAN_ADDRESSES)
-        *(struct link_addresses *)(void *)slot->packets[0].payload = x->own;
-    out->sent++;
-    flag = (uint64_t)x->fingerprint << 32 | out->sent;
+        *(struct link_addresses *)(void *)head->payload = x->own;
     /* Release, pairs with the acquire in step_wait_data():
      * who sees the number also sees the payload. */
-    if (step_packed(x, step, out->packed))
-        step_write_packets(out, slot, x->shape.lines, flag);
+    if (step_packed(x, step, out->shorts))
+        step_write_packets(out, x->shape.lines, flag);
     else
-        step_store(&slot->packets[0].flag, flag);
-    step_push(out, slot, x->shape.lines == 1 ? slot->packets[0].payload : slot->payload, flag);
+        step_store(&head->flag, flag);
+    step_push(out, step_out_slot(out),
+              x->shape.lines == 1 ? head->payload : step_out_slot(out)->payload, flag);
+    out->sent++;
     out->index = step_after(out->index, out->slot_count);
     out->lap += !out->index;
     out->fill = NULL;
@@ -153,7 +184,7 @@ STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct p
     in->received++;
     in->index = step_after(in->index, in->slot_count);
     in->lap += !in->index;
-    step_expect(step_in_slot(in));
+    step_expect(step_in_head(x, in));
     in->take = NULL;
     /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
     step_store(&in->credit->consumed, in->received);

@@ -15,10 +15,12 @@
  *     inlined  <= LINK_INLINE bytes: the payload shares the flag's cache line
  *     packets  <= LINK_PACKETS lines, each with a flag of its own: all lines travel at once, where
  *              payload behind a flag would travel only after the flag has arrived
- *     plain    the payload lies behind the lines
+ *     plain    the payload lies behind the flag's line
  *
- * The lines of packets hold nothing else, ever, so that no payload can look like a flag. Both sides
- * have such a message in one piece in memory of their own, `packed`.
+ * In shared memory the first two live in rings of their own, struct link_shorts, by the same
+ * numbers: there may be more of them under way, and their lines lie side by side. These lines hold
+ * nothing else, ever, so that no payload can look like a flag. Both sides have a message in packets
+ * in one piece in memory of their own, `packed`.
  *
  * On shared memory that is all. A transport that moves bytes gives both sides local rings of the
  * same layout: it sends what step_push() announces, and stores flags and counters when bytes arrive
@@ -38,6 +40,9 @@ enum {
     LINK_INLINE = 56,
     LINK_PACKETS = 10,
     LINK_PACKED = LINK_PACKETS * LINK_INLINE, /* bytes */
+    /* Messages of the short forms under way; powers of 2, and together within a first cache. */
+    LINK_INLINED_ROOM = 32,
+    LINK_PACKED_ROOM = 8,
 };
 
 struct link_packet {
@@ -46,8 +51,14 @@ struct link_packet {
 };
 
 struct link_slot {
-    struct link_packet packets[LINK_PACKETS]; /* the first one's flag is the message's */
-    char payload[];                           /* slot_bytes of it */
+    struct link_packet head;
+    char payload[]; /* slot_bytes of it */
+};
+
+/* Message number s has entry (s - 1) % room of one of the two. */
+struct link_shorts {
+    struct link_packet inlined[LINK_INLINED_ROOM];
+    struct link_packet packets[LINK_PACKED_ROOM][LINK_PACKETS];
 };
 
 /* Written by the reader only, in the reader's memory beside the slots. */
@@ -63,7 +74,8 @@ struct link_out {
     struct connection *connection;
     size_t stride; /* bytes from slot to slot */
     char *fill;    /* where the next piece of the open slot goes; NULL: no slot is open */
-    char *packed;  /* LINK_PACKED bytes of this rank; NULL: this link has no packets */
+    struct link_shorts *shorts; /* NULL: this link has slots only */
+    char *packed;               /* LINK_PACKED bytes of this rank, if it has shorts */
     uint32_t slot_count;
     uint32_t sent;     /* messages published */
     uint32_t consumed; /* what credit->consumed was when last looked at */
@@ -76,8 +88,9 @@ struct link_in {
     struct link_credit *credit;
     struct connection *connection;
     size_t stride;
-    char *take;   /* where the next piece of the open message is; NULL: none is open */
-    char *packed; /* LINK_PACKED bytes of this rank; NULL: this link has no packets */
+    char *take; /* where the next piece of the open message is; NULL: none is open */
+    struct link_shorts *shorts;
+    char *packed;
     uint32_t slot_count;
     uint32_t received; /* messages taken and given back */
     uint32_t index;
@@ -96,7 +109,7 @@ static inline size_t link_stride(size_t slot_bytes)
     return sizeof(struct link_slot) + (slot_bytes + LINK_LINE - 1) / LINK_LINE * LINK_LINE;
 }
 
-/* Bytes of one ring: the credit line and its slots. */
+/* Bytes of one ring: the credit line and its slots; without shorts. */
 static inline size_t link_ring_bytes(int slots, size_t slot_bytes)
 {
     return sizeof(struct link_credit) + (size_t)slots * link_stride(slot_bytes);

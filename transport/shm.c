@@ -4,7 +4,7 @@
  * heap.
  *
  *     arena of rank r:  | board | from 0, lane 0 | from 0, lane 1 | ... | from 1, lane 0 | ...
- *     ring:             | credit line | slot 0 | slot 1 | ...
+ *     ring:             | credit line | shorts | slot 0 | slot 1 | ...
  *
  * The writer stores into the reader's memory, so a reader polls lines that are its own until a
  * message arrives. Rings that are never used cost address space only.
@@ -16,6 +16,12 @@
 
 #include <string.h>
 
+/* From the beginning of a ring. */
+enum {
+    SHORTS_AT = sizeof(struct link_credit),
+    SLOTS_AT = SHORTS_AT + sizeof(struct link_shorts),
+};
+
 static size_t page_up(size_t bytes)
 {
     return (bytes + 4095) / 4096 * 4096;
@@ -23,7 +29,7 @@ static size_t page_up(size_t bytes)
 
 static size_t ring_bytes(int slots, size_t slot_bytes)
 {
-    return page_up(link_ring_bytes(slots, slot_bytes));
+    return page_up(sizeof(struct link_shorts) + link_ring_bytes(slots, slot_bytes));
 }
 
 size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes)
@@ -52,7 +58,7 @@ static rondo_result shm_connect(const struct transport_pair *pair, struct link_o
     const struct rank_card *own = pair->own;
     const struct rank_card *peer = pair->peer;
     size_t stride = link_stride(own->slot_bytes);
-    size_t bytes = link_ring_bytes((int)own->slots, own->slot_bytes);
+    size_t bytes = ring_bytes((int)own->slots, own->slot_bytes);
 
     for (int lane = 0; lane < pair->lanes; lane++) {
         int at = lane * own->size + peer->rank;
@@ -65,11 +71,13 @@ static rondo_result shm_connect(const struct transport_pair *pair, struct link_o
                               "Rank %d says that its slots are outside of its shared heap.",
                               peer->rank);
         out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
-                                    .slots = theirs + sizeof(struct link_credit),
+                                    .shorts = (struct link_shorts *)(void *)(theirs + SHORTS_AT),
+                                    .slots = theirs + SLOTS_AT,
                                     .stride = stride,
                                     .slot_count = own->slots};
         in[at] = (struct link_in){.credit = (struct link_credit *)(void *)ours,
-                                  .slots = ours + sizeof(struct link_credit),
+                                  .shorts = (struct link_shorts *)(void *)(ours + SHORTS_AT),
+                                  .slots = ours + SLOTS_AT,
                                   .stride = stride,
                                   .slot_count = own->slots};
     }

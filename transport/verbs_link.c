@@ -256,12 +256,12 @@ static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
                                      lane->arrive_at * link_stride(network->job.slot_bytes));
 
     if (cell->inlined)
-        memcpy(slot->packets[0].payload, cell->payload, cell->bytes);
+        memcpy(slot->head.payload, cell->payload, cell->bytes);
     network->job.owner->heard(network->job.owner->context, peer->rank, cell->caption);
     lane->arrive_at = after(network, lane->arrive_at);
     lane->arrived++;
     /* Release, pairs with the acquire in step_wait_data(). */
-    atomic_store_explicit(&slot->packets[0].flag, cell->flag, memory_order_release);
+    atomic_store_explicit(&slot->head.flag, cell->flag, memory_order_release);
 }
 
 rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved)

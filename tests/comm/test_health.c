@@ -31,6 +31,7 @@ static void open_three(void)
     cr_assert(plan_open(RONDO_ALL_REDUCE, "trial", 3, 0, 0, (struct plan **)&task.execution.plan) ==
               RONDO_OK);
     plan_await((struct plan *)task.execution.plan, 1, 0, 0);
+    task.execution.world = &comms[0]->world;
     task.execution.shape = (struct exec_shape){.count = 5, .element = 1, .window = 5, .grain = 1};
     exec_start(&task.execution);
     task.execution.blamed = 1;
@@ -183,4 +184,17 @@ Test(health, a_communicator_without_a_sentence_still_says_what_kind_of_error)
     cr_expect(rondo_comm_abort(NULL) == RONDO_ERROR_INVALID);
     cr_expect(rondo_comm_local_rank(NULL) == -1 && rondo_comm_local_size(NULL) == -1);
     cr_expect(rondo_comm_local_rank(comms[2]) == 2 && rondo_comm_local_size(comms[2]) == 3);
+}
+
+/* A long message waits in the ring of slots while a short one is expected in the other ring. */
+Test(health, a_message_of_another_form_is_one_of_another_call)
+{
+    struct link_in *in = &comms[0]->world.in[1];
+
+    task.execution.shape.lines = 1;
+    cr_expect(health_check(comms[0], &task, 1) == RONDO_OK);
+    atomic_store_explicit(&((struct link_slot *)(void *)in->slots)->head.flag,
+                          (uint64_t)99 << 32 | (in->received + 1), memory_order_release);
+    cr_expect(health_check(comms[0], &task, 1) == RONDO_ERROR_MISMATCH);
+    expect_sentence("from there belongs to another call");
 }

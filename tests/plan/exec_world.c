@@ -20,8 +20,9 @@ static char *rings; /* [to][lane][from] */
 
 static size_t ring_bytes(const struct trial *trial)
 {
-    return (link_ring_bytes(trial->slots, trial->slot_bytes) + LINK_LINE - 1) / LINK_LINE *
-           LINK_LINE;
+    return (sizeof(struct link_shorts) + link_ring_bytes(trial->slots, trial->slot_bytes) +
+            LINK_LINE - 1) /
+           LINK_LINE * LINK_LINE;
 }
 
 static char *ring(const struct trial *trial, int from, int to, int lane)
@@ -42,21 +43,25 @@ static void make_links(struct seat *seat)
             char *ours = ring(trial, peer, seat->rank, lane);
             char *packed = seat->world.packed + (size_t)at * 2 * LINK_PACKED;
 
-            seat->world.out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
-                                                    .slots = theirs + sizeof(struct link_credit),
-                                                    .stride = link_stride(trial->slot_bytes),
-                                                    .slot_count = (uint32_t)trial->slots,
-                                                    .packed = packed,
-                                                    .sent = trial->start,
-                                                    .consumed = trial->start,
-                                                    .index = index};
-            seat->world.in[at] = (struct link_in){.credit = (struct link_credit *)(void *)ours,
-                                                  .slots = ours + sizeof(struct link_credit),
-                                                  .stride = link_stride(trial->slot_bytes),
-                                                  .slot_count = (uint32_t)trial->slots,
-                                                  .packed = packed + LINK_PACKED,
-                                                  .received = trial->start,
-                                                  .index = index};
+            seat->world.out[at] = (struct link_out){
+                .credit = (struct link_credit *)(void *)theirs,
+                .shorts = (struct link_shorts *)(void *)(theirs + sizeof(struct link_credit)),
+                .slots = theirs + sizeof(struct link_credit) + sizeof(struct link_shorts),
+                .stride = link_stride(trial->slot_bytes),
+                .slot_count = (uint32_t)trial->slots,
+                .packed = packed,
+                .sent = trial->start,
+                .consumed = trial->start,
+                .index = index};
+            seat->world.in[at] = (struct link_in){
+                .credit = (struct link_credit *)(void *)ours,
+                .shorts = (struct link_shorts *)(void *)(ours + sizeof(struct link_credit)),
+                .slots = ours + sizeof(struct link_credit) + sizeof(struct link_shorts),
+                .stride = link_stride(trial->slot_bytes),
+                .slot_count = (uint32_t)trial->slots,
+                .packed = packed + LINK_PACKED,
+                .received = trial->start,
+                .index = index};
             atomic_store_explicit(&seat->world.in[at].credit->consumed, trial->start,
                                   memory_order_release);
         }
@@ -68,16 +73,22 @@ static void age_slots(const struct seat *seat)
     const struct trial *trial = seat->trial;
     uint32_t slots = (uint32_t)trial->slots;
 
-    for (int at = 0; at < trial->size * PLAN_LANES && trial->start; at++)
+    for (int at = 0; at < trial->size * PLAN_LANES && trial->start; at++) {
+        const struct link_in *in = &seat->world.in[at];
+
+        for (uint32_t number = trial->start - LINK_INLINED_ROOM + 1; number != trial->start + 1;
+             number++)
+            atomic_store_explicit(&in->shorts->inlined[(number - 1) % LINK_INLINED_ROOM].flag,
+                                  (uint64_t)7 << 32 | number, memory_order_release);
         for (uint32_t i = 0; i < slots; i++) {
-            const struct link_in *in = &seat->world.in[at];
             size_t slot = (in->index + i) % slots;
             uint32_t number = trial->start - slots + 1 + i;
 
             atomic_store_explicit(
-                &((struct link_slot *)(void *)(in->slots + slot * in->stride))->packets[0].flag,
+                &((struct link_slot *)(void *)(in->slots + slot * in->stride))->head.flag,
                 (uint64_t)7 << 32 | number, memory_order_release);
         }
+    }
 }
 
 static bool make_seat(struct seat *seat, struct trial *trial, int rank)

@@ -151,7 +151,8 @@ static void send_message(struct link_out *out, uint32_t number)
            out->slot_count)
         sched_yield();
     memset(slot->payload, (int)(number % 251), SLOT_BYTES);
-    atomic_store_explicit(&slot->packets[0].flag, (uint64_t)number << 32 | ++out->sent, memory_order_release);
+    atomic_store_explicit(&slot->head.flag, (uint64_t)number << 32 | ++out->sent,
+                          memory_order_release);
     out->index = (out->index + 1) % out->slot_count;
 }
 
@@ -160,9 +161,10 @@ static bool receive_message(struct link_in *in, uint32_t number)
     struct link_slot *slot = (struct link_slot *)(void *)(in->slots + in->index * in->stride);
     bool right = true;
 
-    while ((uint32_t)atomic_load_explicit(&slot->packets[0].flag, memory_order_acquire) != in->received + 1)
+    while ((uint32_t)atomic_load_explicit(&slot->head.flag, memory_order_acquire) !=
+           in->received + 1)
         sched_yield();
-    right = atomic_load_explicit(&slot->packets[0].flag, memory_order_acquire) >> 32 == number;
+    right = atomic_load_explicit(&slot->head.flag, memory_order_acquire) >> 32 == number;
     for (int i = 0; i < SLOT_BYTES; i++)
         right = right && slot->payload[i] == (char)(number % 251);
     in->index = (in->index + 1) % in->slot_count;

@@ -144,7 +144,7 @@ bool node_send(int from, int to, int lane)
     struct link_out *out = &nodes[from].out[lane * NODES + to];
     struct link_slot *slot = (struct link_slot *)(void *)(out->slots + out->index * out->stride);
     size_t bytes = node_length(from, to, lane, out->sent + 1);
-    char *payload = bytes <= LINK_INLINE ? slot->packets[0].payload : slot->payload;
+    char *payload = bytes <= LINK_INLINE ? slot->head.payload : slot->payload;
     uint64_t flag;
 
     if (out->sent - atomic_load_explicit(&out->credit->consumed, memory_order_acquire) >=
@@ -154,7 +154,7 @@ bool node_send(int from, int to, int lane)
     for (size_t i = 0; i < bytes; i++)
         payload[i] = (char)byte_of(from, lane, out->sent, i);
     flag = (uint64_t)(0xabc + out->sent) << 32 | out->sent;
-    atomic_store_explicit(&slot->packets[0].flag, flag, memory_order_release);
+    atomic_store_explicit(&slot->head.flag, flag, memory_order_release);
     connection_push(out->connection, slot, payload, bytes, flag);
     out->index = (out->index + 1) % out->slot_count;
     return true;
@@ -164,9 +164,9 @@ int node_receive(int to, int from, int lane)
 {
     struct link_in *in = &nodes[to].in[lane * NODES + from];
     struct link_slot *slot = (struct link_slot *)(void *)(in->slots + in->index * in->stride);
-    uint64_t flag = atomic_load_explicit(&slot->packets[0].flag, memory_order_acquire);
+    uint64_t flag = atomic_load_explicit(&slot->head.flag, memory_order_acquire);
     size_t bytes = node_length(from, to, lane, in->received + 1);
-    const char *payload = bytes <= LINK_INLINE ? slot->packets[0].payload : slot->payload;
+    const char *payload = bytes <= LINK_INLINE ? slot->head.payload : slot->payload;
     bool right;
 
     if ((uint32_t)flag != in->received + 1)
