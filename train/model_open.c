@@ -189,7 +189,8 @@ void model_initialize(const struct model *model, int index, uint64_t seed, real 
     const char *kind = strrchr(parameter->name, '.');
     uint64_t state = (seed + 1) * 0xd1342543de82ef95u + (uint64_t)index * 0xda942042e4dd58b5u;
     bool adds = strstr(parameter->name, "project.") || strstr(parameter->name, "narrow.");
-    double deviation = 0.02 / (adds ? sqrt(2.0 * model->shape.layers) : 1);
+    double deviation =
+        0.5 / sqrt(model->shape.width) / (adds ? sqrt(2.0 * model->shape.layers) : 1);
     real constant = kind && !strcmp(kind, ".gain");
 
     for (size_t i = 0; i < parameter->count; i++)
