@@ -47,14 +47,18 @@ static void step_addresses(struct execution *x, int peer, const struct link_addr
 #include "plan/step_loop.h"
 
 enum {
-    GRAIN_BYTES = 64
-}; /* chunks begin on cache lines, so that no two ranks write the same one */
+    /* Chunks begin on cache lines, so that no two ranks write the same one. */
+    GRAIN_BYTES = 64,
+    /* Messages shorter than a slot use so many bytes of it in turn, divided by the ranks: lines
+     * that have left a second cache are handed over faster, those that fit no cache slower. */
+    SPREAD = 256 << 10,
+};
 
 rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t element,
                              size_t slot_bytes, struct exec_shape *ret_shape)
 {
     struct exec_shape shape = {.count = count, .element = element, .window = count};
-    size_t longest = 0;
+    size_t longest = 0, spread;
 
     shape.grain = GRAIN_BYTES / element;
     if (plan->message_atoms) {
@@ -75,8 +79,9 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
     }
     longest *= plan->message_atoms * element;
     shape.place = (longest + 255) / 256 * 256;
-    for (shape.places = 1;
-         longest >= PAST_CACHE_FROM && shape.place * shape.places * 2 <= slot_bytes;)
+    spread = slot_bytes < SPREAD / (size_t)plan->size ? slot_bytes : SPREAD / (size_t)plan->size;
+    shape.places = 1;
+    while (longest >= PAST_CACHE_FROM && shape.place * shape.places * 2 <= spread)
         shape.places *= 2;
     shape.places--;
     if (longest <= LINK_PACKED)
