@@ -7,27 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARAMETERS = 8 };
+enum { PARAMETERS = SHARDED_PARAMETERS };
 
 /* Odd lengths, empty parameters, an empty unit, a unit of one element. */
-static const struct {
-    const char *name;
-    int unit, index; /* in the unit */
-    size_t count;
-} model[PARAMETERS] = {
+const struct sharded_parameter sharded_model[PARAMETERS] = {
     {"embedding", 0, 0, 257}, {"nothing", 0, 1, 0}, {"weight", 0, 2, 33}, {"scale", 1, 0, 1},
     {"gap", 2, 0, 0},         {"wide", 3, 0, 700},  {"bias", 3, 1, 5},    {"head", 4, 0, 295},
 };
 
-static const rondo_adamw adamw = {
+const rondo_adamw sharded_adamw = {
     .rate = 0.05f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .decay = 0.01f};
 
-static float start_of(int parameter, size_t i)
+float sharded_start(int parameter, size_t i)
 {
     return cosf((float)parameter + (float)i * 0.37f);
 }
 
-static float gradient_of(float value, int micro_batch, size_t i)
+float sharded_gradient(float value, int micro_batch, size_t i)
 {
     return sinf(value * 3 + (float)micro_batch * 0.7f + (float)(i % 97)) * (float)(1 + i % 3);
 }
@@ -50,8 +46,8 @@ static rondo_result plain_tree(struct plain *plain, int first, int passes, float
         size_t at = 0;
 
         for (int p = 0; p < PARAMETERS; p++)
-            for (size_t i = 0; i < model[p].count; i++, at++)
-                to[at] = gradient_of(plain->values[at], first * size + rank, i);
+            for (size_t i = 0; i < sharded_model[p].count; i++, at++)
+                to[at] = sharded_gradient(plain->values[at], first * size + rank, i);
         return rondo_all_reduce(to, to, SHARDED_TOTAL, RONDO_FLOAT32, RONDO_SUM, comm, NULL);
     }
     while (2 * half < passes)
@@ -74,8 +70,8 @@ static rondo_result plain_train(rondo_comm *comm, struct sharded *job, char *sen
     rondo_result result = RONDO_OK;
 
     for (int p = 0; p < PARAMETERS; p++)
-        for (size_t i = 0; i < model[p].count; i++, at++)
-            plain->values[at] = start_of(p, i);
+        for (size_t i = 0; i < sharded_model[p].count; i++, at++)
+            plain->values[at] = sharded_start(p, i);
     for (int step = 1; step <= job->steps && !result; step++) {
         float *sum = plain->tree[0];
         rondo_span span = {sum, SHARDED_TOTAL};
@@ -86,8 +82,8 @@ static rondo_result plain_train(rondo_comm *comm, struct sharded *job, char *sen
             sum[i] /= divisor;
         if (!result && job->limit > 0)
             result = rondo_clip(&span, 1, job->limit, NULL, &norm);
-        rondo_adamw_step(&adamw, (uint64_t)step, SHARDED_TOTAL, plain->values, sum, plain->first,
-                         plain->second);
+        rondo_adamw_step(&sharded_adamw, (uint64_t)step, SHARDED_TOTAL, plain->values, sum,
+                         plain->first, plain->second);
         if (rondo_comm_rank(comm) == 0)
             job->norm = norm;
     }
@@ -99,8 +95,7 @@ static rondo_result plain_train(rondo_comm *comm, struct sharded *job, char *sen
 
 /* ---- With shards ----------------------------------------------------------------------------- */
 
-static rondo_result open_shards(rondo_comm *comm, const struct sharded *job,
-                                rondo_shards **ret_shards)
+rondo_result sharded_open(rondo_comm *comm, const struct sharded *job, rondo_shards **ret_shards)
 {
     rondo_shards_config config = {.struct_size = sizeof(config),
                                   .level = job->level,
@@ -114,12 +109,13 @@ static rondo_result open_shards(rondo_comm *comm, const struct sharded *job,
         float *values[4];
         size_t count = 0;
 
-        for (; p < PARAMETERS && model[p].unit == unit; p++, count++) {
-            values[count] = malloc((model[p].count + 1) * sizeof(float));
-            for (size_t i = 0; i < model[p].count; i++)
-                values[count][i] = start_of(p, i);
-            specs[count] = (rondo_parameter_spec){
-                model[p].name, model[p].count, rondo_comm_rank(comm) == 0 ? values[count] : NULL};
+        for (; p < PARAMETERS && sharded_model[p].unit == unit; p++, count++) {
+            values[count] = malloc((sharded_model[p].count + 1) * sizeof(float));
+            for (size_t i = 0; i < sharded_model[p].count; i++)
+                values[count][i] = sharded_start(p, i);
+            specs[count] =
+                (rondo_parameter_spec){sharded_model[p].name, sharded_model[p].count,
+                                       rondo_comm_rank(comm) == 0 ? values[count] : NULL};
         }
         result = rondo_shards_add_unit(*ret_shards, specs, count);
         while (count > 0)
@@ -137,11 +133,11 @@ static rondo_result forward(rondo_shards *shards)
         result = rondo_shards_gather(shards, unit);
         if (!result && unit + 1 < SHARDED_UNITS)
             result = rondo_shards_prefetch(shards, unit + 1);
-        for (; p < PARAMETERS && model[p].unit == unit && !result; p++) {
+        for (; p < PARAMETERS && sharded_model[p].unit == unit && !result; p++) {
             const float *values;
 
-            result = rondo_shards_parameter(shards, unit, model[p].index, &values);
-            for (size_t i = 0; i < model[p].count && !result; i++)
+            result = rondo_shards_parameter(shards, unit, sharded_model[p].index, &values);
+            for (size_t i = 0; i < sharded_model[p].count && !result; i++)
                 if (!isfinite(values[i]))
                     result = RONDO_ERROR_INTERNAL;
         }
@@ -159,13 +155,13 @@ static rondo_result backward_unit(rondo_shards *shards, int unit, int micro_batc
         const float *values;
         float *gradients;
 
-        if (model[p].unit != unit)
+        if (sharded_model[p].unit != unit)
             continue;
-        result = rondo_shards_parameter(shards, unit, model[p].index, &values);
+        result = rondo_shards_parameter(shards, unit, sharded_model[p].index, &values);
         if (!result)
-            result = rondo_shards_gradient(shards, unit, model[p].index, &gradients);
-        for (size_t i = 0; i < model[p].count && !result; i++)
-            gradients[i] += gradient_of(values[i], micro_batch, i);
+            result = rondo_shards_gradient(shards, unit, sharded_model[p].index, &gradients);
+        for (size_t i = 0; i < sharded_model[p].count && !result; i++)
+            gradients[i] += sharded_gradient(values[i], micro_batch, i);
     }
     return result;
 }
@@ -190,12 +186,12 @@ static rondo_result backward(rondo_shards *shards, int micro_batch)
 
 static void update(void *context, const rondo_update *work)
 {
-    rondo_adamw_step(&adamw, *(uint64_t *)context, work->count, work->values, work->gradients,
-                     work->states[0], work->states[1]);
+    rondo_adamw_step(&sharded_adamw, *(uint64_t *)context, work->count, work->values,
+                     work->gradients, work->states[0], work->states[1]);
 }
 
-static rondo_result train_step(rondo_comm *comm, rondo_shards *shards, const struct sharded *job,
-                               uint64_t step, double *ret_norm)
+rondo_result sharded_step(rondo_comm *comm, rondo_shards *shards, const struct sharded *job,
+                          uint64_t step, double *ret_norm)
 {
     rondo_result result = RONDO_OK;
 
@@ -213,15 +209,17 @@ static rondo_result train_step(rondo_comm *comm, rondo_shards *shards, const str
 static rondo_result carry_over(rondo_comm *comm, const struct sharded *job, rondo_shards **shards)
 {
     rondo_shards *next = NULL;
-    rondo_result result = open_shards(comm, job, &next);
+    rondo_result result = sharded_open(comm, job, &next);
 
     for (int p = 0; p < PARAMETERS && !result; p++)
         for (int state = -1; state < 2 && !result; state++) {
-            float *values = malloc((model[p].count + 1) * sizeof(float));
+            float *values = malloc((sharded_model[p].count + 1) * sizeof(float));
 
-            result = rondo_shards_export(*shards, model[p].unit, model[p].index, state, values);
+            result = rondo_shards_export(*shards, sharded_model[p].unit, sharded_model[p].index,
+                                         state, values);
             if (!result)
-                result = rondo_shards_import(next, model[p].unit, model[p].index, state, values);
+                result = rondo_shards_import(next, sharded_model[p].unit, sharded_model[p].index,
+                                             state, values);
             free(values);
         }
     rondo_shards_close(*shards);
@@ -236,8 +234,9 @@ static rondo_result hand_out(rondo_comm *comm, rondo_shards *shards, struct shar
     size_t at = 0;
     rondo_result result = RONDO_OK;
 
-    for (int p = 0; p < PARAMETERS && !result; at += model[p++].count)
-        result = rondo_shards_export(shards, model[p].unit, model[p].index, -1, values + at);
+    for (int p = 0; p < PARAMETERS && !result; at += sharded_model[p++].count)
+        result = rondo_shards_export(shards, sharded_model[p].unit, sharded_model[p].index, -1,
+                                     values + at);
     if (!result)
         result = rondo_broadcast(values, theirs, SHARDED_TOTAL, RONDO_FLOAT32, 0, comm, NULL);
     if (!result && memcmp(values, theirs, sizeof(values)) != 0)
@@ -256,11 +255,13 @@ rondo_result sharded_train(rondo_comm *comm, void *argument, char *sentence)
     rondo_result result;
     double norm = 0;
 
-    if (job->level == 0)
+    if (job->level == SHARDED_DDP)
+        return sharded_train_ddp(comm, job, sentence);
+    if (job->level == SHARDED_PLAIN)
         return plain_train(comm, job, sentence);
-    result = open_shards(comm, job, &shards);
+    result = sharded_open(comm, job, &shards);
     for (int step = 1; step <= job->steps && !result; step++) {
-        result = train_step(comm, shards, job, (uint64_t)step, &norm);
+        result = sharded_step(comm, shards, job, (uint64_t)step, &norm);
         if (!result && step == job->stop)
             result = carry_over(comm, job, &shards);
     }
@@ -270,92 +271,4 @@ rondo_result sharded_train(rondo_comm *comm, void *argument, char *sentence)
         job->norm = norm;
     rondo_shards_close(shards);
     return result ? world_say(sentence, result, "%s", rondo_ddp_last_error()) : RONDO_OK;
-}
-
-/* ---- What goes wrong ------------------------------------------------------------------------- */
-
-static rondo_result expect(rondo_result result, rondo_result wanted, const char *part,
-                           char *sentence)
-{
-    if (result == wanted && strstr(rondo_ddp_last_error(), part))
-        return RONDO_OK;
-    return world_say(sentence, RONDO_ERROR_INTERNAL, "%s instead of \"%s\": %s",
-                     rondo_result_string(result), part, rondo_ddp_last_error());
-}
-
-rondo_result sharded_mismatch(rondo_comm *comm, void *argument, char *sentence)
-{
-    rondo_shards_config config = {.struct_size = sizeof(config), .level = 3};
-    rondo_parameter_spec spec = {"w", rondo_comm_rank(comm) == 1 ? 4 : 3, NULL};
-    rondo_shards *shards = NULL;
-    rondo_result result;
-
-    config.states = rondo_comm_rank(comm) == 1;
-    result = expect(rondo_shards_open(&config, comm, &shards), RONDO_ERROR_MISMATCH,
-                    "Rank 1 has settings", sentence);
-    config.states = 0;
-    if (!result)
-        result = rondo_shards_open(&config, comm, &shards);
-    if (!result)
-        result = expect(rondo_shards_add_unit(shards, &spec, 1), RONDO_ERROR_MISMATCH,
-                        "Rank 1 has a unit", sentence);
-    rondo_shards_close(shards);
-    return result;
-}
-
-rondo_result sharded_nan(rondo_comm *comm, void *argument, char *sentence)
-{
-    struct sharded job = {.level = *(int *)argument, .passes = 1};
-    rondo_shards *shards = NULL;
-    float *gradient;
-    uint64_t step = 1;
-    double norm;
-    rondo_result result = open_shards(comm, &job, &shards);
-
-    if (!result)
-        result = rondo_shards_gradient(shards, 3, 1, &gradient);
-    if (!result && rondo_comm_rank(comm) == 1)
-        gradient[4] = -INFINITY;
-    if (!result)
-        result = rondo_shards_reduce(shards, 3);
-    if (!result)
-        result = expect(rondo_shards_step(shards, update, &step), RONDO_ERROR_INVALID,
-                        "Rank 1 has a gradient that is no number: element 4 of 'bias'", sentence);
-    if (!result) /* and it goes on */
-        result = train_step(comm, shards, &job, 1, &norm);
-    rondo_shards_close(shards);
-    return result;
-}
-
-rondo_result sharded_misuse(rondo_comm *comm, void *argument, char *sentence)
-{
-    struct sharded job = {.level = RONDO_SHARD_PARAMETERS, .passes = 1, .limit = 1};
-    rondo_shards *shards = NULL;
-    const float *values;
-    double norm;
-    float some[1] = {0};
-    rondo_result result = open_shards(comm, &job, &shards);
-
-    if (!result)
-        result = expect(rondo_shards_parameter(shards, 0, 0, &values), RONDO_ERROR_INVALID,
-                        "'embedding' is not here", sentence);
-    if (!result)
-        result = expect(rondo_shards_gather(shards, SHARDED_UNITS), RONDO_ERROR_INVALID,
-                        "no unit 5", sentence);
-    if (!result)
-        result = expect(rondo_shards_parameter(shards, 1, 1, &values), RONDO_ERROR_INVALID,
-                        "no parameter 1", sentence);
-    if (!result)
-        result = expect(rondo_shards_import(shards, 1, 0, 2, some), RONDO_ERROR_INVALID,
-                        "no state 2", sentence);
-    if (!result && !(result = rondo_shards_reduce(shards, 1)))
-        result = rondo_shards_clip(shards, 1, &norm);
-    if (!result)
-        result =
-            expect(rondo_shards_reduce(shards, 1), RONDO_ERROR_INVALID, "after a clip", sentence);
-    if (!result)
-        result = expect(rondo_shards_add_unit(shards, NULL, 0), RONDO_ERROR_INVALID,
-                        "before the first one is used", sentence);
-    rondo_shards_close(shards);
-    return result;
 }

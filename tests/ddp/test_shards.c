@@ -31,7 +31,7 @@ static void run(struct sharded *what, int size)
 static void compare_levels(const struct sharded *settings, int size)
 {
     *plain = *settings;
-    plain->level = 0;
+    plain->level = SHARDED_PLAIN;
     run(plain, size);
     for (int level = 1; level <= 3; level++) {
         *job = *settings;
@@ -50,6 +50,21 @@ Test(shards, learn_the_same_bits_as_whole_parameters)
 
     for (int size = 1; size <= 5; size++)
         compare_levels(&settings, size);
+}
+
+Test(shards, learn_the_same_bits_as_the_data_parallel_core)
+{
+    struct sharded settings = {.passes = 1, .steps = 4};
+
+    for (int size = 1; size <= 4; size++) {
+        *plain = settings;
+        plain->level = SHARDED_DDP;
+        run(plain, size);
+        *job = settings;
+        job->level = 1 + size % 3;
+        run(job, size);
+        cr_assert_arr_eq(job->values, plain->values, sizeof(job->values), "on %d ranks", size);
+    }
 }
 
 Test(shards, add_up_passes_as_one_balanced_tree)
@@ -146,4 +161,12 @@ Test(shards, a_gradient_that_is_no_number_is_named_on_all_ranks)
 Test(shards, what_makes_no_sense_is_refused)
 {
     cr_assert_eq(world_run_threads(2, sharded_misuse, NULL, &report), 0, "%s", report.summary);
+}
+
+Test(shards, without_gradients_stay_as_they_are)
+{
+    for (int level = 1; level <= 3; level++)
+        for (int size = 1; size <= 4; size *= 2)
+            cr_assert_eq(world_run_threads(size, sharded_partial, &level, &report), 0,
+                         "level %d: %s", level, report.summary);
 }
