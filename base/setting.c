@@ -108,10 +108,17 @@ static const struct setting table[SETTINGS] = {
                            "Folder of the workers of `rondo bench`, one per library; where they "
                            "were installed if it is not set.",
                            NULL, 0, 0},
-    [SETTING_COSTS] = {"RONDO_COSTS", SETTING_WORD, "",
-                       "Costs for the choice of algorithms instead of measuring them: "
-                       "latency_us,copy_GBps,reduce_GBps.",
-                       NULL, 0, 0},
+    [SETTING_COSTS] =
+        {"RONDO_COSTS", SETTING_WORD, "",
+         "Costs for the choice of algorithms instead of measuring them: "
+         "latency_us,copy_GBps,reduce_GBps, and between groups of ranks latency_us,GBps,rails.",
+         NULL, 0, 0},
+    [SETTING_GROUPS] =
+        {"RONDO_GROUPS", SETTING_WORD, "",
+         "Groups of ranks near each other, for algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 (the "
+         "group of each rank) or 2* (dealt in turn); if it is not set they are hosts, or on one "
+         "host NUMA nodes.",
+         NULL, 0, 0},
 };
 
 const struct setting *setting_at(enum setting_id id)

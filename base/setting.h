@@ -38,7 +38,8 @@ enum setting_id {
     SETTING_VERBS_ADDRESSES, /* word: a range of addresses */
     SETTING_TOPOLOGY,        /* word: an hwloc XML file to use instead of this machine */
     SETTING_BENCH_DIR,       /* word */
-    SETTING_COSTS, /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
+    SETTING_COSTS,  /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
+    SETTING_GROUPS, /* word: groups of ranks instead of hosts and NUMA nodes */
     SETTINGS
 };
 

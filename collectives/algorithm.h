@@ -43,7 +43,8 @@ struct form {
 struct level_form {
     unsigned runs;    /* promises that hold too where groups are runs of ranks */
     unsigned aligned; /* ... and where they are aligned */
-    /* Of the whole, and the part of it that goes from group to group. */
+    /* Of the whole, and the part of it that goes from group to group, where `sent` is what all
+     * ranks of a group send. */
     void (*cost)(const struct grouping *groups, double bytes, struct cost *ret_cost,
                  struct cost *ret_across);
 };

@@ -146,6 +146,7 @@ static void in_group(struct sum *sum, rondo_collective collective, const struct 
         add_slices(sum, collective, bytes);
     else
         add_blocks(sum, collective, bytes);
+    sum->across.sent *= sum->members;
 }
 
 static void take_larger(struct cost *cost, const struct cost *other)

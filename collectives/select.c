@@ -7,6 +7,13 @@
  * with numbers that were measured once and are the same on every rank, so that all ranks choose
  * alike. When ranks outnumber cores everything takes as many times longer as there are ranks on a
  * core: their work adds up, and a message arrives only when its reader gets its turn.
+ *
+ * Where ranks are in groups with slower ways between them, what a group sends to others is added,
+ *
+ *     + bytes out of a group / (rails * bandwidth)
+ *
+ * and steps take the latency between groups: of an algorithm in two levels those that go there, of
+ * others all, because their ranks wait for each other whichever way a message takes.
  */
 #include "collectives/select.h"
 
@@ -36,26 +43,68 @@ static unsigned relevant(rondo_collective collective, unsigned promises)
     return collective_reduces(collective) ? promises : promises & ~sums;
 }
 
-/* Why a form can't be taken: promises that it breaks, forbidden ones that it makes; 0 if it can. */
-static unsigned obstacles(const struct form *form, const struct selection *selection)
+/* Why an algorithm can't be taken: promises that it breaks, forbidden ones that it makes; or 0. */
+static unsigned obstacles(const struct algorithm *algorithm, const struct selection *selection)
 {
     unsigned need = relevant(selection->collective, selection->need);
+    unsigned promises = algorithm_promises(algorithm, selection->collective, selection->groups);
 
-    return (need & ~form->promises) | (selection->forbid & form->promises);
+    return (need & ~promises) | (selection->forbid & promises);
 }
 
-double select_predict(const struct form *form, const struct selection *selection,
+/* Has it this collective, and a use for it? Two levels are of use where there are two. */
+static bool is_candidate(const struct algorithm *algorithm, const struct selection *selection)
+{
+    return algorithm->forms[selection->collective].write &&
+           (!algorithm->levels || grouping_has_levels(selection->groups)) &&
+           !obstacles(algorithm, selection);
+}
+
+/* Seconds of what goes from group to group; `across`: of an algorithm in two levels, that part. */
+static double time_across(const struct algorithm *algorithm, const struct selection *selection,
+                          const struct link_costs *links, const struct cost *cost,
+                          const struct cost *across)
+{
+    const struct grouping *groups = selection->groups;
+    double slower = links->across.latency - links->latency;
+    double rails = links->across.rails > 0 ? links->across.rails : 1;
+    double steps = cost->steps, bytes;
+
+    if (!groups || groups->groups == 1 || links->across.bandwidth <= 0)
+        return 0;
+    if (across) {
+        steps = across->steps;
+        bytes = across->sent;
+    } else if (algorithm->neighbours) {
+        bytes = groups->runs ? cost->sent : cost->sent * groups->rails;
+    } else {
+        double others = groups->size - groups->rails; /* of a rank's peers, those elsewhere */
+
+        bytes = cost->sent * groups->rails * others / (groups->size - 1);
+    }
+    return steps * (slower > 0 ? slower : 0) + bytes / (rails * links->across.bandwidth);
+}
+
+double select_predict(const struct algorithm *algorithm, const struct selection *selection,
                       const struct link_costs *links)
 {
+    const struct form *form = &algorithm->forms[selection->collective];
+    bool levels = algorithm->levels && selection->groups;
     double move_bw = form->promises & PROMISE_PEER_MEMORY ? links->direct_bw : links->copy_bw;
     /* About half of what is reduced was just written by a
      * peer, and arrives no faster than a copy. */
     double reduce_bw = links->reduce_bw < 2 * move_bw ? links->reduce_bw : 2 * move_bw;
     int crowd = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
-    struct cost cost;
+    struct cost cost, across = {0};
 
-    form->cost(selection->size, selection->bytes, &cost);
-    return crowd * (cost.steps * links->latency + cost.copied / move_bw + cost.reduced / reduce_bw);
+    if (levels)
+        algorithm->levels[selection->collective].cost(selection->groups, selection->bytes, &cost,
+                                                      &across);
+    else
+        form->cost(selection->size, selection->bytes, &cost);
+    return crowd *
+               (cost.steps * links->latency + cost.copied / move_bw + cost.reduced / reduce_bw) +
+           time_across(algorithm, selection, links, &cost, levels ? &across : NULL);
 }
 
 /* Adds words to a list of them; what does not fit `size` bytes is cut. */
@@ -85,11 +134,9 @@ static void list_algorithms(char *text, size_t size)
 static void list_fitting(const struct selection *selection, char *text, size_t size)
 {
     text[0] = '\0';
-    for (int i = 0; algorithms[i]; i++) {
-        const struct form *form = &algorithms[i]->forms[selection->collective];
-        if (form->write && !obstacles(form, selection))
+    for (int i = 0; algorithms[i]; i++)
+        if (is_candidate(algorithms[i], selection))
             append(text, size, ", ", algorithms[i]->name);
-    }
     if (!text[0])
         append(text, size, "", "none");
 }
@@ -115,7 +162,7 @@ static rondo_result take_wanted(const struct selection *selection,
         return rondo_fail(RONDO_ERROR_UNSUPPORTED,
                           "The algorithm \"%s\" has no %s; these have: %s.", wanted->name,
                           collective, names);
-    why = obstacles(form, selection);
+    why = obstacles(wanted, selection);
     if (why & PROMISE_PEER_MEMORY) {
         return rondo_fail(
             RONDO_ERROR_UNSUPPORTED,
@@ -138,21 +185,25 @@ static rondo_result take_wanted(const struct selection *selection,
 static void explain(const struct selection *selection, const struct link_costs *links,
                     const struct algorithm *winner)
 {
-    char text[512] = "";
+    char text[512] = "", groups[80] = "";
 
     for (int i = 0; algorithms[i]; i++) {
-        const struct form *form = &algorithms[i]->forms[selection->collective];
         char candidate[64];
 
-        if (!form->write || obstacles(form, selection))
+        if (!is_candidate(algorithms[i], selection))
             continue;
         snprintf(candidate, sizeof(candidate), "%s %.1f us", algorithms[i]->name,
-                 1e6 * select_predict(form, selection, links));
+                 1e6 * select_predict(algorithms[i], selection, links));
         append(text, sizeof(text), ", ", candidate);
     }
-    log_info("%s of %.0f bytes over %d ranks: %s (predicted: %s)",
+    if (selection->groups) {
+        append(groups, sizeof(groups), "", " in groups ");
+        grouping_describe(selection->groups, groups + strlen(groups),
+                          sizeof(groups) - strlen(groups));
+    }
+    log_info("%s of %.0f bytes over %d ranks%s: %s (predicted: %s)",
              rondo_collective_name(selection->collective), selection->bytes, selection->size,
-             winner->name, text);
+             groups, winner->name, text);
 }
 
 rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
@@ -164,12 +215,11 @@ rondo_result select_algorithm(const struct selection *selection, const struct li
     if (selection->wanted && selection->wanted[0] && strcmp(selection->wanted, "auto") != 0)
         return take_wanted(selection, ret_algorithm);
     for (int i = 0; algorithms[i]; i++) {
-        const struct form *form = &algorithms[i]->forms[selection->collective];
         double time;
 
-        if (!form->write || obstacles(form, selection))
+        if (!is_candidate(algorithms[i], selection))
             continue;
-        time = select_predict(form, selection, links);
+        time = select_predict(algorithms[i], selection, links);
         if (!best || time < least) {
             best = algorithms[i];
             least = time;

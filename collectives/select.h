@@ -8,6 +8,13 @@
 
 #include "collectives/algorithm.h"
 
+/* What it costs to go from group to group. */
+struct group_costs {
+    double latency;   /* seconds of a message */
+    double bandwidth; /* bytes/s of one rail, in each direction; 0: as inside of groups */
+    int rails;        /* that a group has to go out by: ranks may have to share one */
+};
+
 /* Measured when the communicator opens, the same numbers on every rank. */
 struct link_costs {
     double latency;   /* seconds from signal to the end of the peer's wait */
@@ -15,6 +22,7 @@ struct link_costs {
     double direct_bw; /* bytes/s of one rank copying out of a peer's mapped memory */
     double reduce_bw; /* bytes/s read by one rank's reduce of two sources */
     int cores;        /* ranks / cores > 1: work of ranks that share a core adds up */
+    struct group_costs across;
 };
 
 struct selection {
@@ -24,6 +32,7 @@ struct selection {
     unsigned need;      /* promises that the plan must keep */
     unsigned forbid;    /* those it must not make: PEER_MEMORY when buffers can't be mapped */
     const char *wanted; /* name given by the user, or "auto" */
+    const struct grouping *groups; /* NULL: all ranks are equally near */
 };
 
 /*
@@ -34,7 +43,7 @@ struct selection {
 rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
                               const struct algorithm **ret_algorithm);
 /* Seconds that the model predicts. */
-double select_predict(const struct form *form, const struct selection *selection,
+double select_predict(const struct algorithm *algorithm, const struct selection *selection,
                       const struct link_costs *links);
 
 #endif

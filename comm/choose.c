@@ -82,8 +82,13 @@ static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
     if (!entry)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
     entry->algorithm = algorithm;
-    result =
-        algorithm_plan(algorithm, key->collective, comm->size, comm->rank, key->root, &entry->plan);
+    result = algorithm_write(algorithm,
+                             &(struct plan_seat){.collective = key->collective,
+                                                 .size = comm->size,
+                                                 .rank = comm->rank,
+                                                 .root = key->root,
+                                                 .groups = comm->groups},
+                             &entry->plan);
     if (!result && !steps_fit(entry->plan)) {
         plan_close(entry->plan);
         result = rondo_fail(RONDO_ERROR_INTERNAL, "A step of %s has too many operands.",
@@ -194,6 +199,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
     struct selection selection = {.collective = key->collective,
                                   .size = comm->size,
+                                  .groups = comm->groups,
                                   .bytes = (double)key->count * (double)element};
     const struct algorithm *algorithm;
     struct operation operation = {0};

@@ -44,8 +44,9 @@ struct rondo_comm {
     struct process **processes; /* [rank], NULL: on another node */
     struct board **boards;      /* [rank], NULL: on another node; own one included */
     struct link_costs costs;
-    unsigned past_cache; /* what calls begin to store that way (PAST_CACHE_...), as measured */
-    int spin_rounds;     /* polls before a wait yields */
+    struct grouping *groups; /* of ranks near each other; NULL: all are equally near */
+    unsigned past_cache;     /* what calls begin to store that way (PAST_CACHE_...), as measured */
+    int spin_rounds;         /* polls before a wait yields */
     struct choices choices;
     struct operations operations;
     struct turn turn;
@@ -72,6 +73,8 @@ uint32_t comm_settings_hash(const struct comm_settings *settings);
 rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
                           rondo_comm **ret_comm);
 rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards);
+/* nearby.c: `comm->groups`, from the setting, or from hosts and NUMA nodes on everybody's cards. */
+rondo_result comm_find_groups(rondo_comm *comm);
 /* Step 3, collective: measure the links (measure.c). Everybody has the same costs afterwards. */
 rondo_result comm_measure(rondo_comm *comm);
 /* Frees what any of the steps made; accepts NULL. */

@@ -236,6 +236,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
         result = check_card(comm, rank);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
+    if (!result)
+        result = comm_find_groups(comm);
     if (result)
         return comm_break(comm, result, comm->rank);
     comm->costs.cores = count_cores(comm);
@@ -266,6 +268,7 @@ void comm_free(rondo_comm *comm)
     if (comm->entered)
         heap_leave();
     choices_done(&comm->choices);
+    grouping_close(comm->groups);
     operations_done(&comm->operations);
     pthread_mutex_destroy(&comm->error_lock);
     pthread_mutex_destroy(&comm->registrations_lock);

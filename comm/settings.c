@@ -128,14 +128,19 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
     return result;
 }
 
+/* FNV-1a: short, and only to tell different from equal. */
+static uint32_t hash_text(uint32_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
 uint32_t comm_settings_hash(const struct comm_settings *settings)
 {
     char text[256];
-    uint32_t hash = 2166136261u; /* FNV-1a: short, and only to tell different from equal */
 
     snprintf(text, sizeof(text), "%d %s %zu %d %s", settings->deterministic, settings->algorithm,
              settings->slot_bytes, settings->slots, setting_read_word(SETTING_COSTS));
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 16777619u;
-    return hash;
+    return hash_text(hash_text(2166136261u, text), setting_read_word(SETTING_GROUPS));
 }

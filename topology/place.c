@@ -40,6 +40,25 @@ static int cache_of(const struct topology *topology, hwloc_obj_t core)
     return cache ? (int)cache->logical_index : -1;
 }
 
+int topology_numa_of_cpus(const struct topology *topology, const uint64_t *cpus, int words)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    hwloc_obj_t node = NULL;
+    int found = -1;
+
+    if (!set)
+        return -1;
+    for (int bit = 0; bit < 64 * words; bit++)
+        if (cpus[bit / 64] >> bit % 64 & 1)
+            hwloc_bitmap_set(set, (unsigned)bit);
+    while (!hwloc_bitmap_iszero(set) && found < 0 &&
+           (node = hwloc_get_next_obj_by_type(topology->hwloc, HWLOC_OBJ_NUMANODE, node)))
+        if (hwloc_bitmap_isincluded(set, node->cpuset))
+            found = (int)node->logical_index;
+    hwloc_bitmap_free(set);
+    return found;
+}
+
 int topology_index_of(const struct topology *topology, hwloc_obj_t object, hwloc_obj_type_t type)
 {
     switch (type) {

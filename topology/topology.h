@@ -10,6 +10,7 @@
 #include "rondo/rondo.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct topology;
@@ -81,6 +82,12 @@ void topology_place(const struct topology *topology, int local_rank, int local_s
  * same first cores.
  */
 rondo_result topology_bind(const struct topology *topology, const struct topology_place *place);
+
+/*
+ * The NUMA node (logical index) that has all of these hardware threads (bit i of word w: thread
+ * 64 w + i, as the system numbers them); -1: they are of several, or of none.
+ */
+int topology_numa_of_cpus(const struct topology *topology, const uint64_t *cpus, int words);
 
 /* ---- Orders over places or GPUs -------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SEED = 2026 };
@@ -79,6 +80,28 @@ ParameterizedTest(int *size, matrix, every_form_is_right_on_n_processes)
     int failed = run_matrix(matrix, *size, true);
 
     cr_assert(failed == 0, "%s", report.summary);
+}
+
+/* Groups of ranks: of different sizes, of single ranks, dealt in turn, in any place. */
+static struct grouped {
+    char text[32];
+    int size;
+} grouped[] = {{"4x2", 8},       {"4+3+1", 8}, {"2*", 7},     {"3*", 9},
+               {"0,1,1,0,2", 5}, {"1+5", 6},   {"2x2", 4},    {"2,0,1,0,0,1,2,2,0,3", 10},
+               {"4x4", 16},      {"1x3", 3},   {"5+5+5", 15}, {"1+1+1+1+2", 6}};
+
+ParameterizedTestParameters(matrix, every_form_is_right_in_groups)
+{
+    return cr_make_param_array(struct grouped, grouped, sizeof(grouped) / sizeof(grouped[0]));
+}
+
+ParameterizedTest(struct grouped *groups, matrix, every_form_is_right_in_groups)
+{
+    struct matrix *matrix = open_matrix();
+
+    setenv("RONDO_GROUPS", groups->text, 1);
+    cr_assert(run_matrix(matrix, groups->size, false) == 0, "%s: %s", groups->text, report.summary);
+    cr_assert(run_matrix(matrix, groups->size, true) == 0, "%s: %s", groups->text, report.summary);
 }
 
 static bool has_form(const struct case_list *list, rondo_collective collective,

@@ -168,20 +168,105 @@ Test(select, a_missing_form_is_named_with_those_that_have_it)
 
 Test(select, ranks_that_share_a_core_take_turns)
 {
-    const struct form *form = &algorithm_find("ring")->forms[RONDO_ALL_REDUCE];
+    const struct algorithm *ring = algorithm_find("ring");
     struct selection selection = call(RONDO_ALL_REDUCE, 8, 1e6);
     struct link_costs crowded = links;
-    double alone = select_predict(form, &selection, &links);
+    double alone = select_predict(ring, &selection, &links);
 
     crowded.cores = 3;
-    cr_expect_float_eq(select_predict(form, &selection, &crowded), 3 * alone, 1e-9);
+    cr_expect_float_eq(select_predict(ring, &selection, &crowded), 3 * alone, 1e-9);
 }
 
 Test(select, a_prediction_is_steps_and_bytes)
 {
-    const struct form *form = &algorithm_find("one_shot")->forms[RONDO_ALL_REDUCE];
+    const struct algorithm *one_shot = algorithm_find("one_shot");
     struct selection selection = call(RONDO_ALL_REDUCE, 2, 1e5);
     double expected = links.latency + 1e5 / links.copy_bw + 2e5 / links.reduce_bw;
 
-    cr_expect_float_eq(select_predict(form, &selection, &links), expected, 1e-12);
+    cr_expect_float_eq(select_predict(one_shot, &selection, &links), expected, 1e-12);
+}
+
+/* ---- Groups ---------------------------------------------------------------------------------- */
+
+static struct grouping *groups_of(const char *text)
+{
+    struct grouping *groups = NULL;
+
+    cr_assert_eq(grouping_parse(text, grouping_text_size(text), &groups), RONDO_OK);
+    return groups;
+}
+
+/* The winner where ways between groups are a hundred times slower than inside. */
+static const char *pick_far(struct selection selection)
+{
+    struct link_costs far = links;
+    const struct algorithm *algorithm;
+
+    far.across = (struct group_costs){.latency = 30e-6, .bandwidth = 1e8, .rails = 1};
+    cr_assert_eq(select_algorithm(&selection, &far, &algorithm), RONDO_OK, "%s", fail_sentence());
+    return algorithm->name;
+}
+
+Test(select, long_vectors_over_slow_ways_between_groups_take_two_levels)
+{
+    static const char *const texts[] = {"4x2", "2x8", "4+3+1", "0,1,0,1,0,1,0,1"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct grouping *groups = groups_of(texts[i]);
+        struct selection selection = call(RONDO_ALL_REDUCE, groups->size, 1e7);
+
+        selection.groups = groups;
+        cr_expect(strstr(pick_far(selection), "hierarchy"), "%s in groups %s", pick_far(selection),
+                  texts[i]);
+        grouping_close(groups);
+    }
+}
+
+Test(select, groups_of_one_level_have_no_use_for_two)
+{
+    static const char *const texts[] = {"8", "8x1"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct grouping *groups = groups_of(texts[i]);
+        struct selection selection = call(RONDO_ALL_REDUCE, 8, 1e7);
+
+        selection.groups = groups;
+        cr_expect_not(strstr(pick_far(selection), "hierarchy"), "%s", texts[i]);
+        grouping_close(groups);
+    }
+}
+
+Test(select, the_deterministic_order_is_kept_in_two_levels_only_where_groups_are_aligned)
+{
+    struct grouping *aligned = groups_of("4x2"), *dealt = groups_of("0,1,0,1,0,1,0,1");
+    struct selection selection = call(RONDO_ALL_REDUCE, 8, 1e7);
+
+    selection.need = PROMISE_BALANCED;
+    selection.groups = aligned;
+    cr_expect_str_eq(pick_far(selection), "hierarchy");
+    selection.groups = dealt;
+    cr_expect_not(strstr(pick_far(selection), "hierarchy"));
+    selection.wanted = "hierarchy";
+    cr_expect_str_eq(pick(selection), "");
+    cr_expect(strstr(fail_sentence(), "deterministic"), "%s", fail_sentence());
+    grouping_close(aligned);
+    grouping_close(dealt);
+}
+
+Test(select, more_rails_make_what_goes_from_group_to_group_cheaper)
+{
+    const struct algorithm *algorithm = algorithm_find("hierarchy");
+    struct grouping *groups = groups_of("4x2");
+    struct selection selection = call(RONDO_ALL_REDUCE, 8, 1e7);
+    struct link_costs one = links, two;
+
+    selection.groups = groups;
+    one.across = (struct group_costs){.latency = 30e-6, .bandwidth = 1e8, .rails = 1};
+    two = one;
+    two.across.rails = 2;
+    /* 2 (g-1)/g of the vector out of each group */
+    cr_expect_float_eq(select_predict(algorithm, &selection, &one) -
+                           select_predict(algorithm, &selection, &two),
+                       0.5 * 2 * 0.75 * 1e7 / 1e8, 1e-9);
+    grouping_close(groups);
 }

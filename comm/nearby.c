@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nearby.c - which ranks are near each other: by RONDO_GROUPS; else those of one host; on a single
+ * host those that are bound to one NUMA node.
+ *
+ * Every rank finds the same groups, because all look at the same cards, and at the same machine
+ * where the ranks share one.
+ */
+#include "comm/comm.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "topology/topology.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Each host by its lowest rank; how many there are. */
+static int name_hosts(const rondo_comm *comm, int *names)
+{
+    int hosts = 0;
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        const unsigned char *host = comm->cards[rank].host;
+        int same = 0;
+
+        /* Ranks of a host are mostly neighbours: the one before is looked at first. */
+        if (rank && memcmp(host, comm->cards[rank - 1].host, sizeof(comm->cards->host)) == 0) {
+            names[rank] = names[rank - 1];
+            continue;
+        }
+        while (memcmp(host, comm->cards[same].host, sizeof(comm->cards->host)) != 0)
+            same++;
+        names[rank] = same < rank ? names[same] : rank;
+        hosts += same == rank;
+    }
+    return hosts;
+}
+
+/* More than one NUMA node? Then it is worth to look at the machine in detail. */
+static bool has_numa_nodes(void)
+{
+    FILE *file = fopen("/sys/devices/system/node/has_normal_memory", "re");
+    char nodes[256] = "";
+
+    if (!file)
+        return false;
+    if (!fgets(nodes, sizeof(nodes), file))
+        nodes[0] = 0;
+    fclose(file);
+    return strpbrk(nodes, ",-") != NULL;
+}
+
+/* True if every rank is bound to cpus of one node. */
+static bool name_numa_nodes(const rondo_comm *comm, int *names)
+{
+    struct topology *topology = NULL;
+    bool bound = true;
+
+    if (!has_numa_nodes() || topology_open(NULL, &topology))
+        return false;
+    for (int rank = 0; rank < comm->size && bound; rank++) {
+        names[rank] = topology_numa_of_cpus(topology, comm->cards[rank].cpus, 16);
+        bound = names[rank] >= 0;
+    }
+    topology_close(topology);
+    return bound;
+}
+
+/* What RONDO_GROUPS says, if it is about as many ranks as these. */
+static rondo_result take_setting(rondo_comm *comm, bool *ret_taken)
+{
+    const char *text = setting_read_word(SETTING_GROUPS);
+    int ranks = grouping_text_size(text);
+
+    *ret_taken = false;
+    if (!*text)
+        return RONDO_OK;
+    if (ranks < 0)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "RONDO_GROUPS is \"%s\": groups of ranks are written as 4x2, 4+3+1, "
+                          "0,1,0,1 or 2*.",
+                          text);
+    *ret_taken = true;
+    if (ranks && ranks != comm->size) {
+        log_info("RONDO_GROUPS speaks of %d ranks, not of the %d of this communicator", ranks,
+                 comm->size);
+        return RONDO_OK;
+    }
+    return grouping_parse(text, comm->size, &comm->groups);
+}
+
+static rondo_result look_around(rondo_comm *comm)
+{
+    int *names = calloc((size_t)comm->size, sizeof(*names));
+    rondo_result result = RONDO_OK;
+
+    if (!names)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the groups of %d ranks.",
+                          comm->size);
+    if (name_hosts(comm, names) > 1 || name_numa_nodes(comm, names))
+        result = grouping_make(comm->size, names, &comm->groups);
+    free(names);
+    return result;
+}
+
+rondo_result comm_find_groups(rondo_comm *comm)
+{
+    char text[80];
+    bool taken;
+    rondo_result result = take_setting(comm, &taken);
+
+    if (!result && !taken)
+        result = look_around(comm);
+    if (result)
+        return result;
+    if (comm->groups && comm->groups->groups == 1) {
+        grouping_close(comm->groups);
+        comm->groups = NULL;
+    }
+    if (comm->groups && comm->rank == 0) {
+        grouping_describe(comm->groups, text, sizeof(text));
+        log_info("ranks in %d groups: %s", comm->groups->groups, text);
+    }
+    return RONDO_OK;
+}
