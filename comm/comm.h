@@ -77,6 +77,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards);
 rondo_result comm_find_groups(rondo_comm *comm);
 /* Step 3, collective: measure the links (measure.c). Everybody has the same costs afterwards. */
 rondo_result comm_measure(rondo_comm *comm);
+/* Part of it: between groups of ranks, if there are any; only some ranks do something. */
+rondo_result comm_measure_groups(rondo_comm *comm, struct group_costs *ret_costs);
 /* Frees what any of the steps made; accepts NULL. */
 void comm_free(rondo_comm *comm);
 /* Run `step` for many ranks of this process at once, each

@@ -184,22 +184,32 @@ static void measure_alone(char *memory, struct link_costs *costs)
     costs->reduce_bw = 2.0 * LARGE / reduce;
 }
 
-/* RONDO_COSTS, for repeatable choices: "latency_us,copy_GBps,reduce_GBps". */
+/*
+ * RONDO_COSTS, for repeatable choices: "latency_us,copy_GBps,reduce_GBps", and what goes from group
+ * to group: ",latency_us,GBps,rails".
+ */
 static rondo_result read_costs(struct link_costs *costs, bool *ret_set)
 {
     const char *text = setting_read_word(SETTING_COSTS);
-    double latency, copy, reduce;
-    int used = 0;
+    double latency, copy, reduce, far = 1, out = 1, rails = 1;
+    int used = 0, read;
 
     *ret_set = *text != 0;
     if (!*ret_set)
         return RONDO_OK;
-    if (sscanf(text, "%lf,%lf,%lf%n", &latency, &copy, &reduce, &used) != 3 || text[used] ||
-        !isfinite(latency + copy + reduce) || latency <= 0 || copy <= 0 || reduce <= 0)
+    read = sscanf(text, "%lf,%lf,%lf%n,%lf,%lf,%lf%n", &latency, &copy, &reduce, &used, &far, &out,
+                  &rails, &used);
+    if ((read != 3 && read != 6) || text[used] ||
+        !isfinite(latency + copy + reduce + far + out + rails) || latency <= 0 || copy <= 0 ||
+        reduce <= 0 || far <= 0 || out <= 0 || rails < 1 || rails > 1024)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "RONDO_COSTS is \"%s\"; it must be three positive numbers, "
-                          "\"latency_us,copy_GBps,reduce_GBps\".",
+                          "\"latency_us,copy_GBps,reduce_GBps\", or with three more for what "
+                          "goes from group to group, \",latency_us,GBps,rails\".",
                           text);
+    if (read == 6)
+        costs->across = (struct group_costs){
+            .latency = 1e-6 * far, .bandwidth = 1e9 * out, .rails = (int)rails};
     costs->latency = 1e-6 * latency;
     costs->copy_bw = costs->direct_bw = 1e9 * copy;
     costs->reduce_bw = 1e9 * reduce;
@@ -236,6 +246,8 @@ rondo_result comm_measure(rondo_comm *comm)
     measured.costs.cores = comm->costs.cores;
     comm->costs = measured.costs;
     result = find_costs(comm, &measured);
+    if (!result && !setting_is_set(SETTING_COSTS))
+        result = comm_measure_groups(comm, &measured.costs.across);
     measured.reads_across =
         comm->settings.reads_across ||
         (measured.reads_time > 0 && measured.reads_time < measured.stored_time &&

@@ -83,12 +83,12 @@ static rondo_result take_setting(rondo_comm *comm, bool *ret_taken)
                           "RONDO_GROUPS is \"%s\": groups of ranks are written as 4x2, 4+3+1, "
                           "0,1,0,1 or 2*.",
                           text);
-    *ret_taken = true;
     if (ranks && ranks != comm->size) {
         log_info("RONDO_GROUPS speaks of %d ranks, not of the %d of this communicator", ranks,
                  comm->size);
         return RONDO_OK;
     }
+    *ret_taken = true;
     return grouping_parse(text, comm->size, &comm->groups);
 }
 

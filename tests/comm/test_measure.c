@@ -32,8 +32,10 @@ Test(measure, given_costs_are_used_on_every_rank)
 
 Test(measure, costs_that_make_no_sense_are_refused_and_shown)
 {
-    static const char *const wrong[] = {"1",       "1,2",     "0,1,1",     "1,-1,1", "1,1,0",
-                                        "nan,1,1", "1,inf,1", "1,2,3junk", "a,b,c"};
+    static const char *const wrong[] = {"1",           "1,2",          "0,1,1",     "1,-1,1",
+                                        "1,1,0",       "nan,1,1",      "1,inf,1",   "1,2,3junk",
+                                        "a,b,c",       "1,2,3,4",      "1,2,3,4,5", "1,2,3,0,5,1",
+                                        "1,2,3,4,5,0", "1,2,3,4,5,6,7"};
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         for (int size = 1; size < 4; size++) {
@@ -62,4 +64,26 @@ Test(measure, measured_costs_are_positive_and_the_same_on_every_rank)
         for (int r = 0; r < size; r++)
             rondo_comm_close(comms[r]);
     }
+}
+
+Test(measure, costs_from_group_to_group_are_given_or_measured)
+{
+    rondo_comm *comms[4];
+
+    setenv("RONDO_GROUPS", "2x2", 1);
+    cr_assert(open_with("1,2,3,40,0.5,2", 4, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+    for (int r = 0; r < 4; r++) {
+        cr_expect(fabs(comms[r]->costs.across.latency - 40e-6) < 1e-12);
+        cr_expect(comms[r]->costs.across.bandwidth == 5e8 && comms[r]->costs.across.rails == 2);
+        rondo_comm_close(comms[r]);
+    }
+    cr_assert(open_with(NULL, 4, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+    for (int r = 0; r < 4; r++) {
+        const struct group_costs *costs = &comms[r]->costs.across;
+
+        cr_expect(costs->latency > 0 && costs->bandwidth > 0 && costs->rails == 1);
+        cr_expect(costs->latency == comms[0]->costs.across.latency);
+    }
+    for (int r = 0; r < 4; r++)
+        rondo_comm_close(comms[r]);
 }
