@@ -10,8 +10,8 @@
  *     lane                 moved on, so that inner plans that overlap do not meet
  *     block of a buffer    a list of places: runs of atoms in the outer plan's buffers or scratch
  *
- *     inner:  copy input[block 1] -> slot(1)           block 1 = output, atoms 4..7; scratch block 2
- *     outer:  copy output[0: 4..7] -> slot(5)          one message, now of two pieces
+ *     inner:  copy input[block 1] -> slot(1)     block 1 = output, atoms 4..7, scratch 2
+ *     outer:  copy output[0: 4..7] -> slot(5)    one message, now of two pieces
  *             copy scratch[2: all] -> slot(5)
  *
  * A block may stand for nothing at all; steps and messages for it vanish. Lists must be the same on
