@@ -171,27 +171,35 @@ static rondo_result make_scratch(struct exec_world *world, size_t bytes)
     return RONDO_OK;
 }
 
-enum { LONG_OUTPUT = 4 << 20 }; /* bytes */
+/* Bytes, and calls between trials of ways to store: of longer vectors there are fewer calls. */
+enum { LONG_OUTPUT = 4 << 20, LONG_PAUSE = 1024, SHORT_PAUSE = 128 };
 
-/* Ways to store that may differ: long messages, and outputs that caches have no use for. */
+/*
+ * Ways to store that may differ: long messages, and outputs that caches have no use for. All ranks
+ * find the same, whatever their part in the collective.
+ */
 static unsigned ways_to_store(const rondo_comm *comm, const struct choice *choice)
 {
     const struct plan *plan = choice->plan;
-    size_t blocks =
-        (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root);
     size_t element = choice->shape.element;
-    bool slots =
-        choice->shape.window / plan->parts * plan->message_atoms >= PAST_CACHE_FROM / element;
-    bool outputs = blocks * choice->shape.count >= LONG_OUTPUT / element;
+    size_t longest = choice->shape.window / plan->parts * plan->message_atoms;
     unsigned ways = 1;
 
     if (comm->settings.streams >= 0)
         return 1u << (comm->settings.streams ? PAST_CACHE_SLOTS : 0);
-    if (slots)
+    if (longest >= PAST_CACHE_FROM / element)
         ways |= ways << PAST_CACHE_SLOTS;
-    if (outputs)
+    if (choice->shape.count >= LONG_OUTPUT / element)
         ways |= ways << PAST_CACHE_OUTPUTS;
     return ways;
+}
+
+static void begin_stores(const rondo_comm *comm, struct choice *choice)
+{
+    bool is_long = choice->shape.count >= LONG_OUTPUT / choice->shape.element;
+
+    stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache,
+                is_long ? SHORT_PAUSE : LONG_PAUSE);
 }
 
 static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)
@@ -232,7 +240,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     choice->key_hash = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : "");
     choice->hash = choice->key_hash ^ name_hash(algorithm->name);
     choice->valid = true;
-    stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache, comm->rank);
+    begin_stores(comm, choice);
     return RONDO_OK;
 }
 

@@ -256,6 +256,7 @@ rondo_result comm_measure(rondo_comm *comm)
         result = call(comm, RONDO_BROADCAST, 0, &measured, sizeof(measured));
     if (result)
         return comm_break(comm, result, comm->rank);
+    log_debug("reads %.1f us", 1e6 * measured.reads_time);
     comm->costs = measured.costs;
     comm->settings.reads_across = measured.reads_across;
     comm->past_cache = measured.streams ? PAST_CACHE_SLOTS : 0;

@@ -1,81 +1,83 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stores.c - trials of other ways to store, see stores.h. */
+/* stores.c - trials of all ways to store, see stores.h. */
 #include "comm/stores.h"
 
-enum { TRIAL_CALLS = 3, SOONEST = 8, LATEST = 1024 };
-static const double BETTER = 0.95;  /* a way has to win by so much */
-static const double HOPELESS = 1.5; /* ends a trial at once */
-static const double CHANGED = 1.25; /* times have changed: try again soon */
+enum { TRIAL_CALLS = 3, SOONEST = 8 };
+static const double BETTER = 0.95; /* a way has to beat those before it by so much */
 
-void stores_open(struct stores *stores, unsigned ways, unsigned way, int rank)
+void stores_open(struct stores *stores, unsigned ways, unsigned way, unsigned longest_pause)
 {
     if (!ways)
         ways = 1;
     while (!(ways & 1u << way))
         way = (way + 1) % STORES_WAYS;
-    *stores = (struct stores){
-        .ways = ways, .way = way, .now = way, .pause = 1, .stagger = rank % 4 * (TRIAL_CALLS + 1)};
-    stores->until = SOONEST + stores->stagger;
+    *stores = (struct stores){.ways = ways,
+                              .way = way,
+                              .now = way,
+                              .pause = SOONEST,
+                              .until = SOONEST,
+                              .longest_pause = longest_pause};
 }
 
-static void begin_trial(struct stores *stores)
+/* The first way to try from `way` on; STORES_WAYS: there is none. */
+static unsigned next_way(const struct stores *stores, unsigned way)
 {
-    do
-        stores->now = (stores->now + 1) % STORES_WAYS;
-    while (!(stores->ways & 1u << stores->now));
-    stores->tried = 0;
-    stores->least = 0;
+    while (way < STORES_WAYS && !(stores->ways & 1u << way))
+        way++;
+    return way;
 }
 
-/* The next trial, if there is another way left, follows at once; after the last one comes a pause. */
-static void next_trial(struct stores *stores, unsigned space)
+/* One call that somebody disturbed should not decide: old and new count alike if they are near. */
+static void keep_time(double *kept, double seconds)
 {
-    stores->pause = stores->pause * space < LATEST ? stores->pause * space : LATEST;
-    begin_trial(stores);
-    if (stores->now != stores->way)
-        return;
-    stores->until = stores->pause + stores->stagger;
-    stores->settled = stores->usual;
+    bool near = *kept > seconds / 2 && *kept < seconds * 2;
+
+    *kept = near ? (*kept + seconds) / 2 : seconds;
 }
 
-static bool note_trial(struct stores *stores, double seconds)
+/* Ranks that measure nearly the same choose the same: a later way has to be clearly better. */
+static unsigned best_way(const struct stores *stores)
 {
-    bool hopeless = seconds > HOPELESS * stores->usual;
+    unsigned best = next_way(stores, 0);
 
-    if (!stores->tried++ || seconds < stores->least)
-        stores->least = seconds;
-    if (stores->tried < TRIAL_CALLS && !hopeless)
-        return false;
-    if (stores->least < BETTER * stores->usual) {
-        stores->way = stores->now;
-        stores->usual = stores->settled = stores->least;
-        stores->pause = SOONEST;
-        stores->until = SOONEST + stores->stagger;
-        return true;
-    }
-    next_trial(stores, hopeless ? 4 : 2);
-    return false;
+    for (unsigned way = next_way(stores, best + 1); way < STORES_WAYS;
+         way = next_way(stores, way + 1))
+        if (stores->times[way] < BETTER * stores->times[best])
+            best = way;
+    return best;
+}
+
+static bool end_trials(struct stores *stores)
+{
+    unsigned before = stores->way;
+
+    stores->trying = false;
+    stores->way = stores->now = best_way(stores);
+    stores->pause =
+        2 * stores->pause < stores->longest_pause ? 2 * stores->pause : stores->longest_pause;
+    stores->until = stores->pause;
+    return stores->way != before;
 }
 
 bool stores_note(struct stores *stores, double seconds)
 {
-    if (stores->now != stores->way)
-        return note_trial(stores, seconds);
-    /* The least of late: down at once, up slowly. */
-    if (!(stores->usual > 0) || seconds < stores->usual)
-        stores->usual = seconds;
-    else
-        stores->usual += (seconds - stores->usual) / 8;
-    if (stores->usual > CHANGED * stores->settled || CHANGED * stores->usual < stores->settled) {
-        stores->settled = stores->usual;
-        stores->pause = SOONEST;
-        if (stores->until > SOONEST + stores->stagger)
-            stores->until = SOONEST + stores->stagger;
-    }
-    if (stores->until) {
-        stores->until--;
+    if (!stores->trying) {
+        if (--stores->until)
+            return false;
+        stores->trying = true;
+        stores->now = next_way(stores, 0);
+        stores->tried = 0;
         return false;
     }
-    begin_trial(stores);
-    return false;
+    /* The first call of a way finds what another one has left in the caches. */
+    if (stores->tried++ == 0)
+        return false;
+    if (stores->tried == 2 || seconds < stores->least)
+        stores->least = seconds;
+    if (stores->tried < TRIAL_CALLS)
+        return false;
+    keep_time(&stores->times[stores->now], stores->least);
+    stores->tried = 0;
+    stores->now = next_way(stores, stores->now + 1);
+    return stores->now == STORES_WAYS && end_trials(stores);
 }

@@ -4,11 +4,12 @@
  *
  * Long pieces may be stored past the cache, into slots or into the user's output. What is faster
  * depends on which caches the cores share, on what else fills them and on the size, by factors of
- * up to ten either way, and in a virtual machine it changes while a program runs. So now and then a
- * call that is repeated goes another way; the way stays if it was faster. It is a matter of
- * this rank alone: nothing but time depends on it. Who loses clearly is tried less and less often,
- * until the times change. Ranks try at different times: two that change ways at once may only swap
- * them, and learn nothing.
+ * up to ten either way, and in a virtual machine it changes while a program runs. So a call that is
+ * repeated goes through all ways now and then, and keeps to the quickest. Nothing but time depends
+ * on it.
+ *
+ * Who stores is not who gains: the reader waits for the lines. So all ranks try the same way in the
+ * same calls, by counting them, and what each measures is what the way means for all.
  */
 #ifndef RONDO_COMM_STORES_H
 #define RONDO_COMM_STORES_H
@@ -18,19 +19,18 @@
 enum { STORES_WAYS = 4 }; /* sums of PAST_CACHE_... (plan/exec.h) */
 
 struct stores {
-    unsigned ways; /* bit 1 << way: it makes a difference here; one bit at least */
-    unsigned way;  /* the best so far */
-    unsigned now;  /* the one in use: the best, or one on trial */
-    unsigned tried;
-    unsigned pause, until; /* calls between trials, and to the next one */
-    unsigned stagger;      /* calls by which this rank tries later than rank 0 */
-    double usual;          /* seconds of a call the best way */
-    double settled;        /* what `usual` was when trials were last spaced */
-    double least;          /* seconds of the quickest call of the trial */
+    unsigned ways;  /* bit 1 << way: to be tried; the same on all ranks */
+    unsigned way;   /* the best so far */
+    unsigned now;   /* the one in use: the best, or one on trial */
+    unsigned tried; /* calls of it, while on trial */
+    double least;   /* seconds of the quicker ones */
+    bool trying;
+    unsigned pause, until, longest_pause; /* calls between trials, and to the next ones */
+    double times[STORES_WAYS];            /* seconds of a call, as last tried; 0: not yet */
 };
 
-/* `ways` as above; begins with `way`, or the next there is. */
-void stores_open(struct stores *stores, unsigned ways, unsigned way, int rank);
+/* Begins with `way`, or the next there is; tries after at most `longest_pause` calls again. */
+void stores_open(struct stores *stores, unsigned ways, unsigned way, unsigned longest_pause);
 /* A call took so long; true if another way is the best from now on. */
 bool stores_note(struct stores *stores, double seconds);
 
