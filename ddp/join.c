@@ -75,11 +75,10 @@ rondo_result rondo_ddp_join(rondo_ddp *ddp, rondo_ddp_step_function step, void *
                         !ddp          ? "there is no rondo_ddp"
                         : ddp->broken ? "the communicator failed before"
                                       : "the settings have no join mode; set one when opening");
-    if (ddp->in_pass && ddp->announced)
+    if (ddp->in_pass)
         return ddp_fail(RONDO_ERROR_INVALID,
                         "rondo_ddp_join: rank %d is in a pass; end it by rondo_ddp_wait().",
                         ddp->rank);
-    ddp->in_pass = false;
     ddp->joined = true;
     do {
         result = ddp_announce(ddp, DDP_NO_DATA);

@@ -195,6 +195,8 @@ void rondo_ddp_close(rondo_ddp *ddp)
 {
     if (!ddp)
         return;
+    if (ddp->in_pass && ddp->exchange) /* others may wait for this rank's buckets: not for ever */
+        rondo_comm_abort(ddp->exchange_comm);
     rondo_stream_close(ddp->stream);
     rondo_comm_close(ddp->exchange_comm);
     ddp_layout_close(&ddp->layout);

@@ -69,6 +69,11 @@ rondo_result rondo_ddp_begin(rondo_ddp *ddp, int exchange)
                         "rondo_ddp_begin: rank %d has announced %d gradients in the pass before; "
                         "end it by rondo_ddp_wait().",
                         ddp->rank, ddp->announced);
+    if (ddp->in_pass && ddp->config.join)
+        return ddp_fail(RONDO_ERROR_INVALID,
+                        "rondo_ddp_begin: rank %d has begun a pass already, which ranks that "
+                        "joined take part in; end it by rondo_ddp_wait().",
+                        ddp->rank);
     ddp->in_pass = false;
     if (ddp->config.join)
         result = ddp_announce(ddp, exchange ? DDP_EXCHANGES : DDP_ACCUMULATES);

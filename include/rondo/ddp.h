@@ -156,7 +156,10 @@ typedef struct rondo_ddp_config {
  */
 RONDO_API rondo_result rondo_ddp_open(rondo_comm *comm, const rondo_ddp_model *model,
                                       const rondo_ddp_config *config, rondo_ddp **ret_ddp);
-/* Local; accepts NULL. Gradients that the library gave out are gone. */
+/*
+ * Local; accepts NULL. Gradients that the library gave out are gone. Inside of a pass that exchanges
+ * it aborts the exchange on every rank, so that nobody waits for this one.
+ */
 RONDO_API void rondo_ddp_close(rondo_ddp *ddp);
 
 /*
@@ -170,7 +173,8 @@ RONDO_API rondo_result rondo_ddp_zero_gradients(rondo_ddp *ddp);
 /*
  * Begin a pass. `exchange` 0: gradients are only accumulated on this rank; 1: the pass ends the
  * step and averages what its passes have accumulated. The same on every rank.
- * A forward pass alone (evaluation) needs none, and a begin without gradients may be begun again.
+ * A forward pass alone (evaluation) needs none; without a join mode a pass without gradients may be
+ * begun again.
  */
 RONDO_API rondo_result rondo_ddp_begin(rondo_ddp *ddp, int exchange);
 /*

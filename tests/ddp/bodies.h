@@ -28,6 +28,7 @@ rondo_result mistakes_twice(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_out_of_order(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_nan(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_passes(rondo_comm *comm, void *unused, char *sentence);
+rondo_result mistakes_leaving(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_dead_peer(rondo_comm *comm, void *unused, char *sentence);
 
 /* joins.c */
@@ -43,6 +44,9 @@ rondo_result hooks_replace_the_all_reduce(rondo_comm *comm, void *unused, char *
 rondo_result hooks_fail_on_all(rondo_comm *comm, void *unused, char *sentence);
 rondo_result hooks_compress(rondo_comm *comm, void *unused, char *sentence);
 rondo_result hooks_round_to_nearest(rondo_comm *comm, void *unused, char *sentence);
+
+/* random.c */
+rondo_result random_models_and_orders(rondo_comm *comm, void *unused, char *sentence);
 
 /* trees.c; the argument is a struct trees */
 rondo_result trees_of_micro_batches(rondo_comm *comm, void *trees, char *sentence);

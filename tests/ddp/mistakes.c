@@ -173,6 +173,26 @@ rondo_result mistakes_passes(rondo_comm *comm, void *unused, char *sentence)
     return result;
 }
 
+/* The last rank gives up in the middle of a pass; the others are told. */
+rondo_result mistakes_leaving(rondo_comm *comm, void *unused, char *sentence)
+{
+    struct toy *toy = toy_new(comm, false, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result = toy_open(toy, &config);
+    int last = toy->rank == toy->size - 1 ? 3 : 0;
+
+    if (!result)
+        result = toy_say(toy, rondo_ddp_begin(toy->ddp, 1), "begin");
+    for (int p = TOY_PARAMETERS - 1; p >= last && !result; p--)
+        if (p != TOY_FROZEN)
+            result = toy_announce(toy, p, 1);
+    if (!result && !last)
+        result = toy_expect(toy, rondo_ddp_wait(toy->ddp), RONDO_ERROR_ABORTED,
+                            "exchange of gradients", "ank");
+    toy_free(toy);
+    return result;
+}
+
 /*
  * The last rank's process dies; the others are told, and everything after is refused. They return
  * an error, because not even finalizing works after that.

@@ -31,10 +31,12 @@ int main(void)
         {"parameters that nobody uses", unused_everywhere_is_kept},
         {"missing gradients", mistakes_missing_gradient},
         {"gradients with NaN", mistakes_nan},
+        {"a rank that leaves", mistakes_leaving},
         {"a join", joins_by_remaining},
         {"a join with steps", joins_step_everywhere},
         {"a hook", hooks_replace_the_all_reduce},
         {"compression", hooks_compress},
+        {"random models", random_models_and_orders},
         {"a linear model", linear_learns_like_one_process},
         {"batch normalisation", norms_like_one_process},
     };

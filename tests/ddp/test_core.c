@@ -65,6 +65,11 @@ Test(ddp_steps, losses_of_20_steps_are_those_of_one_process_with_all_batches)
     run_on(linear_learns_like_one_process, 1, 4);
 }
 
+Test(ddp_steps, sums_are_right_for_random_models_settings_and_orders)
+{
+    run_on(random_models_and_orders, 1, 4);
+}
+
 Test(ddp_unused, a_parameter_that_only_some_ranks_use_is_averaged_with_zeros)
 {
     run_on(unused_here_counts_as_zero, 1, 4);
@@ -103,6 +108,11 @@ Test(ddp_mistakes, calls_at_the_wrong_time_are_refused_and_change_nothing)
 Test(ddp_mistakes, different_numbers_of_passes_are_told_to_all)
 {
     run_on(mistakes_passes, 2, 3);
+}
+
+Test(ddp_mistakes, a_rank_that_closes_within_a_pass_ends_it_for_all)
+{
+    run_on(mistakes_leaving, 2, 3);
 }
 
 Test(ddp_mistakes, a_rank_that_dies_is_an_error_of_the_others_and_not_a_hang)
