@@ -157,8 +157,8 @@ typedef struct rondo_ddp_config {
 RONDO_API rondo_result rondo_ddp_open(rondo_comm *comm, const rondo_ddp_model *model,
                                       const rondo_ddp_config *config, rondo_ddp **ret_ddp);
 /*
- * Local; accepts NULL. Gradients that the library gave out are gone. Inside of a pass that exchanges
- * it aborts the exchange on every rank, so that nobody waits for this one.
+ * Local; accepts NULL. Gradients that the library gave out are gone. Inside of a pass that
+ * exchanges it aborts the exchange on every rank, so that nobody waits for this one.
  */
 RONDO_API void rondo_ddp_close(rondo_ddp *ddp);
 

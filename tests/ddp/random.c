@@ -2,9 +2,9 @@
 /*
  * random.c - random models, settings and orders: the sum is right whatever they are.
  *
- * All ranks draw the same model and settings from the seed, and each its own order of gradients and,
- * with find_unused, its own choice of parameters. Gradients are small whole numbers, so that sums are
- * exact.
+ * All ranks draw the same model and settings from the seed, and each its own order of gradients
+ * and, with find_unused, its own choice of parameters. Gradients are small whole numbers, so that
+ * sums are exact.
  */
 #include "bodies.h"
 
