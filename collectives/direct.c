@@ -22,7 +22,8 @@
 enum { LANE = 0, LANE_BACK = 1 };
 
 /* Chunk (or block) j to rank j. */
-static void hand_out(struct plan *plan, struct plan_operand (*piece)(const struct plan *plan, int j))
+static void hand_out(struct plan *plan,
+                     struct plan_operand (*piece)(const struct plan *plan, int j))
 {
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, distance);
