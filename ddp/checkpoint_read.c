@@ -117,7 +117,8 @@ static rondo_result parse_table(rondo_checkpoint *checkpoint, const char *table,
         size = rondo_type_size((rondo_type)entry.type);
         if (entry.name_length == 0 || entry.name_length > CHECKPOINT_NAME ||
             entry.name_length > bytes - at || size == 0 || entry.offset != end ||
-            entry.count > (tail->table_offset - end) / size)
+            entry.count > (tail->table_offset - end) / size ||
+            memchr(table + at, '\0', entry.name_length))
             return damaged(checkpoint, "an entry of its table makes no sense");
         result = checkpoint_append(checkpoint, table + at, entry.name_length, &entry);
         if (result)

@@ -4,6 +4,7 @@
 #include "sharded.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,25 @@ rondo_result sharded_mismatch(rondo_comm *comm, void *argument, char *sentence)
     if (!result)
         result = expect(rondo_shards_add_unit(shards, &spec, 1), RONDO_ERROR_MISMATCH,
                         "Rank 1 has a unit", sentence);
+    rondo_shards_close(shards);
+    return result;
+}
+
+/* The last rank leaves in its second step; the others must hear of it and get away. */
+rondo_result sharded_death(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct sharded job = {.level = *(int *)argument, .passes = 1};
+    rondo_shards *shards = NULL;
+    double norm;
+    rondo_result result = sharded_open(comm, &job, &shards);
+
+    for (uint64_t step = 1; step <= 3 && !result; step++) {
+        if (step == 2 && rondo_comm_rank(comm) == rondo_comm_size(comm) - 1)
+            raise(SIGKILL);
+        result = sharded_step(comm, shards, &job, step, &norm);
+    }
+    if (result)
+        world_say(sentence, result, "%s", rondo_ddp_last_error());
     rondo_shards_close(shards);
     return result;
 }

@@ -3,6 +3,7 @@
 #include "sharded.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
 
 static struct world_report report;
@@ -156,6 +157,19 @@ Test(shards, a_gradient_that_is_no_number_is_named_on_all_ranks)
 {
     for (int level = 1; level <= 3; level++)
         cr_assert_eq(world_run_threads(3, sharded_nan, &level, &report), 0, "%s", report.summary);
+}
+
+Test(shards, the_death_of_a_rank_is_told_to_the_others)
+{
+    for (int level = 1; level <= 3; level++) {
+        world_run_processes(3, sharded_death, &level, &report);
+        cr_assert_eq(report.signals[2], SIGKILL);
+        for (int r = 0; r < 2; r++) {
+            cr_assert_eq(report.results[r], RONDO_ERROR_PEER, "rank %d, level %d: %s", r, level,
+                         rondo_result_string(report.results[r]));
+            cr_assert(strstr(report.sentences[r], "2"), "%s", report.sentences[r]);
+        }
+    }
 }
 
 Test(shards, what_makes_no_sense_is_refused)
