@@ -6,6 +6,7 @@
 #include "base/fail.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,6 +15,8 @@
 
 static const double GIB = 1024.0 * 1024 * 1024;
 static const double MIB = 1024.0 * 1024;
+
+enum { HUGE_BYTES = 2 << 20 };
 
 static void check_memlock(struct doctor_report *report)
 {
@@ -81,33 +84,82 @@ static void check_address_space(struct doctor_report *report)
                    "no limit; the shared heap of a rank may grow to %.1f GiB", (double)heap / GIB);
 }
 
-static void check_huge_pages(struct doctor_report *report)
+/* KiB of shared memory that this process has in huge pages; -1: the kernel does not tell. */
+static long huge_kib(void)
+{
+    FILE *file = fopen("/proc/self/smaps_rollup", "re");
+    char line[128];
+    long found = -1;
+
+    while (file && found < 0 && fgets(line, sizeof(line), file))
+        if (sscanf(line, "ShmemPmdMapped: %ld", &found) != 1)
+            found = -1;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* Does a block that asks for a huge page get one, as rondo_mem_alloc() asks? */
+static bool gets_huge_page(void)
+{
+    int fd = memfd_create("rondo-doctor", MFD_CLOEXEC);
+    char *memory = MAP_FAILED;
+    char *block;
+    bool huge = false;
+
+    if (fd >= 0 && !ftruncate(fd, HUGE_BYTES))
+        memory = mmap(NULL, 2 * HUGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) {
+        block = memory + -(uintptr_t)memory % HUGE_BYTES;
+        if (mmap(block, HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+            block) {
+            madvise(block, HUGE_BYTES, MADV_HUGEPAGE);
+            block[0] = 1;
+            huge = huge_kib() > 0;
+        }
+        munmap(memory, 2 * HUGE_BYTES);
+    }
+    if (fd >= 0)
+        close(fd);
+    return huge;
+}
+
+/* The policy for shared memory, which the kernel has in brackets; "": it has none. */
+static void read_policy(char *policy, size_t room)
 {
     FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
     char line[128] = "";
-    char *chosen, *end;
+    char *chosen;
 
-    if (file) {
-        if (!fgets(line, sizeof(line), file))
-            line[0] = 0;
+    if (file && !fgets(line, sizeof(line), file))
+        line[0] = 0;
+    if (file)
         fclose(file);
-    }
     chosen = strchr(line, '[');
-    end = chosen ? strchr(chosen, ']') : NULL;
-    if (!end) {
+    if (chosen)
+        chosen[strcspn(chosen, "]")] = 0;
+    snprintf(policy, room, "%s", chosen ? chosen + 1 : "");
+}
+
+static void check_huge_pages(struct doctor_report *report)
+{
+    char policy[32];
+
+    read_policy(policy, sizeof(policy));
+    if (!*policy)
         doctor_say(report, DOCTOR_NOTE, "huge pages", "nothing to do: this kernel has none",
                    "not available for shared memory");
-        return;
-    }
-    *end = 0;
-    chosen++;
-    if (!strcmp(chosen, "never") || !strcmp(chosen, "deny"))
+    else if (!strcmp(policy, "never") || !strcmp(policy, "deny"))
         doctor_say(report, DOCTOR_NOTE, "huge pages",
                    "as root: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
-                   "shared memory comes in small pages only (%s)", chosen);
+                   "shared memory comes in small pages only (%s)", policy);
+    else if (gets_huge_page())
+        doctor_say(report, DOCTOR_OK, "huge pages", NULL,
+                   "in use for blocks of 2 MiB and more from rondo_mem_alloc() (%s)", policy);
     else
-        doctor_say(report, DOCTOR_OK, "huge pages", NULL, "shared memory may have them (%s)",
-                   chosen);
+        doctor_say(report, DOCTOR_NOTE, "huge pages",
+                   "free memory may be in pieces: as root, echo 1 > /proc/sys/vm/compact_memory",
+                   "shared memory may have them (%s), but none was to be had", policy);
 }
 
 static void check_dev_shm(struct doctor_report *report)

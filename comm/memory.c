@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "comm/comm.h"
 #include "transport/heap.h"
+#include "transport/pages.h"
 #include "transport/process.h"
 
 #include <stdlib.h>
@@ -90,9 +91,14 @@ const struct exec_world_ops comm_world_ops = {.resolve = resolve, .read = read_a
 
 rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory)
 {
+    rondo_result result;
+
     if (!ret_memory)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_mem_alloc: no place for the address.");
-    return heap_alloc(bytes, ret_memory);
+    result = heap_alloc(bytes, ret_memory);
+    if (!result)
+        pages_prepare(*ret_memory, bytes);
+    return result;
 }
 
 rondo_result rondo_mem_free(void *memory)

@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/setting.h"
 #include "transport/adopted.h"
+#include "transport/pages.h"
 #include "transport/spans.h"
 
 #include <fcntl.h>
@@ -70,8 +71,8 @@ static rondo_result open_heap(void)
                                   bytes);
         goto fail;
     }
-    base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (base == MAP_FAILED) {
+    base = pages_map(fd, bytes);
+    if (!base) {
         result = rondo_fail_errno(RONDO_ERROR_MEMORY,
                                   "Cannot map %zu bytes of address space for the shared heap "
                                   "(ulimit -v?); RONDO_HEAP_BYTES sets a smaller one",
@@ -169,7 +170,11 @@ static rondo_result take(size_t bytes, char **ret_memory)
 
     if (!pages)
         pages = 1;
-    start = spans_take(&heap.spans, pages);
+    start = heap.spans.pages;
+    if (bytes >= PAGES_HUGE_BYTES && pages_are_huge())
+        start = spans_take_at(&heap.spans, pages, PAGES_HUGE_BYTES / PAGE);
+    if (start == heap.spans.pages)
+        start = spans_take(&heap.spans, pages);
     if (start == heap.spans.pages)
         return rondo_fail(RONDO_ERROR_MEMORY,
                           "The shared heap of %zu bytes has no room for %zu more; "

@@ -3,6 +3,7 @@
 #include "transport/process.h"
 
 #include "base/fail.h"
+#include "transport/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,8 +52,8 @@ static rondo_result map_heap(struct process *process)
                             (int)card->pid);
         goto done;
     }
-    base = mmap(NULL, card->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (base == MAP_FAILED) {
+    base = pages_map(fd, card->bytes);
+    if (!base) {
         result = rondo_fail_errno(RONDO_ERROR_MEMORY,
                                   "Cannot map %llu bytes of address space for the heap of process "
                                   "%d (ulimit -v?); RONDO_HEAP_BYTES sets smaller heaps",

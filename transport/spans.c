@@ -25,15 +25,27 @@ static bool insert(struct spans *spans, size_t index, struct span span)
 
 size_t spans_take(struct spans *spans, size_t length)
 {
+    return spans_take_at(spans, length, 1);
+}
+
+/* Is there room from `start` to `end`? */
+static bool fits(size_t start, size_t end, size_t length)
+{
+    return start <= end && end - start >= length;
+}
+
+size_t spans_take_at(struct spans *spans, size_t length, size_t multiple)
+{
     size_t start = 0;
     size_t index;
 
     for (index = 0; index < spans->count; index++) {
-        if (spans->used[index].start - start >= length)
+        if (fits(start, spans->used[index].start, length))
             break;
         start = spans->used[index].start + spans->used[index].length;
+        start = (start + multiple - 1) / multiple * multiple;
     }
-    if (spans->pages - start < length || !insert(spans, index, (struct span){start, length}))
+    if (!fits(start, spans->pages, length) || !insert(spans, index, (struct span){start, length}))
         return spans->pages;
     return start;
 }

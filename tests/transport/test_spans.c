@@ -22,14 +22,15 @@ static size_t random_below(size_t bound)
     return (size_t)(state % bound);
 }
 
-static size_t model_first_fit(const struct model *model, size_t length)
+static size_t model_first_fit(const struct model *model, size_t length, size_t multiple)
 {
-    size_t run = 0;
+    for (size_t start = 0; start + length <= PAGES; start += multiple) {
+        size_t page = start;
 
-    for (size_t page = 0; page < PAGES; page++) {
-        run = model->used[page] ? 0 : run + 1;
-        if (run == length)
-            return page + 1 - length;
+        while (page < start + length && !model->used[page])
+            page++;
+        if (page == start + length)
+            return start;
     }
     return PAGES;
 }
@@ -44,8 +45,10 @@ static void model_set(struct model *model, size_t start, size_t length, bool use
 static void take_and_compare(struct spans *spans, struct model *model)
 {
     size_t length = 1 + random_below(LONGEST);
-    size_t wanted = model_first_fit(model, length);
-    size_t start = spans_take(spans, length);
+    size_t multiple = random_below(2) ? 1 : 16;
+    size_t wanted = model_first_fit(model, length, multiple);
+    size_t start =
+        multiple == 1 ? spans_take(spans, length) : spans_take_at(spans, length, multiple);
 
     cr_assert(start == wanted, "%zu pages: at %zu, not at %zu", length, start, wanted);
     if (start < PAGES)
