@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_heap_pages.c - where shared files are mapped, and that blocks are there before they are used.
+ * test_heap_pages.c - where shared files are mapped; blocks are there before they are used.
  */
 #include "transport/pages.h"
 
