@@ -209,7 +209,7 @@ Test(checkpoint, any_missing_end_is_found)
     expect_refusal("a byte too many", length);
 }
 
-/* Many wrong bytes at once, most of them in table and tail, where they could lead a reader astray. */
+/* Many wrong bytes at once, most of them in table and tail, where they may lead a reader astray. */
 Test(checkpoint, any_damage_is_found)
 {
     char bytes[4096], worse[4096];
