@@ -3,8 +3,8 @@
 """check.py - is the manual complete? Usage: check.py ROOT
 
 Every option in the argp tables of cli/COMMAND*.c and COMMAND/options.c is in rondo-COMMAND.1 and the other way
-round, every setting of base/setting.c is in rondo.1, every public function is in rondo.3, and mandoc, where it is
-installed, has no complaint.
+round, every setting of base/setting.c is in rondo.1, every public function is in rondo.3 or rondo_ddp.3, and mandoc,
+where it is installed, has no complaint.
 """
 import pathlib
 import re
@@ -36,9 +36,10 @@ for page in sorted((root / "man").glob("rondo-*.1")):
 settings = set(re.findall(r'\{"(RONDO_\w+)"', (root / "base" / "setting.c").read_text()))
 same("rondo.1", settings, set(re.findall(r"RONDO_\w+", (root / "man" / "rondo.1").read_text())))
 
-functions = set(re.findall(r"RONDO_API[^;(]*?(rondo_\w+)\(", (root / "include" / "rondo" / "rondo.h").read_text()))
-named = re.findall(r"^(?:\.Fn|\.Fo|\.Pq until Fn) (rondo_\w+)", (root / "man" / "rondo.3").read_text(), re.M)
-same("rondo.3", functions, set(named))
+for page, headers in {"rondo.3": ["rondo.h"], "rondo_ddp.3": ["ddp.h", "train.h"]}.items():
+    text = "".join((root / "include" / "rondo" / header).read_text() for header in headers)
+    named = re.findall(r"^(?:\.Fn|\.Fo|\.Pq until Fn) (rondo_\w+)", (root / "man" / page).read_text(), re.M)
+    same(page, set(re.findall(r"RONDO_API[^;(]*?(rondo_\w+)\(", text)), set(named))
 
 if shutil.which("mandoc"):
     for page in sorted((root / "man").glob("rondo*.[13]")):
