@@ -109,7 +109,7 @@ static void list_algorithms(void)
     for (int i = 0; algorithms[i]; i++) {
         const char *comma = "";
 
-        printf("%-10s %s\n%-10s ", algorithms[i]->name, algorithms[i]->summary, "");
+        printf("%-19s %s\n%-19s ", algorithms[i]->name, algorithms[i]->summary, "");
         for (int c = 0; c < RONDO_COLLECTIVES; c++)
             if (algorithms[i]->forms[c].write) {
                 printf("%s%s", comma, rondo_collective_name((rondo_collective)c));

@@ -74,7 +74,7 @@ void outcome_print(const struct algorithm *algorithm, rondo_collective collectiv
     char properties[160];
 
     if (outcome->failed) {
-        printf("%-14s %-15s WRONG   with %d ranks%s%s, root %d: %s%s\n", algorithm->name,
+        printf("%-19s %-15s WRONG   with %d ranks%s%s, root %d: %s%s\n", algorithm->name,
                rondo_collective_name(collective), outcome->ranks,
                outcome->groups[0] ? " in groups " : "", outcome->groups, outcome->root,
                outcome->taken_out, outcome->failure);
@@ -82,7 +82,7 @@ void outcome_print(const struct algorithm *algorithm, rondo_collective collectiv
         return;
     }
     describe(algorithm, collective, outcome, properties, sizeof(properties));
-    printf("%-14s %-15s proved  %7lu plans %10lu steps   %s\n", algorithm->name,
+    printf("%-19s %-15s proved  %7lu plans %10lu steps   %s\n", algorithm->name,
            rondo_collective_name(collective), outcome->plans, outcome->steps, properties);
     fflush(stdout);
 }

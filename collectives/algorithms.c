@@ -8,7 +8,7 @@
 
 extern const struct algorithm direct_algorithm, ring_algorithm, one_shot_algorithm,
     zero_copy_algorithm, tree_algorithm, binomial_algorithm, halving_algorithm, doubling_algorithm,
-    hierarchy_algorithm, hierarchy_ring_algorithm;
+    hierarchy_algorithm, hierarchy_ring_algorithm, hierarchy_zero_copy_algorithm;
 
 /* Of two that cost the same the one that stands first is taken. */
 const struct algorithm *const algorithms[] = {
@@ -22,6 +22,7 @@ const struct algorithm *const algorithms[] = {
     &binomial_algorithm,
     &hierarchy_algorithm,
     &hierarchy_ring_algorithm,
+    &hierarchy_zero_copy_algorithm,
     NULL,
 };
 

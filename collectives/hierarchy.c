@@ -7,7 +7,8 @@
  * hierarchy_slices.c has the collectives of one vector, hierarchy_blocks.c those of blocks. Here is
  * which plans: inside of groups `direct`, where memory is near and every rank reaches every other;
  * across groups `direct` too, for few groups and short ways, or `ring`, which has two neighbours
- * however many groups there are.
+ * however many groups there are. Where memory can be reached, between NUMA nodes, `zero_copy` on both
+ * levels.
  *
  * Order of sums: inside first, then across, each as a balanced tree if both are `direct`. Where
  * groups are runs of ranks that is rank order; where they have a power of two of ranks each it is
@@ -17,10 +18,11 @@
 
 #include "collectives/hierarchy_cost.h"
 
-extern const struct algorithm direct_algorithm, ring_algorithm;
+extern const struct algorithm direct_algorithm, ring_algorithm, zero_copy_algorithm;
 
-static const struct recipe near = {&direct_algorithm, &direct_algorithm};
-static const struct recipe ring = {&direct_algorithm, &ring_algorithm};
+static const struct recipe near = {&direct_algorithm, &direct_algorithm, false};
+static const struct recipe ring = {&direct_algorithm, &ring_algorithm, false};
+static const struct recipe reach = {&zero_copy_algorithm, &zero_copy_algorithm, true};
 
 /* First all of my group, then one of each group per rail. */
 void hierarchy_barrier(struct plan *plan, const struct recipe *recipe)
@@ -72,6 +74,7 @@ FORM(ring, reduce, RONDO_REDUCE)
 FORM(ring, broadcast, RONDO_BROADCAST)
 FORM(ring, all_gather, RONDO_ALL_GATHER)
 FORM(ring, reduce_scatter, RONDO_REDUCE_SCATTER)
+FORM(reach, all_reduce, RONDO_ALL_REDUCE)
 
 enum {
     COPIES = PROMISE_IN_PLACE,
@@ -152,5 +155,23 @@ const struct algorithm hierarchy_ring_algorithm = {
             [RONDO_REDUCE_SCATTER] = {ring_reduce_scatter, COPIES, ring_cost_reduce_scatter,
                                       "1 round inside, g-1 steps across groups with g-1 blocks "
                                       "over each link"},
+        },
+};
+
+static const struct level_form reach_levels[RONDO_COLLECTIVES] = {
+    [RONDO_ALL_REDUCE] = {ORDERED, BALANCED, reach_cost_in_all_reduce},
+};
+
+const struct algorithm hierarchy_zero_copy_algorithm = {
+    .name = "hierarchy_zero_copy",
+    .summary = "Two levels of ranks that read each other's memory: near inputs first, then each "
+               "group's sums once from group to group.",
+    .levels = reach_levels,
+    .forms =
+        {
+            [RONDO_ALL_REDUCE] = {reach_all_reduce, COPIES | PROMISE_PEER_MEMORY,
+                                  reach_cost_all_reduce,
+                                  "9 rounds of flags, 1/m of the group's vectors read inside, 1/m "
+                                  "of the sums of all groups across"},
         },
 };

@@ -12,6 +12,7 @@
 /* Inner plans by name: over the members of a group, and over the ranks of a rail. */
 struct recipe {
     const struct algorithm *inside, *across;
+    bool reaches; /* both touch memory of peers: partial sums are where these can reach them */
 };
 
 struct levels {
@@ -23,7 +24,7 @@ struct levels {
     int count;        /* of groups */
     int rail, end;    /* my rails: rail .. end - 1 */
     int root_group;   /* of the root */
-    bool inside;      /* my group has others */
+    bool inside;      /* there is something to do inside: my group has others */
     bool across;      /* there are other groups */
 };
 

@@ -7,13 +7,15 @@
  */
 #include "collectives/hierarchy_cost.h"
 
+#include "collectives/cost.h"
+
 #include <math.h>
 
 /* The cost in one group. */
 struct sum {
     struct cost cost, across; /* of both levels; of the one between groups */
     const struct recipe *recipe;
-    int members, groups;
+    int size, members, groups;
     double share; /* of the vector, or of all blocks, that a rank of this group handles */
     double blocks;
 };
@@ -57,11 +59,11 @@ static void inside(struct sum *sum, rondo_collective collective, double bytes, d
 {
     struct cost cost;
 
-    if (sum->members == 1 && sum->groups > 1)
+    if (sum->members == 1 && sum->groups > 1 && !sum->recipe->reaches)
         return;
     sum->recipe->inside->forms[collective].cost(sum->members, bytes, &cost);
-    if (sum->members > 1)
-        cost.copied -= itself;
+    if (sum->members > 1 || sum->recipe->reaches)
+        cost.copied -= sum->recipe->reaches ? 2 * itself : itself; /* a copy of its own there */
     add(&sum->cost, &cost);
 }
 
@@ -72,7 +74,7 @@ static void across(struct sum *sum, rondo_collective collective, double bytes, d
     if (sum->groups == 1)
         return;
     sum->recipe->across->forms[collective].cost(sum->groups, bytes, &cost);
-    cost.copied -= itself;
+    cost.copied -= sum->recipe->reaches ? 2 * itself : itself;
     add(&sum->cost, &cost);
     add(&sum->across, &cost);
 }
@@ -82,6 +84,8 @@ static void add_slices(struct sum *sum, rondo_collective collective, double byte
 {
     double slice = bytes * sum->share, atom = slice / sum->groups;
 
+    if (sum->recipe->reaches)
+        sum->cost.steps += cost_round(sum->size - 1); /* of addresses */
     switch (collective) {
     case RONDO_ALL_REDUCE:
         inside(sum, RONDO_REDUCE_SCATTER, slice, 0);
@@ -138,6 +142,7 @@ static void in_group(struct sum *sum, rondo_collective collective, const struct 
 {
     int rails = (extent->largest + sum->members - 1) / sum->members; /* that a rank serves */
 
+    sum->size = extent->size;
     sum->groups = extent->groups;
     sum->share = (double)rails / extent->largest;
     sum->blocks = extent->size * sum->share;

@@ -14,10 +14,15 @@
  * of them. Partial sums wait in the output, or where a rank has none, in scratch; there is only one
  * scratch, so reduce has one program.
  *
+ * Where peers reach each other's memory, all_reduce needs no slots: the owner of a slice reads it out
+ * of the inputs of its group, then out of the outputs of its rail, and the finished parts are pulled
+ * the same way. What is far is read once by each group, not once by each rank.
+ *
  * Invariant: between inside and across, a rank has the slices of its rails, and nobody else of its
  * group has them.
  */
 #include "collectives/hierarchy.h"
+#include "collectives/operands.h"
 
 enum { LANE_IN, LANE_ACROSS, LANE_BACK, LANE_OUT };
 
@@ -30,6 +35,8 @@ static void shape(const struct levels *levels, int parts, int atoms, unsigned sc
     int rails = levels->groups->rails;
     int inside = rails > 1 ? grouping_most_rails(levels->groups) * parts : 1;
 
+    if (levels->recipe->reaches)
+        atoms = inside = 0; /* messages are flags */
     plan_shape(levels->plan, (unsigned)(rails * parts), (unsigned)(atoms > inside ? atoms : inside),
                scratch);
 }
@@ -104,27 +111,45 @@ static void gather_across(const struct levels *levels, int rail)
     compose(levels->plan, &inner);
 }
 
+/* Everybody tells everybody where its buffers are, before anybody touches them. */
+static void introduce(struct plan *plan)
+{
+    for (int distance = 1; distance < plan->size; distance++)
+        plan_notify(plan, rank_at(plan, distance), LANE_IN, PLAN_ADDRESSES);
+    for (int distance = 1; distance < plan->size; distance++)
+        plan_await(plan, rank_at(plan, -distance), LANE_IN, PLAN_ADDRESSES);
+}
+
+/* The next part is a program of its own, where parts move through slots, a window at a time. */
+static void next_part(const struct levels *levels, int lane)
+{
+    if (!levels->recipe->reaches)
+        compose_next_program(levels->plan, lane);
+}
+
 void hierarchy_all_reduce(struct plan *plan, const struct recipe *recipe)
 {
     struct levels levels = levels_of(plan, recipe);
     int parts = levels.count; /* of a slice */
 
     shape(&levels, parts, 1, 0);
+    if (recipe->reaches)
+        introduce(plan);
     if (levels.inside || !levels.across)
         sum_inside(&levels, parts, PLAN_OUTPUT);
     if (levels.across) {
         enum plan_buffer partial = levels.inside ? PLAN_OUTPUT : PLAN_INPUT;
 
         if (levels.inside)
-            compose_next_program(plan, LANE_IN);
+            next_part(&levels, LANE_IN);
         for (int rail = levels.rail; rail < levels.end; rail++)
             sum_across(&levels, rail, partial);
-        compose_next_program(plan, LANE_ACROSS);
+        next_part(&levels, LANE_ACROSS);
         for (int rail = levels.rail; rail < levels.end; rail++)
             gather_across(&levels, rail);
     }
     if (levels.inside) {
-        compose_next_program(plan, LANE_BACK);
+        next_part(&levels, LANE_BACK);
         gather_inside(&levels, parts, LANE_OUT);
     }
 }

@@ -17,7 +17,7 @@ struct levels levels_of(struct plan *plan, const struct recipe *recipe)
                            .rail = grouping_first_rail(groups, group, index),
                            .end = grouping_first_rail(groups, group, index + 1),
                            .root_group = groups->group_of[plan->root],
-                           .inside = grouping_members(groups, group) > 1,
+                           .inside = grouping_members(groups, group) > 1 || recipe->reaches,
                            .across = groups->groups > 1};
 }
 
@@ -29,7 +29,8 @@ struct inner levels_inside(const struct levels *levels, rondo_collective collect
                           .rank = levels->index,
                           .root = levels->groups->index_of[levels->plan->root],
                           .ranks = levels->groups->members + levels->groups->begin[levels->group],
-                          .lane = lane};
+                          .lane = lane,
+                          .introduced = levels->recipe->reaches};
 
     return inner;
 }
@@ -44,7 +45,8 @@ struct inner levels_across(const struct levels *levels, rondo_collective collect
                           .root = levels->root_group,
                           .rail = rail,
                           .groups = levels->groups,
-                          .lane = lane};
+                          .lane = lane,
+                          .introduced = levels->recipe->reaches};
 
     return inner;
 }

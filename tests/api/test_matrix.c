@@ -31,6 +31,7 @@ static const struct {
     {"hierarchy", (1u << (RONDO_BARRIER + 1)) - 1},
     {"hierarchy_ring",
      HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST) | HAS(ALL_GATHER) | HAS(REDUCE_SCATTER)},
+    {"hierarchy_zero_copy", HAS(ALL_REDUCE)},
     {"binomial", HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST) | HAS(GATHER) | HAS(SCATTER)},
 };
 

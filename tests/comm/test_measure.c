@@ -81,7 +81,7 @@ Test(measure, costs_from_group_to_group_are_given_or_measured)
     for (int r = 0; r < 4; r++) {
         const struct group_costs *costs = &comms[r]->costs.across;
 
-        cr_expect(costs->latency > 0 && costs->bandwidth > 0 && costs->rails == 1);
+        cr_expect(costs->latency > 0 && costs->bandwidth > 0 && costs->rails == 2);
         cr_expect(costs->latency == comms[0]->costs.across.latency);
     }
     for (int r = 0; r < 4; r++)
