@@ -7,8 +7,8 @@
  * hierarchy_slices.c has the collectives of one vector, hierarchy_blocks.c those of blocks. Here is
  * which plans: inside of groups `direct`, where memory is near and every rank reaches every other;
  * across groups `direct` too, for few groups and short ways, or `ring`, which has two neighbours
- * however many groups there are. Where memory can be reached, between NUMA nodes, `zero_copy` on both
- * levels.
+ * however many groups there are. Where memory can be reached, between NUMA nodes, `zero_copy` on
+ * both levels.
  *
  * Order of sums: inside first, then across, each as a balanced tree if both are `direct`. Where
  * groups are runs of ranks that is rank order; where they have a power of two of ranks each it is

@@ -9,14 +9,13 @@
  *     across   all_reduce       0 and 2 add up slice 0, 1 and 3 slice 1: all rails busy
  *     inside   all_gather       everybody has both slices
  *
- * The all_reduce across is a reduce_scatter and an all_gather as well; each of the four parts is a
- * program of its own, so that while a window is on its way between groups the next is summed inside
- * of them. Partial sums wait in the output, or where a rank has none, in scratch; there is only one
- * scratch, so reduce has one program.
+ * The all_reduce across is a reduce_scatter and an all_gather as well. Each of the four parts is a
+ * program: while a window is on its way between groups the next is summed inside of them. Partial
+ * sums wait in the output, or in scratch; there is one scratch, so reduce is one program.
  *
- * Where peers reach each other's memory, all_reduce needs no slots: the owner of a slice reads it out
- * of the inputs of its group, then out of the outputs of its rail, and the finished parts are pulled
- * the same way. What is far is read once by each group, not once by each rank.
+ * Where peers reach each other's memory, all_reduce needs no slots: the owner of a slice reads it
+ * out of the inputs of its group, then out of the outputs of its rail, and finished parts are
+ * pulled the same way. What is far is read once by each group, not once by each rank.
  *
  * Invariant: between inside and across, a rank has the slices of its rails, and nobody else of its
  * group has them.

@@ -146,11 +146,21 @@ static int laggard(const rondo_comm *comm, int suspect, uint32_t *ret_calls)
     return last;
 }
 
+/* Whom the first program that waits for another rank waits for: programs of one rank wait for each
+ * other as well. */
+static int waited_for(const struct execution *x)
+{
+    for (int i = 0; i < x->plan->programs; i++)
+        if (!x->programs[i].done && x->programs[i].blamed != x->plan->rank)
+            return x->programs[i].blamed;
+    return x->blamed;
+}
+
 static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
 {
     bool pair = collective_is_pair(task->key.collective);
     uint32_t calls = comm->calls;
-    int peer = task->execution.blamed;
+    int peer = waited_for(&task->execution);
     char own[128], step[384];
     const char *where = "it is in the same call";
 

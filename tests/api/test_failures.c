@@ -71,6 +71,7 @@ Test(failures, a_killed_process_is_named_also_where_only_one_of_several_programs
 {
     kill_one(RONDO_ALL_REDUCE, 100, "tree");
     kill_one(RONDO_ALL_REDUCE, 100, "binomial");
+    kill_one(RONDO_ALL_REDUCE, 100, "hierarchy");
 }
 
 static void silence_one(bool processes, rondo_collective collective)
