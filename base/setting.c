@@ -100,6 +100,28 @@ static const struct setting table[SETTINGS] = {
                                  "Range that the address of an RDMA port on Ethernet must be in, "
                                  "such as 10.1.0.0/16; any if it is not set.",
                                  NULL, 0, 0},
+    [SETTING_TRANSPORT] =
+        {"RONDO_TRANSPORT", SETTING_WORD, "auto",
+         "What links ranks: auto takes shared memory on a host and the best network between hosts; "
+         "a name allows that one alone, also between ranks of one host.",
+         "auto|shm|tcp|verbs", 0, 0},
+    [SETTING_INTERFACE] =
+        {"RONDO_INTERFACE", SETTING_WORD, "",
+         "Network interfaces that TCP may use, with commas between: beginnings of names, address "
+         "ranges such as 10.1.0.0/16, either with ^ to exclude; not set: all but loopback and "
+         "bridges.",
+         NULL, 0, 0},
+    [SETTING_HOST_ID] =
+        {"RONDO_HOST_ID", SETTING_WORD, "",
+         "Ranks with different texts are taken to be on different hosts, so they do not share "
+         "memory: for trying out networks on one machine.",
+         NULL, 0, 0},
+    [SETTING_TCP_STREAMS] =
+        {"RONDO_TCP_STREAMS", SETTING_INT, "2",
+         "TCP connections that large messages between two ranks use side by side.", NULL, 1, 8},
+    [SETTING_TCP_PATIENCE] =
+        {"RONDO_TCP_TIMEOUT", SETTING_SECONDS, "4",
+         "Seconds until a host that does not answer on the network is given up.", NULL, 1, 3600},
     [SETTING_TOPOLOGY] = {"RONDO_TOPOLOGY", SETTING_WORD, "",
                           "A machine recorded as hwloc XML that `rondo topo` and `rondo doctor` "
                           "look at instead of this one.",

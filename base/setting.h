@@ -36,6 +36,11 @@ enum setting_id {
     SETTING_SECRET,        /* word */
     SETTING_VERBS_DEVICES, /* word: names of RDMA devices, with ',' between */
     SETTING_VERBS_ADDRESSES, /* word: a range of addresses */
+    SETTING_TRANSPORT,       /* word: auto, shm, tcp, verbs */
+    SETTING_INTERFACE,       /* word: names, ranges, ^ to exclude */
+    SETTING_HOST_ID,         /* word */
+    SETTING_TCP_STREAMS,     /* int: data connections between two ranks */
+    SETTING_TCP_PATIENCE,    /* seconds, RONDO_TCP_TIMEOUT */
     SETTING_TOPOLOGY,        /* word: an hwloc XML file to use instead of this machine */
     SETTING_BENCH_DIR,       /* word */
     SETTING_COSTS,  /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bootstrap_wire.c - frames and proofs of the bootstrap; libsodium's BLAKE2b does the hashing. */
+/* bootstrap_wire.c - frames and proofs of the bootstrap. */
 #include "comm/bootstrap_wire.h"
 
-#include "base/fail.h"
+#include "base/proof.h"
 
 #include <endian.h>
 #include <sodium.h>
@@ -12,9 +12,7 @@ static const unsigned char magic[4] = {'R', 'N', 'D', 'O'};
 
 rondo_result wire_init(void)
 {
-    if (sodium_init() < 0)
-        return rondo_fail(RONDO_ERROR_SYSTEM, "libsodium finds no source of random numbers");
-    return RONDO_OK;
+    return proof_init();
 }
 
 void wire_header_set(struct wire_header *header, enum wire_kind kind, uint64_t body_bytes)
@@ -51,42 +49,39 @@ void wire_hash(const void *bytes, size_t count, unsigned char *ret_hash)
     crypto_generichash(ret_hash, WIRE_HASH, bytes, count, NULL, 0);
 }
 
-/* The label keeps a proof of one direction from being one of the other. */
-static void prove(const struct wire_session *session, const char *label, const void *frame,
-                  size_t bytes, unsigned char *ret_proof)
+static struct proof_session proof_of(const struct wire_session *session)
 {
-    crypto_generichash_state state;
-
-    crypto_generichash_init(&state, session->secret, BOOTSTRAP_SECRET, WIRE_HASH);
-    crypto_generichash_update(&state, (const unsigned char *)label, strlen(label) + 1);
-    crypto_generichash_update(&state, session->rank_nonce, WIRE_NONCE);
-    crypto_generichash_update(&state, session->meeting_nonce, WIRE_NONCE);
-    crypto_generichash_update(&state, frame, bytes);
-    crypto_generichash_final(&state, ret_proof, WIRE_HASH);
+    return (struct proof_session){.key = session->secret,
+                                  .first_nonce = session->rank_nonce,
+                                  .second_nonce = session->meeting_nonce};
 }
 
 void wire_claim_prove(const struct wire_session *session, struct wire_claim *claim)
 {
-    prove(session, "rondo claim", claim, offsetof(struct wire_claim, proof), claim->proof);
+    struct proof_session from = proof_of(session);
+
+    proof_make(&from, "rondo claim", claim, offsetof(struct wire_claim, proof), claim->proof);
 }
 
 bool wire_claim_check(const struct wire_session *session, const struct wire_claim *claim)
 {
-    unsigned char proof[WIRE_HASH];
+    struct proof_session from = proof_of(session);
 
-    prove(session, "rondo claim", claim, offsetof(struct wire_claim, proof), proof);
-    return !sodium_memcmp(proof, claim->proof, WIRE_HASH);
+    return proof_check(&from, "rondo claim", claim, offsetof(struct wire_claim, proof),
+                       claim->proof);
 }
 
 void wire_reply_prove(const struct wire_session *session, struct wire_reply *reply)
 {
-    prove(session, "rondo reply", reply, offsetof(struct wire_reply, proof), reply->proof);
+    struct proof_session from = proof_of(session);
+
+    proof_make(&from, "rondo reply", reply, offsetof(struct wire_reply, proof), reply->proof);
 }
 
 bool wire_reply_check(const struct wire_session *session, const struct wire_reply *reply)
 {
-    unsigned char proof[WIRE_HASH];
+    struct proof_session from = proof_of(session);
 
-    prove(session, "rondo reply", reply, offsetof(struct wire_reply, proof), proof);
-    return !sodium_memcmp(proof, reply->proof, WIRE_HASH);
+    return proof_check(&from, "rondo reply", reply, offsetof(struct wire_reply, proof),
+                       reply->proof);
 }

@@ -9,19 +9,20 @@
  *                           sentence
  *     meeting -> refusal    instead of a reply, to somebody whose proof is wrong
  *
- * A proof is a hash keyed with the job's secret over both nonces and the frame before it: fresh on
- * every connection, different in each direction, and it covers the bytes that follow through their
+ * A proof (base/proof.h) is made of both nonces and the frame before it: fresh on every
+ * connection, different in each direction, and it covers the bytes that follow through their
  * hash. Frames have fixed sizes; the only length that travels is checked before anything is
  * allocated. Numbers are little endian.
  */
 #ifndef RONDO_COMM_BOOTSTRAP_WIRE_H
 #define RONDO_COMM_BOOTSTRAP_WIRE_H
 
+#include "base/proof.h"
 #include "comm/bootstrap.h"
 
 #include <stdint.h>
 
-enum { WIRE_VERSION = 1, WIRE_NONCE = 32, WIRE_HASH = 32, WIRE_HOST = 64 };
+enum { WIRE_VERSION = 1, WIRE_NONCE = PROOF_NONCE, WIRE_HASH = PROOF_BYTES, WIRE_HOST = 64 };
 /* A rank's blob is a few hundred bytes; the limits are what a member may make the others
  * allocate. */
 enum { WIRE_BLOB_MAX = 1 << 20, WIRE_RANKS_MAX = 1 << 20 };
