@@ -22,6 +22,8 @@
 /* The configuration after the environment has had its say. */
 struct comm_settings {
     bool deterministic;
+    bool networked;     /* peers may be on other hosts */
+    char transport[8];  /* auto, or the only one allowed */
     bool reads_across;  /* cross-memory attach is used */
     bool measure_reads; /* ... if it is found to be faster */
     int streams;        /* past the cache into slots: 1 yes, 0 no, -1 whatever is faster */
@@ -42,7 +44,11 @@ struct rondo_comm {
     char *arena;
     struct rank_card *cards;    /* [rank] */
     struct process **processes; /* [rank], NULL: on another node */
-    struct board **boards;      /* [rank], NULL: on another node; own one included */
+    struct board **boards;      /* [rank], own one included; mirrors of ranks of other nodes */
+    struct board *mirrors;      /* [rank], NULL: all ranks are on this node */
+    struct network *networks[NETWORKS]; /* NULL: not used */
+    unsigned char key[32];              /* the job's secret */
+    int network_rounds;                 /* looks at the network before a wait sleeps */
     struct link_costs costs;
     struct grouping *groups; /* of ranks near each other; NULL: all are equally near */
     unsigned past_cache;     /* what calls begin to store that way (PAST_CACHE_...), as measured */

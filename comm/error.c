@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "comm/health.h"
+#include "comm/network.h"
 
 #include <stdio.h>
 
@@ -24,8 +25,13 @@ rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit)
     comm_note_error(comm, result);
     /* The first failure wins; the board is written by whoever changed the state, so only once. */
     if (atomic_compare_exchange_strong_explicit(&comm->broken, &sound, (int)result,
-                                                memory_order_acq_rel, memory_order_acquire))
+                                                memory_order_acq_rel, memory_order_acquire)) {
+        const struct network_failure failure = {
+            .result = result, .culprit = culprit, .sentence = fail_sentence()};
+
         board_fail(comm->boards[comm->rank], result, culprit, fail_sentence());
+        networks_tell(comm, &failure);
+    }
     return result;
 }
 
@@ -44,11 +50,16 @@ rondo_result comm_check(rondo_comm *comm)
 
 rondo_result rondo_comm_query(rondo_comm *comm)
 {
+    rondo_result result;
+    bool moved;
+
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_query: the communicator is NULL.");
     if (atomic_load_explicit(&comm->broken, memory_order_acquire))
         return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
-    return health_adopt(comm);
+    /* Boards are looked at; what ranks of other hosts said has to be fetched. */
+    result = networks_progress(comm, &moved);
+    return result ? result : health_adopt(comm);
 }
 
 rondo_result rondo_comm_abort(rondo_comm *comm)

@@ -11,6 +11,7 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "comm/network.h"
 #include "transport/process.h"
 
 #include <string.h>
@@ -192,6 +193,19 @@ static int find_dead(const rondo_comm *comm, const struct execution *x)
     return -1;
 }
 
+/* Ranks of other hosts that some program of the task waits for. */
+static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
+{
+    rondo_result result = RONDO_OK;
+
+    if (!networks_any(comm))
+        return RONDO_OK;
+    for (int i = 0; i < x->plan->programs && !result; i++)
+        if (!x->programs[i].done)
+            result = networks_watch(comm, x->programs[i].blamed);
+    return result;
+}
+
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
 {
     int peer;
@@ -211,7 +225,25 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
         task->mourned = peer + 1;
         return RONDO_OK;
     }
-    if (comm->settings.timeout > 0 && waited > comm->settings.timeout)
+    result = watch_distant(comm, &task->execution);
+    if (!result && comm->settings.timeout > 0 && waited > comm->settings.timeout)
         return silent(comm, task, waited);
-    return RONDO_OK;
+    return result;
+}
+
+rondo_result health_flush(rondo_comm *comm, double waited)
+{
+    rondo_result result = health_adopt(comm);
+    int peer = comm->rank;
+
+    if (result || networks_flushed(comm, &peer))
+        return result;
+    result = networks_watch(comm, peer);
+    if (result || comm->settings.timeout <= 0 || waited <= comm->settings.timeout)
+        return result;
+    rondo_fail(RONDO_ERROR_TIMEOUT,
+               "Rank %d waited %.1f s for rank %d to take the last messages of a call. "
+               "RONDO_TIMEOUT sets how long to wait.",
+               comm->rank, waited, peer);
+    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }

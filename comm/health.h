@@ -13,6 +13,8 @@ rondo_result health_adopt(rondo_comm *comm);
  * waiting. Otherwise the communicator is broken and the sentence names the rank to blame.
  */
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited);
+/* The same for a call that is done but for messages which its peers do not take. */
+rondo_result health_flush(rondo_comm *comm, double waited);
 /* A message with another fingerprint came from
  * task->execution.blamed: says what both sides called. */
 rondo_result health_mismatch(rondo_comm *comm, struct task *task);

@@ -4,6 +4,7 @@
 #include "comm/host.h"
 
 #include "base/fail.h"
+#include "base/setting.h"
 
 #include <sched.h>
 #include <sodium.h>
@@ -12,27 +13,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-rondo_result host_identity(unsigned char ret_identity[16])
+static bool read_boot(char ret_boot[40])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool read;
+
+    memset(ret_boot, 0, 40);
+    if (!file)
+        return false;
+    read = fgets(ret_boot, 40, file) != NULL;
+    fclose(file);
+    return read;
+}
+
+uint64_t host_machine(void)
+{
+    char boot[40];
+    uint64_t hash[2] = {0}; /* libsodium makes no shorter ones */
+
+    if (read_boot(boot))
+        crypto_generichash((unsigned char *)hash, sizeof(hash), (unsigned char *)boot, sizeof(boot),
+                           NULL, 0);
+    return hash[0];
+}
+
+rondo_result host_identity(int apart, unsigned char ret_identity[16])
 {
     struct {
         char boot[40];
         uint64_t namespace_device, namespace_inode;
         uint64_t user;
+        int64_t apart;
+        char text[64];
     } facts;
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     struct stat status;
 
     memset(&facts, 0, sizeof(facts));
-    if (!file || !fgets(facts.boot, sizeof(facts.boot), file) ||
-        stat("/proc/self/ns/pid", &status)) {
-        if (file)
-            fclose(file);
+    if (!read_boot(facts.boot) || stat("/proc/self/ns/pid", &status))
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot tell which host this is (/proc)");
-    }
-    fclose(file);
     facts.namespace_device = status.st_dev;
     facts.namespace_inode = status.st_ino;
     facts.user = geteuid();
+    facts.apart = apart;
+    snprintf(facts.text, sizeof(facts.text), "%s", setting_read_word(SETTING_HOST_ID));
     crypto_generichash(ret_identity, 16, (const unsigned char *)&facts, sizeof(facts), NULL, 0);
     return RONDO_OK;
 }

@@ -14,12 +14,13 @@
 #include "base/log.h"
 #include "comm/host.h"
 #include "comm/memory.h"
+#include "comm/network.h"
 #include "transport/process.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 1 };
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 2 };
 
 static rondo_result allocate(rondo_comm *comm)
 {
@@ -41,6 +42,11 @@ static rondo_result allocate(rondo_comm *comm)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
                           comm->size);
     return RONDO_OK;
+}
+
+static bool is_forced(const struct comm_settings *settings)
+{
+    return strcmp(settings->transport, "tcp") == 0 || strcmp(settings->transport, "verbs") == 0;
 }
 
 rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
@@ -87,7 +93,11 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     card->size = size;
     card->quota = host_quota();
     host_cpus(card->cpus);
-    result = host_identity(card->host);
+    card->machine = host_machine();
+    /* With a network forced upon them, ranks of one host do not share its memory. */
+    result = host_identity(is_forced(settings) ? 1 + rank : 0, card->host);
+    if (!result)
+        result = networks_open(comm, card);
     if (result)
         goto fail;
     *ret_comm = comm;
@@ -147,10 +157,13 @@ static void give_room(struct exec_world *world, int peer)
 
 static rondo_result connect_rank(rondo_comm *comm, int rank)
 {
-    struct transport_pair pair = {
-        .own = &comm->cards[comm->rank], .peer = &comm->cards[rank], .lanes = PLAN_LANES};
+    struct transport_pair pair = {.own = &comm->cards[comm->rank],
+                                  .peer = &comm->cards[rank],
+                                  .networks = comm->networks,
+                                  .lanes = PLAN_LANES};
+    const char *wanted = rank == comm->rank ? "auto" : comm->settings.transport;
     const struct transport_ops *transport;
-    rondo_result result = transport_choose(pair.own, pair.peer, &transport);
+    rondo_result result = transport_choose(pair.own, pair.peer, wanted, &transport);
 
     if (result)
         return result;
@@ -168,6 +181,9 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
         comm->local_rank += rank < comm->rank;
         comm->local_size++;
         comm->one_process &= process_is_own(comm->processes[rank]);
+    } else {
+        comm->boards[rank] = &comm->mirrors[rank];
+        comm->one_process = false;
     }
     pair.process = comm->processes[rank];
     result = transport->connect(&pair, comm->world.out, comm->world.in);
@@ -176,32 +192,59 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
     return result;
 }
 
+/* Ranks and cores of one machine: hosts that only look like different ones share its cores. */
+struct crowd {
+    int ranks, cores;
+};
+
 /*
- * Cores that the ranks of this node have between them: they may be bound to one each. Every rank
+ * Cores that the ranks of a machine have between them: they may be bound to one each. Every rank
  * counts the same, as the choice of algorithms depends on it: of different quotas the smallest
  * goes for all.
  */
-static int count_cores(const rondo_comm *comm)
+static struct crowd count_crowd(const rondo_comm *comm, uint64_t machine)
 {
+    struct crowd crowd = {0, 0};
     uint64_t cpus[16] = {0};
     int quota = 0;
-    int cores = 0;
 
     for (int rank = 0; rank < comm->size; rank++) {
         const struct rank_card *card = &comm->cards[rank];
 
-        if (!comm->processes[rank])
+        if (card->machine != machine)
             continue;
+        crowd.ranks++;
         for (int i = 0; i < 16; i++)
             cpus[i] |= card->cpus[i];
         if (card->quota > 0 && (!quota || card->quota < quota))
             quota = card->quota;
     }
     for (int i = 0; i < 16; i++)
-        cores += __builtin_popcountll(cpus[i]);
-    if (quota > 0 && quota < cores)
-        cores = quota;
-    return cores > 0 ? cores : 1;
+        crowd.cores += __builtin_popcountll(cpus[i]);
+    if (quota > 0 && quota < crowd.cores)
+        crowd.cores = quota;
+    if (!crowd.cores)
+        crowd.cores = 1;
+    return crowd;
+}
+
+/* With several machines, as many as if all were like the most crowded one. */
+static int count_cores(const rondo_comm *comm)
+{
+    struct crowd worst = count_crowd(comm, comm->cards[0].machine);
+
+    if (worst.ranks == comm->size)
+        return worst.cores;
+    for (int rank = 1; rank < comm->size; rank++) {
+        struct crowd crowd;
+
+        if (comm->cards[rank].machine == comm->cards[rank - 1].machine)
+            continue;
+        crowd = count_crowd(comm, comm->cards[rank].machine);
+        if ((long)crowd.ranks * worst.cores > (long)worst.ranks * crowd.cores)
+            worst = crowd;
+    }
+    return (int)(((long)comm->size * worst.cores + worst.ranks - 1) / worst.ranks);
 }
 
 /* Spin only where the rank that we wait for can run at the same time. */
@@ -209,12 +252,17 @@ static void choose_spinning(rondo_comm *comm)
 {
     const double round = 20e-9; /* seconds of one pause */
     const double longest = 1;   /* seconds: who spins does not look after its peers */
+    const double look = 5e-7;   /* ... of one look at the network */
     double spin = comm->settings.spin;
+    struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
+    bool crowded = crowd.ranks > crowd.cores;
 
-    if (spin >= 0)
-        comm->spin_rounds = (int)((spin < longest ? spin : longest) / round);
-    else
-        comm->spin_rounds = comm->local_size > comm->costs.cores ? 20 : 2000;
+    comm->spin_rounds = crowded ? 20 : 2000;
+    comm->network_rounds = crowded ? 2 : 200;
+    if (spin < 0)
+        return;
+    comm->spin_rounds = (int)((spin < longest ? spin : longest) / round);
+    comm->network_rounds = (int)((spin < longest ? spin : longest) / look);
 }
 
 rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
@@ -234,6 +282,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     atomic_store_explicit(&comm->boards[comm->rank]->id, comm->id, memory_order_release);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = check_card(comm, rank);
+    if (!result)
+        result = networks_start(comm);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
     if (!result)
@@ -255,6 +305,7 @@ void comm_free(rondo_comm *comm)
     if (!comm)
         return;
     broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
+    networks_close(comm);
     memory_deregister_all(comm);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)
         process_detach(comm->processes[rank]);

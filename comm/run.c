@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comm/health.h"
 #include "comm/memory.h"
+#include "comm/network.h"
 #include "comm/wait.h"
 
 static bool is_pair(const struct task *task)
@@ -184,7 +185,10 @@ static bool advance(struct batch *batch)
     for (int i = 0; i < batch->count && !batch->result; i++)
         if (batch->tasks[i].state != TASK_DONE)
             moved |= advance_task(batch, i);
-    if (batch->result || !batch->left)
+    if (networks_any(batch->comm) && !batch->result && !moved)
+        batch->result = networks_progress(batch->comm, &moved);
+    /* What was sent is on its way without us. */
+    if (batch->result || (!batch->left && networks_flushed(batch->comm, NULL)))
         batch_close(batch);
     if (moved)
         batch->began = 0;
@@ -198,15 +202,41 @@ static bool look_after(struct batch *batch, double now)
         return false;
     if (!batch->began)
         batch->began = now;
-    for (int i = 0; i < batch->count; i++)
-        if (batch->tasks[i].state == TASK_RUNNING) {
+    for (int i = 0; i < batch->count && !batch->result; i++)
+        if (batch->tasks[i].state == TASK_RUNNING)
             batch->result = health_check(batch->comm, &batch->tasks[i], now - batch->began);
-            if (batch->result) {
-                batch_close(batch);
+    if (!batch->left)
+        batch->result = health_flush(batch->comm, now - batch->began);
+    if (batch->result)
+        batch_close(batch);
+    return batch->done;
+}
+
+/* Is there a rank of this host among those that the batch waits for? */
+static bool waits_locally(const struct batch *batch)
+{
+    const rondo_comm *comm = batch->comm;
+
+    for (int i = 0; i < batch->count; i++) {
+        const struct execution *x = &batch->tasks[i].execution;
+
+        if (batch->tasks[i].state != TASK_RUNNING)
+            continue;
+        for (int k = 0; k < x->plan->programs; k++)
+            if (!x->programs[k].done && x->programs[k].blamed != comm->rank &&
+                comm->processes[x->programs[k].blamed])
                 return true;
-            }
-        }
+    }
     return false;
+}
+
+/* One pause of all batches; true if it is time to look after them. */
+static bool pause_batches(struct batch *batches, int count, struct waiter *waiter)
+{
+    if (count > 1 || !networks_any(batches[0].comm) ||
+        !turn_is(&batches[0].comm->turn, batches[0].ticket))
+        return waiter_pause(waiter);
+    return networks_pause(batches[0].comm, waiter, waits_locally(&batches[0]));
 }
 
 void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count)
@@ -233,7 +263,7 @@ rondo_result run_batches(struct batch *batches, int count)
         }
         if (moved)
             waiter_reset(&waiter);
-        else if (waiter_pause(&waiter))
+        else if (pause_batches(batches, count, &waiter))
             for (int i = 0; i < count; i++)
                 left -= look_after(&batches[i], waiter.now);
     }

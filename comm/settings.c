@@ -81,6 +81,17 @@ static rondo_result read_choice(enum setting_id id, int *ret_choice)
     return RONDO_OK;
 }
 
+static rondo_result read_transport(struct comm_settings *settings)
+{
+    rondo_result result = setting_check(SETTING_TRANSPORT);
+
+    snprintf(settings->transport, sizeof(settings->transport), "%s",
+             setting_read_word(SETTING_TRANSPORT));
+    settings->networked =
+        strcmp(settings->transport, "auto") != 0 && strcmp(settings->transport, "shm") != 0;
+    return result;
+}
+
 static rondo_result read_paths(struct comm_settings *settings)
 {
     int reads = 0;
@@ -110,6 +121,8 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
         result = read_slots(config, size, &settings);
     if (!result)
         result = read_paths(&settings);
+    if (!result)
+        result = read_transport(&settings);
     settings.deterministic = config->deterministic > 0;
     if (!result && config->deterministic < 0)
         result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);
@@ -138,9 +151,10 @@ static uint32_t hash_text(uint32_t hash, const char *text)
 
 uint32_t comm_settings_hash(const struct comm_settings *settings)
 {
-    char text[256];
+    char text[320];
 
-    snprintf(text, sizeof(text), "%d %s %zu %d %s", settings->deterministic, settings->algorithm,
-             settings->slot_bytes, settings->slots, setting_read_word(SETTING_COSTS));
+    snprintf(text, sizeof(text), "%d %s %s %zu %d %s", settings->deterministic, settings->transport,
+             settings->algorithm, settings->slot_bytes, settings->slots,
+             setting_read_word(SETTING_COSTS));
     return hash_text(hash_text(2166136261u, text), setting_read_word(SETTING_GROUPS));
 }

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct wish {
     int32_t color, key, rank; /* rank in the parent */
@@ -106,6 +107,7 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
 
     if (offspring->size && config)
         prepared = comm_read_settings(config, offspring->size, &settings);
+    settings.networked = parent->mirrors != NULL;
     if (offspring->size && !prepared)
         prepared = comm_prepare(offspring->size, offspring->rank, &settings, &offspring->comm);
     result = gather_cards(offspring);
@@ -114,6 +116,7 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
     if (offspring->size) {
         int cores;
 
+        memcpy(offspring->comm->key, parent->key, sizeof(parent->key));
         result = comm_connect(offspring->comm, offspring->cards);
         cores = offspring->comm->costs.cores;
         offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */

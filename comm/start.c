@@ -45,10 +45,16 @@ static rondo_result take_seat(const struct seat *seat, const rondo_config *confi
     rondo_comm *comm = NULL;
     rondo_result result = comm_read_settings(config, seat->size, &settings);
 
+    /* Who meets at a socket of one host needs no other. */
+    if (!result && seat->place && strncmp(seat->place->address, "unix:", 5) != 0 &&
+        strcmp(settings.transport, "auto") == 0)
+        settings.networked = true;
     if (!result)
         result = comm_prepare(seat->size, seat->rank, &settings, &comm);
     if (result)
         return decline(seat, result);
+    if (seat->place)
+        memcpy(comm->key, seat->place->secret, sizeof(comm->key));
     cards = calloc((size_t)seat->size, sizeof(*cards));
     if (!cards)
         result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", seat->size);

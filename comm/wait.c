@@ -33,8 +33,11 @@ bool waiter_pause_slow(struct waiter *waiter)
         sched_yield();
         waiter->yields++;
     }
-    if (waiter->yields < YIELDS_PER_LOOK)
-        return false;
+    return waiter->yields < YIELDS_PER_LOOK ? false : waiter_look(waiter);
+}
+
+bool waiter_look(struct waiter *waiter)
+{
     waiter->yields = 0;
     waiter->now = clock_seconds();
     if (waiter->since == 0)

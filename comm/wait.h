@@ -22,6 +22,8 @@ void waiter_init(struct waiter *waiter, int spin_rounds);
 void waiter_reset(struct waiter *waiter);
 /* One pause. True about every millisecond of waiting: check on the peers; `now` is fresh. */
 bool waiter_pause_slow(struct waiter *waiter);
+/* The same after the caller has slept for a while in a way of its own. */
+bool waiter_look(struct waiter *waiter);
 
 static inline void wait_relax(void)
 {

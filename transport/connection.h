@@ -90,7 +90,7 @@ struct network_ops {
     rondo_result (*progress)(struct network *network, bool *ret_moved);
     /* Will all that was pushed and given back reach its peers without further progress()? If
      * not, ret_peer (may be NULL) is one that it waits for. */
-    bool (*flushed)(const struct network *network, int *ret_peer);
+    bool (*flushed)(struct network *network, int *ret_peer);
     /* Sleep until there may be something for progress(), at most so many seconds. */
     void (*doze)(struct network *network, double seconds);
     /*

@@ -5,13 +5,14 @@
 #include "base/fail.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const struct transport_ops *const transports[] = {&shm_transport};
+static const struct transport_ops *const transports[] = {&shm_transport, &tcp_transport};
 
 enum { TRANSPORTS = sizeof(transports) / sizeof(transports[0]) };
 
 rondo_result transport_choose(const struct rank_card *own, const struct rank_card *peer,
-                              const struct transport_ops **ret_transport)
+                              const char *wanted, const struct transport_ops **ret_transport)
 {
     char reasons[256] = "";
     size_t used = 0;
@@ -19,16 +20,17 @@ rondo_result transport_choose(const struct rank_card *own, const struct rank_car
     for (int i = 0; i < TRANSPORTS; i++) {
         const char *why = "";
 
+        if (strcmp(wanted, "auto") != 0 && strcmp(wanted, transports[i]->name) != 0)
+            continue;
         if (transports[i]->can_connect(own, peer, &why)) {
             *ret_transport = transports[i];
             return RONDO_OK;
         }
-        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s: %s", i ? "; " : "",
-                                 transports[i]->name, why);
+        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s: %s",
+                                 used ? "; " : "", transports[i]->name, why);
         if (used >= sizeof(reasons))
             break;
     }
-    return rondo_fail(RONDO_ERROR_UNSUPPORTED,
-                      "Rank %d cannot reach rank %d (%s). Start all ranks on one host.", own->rank,
+    return rondo_fail(RONDO_ERROR_UNSUPPORTED, "Rank %d cannot reach rank %d (%s).", own->rank,
                       peer->rank, reasons);
 }

@@ -9,6 +9,7 @@
 
 #include "transport/heap.h"
 #include "transport/link.h"
+#include "transport/tcp.h"
 
 struct network;
 struct process;
@@ -30,6 +31,8 @@ struct rank_card {
     uint64_t cpus[16]; /* that the rank may run on */
     int32_t quota;     /* cores' worth of time that its control group gets, 0: no limit */
     int32_t unused;
+    uint64_t machine; /* the kernel: ranks with the same one share its cores */
+    struct tcp_card tcp;
 };
 
 /* Two ranks that are to be linked, as the communicator knows them. */
@@ -50,11 +53,12 @@ struct transport_ops {
 };
 
 extern const struct transport_ops shm_transport;
+extern const struct transport_ops tcp_transport;
 
-/* The best transport for a pair, or RONDO_ERROR_UNSUPPORTED
- * with a sentence that says why none can. */
+/* The best transport for a pair, of all ("auto") or the one of that name;
+ * RONDO_ERROR_UNSUPPORTED with a sentence that says why none can. */
 rondo_result transport_choose(const struct rank_card *own, const struct rank_card *peer,
-                              const struct transport_ops **ret_transport);
+                              const char *wanted, const struct transport_ops **ret_transport);
 
 /* Bytes of a rank's arena: room for a board, and the rings of all lanes from all ranks. */
 size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes);

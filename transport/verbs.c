@@ -45,7 +45,7 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     return result;
 }
 
-static bool flushed(const struct network *base, int *ret_peer)
+static bool flushed(struct network *base, int *ret_peer)
 {
     const struct verbs_network *network = (const struct verbs_network *)(const void *)base;
 

@@ -238,11 +238,11 @@ Test(shm, ranks_on_different_hosts_are_told_why_they_can_not_connect)
     struct rank_card peer = {.rank = 7, .host = "here"};
     const struct transport_ops *transport = NULL;
 
-    cr_expect(transport_choose(&own, &peer, &transport) == RONDO_OK);
+    cr_expect(transport_choose(&own, &peer, "auto", &transport) == RONDO_OK);
     cr_expect(transport == &shm_transport);
     transport = NULL;
     peer.host[0] = 't';
-    cr_expect(transport_choose(&own, &peer, &transport) == RONDO_ERROR_UNSUPPORTED);
+    cr_expect(transport_choose(&own, &peer, "auto", &transport) == RONDO_ERROR_UNSUPPORTED);
     cr_expect(transport == NULL);
     cr_expect(strstr(fail_sentence(), "Rank 2 cannot reach rank 7 (shm: "), "%s", fail_sentence());
 }

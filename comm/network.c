@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* network.c - what a communicator does with its networks, and what it tells them. */
+#include "comm/network.h"
+
+#include "base/log.h"
+#include "base/proof.h"
+#include "comm/health.h"
+#include "comm/wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What travels with messages: the call that a rank is in, as on its board. */
+struct caption {
+    uint32_t call;
+    unsigned char record[sizeof(struct call_record)];
+};
+_Static_assert(sizeof(struct caption) == NETWORK_CAPTION, "wire format");
+
+static const double DOZE = 1e-3;        /* seconds: then it is worth a look at the peers' health */
+static const double DOZE_LOCAL = 50e-6; /* ranks of this host wake nobody */
+
+/* ---- What networks ask ----------------------------------------------------------------------- */
+
+static const void *caption(void *context)
+{
+    static _Thread_local struct caption own;
+    const rondo_comm *comm = context;
+    const struct board *board = comm->boards[comm->rank];
+    uint32_t call = atomic_load_explicit(&board->sequence, memory_order_acquire) / 2;
+    struct call_record record;
+
+    own = (struct caption){0};
+    if (call && board_read(board, call, &record)) {
+        own.call = call;
+        memcpy(own.record, &record, sizeof(record));
+    }
+    return &own;
+}
+
+static void heard(void *context, int peer, const void *bytes)
+{
+    rondo_comm *comm = context;
+    struct board *mirror = &comm->mirrors[peer];
+    struct caption theirs;
+    struct call_record record;
+
+    memcpy(&theirs, bytes, sizeof(theirs));
+    memcpy(&record, theirs.record, sizeof(record));
+    if (!theirs.call ||
+        atomic_load_explicit(&mirror->sequence, memory_order_relaxed) == 2 * theirs.call)
+        return;
+    board_begin(mirror, theirs.call, &record);
+}
+
+static void failed(void *context, int peer, const struct network_failure *failure)
+{
+    rondo_comm *comm = context;
+
+    board_fail(&comm->mirrors[peer], failure->result, failure->culprit, failure->sentence);
+}
+
+static void note(void *context, int peer, const void *bytes, size_t count)
+{
+    log_debug("a note of %zu bytes from rank %d is for a transport that is not here", count, peer);
+}
+
+/* ---- Open and close -------------------------------------------------------------------------- */
+
+rondo_result networks_open(rondo_comm *comm, struct rank_card *card)
+{
+    if (!comm->settings.networked)
+        return RONDO_OK;
+    return tcp_open(&card->tcp, &comm->networks[NETWORK_TCP]);
+}
+
+/* Sets the networks up for those ranks that are not on this host. */
+rondo_result networks_start(rondo_comm *comm)
+{
+    const struct network_owner owner = {
+        .context = comm, .caption = caption, .heard = heard, .failed = failed, .note = note};
+    unsigned char key[PROOF_KEY];
+    struct tcp_job job = {.owner = &owner,
+                          .key = key,
+                          .comm = comm->id,
+                          .rank = comm->rank,
+                          .size = comm->size,
+                          .lanes = PLAN_LANES,
+                          .slots = comm->settings.slots,
+                          .slot_bytes = comm->settings.slot_bytes};
+    int apart = 0;
+
+    for (int rank = 0; rank < comm->size; rank++)
+        apart += memcmp(comm->cards[rank].host, comm->cards[comm->rank].host,
+                        sizeof(comm->cards[rank].host)) != 0;
+    if (!apart || !comm->networks[NETWORK_TCP]) {
+        networks_close(comm);
+        return RONDO_OK;
+    }
+    comm->mirrors = calloc((size_t)comm->size, sizeof(*comm->mirrors));
+    if (!comm->mirrors)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", comm->size);
+    for (int rank = 0; rank < comm->size; rank++)
+        atomic_store_explicit(&comm->mirrors[rank].id, comm->id, memory_order_relaxed);
+    /* Cards hold random numbers; on one host only its user has seen them. */
+    proof_derive(comm->key, comm->cards, (size_t)comm->size * sizeof(*comm->cards), key);
+    return tcp_start(comm->networks[NETWORK_TCP], &job);
+}
+
+void networks_close(rondo_comm *comm)
+{
+    for (int i = NETWORKS - 1; i >= 0; i--) {
+        if (comm->networks[i])
+            comm->networks[i]->ops->close(comm->networks[i]);
+        comm->networks[i] = NULL;
+    }
+    free(comm->mirrors);
+    comm->mirrors = NULL;
+}
+
+/* ---- While a call lasts ---------------------------------------------------------------------- */
+
+/* A peer is gone. If it, or another, has said why, that goes before what we see of it. */
+static rondo_result lost(rondo_comm *comm, rondo_result result, int peer)
+{
+    rondo_result told = health_adopt(comm);
+
+    return told ? told : comm_break(comm, result, peer);
+}
+
+rondo_result networks_progress(rondo_comm *comm, bool *ret_moved)
+{
+    *ret_moved = false;
+    for (int i = 0; i < NETWORKS; i++) {
+        struct network *network = comm->networks[i];
+        bool moved;
+        rondo_result result;
+
+        if (!network)
+            continue;
+        result = network->ops->progress(network, &moved);
+        if (result)
+            return lost(comm, result, network->culprit);
+        *ret_moved |= moved;
+    }
+    return RONDO_OK;
+}
+
+bool networks_flushed(rondo_comm *comm, int *ret_peer)
+{
+    for (int i = 0; i < NETWORKS; i++)
+        if (comm->networks[i] && !comm->networks[i]->ops->flushed(comm->networks[i], ret_peer))
+            return false;
+    return true;
+}
+
+bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local)
+{
+    struct network *network = comm->networks[NETWORK_TCP];
+
+    if (waiter->rounds < comm->network_rounds) {
+        waiter->rounds++;
+        return false;
+    }
+    network->ops->doze(network, local || comm->networks[NETWORK_VERBS] ? DOZE_LOCAL : DOZE);
+    return waiter_look(waiter);
+}
+
+rondo_result networks_watch(rondo_comm *comm, int peer)
+{
+    if (comm->boards[peer] != &comm->mirrors[peer])
+        return RONDO_OK;
+    for (int i = 0; i < NETWORKS; i++) {
+        struct network *network = comm->networks[i];
+        rondo_result result = network ? network->ops->watch(network, peer) : RONDO_OK;
+
+        if (result)
+            return lost(comm, result, peer);
+    }
+    return RONDO_OK;
+}
+
+void networks_tell(rondo_comm *comm, const struct network_failure *failure)
+{
+    for (int i = 0; i < NETWORKS; i++)
+        if (comm->networks[i])
+            comm->networks[i]->ops->tell(comm->networks[i], failure);
+}

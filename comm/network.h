@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * network.h - a communicator's networks (transport/connection.h): ranks of other hosts.
+ *
+ * What ranks of one host read on each other's boards travels here: mirrors, boards in this rank's
+ * own memory, are filled with what peers say, so health.c looks at all ranks in the same way.
+ * A communicator within one host has no networks, and all of this returns at once.
+ */
+#ifndef RONDO_COMM_NETWORK_H
+#define RONDO_COMM_NETWORK_H
+
+#include "comm/comm.h"
+#include "transport/connection.h"
+
+struct waiter;
+
+static inline bool networks_any(const rondo_comm *comm)
+{
+    return comm->mirrors != NULL;
+}
+
+/* comm_prepare(): listen, and say in the card where. */
+rondo_result networks_open(rondo_comm *comm, struct rank_card *card);
+/* comm_connect(), with all cards there: networks that no rank needs are closed. */
+rondo_result networks_start(rondo_comm *comm);
+void networks_close(rondo_comm *comm);
+
+/* By the holder of the turn. An error has broken the communicator. */
+rondo_result networks_progress(rondo_comm *comm, bool *ret_moved);
+/* May the call end? ret_peer (may be NULL): a peer that it waits for. */
+bool networks_flushed(rondo_comm *comm, int *ret_peer);
+/* One pause of a blocked batch, as waiter_pause(); `local`: it also waits for ranks of this host,
+ * which do not wake anybody. */
+bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local);
+/* About once a millisecond of waiting for `peer`: is it there? An error has broken the
+ * communicator. */
+rondo_result networks_watch(rondo_comm *comm, int peer);
+/* The communicator is broken. From any thread. */
+void networks_tell(rondo_comm *comm, const struct network_failure *failure);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tcp_socket.c - sockets that listen, dial, and notice when the other host is gone. */
+#include "transport/tcp_engine.h"
+
+#include "transport/tcp_address.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+enum { BACKLOG = 4096 }; /* the system cuts it to net.core.somaxconn */
+
+static int listen_on(int family, const struct sockaddr *where, socklen_t length)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int off = 0, number;
+
+    if (fd < 0)
+        return -1;
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (!bind(fd, where, length) && !listen(fd, BACKLOG))
+        return fd;
+    number = errno;
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+/* On all addresses, of both families where there is IPv6: who connects has to prove itself. */
+rondo_result tcp_listen(struct tcp_card *card, int *ret_fd)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_storage where;
+    socklen_t length = sizeof(where);
+    int fd = listen_on(AF_INET6, (struct sockaddr *)&six, sizeof(six));
+
+    if (fd < 0)
+        fd = listen_on(AF_INET, (struct sockaddr *)&four, sizeof(four));
+    if (fd < 0 || getsockname(fd, (struct sockaddr *)&where, &length)) {
+        if (fd >= 0)
+            close(fd);
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot listen for TCP connections of peers");
+    }
+    card->port = ntohs(where.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&where)->sin6_port
+                                                   : ((struct sockaddr_in *)&where)->sin_port);
+    *ret_fd = fd;
+    return RONDO_OK;
+}
+
+int tcp_dial(const struct tcp_address *address, unsigned port)
+{
+    struct sockaddr_storage where;
+    socklen_t length = tcp_address_socket(address, port, &where);
+    int fd = socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int number;
+
+    if (fd < 0)
+        return -1;
+    if (!connect(fd, (struct sockaddr *)&where, length) || errno == EINPROGRESS)
+        return fd;
+    number = errno;
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+static void set(int fd, int option, int value)
+{
+    setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
+}
+
+void tcp_tune(int fd, bool control, double patience)
+{
+    int on = 1;
+    int probes = patience > 2 ? (int)(patience + 0.5) - 1 : 1; /* one a second, after the first */
+
+    set(fd, TCP_NODELAY, on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    set(fd, TCP_KEEPIDLE, 1);
+    set(fd, TCP_KEEPINTVL, 1);
+    set(fd, TCP_KEEPCNT, probes);
+    if (control)
+        set(fd, TCP_USER_TIMEOUT, (int)(1000 * patience) - 500);
+}
