@@ -329,10 +329,8 @@ rondo_result matrix_run(rondo_comm *comm, void *argument, char *sentence)
 
 /* ---- What forms are there? ------------------------------------------------------------------- */
 
-static rondo_result try_forms(rondo_comm *comm, void *argument, char *sentence)
+static rondo_result find_forms(rondo_comm *comm, struct case_list *ret_list, char *sentence)
 {
-    struct case_list *list = argument;
-    struct form found[CASES_FORMS_MAX];
     int forms = 0;
 
     for (int c = 0; c <= RONDO_BARRIER; c++)
@@ -350,13 +348,32 @@ static rondo_result try_forms(rondo_comm *comm, void *argument, char *sentence)
                 return result;
             sentence[0] = 0;
             if (result == RONDO_OK && forms < CASES_FORMS_MAX)
-                found[forms++] = test.form;
+                ret_list->form[forms++] = test.form;
         }
-    if (rondo_comm_rank(comm) == 0) {
-        memcpy(list->form, found, (size_t)forms * sizeof(*list->form));
-        list->forms = forms;
-    }
+    ret_list->forms = forms;
     return RONDO_OK;
+}
+
+/* All ranks find the same; one of them keeps it for the others. */
+static rondo_result try_forms(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct case_list *list = calloc(1, sizeof(*list));
+    rondo_result result = list ? find_forms(comm, list, sentence) : RONDO_ERROR_MEMORY;
+
+    if (!result && rondo_comm_rank(comm) == 0)
+        memcpy(argument, list, sizeof(*list));
+    free(list);
+    return result;
+}
+
+rondo_result matrix_choose(struct matrix *matrix, unsigned long seed, rondo_comm *comm,
+                           char *sentence)
+{
+    rondo_result result = find_forms(comm, &matrix->list, sentence);
+
+    if (!result)
+        cases_choose(&matrix->list, seed);
+    return result;
 }
 
 void matrix_init(struct matrix *matrix, unsigned long seed, char *sentence)

@@ -17,6 +17,10 @@ struct matrix {
  * are, by trying on two processes, and chooses cases. */
 void matrix_init(struct matrix *matrix, unsigned long seed, char *sentence);
 
+/* The same on a communicator that is there, by all of its ranks; each keeps its own. */
+rondo_result matrix_choose(struct matrix *matrix, unsigned long seed, rondo_comm *comm,
+                           char *sentence);
+
 /* Body, argument: struct matrix_part. Runs the cases of this size. */
 struct matrix_part {
     struct matrix *matrix;

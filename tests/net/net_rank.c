@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * net_rank.c - one rank of a job that test_net.py starts on several hosts; what it does is its first
+ * argument. Prints a line that begins with "rank"; ends with 0 if all was right.
+ *
+ *     matrix SEED     the matrix of calls (tests/api/matrix.h)
+ *     bodies          groups, streams, splits
+ *     calls BYTES     all_reduce without end, until an error; prints it, and seconds the call took
+ *     sleep SECONDS   one call, nothing for so long, another call
+ *     lives COUNT     so many communicators, one after another; nothing may be left of them
+ */
+#include "../api/bodies.h"
+#include "../api/matrix.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LEAST_CALLS = 1000 }; /* that a matrix has, by far */
+
+static char sentence[WORLD_SENTENCE];
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int say(const rondo_comm *comm, rondo_result result, const char *what)
+{
+    printf("rank %d of %d: %s: %s\n", rondo_comm_rank(comm), rondo_comm_size(comm), what,
+           result ? sentence[0] ? sentence : rondo_last_error(comm) : "good");
+    fflush(stdout);
+    return result != RONDO_OK;
+}
+
+static int run_matrix(rondo_comm *comm, const char *seed)
+{
+    static struct matrix matrix;
+    struct matrix_part part = {&matrix, true};
+    int calls = 0;
+
+    rondo_result result = matrix_choose(&matrix, strtoul(seed, NULL, 10), comm, sentence);
+
+    /* The cases of all numbers of ranks, with this number. */
+    for (int i = 0; i < matrix.list.count; i++) {
+        matrix.list.at[i].size = rondo_comm_size(comm);
+        matrix.list.at[i].processes = true;
+    }
+    if (!result)
+        result = matrix_run(comm, &part, sentence);
+    for (int i = 0; i < matrix.list.forms; i++)
+        calls += matrix.ran[i];
+    if (!result && rondo_comm_rank(comm) == 0 && calls < LEAST_CALLS)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "only %d calls ran", calls);
+    return say(comm, result, "matrix");
+}
+
+static int run_bodies(rondo_comm *comm)
+{
+    const world_body bodies[] = {
+        groups_fuse_many_calls,       groups_exchange_with_all,
+        groups_send_recv_chain,       streams_keep_order,
+        streams_wait_for_events,      streams_overlap_with_others,
+        splits_odd_and_even,          splits_nest,
+        splits_dup_has_its_own_order, operations_affine_maps_in_rank_order};
+    rondo_result result = RONDO_OK;
+
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]) && !result; i++)
+        result = bodies[i](comm, NULL, sentence);
+    return say(comm, result, "bodies");
+}
+
+static int run_calls(rondo_comm *comm, const char *bytes)
+{
+    size_t count = strtoul(bytes, NULL, 10) / sizeof(float);
+    float *values = calloc(count + 1, sizeof(*values));
+    rondo_result result = values ? RONDO_OK : RONDO_ERROR_MEMORY;
+    double began = now();
+
+    for (int call = 0; !result; call++) {
+        began = now();
+        result = rondo_all_reduce(values, values, count, RONDO_FLOAT32, RONDO_SUM, comm, NULL);
+        if (call == 10) {
+            printf("rank %d calls\n", rondo_comm_rank(comm));
+            fflush(stdout);
+        }
+    }
+    printf("rank %d: after %.1f s: %s\n", rondo_comm_rank(comm), now() - began,
+           rondo_last_error(comm));
+    free(values);
+    return result != RONDO_ERROR_PEER;
+}
+
+/* Slow ranks are no dead ranks. */
+static int run_sleep(rondo_comm *comm, const char *seconds)
+{
+    rondo_result result = bodies_all_reduce(comm, 1 << 20, sentence);
+
+    if (rondo_comm_rank(comm) == rondo_comm_size(comm) - 1)
+        sleep((unsigned)atoi(seconds));
+    if (!result)
+        result = bodies_all_reduce(comm, 1 << 20, sentence);
+    return say(comm, result, "sleep");
+}
+
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static int run_lives(rondo_comm *comm, const char *text)
+{
+    int lives = atoi(text), before = count_descriptors();
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < lives && !result; i++) {
+        rondo_comm *life = NULL;
+
+        result = rondo_comm_dup(comm, &life);
+        if (!result)
+            result = bodies_all_reduce(life, 1000, sentence);
+        rondo_comm_close(life);
+    }
+    if (!result && count_descriptors() > before + 4) /* lines of `comm` that were not there yet */
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "%d descriptors became %d", before,
+                           count_descriptors());
+    return say(comm, result, "lives");
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "", *more = argc > 2 ? argv[2] : "1";
+    rondo_comm *comm = NULL;
+    int status = 2;
+
+    if (rondo_comm_open(NULL, &comm)) {
+        printf("rank ?: %s\n", rondo_last_error(NULL));
+        return 1;
+    }
+    if (!strcmp(what, "matrix"))
+        status = run_matrix(comm, more);
+    else if (!strcmp(what, "bodies"))
+        status = run_bodies(comm);
+    else if (!strcmp(what, "calls"))
+        status = run_calls(comm, more);
+    else if (!strcmp(what, "sleep"))
+        status = run_sleep(comm, more);
+    else if (!strcmp(what, "lives"))
+        status = run_lives(comm, more);
+    rondo_comm_close(comm);
+    return status;
+}

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_net.py - jobs over several hosts, made of network namespaces. Usage: test_net.py NET_RANK [TEST...]; prints TAP.
+Without the right to make namespaces everything is skipped, with the reason."""
+import os
+import sys
+import time
+
+from hosts import Hosts, why_not
+
+NET_RANK = os.path.abspath(sys.argv[1])
+QUIET = {"RONDO_LOG": "none"}
+
+
+def goes(hosts, each, what, seconds=60, **more):
+    for text in hosts.run([NET_RANK, *what], each, seconds, **{**QUIET, **more}):
+        assert text.rstrip().endswith("good"), text
+
+
+def the_matrix_passes_on_two_hosts():
+    with Hosts(2) as hosts:
+        goes(hosts, 1, ["matrix", "5"])
+
+
+def the_matrix_passes_on_four_hosts_with_two_ranks_each():
+    with Hosts(4) as hosts:
+        goes(hosts, 2, ["matrix", "6"], 120)
+
+
+def the_matrix_passes_over_ipv6_and_over_one_stream():
+    with Hosts(3, ipv6=True) as hosts:
+        goes(hosts, 1, ["matrix", "7"], RONDO_TCP_STREAMS=1)
+
+
+def groups_streams_and_splits_pass_on_three_hosts():
+    with Hosts(3) as hosts:
+        goes(hosts, 2, ["bodies"])
+
+
+def a_rank_that_computes_for_longer_than_the_patience_is_not_given_up():
+    with Hosts(2) as hosts:
+        goes(hosts, 1, ["sleep", "4"], RONDO_TCP_TIMEOUT=2)
+
+
+def nothing_is_left_of_a_thousand_communicators():
+    with Hosts(2) as hosts:
+        goes(hosts, 1, ["lives", "1000"], 120)
+
+
+def a_slow_link_is_only_slow():
+    with Hosts(2, rate="200mbit") as hosts:
+        goes(hosts, 1, ["bodies"])
+
+
+# ---- Failures ----------------------------------------------------------------------------------
+
+def in_the_middle_of_calls(hosts, each=1, size=1 << 20, **more):
+    """Ranks that make calls without end, once all of them do."""
+    ranks = hosts.start([NET_RANK, "calls", str(size)], each, **{**QUIET, **more})
+    for rank in ranks:
+        while " calls" not in rank.out:
+            line = rank.process.stdout.readline()
+            assert line, f"rank {rank.number} ended: {rank.out}"
+            rank.out += line
+    return ranks
+
+
+def survivors_name(ranks, dead, began, words, seconds=5):
+    """Each of the others ends within so many seconds with an error that has one of the words."""
+    for rank in ranks:
+        if rank.number in dead:
+            continue
+        status = rank.wait(max(0.1, began + seconds - time.monotonic()))
+        assert status is not None, f"rank {rank.number} was still waiting after {seconds} s"
+        assert status == 0, f"rank {rank.number}: status {status}: {rank.out}"
+        assert any(word in rank.out for word in words), f"rank {rank.number}: {rank.out}"
+
+
+def a_killed_rank_is_named_by_all_others():
+    with Hosts(4) as hosts:
+        ranks = in_the_middle_of_calls(hosts, 2)
+        began = time.monotonic()
+        ranks[5].process.kill()
+        survivors_name(ranks, {5}, began, ["rank 5", "Rank 5"], 2)
+
+
+def a_host_whose_ranks_are_killed_is_named():
+    with Hosts(3) as hosts:
+        ranks = in_the_middle_of_calls(hosts, 2, 100)
+        began = time.monotonic()
+        for number in (2, 3):
+            ranks[number].process.kill()
+        survivors_name(ranks, {2, 3}, began, ["rank 2", "rank 3", "Rank 2", "Rank 3"], 2)
+
+
+def a_link_that_goes_down_is_an_error_on_every_rank():
+    for size in (100, 1 << 22):
+        with Hosts(3) as hosts:
+            ranks = in_the_middle_of_calls(hosts, 1, size)
+            began = time.monotonic()
+            hosts.link(1, "down")
+            survivors_name(ranks, {1}, began, ["rank 1", "Rank 1"], 6)
+            survivors_name(ranks, {0, 2}, began, ["rank 0", "rank 2"], 6)
+
+
+def a_stopped_rank_is_told_from_a_dead_one():
+    with Hosts(2) as hosts:
+        ranks = in_the_middle_of_calls(hosts, 1, RONDO_TIMEOUT=20)
+        ranks[1].process.send_signal(19)
+        assert ranks[0].wait(6) is None, ranks[0].out
+        ranks[1].process.send_signal(18)
+        ranks[1].process.kill()
+        survivors_name(ranks, {1}, time.monotonic(), ["rank 1"], 2)
+
+
+def listeners(hosts, host):
+    """Ports on which ranks of a host listen."""
+    text = hosts.output(host, ["ss", "-Htln"])
+    return {int(line.split()[3].rsplit(":", 1)[1]) for line in text.splitlines()}
+
+
+def garbage_and_silence_on_the_ports_do_no_harm():
+    with Hosts(2) as hosts:
+        ranks = in_the_middle_of_calls(hosts, 1)
+        script = ("import os, socket, sys, time\n"
+                  "held = []\n"
+                  "for port in sys.argv[1:]:\n"
+                  "    for bytes in (b'', b'GET / HTTP/1.0\\r\\n\\r\\n', os.urandom(64), os.urandom(100000)):\n"
+                  "        line = socket.create_connection(('10.77.0.1', int(port)))\n"
+                  "        try:\n"
+                  "            line.sendall(bytes)\n"
+                  "        except OSError:\n"
+                  "            pass\n"
+                  "        held.append(line)\n"
+                  "time.sleep(1)\n")
+        ports = listeners(hosts, 0)
+        assert ports, "nobody listens"
+        hosts.output(1, [sys.executable, "-c", script, *map(str, ports)])
+        assert all(rank.process.poll() is None for rank in ranks), "a rank ended"
+        began = time.monotonic()
+        ranks[1].process.kill()
+        survivors_name(ranks, {1}, began, ["rank 1"], 2)
+
+
+def an_interface_that_is_not_there_is_refused_with_those_that_are():
+    with Hosts(2) as hosts:
+        for rank in hosts.start([NET_RANK, "bodies"], 1, **QUIET, RONDO_INTERFACE="nothing"):
+            assert rank.wait(20) == 1, rank.out
+            assert "net0 10.77.0." in rank.out or "could not take part" in rank.out, rank.out
+
+
+def an_interface_can_be_chosen_by_name_range_and_exclusion():
+    with Hosts(2) as hosts:
+        for words in ("net", "10.77.0.0/16", "^lo,^eth"):
+            goes(hosts, 1, ["sleep", "0"], RONDO_INTERFACE=words)
+
+
+TESTS = [
+    the_matrix_passes_on_two_hosts,
+    the_matrix_passes_on_four_hosts_with_two_ranks_each,
+    the_matrix_passes_over_ipv6_and_over_one_stream,
+    groups_streams_and_splits_pass_on_three_hosts,
+    a_slow_link_is_only_slow,
+    a_rank_that_computes_for_longer_than_the_patience_is_not_given_up,
+    nothing_is_left_of_a_thousand_communicators,
+    an_interface_can_be_chosen_by_name_range_and_exclusion,
+    an_interface_that_is_not_there_is_refused_with_those_that_are,
+    a_killed_rank_is_named_by_all_others,
+    a_host_whose_ranks_are_killed_is_named,
+    a_stopped_rank_is_told_from_a_dead_one,
+    a_link_that_goes_down_is_an_error_on_every_rank,
+    garbage_and_silence_on_the_ports_do_no_harm,
+]
+
+
+def main():
+    print(f"1..{len(TESTS)}", flush=True)
+    reason = why_not()
+    failed = 0
+    chosen = sys.argv[2:]
+    for number, test in enumerate(TESTS, 1):
+        if chosen and test.__name__ not in chosen:
+            continue
+        name = test.__name__
+        if reason:
+            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+            continue
+        began = time.monotonic()
+        try:
+            test()
+            print(f"ok {number} - {name} # {time.monotonic() - began:.1f} s", flush=True)
+        except AssertionError as error:
+            failed += 1
+            print(f"not ok {number} - {name}", flush=True)
+            for line in str(error).splitlines():
+                print(f"# {line}", flush=True)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
