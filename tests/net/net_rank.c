@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_rank.c - one rank of a job that test_net.py starts on several hosts; what it does is its first
- * argument. Prints a line that begins with "rank"; ends with 0 if all was right.
+ * net_rank.c - one rank of a job that test_net.py starts on several hosts; its first argument says
+ * what it does. Prints a line that begins with "rank"; ends with 0 if all was right.
  *
  *     matrix SEED     the matrix of calls (tests/api/matrix.h)
  *     bodies          groups, streams, splits
