@@ -3,6 +3,7 @@
 """examples.py - the examples, unchanged, under every launcher: `rondo run`, mpirun of both MPIs, and the variables that
 torchrun and srun set. Usage: examples.py FOLDER_OF_EXAMPLES RONDO; prints TAP."""
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -130,10 +131,23 @@ def tensor_parallelism():
                          "as with whole matrices" for r in range(n)], lines
 
 
+def shards():
+    result = subprocess.run([RONDO, "run", "-n", "4", "--", program("09_shards")], capture_output=True, text=True,
+                            timeout=60, env=environment(), check=True)
+    lines = re.findall(r"level (\d): loss ([\d.]+), KiB per rank: parameters (\d+), gradients (\d+), states (\d+)",
+                       result.stdout)
+    assert [line[0] for line in lines] == ["1", "2", "3"], result.stdout
+    assert len({line[1] for line in lines}) == 1, "losses differ: " + result.stdout
+    whole = 4 * 10000 * 4 / 1024
+    wanted = [(whole, whole * 5 / 4, whole / 2), (whole, whole / 4, whole / 2), (whole / 4, whole / 4, whole / 2)]
+    for line, sizes in zip(lines, wanted):
+        assert all(size - 1 < int(found) < size + 2 for found, size in zip(line[2:], sizes)), line
+
+
 def main():
     tests = [under_rondo_run, under_open_mpi, under_mpich, under_torchrun_variables, under_srun_variables, alone,
              threads_in_one_process, streams, send_and_receive, user_operation, split, pipeline,
-             tensor_parallelism]
+             tensor_parallelism, shards]
     print(f"1..{len(tests)}")
     failed = 0
     for number, test in enumerate(tests, 1):
