@@ -49,6 +49,7 @@ struct rondo_comm {
     struct network *networks[NETWORKS]; /* NULL: not used */
     unsigned char key[32];              /* the job's secret */
     int network_rounds;                 /* looks at the network before a wait sleeps */
+    unsigned looks;                     /* at the networks */
     struct link_costs costs;
     struct grouping *groups; /* of ranks near each other; NULL: all are equally near */
     unsigned past_cache;     /* what calls begin to store that way (PAST_CACHE_...), as measured */

@@ -20,6 +20,8 @@ _Static_assert(sizeof(struct caption) == NETWORK_CAPTION, "wire format");
 static const double DOZE = 1e-3;        /* seconds: then it is worth a look at the peers' health */
 static const double DOZE_LOCAL = 50e-6; /* ranks of this host wake nobody */
 
+enum { LOOKS_PER_CONTROL = 16 }; /* beside RDMA, TCP only carries what is not urgent */
+
 /* ---- What networks ask ----------------------------------------------------------------------- */
 
 static const void *caption(void *context)
@@ -62,16 +64,48 @@ static void failed(void *context, int peer, const struct network_failure *failur
 
 static void note(void *context, int peer, const void *bytes, size_t count)
 {
-    log_debug("a note of %zu bytes from rank %d is for a transport that is not here", count, peer);
+    const rondo_comm *comm = context;
+
+    if (comm->networks[NETWORK_VERBS])
+        verbs_note(comm->networks[NETWORK_VERBS], peer, bytes, count);
 }
 
 /* ---- Open and close -------------------------------------------------------------------------- */
 
+/* RDMA is used where it is, unless another transport was asked for; it must be there if it was. */
+static rondo_result open_verbs(rondo_comm *comm, struct rank_card *card)
+{
+    bool must = strcmp(comm->settings.transport, "verbs") == 0;
+    rondo_result result;
+
+    if (!must && strcmp(comm->settings.transport, "auto") != 0)
+        return RONDO_OK;
+    result = verbs_open(&card->verbs, &comm->networks[NETWORK_VERBS]);
+    return must ? result : RONDO_OK;
+}
+
 rondo_result networks_open(rondo_comm *comm, struct rank_card *card)
 {
+    rondo_result result;
+
     if (!comm->settings.networked)
         return RONDO_OK;
-    return tcp_open(&card->tcp, &comm->networks[NETWORK_TCP]);
+    result = tcp_open(&card->tcp, &comm->networks[NETWORK_TCP]);
+    return result ? result : open_verbs(comm, card);
+}
+
+static rondo_result start_verbs(rondo_comm *comm, const struct network_owner *owner)
+{
+    const struct verbs_job job = {.owner = owner,
+                                  .control = comm->networks[NETWORK_TCP],
+                                  .rank = comm->rank,
+                                  .size = comm->size,
+                                  .lanes = PLAN_LANES,
+                                  .slots = comm->settings.slots,
+                                  .slot_bytes = comm->settings.slot_bytes};
+
+    return comm->networks[NETWORK_VERBS] ? verbs_start(comm->networks[NETWORK_VERBS], &job)
+                                         : RONDO_OK;
 }
 
 /* Sets the networks up for those ranks that are not on this host. */
@@ -88,6 +122,7 @@ rondo_result networks_start(rondo_comm *comm)
                           .lanes = PLAN_LANES,
                           .slots = comm->settings.slots,
                           .slot_bytes = comm->settings.slot_bytes};
+    rondo_result result;
     int apart = 0;
 
     for (int rank = 0; rank < comm->size; rank++)
@@ -104,7 +139,8 @@ rondo_result networks_start(rondo_comm *comm)
         atomic_store_explicit(&comm->mirrors[rank].id, comm->id, memory_order_relaxed);
     /* Cards hold random numbers; on one host only its user has seen them. */
     proof_derive(comm->key, comm->cards, (size_t)comm->size * sizeof(*comm->cards), key);
-    return tcp_start(comm->networks[NETWORK_TCP], &job);
+    result = tcp_start(comm->networks[NETWORK_TCP], &job);
+    return result ? result : start_verbs(comm, &owner);
 }
 
 void networks_close(rondo_comm *comm)
@@ -137,6 +173,8 @@ rondo_result networks_progress(rondo_comm *comm, bool *ret_moved)
         rondo_result result;
 
         if (!network)
+            continue;
+        if (i == NETWORK_TCP && comm->networks[NETWORK_VERBS] && ++comm->looks % LOOKS_PER_CONTROL)
             continue;
         result = network->ops->progress(network, &moved);
         if (result)

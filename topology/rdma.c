@@ -133,6 +133,7 @@ static rondo_result add_port(struct table *table, const char *folder, const char
     *port = (struct rdma_port){.number = number, .numa = -1};
     snprintf(port->device, sizeof(port->device), "%s", device);
     snprintf(ports, sizeof(ports), "%.200s/%.60s", folder, device);
+    port->soft = !exists(ports, "device");
     if (read_line(ports, "device/numa_node", numa, sizeof(numa)))
         port->numa = atoi(numa);
     snprintf(ports, sizeof(ports), "%.200s/%.60s/ports/%d", folder, device, number);

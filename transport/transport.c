@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct transport_ops *const transports[] = {&shm_transport, &tcp_transport};
+static const struct transport_ops *const transports[] = {&shm_transport, &verbs_transport,
+                                                         &tcp_transport};
 
 enum { TRANSPORTS = sizeof(transports) / sizeof(transports[0]) };
 

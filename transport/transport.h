@@ -10,6 +10,7 @@
 #include "transport/heap.h"
 #include "transport/link.h"
 #include "transport/tcp.h"
+#include "transport/verbs.h"
 
 struct network;
 struct process;
@@ -33,6 +34,7 @@ struct rank_card {
     int32_t unused;
     uint64_t machine; /* the kernel: ranks with the same one share its cores */
     struct tcp_card tcp;
+    struct verbs_card verbs;
 };
 
 /* Two ranks that are to be linked, as the communicator knows them. */
@@ -53,6 +55,7 @@ struct transport_ops {
 };
 
 extern const struct transport_ops shm_transport;
+extern const struct transport_ops verbs_transport;
 extern const struct transport_ops tcp_transport;
 
 /* The best transport for a pair, of all ("auto") or the one of that name;

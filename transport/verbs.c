@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "transport/heap.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,12 +29,33 @@ static rondo_result call_peers(struct verbs_network *network)
     return result;
 }
 
+static rondo_result read_notes(struct verbs_network *network)
+{
+    rondo_result result = RONDO_OK;
+
+    network->noted = false;
+    for (int rank = 0; rank < network->job.size; rank++) {
+        struct verbs_peer *peer = network->peers[rank];
+
+        for (int i = 0; peer && i < peer->note_count && !result; i++)
+            result = verbs_meet_note(peer, peer->notes[i].bytes, peer->notes[i].count);
+        if (peer)
+            peer->note_count = 0;
+    }
+    return result;
+}
+
 static rondo_result progress(struct network *base, bool *ret_moved)
 {
     struct verbs_network *network = (struct verbs_network *)(void *)base;
     rondo_result result = RONDO_OK;
 
-    if (network->wanting)
+    *ret_moved = false;
+    if (network->noted) {
+        *ret_moved = true;
+        result = read_notes(network);
+    }
+    if (network->wanting && !result)
         result = call_peers(network);
     for (int i = 0; i < network->active_count && !result; i++) {
         struct verbs_peer *peer = network->active[i];
@@ -42,6 +64,8 @@ static rondo_result progress(struct network *base, bool *ret_moved)
         if (peer->owes)
             *ret_moved |= verbs_give(peer);
     }
+    if (network->soft && !*ret_moved)
+        sched_yield();
     return result;
 }
 
@@ -205,6 +229,8 @@ rondo_result verbs_open(struct verbs_card *ret_card, struct network **ret_networ
         free(network);
         return result;
     }
+    for (int i = 0; i < network->rails.count; i++)
+        network->soft |= network->rails.device[i]->soft;
     *ret_card = (struct verbs_card){.rails = (uint8_t)network->rails.count,
                                     .ethernet = network->rails.device[0]->ethernet,
                                     .version = CARD_VERSION};
@@ -218,6 +244,8 @@ rondo_result verbs_start(struct network *base, const struct verbs_job *job)
     size_t size = (size_t)job->size;
 
     network->job = *job;
+    network->owner = *job->owner;
+    network->job.owner = &network->owner;
     network->cells = (unsigned)(job->lanes * job->slots);
     /* Who has filled all slots waits until half of them are free (step_wait_credit()), so less
      * than half may be kept back for ever. */
@@ -259,15 +287,14 @@ static void fill_links(struct verbs_peer *peer, struct link_out *out, struct lin
     for (int i = 0; i < network->job.lanes; i++) {
         int at = i * network->job.size + peer->rank;
         struct verbs_lane *lane = &peer->lanes[i];
-        char *counter = peer->control + verbs_credit_at(network, i);
 
         out[at] = (struct link_out){.slots = lane->outbox,
-                                    .credit = (struct link_credit *)(void *)counter,
+                                    .credit = &lane->out_credit,
                                     .connection = &lane->base,
                                     .stride = stride,
                                     .slot_count = (uint32_t)network->job.slots};
         in[at] = (struct link_in){.slots = lane->inbox,
-                                  .credit = &lane->own_credit,
+                                  .credit = &lane->in_credit,
                                   .connection = &lane->base,
                                   .stride = stride,
                                   .slot_count = (uint32_t)network->job.slots};
@@ -313,11 +340,16 @@ bool verbs_reaches(const struct verbs_card *own, const struct verbs_card *peer, 
     return false;
 }
 
-rondo_result verbs_note(struct network *base, int rank, const void *bytes, size_t count)
+void verbs_note(struct network *base, int rank, const void *bytes, size_t count)
 {
     struct verbs_network *network = (struct verbs_network *)(void *)base;
+    struct verbs_peer *peer = rank >= 0 && rank < network->job.size ? network->peers[rank] : NULL;
+    int at;
 
-    if (rank < 0 || rank >= network->job.size || !network->peers[rank])
-        return RONDO_OK; /* of a rank that we are not linked to by verbs */
-    return verbs_meet_note(network->peers[rank], bytes, count);
+    if (!peer) /* of a rank that we are not linked to by verbs */
+        return;
+    at = peer->note_count < 2 ? peer->note_count++ : 1;
+    peer->notes[at].count = count <= NETWORK_NOTE ? count : 0; /* 0 is refused when it is read */
+    memcpy(peer->notes[at].bytes, bytes, peer->notes[at].count);
+    network->noted = true;
 }

@@ -25,8 +25,8 @@ struct verbs_card {
 };
 
 struct verbs_job {
-    const struct network_owner *owner;
-    struct network *control; /* carries our notes; outlives this network */
+    const struct network_owner *owner; /* copied */
+    struct network *control;           /* carries our notes; outlives this network */
     int rank, size, lanes, slots;
     size_t slot_bytes;
 };
@@ -43,7 +43,7 @@ rondo_result verbs_connect_links(struct network *network, int peer, struct link_
                                  struct link_in *in);
 /* Can two ranks reach each other? If not, `why` is a clause. */
 bool verbs_reaches(const struct verbs_card *own, const struct verbs_card *peer, const char **why);
-/* owner->note of the control network: a note of the peer's. */
-rondo_result verbs_note(struct network *network, int peer, const void *bytes, size_t count);
+/* owner->note of the control network: a note of the peer's, which progress() will read. */
+void verbs_note(struct network *network, int peer, const void *bytes, size_t count);
 
 #endif

@@ -42,11 +42,10 @@ bool verbs_reaches(const struct verbs_card *own, const struct verbs_card *peer, 
     return false;
 }
 
-rondo_result verbs_note(struct network *network, int peer, const void *bytes, size_t count)
+void verbs_note(struct network *network, int peer, const void *bytes, size_t count)
 {
     (void)network;
     (void)peer;
     (void)bytes;
     (void)count;
-    return refuse();
 }

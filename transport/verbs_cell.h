@@ -3,7 +3,7 @@
  * verbs_cell.h - what announces a message: a cell of two cache lines, written into a ring of cells
  * that the reader polls.
  *
- *     | check | flag | number, bytes | lane, rails | caption | payload of a short message |
+ *     | check | flag | number, bytes | lane, rails | caption | given back | short payload |
  *
  * An adapter may place the bytes of a write in any order, so no byte of a cell can be the last. A
  * cell is whole when its check fits the rest of it and the number of the cell that is due: a hash
@@ -20,7 +20,7 @@
 
 #include <stddef.h>
 
-enum { VERBS_CELL = 128, VERBS_CELL_HEAD = 56 };
+enum { VERBS_CELL = 128, VERBS_CELL_HEAD = 64 };
 
 struct verbs_cell {
     uint64_t check;
@@ -31,6 +31,8 @@ struct verbs_cell {
     uint8_t inlined;
     uint8_t rails; /* bits: where immediates follow payload */
     char caption[NETWORK_CAPTION];
+    uint32_t returned; /* messages of the other direction of the lane that were given back */
+    uint32_t unused;
     char payload[LINK_INLINE];
     char rest[VERBS_CELL - VERBS_CELL_HEAD - LINK_INLINE];
 };

@@ -63,6 +63,7 @@ rondo_result verbs_device_open(const struct verbs_calls *calls, const struct rdm
     snprintf(device->name, sizeof(device->name), "%s", port->device);
     device->port = port->number;
     device->ethernet = port->ethernet;
+    device->soft = port->soft;
     device->gid = *gid;
     device->context = open_by_name(calls, port->device);
     if (!device->context) {

@@ -20,7 +20,7 @@ struct verbs_device {
     struct ibv_pd *pd;
     char name[64]; /* mlx5_0 */
     int port;
-    bool ethernet;
+    bool ethernet, soft; /* as in topology/rdma.h */
     struct rdma_gid gid;
     uint16_t lid;
     enum ibv_mtu mtu;

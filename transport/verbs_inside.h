@@ -9,7 +9,7 @@
  *
  * Memory for one peer, in this process's heap; it is pinned when the peer is connected:
  *
- *     control:  | cells from it | its counters of our slots | cells to it | our counters of its |
+ *     control:  | cells from it | what it gave back | cells to it | what we gave back |
  *     inbox:    | ring of lane 0 | ring of lane 1 | ...      the adapter writes payload here
  *     outbox:   | ring of lane 0 | ring of lane 1 | ...      and reads it from here
  *
@@ -37,12 +37,14 @@ struct verbs_lane {
     uint32_t pushed, posted;
     unsigned push_at, post_at;
     char *outbox;
+    uint32_t granted;              /* what was given back to us, as last seen */
+    struct link_credit out_credit; /* the same for the executor */
     /* Reader. */
     uint32_t arrived; /* the last message whose flag is stored */
     uint32_t returned, credited;
     unsigned arrive_at;
     char *inbox;
-    struct link_credit own_credit; /* the executor's counter, which nobody else reads */
+    struct link_credit in_credit; /* the executor's counter, which nobody else reads */
 };
 
 enum verbs_state {
@@ -73,6 +75,11 @@ struct verbs_peer {
     struct verbs_cell due;        /* the next cell, if its payload is still under way */
     bool is_due;
     uint64_t peer_control, peer_inbox;
+    struct {
+        size_t count;
+        char bytes[NETWORK_NOTE];
+    } notes[2]; /* that have come and were not read: a hello and a "joined" at the most */
+    int note_count;
     bool owes; /* something is pushed or given back that was not posted */
     double probed;
 };
@@ -80,6 +87,7 @@ struct verbs_peer {
 struct verbs_network {
     struct network base; /* first member */
     struct verbs_job job;
+    struct network_owner owner;
     struct verbs_rails rails;
     unsigned cells;             /* of a peer: all slots of all lanes */
     unsigned batch;             /* slots that are given back at once */
@@ -87,6 +95,8 @@ struct verbs_network {
     struct verbs_peer **active; /* those that are HEARD or JOINED */
     int active_count;
     bool wanting; /* something was pushed to a peer that is APART */
+    bool noted;   /* a note has come */
+    bool soft;    /* the kernel moves the bytes: it needs the processor that we wait on */
     atomic_bool broken;
 };
 
@@ -100,14 +110,14 @@ static inline size_t verbs_box_bytes(const struct verbs_network *network)
 {
     return ((size_t)network->job.lanes * verbs_ring_bytes(network) + 4095) / 4096 * 4096;
 }
-/* Offset of the counter of a lane, which the peer writes; and of our copy of what we write. */
+/* Offset of a lane's number of messages given back, in each half of control memory. */
 static inline size_t verbs_credit_at(const struct verbs_network *network, int lane)
 {
-    return (size_t)network->cells * VERBS_CELL + (size_t)lane * sizeof(struct link_credit);
+    return (size_t)network->cells * VERBS_CELL + (size_t)lane * sizeof(uint32_t);
 }
 static inline size_t verbs_half(const struct verbs_network *network)
 {
-    return verbs_credit_at(network, network->job.lanes);
+    return (verbs_credit_at(network, network->job.lanes) + LINK_LINE - 1) / LINK_LINE * LINK_LINE;
 }
 static inline size_t verbs_control_bytes(const struct verbs_network *network)
 {

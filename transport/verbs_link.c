@@ -106,7 +106,8 @@ static void post_message(struct verbs_lane *lane)
     struct verbs_cell cell = {.flag = message->flag,
                               .bytes = (uint32_t)message->bytes,
                               .lane = (uint16_t)lane->base.lane,
-                              .inlined = message->inlined};
+                              .inlined = message->inlined,
+                              .returned = lane->returned};
 
     if (message->inlined)
         memcpy(cell.payload, message->payload, message->bytes);
@@ -114,28 +115,29 @@ static void post_message(struct verbs_lane *lane)
         cell.rails = (uint8_t)write_payload(lane, message);
     memcpy(cell.caption, owner->caption(owner->context), NETWORK_CAPTION);
     write_cell(peer, &cell);
+    lane->credited = lane->returned;
     lane->post_at = after(peer->network, lane->post_at);
     lane->posted++;
 }
 
-/* Tell how many slots of ours are free again: the peer's counter gets ours. */
+/* Tell how many messages were given back, when no message of ours tells it for too long. */
 static void post_credit(struct verbs_lane *lane)
 {
     struct verbs_peer *peer = lane->peer;
     const struct verbs_network *network = peer->network;
     struct verbs_rail *home = &peer->rail[peer->home];
     size_t at = verbs_credit_at(network, lane->base.lane);
-    struct link_credit *own =
-        (struct link_credit *)(void *)(peer->control + verbs_half(network) + at);
+    _Atomic(uint32_t) *own =
+        (_Atomic(uint32_t) *)(void *)(peer->control + verbs_half(network) + at);
     struct verbs_write write = {.from = own,
-                                .bytes = sizeof(own->consumed),
+                                .bytes = sizeof(*own),
                                 .local_key = home->control->mr->lkey,
                                 .to = peer->peer_control + at,
                                 .remote_key = home->peer.control_key};
 
     /* Relaxed: the adapter reads it after the request, which is a release of its own. An earlier
      * request that it has not read yet tells the newer number, which is as true. */
-    atomic_store_explicit(&own->consumed, lane->returned, memory_order_relaxed);
+    atomic_store_explicit(own, lane->returned, memory_order_relaxed);
     verbs_queue_add(&home->queue, &write);
     verbs_queue_flush(&home->queue);
     lane->credited = lane->returned;
@@ -247,6 +249,29 @@ static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell 
     return RONDO_OK;
 }
 
+/* So many of our messages were given back, says a cell or a write of its own: the later one. */
+static bool grant(struct verbs_lane *lane, uint32_t returned)
+{
+    if ((int32_t)(returned - lane->granted) <= 0)
+        return false;
+    lane->granted = returned;
+    /* Release, pairs with the acquire in step_wait_credit(). */
+    atomic_store_explicit(&lane->out_credit.consumed, returned, memory_order_release);
+    return true;
+}
+
+static bool take_credits(struct verbs_peer *peer)
+{
+    const struct verbs_network *network = peer->network;
+    const _Atomic(uint32_t) *returned =
+        (const _Atomic(uint32_t) *)(const void *)(peer->control + verbs_credit_at(network, 0));
+    bool granted = false;
+
+    for (int i = 0; i < network->job.lanes; i++)
+        granted |= grant(&peer->lanes[i], atomic_load_explicit(&returned[i], memory_order_acquire));
+    return granted;
+}
+
 static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
 {
     const struct verbs_network *network = peer->network;
@@ -258,6 +283,7 @@ static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
     if (cell->inlined)
         memcpy(slot->head.payload, cell->payload, cell->bytes);
     network->job.owner->heard(network->job.owner->context, peer->rank, cell->caption);
+    grant(lane, cell->returned);
     lane->arrive_at = after(network, lane->arrive_at);
     lane->arrived++;
     /* Release, pairs with the acquire in step_wait_data(). */
@@ -269,6 +295,7 @@ rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved)
     const struct verbs_network *network = peer->network;
     rondo_result result;
 
+    *ret_moved |= take_credits(peer);
     for (;;) {
         const char *at = peer->control + peer->cells_in % network->cells * VERBS_CELL;
 

@@ -275,10 +275,10 @@ static struct rdma_gid gids[3] = {
     {{[10] = 0xff, [11] = 0xff, [12] = 10, 2, 0, 1}, 0, RDMA_GID_ROCE_V2},
     {{[10] = 0xff, [11] = 0xff, [12] = 192, 168, 0, 1}, 0, RDMA_GID_ROCE_V2}};
 static const struct rdma_port ports[] = {
-    {"mlx5_0", "eth0", 1, true, true, 100, 0, 1, &gids[0]},
-    {"mlx5_0", "eth1", 2, true, true, 100, 0, 1, &gids[1]},
-    {"mlx5_1", "eth2", 1, true, true, 25, 1, 1, &gids[2]},
-    {"mlx5_2", "eth3", 1, false, true, 25, 1, 0, NULL},
+    {"mlx5_0", "eth0", 1, true, true, false, 100, 0, 1, &gids[0]},
+    {"mlx5_0", "eth1", 2, true, true, false, 100, 0, 1, &gids[1]},
+    {"mlx5_1", "eth2", 1, true, true, false, 25, 1, 1, &gids[2]},
+    {"mlx5_2", "eth3", 1, false, true, false, 25, 1, 0, NULL},
 };
 
 static int choose(const char *names, const char *range, const struct rdma_port **chosen)

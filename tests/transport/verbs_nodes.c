@@ -100,17 +100,15 @@ void nodes_close(void)
 
 rondo_result nodes_deliver(void)
 {
-    rondo_result result = RONDO_OK;
-
     for (int rank = 0; rank < NODES; rank++) {
         struct node *node = &nodes[rank];
 
-        for (int i = 0; i < node->note_count && !result; i++)
-            result = verbs_note(node->network, node->notes[i].from, node->notes[i].bytes,
-                                node->notes[i].count);
+        for (int i = 0; i < node->note_count; i++)
+            verbs_note(node->network, node->notes[i].from, node->notes[i].bytes,
+                       node->notes[i].count);
         node->note_count = 0;
     }
-    return result;
+    return nodes_progress();
 }
 
 rondo_result nodes_progress(void)
