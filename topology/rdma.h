@@ -29,7 +29,7 @@ struct rdma_port {
     char net[32];    /* its network interface, "" if it has none */
     int number;      /* of the port, from 1 */
     bool active, ethernet;
-    bool soft; /* no adapter: the kernel's processors do its work */
+    bool soft;   /* no adapter: the kernel's processors do its work */
     double gbit; /* per second, 0: not known */
     int numa;    /* node that it is wired to, -1: not known */
     int gid_count;
