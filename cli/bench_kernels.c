@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_DTYPE = 256, KEY_OP, KEY_LEVEL, KEY_SECONDS, KEY_CSV, KEY_JSON };
+enum { KEY_DTYPE = 256, KEY_OP, KEY_LEVEL, KEY_SECONDS, KEY_CSV, KEY_JSON, KEY_PLOT };
 
 #define IN_CACHE  ((size_t)16 << 10)
 #define LARGE_MIN ((size_t)16 << 20)
@@ -27,6 +27,7 @@ static const struct argp_option table[] = {
     {"seconds", KEY_SECONDS, "S", 0, "time per figure (0.05)", 2},
     {"csv", KEY_CSV, "FILE", 0, "write a line per level, type, size and number of sources", 3},
     {"json", KEY_JSON, "FILE", 0, "write the same, and the machine", 3},
+    {"plot", KEY_PLOT, "FILE.svg", 0, "draw the speeds in percent of a copy (needs gnuplot)", 3},
     {0},
 };
 
@@ -101,6 +102,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_JSON:
         options->json = arg;
+        return 0;
+    case KEY_PLOT:
+        options->plot = arg;
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "'%s' is not an option of the kernels", arg);
@@ -179,6 +183,8 @@ static int run(const struct kernels_options *options, int levels)
         failed |= kernels_csv_write(&result, options->csv);
     if (!failed && options->json)
         failed |= kernels_json_write(&result, options->json);
+    if (!failed && options->plot)
+        failed |= kernels_plot_write(&result, options->plot);
     free(result.rows);
     return failed;
 }

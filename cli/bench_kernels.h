@@ -18,7 +18,7 @@ struct kernels_options {
     const char *level; /* NULL: all that the machine has */
     struct bench_options sizes;
     double seconds; /* per figure */
-    const char *csv, *json;
+    const char *csv, *json, *plot;
 };
 
 /* Bytes read and written per second. */
@@ -56,5 +56,7 @@ void kernels_print_row(const struct kernels_row *row);
 /* 0, or -1 with a sentence on stderr. */
 int kernels_csv_write(const struct kernels_result *result, const char *path);
 int kernels_json_write(const struct kernels_result *result, const char *path);
+int kernels_plot_write(const struct kernels_result *result, const char *path);
+double kernels_percent(const struct kernels_figure *figure); /* of the copy's speed */
 
 #endif

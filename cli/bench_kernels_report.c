@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static double percent(const struct kernels_figure *figure)
+double kernels_percent(const struct kernels_figure *figure)
 {
     return figure->copy > 0 ? 100 * figure->kernel / figure->copy : 0;
 }
@@ -30,7 +30,7 @@ void kernels_print_row(const struct kernels_row *row)
     printf("%8s %12s", row->level, pattern_type_name(row->type));
     for (int i = 0; i < KERNELS_SOURCES; i++)
         printf(" | %9.1f %7.1f %9.1f", row->figures[i].kernel / 1e9, row->figures[i].copy / 1e9,
-               percent(&row->figures[i]));
+               kernels_percent(&row->figures[i]));
     printf("\n");
     fflush(stdout);
 }
@@ -45,7 +45,7 @@ static void print_csv(const struct kernels_result *result, FILE *to)
             fprintf(to, "%s,%s,%s,%zu,%d,%.4f,%.4f,%.2f\n", row->level,
                     pattern_type_name(row->type), pattern_op_name(result->options->op), row->bytes,
                     kernels_sources[k], row->figures[k].kernel / 1e9, row->figures[k].copy / 1e9,
-                    percent(&row->figures[k]));
+                    kernels_percent(&row->figures[k]));
         }
 }
 
@@ -77,7 +77,7 @@ int kernels_json_write(const struct kernels_result *result, const char *path)
                                 pattern_type_name(row->type), "bytes", (json_int_t)row->bytes,
                                 "sources", kernels_sources[k], "GBps", row->figures[k].kernel / 1e9,
                                 "copy_GBps", row->figures[k].copy / 1e9, "percent_of_copy",
-                                percent(&row->figures[k])));
+                                kernels_percent(&row->figures[k])));
         }
     return json_file_write("rondo bench kernels", path,
                            json_pack("{s:o, s:s, s:o}", "machine", bench_machine_json(), "op",

@@ -22,7 +22,10 @@ enum {
 #define BATCH_SECONDS 2e-3
 #define CALLS_MAX     1000000
 
-/* What is timed: the reduction, or the copy of as many bytes as it touches. */
+/*
+ * What is timed: the reduction, or the copy of as many bytes as it touches. The copy goes to where
+ * the result is, so that sources keep what they were filled with.
+ */
 struct work {
     const struct kernel_op *op;
     const struct kernel_call *call; /* NULL: the copy */
@@ -54,7 +57,7 @@ static double batch(const struct work *work, int calls)
         if (work->call)
             kernel_reduce(work->op, work->call);
         else
-            memcpy(work->arena + work->bytes / 2, work->arena, work->bytes / 2);
+            memcpy(work->arena, work->arena + work->bytes / 2, work->bytes / 2);
         __asm__ volatile("" ::: "memory"); /* somebody might look at the result */
     }
     return (clock_seconds() - start) / calls;

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct kernels_options options = {.type = RONDO_INT16, .op = RONDO_AVG, .seconds = 0};
+static struct kernels_options options = {
+    .type = RONDO_INT16, .op = RONDO_AVG, .sizes = {.size_count = 1}, .seconds = 0};
 
 Test(bench_kernels, every_number_of_sources_has_a_speed_beside_that_of_a_copy)
 {
@@ -82,4 +83,5 @@ Test(bench_kernels, a_path_that_cannot_be_written_is_an_error)
 
     cr_expect(kernels_csv_write(&result, "/nowhere/at/all.csv"));
     cr_expect(kernels_json_write(&result, "/nowhere/at/all.json"));
+    cr_expect(kernels_plot_write(&result, "/nowhere/at/all.svg"));
 }
