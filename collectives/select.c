@@ -20,6 +20,7 @@
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "collectives/cost.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -96,14 +97,19 @@ double select_predict(const struct algorithm *algorithm, const struct selection 
     double reduce_bw = links->reduce_bw < 2 * move_bw ? links->reduce_bw : 2 * move_bw;
     int crowd = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
     struct cost cost, across = {0};
+    double copying, reducing;
 
     if (levels)
         algorithm->levels[selection->collective].cost(selection->groups, selection->bytes, &cost,
                                                       &across);
     else
         form->cost(selection->size, selection->bytes, &cost);
-    return crowd *
-               (cost.steps * links->latency + cost.copied / move_bw + cost.reduced / reduce_bw) +
+    copying = cost.copied / move_bw;
+    reducing = cost.reduced / reduce_bw;
+    /* In a reduce of one round the others copy while the root adds up. */
+    if (selection->collective == RONDO_REDUCE && cost.steps <= cost_round(selection->size - 1))
+        copying = copying > reducing ? copying - reducing : 0;
+    return crowd * (cost.steps * links->latency + copying + reducing) +
            time_across(algorithm, selection, links, &cost, levels ? &across : NULL);
 }
 
