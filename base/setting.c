@@ -63,9 +63,10 @@ static const struct setting table[SETTINGS] = {
                      "Cross-memory attach for large plain buffers; auto uses it where allowed and "
                      "faster.",
                      "auto|on|off", 0, 0},
-    [SETTING_STREAM] = {"RONDO_STREAM", SETTING_WORD, "auto",
-                        "Long pieces go into slots past the cache; auto measures what is faster.",
-                        "auto|on|off", 0, 0},
+    [SETTING_STREAM] =
+        {"RONDO_STREAM", SETTING_WORD, "auto",
+         "Long pieces go into slots past the cache; auto tries what is faster, again and again.",
+         "auto|on|off", 0, 0},
     [SETTING_BIND] =
         {"RONDO_BIND", SETTING_WORD, "core",
          "Read by `rondo run` alone: it binds each rank to a core of its own, or none; "
