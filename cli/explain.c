@@ -34,7 +34,7 @@ static const struct argp_option argp_options[] = {
     {"root", 'r', "R", 0, "the root (default: 0)", 0},
     {"count", 'c', "C", 0, "float32 elements, for the numbers of the cost (default: 12000)", 0},
     {"groups", 'g', "GROUPS", 0,
-     "groups of ranks for an algorithm in two levels: 4x2, 4+3+1, 0,1,0,1 or 2*", 0},
+     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2*", 0},
     {"list", 'l', NULL, 0, "list the algorithms and their collectives", 0},
     {0},
 };
@@ -143,7 +143,7 @@ static void print_prediction(const struct options *options, const struct form *f
     char block[40], copied[40], reduced[40];
     struct cost cost = {0}, across;
 
-    if (options->grouping)
+    if (options->algorithm->levels)
         options->algorithm->levels[options->collective].cost(options->grouping, bytes, &cost,
                                                              &across);
     else
@@ -263,7 +263,7 @@ static rondo_result make_plans(const struct options *options, struct plan **plan
 /* For an algorithm in two levels: the groups that were asked for, or those it takes by itself. */
 static rondo_result make_groups(struct options *options)
 {
-    if (!options->algorithm->levels)
+    if (!options->algorithm->levels && !(options->algorithm->neighbours && options->groups))
         return RONDO_OK;
     if (!options->groups)
         return grouping_square(options->ranks, &options->grouping);

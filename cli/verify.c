@@ -48,7 +48,7 @@ static const struct argp_option argp_options[] = {
     {"slots", 's', "N", 0, "slots per link (default: 2, the least)", 0},
     {"root", 'r', "R|all", 0, "roots (default: the first two ranks and the last)", 0},
     {"groups", 'g', "GROUPS", 0,
-     "groups of ranks for algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* (default: several)",
+     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* (default: several)",
      0},
     {"break", 'b', "STEP|random", 0,
      "take this step out of rank 0's plan, to see a refusal; for demonstration", 0},
@@ -253,7 +253,8 @@ static void prove(const struct options *options, const struct algorithm *algorit
 static void prove_in_groups(const struct options *options, const struct algorithm *algorithm,
                             struct plan_seat seat, struct outcome *outcome)
 {
-    bool several = algorithm->levels && !options->groups;
+    bool grouped = algorithm->levels || algorithm->neighbours;
+    bool several = grouped && !options->groups;
     int shapes = several && seat.size <= SHAPES_UP_TO ? 2 : 1;
 
     for (int i = 0; i < shapes && !outcome->failed; i++) {
@@ -267,7 +268,7 @@ static void prove_in_groups(const struct options *options, const struct algorith
             outcome_blame(outcome, seat.size, seat.root, fail_sentence());
         else
             prove(options, algorithm, &seat, outcome);
-        if (outcome->failed && groups && algorithm->levels)
+        if (outcome->failed && groups && grouped)
             grouping_describe(groups, outcome->groups, sizeof(outcome->groups));
         grouping_close(groups);
     }

@@ -52,7 +52,7 @@ struct level_form {
 struct algorithm {
     const char *name;    /* "ring" */
     const char *summary; /* one sentence */
-    bool neighbours;     /* ranks send to the next one only */
+    bool neighbours;     /* ranks send to the next one only: groups stay together (reorder.h) */
     struct form forms[RONDO_COLLECTIVES];
     const struct level_form *levels; /* [collective]; NULL: its plans do not look at groups */
 };

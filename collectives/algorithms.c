@@ -3,6 +3,7 @@
 #include "collectives/algorithm.h"
 
 #include "base/fail.h"
+#include "collectives/reorder.h"
 
 #include <string.h>
 
@@ -56,7 +57,10 @@ static rondo_result write_plan(const struct algorithm *algorithm, const struct p
     if (result)
         return result;
     plan->groups = seat->groups;
-    algorithm->forms[seat->collective].write(plan);
+    if (algorithm->neighbours && seat->groups && !seat->groups->runs)
+        reorder_by_groups(plan, algorithm);
+    else
+        algorithm->forms[seat->collective].write(plan);
     plan->groups = NULL;
     if (plan->out_of_memory) {
         plan_close(plan);

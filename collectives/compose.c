@@ -238,9 +238,10 @@ static void copy_piece(const struct composition *c, const struct plan_step *step
                   (struct plan_list){destinations, to});
 }
 
-static void copy_steps(const struct composition *c, const bool *emptied)
+static void copy_program(const struct composition *c, const struct plan_program *program,
+                         const bool *emptied)
 {
-    for (uint32_t i = 0; i < c->from->step_count; i++) {
+    for (uint32_t i = program->begin; i < program->end; i++) {
         const struct plan_step *step = &c->from->steps[i];
         int pieces = 0;
 
@@ -269,7 +270,11 @@ void compose(struct plan *plan, struct inner *inner)
     }
     if (c.operands && emptied) {
         mark_emptied(&c, emptied);
-        copy_steps(&c, emptied);
+        for (int p = 0; p < from->programs; p++) {
+            if (p && inner->side_by_side)
+                plan_next_program(plan);
+            copy_program(&c, &from->program[p], emptied);
+        }
     } else {
         plan->out_of_memory = true;
     }

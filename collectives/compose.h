@@ -55,13 +55,15 @@ struct inner {
      * all_gather and gather, the output of reduce_scatter and scatter) by rank of the party.
      */
     struct places input, output;
-    int lane;        /* that the inner plan's first one becomes */
-    bool finish;     /* sums are complete afterwards */
-    bool introduced; /* all ranks have said before where their buffers are */
+    int lane;          /* that the inner plan's first one becomes */
+    bool finish;       /* sums are complete afterwards */
+    bool side_by_side; /* its programs stay programs: the outer plan has no other */
+    bool introduced;   /* all ranks have said before where their buffers are */
 };
 
 /*
- * Append the inner plan to the program that is being written, its programs one behind the other.
+ * Append the inner plan to the program that is being written, its programs one behind the other
+ * unless they are to run side by side.
  * Closes inner->input and inner->output.
  */
 void compose(struct plan *plan, struct inner *inner);

@@ -77,7 +77,7 @@ static double time_across(const struct algorithm *algorithm, const struct select
         steps = across->steps;
         bytes = across->sent;
     } else if (algorithm->neighbours) {
-        bytes = groups->runs ? cost->sent : cost->sent * groups->rails;
+        bytes = cost->sent; /* by one rank of each group */
     } else {
         double others = groups->size - groups->rails; /* of a rank's peers, those elsewhere */
 

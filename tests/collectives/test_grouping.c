@@ -133,11 +133,16 @@ static void prove(const struct algorithm *algorithm, struct plan_seat seat)
     ranks_close(&ranks);
 }
 
+static bool looks_at_groups(const struct algorithm *algorithm)
+{
+    return algorithm->levels || algorithm->neighbours;
+}
+
 static void prove_all(const struct grouping *groups, bool all_roots)
 {
     for (int i = 0; algorithms[i]; i++)
         for (int c = 0; c < RONDO_COLLECTIVES; c++)
-            for (int root = 0; root < groups->size && algorithms[i]->levels; root++)
+            for (int root = 0; root < groups->size && looks_at_groups(algorithms[i]); root++)
                 if (algorithms[i]->forms[c].write &&
                     (root == 0 || (collective_has_root((rondo_collective)c) &&
                                    (all_roots || root == groups->size / 2))))
@@ -206,5 +211,25 @@ Test(grouping, only_aligned_groups_promise_the_balanced_order)
     cr_expect_not(algorithm_promises(algorithm, RONDO_ALL_REDUCE, dealt) & PROMISE_RANK_ORDER);
     grouping_close(aligned);
     grouping_close(runs);
+    grouping_close(dealt);
+}
+
+/* Messages of a ring's first rank of each host that leave the host, of all ranks together. */
+Test(grouping, a_ring_over_ranks_that_were_dealt_in_turn_leaves_each_group_once)
+{
+    struct grouping *dealt = parse("3*", 12);
+    int crossing = 0;
+
+    for (int rank = 0; rank < 12; rank++) {
+        struct plan_seat seat = {RONDO_BROADCAST, 12, rank, 5, dealt};
+        struct plan *plan;
+
+        cr_assert_eq(algorithm_write(algorithm_find("ring"), &seat, &plan), RONDO_OK);
+        for (uint32_t i = 0; i < plan->step_count; i++)
+            crossing += plan->steps[i].verb == PLAN_SIGNAL && plan->steps[i].event == PLAN_DATA &&
+                        dealt->group_of[plan->steps[i].peer] != dealt->group_of[rank];
+        plan_close(plan);
+    }
+    cr_expect_eq(crossing, 3, "%d messages leave their group", crossing);
     grouping_close(dealt);
 }

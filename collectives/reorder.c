@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reorder.c - the same algorithm over ranks in another order: group by group.
+ *
+ * A ring over ranks that were dealt to hosts in turn leaves its host with every step; the ring over
+ * the same ranks in the order of their groups leaves each host once:
+ *
+ *     hosts {0, 2, 4} and {1, 3, 5}     0 1 2 3 4 5 crosses 6 times, 0 2 4 1 3 5 twice
+ *
+ * It is a composition (compose.h) with one inner plan, over all ranks.
+ */
+#include "collectives/reorder.h"
+
+#include "collectives/compose.h"
+
+static int place_of(const struct grouping *groups, int rank)
+{
+    return groups->begin[groups->group_of[rank]] + groups->index_of[rank];
+}
+
+/* Blocks that belong to ranks are where these ranks' blocks are; a vector is where it is. */
+static void name_blocks(struct plan *plan, struct places *places, enum plan_buffer buffer,
+                        int blocks)
+{
+    bool by_rank = blocks == plan->size; /* with one rank that is the same */
+
+    for (int i = 0; i < plan->size && (by_rank || i < 1); i++) {
+        places_next(plan, places);
+        places_add(plan, places,
+                   (struct place){buffer, by_rank ? plan->groups->members[i] : 0, 0, 1});
+    }
+}
+
+/* One block of every rank, each the only one of its buffer. */
+static void name_own(struct plan *plan, struct places *places, enum plan_buffer buffer)
+{
+    for (int i = 0; i < plan->size; i++) {
+        places_next(plan, places);
+        places_add(plan, places, (struct place){buffer, 0, 0, 1});
+    }
+}
+
+static void take_shape(struct plan *plan, const struct inner *inner)
+{
+    struct plan *from = NULL;
+
+    if (algorithm_plan(inner->algorithm, inner->collective, inner->size, inner->rank, inner->root,
+                       &from)) {
+        plan->out_of_memory = true;
+        return;
+    }
+    plan_shape(plan, from->parts, from->message_atoms, from->scratch_blocks);
+    plan_close(from);
+}
+
+void reorder_by_groups(struct plan *plan, const struct algorithm *algorithm)
+{
+    struct inner inner = {.algorithm = algorithm,
+                          .collective = plan->collective,
+                          .size = plan->size,
+                          .rank = place_of(plan->groups, plan->rank),
+                          .root = place_of(plan->groups, plan->root),
+                          .ranks = plan->groups->members,
+                          .finish = true,
+                          .side_by_side = true};
+    int size = plan->size;
+
+    take_shape(plan, &inner);
+    if (plan->collective == RONDO_ALL_GATHER)
+        name_own(plan, &inner.input, PLAN_INPUT);
+    else
+        name_blocks(plan, &inner.input, PLAN_INPUT,
+                    plan->collective == RONDO_REDUCE_SCATTER ? size : 1);
+    if (plan->collective == RONDO_REDUCE_SCATTER)
+        name_own(plan, &inner.output, PLAN_OUTPUT);
+    else
+        name_blocks(plan, &inner.output, PLAN_OUTPUT,
+                    plan->collective == RONDO_ALL_GATHER ? size : 1);
+    compose(plan, &inner);
+}
