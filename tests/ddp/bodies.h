@@ -14,6 +14,8 @@ rondo_result start_refuses_bad_arguments(rondo_comm *comm, void *unused, char *s
 rondo_result steps_sum_and_rebuild(rondo_comm *comm, void *unused, char *sentence);
 rondo_result steps_average(rondo_comm *comm, void *unused, char *sentence);
 rondo_result steps_accumulate(rondo_comm *comm, void *unused, char *sentence);
+rondo_result steps_divide_all_types(rondo_comm *comm, void *unused, char *sentence);
+rondo_result steps_describe_in_short(rondo_comm *comm, void *unused, char *sentence);
 rondo_result steps_broadcast_buffers(rondo_comm *comm, void *unused, char *sentence);
 rondo_result steps_are_counted_and_described(rondo_comm *comm, void *unused, char *sentence);
 

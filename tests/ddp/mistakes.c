@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <string.h>
 
 static double sum_of_pass_1(const struct toy *toy, const void *context, int parameter, size_t i)
 {
@@ -102,6 +103,52 @@ static rondo_result announce_infinity(struct toy *toy)
     return toy_announce(toy, 3, 1);
 }
 
+static void store_infinity(rondo_type type, void *at)
+{
+    const uint16_t half = 0x7c00, brain = 0x7f80;
+
+    if (rondo_type_size(type) == 2)
+        memcpy(at, type == RONDO_FLOAT16 ? &half : &brain, 2);
+    else
+        world_store(type, at, INFINITY);
+}
+
+/* One pass, in which parameter `bad` of rank 0 is infinite. */
+static rondo_result pass_with_infinity(struct toy *toy, int bad)
+{
+    rondo_result result = rondo_ddp_begin(toy->ddp, 1);
+
+    for (int p = 0; p < TOY_PARAMETERS && !result; p++) {
+        if (p == bad && toy->rank == 0) {
+            store_infinity(toy->parameters[p].type, rondo_ddp_gradient(toy->ddp, p));
+            result = rondo_ddp_gradient_ready(toy->ddp, p);
+        } else if (p != TOY_FROZEN) {
+            result = toy_announce(toy, p, 1);
+        }
+    }
+    return result ? result : rondo_ddp_wait(toy->ddp);
+}
+
+/* In each type; parameters 0, 1, 3 and 5 have four different ones. */
+static rondo_result nan_of_all_types(rondo_comm *comm, char *sentence)
+{
+    static const int bad[] = {0, 1, 3, 5};
+    struct toy *toy = toy_new(comm, true, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result;
+
+    config.check_nan = 1;
+    result = toy_open(toy, &config);
+    for (int i = 0; i < 4 && !result; i++) {
+        result = toy_say(toy, rondo_ddp_zero_gradients(toy->ddp), "zero");
+        if (!result)
+            result = toy_expect(toy, pass_with_infinity(toy, bad[i]), RONDO_ERROR_INVALID,
+                                toy->parameters[bad[i]].name, "has inf at element 0");
+    }
+    toy_free(toy);
+    return result;
+}
+
 rondo_result mistakes_nan(rondo_comm *comm, void *unused, char *sentence)
 {
     rondo_result result =
@@ -110,7 +157,7 @@ rondo_result mistakes_nan(rondo_comm *comm, void *unused, char *sentence)
     if (!result)
         result = told_to_all(comm, sentence, true, announce_infinity,
                              "'up.bias' has -inf at element 16");
-    return result;
+    return result ? result : nan_of_all_types(comm, sentence);
 }
 
 /* Calls at the wrong time are refused where they are made, and change nothing. */

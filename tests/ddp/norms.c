@@ -174,15 +174,31 @@ static rondo_result rounds(struct batch *b, char *sentence)
 
 static rondo_result refusals(rondo_comm *comm, struct batch *b, char *sentence)
 {
-    rondo_batch_norm_layer bad = {.channels = 0, .epsilon = 1};
-    rondo_batch_norm *norm;
+    static float one[CHANNELS];
+    const rondo_batch_norm_layer bad[] = {
+        {.channels = 0, .epsilon = 1},
+        {.channels = 1, .epsilon = 0},
+        {.channels = 1, .epsilon = 1, .momentum = 2},
+        {.channels = 1, .epsilon = 1, .running_mean = one},
+    };
+    const rondo_batch_norm_layer plain = {.channels = 1, .epsilon = 1};
+    rondo_batch_norm *norm = NULL;
+    bool wrong = false;
 
-    if (rondo_batch_norm_open(comm, &bad, &norm) != RONDO_ERROR_INVALID ||
-        rondo_batch_norm_open(comm, NULL, &norm) != RONDO_ERROR_INVALID ||
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        wrong = wrong || rondo_batch_norm_open(comm, &bad[i], &norm) != RONDO_ERROR_INVALID;
+    if (wrong || rondo_batch_norm_open(comm, NULL, &norm) != RONDO_ERROR_INVALID ||
         rondo_batch_norm_forward(NULL, b->x, b->y, 1, 1) != RONDO_ERROR_INVALID ||
-        rondo_batch_norm_forward(b->norm, b->x, b->y, 0, INNER) != RONDO_ERROR_INVALID)
+        rondo_batch_norm_forward(b->norm, b->x, b->y, 0, INNER) != RONDO_ERROR_INVALID ||
+        rondo_batch_norm_backward(NULL, b->dy, b->dx, NULL, NULL) != RONDO_ERROR_INVALID ||
+        rondo_batch_norm_evaluate(NULL, b->x, b->y, 1, 1) != RONDO_ERROR_INVALID)
         return world_say(sentence, RONDO_ERROR_INTERNAL, "a bad argument was taken");
-    return RONDO_OK;
+    if (rondo_batch_norm_open(comm, &plain, &norm))
+        return RONDO_ERROR_INTERNAL;
+    wrong = rondo_batch_norm_evaluate(norm, b->x, b->y, 1, 1) != RONDO_ERROR_INVALID;
+    rondo_batch_norm_close(norm);
+    return wrong ? world_say(sentence, RONDO_ERROR_INTERNAL, "evaluated without running mean")
+                 : RONDO_OK;
 }
 
 rondo_result norms_like_one_process(rondo_comm *comm, void *unused, char *sentence)

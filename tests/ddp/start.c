@@ -141,13 +141,71 @@ static void no_model(struct toy *toy, rondo_ddp_config *config)
     toy->model.parameters = NULL;
 }
 
+static void no_name(struct toy *toy, rondo_ddp_config *config)
+{
+    toy->parameters[2].name = NULL;
+}
+
+static void no_such_type(struct toy *toy, rondo_ddp_config *config)
+{
+    toy->buffers[0].type = RONDO_TYPES;
+}
+
+static void tree_of_16_bits(struct toy *toy, rondo_ddp_config *config)
+{
+    toy->parameters[1].type = RONDO_BFLOAT16;
+    config->accumulation = RONDO_DDP_TREE;
+}
+
+static void unknown_accumulation(struct toy *toy, rondo_ddp_config *config)
+{
+    config->accumulation = (rondo_ddp_accumulation)2;
+}
+
+static void unknown_join(struct toy *toy, rondo_ddp_config *config)
+{
+    config->join = (rondo_ddp_join_mode)-1;
+}
+
+static void unknown_compression(struct toy *toy, rondo_ddp_config *config)
+{
+    config->compression = (rondo_ddp_compression)3;
+}
+
+static rondo_result some_hook(void *context, const rondo_ddp_bucket *bucket)
+{
+    return RONDO_OK;
+}
+
+static void hook_and_compression(struct toy *toy, rondo_ddp_config *config)
+{
+    config->hook.start = some_hook;
+    config->compression = RONDO_DDP_FLOAT16;
+}
+
+static void half_a_hook(struct toy *toy, rondo_ddp_config *config)
+{
+    config->hook.finish = some_hook;
+}
+
 static const struct {
     void (*change)(struct toy *toy, rondo_ddp_config *config);
     const char *word;
 } faults[] = {
-    {no_data, "'up.weight'"},           {integer_parameter, "none of float32"},
-    {buffer_with_gradient, "buffer 1"}, {unknown_average, "average"},
-    {no_struct_size, "CONFIG_INIT"},    {no_model, "no model"},
+    {no_name, "parameter 2"},
+    {no_such_type, "buffer 0"},
+    {tree_of_16_bits, "TREE"},
+    {unknown_accumulation, "accumulation"},
+    {unknown_join, "join mode"},
+    {unknown_compression, "compression"},
+    {hook_and_compression, "a hook compresses by itself"},
+    {half_a_hook, "start()"},
+    {no_data, "'up.weight'"},
+    {integer_parameter, "none of float32"},
+    {buffer_with_gradient, "buffer 1"},
+    {unknown_average, "average"},
+    {no_struct_size, "CONFIG_INIT"},
+    {no_model, "no model"},
 };
 
 /* Rank 0 made the mistake; nobody waits for it. */

@@ -102,6 +102,23 @@ rondo_result steps_accumulate(rondo_comm *comm, void *unused, char *sentence)
     return result;
 }
 
+/* On 1, 2, 4 ranks: quotients of small numbers by 2 to 8 are exact, also in 16 bits. */
+rondo_result steps_divide_all_types(rondo_comm *comm, void *unused, char *sentence)
+{
+    struct toy *toy = toy_new(comm, true, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result;
+
+    config.average = RONDO_DDP_BY_PASSES;
+    result = toy_open(toy, &config);
+    for (int pass = 0; pass < 2 && !result; pass++)
+        result = toy_pass(toy, pass, pass, true);
+    if (!result)
+        result = toy_check(toy, summed, &(struct sum){0, 1, 2 * toy->size});
+    toy_free(toy);
+    return result;
+}
+
 rondo_result steps_broadcast_buffers(rondo_comm *comm, void *unused, char *sentence)
 {
     struct toy *toy = toy_new(comm, false, sentence);
@@ -168,6 +185,27 @@ rondo_result steps_are_counted_and_described(rondo_comm *comm, void *unused, cha
         result = rondo_ddp_statistics_get(toy->ddp, &s);
     if (!result && (s.exchanges || s.bytes || s.exposed > 0))
         result = world_say(sentence, RONDO_ERROR_INTERNAL, "reset left something");
+    if (!result && (rondo_ddp_statistics_get(NULL, &s) != RONDO_ERROR_INVALID ||
+                    rondo_ddp_statistics_reset(NULL) != RONDO_ERROR_INVALID ||
+                    rondo_ddp_describe(NULL, text, sizeof(text)) != 0))
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "something is told of nothing");
+    toy_free(toy);
+    return result;
+}
+
+/* By default all fits into one bucket, whose description is shortened. */
+rondo_result steps_describe_in_short(rondo_comm *comm, void *unused, char *sentence)
+{
+    struct toy *toy = toy_new(comm, false, sentence);
+    char text[4096];
+    rondo_result result = toy_open(toy, NULL);
+
+    if (!result)
+        rondo_ddp_describe(toy->ddp, text, sizeof(text));
+    if (!result && (!strstr(text, "6 parameters: 'head.weight' 'norm' 'up.bias' 'empty' ... "
+                                  "'embed.weight'\n") ||
+                    !strstr(text, "7 parameters, 6 of them trained, 2 buffers; 1 bucket, ")))
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "described as '%s'", text);
     toy_free(toy);
     return result;
 }

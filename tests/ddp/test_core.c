@@ -45,6 +45,12 @@ Test(ddp_steps, gradients_are_averaged_over_ranks)
     run_on(steps_average, 1, 4);
 }
 
+Test(ddp_steps, sums_of_all_types_are_divided_by_the_number_of_passes)
+{
+    for (int size = 1; size <= 4; size *= 2)
+        run_on(steps_divide_all_types, size, size);
+}
+
 Test(ddp_steps, passes_without_exchange_accumulate)
 {
     run_on(steps_accumulate, 1, 3);
@@ -58,6 +64,7 @@ Test(ddp_steps, buffers_of_rank_0_are_broadcast_before_a_pass_that_exchanges)
 Test(ddp_steps, what_was_exchanged_is_counted_and_buckets_are_described)
 {
     run_on(steps_are_counted_and_described, 1, 3);
+    run_on(steps_describe_in_short, 1, 1);
 }
 
 Test(ddp_steps, losses_of_20_steps_are_those_of_one_process_with_all_batches)
