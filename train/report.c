@@ -165,7 +165,7 @@ static void print_time(const struct trainer *trainer)
            "evaluating %.1f %%\n",
            all, 100 * (time->training - time->waiting) / all, 100 * time->waiting / all,
            100 * time->evaluating / all);
-    if (time->hidden >= 0)
+    if (time->hidden >= 0 && trainer->size > 1)
         printf("hidden communication: %.1f %% of %.2f s went on behind the backward pass\n",
                100 * time->hidden, time->communication);
     printf("speed: %.0f tokens/s\n", (double)time->tokens / time->training);

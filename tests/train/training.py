@@ -194,6 +194,13 @@ def wrong_use_is_explained():
     assert "No such file" in train("--data=nowhere", status=1)
 
 
+def a_gradient_that_is_no_number_ends_the_training():
+    wild = [*TINY, "--rate=1e30", "--warmup=0"]
+    said = train("-n", "2", *wild, status=1)
+    assert said.count("Rank 0 has a gradient that is not finite") == 2, said
+    assert "not finite in step 2" in train("-n", "2", *wild, "--shard=full", status=1)
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -236,7 +243,8 @@ def bench_compares_numbers_of_ranks():
 CASES = (learns, same_seed_same_bits, same_bits_on_any_number_of_ranks, two_ranks_are_one_with_the_combined_batch,
          every_kind_of_sharding_has_the_same_losses, gradients_travel_in_sixteen_bits, goes_on_after_kill,
          goes_on_after_kill_with_everything_divided, other_options_do_not_go_on, other_numbers_of_ranks_go_on,
-         learns_a_text, wrong_use_is_explained, under_torchrun, under_mpirun, bench_compares_numbers_of_ranks)
+         learns_a_text, wrong_use_is_explained, a_gradient_that_is_no_number_ends_the_training,
+         under_torchrun, under_mpirun, bench_compares_numbers_of_ranks)
 
 
 def main():
