@@ -48,7 +48,8 @@ static const struct argp_option argp_options[] = {
     {"slots", 's', "N", 0, "slots per link (default: 2, the least)", 0},
     {"root", 'r', "R|all", 0, "roots (default: the first two ranks and the last)", 0},
     {"groups", 'g', "GROUPS", 0,
-     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* (default: several)",
+     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* "
+     "(default: several)",
      0},
     {"break", 'b', "STEP|random", 0,
      "take this step out of rank 0's plan, to see a refusal; for demonstration", 0},
