@@ -52,13 +52,26 @@ enum {
     /* Messages shorter than a slot use so many bytes of it in turn, divided by the ranks: lines
      * that have left a second cache are handed over faster, those that fit no cache slower. */
     SPREAD = 256 << 10,
+    PLACE_ALIGN = 256, /* bytes */
 };
+
+/* How many places of a slot messages of up to `longest` bytes use in turn. */
+static void spread(struct exec_shape *shape, size_t longest, size_t slot_bytes, int size)
+{
+    size_t room = SPREAD / (size_t)size < slot_bytes ? SPREAD / (size_t)size : slot_bytes;
+    uint32_t places = 1;
+
+    shape->place = (longest + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
+    while (longest >= PAST_CACHE_FROM && shape->place * places * 2 <= room)
+        places *= 2;
+    shape->last_place = places - 1;
+}
 
 rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t element,
                              size_t slot_bytes, struct exec_shape *ret_shape)
 {
     struct exec_shape shape = {.count = count, .element = element, .window = count};
-    size_t longest = 0, spread;
+    size_t longest = 0;
 
     shape.grain = GRAIN_BYTES / element;
     if (plan->message_atoms) {
@@ -78,12 +91,7 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
         longest = range_start(shape.window, shape.grain, plan->parts, 1);
     }
     longest *= plan->message_atoms * element;
-    shape.place = (longest + 255) / 256 * 256;
-    spread = slot_bytes < SPREAD / (size_t)plan->size ? slot_bytes : SPREAD / (size_t)plan->size;
-    shape.places = 1;
-    while (longest >= PAST_CACHE_FROM && shape.place * shape.places * 2 <= spread)
-        shape.places *= 2;
-    shape.places--;
+    spread(&shape, longest, slot_bytes, plan->size);
     if (longest <= LINK_PACKED)
         shape.lines = longest ? (unsigned)((longest + LINK_INLINE - 1) / LINK_INLINE) : 1;
     *ret_shape = shape;

@@ -107,7 +107,7 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
     } else {
         in->take = step_in_slot(in)->payload;
         if (in->shorts)
-            in->take += (in->lap & x->shape.places) * x->shape.place;
+            in->take += (in->lap & x->shape.last_place) * x->shape.place;
     }
     if (step->flags & PLAN_ADDRESSES)
         step_addresses(x, step->peer, (const struct link_addresses *)(const void *)head->payload);
@@ -147,7 +147,7 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
     } else {
         out->fill = step_out_slot(out)->payload;
         if (out->shorts)
-            out->fill += (out->lap & x->shape.places) * x->shape.place;
+            out->fill += (out->lap & x->shape.last_place) * x->shape.place;
     }
     return EXEC_MOVED;
 }
