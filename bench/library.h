@@ -15,7 +15,8 @@ extern "C" {
 /* The rank that this worker (or this thread of it) is to be. */
 struct bench_place {
     int rank, size;
-    const char *meeting; /* Gloo: a directory for the rendezvous; else NULL */
+    const char *meeting;   /* Gloo: a directory for the rendezvous; else NULL */
+    const char *interface; /* Gloo: network interface; NULL: loopback */
     bool deterministic;
     double timeout; /* seconds of silence until an error; 0: never, negative: not set */
     struct rondo_comm *

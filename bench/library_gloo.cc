@@ -88,12 +88,22 @@ ReduceFunction function_of(rondo_type type, rondo_op op)
     }
 }
 
+std::shared_ptr<gloo::transport::Device> device_of(const char *interface)
+{
+    gloo::transport::tcp::attr attributes;
+
+    if (!interface)
+        return gloo::transport::tcp::CreateDevice("localhost");
+    attributes.iface = interface;
+    return gloo::transport::tcp::CreateDevice(attributes);
+}
+
 void *open(bench_place *place)
 {
     try {
         auto state = std::make_unique<State>();
         auto context = std::make_shared<gloo::rendezvous::Context>(place->rank, place->size);
-        auto device = gloo::transport::tcp::CreateDevice("localhost");
+        auto device = device_of(place->interface);
         gloo::rendezvous::FileStore store(place->meeting);
 
         if (place->timeout > 0)

@@ -25,7 +25,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { OPTION_MEETING = 256, OPTION_BIND, OPTION_DETERMINISTIC, OPTION_TIMEOUT, OPTION_SHARE };
+enum {
+    OPTION_MEETING = 256,
+    OPTION_BIND,
+    OPTION_DETERMINISTIC,
+    OPTION_TIMEOUT,
+    OPTION_SHARE,
+    OPTION_INTERFACE
+};
 
 struct options {
     struct bench_place place;
@@ -46,7 +53,7 @@ struct rank {
 };
 
 static const struct argp_option option_table[] = {
-    {"control", 'c', "NAME", 0, "abstract Unix socket of `rondo bench`", 0},
+    {"control", 'c', "NAME", 0, "Unix socket of `rondo bench`, abstract or a path", 0},
     {"rank", 'r', "R", 0, "this rank, where the library does not know it", 0},
     {"size", 'n', "N", 0, "number of ranks", 0},
     {"threads", 't', NULL, 0, "be all ranks, a thread each (Rondo only)", 0},
@@ -54,6 +61,7 @@ static const struct argp_option option_table[] = {
     {"bind", OPTION_BIND, "LIST", 0, "rank r runs on the r-th of these processors", 0},
     {"deterministic", OPTION_DETERMINISTIC, NULL, 0, "set Rondo's `deterministic`", 0},
     {"timeout", OPTION_TIMEOUT, "S", 0, "seconds until a silent peer is an error", 0},
+    {"interface", OPTION_INTERFACE, "NAME", 0, "network interface (Gloo only)", 0},
     {"share", OPTION_SHARE, NULL, 0, "take rank and size from a launcher", 0},
     {0},
 };
@@ -86,6 +94,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_TIMEOUT:
         options->place.timeout = atof(arg);
+        return 0;
+    case OPTION_INTERFACE:
+        options->place.interface = arg;
         return 0;
     case OPTION_SHARE:
         options->share = true;
@@ -136,7 +147,7 @@ static int control_connect(const char *name)
 
     if (fd < 0 || length >= sizeof(address.sun_path) - 1)
         return -1;
-    memcpy(address.sun_path + 1, name, length);
+    memcpy(address.sun_path + (*name != '/'), name, length); /* or it is abstract */
     if (connect(fd, (struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length))) {
         close(fd);

@@ -25,7 +25,7 @@
 
 #define OPEN_SECONDS 60.0 /* for a library to come up */
 
-int bench_control_open(struct bench_control *ret_control)
+int bench_control_open(struct bench_control *ret_control, bool path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     unsigned long long random[2];
@@ -33,9 +33,9 @@ int bench_control_open(struct bench_control *ret_control)
 
     if (fd < 0 || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         goto fail;
-    snprintf(ret_control->name, sizeof(ret_control->name), "rondo-bench-control-%016llx%016llx",
-             random[0], random[1]);
-    memcpy(address.sun_path + 1, ret_control->name, strlen(ret_control->name));
+    snprintf(ret_control->name, sizeof(ret_control->name), "%srondo-bench-control-%08x%016llx",
+             path ? "/tmp/" : "", (unsigned)random[0], random[1]);
+    memcpy(address.sun_path + !path, ret_control->name, strlen(ret_control->name));
     if (bind(fd, (struct sockaddr *)&address,
              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(ret_control->name))) ||
         listen(fd, 1024))
@@ -52,6 +52,8 @@ fail:
 void bench_control_close(struct bench_control *control)
 {
     close(control->socket);
+    if (control->name[0] == '/')
+        unlink(control->name);
 }
 
 /* The last lines of what the library's processes printed. */
@@ -224,7 +226,7 @@ int bench_with_groups(const struct bench_options *options, bool launched,
     int started = 0;
     int failed = 0;
 
-    if (bench_control_open(&control))
+    if (bench_control_open(&control, options->enter != NULL))
         return -1;
     bench_catch_signals();
     while (!failed && started < options->library_count) {

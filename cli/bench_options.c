@@ -32,7 +32,12 @@ enum {
     KEY_ROUNDS,
     KEY_SECONDS,
     KEY_DETERMINISTIC,
-    KEY_TIMEOUT
+    KEY_TIMEOUT,
+    KEY_TRANSPORT,
+    KEY_HOSTS,
+    KEY_ENTER,
+    KEY_MEET,
+    KEY_INTERFACE
 };
 
 static const struct argp_option table[] = {
@@ -62,6 +67,13 @@ static const struct argp_option table[] = {
     {"rounds", KEY_ROUNDS, "N", 0, "times that the libraries take turns at each size (5)", 3},
     {"seconds", KEY_SECONDS, "S", 0, "time per size and library (0.2)", 3},
     {"timeout", KEY_TIMEOUT, "S", 0, "until a silent rank is an error (60)", 3},
+    {"transport", KEY_TRANSPORT, "NAME", 0,
+     "what links Rondo's ranks: auto, shm, tcp, verbs (RONDO_TRANSPORT)", 2},
+    {"hosts", KEY_HOSTS, "K", 0, "spread the ranks evenly over K hosts; with --enter", 5},
+    {"enter", KEY_ENTER, "PROGRAM", 0,
+     "PROGRAM HOST ARGS... runs ARGS on host 0, 1, ...; such as ip netns exec in a script", 5},
+    {"meet", KEY_MEET, "HOST:PORT", 0, "where Rondo's ranks meet, on host 0", 5},
+    {"interface", KEY_INTERFACE, "NAME", 0, "the network interface that all libraries use", 5},
     {"csv", KEY_CSV, "FILE", 0, "write a line per library and size", 4},
     {"json", KEY_JSON, "FILE", 0, "write results, options, machine and versions", 4},
     {"plot", KEY_PLOT, "FILE.svg", 0, "draw time and bandwidth over size (needs gnuplot)", 4},
@@ -149,6 +161,9 @@ static error_t parse_numbers(int key, char *arg, struct argp_state *state)
     case KEY_TIMEOUT:
         options->timeout = argument_real(state, "--timeout", arg, 0);
         return 0;
+    case KEY_HOSTS:
+        options->hosts = (int)argument_whole(state, "--hosts", arg, 1, INT_MAX);
+        return 0;
     case KEY_FACTOR:
         parse->factor = argument_real(state, "--factor", arg, 1.001);
         return 0;
@@ -218,6 +233,36 @@ static void set_libraries(struct argp_state *state, struct parse *parse)
         options->libraries[options->library_count++] = "limit";
 }
 
+static error_t parse_hosts(int key, char *arg, struct bench_options *options)
+{
+    switch (key) {
+    case KEY_TRANSPORT:
+        setenv("RONDO_TRANSPORT", arg, 1);
+        return 0;
+    case KEY_ENTER:
+        options->enter = arg;
+        return 0;
+    case KEY_MEET:
+        options->meet = arg;
+        return 0;
+    case KEY_INTERFACE:
+        options->interface = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void check_hosts(const struct argp_state *state, const struct bench_options *options)
+{
+    if (!options->hosts && !options->enter)
+        return;
+    if (!options->hosts || !options->enter || !options->meet)
+        argp_error(state, "--hosts, --enter and --meet go together");
+    if (!options->ranks || options->ranks % options->hosts || options->threads)
+        argp_error(state, "--hosts wants -n to be a multiple of it, and no --threads");
+}
+
 /* What can only be judged when all options are known. */
 static void finish(struct argp_state *state, struct parse *parse)
 {
@@ -238,6 +283,7 @@ static void finish(struct argp_state *state, struct parse *parse)
         argp_error(state, "%s cannot be called in place", bench_collective_name(call->collective));
     if (options->ranks && call->root >= options->ranks)
         argp_error(state, "--root %d is not among the %d ranks", call->root, options->ranks);
+    check_hosts(state, options);
     set_libraries(state, parse);
 }
 
@@ -271,7 +317,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         finish(state, parse);
         return 0;
     default:
-        if (!parse_flags(key, parse->options) || !parse_files(key, arg, parse->options))
+        if (!parse_flags(key, parse->options) || !parse_files(key, arg, parse->options) ||
+            !parse_hosts(key, arg, parse->options))
             return 0;
         return parse_numbers(key, arg, state);
     }

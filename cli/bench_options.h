@@ -26,6 +26,9 @@ struct bench_options {
     double seconds; /* per size and library */
     double timeout; /* until a silent rank is an error; negative: not set */
     const char *csv, *json, *plot;
+    /* Ranks on several hosts: `enter HOST PROGRAM ...` runs a program on host 0, 1, ... */
+    int hosts; /* 0: all ranks are here */
+    const char *enter, *meet, *interface;
 };
 
 /*

@@ -23,9 +23,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 32, TEXT_MAX = 4096 };
+enum { ARGUMENTS_MAX = 64, TEXT_MAX = 4096 };
 
 /* Arguments of a program; the text they point to is kept here. */
 struct arguments {
@@ -174,11 +175,21 @@ static void become(const struct bench_group *group, struct arguments *arguments,
         dup2(group->output, STDERR_FILENO);
     if (rank >= 0) {
         set_number("RONDO_RANK", rank);
-        set_number("RONDO_LOCAL_RANK", rank);
+        if (!getenv("RONDO_HOST_ID"))
+            set_number("RONDO_LOCAL_RANK", rank);
     }
     execvp(arguments->list[0], arguments->list);
     fprintf(stderr, "%s: %s\n", arguments->list[0], strerror(errno));
     _exit(127);
+}
+
+/* The program that runs the rest on another host, if there are any. */
+static void add_enter(struct arguments *arguments, const struct bench_options *options, int rank)
+{
+    if (!options->enter)
+        return;
+    add(arguments, "%s", options->enter);
+    add(arguments, "%d", rank * options->hosts / options->ranks);
 }
 
 static int start_one(struct bench_group *group, struct arguments *arguments, int rank)
@@ -216,6 +227,48 @@ static void add_setting(struct arguments *arguments, const char *name, const cha
     add(arguments, "%s", value);
 }
 
+/* What mpirun takes for ssh: its first argument is the name of a host. */
+static int write_agent(const struct bench_group *group, const char *enter)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/agent", group->folder);
+    file = fopen(path, "wxe");
+    if (!file)
+        return -1;
+    fprintf(file, "#!/bin/sh\nhost=${1#host}\nshift\nexec '%s' \"$host\" sh -c \"$*\"\n", enter);
+    return fclose(file) || chmod(path, 0700) ? -1 : 0;
+}
+
+/* Over TCP between hosts, one daemon of Open MPI on each. */
+static int add_mpi_hosts(const struct bench_group *group, struct arguments *arguments,
+                         const struct bench_options *options)
+{
+    char hosts[1024] = "", agent[128];
+    size_t used = 0;
+
+    if (write_agent(group, options->enter)) {
+        fprintf(stderr, "rondo bench: cannot write to %s: %s\n", group->folder, strerror(errno));
+        return -1;
+    }
+    for (int host = 0; host < options->hosts && used < sizeof(hosts); host++)
+        used += (size_t)snprintf(hosts + used, sizeof(hosts) - used, "%shost%d:%d", host ? "," : "",
+                                 host, options->ranks / options->hosts);
+    snprintf(agent, sizeof(agent), "%s/agent", group->folder);
+    add(arguments, "--host");
+    add(arguments, "%s", hosts);
+    add_setting(arguments, "plm", "rsh");
+    add_setting(arguments, "plm_rsh_agent", agent);
+    add_setting(arguments, "pml", "ob1");
+    add_setting(arguments, "btl", "self,vader,tcp");
+    if (options->interface) {
+        add_setting(arguments, "btl_tcp_if_include", options->interface);
+        add_setting(arguments, "oob_tcp_if_include", options->interface);
+    }
+    return 0;
+}
+
 /*
  * Open MPI leaves files behind when a rank is killed, shared memory among them: they go to a
  * directory of ours, in the same file system as otherwise, and we remove it.
@@ -227,6 +280,7 @@ static int start_mpi(struct bench_group *group, const char *worker,
     struct arguments arguments = {.count = 0};
     char processors[1024];
 
+    add_enter(&arguments, options, 0);
     add(&arguments, "mpirun.%s", group->library);
     add(&arguments, "-n");
     add(&arguments, "%d", group->size);
@@ -237,6 +291,8 @@ static int start_mpi(struct bench_group *group, const char *worker,
         add(&arguments, "none"); /* the workers bind themselves */
         if (!bench_processors(group->size, processors, sizeof(processors)))
             add(&arguments, "--oversubscribe");
+        if (options->enter && add_mpi_hosts(group, &arguments, options))
+            return -1;
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     }
@@ -246,7 +302,8 @@ static int start_mpi(struct bench_group *group, const char *worker,
 }
 
 /* Meeting point and secret of Rondo's ranks: fresh random ones. */
-static int set_rondo_environment(const struct bench_group *group)
+static int set_rondo_environment(const struct bench_group *group,
+                                 const struct bench_options *options)
 {
     unsigned char random[48];
     char text[2 * sizeof(random) + 1];
@@ -261,10 +318,21 @@ static int set_rondo_environment(const struct bench_group *group)
     snprintf(address, sizeof(address), "unix:rondo-bench-%s", text + 64);
     text[64] = 0;
     setenv("RONDO_SECRET", text, 1);
-    setenv("RONDO_ADDRESS", address, 1);
+    setenv("RONDO_ADDRESS", options->meet ? options->meet : address, 1);
+    if (options->interface)
+        setenv("RONDO_INTERFACE", options->interface, 1);
     set_number("RONDO_SIZE", group->size);
-    set_number("RONDO_LOCAL_SIZE", group->size);
+    set_number("RONDO_LOCAL_SIZE", options->hosts ? group->size / options->hosts : group->size);
     return 0;
+}
+
+/* Hosts that share a kernel are told apart by this. */
+static void set_host(int rank, const struct bench_options *options)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "host %d", rank * options->hosts / options->ranks);
+    setenv("RONDO_HOST_ID", text, 1);
 }
 
 static int start_ranks(struct bench_group *group, const char *worker,
@@ -274,11 +342,12 @@ static int start_ranks(struct bench_group *group, const char *worker,
     bool limit = !strcmp(group->library, "limit");
     bool threads = limit || (rondo && options->threads);
 
-    if (rondo && !threads && set_rondo_environment(group))
+    if (rondo && !threads && set_rondo_environment(group, options))
         return -1;
     for (int rank = 0; rank < (threads ? 1 : group->size); rank++) {
         struct arguments arguments = {.count = 0};
 
+        add_enter(&arguments, options, rank);
         add(&arguments, "%s", worker);
         add(&arguments, "--rank=%d", rank);
         add(&arguments, "--size=%d", group->size);
@@ -286,7 +355,11 @@ static int start_ranks(struct bench_group *group, const char *worker,
             add(&arguments, "--threads");
         if (!rondo && !limit)
             add(&arguments, "--meeting=%s", group->folder);
+        if (!rondo && options->interface)
+            add(&arguments, "--interface=%s", options->interface);
         add_common(&arguments, control, options, rondo || limit);
+        if (options->hosts)
+            set_host(rank, options);
         if (start_one(group, &arguments, rondo && !threads ? rank : -1))
             return -1;
     }

@@ -44,7 +44,9 @@ struct bench_group {
 void bench_catch_signals(void);
 int bench_caught_signal(void);
 
-int bench_control_open(struct bench_control *ret_control); /* 0, or -1 with a sentence on stderr */
+/* 0, or -1 with a sentence on stderr. `path`: workers of other network namespaces find only what
+ * has a place in the file system. */
+int bench_control_open(struct bench_control *ret_control, bool path);
 void bench_control_close(struct bench_control *control);
 
 /*
