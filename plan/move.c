@@ -125,7 +125,11 @@ static inline bool goes_past(const struct execution *x, const struct plan_operan
                              size_t bytes)
 {
     unsigned kind = destination->buffer == PLAN_SLOT ? PAST_CACHE_SLOTS : PAST_CACHE_OUTPUTS;
+    size_t link = (size_t)destination->lane * (size_t)x->world->size + (size_t)destination->rank;
 
+    /* What a network takes out of a slot is read at once, by this core. */
+    if (destination->buffer == PLAN_SLOT && x->world->out[link].connection)
+        return false;
     return x->past_cache & kind && bytes >= PAST_CACHE_FROM && destination->buffer != PLAN_SCRATCH;
 }
 
