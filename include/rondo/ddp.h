@@ -127,16 +127,17 @@ typedef struct rondo_ddp_hook {
 
 typedef struct rondo_ddp_config {
     size_t struct_size;
-    size_t bucket_bytes;       /* of a bucket; a larger parameter has one of its own */
+    size_t bucket_bytes;       /* a bucket that has as many is complete */
     size_t first_bucket_bytes; /* of the first, so that the exchange starts early */
     rondo_ddp_average average;
     rondo_ddp_accumulation accumulation;
     rondo_ddp_join_mode join;
     rondo_ddp_compression compression; /* of float32 gradients */
     rondo_ddp_hook hook;               /* start = NULL: none */
-    int find_unused; /* 1: a pass may leave parameters out. A gradient that no rank has is kept
-                              as it is; else ranks without it count as zero. 0: it is an error. */
-    int check_nan;   /* 1: a gradient with NaN or infinity is an error that names its rank */
+    /* 1: a pass may leave parameters out. A gradient that no rank has is kept as it is; else ranks
+       without it count as zero. 0: it is an error. */
+    int find_unused;
+    int check_nan;         /* 1: a gradient with NaN or infinity is an error that names its rank */
     int broadcast_buffers; /* 1: begin of a pass that exchanges gives all ranks rank 0's buffers */
     int rebuild;           /* 1: buckets follow the order of gradients of the first step */
 } rondo_ddp_config;
