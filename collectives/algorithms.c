@@ -9,7 +9,7 @@
 
 extern const struct algorithm direct_algorithm, ring_algorithm, one_shot_algorithm,
     zero_copy_algorithm, tree_algorithm, binomial_algorithm, halving_algorithm, doubling_algorithm,
-    hierarchy_algorithm, hierarchy_ring_algorithm, hierarchy_zero_copy_algorithm;
+    hierarchy_algorithm, hierarchy_ring_algorithm, hierarchy_zero_copy_algorithm, leaders_algorithm;
 
 /* Of two that cost the same the one that stands first is taken. */
 const struct algorithm *const algorithms[] = {
@@ -24,6 +24,7 @@ const struct algorithm *const algorithms[] = {
     &hierarchy_algorithm,
     &hierarchy_ring_algorithm,
     &hierarchy_zero_copy_algorithm,
+    &leaders_algorithm,
     NULL,
 };
 

@@ -32,6 +32,7 @@ static const struct {
     {"hierarchy_ring",
      HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST) | HAS(ALL_GATHER) | HAS(REDUCE_SCATTER)},
     {"hierarchy_zero_copy", HAS(ALL_REDUCE)},
+    {"leaders", HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST)},
     {"binomial", HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST) | HAS(GATHER) | HAS(SCATTER)},
 };
 
