@@ -3,7 +3,9 @@
 # one_guest.sh: what is tested inside of a guest that is alone; prints "ok NAME" or "not ok NAME" for each.
 # Both ends of its veth pair have a soft-RoCE device, so it is two hosts in one. $1: the build folder.
 set -u
+build=$1 rondo=$1/cli/rondo
 . "$(dirname "$0")/checks.sh"
+. "$(dirname "$0")/jobs.sh"
 
 devices_are_there() {
     local device
@@ -11,19 +13,6 @@ devices_are_there() {
         grep -q ACTIVE "/sys/class/infiniband/$device/ports/1/state" || return 1
     done
 }
-
-# The yardstick of everything here: RDMA writes by the tool that everybody measures with.
-tools_of_others_write() {
-    local i
-    ib_write_lat -d "$RXE_PEER_DEV" -F -s 8 -n 500 >"$scratch/server" 2>&1 &
-    for i in {1..40}; do
-        sleep 0.25
-        ib_write_lat -d "$RXE_DEV" -F -s 8 -n 500 "$RXE_PEER_IP" && return
-    done
-    return 1
-}
-
-rondo=$1/cli/rondo
 
 doctor_lists_devices() {
     "$rondo" doctor >"$scratch/doctor"
@@ -44,7 +33,45 @@ doctor_says_what_is_missing() {
         grep -q "note *RDMA memory: .*limited to 0.1 MiB" "$scratch/doctor"
 }
 
+no_queue_is_left() { [ "$(rdma resource show qp | grep -vc 'type GSI')" = 0 ]; }
+
+many_communicators() {
+    good 120 lives 60 && no_queue_is_left
+}
+
+over_both_rails() {
+    RONDO_VERBS_DEVICES="$RXE_DEV,$RXE_PEER_DEV" good 100 bodies
+}
+
+little_locked_memory() { # root may lock what it likes, unless that right is taken away
+    export -f job rank
+    (ulimit -l 256 && scratch=$scratch job 30 setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \
+        "$net_rank" bodies) >"$scratch/job" 2>&1
+    cat "$scratch/job"
+    grep -q 'locked memory is limited to 256 KiB' "$scratch/job" && no_queue_is_left
+}
+
+killed_peer() {
+    calls_begin 1048576 || return
+    kill -9 "$(pgrep -f "^$net_rank calls" -n)"
+    wait
+    named 0 || named 1
+}
+
+link_down() {
+    calls_begin 1048576 || return
+    ip link set veth1 down
+    wait
+    named 0 && named 1 && grep -qE "rxe[01] port 1" "$scratch/0" "$scratch/1"
+}
+
 check "two devices are active" devices_are_there
-check "ib_write_lat writes from one device to the other" tools_of_others_write
 check "rondo doctor lists devices and addresses" doctor_lists_devices
 check "rondo doctor says what is missing" doctor_says_what_is_missing
+check "the matrix of collectives is right over verbs" good 100 matrix 5
+check "groups, streams and splits are right over verbs" good 60 bodies
+check "they are right over two rails" over_both_rails
+check "nothing is left of many communicators" many_communicators
+check "memory that cannot be locked is a sentence" little_locked_memory
+check "a killed peer is named within 5 s" killed_peer
+check "a link that went down is named within 5 s" link_down # last: routes go with the link

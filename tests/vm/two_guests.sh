@@ -3,19 +3,24 @@
 # two_guests.sh: what is tested inside of two guests on one Ethernet; both run it, $RXE_NODE tells which it is.
 # Two kernels share neither memory nor process ids: to Rondo they are two hosts. $1: the build folder.
 set -u
+build=$1
 . "$(dirname "$0")/checks.sh"
+. "$(dirname "$0")/jobs.sh"
 
-writes_between_guests() { # node 1 listens; node 2 tries until it does
-    local i
-    if [ "$RXE_NODE" = 1 ]; then
-        timeout 60 ib_write_lat -d "$RXE_DEV" -F -s 8 -n 200
-        return
-    fi
-    for i in {1..40}; do
-        ib_write_lat -d "$RXE_DEV" -F -s 8 -n 200 "$RXE_PEER_IP" && return
-        sleep 0.5
-    done
-    return 1
+host_of_the_job() { # PORT COMMAND...: this host's rank
+    local port=$1 others=10.77.0.1
+    shift
+    export RONDO_ADDRESS=$others:$port
+    rank $((RXE_NODE - 1)) 90 "$@" >"$scratch/job" 2>&1
+    cat "$scratch/job"
+    grep -q 'good$' "$scratch/job"
 }
 
-check "host $RXE_NODE writes to the other with ib_write_lat" writes_between_guests
+auto_takes_verbs() {
+    export RONDO_TRANSPORT=auto RONDO_LOG=debug
+    host_of_the_job 7003 "$net_rank" sleep 0 && grep -q "is connected with rank .* over 1 rails" "$scratch/job"
+}
+
+check "host $RXE_NODE: the matrix of collectives is right" host_of_the_job 7001 "$net_rank" matrix 6
+check "host $RXE_NODE: groups, streams and splits are right" host_of_the_job 7002 "$net_rank" bodies
+check "host $RXE_NODE: verbs is what is taken if nothing is said" auto_takes_verbs

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# jobs.sh: sourced inside of guests. Jobs of two ranks, started by hand as users do it across nodes: rank, size,
+# address and secret in the environment. In one guest each rank has an RDMA device of its own.
+net_rank=$build/tests/net/net_rank
+export RONDO_SECRET=a-secret-for-the-tests RONDO_LOG=none RONDO_TRANSPORT=verbs RONDO_SIZE=2
+
+rank() { # RANK SECONDS COMMAND...
+    local rank=$1 seconds=$2 devices=("$RXE_DEV" "${RXE_PEER_DEV:-$RXE_DEV}")
+    shift 2
+    RONDO_RANK=$rank RONDO_VERBS_DEVICES=${RONDO_VERBS_DEVICES-${devices[rank]}} timeout "$seconds" "$@"
+}
+
+job() { # SECONDS COMMAND...: both ranks here
+    local first status
+    export RONDO_ADDRESS=127.0.0.1:7001
+    rank 0 "$@" &
+    first=$!
+    rank 1 "$@"
+    status=$?
+    wait $first && return $status
+}
+
+good() { # SECONDS ARGUMENTS...: both say so
+    job "$1" "$net_rank" "${@:2}" >"$scratch/job" 2>&1
+    cat "$scratch/job"
+    [ "$(grep -c 'good$' "$scratch/job")" = 2 ]
+}
+
+# A job that makes calls without end, in the background; its ranks write to $scratch/0 and 1.
+calls_begin() { # BYTES
+    local i
+    export RONDO_ADDRESS=127.0.0.1:7001
+    rm -f "$scratch/0" "$scratch/1"
+    rank 0 60 "$net_rank" calls "$1" >"$scratch/0" 2>&1 &
+    rank 1 60 "$net_rank" calls "$1" >"$scratch/1" 2>&1 &
+    for i in {1..200}; do
+        [ "$(cat "$scratch/0" "$scratch/1" 2>/dev/null | grep -c 'calls$')" = 2 ] && return
+        sleep 0.1
+    done
+    cat "$scratch/0" "$scratch/1"
+    return 1
+}
+
+# What a rank said in the end: an error that names the other, at most 5 s after the call began.
+named() { # RANK
+    local said
+    said=$(grep 'after' "$scratch/$1")
+    echo "rank $1 said: $said"
+    [[ $said =~ after\ ([0-9]+)\.[0-9]\ s ]] && [ "${BASH_REMATCH[1]}" -lt 5 ] && [[ $said == *"ank $((1 - $1))"* ]]
+}
