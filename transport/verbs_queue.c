@@ -15,8 +15,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* What an adapter does before it gives up on a peer: 4.096 us * 2^16 = 0.27 s, 8 times. */
-enum { TIMEOUT = 16, RETRIES = 7, RECEIVER_DELAY = 12 /* 0.64 ms */, HOPS = 64, POLLED = 16 };
+/* What an adapter does before it gives up on a peer: 4.096 us * 2^16 = 0.27 s, 7 times. A count
+ * of 7 would be for ever for receives that are not ready, and with soft-RoCE for all. */
+enum { TIMEOUT = 16, RETRIES = 6, RECEIVER_DELAY = 12 /* 0.64 ms */, HOPS = 64, POLLED = 16 };
 
 #define RECEIVED UINT64_MAX /* the wr_id of receives */
 
@@ -178,7 +179,7 @@ rondo_result verbs_queue_connect(struct verbs_queue *queue, const struct verbs_p
         .qp_state = IBV_QPS_RTS,
         .timeout = TIMEOUT,
         .retry_cnt = RETRIES,
-        .rnr_retry = RETRIES - 1, /* 7 would be for ever */
+        .rnr_retry = RETRIES,
         .sq_psn = queue->first,
         .max_rd_atomic = 1,
     };
