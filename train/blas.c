@@ -25,12 +25,3 @@ void blas_use_one_thread(void)
     openblas_set_num_threads(1);
 #endif
 }
-
-const char *blas_name(void)
-{
-#ifdef OPENBLAS_VERSION
-    return openblas_get_config();
-#else
-    return "CBLAS";
-#endif
-}

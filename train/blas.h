@@ -29,6 +29,5 @@ static inline struct matrix matrix_transpose(struct matrix matrix)
 void blas_multiply(struct matrix a, struct matrix b, real scale, real keep, struct matrix c);
 /* Once, before the first product. */
 void blas_use_one_thread(void);
-const char *blas_name(void);
 
 #endif
