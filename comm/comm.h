@@ -29,6 +29,7 @@ struct comm_settings {
     int streams;        /* past the cache into slots: 1 yes, 0 no, -1 whatever is faster */
     char algorithm[32];
     size_t slot_bytes;
+    bool fitted; /* slot_bytes follows from the number of ranks */
     int slots;
     double timeout; /* seconds, 0: never */
     double spin;    /* seconds, negative: choose */
@@ -54,6 +55,7 @@ struct rondo_comm {
     struct grouping *groups; /* of ranks near each other; NULL: all are equally near */
     unsigned past_cache;     /* what calls begin to store that way (PAST_CACHE_...), as measured */
     int spin_rounds;         /* polls before a wait yields */
+    int crowd;               /* ranks per core of this machine, 1 to 100 */
     struct choices choices;
     struct operations operations;
     struct turn turn;
@@ -71,6 +73,8 @@ struct rondo_comm {
 
 rondo_result comm_read_settings(const rondo_config *config, int size,
                                 struct comm_settings *ret_settings);
+/* The job meets over a network, so its ranks may be on several hosts. */
+void comm_settings_expect_hosts(struct comm_settings *settings);
 /* Equal on ranks whose settings fit together. */
 uint32_t comm_settings_hash(const struct comm_settings *settings);
 

@@ -195,12 +195,15 @@ bool networks_flushed(rondo_comm *comm, int *ret_peer)
 bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local)
 {
     struct network *network = comm->networks[NETWORK_TCP];
+    double time = DOZE * waiter->crowd;
 
     if (waiter->rounds < comm->network_rounds) {
         waiter->rounds++;
         return false;
     }
-    network->ops->doze(network, local || comm->networks[NETWORK_VERBS] ? DOZE_LOCAL : DOZE);
+    if (local || comm->networks[NETWORK_VERBS])
+        time = DOZE_LOCAL * (1 + waiter->crowd / 8);
+    network->ops->doze(network, time);
     return waiter_look(waiter);
 }
 

@@ -247,6 +247,8 @@ static int count_cores(const rondo_comm *comm)
     return (int)(((long)comm->size * worst.cores + worst.ranks - 1) / worst.ranks);
 }
 
+enum { MOST_CROWDED = 100 };
+
 /* Spin only where the rank that we wait for can run at the same time. */
 static void choose_spinning(rondo_comm *comm)
 {
@@ -259,6 +261,8 @@ static void choose_spinning(rondo_comm *comm)
 
     comm->spin_rounds = crowded ? 20 : 2000;
     comm->network_rounds = crowded ? 2 : 200;
+    comm->crowd = crowd.ranks / crowd.cores;
+    comm->crowd = comm->crowd < 1 ? 1 : comm->crowd > MOST_CROWDED ? MOST_CROWDED : comm->crowd;
     if (spin < 0)
         return;
     comm->spin_rounds = (int)((spin < longest ? spin : longest) / round);

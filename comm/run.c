@@ -252,6 +252,7 @@ rondo_result run_batches(struct batch *batches, int count)
     int left = count;
 
     waiter_init(&waiter, batches[0].comm->spin_rounds);
+    waiter.crowd = batches[0].comm->crowd;
     while (left) {
         bool moved = false;
 

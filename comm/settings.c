@@ -15,7 +15,11 @@ enum {
     SLOT_BYTES_MAX = 1 << 30,
     SLOTS_MIN = 2,
     SLOTS_MAX = 1024,
-    CROWD = 8
+    CROWD = 8,
+    LARGE_CROWD = 128,
+    LEAST_FITTING = 16384,
+    LEAST_OF_LARGE = 4096,   /* so that hundreds of ranks find room in one heap */
+    LEAST_ON_NETWORK = 65536 /* shorter messages cost a network more time than their bytes */
 };
 
 /* Rings are touched by every pair of ranks: with many
@@ -23,9 +27,19 @@ enum {
 static size_t fitting_slot_bytes(size_t wanted, int size)
 {
     size_t bytes = size > CROWD ? wanted * CROWD / (size_t)size : wanted;
+    size_t least = size > LARGE_CROWD ? LEAST_OF_LARGE : LEAST_FITTING;
 
     bytes -= bytes % 64;
-    return bytes < 16384 ? 16384 : bytes;
+    return bytes < least ? least : bytes;
+}
+
+void comm_settings_expect_hosts(struct comm_settings *settings)
+{
+    if (strcmp(settings->transport, "auto") != 0)
+        return;
+    settings->networked = true;
+    if (settings->fitted && settings->slot_bytes < LEAST_ON_NETWORK)
+        settings->slot_bytes = LEAST_ON_NETWORK;
 }
 
 static rondo_result read_slots(const rondo_config *config, int size, struct comm_settings *settings)
@@ -36,7 +50,8 @@ static rondo_result read_slots(const rondo_config *config, int size, struct comm
     settings->slot_bytes = config->slot_bytes;
     if (!settings->slot_bytes) {
         result = setting_read_size(SETTING_SLOT_BYTES, &settings->slot_bytes);
-        if (!result && !setting_is_set(SETTING_SLOT_BYTES))
+        settings->fitted = !setting_is_set(SETTING_SLOT_BYTES);
+        if (!result && settings->fitted)
             settings->slot_bytes = fitting_slot_bytes(settings->slot_bytes, size);
     }
     if (!result && !slots)

@@ -46,9 +46,8 @@ static rondo_result take_seat(const struct seat *seat, const rondo_config *confi
     rondo_result result = comm_read_settings(config, seat->size, &settings);
 
     /* Who meets at a socket of one host needs no other. */
-    if (!result && seat->place && strncmp(seat->place->address, "unix:", 5) != 0 &&
-        strcmp(settings.transport, "auto") == 0)
-        settings.networked = true;
+    if (!result && seat->place && strncmp(seat->place->address, "unix:", 5) != 0)
+        comm_settings_expect_hosts(&settings);
     if (!result)
         result = comm_prepare(seat->size, seat->rank, &settings, &comm);
     if (result)

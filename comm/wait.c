@@ -13,7 +13,7 @@ enum { YIELDS_PER_LOOK = 16 }; /* looking at the clock costs a tenth of a yield 
 
 void waiter_init(struct waiter *waiter, int spin_rounds)
 {
-    *waiter = (struct waiter){.spin_rounds = spin_rounds};
+    *waiter = (struct waiter){.spin_rounds = spin_rounds, .crowd = 1};
 }
 
 void waiter_reset(struct waiter *waiter)
@@ -25,7 +25,7 @@ void waiter_reset(struct waiter *waiter)
 bool waiter_pause_slow(struct waiter *waiter)
 {
     if (waiter->since > 0 && waiter->now - waiter->since > DOZE_AFTER) {
-        struct timespec doze = {0, DOZE_NANOSECONDS};
+        struct timespec doze = {0, DOZE_NANOSECONDS * waiter->crowd};
 
         nanosleep(&doze, NULL);
         waiter->yields = YIELDS_PER_LOOK;
@@ -42,7 +42,7 @@ bool waiter_look(struct waiter *waiter)
     waiter->now = clock_seconds();
     if (waiter->since == 0)
         waiter->since = waiter->checked = waiter->now;
-    if (waiter->now - waiter->checked < CHECK_EVERY)
+    if (waiter->now - waiter->checked < CHECK_EVERY * waiter->crowd)
         return false;
     waiter->checked = waiter->now;
     return true;

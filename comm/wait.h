@@ -13,6 +13,7 @@ struct waiter {
     int spin_rounds; /* of the caller's loop, before yielding */
     int rounds;      /* since something moved */
     int yields;
+    int crowd;    /* ranks per core: who waits long looks less often, so that others get on */
     double now;   /* when time was last looked at */
     double since; /* when the present wait began, 0: not yet known */
     double checked;

@@ -51,18 +51,18 @@ Test(settings, the_configuration_comes_before_the_environment_and_that_before_de
     cr_expect(settings.timeout == 0 && !settings.deterministic);
 }
 
-Test(settings, slots_shrink_when_there_are_many_ranks_but_not_below_16_kib)
+Test(settings, slots_shrink_when_there_are_many_ranks_but_not_below_4_kib)
 {
     size_t last = SIZE_MAX;
 
     for (int size = 1; size <= 1000; size = size * 2 + 1) {
         struct comm_settings settings = read_settings(NULL, size);
 
-        cr_expect(settings.slot_bytes <= last && settings.slot_bytes >= 16384);
+        cr_expect(settings.slot_bytes <= last && settings.slot_bytes >= 4096);
         cr_expect(settings.slot_bytes % 64 == 0);
         last = settings.slot_bytes;
     }
-    cr_expect(last == 16384);
+    cr_expect(last == 4096);
 }
 
 static void expect_refused(const rondo_config *config, const char *word)
