@@ -11,7 +11,7 @@ host_of_the_job() { # PORT COMMAND...: this host's rank
     local port=$1 others=10.77.0.1
     shift
     export RONDO_ADDRESS=$others:$port
-    rank $((RXE_NODE - 1)) 90 "$@" >"$scratch/job" 2>&1
+    rank $((RXE_NODE - 1)) 200 "$@" >"$scratch/job" 2>&1
     cat "$scratch/job"
     grep -q 'good$' "$scratch/job"
 }
