@@ -269,7 +269,7 @@ static void prove_in_groups(const struct options *options, const struct algorith
             outcome_blame(outcome, seat.size, seat.root, fail_sentence());
         else
             prove(options, algorithm, &seat, outcome);
-        if (outcome->failed && groups && grouped)
+        if (outcome->failed && grouped && grouping_has_levels(groups))
             grouping_describe(groups, outcome->groups, sizeof(outcome->groups));
         grouping_close(groups);
     }
