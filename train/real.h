@@ -49,7 +49,7 @@ __attribute__((always_inline)) static inline real real_exp(real x)
 {
     const float to_whole = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
     float n, r, power;
-    int32_t bits;
+    uint32_t bits; /* unsigned: of a NaN they are anything */
 
     x = x < -87.0f ? -87.0f : x;
     x = x > 88.0f ? 88.0f : x;
@@ -65,7 +65,7 @@ __attribute__((always_inline)) static inline real real_exp(real x)
     power = power * r + 1.6666665459e-1f;
     power = power * r + 5.0000001201e-1f;
     power = power * r * r + r + 1.0f;
-    bits = (bits - 0x4b400000 + 127) << 23;
+    bits = (bits - 0x4b400000u + 127u) << 23;
     memcpy(&n, &bits, sizeof(n));
     return power * n;
 }
