@@ -171,8 +171,7 @@ static rondo_result make_scratch(struct exec_world *world, size_t bytes)
     return RONDO_OK;
 }
 
-/* Bytes, and calls between trials of ways to store: of longer vectors there are fewer calls. */
-enum { LONG_OUTPUT = 4 << 20, LONG_PAUSE = 1024, SHORT_PAUSE = 128 };
+enum { LONG_OUTPUT = 4 << 20 }; /* bytes */
 
 /*
  * Ways to store that may differ: long messages, and outputs that caches have no use for. All ranks
@@ -198,8 +197,7 @@ static void begin_stores(const rondo_comm *comm, struct choice *choice)
 {
     bool is_long = choice->shape.count >= LONG_OUTPUT / choice->shape.element;
 
-    stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache,
-                is_long ? SHORT_PAUSE : LONG_PAUSE);
+    stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache, is_long);
 }
 
 static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)

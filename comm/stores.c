@@ -2,10 +2,17 @@
 /* stores.c - trials of all ways to store, see stores.h. */
 #include "comm/stores.h"
 
-enum { TRIAL_CALLS = 3, SOONEST = 8 };
+enum {
+    SOONEST = 8,    /* calls before the first trials */
+    LONGER = 4,     /* how much longer each pause is than the one before */
+    LONGEST = 1024, /* pause */
+    LONGEST_OF_LONG = 128,
+    TRIAL_CALLS = 3, /* of each way, the first of which does not count */
+    TRIAL_CALLS_OF_LONG = 2,
+};
 static const double BETTER = 0.95; /* a way has to beat those before it by so much */
 
-void stores_open(struct stores *stores, unsigned ways, unsigned way, unsigned longest_pause)
+void stores_open(struct stores *stores, unsigned ways, unsigned way, bool is_long)
 {
     if (!ways)
         ways = 1;
@@ -14,9 +21,9 @@ void stores_open(struct stores *stores, unsigned ways, unsigned way, unsigned lo
     *stores = (struct stores){.ways = ways,
                               .way = way,
                               .now = way,
+                              .is_long = is_long,
                               .pause = SOONEST,
-                              .until = SOONEST,
-                              .longest_pause = longest_pause};
+                              .until = SOONEST};
 }
 
 /* The first way to try from `way` on; STORES_WAYS: there is none. */
@@ -49,12 +56,12 @@ static unsigned best_way(const struct stores *stores)
 
 static bool end_trials(struct stores *stores)
 {
+    unsigned longest = stores->is_long ? LONGEST_OF_LONG : LONGEST;
     unsigned before = stores->way;
 
     stores->trying = false;
     stores->way = stores->now = best_way(stores);
-    stores->pause =
-        2 * stores->pause < stores->longest_pause ? 2 * stores->pause : stores->longest_pause;
+    stores->pause = LONGER * stores->pause < longest ? LONGER * stores->pause : longest;
     stores->until = stores->pause;
     return stores->way != before;
 }
@@ -74,7 +81,7 @@ bool stores_note(struct stores *stores, double seconds)
         return false;
     if (stores->tried == 2 || seconds < stores->least)
         stores->least = seconds;
-    if (stores->tried < TRIAL_CALLS)
+    if (stores->tried < (stores->is_long ? TRIAL_CALLS_OF_LONG : TRIAL_CALLS))
         return false;
     keep_time(&stores->times[stores->now], stores->least);
     stores->tried = 0;

@@ -25,12 +25,13 @@ struct stores {
     unsigned tried; /* calls of it, while on trial */
     double least;   /* seconds of the quicker ones */
     bool trying;
-    unsigned pause, until, longest_pause; /* calls between trials, and to the next ones */
-    double times[STORES_WAYS];            /* seconds of a call, as last tried; 0: not yet */
+    bool is_long;              /* calls take long, so they are few */
+    unsigned pause, until;     /* calls between trials, and to the next ones */
+    double times[STORES_WAYS]; /* seconds of a call, as last tried; 0: not yet */
 };
 
-/* Begins with `way`, or the next there is; tries after at most `longest_pause` calls again. */
-void stores_open(struct stores *stores, unsigned ways, unsigned way, unsigned longest_pause);
+/* Begins with `way`, or the next there is. Of long calls fewer are spent on trials. */
+void stores_open(struct stores *stores, unsigned ways, unsigned way, bool is_long);
 /* A call took so long; true if another way is the best from now on. */
 bool stores_note(struct stores *stores, double seconds);
 
