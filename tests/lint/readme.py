@@ -73,7 +73,7 @@ def check_algorithms():
     complaints = [] if names else ["rondo explain --list names no algorithm"]
     for name in names:
         # A relative of another algorithm may be explained on the page of that one.
-        if not os.path.exists(os.path.join(folder, name + ".md")) and f"`{name}` is " not in pages:
+        if not os.path.exists(os.path.join(folder, name + ".md")) and f"`{name}` " not in pages:
             complaints.append(f"{name} has no page in docs/algorithms, and no other says what it is")
         if f'"{name}"' not in matrix:
             complaints.append(f"tests/api/matrix.c does not know {name}")
