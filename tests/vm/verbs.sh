@@ -19,7 +19,7 @@ report() { # NAME STATUS OUTPUT
         echo "ok - $1 boots and ends"
     else
         echo "not ok - $1 boots and ends: status $2"
-        tail -n 25 "$3" | sed 's/^/  # /'
+        tail -n 25 "$3" | sed 's/^/# /'
     fi
 }
 
