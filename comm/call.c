@@ -4,6 +4,8 @@
  * checks it and runs it, queues it, or leaves it to the group.
  */
 #include "comm/call.h"
+#include "comm/gpu.h"
+#include "comm/stream.h"
 
 #include "base/collective.h"
 #include "base/fail.h"
@@ -164,9 +166,9 @@ static rondo_result run(const rondo_call *call)
     if (group_is_open())
         return group_add_call(call->comm, call->stream, &task);
     if (call->stream)
-        return stream_add_batches(
+        return call->stream->ops->add_batches(
             call->stream, &(struct batch){.comm = call->comm, .tasks = &task, .count = 1}, 1);
-    return run_task(call->comm, &task);
+    return gpu_run_task(call->comm, &task);
 }
 
 rondo_result rondo_collective_call(const rondo_call *call)

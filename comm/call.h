@@ -19,18 +19,12 @@ rondo_result group_add_join(const struct join *join);
 /* An error inside of a group makes the whole group fail. */
 void group_spoil(rondo_result result);
 
-/* ---- stream.c ---- */
-
-/* Queue batches (comm, tasks, count are set) that run side by side; all of it is copied. */
-rondo_result stream_add_batches(rondo_stream *stream, const struct batch *batches, int count);
-
 /* ---- start.c ---- */
 
 struct join {
     rondo_unique_id id;
     int size, rank;
     rondo_config config;
-    bool has_config;
     rondo_comm **ret_comm;
 };
 rondo_result join_by_id(void *join);

@@ -24,6 +24,7 @@ struct comm_settings {
     bool deterministic;
     bool networked;     /* peers may be on other hosts */
     char transport[8];  /* auto, or the only one allowed */
+    int cuda_device;    /* -1: none */
     bool reads_across;  /* cross-memory attach is used */
     bool measure_reads; /* ... if it is found to be faster */
     int streams;        /* past the cache into slots: 1 yes, 0 no, -1 whatever is faster */
@@ -65,6 +66,7 @@ struct rondo_comm {
     atomic_int broken; /* a rondo_result: the first failure */
     pthread_mutex_t error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
+    struct gpu *gpu;               /* NULL: it belongs to no device */
     struct rondo_registration *registrations;
     pthread_mutex_t registrations_lock;
 };

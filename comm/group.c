@@ -7,6 +7,8 @@
  * calls of many ranks.
  */
 #include "comm/call.h"
+#include "comm/gpu.h"
+#include "comm/stream.h"
 
 #include "base/fail.h"
 
@@ -172,10 +174,10 @@ static rondo_result run_stream(rondo_stream *stream, struct task *tasks, struct 
     if (!count)
         return RONDO_OK;
     if (stream)
-        return stream_add_batches(stream, batches, count);
+        return stream->ops->add_batches(stream, batches, count);
     for (int i = 0; i < count; i++)
         batch_open(&batches[i], batches[i].comm, batches[i].tasks, batches[i].count);
-    return run_batches(batches, count);
+    return gpu_run_batches(batches, count);
 }
 
 /* Every call on its stream; those of no stream at the end, as they are waited for. */

@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "comm/gpu.h"
 #include "comm/host.h"
 #include "comm/memory.h"
 #include "comm/network.h"
@@ -70,6 +71,8 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     comm->world.size = size;
     comm->world.slot_bytes = settings->slot_bytes;
     result = allocate(comm);
+    if (!result)
+        result = gpu_open(settings->cuda_device, &comm->gpu);
     if (result)
         goto fail;
     card = &comm->cards[rank];
@@ -309,6 +312,7 @@ void comm_free(rondo_comm *comm)
     if (!comm)
         return;
     broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
+    gpu_close(comm->gpu, broken);
     networks_close(comm);
     memory_deregister_all(comm);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/setting.h"
+#include "comm/gpu.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -138,6 +139,7 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
         result = read_paths(&settings);
     if (!result)
         result = read_transport(&settings);
+    settings.cuda_device = config->cuda_device >= 0 ? config->cuda_device : gpu_current();
     settings.deterministic = config->deterministic > 0;
     if (!result && config->deterministic < 0)
         result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);

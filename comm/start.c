@@ -3,6 +3,7 @@
  * environment, a unique id, or all ranks in this process. */
 #include "comm/bootstrap.h"
 #include "comm/call.h"
+#include "comm/gpu.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -112,7 +113,7 @@ rondo_result join_by_id(void *argument)
         return result;
     return take_seat(
         &(struct seat){.place = &place, .rank = join->rank, .size = join->size, .serve = false},
-        join->has_config ? &join->config : NULL, join->ret_comm);
+        &join->config, join->ret_comm);
 }
 
 rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
@@ -135,10 +136,10 @@ rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
         return result;
     }
     join.id = *id;
-    if (config) {
-        join.config = *config;
-        join.has_config = true;
-    }
+    join.config = config ? *config : (rondo_config)RONDO_CONFIG_INIT;
+    /* A group joins on other threads, to which this one's device means nothing. */
+    if (join.config.cuda_device < 0)
+        join.config.cuda_device = gpu_current();
     return group_is_open() ? group_add_join(&join) : join_by_id(&join);
 }
 

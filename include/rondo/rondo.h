@@ -106,9 +106,9 @@ typedef struct rondo_unique_id {
 } rondo_unique_id;
 
 /*
- * Settings of one communicator; they must be the same on every rank. Start from RONDO_CONFIG_INIT:
- * each field then means "not set". An environment variable (docs/configuration.md) fills what is
- * not set here.
+ * Settings of one communicator; all but the device must be the same on every rank. Start from
+ * RONDO_CONFIG_INIT: each field then means "not set". An environment variable
+ * (docs/configuration.md) fills what is not set here.
  */
 typedef struct rondo_config {
     size_t struct_size;
@@ -117,10 +117,11 @@ typedef struct rondo_config {
     size_t slot_bytes;     /* payload of one slot; 0: not set */
     int slots;             /* slots in each direction between two ranks; 0: not set */
     double timeout;        /* seconds that a peer may be silent; 0: for ever, negative: not set */
+    int cuda_device;       /* its number; each rank's own (cuda.h); -1: not set */
 } rondo_config;
-#define RONDO_CONFIG_INIT                          \
-    {                                              \
-        sizeof(rondo_config), -1, NULL, 0, 0, -1.0 \
+#define RONDO_CONFIG_INIT                              \
+    {                                                  \
+        sizeof(rondo_config), -1, NULL, 0, 0, -1.0, -1 \
     }
 
 /* ---- Starting and ending --------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ Test(settings, the_configuration_comes_before_the_environment_and_that_before_de
     cr_expect(settings.slots == 5 && settings.slot_bytes == 64 << 10, "also for many ranks");
     cr_expect(settings.timeout == 7.5 && settings.deterministic && settings.spin == 0.25);
     cr_expect(settings.reads_across && !settings.measure_reads);
-    config = (rondo_config){sizeof(config), 0, "direct", 4096, 3, 0};
+    config = (rondo_config){sizeof(config), 0, "direct", 4096, 3, 0, -1};
     settings = read_settings(&config, 64);
     cr_expect_str_eq(settings.algorithm, "direct");
     cr_expect(settings.slots == 3 && settings.slot_bytes == 4096);
@@ -81,17 +81,17 @@ Test(settings, every_invalid_field_of_a_configuration_gives_a_sentence)
         rondo_config config;
         const char *word;
     } wrong[] = {
-        {{8, -1, NULL, 0, 0, -1}, "RONDO_CONFIG_INIT"},
-        {{0, -1, NULL, 0, 0, -1}, "RONDO_CONFIG_INIT"},
-        {{sizeof(rondo_config), -1, "no-such", 0, 0, -1}, "no-such"},
-        {{sizeof(rondo_config), -1, NULL, 1023, 0, -1}, "1023"},
-        {{sizeof(rondo_config), -1, NULL, SIZE_MAX, 0, -1}, "RONDO_SLOT_BYTES"},
-        {{sizeof(rondo_config), -1, NULL, ((size_t)1 << 30) + 1, 0, -1}, "RONDO_SLOT_BYTES"},
-        {{sizeof(rondo_config), -1, NULL, 0, 1, -1}, "RONDO_SLOTS"},
-        {{sizeof(rondo_config), -1, NULL, 0, -1, -1}, "RONDO_SLOTS"},
-        {{sizeof(rondo_config), -1, NULL, 0, 1025, -1}, "RONDO_SLOTS"},
-        {{sizeof(rondo_config), -1, NULL, 0, 0, NAN}, "timeout"},
-        {{sizeof(rondo_config), -1, NULL, 0, 0, INFINITY}, "timeout"},
+        {{8, -1, NULL, 0, 0, -1, -1}, "RONDO_CONFIG_INIT"},
+        {{0, -1, NULL, 0, 0, -1, -1}, "RONDO_CONFIG_INIT"},
+        {{sizeof(rondo_config), -1, "no-such", 0, 0, -1, -1}, "no-such"},
+        {{sizeof(rondo_config), -1, NULL, 1023, 0, -1, -1}, "1023"},
+        {{sizeof(rondo_config), -1, NULL, SIZE_MAX, 0, -1, -1}, "RONDO_SLOT_BYTES"},
+        {{sizeof(rondo_config), -1, NULL, ((size_t)1 << 30) + 1, 0, -1, -1}, "RONDO_SLOT_BYTES"},
+        {{sizeof(rondo_config), -1, NULL, 0, 1, -1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, -1, -1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, 1025, -1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, NAN, -1}, "timeout"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, INFINITY, -1}, "timeout"},
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)

@@ -20,10 +20,11 @@ ROOMS = {
     "base": set(),
     "topology": {"base"},
     "kernels": {"base"},
+    "cuda": {"base", "kernels"},
     "transport": {"base", "topology"},
     "plan": {"base", "kernels", "transport"},
     "collectives": {"base", "plan", "topology"},
-    "comm": {"base", "topology", "kernels", "transport", "plan", "collectives"},
+    "comm": {"base", "topology", "kernels", "cuda", "transport", "plan", "collectives"},
     "cli": {"base", "plan", "collectives", "topology", "kernels", "bench"},  # bench: what its workers speak
     "ddp": set(),
     "train": set(),
@@ -32,7 +33,7 @@ ROOMS = {
     "examples": set(),
 }
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
-LIBRARY = ("base", "topology", "kernels", "transport", "plan", "collectives", "comm", "ddp")
+LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp")
 FILE_LINES, FUNCTION_LINES = 450, 60
 COLUMNS, SCRIPT_COLUMNS = 100, 120
 UNFINISHED = re.compile(r"\b(%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))

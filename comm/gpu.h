@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu.h - GPU memory in collective calls, as the rest of comm/ sees it. Without the CUDA toolkit
+ * gpu_absent.c is built instead, and no communicator has a device.
+ */
+#ifndef RONDO_COMM_GPU_H
+#define RONDO_COMM_GPU_H
+
+#include "comm/run.h"
+
+/* What a communicator keeps that belongs to a device. */
+struct gpu;
+
+/* The number of the device whose context is current on this thread, -1: none. */
+int gpu_current(void);
+/* `number` < 0: the communicator has no device, *ret_gpu is NULL. */
+rondo_result gpu_open(int number, struct gpu **ret_gpu);
+/* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL. */
+void gpu_close(struct gpu *gpu, bool broken);
+
+/* run_batches() with calls on device memory among them: it is brought to the host and back. */
+rondo_result gpu_run_batches(struct batch *batches, int count);
+
+static inline rondo_result gpu_run_task(rondo_comm *comm, struct task *task)
+{
+    struct batch batch;
+
+    if (!comm->gpu)
+        return run_task(comm, task);
+    batch_open(&batch, comm, task, 1);
+    return gpu_run_batches(&batch, 1);
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gpu_inside.h - what the files of comm/gpu*.c share. */
+#ifndef RONDO_COMM_GPU_INSIDE_H
+#define RONDO_COMM_GPU_INSIDE_H
+
+#include "comm/gpu.h"
+#include "cuda/device.h"
+
+#include <pthread.h>
+
+/* Written by a CUDA stream and the host, a cache line each. */
+struct gpu_flag {
+    _Alignas(64) _Atomic uint32_t value;
+};
+
+/* What host and stream tell each other about one use of a block. */
+struct gpu_flags {
+    struct gpu_flag ready; /* by the stream: what the host needs is there */
+    struct gpu_flag done;  /* by the host: what the stream needs is there */
+    struct gpu_flag free;  /* by the stream: it has no more use for the block */
+};
+
+/* Memory of the host that the device reaches and, as it is of the shared heap, the peers too. */
+struct gpu_block {
+    struct gpu_block *next;
+    size_t bytes;            /* of the payload */
+    struct gpu_flags *flags; /* at the beginning of it */
+    CUdeviceptr device_flags;
+    char *payload;
+    enum {
+        BLOCK_FREE,
+        BLOCK_TAKEN, /* free again when its flag says so */
+        BLOCK_KEPT,  /* by a graph; in use while its flag does not say free */
+        BLOCK_LOST   /* something may use it for ever */
+    } state;
+};
+
+struct gpu {
+    struct cuda_device device;
+    CUstream stream;      /* for what has none: comes after the legacy default stream's work */
+    rondo_stream *worker; /* runs the host's part of calls on CUDA streams */
+    pthread_mutex_t lock; /* of what follows */
+    struct gpu_block *blocks;
+    struct staged *captured; /* parts of graphs */
+};
+
+/* ---- gpu.c ---- */
+
+/* The communicator's, made at the first call on a CUDA stream if it was opened without one. */
+rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu);
+
+/* ---- gpu_block.c ---- */
+
+/* One with room for so many bytes, flags cleared. It is free again when its flag says so. */
+rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **ret_block);
+void gpu_block_return(struct gpu *gpu, struct gpu_block *block); /* nothing uses it */
+void gpu_block_keep(struct gpu *gpu, struct gpu_block *block);
+void gpu_block_lose(struct gpu *gpu, struct gpu_block *block);
+/* All that streams have still to use are waited for, or, if `lost`, left alone for ever. */
+void gpu_blocks_close(struct gpu *gpu, bool lost);
+
+static inline CUdeviceptr gpu_ready_address(const struct gpu_block *block)
+{
+    return block->device_flags + offsetof(struct gpu_flags, ready);
+}
+
+static inline CUdeviceptr gpu_done_address(const struct gpu_block *block)
+{
+    return block->device_flags + offsetof(struct gpu_flags, done);
+}
+
+static inline CUdeviceptr gpu_free_address(const struct gpu_block *block)
+{
+    return block->device_flags + offsetof(struct gpu_flags, free);
+}
+
+/* ---- gpu_stage.c ---- */
+
+/* Where the bytes of a task are brought to, NULL: they stay where they are. */
+struct stage {
+    char *input, *output;
+    const void *user_input;
+    void *user_output;
+    size_t input_bytes, output_bytes;
+};
+
+/* Which of the task's memory the host cannot use; returns the bytes of block that it takes. */
+size_t stage_plan(const struct gpu *gpu, const rondo_comm *comm, const struct task *task,
+                  struct stage *ret_stage);
+/* Give it room from `room` on, and have the task work there; returns what comes behind. */
+char *stage_place(struct stage *stage, struct task *task, char *room);
+rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream);
+rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstream stream);
+
+/* ---- gpu_queue.c ---- */
+
+/* Where a stream's errors go that come after the call returned. */
+struct gpu_errors {
+    pthread_mutex_t lock;
+    int users;
+    rondo_result result; /* the first one */
+    char sentence[FAIL_SENTENCE_MAX];
+};
+
+void gpu_errors_drop(struct gpu_errors *errors);
+
+/* Queue batches on a CUDA stream: data to the host, the calls there, side by side, and back. */
+rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
+                       struct gpu_errors *errors);
+/* Forget what graphs had: no graph with calls of this communicator is launched any more. */
+void gpu_captured_close(struct gpu *gpu);
+
+#endif

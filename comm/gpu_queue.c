@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_queue.c - a batch in the order of a CUDA stream, run by the host:
+ *
+ *     CUDA stream   copy to the host | ready = 1 | wait: done = 1 | copy to the device | free = 1
+ *     worker                           await ready, run the batch, done = 1
+ *
+ * The batch takes its turn on the communicator when it is queued. In a graph the stream's part is
+ * recorded, with a host function in front that clears the flags and queues the batch again at every
+ * launch.
+ */
+#include "comm/gpu_inside.h"
+#include "comm/stream.h"
+
+#include "base/fail.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct staged {
+    struct staged *next; /* of the same graph or another */
+    struct gpu *gpu;
+    struct gpu_block *block;
+    struct gpu_errors *errors;
+    struct batch batch;
+    bool in_graph;
+    struct task *originals; /* what tasks are before they run: [batch.count], behind the tasks */
+    struct stage *stages;   /* behind the originals */
+    struct task tasks[];
+};
+
+void gpu_errors_drop(struct gpu_errors *errors)
+{
+    bool last;
+
+    pthread_mutex_lock(&errors->lock);
+    last = --errors->users == 0;
+    pthread_mutex_unlock(&errors->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&errors->lock);
+    free(errors);
+}
+
+static void note_error(struct gpu_errors *errors, rondo_result result)
+{
+    pthread_mutex_lock(&errors->lock);
+    if (!errors->result) {
+        errors->result = result;
+        memcpy(errors->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    }
+    pthread_mutex_unlock(&errors->lock);
+}
+
+static void free_staged(struct staged *staged)
+{
+    if (staged->errors)
+        gpu_errors_drop(staged->errors);
+    free(staged);
+}
+
+static rondo_result make(struct gpu *gpu, const struct batch *batch, struct staged **ret_staged)
+{
+    size_t count = (size_t)batch->count;
+    struct staged *staged =
+        calloc(1, sizeof(*staged) + 2 * count * sizeof(struct task) + count * sizeof(struct stage));
+    size_t bytes = 0;
+    rondo_result result;
+    char *room;
+
+    if (!staged)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu calls on a CUDA stream.",
+                          count);
+    staged->gpu = gpu;
+    staged->originals = staged->tasks + count;
+    staged->stages = (struct stage *)(void *)(staged->originals + count);
+    staged->batch = (struct batch){.comm = batch->comm, .count = batch->count};
+    memcpy(staged->originals, batch->tasks, count * sizeof(struct task));
+    for (size_t i = 0; i < count; i++)
+        bytes += stage_plan(gpu, batch->comm, &batch->tasks[i], &staged->stages[i]);
+    result = gpu_block_take(gpu, bytes, &staged->block);
+    if (result) {
+        free(staged);
+        return result;
+    }
+    room = staged->block->payload;
+    for (size_t i = 0; i < count; i++)
+        room = stage_place(&staged->stages[i], &staged->originals[i], room);
+    *ret_staged = staged;
+    return RONDO_OK;
+}
+
+/* The stream may be far behind, so this waits politely; a broken communicator waits for nothing. */
+static void await_ready(const struct staged *staged)
+{
+    enum { POLLS = 200 };
+    const struct timespec doze = {0, 20 * 1000};
+
+    for (int polls = 0;
+         !atomic_load_explicit(&staged->block->flags->ready.value, memory_order_acquire) &&
+         !atomic_load_explicit(&staged->batch.comm->broken, memory_order_acquire);
+         polls++) {
+        if (polls < POLLS)
+            sched_yield();
+        else
+            nanosleep(&doze, NULL);
+    }
+}
+
+/* The worker's part. */
+static void run(void *context)
+{
+    struct staged *staged = context;
+    rondo_result result;
+
+    await_ready(staged);
+    result = run_batches(&staged->batch, 1);
+    if (result)
+        note_error(staged->errors, result);
+    /* Release, to the stream: what the call wrote comes before. */
+    atomic_store_explicit(&staged->block->flags->done.value, 1, memory_order_release);
+    if (!staged->in_graph)
+        free_staged(staged);
+}
+
+/* If the worker cannot take it, it is run here: its turn has come up, and peers wait for it. */
+static void hand_over(struct staged *staged)
+{
+    struct batch *batch = &staged->batch;
+
+    memcpy(staged->tasks, staged->originals, (size_t)batch->count * sizeof(struct task));
+    batch_open(batch, batch->comm, staged->tasks, batch->count);
+    if (rondo_stream_call(staged->gpu->worker, run, staged))
+        run(staged);
+}
+
+/* At every launch of a graph. No CUDA calls are allowed here. */
+static void CUDA_CB relaunch(void *context)
+{
+    struct staged *staged = context;
+    struct gpu_flags *flags = staged->block->flags;
+
+    atomic_store_explicit(&flags->ready.value, 0, memory_order_relaxed);
+    atomic_store_explicit(&flags->done.value, 0, memory_order_relaxed);
+    atomic_store_explicit(&flags->free.value, 0, memory_order_release);
+    hand_over(staged);
+}
+
+/* What the stream does before the host's part, and after it. */
+static rondo_result record_before(struct staged *staged, CUstream stream)
+{
+    const struct cuda_driver *cuda = staged->gpu->device.driver;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    rondo_result result =
+        cuda_result(cuda->cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
+
+    staged->in_graph = capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (!result && staged->in_graph)
+        result = cuda_result(cuda->cuLaunchHostFunc(stream, relaunch, staged), "cuLaunchHostFunc");
+    for (int i = 0; i < staged->batch.count && !result; i++)
+        result = stage_in(staged->gpu, &staged->stages[i], stream);
+    if (result)
+        return result;
+    return cuda_result(cuda->cuStreamWriteValue32(stream, gpu_ready_address(staged->block), 1, 0),
+                       "cuStreamWriteValue32");
+}
+
+static rondo_result record_after(struct staged *staged, CUstream stream)
+{
+    const struct cuda_driver *cuda = staged->gpu->device.driver;
+    rondo_result result =
+        cuda_result(cuda->cuStreamWaitValue32(stream, gpu_done_address(staged->block), 1,
+                                              CU_STREAM_WAIT_VALUE_EQ),
+                    "cuStreamWaitValue32");
+
+    for (int i = 0; i < staged->batch.count && !result; i++)
+        result = stage_out(staged->gpu, &staged->stages[i], stream);
+    if (result)
+        return result;
+    return cuda_result(cuda->cuStreamWriteValue32(stream, gpu_free_address(staged->block), 1, 0),
+                       "cuStreamWriteValue32");
+}
+
+typedef rondo_result (*recorder)(struct staged *staged, CUstream stream);
+
+/* For all of a list, each with its device current. */
+static rondo_result record(struct staged *list, CUstream stream, recorder what)
+{
+    rondo_result result = RONDO_OK;
+
+    for (struct staged *staged = list; staged && !result; staged = staged->next) {
+        result = cuda_enter(&staged->gpu->device);
+        if (result)
+            return result;
+        result = what(staged, stream);
+        cuda_leave(&staged->gpu->device);
+    }
+    return result;
+}
+
+/* Make what each batch needs, in a list in their order. */
+static rondo_result make_all(const struct batch *batches, int count, struct gpu_errors *errors,
+                             struct staged **ret_list)
+{
+    struct staged **last = ret_list;
+    rondo_result result = RONDO_OK;
+
+    *ret_list = NULL;
+    for (int i = 0; i < count && !result; i++) {
+        struct gpu *gpu;
+
+        result = gpu_of(batches[i].comm, &gpu);
+        if (!result)
+            result = cuda_enter(&gpu->device);
+        if (result)
+            break;
+        result = make(gpu, &batches[i], last);
+        cuda_leave(&gpu->device);
+        if (result)
+            break;
+        pthread_mutex_lock(&errors->lock);
+        errors->users++;
+        pthread_mutex_unlock(&errors->lock);
+        (*last)->errors = errors;
+        last = &(*last)->next;
+    }
+    return result;
+}
+
+/* Part of it may be queued: nothing that it waits for or writes to may go away. */
+static void give_up(struct staged *list)
+{
+    struct staged *next;
+
+    for (struct staged *staged = list; staged; staged = next) {
+        next = staged->next;
+        gpu_block_lose(staged->gpu, staged->block);
+        atomic_store_explicit(&staged->block->flags->done.value, 1, memory_order_release);
+        free_staged(staged);
+    }
+}
+
+/* What a graph has got stays until the communicator is closed. */
+static void keep(struct staged *staged)
+{
+    struct gpu *gpu = staged->gpu;
+
+    gpu_block_keep(gpu, staged->block);
+    pthread_mutex_lock(&gpu->lock);
+    staged->next = gpu->captured;
+    gpu->captured = staged;
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+/*
+ * Several batches are of ranks of this process, which wait for each other: all their data is on its
+ * way before the stream waits for any.
+ */
+rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
+                       struct gpu_errors *errors)
+{
+    struct staged *list;
+    struct staged *next;
+    rondo_result result = make_all(batches, count, errors, &list);
+
+    if (!result)
+        result = record(list, stream, record_before);
+    if (!result)
+        result = record(list, stream, record_after);
+    if (result) {
+        give_up(list);
+        return result;
+    }
+    for (struct staged *staged = list; staged; staged = next) {
+        next = staged->next;
+        if (staged->in_graph)
+            keep(staged);
+        else
+            hand_over(staged);
+    }
+    return RONDO_OK;
+}
+
+void gpu_captured_close(struct gpu *gpu)
+{
+    struct staged *next;
+
+    for (struct staged *staged = gpu->captured; staged; staged = next) {
+        next = staged->next;
+        free_staged(staged);
+    }
+    gpu->captured = NULL;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gpu_stream.c - a stream of calls over a CUDA stream. */
+#include "comm/gpu_inside.h"
+#include "comm/stream.h"
+
+#include "rondo/cuda.h"
+
+#include "base/fail.h"
+
+#include <stdlib.h>
+
+struct cuda_stream {
+    rondo_stream base;
+    const struct cuda_driver *driver;
+    CUstream stream;
+    struct gpu_errors *errors;
+};
+
+static rondo_result add_batches(rondo_stream *base, const struct batch *batches, int count)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+
+    return gpu_queue(stream->stream, batches, count, stream->errors);
+}
+
+/* Hand out the first error and forget it, or only show it. */
+static rondo_result look_at_error(struct gpu_errors *errors, bool forget)
+{
+    rondo_result result;
+
+    pthread_mutex_lock(&errors->lock);
+    result = errors->result ? rondo_fail(errors->result, "%s", errors->sentence) : RONDO_OK;
+    if (forget)
+        errors->result = RONDO_OK;
+    pthread_mutex_unlock(&errors->lock);
+    return result;
+}
+
+static rondo_result call(rondo_stream *base, rondo_stream_function function, void *context)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+
+    return cuda_result(stream->driver->cuLaunchHostFunc(stream->stream, function, context),
+                       "cuLaunchHostFunc");
+}
+
+static rondo_result synchronize(rondo_stream *base)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    rondo_result result =
+        cuda_result(stream->driver->cuStreamSynchronize(stream->stream), "cuStreamSynchronize");
+
+    return result ? result : look_at_error(stream->errors, true);
+}
+
+static rondo_result query(rondo_stream *base)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    rondo_result result = look_at_error(stream->errors, false);
+    CUresult code;
+
+    if (result)
+        return result;
+    code = stream->driver->cuStreamQuery(stream->stream);
+    return code == CUDA_ERROR_NOT_READY ? RONDO_IN_PROGRESS : cuda_result(code, "cuStreamQuery");
+}
+
+static void close_stream(rondo_stream *base)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+
+    gpu_errors_drop(stream->errors);
+    free(stream);
+}
+
+static const struct stream_ops cuda_stream_ops = {.add_batches = add_batches,
+                                                  .call = call,
+                                                  .synchronize = synchronize,
+                                                  .query = query,
+                                                  .close = close_stream};
+
+rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream)
+{
+    struct cuda_stream *stream;
+    const struct cuda_driver *driver;
+    rondo_result result;
+
+    if (!ret_stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_open_cuda: no place for the stream.");
+    result = cuda_load(&driver);
+    if (result)
+        return result;
+    stream = calloc(1, sizeof(*stream));
+    if (stream)
+        stream->errors = calloc(1, sizeof(*stream->errors));
+    if (!stream || !stream->errors) {
+        free(stream);
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
+    }
+    pthread_mutex_init(&stream->errors->lock, NULL);
+    stream->errors->users = 1;
+    stream->base.ops = &cuda_stream_ops;
+    stream->driver = driver;
+    stream->stream = cuda_stream;
+    *ret_stream = &stream->base;
+    return RONDO_OK;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * driver.h - the CUDA driver's functions, loaded when they are wanted: a library that was built
+ * with CUDA runs on machines that have none. Only the driver is used, never the runtime, so there
+ * is nothing to link and nothing whose version has to fit.
+ *
+ *     const struct cuda_driver *cuda;
+ *
+ *     result = cuda_load(&cuda);
+ *     if (!result)
+ *         result = cuda_result(cuda->cuMemAlloc(&memory, bytes), "cuMemAlloc");
+ *
+ * cuda.h makes macros of names that have versions, here as in the table, so each call gets the
+ * version that the header describes.
+ */
+#ifndef RONDO_CUDA_DRIVER_H
+#define RONDO_CUDA_DRIVER_H
+
+#include "rondo/rondo.h"
+
+#include <cuda.h>
+
+/* clang-format off */
+#define CUDA_FUNCTIONS(use) \
+    use(cuInit) use(cuDriverGetVersion) use(cuGetErrorName) use(cuGetErrorString) \
+    use(cuDeviceGetCount) use(cuDeviceGet) use(cuDeviceGetName) use(cuDeviceGetUuid) \
+    use(cuDeviceGetAttribute) use(cuDeviceTotalMem) use(cuDeviceGetPCIBusId) \
+    use(cuDeviceCanAccessPeer) use(cuDevicePrimaryCtxRetain) use(cuDevicePrimaryCtxRelease) \
+    use(cuCtxGetCurrent) use(cuCtxSetCurrent) use(cuCtxPushCurrent) use(cuCtxPopCurrent) \
+    use(cuCtxGetDevice) use(cuCtxEnablePeerAccess) use(cuMemAlloc) use(cuMemFree) \
+    use(cuMemHostAlloc) use(cuMemFreeHost) use(cuMemHostRegister) use(cuMemHostUnregister) \
+    use(cuMemHostGetDevicePointer) use(cuMemGetAddressRange) use(cuPointerGetAttribute) \
+    use(cuPointerGetAttributes) use(cuMemcpyAsync) use(cuMemcpyHtoDAsync) use(cuMemcpyDtoHAsync) \
+    use(cuMemcpyDtoDAsync) use(cuMemsetD8Async) use(cuMemsetD32Async) use(cuStreamCreate) \
+    use(cuStreamDestroy) use(cuStreamSynchronize) use(cuStreamQuery) use(cuStreamWaitEvent) \
+    use(cuStreamIsCapturing) use(cuStreamWriteValue32) use(cuStreamWaitValue32) \
+    use(cuStreamWriteValue64) use(cuStreamWaitValue64) use(cuStreamBatchMemOp) use(cuEventCreate) \
+    use(cuEventRecord) use(cuEventQuery) use(cuEventSynchronize) use(cuEventDestroy) \
+    use(cuEventElapsedTime) use(cuIpcGetMemHandle) use(cuIpcOpenMemHandle) \
+    use(cuIpcCloseMemHandle) use(cuLaunchHostFunc) use(cuThreadExchangeStreamCaptureMode) \
+    use(cuModuleLoadData) use(cuModuleUnload) use(cuModuleGetFunction) use(cuFuncGetAttribute) \
+    use(cuOccupancyMaxActiveBlocksPerMultiprocessor) use(cuLaunchKernel)
+/* clang-format on */
+
+struct cuda_driver {
+#define CUDA_FIELD(name) __typeof__(&(name)) name;
+    CUDA_FUNCTIONS(CUDA_FIELD)
+#undef CUDA_FIELD
+};
+
+/* Load it and start it, once per process. RONDO_ERROR_UNSUPPORTED
+ * with a sentence if there is no driver, or no device. Thread-safe. */
+rondo_result cuda_load(const struct cuda_driver **ret_driver);
+/* The same, if it is in the process already: a program that never used CUDA gets NULL, at once. */
+const struct cuda_driver *cuda_loaded(void);
+
+/* RONDO_OK, or what the driver says about `call` in a sentence. */
+rondo_result cuda_result(CUresult code, const char *call);
+
+#endif
