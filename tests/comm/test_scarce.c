@@ -100,7 +100,7 @@ enum {
 };
 
 static char refusals; /* how many times the present scene met its failure */
-static const rondo_config impatient = {sizeof(rondo_config), -1, NULL, 0, 0, 20.0};
+static const rondo_config impatient = {sizeof(rondo_config), -1, NULL, 0, 0, 20.0, -1};
 
 /* What came of something that may have failed: right, or an
  * error with a sentence that is not about silence. */
