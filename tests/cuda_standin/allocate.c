@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * allocate.c - cuMemAlloc and its kin: on a device, managed, on the host, registered.
+ *
+ * Freeing waits until the context has nothing to do, as the real driver does: who frees while a
+ * kernel spins on something that comes later, hangs here too.
+ */
+#include "call.h"
+#include "capture.h"
+#include "context.h"
+#include "memory.h"
+#include "queue.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static char *map_anonymous(size_t length)
+{
+    char *base = mmap(NULL, length + memory_pages(1), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
+}
+
+/* New memory, in the table; NULL when there is not enough. Under the lock. */
+static struct memory *allocate(CUcontext context, enum memory_kind kind, size_t size)
+{
+    bool counts = kind != MEMORY_HOST;
+    if (size > PTRDIFF_MAX / 2 || (counts && !memory_take(context->device, size)))
+        return NULL;
+    struct memory *memory = calloc(1, sizeof *memory);
+    if (memory) {
+        *memory = (struct memory){.kind = kind, .size = size, .context = context, .fd = -1};
+        memory->length = memory_pages(size);
+        memory->device = context->device;
+        memory->id = call_unique();
+        if (kind == MEMORY_DEVICE) {
+            memory->fd = memory_file(context->device, memory->id, memory->length);
+            memory->base = memory->fd < 0 ? NULL : memory_map_file(memory->fd, memory->length);
+        } else {
+            memory->base = map_anonymous(memory->length);
+        }
+    }
+    if (memory && memory->base) {
+        memory_add(memory);
+        return memory;
+    }
+    if (memory)
+        memory->length = 0; /* there is nothing to unmap */
+    if (memory)
+        memory_remove(memory);
+    else if (counts)
+        memory_give_back(context->device, size);
+    return NULL;
+}
+
+static CUresult enter_allocate(const char *function, enum memory_kind kind, size_t size,
+                               struct memory *ret_memory)
+{
+    CUcontext context = NULL;
+    CUresult result = context_enter(function, &context);
+    if (result)
+        return result;
+    if (!size)
+        return CUDA_ERROR_INVALID_VALUE;
+    call_lock();
+    result = capture_forbid();
+    const struct memory *memory = result ? NULL : allocate(context, kind, size);
+    if (memory)
+        *ret_memory = *memory;
+    call_unlock();
+    return result || memory ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
+{
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory memory;
+    CUresult result = enter_allocate(__func__, MEMORY_DEVICE, size, &memory);
+    if (!result)
+        *address = memory_address(&memory);
+    return result;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags)
+{
+    if (!address || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory memory;
+    CUresult result = enter_allocate(__func__, MEMORY_MANAGED, size, &memory);
+    if (!result)
+        *address = memory_address(&memory);
+    return result;
+}
+
+CUresult cuMemHostAlloc(void **ret_bytes, size_t size, unsigned flags)
+{
+    unsigned known =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    if (!ret_bytes || flags & ~known)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory memory;
+    CUresult result = enter_allocate(__func__, MEMORY_HOST, size, &memory);
+    if (!result)
+        *ret_bytes = memory.base;
+    return result;
+}
+
+CUresult cuMemAllocHost(void **ret_bytes, size_t size)
+{
+    return cuMemHostAlloc(ret_bytes, size, 0);
+}
+
+/* Frees what begins at `address` and is of one of the kinds in `kinds` (a bit for each). */
+static CUresult enter_free(const char *function, CUdeviceptr address, unsigned kinds)
+{
+    CUcontext context = NULL;
+    CUresult result = context_enter(function, &context);
+    if (result)
+        return result;
+    call_lock();
+    struct memory *memory = memory_holding(address, 1);
+    if (!memory || memory_address(memory) != address || !(kinds & 1u << memory->kind))
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        result = capture_forbid();
+    if (!result) {
+        queue_drain_context(memory->context);
+        memory = memory_holding(address, 1); /* another thread may have had the lock meanwhile */
+        if (memory)
+            memory_remove(memory);
+        else
+            result = CUDA_ERROR_INVALID_VALUE;
+    }
+    call_unlock();
+    return result;
+}
+
+CUresult cuMemFree(CUdeviceptr address)
+{
+    if (!address)
+        return CUDA_SUCCESS;
+    return enter_free(__func__, address, 1u << MEMORY_DEVICE | 1u << MEMORY_MANAGED);
+}
+
+CUresult cuMemFreeHost(void *bytes)
+{
+    return enter_free(__func__, (CUdeviceptr)(uintptr_t)bytes, 1u << MEMORY_HOST);
+}
+
+CUresult cuMemHostRegister(void *bytes, size_t size, unsigned flags)
+{
+    CUcontext context = NULL;
+    CUresult result = context_enter(__func__, &context);
+    if (result)
+        return result;
+    unsigned known =
+        CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+    if (!bytes || !size || flags & ~known)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory *memory = calloc(1, sizeof *memory);
+    if (!memory)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *memory = (struct memory){.kind = MEMORY_REGISTERED, .base = bytes, .size = size, .fd = -1};
+    memory->context = context;
+    memory->device = context->device;
+    memory->flags = flags;
+    call_lock();
+    result = capture_forbid();
+    if (!result && (memory_find(bytes) || memory_find((char *)bytes + size - 1)))
+        result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (!result)
+        memory_add(memory);
+    call_unlock();
+    if (result)
+        free(memory);
+    return result;
+}
+
+CUresult cuMemHostUnregister(void *bytes)
+{
+    CUresult result = enter_free(__func__, (CUdeviceptr)(uintptr_t)bytes, 1u << MEMORY_REGISTERED);
+    return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : result;
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *bytes, unsigned flags)
+{
+    CUcontext context = NULL;
+    CUresult result = context_enter(__func__, &context);
+    if (result)
+        return result;
+    if (!address || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    call_lock();
+    const struct memory *memory = memory_find(bytes);
+    bool mapped = memory && (memory->kind == MEMORY_HOST || memory->kind == MEMORY_REGISTERED);
+    call_unlock();
+    if (!mapped)
+        return CUDA_ERROR_INVALID_VALUE;
+    *address = (CUdeviceptr)(uintptr_t)bytes;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * device.h - CUDA C++ for a CPU compiler: force-included where kernels (.cu) are compiled by g++
+ * for the stand-in.
+ *
+ * A block has one thread, a warp one lane. So barriers have nobody to wait for, votes and shuffles
+ * give back what they got, and shared memory is memory of the thread that runs the block (not
+ * cleared between blocks, as on a GPU). A kernel is defined as CUDA_KERNEL(name, struct type,
+ * argument) { ... }, a list of such makes a shared object which cuModuleLoadData() of the stand-in
+ * takes. The contract with the library is in module.h.
+ */
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <sched.h>
+#include <time.h>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __shared__      thread_local
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__    __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+
+struct uint3 {
+    unsigned x, y, z;
+};
+typedef uint3 dim3;
+
+/* As struct module_place. */
+struct cuda_standin_place {
+    uint3 grid, block, block_index, thread_index;
+    void *shared;
+};
+
+/* Weak and hidden: one for all sources of an image, and each image its own. */
+#define CUDA_STANDIN_OF_IMAGE __attribute__((weak, visibility("hidden")))
+CUDA_STANDIN_OF_IMAGE __thread cuda_standin_place cuda_standin_here;
+
+#define gridDim   cuda_standin_here.grid
+#define blockDim  cuda_standin_here.block
+#define blockIdx  cuda_standin_here.block_index
+#define threadIdx cuda_standin_here.thread_index
+#define warpSize  1
+
+/* The dynamic shared memory of the block, where CUDA has `extern __shared__ TYPE name[]`. */
+#define CUDA_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(cuda_standin_here.shared)
+
+extern "C" __attribute__((weak, visibility("default"))) void
+cuda_standin_enter(const cuda_standin_place *place)
+{
+    cuda_standin_here = *place;
+}
+
+#define CUDA_KERNEL(name, type, argument)                                           \
+    static void name##_kernel(const type &argument);                                \
+    extern "C" __attribute__((visibility("default"))) const size_t name##_sizes[2]; \
+    extern "C" const size_t name##_sizes[2] = {sizeof(type), 0};                    \
+    extern "C" __attribute__((visibility("default"))) void name(void **parameters); \
+    extern "C" void name(void **parameters)                                         \
+    {                                                                               \
+        name##_kernel(*static_cast<const type *>(parameters[0]));                   \
+    }                                                                               \
+    static void name##_kernel(const type &argument)
+
+static inline void __threadfence(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void __threadfence_block(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void __threadfence_system(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void __syncthreads(void)
+{
+}
+
+static inline void __syncwarp(unsigned = 0xffffffffu)
+{
+}
+
+/* Few processors run many blocks: who waits lets others go on. */
+static inline void __nanosleep(unsigned nanoseconds)
+{
+    if (nanoseconds < 1000) {
+        sched_yield();
+        return;
+    }
+    struct timespec time = {0, static_cast<long>(nanoseconds < 1000000 ? nanoseconds : 1000000)};
+    nanosleep(&time, nullptr);
+}
+
+static inline unsigned long long globaltimer(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<unsigned long long>(time.tv_sec) * 1000000000ull +
+           static_cast<unsigned long long>(time.tv_nsec);
+}
+
+/* A clock of 1 GHz, as the attribute of the device says. */
+static inline long long clock64(void)
+{
+    return static_cast<long long>(globaltimer());
+}
+
+static inline unsigned __activemask(void)
+{
+    return 1;
+}
+
+static inline unsigned __ballot_sync(unsigned, int predicate)
+{
+    return predicate != 0;
+}
+
+static inline int __any_sync(unsigned, int predicate)
+{
+    return predicate != 0;
+}
+
+static inline int __all_sync(unsigned, int predicate)
+{
+    return predicate != 0;
+}
+
+static inline int __syncthreads_or(int predicate)
+{
+    return predicate != 0;
+}
+
+static inline int __syncthreads_and(int predicate)
+{
+    return predicate != 0;
+}
+
+template <typename T> static inline T __shfl_sync(unsigned, T value, int, int = 1)
+{
+    return value;
+}
+
+template <typename T> static inline T __shfl_down_sync(unsigned, T value, unsigned, int = 1)
+{
+    return value;
+}
+
+template <typename T> static inline T __shfl_up_sync(unsigned, T value, unsigned, int = 1)
+{
+    return value;
+}
+
+template <typename T> static inline T __shfl_xor_sync(unsigned, T value, int, int = 1)
+{
+    return value;
+}
+
+static inline int __popc(unsigned value)
+{
+    return __builtin_popcount(value);
+}
+
+static inline int __ffs(int value)
+{
+    return __builtin_ffs(value);
+}
+
+static inline int __clz(int value)
+{
+    return value ? __builtin_clz(static_cast<unsigned>(value)) : 32;
+}
+
+template <typename T> static inline T __ldg(const T *address)
+{
+    return *address;
+}
+
+template <typename T> static inline T atomicAdd(T *address, T value)
+{
+    return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
+}
+
+template <typename T> static inline T atomicExch(T *address, T value)
+{
+    return __atomic_exchange_n(address, value, __ATOMIC_RELAXED);
+}
+
+template <typename T> static inline T atomicMax(T *address, T value)
+{
+    T before = __atomic_load_n(address, __ATOMIC_RELAXED);
+    while (before < value && !__atomic_compare_exchange_n(address, &before, value, false,
+                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    return before;
+}
+
+template <typename T> static inline T atomicCAS(T *address, T compare, T value)
+{
+    __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+    return compare;
+}
