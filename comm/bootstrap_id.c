@@ -60,7 +60,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-static void server_close(struct id_server *server)
+static void id_close(struct id_server *server)
 {
     if (server->task.stop >= 0)
         close(server->task.stop);
@@ -87,7 +87,7 @@ static void reap(bool all)
             eventfd_write(server->task.stop, 1);
         if (ours)
             pthread_join(server->thread, NULL);
-        server_close(server);
+        id_close(server);
     }
     pthread_mutex_unlock(&servers_lock);
 }
@@ -101,17 +101,13 @@ __attribute__((destructor)) static void stop_all(void)
 static rondo_result open_place(struct bootstrap_place *place, int *ret_listener)
 {
     const char *wanted = setting_read_word(SETTING_ADDRESS);
-    unsigned char noise[16];
-    char name[2 * sizeof(noise) + 1];
     const char *colon;
     rondo_result result;
     int port = 0;
 
     randombytes_buf(place->secret, sizeof(place->secret));
     if (!*wanted || socket_address_is_unix(wanted)) {
-        randombytes_buf(noise, sizeof(noise));
-        sodium_bin2hex(name, sizeof(name), noise, sizeof(noise));
-        snprintf(place->address, sizeof(place->address), "unix:rondo-id-%s", name);
+        socket_fresh_name("id", place->address);
         return socket_listen(place->address, ret_listener, NULL);
     }
     result = socket_address_check(wanted);
@@ -134,7 +130,7 @@ static rondo_result open_place(struct bootstrap_place *place, int *ret_listener)
     return RONDO_OK;
 }
 
-static rondo_result server_start(struct id_server *server)
+static rondo_result id_start(struct id_server *server)
 {
     sigset_t all, before;
     int error;
@@ -191,12 +187,12 @@ rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
     result = open_place(&server->place, &server->task.listener);
     if (!result) {
         write_id(&server->place, &bytes);
-        result = server_start(server); /* from here on the thread has the listener */
+        result = id_start(server); /* from here on the thread has the listener */
     }
     if (result) {
         if (server->task.listener >= 0)
             close(server->task.listener);
-        server_close(server);
+        id_close(server);
         return result;
     }
     log_debug("an id is served at %s", bytes.address);

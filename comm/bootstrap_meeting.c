@@ -17,6 +17,16 @@
 #include <string.h>
 #include <unistd.h>
 
+static void seal(struct meeting *meeting, rondo_result result, const void *answer, size_t bytes)
+{
+    meeting->decided = true;
+    meeting->result = result;
+    meeting->answer = answer;
+    meeting->answer_bytes = bytes;
+    wire_hash(answer, bytes, meeting->answer_hash);
+}
+
+/* It can't work. */
 __attribute__((format(printf, 3, 4))) static void
 decide(struct meeting *meeting, rondo_result result, const char *format, ...)
 {
@@ -27,8 +37,7 @@ decide(struct meeting *meeting, rondo_result result, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(meeting->sentence, sizeof(meeting->sentence), format, arguments);
     va_end(arguments);
-    meeting->decided = true;
-    meeting->result = result;
+    seal(meeting, result, meeting->sentence, strlen(meeting->sentence));
 }
 
 static void fill_member(struct member *member, unsigned pid, const char *host)
@@ -49,6 +58,7 @@ static rondo_result allocate(struct meeting *meeting, int size, size_t blob_byte
         return rondo_fail(RONDO_ERROR_MEMORY, "no memory for the blobs of %d ranks", size);
     meeting->size = size;
     meeting->blob_bytes = blob_bytes;
+    seats_init(&meeting->seats, meeting->relays ? 0 : size);
     return RONDO_OK;
 }
 
@@ -59,6 +69,7 @@ rondo_result meeting_init(struct meeting *meeting, const struct server_task *tas
 
     memset(meeting, 0, sizeof(*meeting));
     meeting->address = task->place->address;
+    meeting->relays = task->relays;
     if (!task->size)
         return RONDO_OK;
     result = allocate(meeting, task->size, task->blob_bytes);
@@ -66,9 +77,11 @@ rondo_result meeting_init(struct meeting *meeting, const struct server_task *tas
         return result;
     gethostname(host, sizeof(host) - 1);
     meeting->claims++;
+    meeting->seats.guests--;
     fill_member(&meeting->members[0], (unsigned)getpid(), host);
     memcpy(meeting->blobs, task->blob, task->blob_bytes);
     meeting_arrive(meeting, 0);
+    meeting_seat(meeting, 0);
     return RONDO_OK;
 }
 
@@ -76,6 +89,7 @@ void meeting_done(struct meeting *meeting)
 {
     free(meeting->members);
     free(meeting->blobs);
+    seats_done(&meeting->seats);
     memset(meeting, 0, sizeof(*meeting));
 }
 
@@ -140,8 +154,14 @@ void meeting_arrive(struct meeting *meeting, int rank)
     meeting->members[rank].arrived = true;
     meeting->present++;
     log_debug("rank %d is at the meeting point: %d of %d", rank, meeting->present, meeting->size);
-    if (meeting->present == meeting->size)
-        decide(meeting, RONDO_OK, "all ranks came");
+}
+
+void meeting_seat(struct meeting *meeting, int rank)
+{
+    meeting->members[rank].seated = true;
+    meeting->seated++;
+    if (meeting->seated == meeting->size && !meeting->relays && !meeting->decided)
+        seal(meeting, RONDO_OK, meeting->blobs, (size_t)meeting->size * meeting->blob_bytes);
 }
 
 void meeting_leave(struct meeting *meeting, int rank)
@@ -153,9 +173,35 @@ void meeting_leave(struct meeting *meeting, int rank)
            rank, who->pid, who->host);
 }
 
+void meeting_news(struct meeting *meeting, rondo_result result, const char *sentence)
+{
+    char text[WIRE_SENTENCE];
+
+    memcpy(text, sentence, sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    decide(meeting, result, "%s", text);
+}
+
+void meeting_told(struct meeting *meeting, rondo_result result, const void *blobs, size_t bytes)
+{
+    if (result) {
+        snprintf(meeting->sentence, sizeof(meeting->sentence), "%s", fail_sentence());
+        seal(meeting, result, meeting->sentence, strlen(meeting->sentence));
+    } else {
+        seal(meeting, RONDO_OK, blobs, bytes);
+    }
+}
+
 struct group {
     int first, last;
 };
+
+/* Those that have not come; if all have, those that did not get to their seats. */
+static bool is_missing(const struct meeting *meeting, int rank)
+{
+    return meeting->present == meeting->size ? !meeting->members[rank].seated
+                                             : !meeting->members[rank].arrived;
+}
 
 /* Runs of missing ranks, at most `room` of them. Also counts the ranks, and those left out. */
 static int group_missing(const struct meeting *meeting, struct group *groups, int room,
@@ -167,7 +213,7 @@ static int group_missing(const struct meeting *meeting, struct group *groups, in
     for (int rank = 0; rank < meeting->size; rank++) {
         struct group *run = count ? &groups[count - 1] : NULL;
 
-        if (meeting->members[rank].arrived)
+        if (!is_missing(meeting, rank))
             continue;
         ++*ret_missing;
         if (run && run->last == rank - 1 && !*ret_left)

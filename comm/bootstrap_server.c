@@ -17,37 +17,50 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds: without descriptors to accept, and for a stranger to prove itself
- * when they are short; for the refused to hang up when the others are done;
- * for ranks that are still on their way to hear why the job failed. */
-static const double full_pause = 0.02, full_patience = 0.1, short_leave = 0.2, linger = 0.5;
-enum { VISITORS_MAX = 1024 }; /* connections without a proof; the oldest goes when more come */
+/* Seconds: without descriptors to accept, or full; for a stranger to say hello then, and to
+ * prove itself; for the refused to hang up when the others are done; for ranks that are still on
+ * their way to hear why the job failed. */
+static const double full_pause = 0.02, full_patience = 0.1, stranger_patience = 2,
+                    short_leave = 0.2, linger_time = 0.5;
 
-struct server {
-    const struct server_task *task;
-    struct meeting meeting;
-    int listener;
-    double accept_after; /* out of descriptors: not before this time */
-    unsigned refused;
-    struct visitor **visitors; /* oldest first */
-    size_t count, room;
-    struct pollfd *polls; /* [room + 2] */
-};
+/* Connections that are no seats. More wait in the system's queue, so that a thousand ranks that
+ * come at once need no thousand descriptors. */
+enum { PASSING_MAX = 256 };
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
 /* One that has been here for `age` seconds. */
-static bool drop_oldest_stranger(struct server *server, double age)
+static bool drop_oldest(struct server *server, bool (*candidate)(const struct visitor *),
+                        double age)
 {
     double before = clock_seconds() - age;
 
     for (size_t i = 0; i < server->count; i++) {
-        if (visitor_is_stranger(server->visitors[i]) && server->visitors[i]->since <= before) {
+        if (candidate(server->visitors[i]) && server->visitors[i]->since <= before) {
             visitor_drop(server->visitors[i], &server->meeting, "others need its place");
             return true;
         }
     }
     return false;
+}
+
+/* A member would have spoken, and if not, it only has to come again. */
+static bool is_silent(const struct visitor *visitor)
+{
+    return visitor->stage == VISITOR_HELLO || visitor->stage == VISITOR_LEAVING;
+}
+
+static bool is_full(struct server *server)
+{
+    size_t passing = 0;
+
+    for (size_t i = 0; i < server->count; i++)
+        passing += visitor_is_passing(server->visitors[i]);
+    if (passing < PASSING_MAX || drop_oldest(server, is_silent, full_patience) ||
+        drop_oldest(server, visitor_is_stranger, stranger_patience))
+        return false;
+    server->accept_after = clock_seconds() + full_pause;
+    return true;
 }
 
 static bool make_room(struct server *server)
@@ -73,17 +86,12 @@ static bool make_room(struct server *server)
 static void welcome(struct server *server, int fd)
 {
     struct visitor *visitor = make_room(server) ? malloc(sizeof(*visitor)) : NULL;
-    size_t strangers = 0;
 
     if (!visitor) {
         server->refused++;
         close(fd);
         return;
     }
-    for (size_t i = 0; i < server->count; i++)
-        strangers += visitor_is_stranger(server->visitors[i]);
-    if (strangers >= VISITORS_MAX)
-        drop_oldest_stranger(server, 0);
     visitor_init(visitor, fd, server->task->place->secret);
     server->visitors[server->count++] = visitor;
 }
@@ -93,7 +101,7 @@ static void welcome(struct server *server, int fd)
  * each other out for ever. Those who knock wait in the backlog. */
 static void accept_no_more(struct server *server)
 {
-    if (drop_oldest_stranger(server, full_patience))
+    if (drop_oldest(server, visitor_is_stranger, full_patience))
         return;
     if (!server->refused++)
         log_warn("the meeting point cannot accept more connections: %s", strerror(errno));
@@ -103,7 +111,7 @@ static void accept_no_more(struct server *server)
 static void accept_all(struct server *server)
 {
     /* Bounded, so that a flood at the door does not starve those inside. */
-    for (int i = 0; i < 256; i++) {
+    for (int i = 0; i < PASSING_MAX && !is_full(server); i++) {
         int fd = socket_accept(server->listener);
 
         if (fd >= 0)
@@ -138,8 +146,18 @@ static void forget_late(struct server *server)
 
         if (visitor->stage == VISITOR_GONE || now < visitor->deadline)
             continue;
-        visitor_drop(visitor, &server->meeting, "it was silent for too long");
+        if (visitor->stage == VISITOR_WAITING)
+            visitor_seat(visitor, &server->meeting, false);
+        else
+            visitor_drop(visitor, &server->meeting, "it was silent for too long");
     }
+}
+
+static void seat_waiting(struct server *server)
+{
+    for (size_t i = 0; i < server->count && !server->meeting.decided; i++)
+        if (server->visitors[i]->stage == VISITOR_WAITING)
+            visitor_seat(server->visitors[i], &server->meeting, true);
 }
 
 /* ---- The loop ------------------------------------------------------------------------------- */
@@ -179,13 +197,13 @@ static bool turn(struct server *server, double until)
             visitor_serve(server->visitors[i - 2], &server->meeting);
     if (server->polls[0].revents)
         accept_all(server);
+    seat_waiting(server);
     forget_late(server);
     forget_gone(server);
     return server->polls[1].revents != 0;
 }
 
-/* Until the meeting is decided. Returns whether that was because of task->stop. */
-static bool gather(struct server *server)
+enum server_end server_gather(struct server *server)
 {
     double timeout = server->task->timeout;
     double until = timeout > 0 ? clock_seconds() + timeout : INFINITY;
@@ -193,14 +211,12 @@ static bool gather(struct server *server)
     while (!server->meeting.decided) {
         bool stop = turn(server, until);
 
-        if (stop && !server->meeting.decided) {
-            meeting_stop(&server->meeting);
-            return true;
-        }
-        if (clock_seconds() >= until)
-            meeting_time_out(&server->meeting, timeout, server->refused);
+        if (stop && !server->meeting.decided)
+            return SERVER_STOPPED;
+        if (!server->meeting.decided && clock_seconds() >= until)
+            return SERVER_TIMED_OUT;
     }
-    return false;
+    return SERVER_DECIDED;
 }
 
 static void answer_members(struct server *server)
@@ -208,7 +224,7 @@ static void answer_members(struct server *server)
     for (size_t i = 0; i < server->count; i++) {
         struct visitor *visitor = server->visitors[i];
 
-        if (visitor->stage == VISITOR_BLOB || visitor->stage == VISITOR_SEATED) {
+        if (visitor->stage >= VISITOR_BLOB && visitor->stage <= VISITOR_SEATED) {
             visitor_answer(visitor, &server->meeting);
             visitor_serve(visitor, &server->meeting);
         }
@@ -233,12 +249,11 @@ static void shut(struct server *server)
     forget_gone(server);
 }
 
-/* Tell all members, each within its deadline. */
-static void answer(struct server *server, bool stopped)
+void server_answer(struct server *server, bool linger)
 {
-    double until = clock_seconds() + linger;
+    double until = clock_seconds() + linger_time;
 
-    if (!server->meeting.result || stopped)
+    if (!linger)
         shut(server); /* before the first answer: its rank may open its next communicator at once */
     answer_members(server);
     /* On failure: as many as there are ranks hear of it, if they come soon. */
@@ -252,26 +267,46 @@ static void answer(struct server *server, bool stopped)
         turn(server, INFINITY);
 }
 
+rondo_result server_open(struct server *server, const struct server_task *task)
+{
+    rondo_result result;
+
+    *server = (struct server){.task = task, .listener = task->listener};
+    result = meeting_init(&server->meeting, task);
+    if (!result && !make_room(server))
+        result = rondo_fail(RONDO_ERROR_MEMORY, "no memory for the meeting point");
+    return result;
+}
+
+void server_close(struct server *server)
+{
+    if (server->listener >= 0)
+        close(server->listener);
+    meeting_done(&server->meeting);
+    free(server->visitors);
+    free(server->polls);
+}
+
 rondo_result server_run(const struct server_task *task, void *ret_blobs)
 {
-    struct server server = {.task = task, .listener = task->listener};
-    struct meeting *meeting = &server.meeting;
-    rondo_result result = meeting_init(meeting, task);
+    struct server server;
+    const struct meeting *meeting = &server.meeting;
+    rondo_result result = server_open(&server, task);
+    enum server_end end;
 
-    if (!result && !make_room(&server))
-        result = rondo_fail(RONDO_ERROR_MEMORY, "no memory for the meeting point");
     if (!result) {
-        answer(&server, gather(&server));
+        end = server_gather(&server);
+        if (end == SERVER_STOPPED)
+            meeting_stop(&server.meeting);
+        else if (end == SERVER_TIMED_OUT)
+            meeting_time_out(&server.meeting, task->timeout, server.refused);
+        server_answer(&server, meeting->result && end != SERVER_STOPPED);
         result = meeting->result;
         if (result)
             rondo_fail(result, "%s", meeting->sentence);
         else if (ret_blobs)
-            memcpy(ret_blobs, meeting->blobs, (size_t)meeting->size * meeting->blob_bytes);
+            memcpy(ret_blobs, meeting->answer, meeting->answer_bytes);
     }
-    if (server.listener >= 0)
-        close(server.listener);
-    meeting_done(meeting);
-    free(server.visitors);
-    free(server.polls);
+    server_close(&server);
     return result;
 }

@@ -19,6 +19,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sodium.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,16 @@ static int listen_unix(const char *address)
     socklen_t length = unix_address(address, &where);
 
     return listen_at(AF_UNIX, (struct sockaddr *)&where, length);
+}
+
+void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX])
+{
+    unsigned char noise[16];
+    char name[2 * sizeof(noise) + 1];
+
+    randombytes_buf(noise, sizeof(noise));
+    sodium_bin2hex(name, sizeof(name), noise, sizeof(noise));
+    snprintf(ret_address, BOOTSTRAP_ADDRESS_MAX, "unix:rondo-%s-%s", what, name);
 }
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
@@ -335,6 +346,48 @@ rondo_result socket_connect(const char *address, double deadline, int *ret_fd)
     if (socket_address_is_unix(address))
         return connect_unix(address, deadline, ret_fd);
     return connect_tcp(address, deadline, ret_fd);
+}
+
+/* ---- Where a connection ends ---------------------------------------------------------------- */
+
+static bool is_loopback(const struct sockaddr_storage *where)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)where;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)where;
+
+    if (where->ss_family == AF_INET)
+        return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127);
+}
+
+bool socket_peer_is_here(int fd)
+{
+    struct sockaddr_storage where;
+    socklen_t length = sizeof(where);
+
+    if (getpeername(fd, (struct sockaddr *)&where, &length))
+        return false;
+    return where.ss_family == AF_UNIX || is_loopback(&where);
+}
+
+bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX])
+{
+    struct sockaddr_storage where;
+    socklen_t length = sizeof(where);
+    char host[BOOTSTRAP_ADDRESS_MAX - 8];
+
+    if (getsockname(fd, (struct sockaddr *)&where, &length))
+        return false;
+    if (where.ss_family == AF_UNIX) {
+        socket_fresh_name("relay", ret_address);
+        return true;
+    }
+    if (getnameinfo((struct sockaddr *)&where, length, host, sizeof(host), NULL, 0, NI_NUMERICHOST))
+        return false;
+    snprintf(ret_address, BOOTSTRAP_ADDRESS_MAX, where.ss_family == AF_INET6 ? "[%s]:0" : "%s:0",
+             host);
+    return true;
 }
 
 /* ---- Moving bytes --------------------------------------------------------------------------- */

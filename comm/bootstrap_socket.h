@@ -27,6 +27,14 @@ rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port);
  * closed: errno EACCES. */
 int socket_accept(int listener);
 
+/* "unix:rondo-WHAT-" and a random name. */
+void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX]);
+
+/* Is the other end on this host for certain: a Unix socket, or by loopback? */
+bool socket_peer_is_here(int fd);
+/* "HOST:0" at which others reach this end of a connection, or a fresh "unix:NAME"; false: none. */
+bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX]);
+
 /*
  * One attempt to connect. -1 and errno when nobody listens (yet): the caller decides about trying
  * again. A sentence and a result only for what trying again cannot cure; ret_fd is -1 then, too.

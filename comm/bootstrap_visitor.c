@@ -2,6 +2,8 @@
 /* bootstrap_visitor.c - the steps of one connection to the meeting point. */
 #include "comm/bootstrap_visitor.h"
 
+#include "comm/bootstrap_socket.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -13,9 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Seconds: to prove a claim and hand in the blob; to take the answer; to hang up after a
- * refusal. */
-static const double prove_time = 10, answer_time = 10, leave_time = 2;
+/* Seconds: to prove a claim and hand in the blob; to wait for a seat at a relay; to take the
+ * answer; to hang up after a refusal. */
+static const double prove_time = 10, seat_time = 2, answer_time = 10, leave_time = 2;
 
 void visitor_init(struct visitor *visitor, int fd, const unsigned char *secret)
 {
@@ -33,6 +35,19 @@ bool visitor_is_stranger(const struct visitor *visitor)
            visitor->stage == VISITOR_LEAVING;
 }
 
+bool visitor_is_passing(const struct visitor *visitor)
+{
+    return visitor->stage < VISITOR_SEATED || visitor->stage == VISITOR_LEAVING;
+}
+
+/* A relay counts a member only when that has sat down: until then it may go elsewhere. */
+static bool is_member(const struct visitor *visitor, const struct meeting *meeting)
+{
+    enum visitor_stage from = meeting->relays ? VISITOR_SEATED : VISITOR_BLOB;
+
+    return visitor->stage >= from && visitor->stage <= VISITOR_SEATED;
+}
+
 static void hang_up(struct visitor *visitor)
 {
     close(visitor->fd);
@@ -42,7 +57,7 @@ static void hang_up(struct visitor *visitor)
 
 void visitor_drop(struct visitor *visitor, struct meeting *meeting, const char *why)
 {
-    if (visitor->stage == VISITOR_BLOB || visitor->stage == VISITOR_SEATED)
+    if (is_member(visitor, meeting))
         meeting_leave(meeting, visitor->rank);
     if (visitor->stage != VISITOR_LEAVING)
         log_info("a connection to the meeting point was dropped: %s", why);
@@ -68,28 +83,16 @@ static void refuse(struct visitor *visitor, const struct meeting *meeting, enum 
     visitor->deadline = clock_seconds() + leave_time;
 }
 
-static const void *reply_body(const struct meeting *meeting, size_t *ret_bytes)
-{
-    if (meeting->result) {
-        *ret_bytes = strlen(meeting->sentence);
-        return meeting->sentence;
-    }
-    *ret_bytes = (size_t)meeting->size * meeting->blob_bytes;
-    return meeting->blobs;
-}
-
 void visitor_answer(struct visitor *visitor, const struct meeting *meeting)
 {
     struct wire_reply *reply = &visitor->reply;
-    size_t bytes;
-    const void *body = reply_body(meeting, &bytes);
 
     memset(reply, 0, sizeof(*reply));
-    wire_header_set(&reply->header, WIRE_REPLY, bytes);
+    wire_header_set(&reply->header, WIRE_REPLY, meeting->answer_bytes);
     reply->result = htole32((uint32_t)meeting->result);
-    wire_hash(body, bytes, reply->body_hash);
-    wire_reply_prove(&visitor->session, reply);
-    visitor->unread = visitor->stage != VISITOR_SEATED;
+    memcpy(reply->body_hash, meeting->answer_hash, WIRE_HASH);
+    wire_prove(&visitor->session, WIRE_REPLY, reply);
+    visitor->unread = visitor->stage != VISITOR_WAITING && visitor->stage != VISITOR_SEATED;
     visitor->stage = VISITOR_REPLY;
     visitor->sent = 0;
     visitor->deadline = clock_seconds() + answer_time;
@@ -97,8 +100,8 @@ void visitor_answer(struct visitor *visitor, const struct meeting *meeting)
 
 static void answer_more(struct visitor *visitor, struct meeting *meeting)
 {
-    size_t head = sizeof(visitor->reply), bytes;
-    const char *body = reply_body(meeting, &bytes);
+    size_t head = sizeof(visitor->reply), bytes = meeting->answer_bytes;
+    const char *body = meeting->answer;
 
     while (visitor->sent < head + bytes) {
         bool in_head = visitor->sent < head;
@@ -177,7 +180,7 @@ static void take_claim(struct visitor *visitor, struct meeting *meeting)
         visitor_drop(visitor, meeting, "its claim is garbage");
         return;
     }
-    if (!wire_claim_check(&visitor->session, claim)) {
+    if (!wire_check(&visitor->session, WIRE_CLAIM, claim)) {
         refuse(visitor, meeting, WIRE_WRONG_SECRET, "it does not know the secret");
         return;
     }
@@ -203,20 +206,65 @@ static void take_blob(struct visitor *visitor, struct meeting *meeting)
         visitor_drop(visitor, meeting, "its bytes changed on the way");
         return;
     }
-    visitor->stage = VISITOR_SEATED;
-    visitor->deadline = INFINITY;
+    visitor->stage = VISITOR_WAITING;
+    visitor->deadline = clock_seconds() + seat_time;
+    visitor->who = (struct relay){.rank = (uint32_t)visitor->rank,
+                                  .pid = le32toh(visitor->in.claim.pid),
+                                  .local = socket_peer_is_here(visitor->fd)};
+    memcpy(visitor->who.host, visitor->in.claim.host, WIRE_HOST);
     meeting_arrive(meeting, visitor->rank);
+    visitor_seat(visitor, meeting, true);
 }
 
-/* A seated member has nothing to say: bytes or an end of them mean that it is gone. */
-static void watch_seated(struct visitor *visitor, struct meeting *meeting)
+/* ---- Members -------------------------------------------------------------------------------- */
+
+void visitor_seat(struct visitor *visitor, struct meeting *meeting, bool patient)
+{
+    struct wire_seat *seat = &visitor->seat;
+
+    if (seats_give(&meeting->seats, visitor->who.local, patient, seat) == SEAT_LATER)
+        return;
+    wire_prove(&visitor->session, WIRE_SEAT, seat);
+    visitor->stage = VISITOR_SEATING;
+    visitor->deadline = INFINITY;
+    if (send(visitor->fd, seat, sizeof(*seat), MSG_NOSIGNAL) != sizeof(*seat))
+        visitor_drop(visitor, meeting, "it does not take its seat");
+}
+
+/* A member that waits for its seat has nothing to say. */
+static void watch_waiting(struct visitor *visitor, struct meeting *meeting)
 {
     char byte;
-    ssize_t done = recv(visitor->fd, &byte, 1, 0);
 
-    if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    if (fill(visitor, meeting, &byte, 1))
+        visitor_drop(visitor, meeting, "it spoke out of turn");
+}
+
+static void take_seated(struct visitor *visitor, struct meeting *meeting)
+{
+    const struct wire_seat *seated = &visitor->in.seated;
+
+    if (!wire_check(&visitor->session, WIRE_SEATED, seated)) {
+        visitor_drop(visitor, meeting, "it does not say where it sits");
         return;
-    visitor_drop(visitor, meeting, "a rank hung up before all had come");
+    }
+    seats_taken(&meeting->seats, &visitor->seat, seated, &visitor->who);
+    visitor->stage = VISITOR_SEATED;
+    meeting_seat(meeting, visitor->rank);
+    if (seated->moved)
+        hang_up(visitor); /* its relay looks after it now */
+}
+
+/* All that a seated member may have to say is what it heard as a relay. */
+static void take_news(struct visitor *visitor, struct meeting *meeting)
+{
+    const struct wire_news *news = &visitor->in.news;
+    uint32_t result = le32toh(news->result);
+
+    if (!wire_check(&visitor->session, WIRE_NEWS, news) || !result || result >= RONDO_RESULTS)
+        visitor_drop(visitor, meeting, "what it says is no news");
+    else
+        meeting_news(meeting, (rondo_result)result, news->sentence);
 }
 
 static void throw_away(struct visitor *visitor)
@@ -238,8 +286,14 @@ void visitor_serve(struct visitor *visitor, struct meeting *meeting)
         take_claim(visitor, meeting);
     if (visitor->stage == VISITOR_BLOB)
         take_blob(visitor, meeting);
-    else if (visitor->stage == VISITOR_SEATED)
-        watch_seated(visitor, meeting);
+    else if (visitor->stage == VISITOR_WAITING)
+        watch_waiting(visitor, meeting);
+    else if (visitor->stage == VISITOR_SEATING &&
+             fill(visitor, meeting, &visitor->in.seated, sizeof(visitor->in.seated)))
+        take_seated(visitor, meeting);
+    else if (visitor->stage == VISITOR_SEATED &&
+             fill(visitor, meeting, &visitor->in.news, sizeof(visitor->in.news)))
+        take_news(visitor, meeting);
     else if (visitor->stage == VISITOR_REPLY)
         answer_more(visitor, meeting);
     else if (visitor->stage == VISITOR_LEAVING)

@@ -56,32 +56,30 @@ static struct proof_session proof_of(const struct wire_session *session)
                                   .second_nonce = session->meeting_nonce};
 }
 
-void wire_claim_prove(const struct wire_session *session, struct wire_claim *claim)
+/* What a proof covers: all that stands before it. The label keeps kinds and directions apart. */
+static const struct {
+    const char *label;
+    size_t bytes;
+} covers[] = {
+    [WIRE_CLAIM] = {"rondo claim", offsetof(struct wire_claim, proof)},
+    [WIRE_REPLY] = {"rondo reply", offsetof(struct wire_reply, proof)},
+    [WIRE_SEAT] = {"rondo seat", offsetof(struct wire_seat, proof)},
+    [WIRE_SEATED] = {"rondo seated", offsetof(struct wire_seat, proof)},
+    [WIRE_NEWS] = {"rondo news", offsetof(struct wire_news, proof)},
+};
+
+void wire_prove(const struct wire_session *session, enum wire_kind kind, void *frame)
 {
     struct proof_session from = proof_of(session);
 
-    proof_make(&from, "rondo claim", claim, offsetof(struct wire_claim, proof), claim->proof);
+    proof_make(&from, covers[kind].label, frame, covers[kind].bytes,
+               (unsigned char *)frame + covers[kind].bytes);
 }
 
-bool wire_claim_check(const struct wire_session *session, const struct wire_claim *claim)
+bool wire_check(const struct wire_session *session, enum wire_kind kind, const void *frame)
 {
     struct proof_session from = proof_of(session);
 
-    return proof_check(&from, "rondo claim", claim, offsetof(struct wire_claim, proof),
-                       claim->proof);
-}
-
-void wire_reply_prove(const struct wire_session *session, struct wire_reply *reply)
-{
-    struct proof_session from = proof_of(session);
-
-    proof_make(&from, "rondo reply", reply, offsetof(struct wire_reply, proof), reply->proof);
-}
-
-bool wire_reply_check(const struct wire_session *session, const struct wire_reply *reply)
-{
-    struct proof_session from = proof_of(session);
-
-    return proof_check(&from, "rondo reply", reply, offsetof(struct wire_reply, proof),
-                       reply->proof);
+    return wire_is(frame, kind) && proof_check(&from, covers[kind].label, frame, covers[kind].bytes,
+                                               (const unsigned char *)frame + covers[kind].bytes);
 }

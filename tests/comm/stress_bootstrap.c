@@ -87,7 +87,7 @@ int main(void)
     int bad = 0;
 
     for (int round = 0; round < 5 && !bad; round++)
-        bad = meet(2 + 5 * round, round % 2) || meet_by_ids() || collide();
+        bad = meet(2 + 12 * round, round % 2) || meet_by_ids() || collide();
     printf("bootstrap under stress: %s\n", bad ? "failed" : "good");
     return bad;
 }

@@ -96,7 +96,7 @@ static void claim(const struct bootstrap_place *place, uint64_t bytes, bool prov
     memcpy(session.meeting_nonce, hello.nonce, WIRE_NONCE);
     wire_header_set(&frame.header, WIRE_CLAIM, bytes);
     if (prove)
-        wire_claim_prove(&session, &frame);
+        wire_prove(&session, WIRE_CLAIM, &frame);
     socket_send(*ret_fd, &frame, sizeof(frame), soon());
 }
 
@@ -283,7 +283,7 @@ static void answer_falsely(const struct impostor *me, int fd, const struct wire_
         announced = 11;
     wire_header_set(&reply.header, WIRE_REPLY, announced);
     if (me->manner != POLITE)
-        wire_reply_prove(session, &reply);
+        wire_prove(session, WIRE_REPLY, &reply);
     socket_send(fd, &reply, sizeof(reply), soon());
     if (me->manner == CORRUPTED || me->manner == MISQUOTED)
         socket_send(fd, bytes, announced, soon());
@@ -352,7 +352,7 @@ Test(strangers, another_service_on_the_port_is_found_out)
 
 Test(strangers, a_server_of_another_version_is_found_out)
 {
-    check_victim(NEWER, RONDO_ERROR_UNSUPPORTED, "speaks version 2 of the bootstrap");
+    check_victim(NEWER, RONDO_ERROR_UNSUPPORTED, "speaks version 3 of the bootstrap");
 }
 
 Test(strangers, an_answer_that_breaks_off_is_an_error)
@@ -396,7 +396,7 @@ static void check_lie(uint32_t rank, uint32_t size, uint64_t bytes, const char *
     socket_receive(fd, &hello, sizeof(hello), soon());
     memcpy(session.meeting_nonce, hello.nonce, WIRE_NONCE);
     wire_header_set(&frame.header, WIRE_CLAIM, bytes);
-    wire_claim_prove(&session, &frame);
+    wire_prove(&session, WIRE_CLAIM, &frame);
     socket_send(fd, &frame, sizeof(frame), soon());
     shutdown(fd, SHUT_WR);
     party_join(ranks, 1);
