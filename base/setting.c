@@ -142,6 +142,10 @@ static const struct setting table[SETTINGS] = {
          "group of each rank) or 2* (dealt in turn); if it is not set they are hosts, or on one "
          "host NUMA nodes.",
          NULL, 0, 0},
+    [SETTING_CUDA_IMAGE] = {"RONDO_CUDA_IMAGE", SETTING_WORD, "",
+                            "A file of kernels for the GPU that is loaded instead of those in the "
+                            "library: for tests.",
+                            NULL, 0, 0},
 };
 
 const struct setting *setting_at(enum setting_id id)

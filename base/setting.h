@@ -43,8 +43,9 @@ enum setting_id {
     SETTING_TCP_PATIENCE,    /* seconds, RONDO_TCP_TIMEOUT */
     SETTING_TOPOLOGY,        /* word: an hwloc XML file to use instead of this machine */
     SETTING_BENCH_DIR,       /* word */
-    SETTING_COSTS,  /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
-    SETTING_GROUPS, /* word: groups of ranks instead of hosts and NUMA nodes */
+    SETTING_COSTS,      /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
+    SETTING_GROUPS,     /* word: groups of ranks instead of hosts and NUMA nodes */
+    SETTING_CUDA_IMAGE, /* word: a file of kernels to load instead of our own */
     SETTINGS
 };
 

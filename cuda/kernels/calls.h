@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * calls.h - what the host tells a kernel: one struct by value, of types that have the same size in
+ * every compiler. Included by C on the host and by the kernels.
+ */
+#ifndef RONDO_CUDA_KERNELS_CALLS_H
+#define RONDO_CUDA_KERNELS_CALLS_H
+
+#include <stdint.h>
+
+enum {
+    CUDA_SOURCES_MAX = 64,
+    CUDA_DESTINATIONS_MAX = 64,
+    CUDA_OPERANDS_MAX = CUDA_SOURCES_MAX + CUDA_DESTINATIONS_MAX,
+};
+
+/*
+ * Where an operand is. Direct: at `address` + `offset`. Indirect: `address` is that of a 64-bit
+ * word which the kernel reads when it runs, so that it may be written after the launch:
+ *
+ *     | segment : 16 | offset : 48 |    the memory is at segments[segment].base + offset
+ *
+ * The word may come from a peer. It is checked: a segment that is not in the table, or a range that
+ * does not lie within it, makes the kernel do nothing but store CUDA_CALL_BAD_OPERAND + the index
+ * of the operand in the call's error word.
+ */
+enum { CUDA_INDIRECT = 1 };
+struct cuda_operand {
+    uint64_t address;
+    uint64_t offset; /* bytes */
+    uint32_t flags;  /* 0 or CUDA_INDIRECT */
+    uint32_t unused;
+};
+
+struct cuda_segment {
+    uint64_t base;
+    uint64_t bytes; /* 0: none */
+};
+
+#define CUDA_WORD_SEGMENT_SHIFT 48
+#define CUDA_WORD_OFFSET_MASK   ((UINT64_C(1) << CUDA_WORD_SEGMENT_SHIFT) - 1)
+#define CUDA_CALL_BAD_OPERAND   1
+
+/* How elements are combined: a kernel_op and what a kernel_call adds to it. */
+struct cuda_arithmetic {
+    uint64_t scale;    /* bits of the accumulating type */
+    uint32_t divisor;  /* 0 or 1: nothing to finish */
+    int32_t scaled;    /* the source that `scale` is for, -1: none */
+    uint8_t function;  /* enum kernel_function */
+    uint8_t order;     /* enum kernel_order */
+    uint8_t is_signed; /* integers */
+    uint8_t unused[5];
+};
+
+struct cuda_reduce_argument {
+    struct cuda_arithmetic arithmetic;
+    uint64_t count;
+    uint64_t segments; /* address of the table; used by indirect operands only */
+    uint64_t error;    /* address of a 32-bit word that the kernel may store an error in, or 0 */
+    uint32_t segment_count;
+    uint16_t sources, destinations;
+    struct cuda_operand operands[CUDA_OPERANDS_MAX]; /* sources, then destinations */
+};
+
+#endif

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kernels.cu - all kernels, as one image. */
+#include "cuda/kernels/reduce.cu"
