@@ -9,7 +9,9 @@
 
 #include "call.h"
 #include "capture.h"
+#include "event.h"
 #include "memory.h"
+#include "module.h"
 #include "queue.h"
 #include "stream.h"
 
@@ -98,6 +100,8 @@ static CUcontext create(CUdevice device, bool primary)
 static void stop(CUcontext context)
 {
     queue_drain_context(context);
+    event_close_all(context);
+    module_close_all(context);
     memory_free_all(context);
     context->users = 0;
     context->legacy = NULL;

@@ -99,6 +99,15 @@ static void close_event(CUevent event)
     free(event);
 }
 
+void event_close_all(CUcontext context)
+{
+    for (CUevent event = events, next; event; event = next) {
+        next = event->next;
+        if (event->context == context)
+            close_event(event);
+    }
+}
+
 static void run_record(struct op *op)
 {
     const struct record_op *mark = (struct record_op *)op;

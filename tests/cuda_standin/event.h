@@ -47,5 +47,8 @@ struct CUevent_st {
 CUevent event_open(CUcontext context, unsigned flags);
 CUevent event_find(CUevent handle);
 
+/* All events of the context. */
+void event_close_all(CUcontext context);
+
 /* Gives a new event a page that other processes can open (ipc.c). */
 bool event_share(CUevent event);

@@ -37,7 +37,9 @@ CUDA_KERNEL(example_meet, struct meeting, job)
     job.result[blockIdx.x] = mine;
 }
 
+extern "C" {
 __device__ unsigned example_variable = 42;
+}
 
 struct sum {
     unsigned *result;

@@ -30,6 +30,7 @@ struct CUmod_st {
     struct CUmod_st *next; /* all that are loaded */
     CUcontext context;
     void *object;
+    int fd; /* its file: open as long as the object, which the loader knows by the number */
     CUfunction functions;
 };
 
@@ -70,19 +71,21 @@ static bool write_all(int fd, const char *bytes, size_t length)
     return true;
 }
 
-static void *open_image(const char *image)
+static bool open_image(CUmodule module, const char *image)
 {
-    int fd = memfd_create("cuda_standin-module", MFD_CLOEXEC);
-    if (fd < 0)
-        return NULL;
+    module->fd = memfd_create("cuda_standin-module", MFD_CLOEXEC);
+    if (module->fd < 0)
+        return false;
     char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    void *object =
-        write_all(fd, image, image_length(image)) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!object)
-        fprintf(stderr, "CUDA stand-in: module: %s\n", dlerror());
-    close(fd);
-    return object;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", module->fd);
+    if (write_all(module->fd, image, image_length(image)))
+        module->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (module->object)
+        return true;
+    const char *reason = dlerror();
+    fprintf(stderr, "CUDA stand-in: module: %s\n", reason ? reason : "its file is too large");
+    close(module->fd);
+    return false;
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *ret_module, const void *image, unsigned count,
@@ -103,10 +106,11 @@ CUresult cuModuleLoadDataEx(CUmodule *ret_module, const void *image, unsigned co
     call_lock();
     result = capture_forbid();
     call_unlock();
-    module->object = result ? NULL : open_image(image);
-    if (!module->object) {
+    if (!result && !open_image(module, image))
+        result = CUDA_ERROR_INVALID_IMAGE;
+    if (result) {
         free(module);
-        return result ? result : CUDA_ERROR_INVALID_IMAGE;
+        return result;
     }
     call_lock();
     module->next = modules;
@@ -145,6 +149,33 @@ CUcontext module_context(CUfunction function)
     return function->module->context;
 }
 
+/* Work that uses it is done. Under the lock. */
+static void close_module(CUmodule module)
+{
+    CUmodule *link = &modules;
+    while (*link != module)
+        link = &(*link)->next;
+    *link = module->next;
+    memory_forget_module(module->object);
+    dlclose(module->object);
+    close(module->fd);
+    for (CUfunction function = module->functions, next; function; function = next) {
+        next = function->next;
+        free(function->name);
+        free(function);
+    }
+    free(module);
+}
+
+void module_close_all(CUcontext context)
+{
+    for (CUmodule module = modules, next; module; module = next) {
+        next = module->next;
+        if (module->context == context)
+            close_module(module);
+    }
+}
+
 CUresult cuModuleUnload(CUmodule handle)
 {
     CUcontext context = NULL;
@@ -155,23 +186,12 @@ CUresult cuModuleUnload(CUmodule handle)
     CUmodule module = find(handle);
     if (module) {
         queue_drain_context(module->context);
-        CUmodule *link = &modules;
-        while (*link != module)
-            link = &(*link)->next;
-        *link = module->next;
-        memory_forget_module(module->object);
+        module = find(handle); /* another thread may have had the lock meanwhile */
     }
+    if (module)
+        close_module(module);
     call_unlock();
-    if (!module)
-        return CUDA_ERROR_INVALID_HANDLE;
-    dlclose(module->object);
-    for (CUfunction function = module->functions, next; function; function = next) {
-        next = function->next;
-        free(function->name);
-        free(function);
-    }
-    free(module);
-    return CUDA_SUCCESS;
+    return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* The kernel of that name, new in the module's list; NULL when there is none. Under the lock. */

@@ -31,3 +31,6 @@ struct CUfunc_st {
 /* Under the lock: is it a kernel of a loaded module? And of which context? */
 bool module_has(CUfunction function);
 CUcontext module_context(CUfunction function);
+
+/* Unloads all modules of the context, whose work is done. */
+void module_close_all(CUcontext context);
