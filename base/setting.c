@@ -123,6 +123,10 @@ static const struct setting table[SETTINGS] = {
     [SETTING_TCP_PATIENCE] =
         {"RONDO_TCP_TIMEOUT", SETTING_SECONDS, "4",
          "Seconds until a host that does not answer on the network is given up.", NULL, 1, 3600},
+    [SETTING_CUDA] = {"RONDO_CUDA", SETTING_WORD, "auto",
+                      "Calls on CUDA streams: auto runs them on the device where all ranks can "
+                      "reach each other's memory; host goes by way of the host's memory always.",
+                      "auto|host", 0, 0},
     [SETTING_TOPOLOGY] = {"RONDO_TOPOLOGY", SETTING_WORD, "",
                           "A machine recorded as hwloc XML that `rondo topo` and `rondo doctor` "
                           "look at instead of this one.",

@@ -40,6 +40,11 @@ static uint64_t key_hash(const struct choice_key *key)
     return mix(small + mix(key->count + 0x9e3779b97f4a7c15u));
 }
 
+uint32_t choice_fingerprint(const struct choice_key *key)
+{
+    return (uint32_t)key_hash(key);
+}
+
 static bool key_equal(const struct choice_key *a, const struct choice_key *b)
 {
     return a->collective == b->collective && a->count == b->count && a->type == b->type &&

@@ -50,6 +50,8 @@ struct choices {
 /* The decision for a call; *ret_choice is valid until the
  * next call of this function. Needs the turn. */
 rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice);
+/* 32 bits of what all ranks have to agree on in a call. */
+uint32_t choice_fingerprint(const struct choice_key *key);
 void choices_done(struct choices *choices);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "transport/heap.h"
 
 #include <stdlib.h>
 
@@ -54,12 +55,15 @@ void gpu_close(struct gpu *gpu, bool broken)
         return;
     rondo_stream_close(gpu->worker);
     if (!cuda_enter(&gpu->device)) {
+        gpu_plans_close(gpu->plans, broken);
         gpu_blocks_close(gpu, broken);
         gpu_captured_close(gpu);
         if (gpu->stream)
             gpu->device.driver->cuStreamDestroy(gpu->stream);
         cuda_leave(&gpu->device);
     }
+    if (gpu->arena) /* a peer's stream may look once more whether its message was taken */
+        heap_retire(gpu->arena, 0);
     cuda_device_close(&gpu->device);
     pthread_mutex_destroy(&gpu->lock);
     free(gpu);

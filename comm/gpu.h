@@ -15,6 +15,10 @@ struct gpu;
 int gpu_current(void);
 /* `number` < 0: the communicator has no device, *ret_gpu is NULL. */
 rondo_result gpu_open(int number, struct gpu **ret_gpu);
+/* Fill the device's part of the rank's card. */
+rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card);
+/* With everybody's cards and processes: plans on the devices, if all ranks can reach each other. */
+rondo_result gpu_connect(rondo_comm *comm);
 /* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL. */
 void gpu_close(struct gpu *gpu, bool broken);
 

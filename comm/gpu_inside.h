@@ -42,12 +42,20 @@ struct gpu {
     pthread_mutex_t lock; /* of what follows */
     struct gpu_block *blocks;
     struct staged *captured; /* parts of graphs */
+    void *arena;             /* gpu_arena.h; in the shared heap, NULL: none */
+    struct gpu_plans *plans; /* NULL: calls go by way of the host */
 };
 
 /* ---- gpu.c ---- */
 
 /* The communicator's, made at the first call on a CUDA stream if it was opened without one. */
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu);
+
+/* ---- gpu_card.c ---- */
+
+struct gpu_plans;
+/* After all that was queued has ended, or was let go. Accepts NULL. */
+void gpu_plans_close(struct gpu_plans *plans, bool broken);
 
 /* ---- gpu_block.c ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gpu_stream.c - a stream of calls over a CUDA stream. */
-#include "comm/gpu_inside.h"
+#include "comm/gpu_arena.h"
 #include "comm/stream.h"
 
 #include "rondo/cuda.h"
@@ -16,10 +16,89 @@ struct cuda_stream {
     struct gpu_errors *errors;
 };
 
+/* By plans on the device, on `to`, after what is on `from` so far. */
+static rondo_result queue_plans(const struct batch *batch, CUstream from, CUstream to)
+{
+    struct gpu *gpu = batch->comm->gpu;
+    const struct cuda_driver *cuda = gpu->device.driver;
+    rondo_result result = cuda_enter(&gpu->device);
+
+    if (result)
+        return result;
+    if (to != from) {
+        result = cuda_result(cuda->cuEventRecord(gpu->plans->forked, from), "cuEventRecord");
+        if (!result)
+            result = cuda_result(cuda->cuStreamWaitEvent(to, gpu->plans->forked, 0),
+                                 "cuStreamWaitEvent");
+    }
+    if (!result)
+        result = gpu_plans_queue(gpu->plans, batch, to);
+    cuda_leave(&gpu->device);
+    return result;
+}
+
+/* `stream` goes on after the plans of the batch. */
+static rondo_result join(const struct batch *batch, CUstream stream)
+{
+    struct gpu *gpu = batch->comm->gpu;
+    const struct cuda_driver *cuda = gpu->device.driver;
+    rondo_result result = cuda_enter(&gpu->device);
+
+    if (result)
+        return result;
+    result =
+        cuda_result(cuda->cuEventRecord(gpu->plans->forked, gpu->plans->side), "cuEventRecord");
+    if (!result)
+        result = cuda_result(cuda->cuStreamWaitEvent(stream, gpu->plans->forked, 0),
+                             "cuStreamWaitEvent");
+    cuda_leave(&gpu->device);
+    return result;
+}
+
+/*
+ * Several communicators on one stream: they may be ranks of this process that wait for each other,
+ * or be in another order elsewhere. So each runs beside the stream, which waits for all.
+ */
+static rondo_result add_many(struct cuda_stream *stream, const struct batch *batches, int count)
+{
+    struct batch *staged = calloc((size_t)count, sizeof(*staged));
+    rondo_result result = RONDO_OK;
+    int others = 0;
+
+    if (!staged)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group on a CUDA stream.");
+    for (int i = 0; i < count && !result; i++) {
+        struct gpu *gpu = batches[i].comm->gpu;
+
+        if (gpu_plans_take(gpu, &batches[i]))
+            result = queue_plans(&batches[i], stream->stream, gpu->plans->side);
+        else
+            staged[others++] = batches[i];
+    }
+    if (!result && others)
+        result = gpu_queue(stream->stream, staged, others, stream->errors);
+    for (int i = 0; i < count && !result; i++)
+        if (gpu_plans_take(batches[i].comm->gpu, &batches[i]))
+            result = join(&batches[i], stream->stream);
+    free(staged);
+    return result;
+}
+
 static rondo_result add_batches(rondo_stream *base, const struct batch *batches, int count)
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;
 
+    for (int i = 0; i < count; i++) {
+        struct gpu *gpu;
+        rondo_result result = gpu_of(batches[i].comm, &gpu);
+
+        if (result)
+            return result;
+    }
+    if (count > 1)
+        return add_many(stream, batches, count);
+    if (gpu_plans_take(batches[0].comm->gpu, &batches[0]))
+        return queue_plans(&batches[0], stream->stream, stream->stream);
     return gpu_queue(stream->stream, batches, count, stream->errors);
 }
 

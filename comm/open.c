@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 2 };
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 3 };
 
 static rondo_result allocate(rondo_comm *comm)
 {
@@ -101,6 +101,8 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     result = host_identity(is_forced(settings) ? 1 + rank : 0, card->host);
     if (!result)
         result = networks_open(comm, card);
+    if (!result)
+        result = gpu_make_card(comm, &card->device);
     if (result)
         goto fail;
     *ret_comm = comm;
@@ -295,6 +297,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
         result = connect_rank(comm, rank);
     if (!result)
         result = comm_find_groups(comm);
+    if (!result)
+        result = gpu_connect(comm);
     if (result)
         return comm_break(comm, result, comm->rank);
     comm->costs.cores = count_cores(comm);

@@ -18,6 +18,14 @@ struct process;
 /* Transports that move bytes have a struct network (connection.h) per communicator. */
 enum network_id { NETWORK_TCP, NETWORK_VERBS, NETWORKS };
 
+/* The GPU of a rank; comm/gpu_card.c says what it is used for. */
+enum { DEVICE_UUID = 16, DEVICES_SEEN = 16 };
+struct device_card {
+    uint64_t arena; /* offset in the heap, 0: the rank has no device */
+    unsigned char uuid[DEVICE_UUID];
+    unsigned char seen[DEVICES_SEEN][DEVICE_UUID]; /* devices that its own one reads and writes */
+};
+
 /* What a rank tells all others when a communicator opens. Fixed layout: it is what travels. */
 struct rank_card {
     uint32_t magic;
@@ -35,6 +43,7 @@ struct rank_card {
     uint64_t machine; /* the kernel: ranks with the same one share its cores */
     struct tcp_card tcp;
     struct verbs_card verbs;
+    struct device_card device;
 };
 
 /* Two ranks that are to be linked, as the communicator knows them. */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_arena.h - what ranks of a node keep for each other's CUDA streams, in memory of the host.
+ *
+ *     sender's stream     wait: mail.full = 0 | words | mail.full = fingerprint
+ *     reader's stream     wait: mail.full = fingerprint | mail.full = 0 | kernels read the words
+ *
+ * Every rank has an arena in its shared heap, with a mail from each rank on each lane. All ranks
+ * have it pinned, so their devices read and write it; the waits are memory operations of streams,
+ * which keep no processor of the device busy, so ranks may share one. The words say where the
+ * sender's buffers are (cuda/kernels/calls.h) and stay until the next message of the same sender.
+ * A number of a message is not needed: a mail is empty again before it is filled, and what is
+ * recorded in a graph can be replayed.
+ */
+#ifndef RONDO_COMM_GPU_ARENA_H
+#define RONDO_COMM_GPU_ARENA_H
+
+#include "comm/gpu_inside.h"
+#include "cuda/kernels/calls.h"
+
+enum {
+    GPU_SEGMENTS = 64, /* allocations of a rank that its peers map */
+    GPU_LANES = 2,
+    GPU_LANE_COLLECTIVE = 0,
+    GPU_LANE_PAIR = 1, /* sends and receives */
+};
+
+struct gpu_mail {
+    _Alignas(64) _Atomic uint32_t full; /* the fingerprint of the call, or 0 */
+    _Atomic uint64_t input, output;
+};
+
+/* One allocation on a device, for peers to map. */
+struct gpu_segment_card {
+    uint64_t base, bytes;
+    unsigned char handle[64]; /* CUipcMemHandle */
+};
+
+struct gpu_arena {
+    _Atomic uint32_t bell;      /* a futex: somebody published something */
+    _Atomic uint32_t published; /* segments */
+    struct gpu_segment_card segments[GPU_SEGMENTS];
+    struct gpu_mail mails[]; /* [rank][lane]; behind them how many segments each rank has mapped */
+};
+
+static inline size_t gpu_arena_bytes(int size)
+{
+    return sizeof(struct gpu_arena) +
+           (size_t)size * (GPU_LANES * sizeof(struct gpu_mail) + sizeof(_Atomic uint32_t));
+}
+
+static inline struct gpu_mail *gpu_mail(struct gpu_arena *arena, int from, int lane)
+{
+    return &arena->mails[from * GPU_LANES + lane];
+}
+
+/* How many of the owner's segments that rank has mapped; written by that rank. */
+static inline _Atomic uint32_t *gpu_mapped(struct gpu_arena *arena, int size, int rank)
+{
+    return (_Atomic uint32_t *)(void *)&arena->mails[size * GPU_LANES] + rank;
+}
+
+/* A rank's arena as this process and its device see it. */
+struct gpu_view {
+    struct gpu_arena *arena;
+    CUdeviceptr device;
+};
+
+/* The device's address of something in an arena. */
+static inline CUdeviceptr gpu_view_at(const struct gpu_view *view, const void *member)
+{
+    return view->device + (CUdeviceptr)((const char *)member - (const char *)view->arena);
+}
+
+/* ---- gpu_arena.c ---- */
+
+/* Pin memory of the host for all devices, once per process however many ranks ask for it. */
+rondo_result gpu_pin(const struct cuda_driver *driver, void *memory, size_t bytes,
+                     CUdeviceptr *ret_device);
+void gpu_unpin(const struct cuda_driver *driver, void *memory);
+
+/* ---- Plans on CUDA streams: what a rank keeps, in gpu->plans ---- */
+
+struct gpu_segment {
+    unsigned long long id; /* of the allocation: addresses are used again, this is not */
+    uint64_t base, bytes;
+};
+
+/* A call that was queued on a stream and may not have ended. */
+struct gpu_flight {
+    struct gpu_flight *next;
+    uint32_t number;
+    double began; /* when it was first seen to wait, 0: not yet */
+    bool pairs;   /* the progress names a task; otherwise a step of the only one */
+    int count;
+    struct task tasks[]; /* their executions tell health.c where they stand */
+};
+
+/* Device memory that stands in for memory which peers cannot map; grows, never shrinks. */
+struct gpu_substitute {
+    struct gpu_substitute *next;
+    CUdeviceptr memory;
+    size_t bytes;
+};
+
+struct gpu_outgrown {
+    struct gpu_outgrown *next;
+    CUdeviceptr memory;
+};
+
+struct gpu_plan_entry {
+    struct gpu_plan_entry *next;
+    struct plan *plan;
+};
+
+struct cuda_launcher;
+struct gpu_plans {
+    rondo_comm *comm;
+    struct gpu *gpu;
+    struct cuda_launcher *launcher;
+    struct gpu_arena *own;
+    struct gpu_view *views;     /* [rank], own one included */
+    struct cuda_segment *table; /* [rank * GPU_SEGMENTS + segment], pinned */
+    CUdeviceptr device_table;
+    uint32_t *mapped;                          /* [rank]: segments of that rank in the table */
+    struct gpu_segment segments[GPU_SEGMENTS]; /* own ones */
+    uint32_t segment_count;
+    struct gpu_substitute substitutes[2];    /* of inputs, of outputs */
+    struct gpu_substitute *pair_substitutes; /* of the messages of a batch */
+    struct gpu_outgrown *outgrown;           /* what they all were before they grew */
+    struct gpu_plan_entry *entries;
+    CUevent last; /* after the last call that was queued */
+    CUstream last_stream;
+    bool recorded;
+    CUstream side; /* where groups of several communicators on one stream run */
+    CUevent forked;
+    pthread_mutex_t lock; /* of calls being queued */
+    /* Progress, for the watch. */
+    struct gpu_progress *progress; /* pinned */
+    CUdeviceptr device_progress;
+    uint32_t calls;
+    pthread_mutex_t flights_lock;
+    struct gpu_flight *flights, **last_flight;
+    pthread_t watch;
+    bool watching;
+    _Atomic bool closing;
+};
+
+/* Written by streams. */
+struct gpu_progress {
+    _Atomic uint32_t ended; /* the number of the last call that ended */
+    _Atomic uint32_t at;    /* low 16 bits of the call's number, and the step that it waits at */
+    _Atomic uint32_t error; /* CUDA_CALL_BAD_OPERAND and so on */
+};
+
+/* ---- gpu_share.c ---- */
+
+/* Where peers find device memory: the word that they are told. Publishes the allocation if
+ * they have to map it, and waits until all have. RONDO_IN_PROGRESS: it cannot be shared. */
+rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint64_t *ret_word);
+/* Map what peers have published; the watch does it. */
+rondo_result gpu_map_new(struct gpu_plans *plans);
+void gpu_unmap_all(struct gpu_plans *plans);
+
+/* ---- gpu_plan.c ---- */
+
+/* The plan of a call; of one between two ranks it is for sentences only. */
+rondo_result gpu_find_plan(struct gpu_plans *plans, const struct choice_key *key,
+                           const struct plan **ret_plan);
+
+/* Can the batch run as plans on the device? The same answer on every rank. */
+bool gpu_plans_take(const struct gpu *gpu, const struct batch *batch);
+/* Queue a batch on a stream of the device. Its context is current. */
+rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream);
+
+/* ---- gpu_watch.c ---- */
+
+rondo_result gpu_watch_start(struct gpu_plans *plans);
+/* After all that was queued has ended, or, if the communicator is broken, was let go. */
+void gpu_watch_stop(struct gpu_plans *plans);
+/* The next call, of these tasks: sends and receives, or one collective. */
+rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, int count,
+                             struct gpu_flight **ret_flight);
+/* It is on its way. */
+void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight);
+void gpu_ring(struct gpu_plans *plans); /* wake the watches of all peers */
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_card.c - can the ranks' devices reach each other, and what they need to do so.
+ *
+ * All ranks find the same from the same cards: everybody has a device, all are on one node, and
+ * each device reads and writes the memory of each other one.
+ */
+#include "comm/gpu_arena.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "cuda/module.h"
+#include "transport/heap.h"
+#include "transport/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const unsigned char nobody[DEVICE_UUID];
+
+/* The devices of this process that the rank's own one reaches, itself among them. */
+static rondo_result list_seen(const struct cuda_device *device, struct device_card *card)
+{
+    const struct cuda_driver *cuda = device->driver;
+    rondo_result result;
+    int count = 0;
+    int seen = 0;
+
+    result = cuda_result(cuda->cuDeviceGetCount(&count), "cuDeviceGetCount");
+    for (int i = 0; i < count && seen < DEVICES_SEEN && !result; i++) {
+        CUdevice other;
+        CUuuid uuid;
+        int reaches = 0;
+
+        result = cuda_result(cuda->cuDeviceGet(&other, i), "cuDeviceGet");
+        if (!result && other == device->handle)
+            reaches = 1;
+        else if (!result)
+            result = cuda_result(cuda->cuDeviceCanAccessPeer(&reaches, device->handle, other),
+                                 "cuDeviceCanAccessPeer");
+        if (result || !reaches)
+            continue;
+        result = cuda_result(cuda->cuDeviceGetUuid(&uuid, other), "cuDeviceGetUuid");
+        if (!result)
+            memcpy(card->seen[seen++], uuid.bytes, DEVICE_UUID);
+    }
+    return result;
+}
+
+rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
+{
+    struct gpu *gpu = comm->gpu;
+    rondo_result result = setting_check(SETTING_CUDA);
+    void *arena = NULL;
+
+    if (result || !gpu || strcmp(setting_read_word(SETTING_CUDA), "host") == 0)
+        return result;
+    result = list_seen(&gpu->device, card);
+    if (!result)
+        result = heap_alloc(gpu_arena_bytes(comm->size), &arena);
+    if (result)
+        return result;
+    gpu->arena = arena;
+    card->arena = (uint64_t)((char *)arena - heap_base());
+    memcpy(card->uuid, gpu->device.uuid, DEVICE_UUID);
+    return RONDO_OK;
+}
+
+static bool sees(const struct device_card *card, const struct device_card *other)
+{
+    for (int i = 0; i < DEVICES_SEEN; i++)
+        if (memcmp(card->seen[i], other->uuid, DEVICE_UUID) == 0)
+            return true;
+    return false;
+}
+
+/* Why not all ranks can reach each other's memory, NULL: they can. */
+static const char *find_obstacle(const rondo_comm *comm)
+{
+    if (comm->size > CUDA_SOURCES_MAX)
+        return "there are too many ranks";
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct device_card *card = &comm->cards[rank].device;
+
+        if (!card->arena || memcmp(card->uuid, nobody, DEVICE_UUID) == 0)
+            return "a rank has no device, or RONDO_CUDA=host";
+        if (!comm->processes[rank])
+            return "ranks are on several hosts";
+        for (int other = 0; other < comm->size; other++)
+            if (!sees(card, &comm->cards[other].device))
+                return "a device does not reach another one's memory";
+    }
+    return NULL;
+}
+
+/* ---- What plans need ------------------------------------------------------------------------- */
+
+static rondo_result pin_arenas(struct gpu_plans *plans)
+{
+    rondo_comm *comm = plans->comm;
+    size_t bytes = gpu_arena_bytes(comm->size);
+    rondo_result result = RONDO_OK;
+
+    for (int rank = 0; rank < comm->size && !result; rank++) {
+        struct gpu_view *view = &plans->views[rank];
+        char *arena = process_at(comm->processes[rank], comm->cards[rank].device.arena, bytes);
+
+        if (!arena)
+            return rondo_fail(RONDO_ERROR_PEER,
+                              "Rank %d says that its arena is outside of its shared heap.", rank);
+        result = gpu_pin(plans->gpu->device.driver, arena, bytes, &view->device);
+        if (!result)
+            view->arena = (struct gpu_arena *)(void *)arena;
+    }
+    plans->own = plans->views[comm->rank].arena;
+    return result;
+}
+
+/* In one process a device may need to be told that it shall reach another's memory. */
+static void enable_peers(struct gpu_plans *plans)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+
+    for (int rank = 0; rank < plans->comm->size; rank++) {
+        const unsigned char *uuid = plans->comm->cards[rank].device.uuid;
+        struct cuda_device other;
+        int count = 0;
+
+        if (memcmp(uuid, plans->gpu->device.uuid, DEVICE_UUID) == 0 ||
+            !process_is_own(plans->comm->processes[rank]) || cuda->cuDeviceGetCount(&count))
+            continue;
+        for (int i = 0; i < count; i++) {
+            if (cuda_device_open(i, &other))
+                continue;
+            if (memcmp(uuid, other.uuid, DEVICE_UUID) == 0)
+                cuda->cuCtxEnablePeerAccess(other.context, 0); /* or it is enabled already */
+            cuda_device_close(&other);
+        }
+    }
+}
+
+/* For ranks of this process, segment 0 is the address space. */
+static rondo_result make_tables(struct gpu_plans *plans)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    size_t ranks = (size_t)plans->comm->size;
+    size_t bytes = ranks * GPU_SEGMENTS * sizeof(*plans->table);
+    void *memory = NULL;
+    rondo_result result =
+        cuda_result(cuda->cuMemHostAlloc(&memory, bytes + sizeof(*plans->progress),
+                                         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                    "cuMemHostAlloc");
+
+    if (result)
+        return result;
+    memset(memory, 0, bytes + sizeof(*plans->progress));
+    plans->table = memory;
+    plans->progress = (struct gpu_progress *)(void *)(plans->table + ranks * GPU_SEGMENTS);
+    result = cuda_result(cuda->cuMemHostGetDevicePointer(&plans->device_table, memory, 0),
+                         "cuMemHostGetDevicePointer");
+    plans->device_progress = plans->device_table + bytes;
+    for (size_t rank = 0; rank < ranks && plans->comm->one_process; rank++)
+        plans->table[rank * GPU_SEGMENTS] =
+            (struct cuda_segment){.base = 0, .bytes = CUDA_WORD_OFFSET_MASK};
+    return result;
+}
+
+static rondo_result open_plans(struct gpu_plans *plans)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    rondo_result result = pin_arenas(plans);
+
+    if (!result)
+        result = make_tables(plans);
+    if (!result)
+        result = cuda_launcher_open(&plans->gpu->device, &plans->launcher);
+    if (!result)
+        result = cuda_result(cuda->cuEventCreate(&plans->last, CU_EVENT_DISABLE_TIMING),
+                             "cuEventCreate");
+    if (!result)
+        result = cuda_result(cuda->cuEventCreate(&plans->forked, CU_EVENT_DISABLE_TIMING),
+                             "cuEventCreate");
+    if (!result)
+        result = cuda_result(cuda->cuStreamCreate(&plans->side, CU_STREAM_NON_BLOCKING),
+                             "cuStreamCreate");
+    if (!result)
+        enable_peers(plans);
+    return result ? result : gpu_watch_start(plans);
+}
+
+rondo_result gpu_connect(rondo_comm *comm)
+{
+    struct gpu *gpu = comm->gpu;
+    const char *obstacle;
+    struct gpu_plans *plans;
+    rondo_result result;
+
+    if (!gpu)
+        return RONDO_OK;
+    obstacle = find_obstacle(comm);
+    if (obstacle) {
+        log_info("calls on CUDA streams go by way of the host: %s", obstacle);
+        return RONDO_OK;
+    }
+    plans = calloc(1, sizeof(*plans));
+    if (plans) {
+        plans->views = calloc((size_t)comm->size, sizeof(*plans->views));
+        plans->mapped = calloc((size_t)comm->size, sizeof(*plans->mapped));
+    }
+    if (!plans || !plans->views || !plans->mapped) {
+        if (plans) {
+            free(plans->views);
+            free(plans->mapped);
+        }
+        free(plans);
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for plans on the device.");
+    }
+    plans->comm = comm;
+    plans->gpu = gpu;
+    plans->last_flight = &plans->flights;
+    pthread_mutex_init(&plans->lock, NULL);
+    pthread_mutex_init(&plans->flights_lock, NULL);
+    gpu->plans = plans;
+    result = cuda_enter(&gpu->device);
+    if (result)
+        return result;
+    result = open_plans(plans);
+    cuda_leave(&gpu->device);
+    return result;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void free_memory(struct gpu_plans *plans)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    struct gpu_substitute *pair;
+
+    for (int i = 0; i < 2; i++)
+        if (plans->substitutes[i].memory)
+            cuda->cuMemFree(plans->substitutes[i].memory);
+    while ((pair = plans->pair_substitutes)) {
+        plans->pair_substitutes = pair->next;
+        if (pair->memory)
+            cuda->cuMemFree(pair->memory);
+        free(pair);
+    }
+    while (plans->outgrown) {
+        struct gpu_outgrown *old = plans->outgrown;
+
+        plans->outgrown = old->next;
+        cuda->cuMemFree(old->memory);
+        free(old);
+    }
+}
+
+/* What the device may still use, or what would wait for it; left alone where streams are stuck. */
+static void close_device(struct gpu_plans *plans)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+
+    gpu_unmap_all(plans);
+    free_memory(plans);
+    cuda_launcher_close(plans->launcher);
+    if (plans->side)
+        cuda->cuStreamDestroy(plans->side);
+    if (plans->table)
+        cuda->cuMemFreeHost(plans->table);
+    for (int rank = 0; rank < plans->comm->size; rank++)
+        if (plans->views[rank].arena)
+            gpu_unpin(cuda, plans->views[rank].arena);
+}
+
+void gpu_plans_close(struct gpu_plans *plans, bool broken)
+{
+    const struct cuda_driver *cuda;
+
+    if (!plans)
+        return;
+    cuda = plans->gpu->device.driver;
+    gpu_watch_stop(plans);
+    if (!broken)
+        close_device(plans);
+    if (plans->last)
+        cuda->cuEventDestroy(plans->last);
+    if (plans->forked)
+        cuda->cuEventDestroy(plans->forked);
+    while (plans->entries) {
+        struct gpu_plan_entry *entry = plans->entries;
+
+        plans->entries = entry->next;
+        plan_close(entry->plan);
+        free(entry);
+    }
+    while (plans->flights) {
+        struct gpu_flight *flight = plans->flights;
+
+        plans->flights = flight->next;
+        free(flight);
+    }
+    pthread_mutex_destroy(&plans->lock);
+    pthread_mutex_destroy(&plans->flights_lock);
+    free(plans->views);
+    free(plans->mapped);
+    free(plans);
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_plan.c - the copy-engine executor: a plan as work on a CUDA stream.
+ *
+ * The host walks once through the steps and queues each: messages are memory operations on the
+ * mails of gpu_arena.h, copies and sums are short kernels that read where the peers' buffers are
+ * from the words of their messages, when they run. Nothing spins on the device, so ranks of
+ * different processes may share one; nothing is decided by the host after the call has returned,
+ * so a graph can hold it.
+ */
+#include "comm/gpu_plan.h"
+
+#include "base/collective.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/range.h"
+#include "collectives/algorithm.h"
+#include "cuda/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Which plan ------------------------------------------------------------------------------ */
+
+static const struct algorithm *algorithm_of(rondo_collective collective)
+{
+    return algorithm_find(collective >= RONDO_BARRIER ? "direct" : "zero_copy");
+}
+
+static bool can_take(const rondo_comm *comm, const struct task *task)
+{
+    const struct choice_key *key = &task->key;
+    const char *wanted = key->algorithm ? key->algorithm : comm->settings.algorithm;
+
+    if (strcmp(wanted, "auto") != 0 && strcmp(wanted, "zero_copy") != 0)
+        return false;
+    return !collective_reduces(key->collective) || !task->made.handle ||
+           task->made.kernel.function != KERNEL_USER;
+}
+
+bool gpu_plans_take(const struct gpu *gpu, const struct batch *batch)
+{
+    bool all = gpu->plans != NULL;
+
+    for (int i = 0; i < batch->count && all; i++)
+        all = can_take(batch->comm, &batch->tasks[i]);
+    return all;
+}
+
+rondo_result gpu_find_plan(struct gpu_plans *plans, const struct choice_key *key,
+                           const struct plan **ret_plan)
+{
+    struct gpu_plan_entry *entry = plans->entries;
+    rondo_result result;
+
+    while (entry && (entry->plan->collective != key->collective || entry->plan->root != key->root))
+        entry = entry->next;
+    if (!entry) {
+        entry = calloc(1, sizeof(*entry));
+        if (!entry)
+            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
+        result = algorithm_plan(algorithm_of(key->collective), key->collective, plans->comm->size,
+                                plans->comm->rank, key->root, &entry->plan);
+        if (result) {
+            free(entry);
+            return result;
+        }
+        entry->next = plans->entries;
+        plans->entries = entry;
+        log_info("%s over %d ranks on the device: %s, by operations of the stream",
+                 rondo_collective_name(key->collective), plans->comm->size, entry->plan->algorithm);
+    }
+    *ret_plan = entry->plan;
+    return RONDO_OK;
+}
+
+/* ---- Buffers --------------------------------------------------------------------------------- */
+
+/* Can peers be told where it is, or else, is it to be replaced? */
+static bool is_shareable(const struct gpu_plans *plans, const void *memory)
+{
+    enum cuda_memory kind = cuda_memory_kind(plans->gpu->device.driver, memory);
+
+    return kind == CUDA_MEMORY_DEVICE || (plans->comm->one_process && kind != CUDA_MEMORY_HOST);
+}
+
+static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffer,
+                               struct gpu_substitute *other)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    size_t bytes = 1 << 20;
+    rondo_result result;
+
+    while (bytes < buffer->bytes)
+        bytes *= 2;
+    if (other->bytes < buffer->bytes) {
+        /* The smaller one stays: calls and graphs may use it, and peers have it mapped. */
+        struct gpu_outgrown *old = other->memory ? malloc(sizeof(*old)) : NULL;
+
+        if (other->memory && !old)
+            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a call on the device.");
+        cuda->cuThreadExchangeStreamCaptureMode(&mode);
+        if (old) {
+            *old = (struct gpu_outgrown){.next = plans->outgrown, .memory = other->memory};
+            plans->outgrown = old;
+        }
+        other->memory = 0;
+        other->bytes = 0;
+        result = cuda_result(cuda->cuMemAlloc(&other->memory, bytes), "cuMemAlloc");
+        cuda->cuThreadExchangeStreamCaptureMode(&mode);
+        if (result)
+            return result;
+        other->bytes = bytes;
+    }
+    buffer->at = other->memory;
+    buffer->replaced = true;
+    return gpu_share(plans, buffer->at, &buffer->word);
+}
+
+/* `replace`: it must be, though peers could reach it. */
+static rondo_result place_buffer(struct gpu_plans *plans, struct gpu_buffer *buffer,
+                                 struct gpu_substitute *other, bool replace)
+{
+    rondo_result result = RONDO_IN_PROGRESS;
+
+    if (!buffer->bytes)
+        return RONDO_OK;
+    buffer->at = cuda_address(buffer->user);
+    if (!replace && is_shareable(plans, buffer->user))
+        result = gpu_share(plans, buffer->at, &buffer->word);
+    return result == RONDO_IN_PROGRESS ? substitute(plans, buffer, other) : result;
+}
+
+static void copy_input(struct gpu_run *run, const struct gpu_buffer *input)
+{
+    gpu_ops_flush(&run->ops);
+    if (!run->ops.result)
+        run->ops.result =
+            cuda_result(run->ops.cuda->cuMemcpyAsync(input->at, cuda_address(input->user),
+                                                     input->bytes, run->ops.stream),
+                        "cuMemcpyAsync of a call's input");
+}
+
+/* The messages of a batch are on their way together, so each has a substitute of its own. */
+rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer)
+{
+    struct gpu_plans *plans = run->plans;
+    struct gpu_substitute **link = &plans->pair_substitutes;
+    rondo_result result;
+
+    for (int i = 0; i < run->replaced && *link; i++)
+        link = &(*link)->next;
+    if (!*link)
+        *link = calloc(1, sizeof(**link));
+    if (!*link)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a message.");
+    result = place_buffer(plans, buffer, *link, false);
+    run->replaced += buffer->replaced;
+    if (!result && buffer->replaced && buffer == &run->input)
+        copy_input(run, buffer);
+    return result;
+}
+
+static rondo_result place_buffers(struct gpu_plans *plans, const struct task *task,
+                                  struct gpu_run *run)
+{
+    const struct plan *plan = run->plan;
+    size_t block = run->shape.count * run->shape.element;
+    bool in_place = task->input == task->output && plan->collective == RONDO_ALL_TO_ALL;
+    rondo_result result;
+
+    run->input =
+        (struct gpu_buffer){.user = task->input,
+                            .bytes = block * (size_t)plan_input_blocks(plan->collective, plan->size,
+                                                                       plan->rank, plan->root)};
+    run->output = (struct gpu_buffer){
+        .user = task->output,
+        .bytes = block *
+                 (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root)};
+    result =
+        place_buffer(plans, &run->input, &plans->substitutes[0], in_place || run->op.has_scale);
+    return result ? result : place_buffer(plans, &run->output, &plans->substitutes[1], false);
+}
+
+/* ---- Moving ---------------------------------------------------------------------------------- */
+
+static size_t atom_start(const struct gpu_run *run, uint32_t atom)
+{
+    return range_start(run->shape.count, run->shape.grain, run->plan->parts, atom);
+}
+
+static struct cuda_operand operand_of(const struct gpu_run *run, const struct plan_operand *operand)
+{
+    const struct gpu_plans *plans = run->plans;
+    const struct gpu_mail *mail = gpu_mail(plans->own, operand->rank, GPU_LANE_COLLECTIVE);
+    bool input = operand->buffer == PLAN_INPUT;
+    struct cuda_operand result = {
+        .offset = (operand->block * run->shape.count + atom_start(run, operand->first)) *
+                  run->shape.element};
+
+    if (operand->rank == run->plan->rank) {
+        result.address = input ? run->input.at : run->output.at;
+        return result;
+    }
+    result.flags = CUDA_INDIRECT;
+    result.address = gpu_view_at(&plans->views[plans->comm->rank],
+                                 input ? (const void *)&mail->input : (const void *)&mail->output);
+    return result;
+}
+
+void gpu_move(struct gpu_run *run, const struct cuda_reduce_call *call)
+{
+    struct cuda_reduce_call whole = *call;
+
+    whole.segments = run->plans->device_table;
+    whole.segment_count = (unsigned)run->plans->comm->size * GPU_SEGMENTS;
+    whole.error = run->plans->device_progress + offsetof(struct gpu_progress, error);
+    gpu_ops_flush(&run->ops);
+    if (!run->ops.result)
+        run->ops.result = cuda_reduce(run->plans->launcher, &run->op, &whole, run->ops.stream);
+}
+
+static void move(struct gpu_run *run, const struct plan_step *step)
+{
+    struct cuda_operand operands[CUDA_OPERANDS_MAX];
+    const struct plan_operand *from = plan_sources(run->plan, step);
+    struct cuda_reduce_call call = {
+        .sources = operands,
+        .destinations = operands + step->sources,
+        .source_count = step->sources,
+        .destination_count = step->destinations,
+        .count = atom_start(run, from->first + step->atoms) - atom_start(run, from->first),
+        .order = step->flags & PLAN_BALANCED ? KERNEL_BALANCED : KERNEL_FOLD,
+        .scaled = -1,
+        .finish = step->flags & PLAN_FINISH,
+    };
+
+    if (step->verb == PLAN_COPY)
+        call.finish = call.finish && run->op.divisor > 1;
+    for (int i = 0; i < step->sources + step->destinations; i++)
+        operands[i] = operand_of(run, &from[i]);
+    if (!call.count ||
+        (step->sources == 1 && step->destinations == 1 && operands[0].flags == operands[1].flags &&
+         operands[0].address + operands[0].offset == operands[1].address + operands[1].offset &&
+         !call.finish))
+        return;
+    gpu_move(run, &call);
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+void gpu_note_step(struct gpu_run *run, uint32_t step)
+{
+    if (run->flight)
+        gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, at),
+                      run->flight->number << 16 | (step & 0xffff));
+}
+
+static CUdeviceptr mail_full(const struct gpu_plans *plans, int to, int from, int lane)
+{
+    const struct gpu_mail *mail = gpu_mail(plans->views[to].arena, from, lane);
+
+    return gpu_view_at(&plans->views[to], &mail->full);
+}
+
+void gpu_await_empty(struct gpu_run *run, int peer, int lane)
+{
+    gpu_ops_wait(&run->ops, mail_full(run->plans, peer, run->plans->comm->rank, lane), 0);
+}
+
+void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses)
+{
+    const struct gpu_plans *plans = run->plans;
+    const struct gpu_view *view = &plans->views[peer];
+    const struct gpu_mail *mail = gpu_mail(view->arena, plans->comm->rank, lane);
+
+    if (addresses) {
+        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->input), run->input.word);
+        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->output), run->output.word);
+    }
+    gpu_ops_write(&run->ops, mail_full(plans, peer, plans->comm->rank, lane), run->fingerprint);
+}
+
+void gpu_await_mail(struct gpu_run *run, int peer, int lane)
+{
+    gpu_ops_wait(&run->ops, mail_full(run->plans, run->plans->comm->rank, peer, lane),
+                 run->fingerprint);
+}
+
+void gpu_empty(struct gpu_run *run, int peer, int lane)
+{
+    gpu_ops_write(&run->ops, mail_full(run->plans, run->plans->comm->rank, peer, lane), 0);
+}
+
+static void queue_step(struct gpu_run *run, const struct plan_step *step)
+{
+    bool data = step->event == PLAN_DATA;
+
+    switch (step->verb) {
+    case PLAN_WAIT:
+        gpu_note_step(run, (uint32_t)(step - run->plan->steps));
+        if (data)
+            gpu_await_mail(run, step->peer, GPU_LANE_COLLECTIVE);
+        else
+            gpu_await_empty(run, step->peer, GPU_LANE_COLLECTIVE);
+        break;
+    case PLAN_SIGNAL:
+        if (data)
+            gpu_publish(run, step->peer, GPU_LANE_COLLECTIVE, step->flags & PLAN_ADDRESSES);
+        else
+            gpu_empty(run, step->peer, GPU_LANE_COLLECTIVE);
+        break;
+    default:
+        move(run, step);
+    }
+}
+
+/* ---- A call ---------------------------------------------------------------------------------- */
+
+/* What a rank's own input is multiplied by is known to this rank alone, so it does that before. */
+static void bring_input(struct gpu_run *run)
+{
+    const struct gpu_buffer *input = &run->input;
+
+    if (!input->replaced)
+        return;
+    if (run->op.has_scale && is_shareable(run->plans, input->user)) {
+        struct cuda_operand from = cuda_operand_at(cuda_address(input->user));
+        struct cuda_operand to = cuda_operand_at(input->at);
+
+        gpu_move(run, &(struct cuda_reduce_call){.sources = &from,
+                                                 .destinations = &to,
+                                                 .source_count = 1,
+                                                 .destination_count = 1,
+                                                 .count = input->bytes / run->shape.element,
+                                                 .scaled = 0});
+        return;
+    }
+    copy_input(run, input);
+    if (run->op.has_scale) {
+        struct cuda_operand own = cuda_operand_at(input->at);
+
+        gpu_move(run, &(struct cuda_reduce_call){.sources = &own,
+                                                 .destinations = &own,
+                                                 .source_count = 1,
+                                                 .destination_count = 1,
+                                                 .count = input->bytes / run->shape.element,
+                                                 .scaled = 0});
+    }
+}
+
+void gpu_take_output(struct gpu_run *run)
+{
+    const struct gpu_buffer *output = &run->output;
+
+    gpu_ops_flush(&run->ops);
+    if (output->replaced && !run->ops.result)
+        run->ops.result =
+            cuda_result(run->ops.cuda->cuMemcpyAsync(cuda_address(output->user), output->at,
+                                                     output->bytes, run->ops.stream),
+                        "cuMemcpyAsync of a call's output");
+}
+
+void gpu_run_close(struct gpu_run *run)
+{
+    if (run->flight)
+        gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, ended),
+                      run->flight->number);
+    gpu_ops_flush(&run->ops);
+}
+
+static rondo_result open_run(struct gpu_plans *plans, const struct task *task,
+                             const struct plan *plan, CUstream stream, struct gpu_run *run)
+{
+    const struct choice_key *key = &task->key;
+    rondo_comm *comm = plans->comm;
+    size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
+    struct operation operation = task->made;
+    rondo_result result = RONDO_OK;
+
+    memset(run, 0, offsetof(struct gpu_run, ops.ops));
+    run->plans = plans;
+    run->plan = plan;
+    run->ops.cuda = plans->gpu->device.driver;
+    run->ops.stream = stream;
+    run->op = (struct kernel_op){.type = key->type, .function = KERNEL_SUM};
+    if (collective_reduces(key->collective)) {
+        if (!operation.handle)
+            result =
+                operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
+        run->op = operation.kernel;
+    }
+    if (!result)
+        result = exec_shape_plan(plan, key->count, element, comm->world.slot_bytes, &run->shape);
+    run->fingerprint = choice_fingerprint(key) | 1;
+    return result;
+}
+
+static rondo_result queue_collective(struct gpu_plans *plans, const struct task *task,
+                                     struct gpu_flight *flight, CUstream stream)
+{
+    const struct plan *plan = NULL;
+    struct gpu_run run;
+    rondo_result result = gpu_find_plan(plans, &task->key, &plan);
+
+    if (!result)
+        result = open_run(plans, task, plan, stream, &run);
+    if (!result)
+        result = place_buffers(plans, task, &run);
+    if (result)
+        return result;
+    run.flight = flight;
+    bring_input(&run);
+    run.op.has_scale = false;
+    for (uint32_t i = plan->program[0].begin; i < plan->program[0].end; i++)
+        queue_step(&run, &plan->steps[i]);
+    gpu_take_output(&run);
+    gpu_run_close(&run);
+    return run.ops.result;
+}
+
+/* In a graph a call has no number, and no watch: the host does not see it run. */
+static rondo_result queue_task(struct gpu_plans *plans, const struct task *task, bool in_graph,
+                               CUstream stream)
+{
+    struct gpu_flight *flight = NULL;
+    rondo_result result = in_graph ? RONDO_OK : gpu_flight_open(plans, task, 1, &flight);
+
+    if (!result)
+        result = queue_collective(plans, task, flight, stream);
+    if (!flight)
+        return result;
+    if (result) {
+        free(flight);
+        return result;
+    }
+    gpu_watch_add(plans, flight);
+    return RONDO_OK;
+}
+
+/* ---- The order of calls on different streams ------------------------------------------------- */
+
+/* A stream that is captured can't wait for what is not; who replays a graph orders it himself. */
+static void follow(struct gpu_plans *plans, CUstream stream, bool in_graph, struct gpu_ops *ops)
+{
+    if (plans->recorded && plans->last_stream != stream && !in_graph)
+        ops->result =
+            cuda_result(ops->cuda->cuStreamWaitEvent(stream, plans->last, 0), "cuStreamWaitEvent");
+}
+
+static rondo_result note_last(struct gpu_plans *plans, CUstream stream)
+{
+    rondo_result result =
+        cuda_result(plans->gpu->device.driver->cuEventRecord(plans->last, stream), "cuEventRecord");
+
+    plans->last_stream = stream;
+    plans->recorded = !result;
+    return result;
+}
+
+rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    struct gpu_ops ops = {.cuda = cuda, .stream = stream};
+    bool in_graph;
+
+    pthread_mutex_lock(&plans->lock);
+    ops.result = cuda_result(cuda->cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
+    in_graph = capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (!ops.result)
+        follow(plans, stream, in_graph, &ops);
+    for (int i = 0; i < batch->count && !ops.result; i++)
+        if (!collective_is_pair(batch->tasks[i].key.collective))
+            ops.result = queue_task(plans, &batch->tasks[i], in_graph, stream);
+    if (!ops.result)
+        ops.result = gpu_pairs_queue(plans, batch, in_graph, stream);
+    if (!ops.result && !in_graph)
+        ops.result = note_last(plans, stream);
+    pthread_mutex_unlock(&plans->lock);
+    /* Peers wait for what was not queued. */
+    return ops.result ? comm_break(plans->comm, ops.result, plans->comm->rank) : RONDO_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gpu_plan.h - a call that is being queued as work on a CUDA stream; between gpu_plan.c, for
+ * collectives, and gpu_pair.c, for messages between two ranks. */
+#ifndef RONDO_COMM_GPU_PLAN_H
+#define RONDO_COMM_GPU_PLAN_H
+
+#include "comm/gpu_arena.h"
+#include "comm/gpu_ops.h"
+#include "cuda/reduce.h"
+
+struct gpu_buffer {
+    const void *user;
+    size_t bytes;
+    CUdeviceptr at; /* the user's memory, or what stands in for it */
+    uint64_t word;  /* what peers are told */
+    bool replaced;
+};
+
+struct gpu_run {
+    struct gpu_plans *plans;
+    const struct plan *plan;   /* NULL: a message between two ranks */
+    struct gpu_flight *flight; /* NULL: it goes into a graph */
+    struct exec_shape shape;
+    struct kernel_op op;
+    uint32_t fingerprint;
+    int replaced; /* buffers of messages so far */
+    struct gpu_buffer input, output;
+    struct gpu_ops ops;
+};
+
+/* ---- gpu_plan.c ---- */
+
+/* Write into the progress that the call's stream waits at this step, or task. */
+void gpu_note_step(struct gpu_run *run, uint32_t step);
+void gpu_await_empty(struct gpu_run *run, int peer, int lane);
+void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses);
+void gpu_await_mail(struct gpu_run *run, int peer, int lane);
+void gpu_empty(struct gpu_run *run, int peer, int lane);
+/* A kernel, after the operations so far. */
+void gpu_move(struct gpu_run *run, const struct cuda_reduce_call *call);
+/* Where a message's buffer is, or what stands in for it, filled from it if it is sent. */
+rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer);
+/* To where the user wants it, if something stood in for that. */
+void gpu_take_output(struct gpu_run *run);
+/* The end of a call: its number is the last one that ended. */
+void gpu_run_close(struct gpu_run *run);
+
+/* ---- gpu_pair.c ---- */
+
+rondo_result gpu_pairs_queue(struct gpu_plans *plans, const struct batch *batch, bool in_graph,
+                             CUstream stream);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_watch.c - a thread per communicator with plans on its device: it maps what peers publish, and
+ * looks after calls that streams have still to run.
+ *
+ * Streams write how far they are, so a wait that lasts has a step and a peer, and health.c finds
+ * out what is the matter. When the communicator is broken, whatever its streams wait for is given
+ * to them, again and again until all have passed: they end with wrong data, but they end. Nothing
+ * here waits for the device.
+ */
+#include "comm/gpu_plan.h"
+
+#include "base/clock.h"
+#include "base/collective.h"
+#include "base/fail.h"
+#include "comm/health.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Seconds between two looks: while calls are on their way, and while there are none. */
+static const double short_nap = 1e-3;
+static const double long_nap = 0.2;
+
+static void ring(struct gpu_arena *arena)
+{
+    atomic_fetch_add_explicit(&arena->bell, 1, memory_order_release);
+    syscall(SYS_futex, &arena->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void gpu_ring(struct gpu_plans *plans)
+{
+    for (int rank = 0; rank < plans->comm->size; rank++)
+        if (rank != plans->comm->rank)
+            ring(plans->views[rank].arena);
+}
+
+/* ---- Calls on their way ---------------------------------------------------------------------- */
+
+rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, int count,
+                             struct gpu_flight **ret_flight)
+{
+    struct gpu_flight *flight = calloc(1, sizeof(*flight) + (size_t)count * sizeof(*tasks));
+    rondo_result result = RONDO_OK;
+
+    if (!flight)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a call on a CUDA stream.");
+    flight->count = count;
+    flight->pairs = collective_is_pair(tasks[count - 1].key.collective);
+    memcpy(flight->tasks, tasks, (size_t)count * sizeof(*tasks));
+    for (int i = 0; i < count && !result; i++) {
+        struct execution *x = &flight->tasks[i].execution;
+
+        *x = (struct execution){.world = &plans->comm->world};
+        result = gpu_find_plan(plans, &tasks[i].key, &x->plan);
+        if (!result)
+            result =
+                exec_shape_plan(x->plan, tasks[i].key.count, rondo_type_size(tasks[i].key.type),
+                                plans->comm->world.slot_bytes, &x->shape);
+        if (result)
+            break;
+        x->fingerprint = choice_fingerprint(&tasks[i].key) | 1;
+        exec_start(x);
+    }
+    if (result) {
+        free(flight);
+        return result;
+    }
+    flight->number = ++plans->calls;
+    *ret_flight = flight;
+    return RONDO_OK;
+}
+
+void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
+{
+    bool first;
+
+    pthread_mutex_lock(&plans->flights_lock);
+    first = !plans->flights;
+    *plans->last_flight = flight;
+    plans->last_flight = &flight->next;
+    pthread_mutex_unlock(&plans->flights_lock);
+    if (first)
+        ring(plans->own);
+}
+
+/* The oldest call that has not ended; those before it are forgotten. Only the watch removes. */
+static struct gpu_flight *oldest(struct gpu_plans *plans)
+{
+    uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
+    struct gpu_flight *flight;
+
+    pthread_mutex_lock(&plans->flights_lock);
+    while ((flight = plans->flights) && (int32_t)(ended - flight->number) >= 0) {
+        plans->flights = flight->next;
+        if (!plans->flights)
+            plans->last_flight = &plans->flights;
+        free(flight);
+    }
+    pthread_mutex_unlock(&plans->flights_lock);
+    return flight;
+}
+
+/* ---- Looking after one ----------------------------------------------------------------------- */
+
+/* The task that the stream waits in, its execution set to where it stands; NULL: it does not. */
+static struct task *standing(struct gpu_plans *plans, struct gpu_flight *flight)
+{
+    uint32_t at = atomic_load_explicit(&plans->progress->at, memory_order_acquire);
+    uint32_t step = at & 0xffff;
+    struct task *task = flight->tasks;
+    struct execution *x;
+
+    if (at >> 16 != (flight->number & 0xffff))
+        return NULL;
+    if (flight->pairs) {
+        if (step >= (uint32_t)flight->count)
+            return NULL;
+        task += step;
+        step = 0;
+    }
+    x = &task->execution;
+    if (step >= x->plan->step_count)
+        return NULL;
+    x->programs[0].at = step;
+    x->programs[0].blamed = x->blamed = flight->pairs ? task->key.root : x->plan->steps[step].peer;
+    for (int i = 1; i < x->plan->programs; i++)
+        x->programs[i].done = true;
+    return task;
+}
+
+/* Has a message come from the peer that is waited for, but of another call? */
+static bool is_foreign(const struct gpu_plans *plans, const struct gpu_flight *flight,
+                       struct task *task)
+{
+    struct execution *x = &task->execution;
+    int lane = flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
+
+    if (flight->pairs ? task->key.collective == RONDO_SEND
+                      : x->plan->steps[x->programs[0].at].event != PLAN_DATA)
+        return false;
+    x->foreign =
+        atomic_load_explicit(&gpu_mail(plans->own, x->blamed, lane)->full, memory_order_acquire);
+    return x->foreign && x->foreign != x->fingerprint;
+}
+
+static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
+{
+    struct task *task = standing(plans, flight);
+    rondo_comm *comm = plans->comm;
+    double now = clock_seconds();
+
+    if (!task || !flight->began) {
+        flight->began = task ? now : 0;
+        return;
+    }
+    if (is_foreign(plans, flight, task))
+        health_mismatch(comm, task);
+    else
+        health_check(comm, task, now - flight->began);
+}
+
+/* A kernel was told of memory that is not there; only a peer that lies can do that. */
+static void look_at_errors(struct gpu_plans *plans)
+{
+    uint32_t error = atomic_load_explicit(&plans->progress->error, memory_order_acquire);
+
+    if (!error || comm_check(plans->comm))
+        return;
+    rondo_fail(RONDO_ERROR_PEER,
+               "A peer of rank %d pointed to device memory that it has not shown (operand %u).",
+               plans->comm->rank, error - CUDA_CALL_BAD_OPERAND);
+    comm_break(plans->comm, RONDO_ERROR_PEER, -1);
+}
+
+/* Whatever the stream waits for in this call. */
+static void let_go(struct gpu_plans *plans, const struct gpu_flight *flight)
+{
+    rondo_comm *comm = plans->comm;
+
+    for (int i = 0; i < flight->count; i++)
+        for (int rank = 0; rank < comm->size; rank++) {
+            int lane = flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
+
+            atomic_store_explicit(&gpu_mail(plans->own, rank, lane)->full,
+                                  flight->tasks[i].execution.fingerprint, memory_order_release);
+            if (rank != comm->rank)
+                atomic_store_explicit(&gpu_mail(plans->views[rank].arena, comm->rank, lane)->full,
+                                      0, memory_order_release);
+        }
+}
+
+static void look(struct gpu_plans *plans)
+{
+    struct gpu_flight *flight = oldest(plans);
+    bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
+
+    if (!broken) {
+        rondo_result result = gpu_map_new(plans);
+
+        if (result)
+            comm_break(plans->comm, result, plans->comm->rank);
+        look_at_errors(plans);
+    }
+    if (flight && broken)
+        let_go(plans, flight);
+    else if (flight)
+        look_after(plans, flight);
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+static bool all_ended(struct gpu_plans *plans)
+{
+    bool none;
+
+    pthread_mutex_lock(&plans->flights_lock);
+    none = !plans->flights;
+    pthread_mutex_unlock(&plans->flights_lock);
+    return none;
+}
+
+static void nap(struct gpu_plans *plans, uint32_t heard)
+{
+    double seconds = all_ended(plans) ? long_nap : short_nap;
+    struct timespec time = {0, (long)(seconds * 1e9)};
+
+    syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, &time, NULL, 0);
+}
+
+static void *watch(void *argument)
+{
+    struct gpu_plans *plans = argument;
+
+    if (cuda_enter(&plans->gpu->device))
+        return NULL;
+    while (!atomic_load_explicit(&plans->closing, memory_order_acquire)) {
+        uint32_t heard = atomic_load_explicit(&plans->own->bell, memory_order_acquire);
+
+        look(plans);
+        nap(plans, heard);
+    }
+    cuda_leave(&plans->gpu->device);
+    return NULL;
+}
+
+rondo_result gpu_watch_start(struct gpu_plans *plans)
+{
+    if (pthread_create(&plans->watch, NULL, watch, plans))
+        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread that looks after calls on "
+                                              "the device.");
+    plans->watching = true;
+    return RONDO_OK;
+}
+
+void gpu_watch_stop(struct gpu_plans *plans)
+{
+    const double patience = 2; /* seconds for streams that were let go */
+    const struct timespec doze = {0, 50 * 1000};
+    double broken_since = 0;
+
+    if (!plans->watching)
+        return;
+    while (!all_ended(plans)) {
+        bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
+
+        if (broken && !broken_since)
+            broken_since = clock_seconds();
+        if (broken && clock_seconds() - broken_since > patience)
+            break;
+        ring(plans->own);
+        nanosleep(&doze, NULL);
+    }
+    atomic_store_explicit(&plans->closing, true, memory_order_release);
+    ring(plans->own);
+    pthread_join(plans->watch, NULL);
+}
