@@ -19,7 +19,8 @@
 #include "cuda/kernels/calls.h"
 
 enum {
-    GPU_SEGMENTS = 64, /* allocations of a rank that its peers map */
+    GPU_SEGMENTS = 64,      /* allocations of a rank that its peers map */
+    GPU_USER_SEGMENTS = 40, /* ... of them the user's; the others are substitutes */
     GPU_LANES = 2,
     GPU_LANE_COLLECTIVE = 0,
     GPU_LANE_PAIR = 1, /* sends and receives */
@@ -90,8 +91,10 @@ struct gpu_segment {
 struct gpu_flight {
     struct gpu_flight *next;
     uint32_t number;
-    double began; /* when it was first seen to wait, 0: not yet */
-    bool pairs;   /* the progress names a task; otherwise a step of the only one */
+    uint32_t at;      /* the progress when it was last looked at */
+    double began;     /* since when it has been that, 0: not yet */
+    uint32_t foreign; /* of another call: what was in the mail that it waits for, then */
+    bool pairs;       /* the progress names a task; otherwise a step of the only one */
     int count;
     struct task tasks[]; /* their executions tell health.c where they stand */
 };
@@ -155,9 +158,11 @@ struct gpu_progress {
 
 /* ---- gpu_share.c ---- */
 
-/* Where peers find device memory: the word that they are told. Publishes the allocation if
- * they have to map it, and waits until all have. RONDO_IN_PROGRESS: it cannot be shared. */
-rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint64_t *ret_word);
+/* Where peers find device memory: the word that they are told. Publishes the allocation if they
+ * have to map it and there are fewer than `most` yet, and waits until all have.
+ * RONDO_IN_PROGRESS: it cannot be shared. */
+rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint32_t most,
+                       uint64_t *ret_word);
 /* Map what peers have published; the watch does it. */
 rondo_result gpu_map_new(struct gpu_plans *plans);
 void gpu_unmap_all(struct gpu_plans *plans);

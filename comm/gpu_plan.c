@@ -115,7 +115,14 @@ static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffe
     }
     buffer->at = other->memory;
     buffer->replaced = true;
-    return gpu_share(plans, buffer->at, &buffer->word);
+    result = gpu_share(plans, buffer->at, GPU_SEGMENTS, &buffer->word);
+    if (result == RONDO_IN_PROGRESS)
+        result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                            "Rank %d has no device memory left that its peers can map: CUDA IPC "
+                            "refuses it, or there are %d pieces already. RONDO_CUDA=host goes "
+                            "without.",
+                            plans->comm->rank, GPU_SEGMENTS);
+    return result;
 }
 
 /* `replace`: it must be, though peers could reach it. */
@@ -128,7 +135,7 @@ static rondo_result place_buffer(struct gpu_plans *plans, struct gpu_buffer *buf
         return RONDO_OK;
     buffer->at = cuda_address(buffer->user);
     if (!replace && is_shareable(plans, buffer->user))
-        result = gpu_share(plans, buffer->at, &buffer->word);
+        result = gpu_share(plans, buffer->at, GPU_USER_SEGMENTS, &buffer->word);
     return result == RONDO_IN_PROGRESS ? substitute(plans, buffer, other) : result;
 }
 

@@ -120,7 +120,8 @@ static rondo_result look_up(const struct gpu_plans *plans, CUdeviceptr memory,
     return RONDO_OK;
 }
 
-rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint64_t *ret_word)
+rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint32_t most,
+                       uint64_t *ret_word)
 {
     uint32_t own = (uint32_t)plans->comm->rank;
     struct gpu_segment wanted;
@@ -137,7 +138,7 @@ rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint64_t *re
     while (at < plans->segment_count && plans->segments[at].id != wanted.id)
         at++;
     if (at == plans->segment_count) {
-        if (at == GPU_SEGMENTS)
+        if (at >= most)
             return RONDO_IN_PROGRESS;
         result = publish(plans, &wanted);
         if (!result)

@@ -135,10 +135,10 @@ static struct task *standing(struct gpu_plans *plans, struct gpu_flight *flight)
 }
 
 /* Has a message come from the peer that is waited for, but of another call? */
-static bool is_foreign(const struct gpu_plans *plans, const struct gpu_flight *flight,
-                       struct task *task)
+static bool is_foreign(const struct gpu_plans *plans, struct gpu_flight *flight, struct task *task)
 {
     struct execution *x = &task->execution;
+    uint32_t before = flight->foreign;
     int lane = flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
 
     if (flight->pairs ? task->key.collective == RONDO_SEND
@@ -146,7 +146,9 @@ static bool is_foreign(const struct gpu_plans *plans, const struct gpu_flight *f
         return false;
     x->foreign =
         atomic_load_explicit(&gpu_mail(plans->own, x->blamed, lane)->full, memory_order_acquire);
-    return x->foreign && x->foreign != x->fingerprint;
+    flight->foreign = x->foreign != x->fingerprint ? x->foreign : 0;
+    /* Twice the same: between two reads of a look the stream may have gone on to the next call. */
+    return flight->foreign && flight->foreign == before;
 }
 
 static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
@@ -155,8 +157,12 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
     rondo_comm *comm = plans->comm;
     double now = clock_seconds();
 
-    if (!task || !flight->began) {
+    uint32_t at = atomic_load_explicit(&plans->progress->at, memory_order_acquire);
+
+    if (!task || !flight->began || at != flight->at) {
         flight->began = task ? now : 0;
+        flight->at = at;
+        flight->foreign = 0;
         return;
     }
     if (is_foreign(plans, flight, task))

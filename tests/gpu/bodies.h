@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bodies.h - what ranks do in the tests of this folder; each is a world_body (tests/world.h). */
+#ifndef RONDO_TESTS_GPU_BODIES_H
+#define RONDO_TESTS_GPU_BODIES_H
+
+#include "../world.h"
+
+/* How ranks are spread over devices, and which calls they make; the argument of a body. */
+struct gpu_scene {
+    int devices;  /* rank r is on device r modulo this */
+    bool host;    /* calls go by way of the host */
+    int cases;    /* of the matrix */
+    int survivor; /* failures: the rank that dies */
+};
+
+/*
+ * Ranks with devices: open a communicator of them inside of another, run `body` with it, a stream
+ * over a CUDA stream of its own, close.
+ */
+struct gpu_rank {
+    rondo_comm *comm;
+    void *cuda_stream;
+    rondo_stream *stream;
+    const struct gpu_scene *scene;
+    char *sentence;
+};
+typedef rondo_result (*gpu_body)(struct gpu_rank *rank);
+rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char *sentence,
+                          gpu_body body);
+
+/* matrix.c: calls of all collectives on all kinds of memory, every byte of them checked. */
+rondo_result gpu_matrix(rondo_comm *comm, void *scene, char *sentence);
+
+/* calls.c */
+rondo_result gpu_orders_streams(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_replays_graphs(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_exchanges_messages(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_blocks_on_device_memory(rondo_comm *comm, void *scene, char *sentence);
+
+/* All ranks in the calling thread, in groups; on one stream or on one each. */
+rondo_result gpu_runs_in_one_thread(int size, bool one_stream, char *sentence);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "device.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct device_driver driver;
+static int devices;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+#define TEXT(name) #name
+
+static void load(void)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } wanted[] = {
+#define WANTED(name) {TEXT(name), offsetof(struct device_driver, name)},
+        DEVICE_FUNCTIONS(WANTED)
+#undef WANTED
+    };
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    for (size_t i = 0; library && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        void *function = dlsym(library, wanted[i].name);
+
+        if (!function)
+            return;
+        memcpy((char *)&driver + wanted[i].at, &function, sizeof(function));
+    }
+    if (library && !driver.cuInit(0) && driver.cuDeviceGetCount(&devices))
+        devices = 0;
+}
+
+const struct device_driver *device_driver(void)
+{
+    pthread_once(&once, load);
+    return devices ? &driver : NULL;
+}
+
+int device_count(void)
+{
+    return device_driver() ? devices : 0;
+}
+
+bool device_use(int number)
+{
+    CUdevice device;
+    CUcontext context;
+
+    return device_driver() && !driver.cuDeviceGet(&device, number) &&
+           !driver.cuDevicePrimaryCtxRetain(&context, device) && !driver.cuCtxSetCurrent(context);
+}
+
+void *device_alloc(enum device_memory kind, size_t bytes)
+{
+    CUdeviceptr memory = 0;
+    void *host = NULL;
+
+    switch (kind) {
+    case MEMORY_DEVICE:
+        return driver.cuMemAlloc(&memory, bytes) ? NULL : (void *)(uintptr_t)memory;
+    case MEMORY_MANAGED:
+        return driver.cuMemAllocManaged(&memory, bytes, CU_MEM_ATTACH_GLOBAL)
+                   ? NULL
+                   : (void *)(uintptr_t)memory;
+    case MEMORY_PINNED:
+        return driver.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE) ? NULL : host;
+    default:
+        return malloc(bytes);
+    }
+}
+
+void device_free(enum device_memory kind, void *memory)
+{
+    if (!memory)
+        return;
+    if (kind == MEMORY_PINNED)
+        driver.cuMemFreeHost(memory);
+    else if (kind == MEMORY_PLAIN)
+        free(memory);
+    else
+        driver.cuMemFree((CUdeviceptr)(uintptr_t)memory);
+}
+
+bool device_copy(void *to, const void *from, size_t bytes)
+{
+    return !bytes ||
+           !driver.cuMemcpy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * device.h - what tests need of CUDA beside Rondo: the driver's functions, found at run time, and
+ * memory that is written and read from the host. On this project's own machines the driver is the
+ * one of tests/cuda_standin; on a machine with a GPU the same programs run on that.
+ */
+#ifndef RONDO_TESTS_GPU_DEVICE_H
+#define RONDO_TESTS_GPU_DEVICE_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DEVICE_FUNCTIONS(use)                                                                    \
+    use(cuInit) use(cuDeviceGet) use(cuDeviceGetCount) use(cuDevicePrimaryCtxRetain)             \
+        use(cuCtxSetCurrent) use(cuMemAlloc) use(cuMemFree) use(cuMemAllocManaged)               \
+            use(cuMemHostAlloc) use(cuMemFreeHost) use(cuMemcpy) use(cuMemcpyAsync)              \
+                use(cuMemsetD8Async) use(cuStreamCreate) use(cuStreamDestroy)                    \
+                    use(cuStreamSynchronize) use(cuStreamQuery) use(cuStreamBeginCapture)        \
+                        use(cuStreamEndCapture) use(cuGraphInstantiate) use(cuGraphLaunch)       \
+                            use(cuGraphDestroy) use(cuGraphExecDestroy) use(cuStreamWaitValue32) \
+                                use(cuStreamWriteValue32) use(cuMemHostGetDevicePointer)         \
+                                    use(cuEventCreate) use(cuEventRecord) use(cuStreamWaitEvent) \
+                                        use(cuEventDestroy)
+
+struct device_driver {
+#define DEVICE_FIELD(name) __typeof__(&(name)) name;
+    DEVICE_FUNCTIONS(DEVICE_FIELD)
+#undef DEVICE_FIELD
+};
+
+/* NULL: there is no driver, or no device. */
+const struct device_driver *device_driver(void);
+int device_count(void);
+/* Its primary context becomes current on this thread. */
+bool device_use(int number);
+
+enum device_memory { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_PLAIN, MEMORY_KINDS };
+
+/* NULL: there is none. */
+void *device_alloc(enum device_memory kind, size_t bytes);
+void device_free(enum device_memory kind, void *memory);
+/* To and from any kind, after all work on it. */
+bool device_copy(void *to, const void *from, size_t bytes);
+
+#endif

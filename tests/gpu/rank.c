@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bodies.h"
+#include "device.h"
+
+#include "rondo/cuda.h"
+
+#include <stdlib.h>
+
+static rondo_result open_streams(struct gpu_rank *rank)
+{
+    const struct device_driver *cuda = device_driver();
+    CUstream stream;
+    rondo_result result;
+
+    if (!cuda || cuda->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+        return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "no CUDA stream");
+    rank->cuda_stream = stream;
+    result = rondo_stream_open_cuda(stream, &rank->stream);
+    if (result)
+        world_say(rank->sentence, result, "stream: %s", rondo_last_error(NULL));
+    return result;
+}
+
+rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char *sentence,
+                          gpu_body body)
+{
+    int number = rondo_comm_rank(comm) % scene->devices;
+    struct gpu_rank rank = {.scene = scene, .sentence = sentence};
+    rondo_config config = RONDO_CONFIG_INIT;
+    rondo_result result;
+
+    setenv("RONDO_CUDA", scene->host ? "host" : "auto", 1);
+    if (!device_use(number))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "no device %d", number);
+    config.cuda_device = number;
+    result = rondo_comm_split(comm, 0, rondo_comm_rank(comm), &config, &rank.comm);
+    if (result)
+        return world_say(sentence, result, "split: %s", rondo_last_error(comm));
+    if (rondo_comm_cuda_device(rank.comm) != number)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "the device is %d, not %d",
+                           rondo_comm_cuda_device(rank.comm), number);
+    if (!result)
+        result = open_streams(&rank);
+    if (!result)
+        result = body(&rank);
+    if (rank.stream && !result)
+        result = rondo_stream_synchronize(rank.stream);
+    rondo_stream_close(rank.stream);
+    rondo_comm_close(rank.comm);
+    if (rank.cuda_stream)
+        device_driver()->cuStreamDestroy(rank.cuda_stream);
+    return result;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_matrix.c - calls on CUDA streams are right, whatever the memory, as plans on the device and
+ * by way of the host, with ranks as threads and as processes, on one device and on two. */
+#include "bodies.h"
+
+#include <criterion/criterion.h>
+
+static struct world_report report;
+
+static void expect_right(int size, bool processes, struct gpu_scene scene)
+{
+    struct world world = {.size = size, .processes = processes};
+    int failed = world_run(&world, gpu_matrix, &scene, &report);
+
+    cr_assert(failed == 0, "%d ranks: %s", size, report.summary);
+}
+
+Test(gpu_matrix, plans_are_right_on_one_device_with_ranks_as_processes)
+{
+    for (int size = 1; size <= 5; size++)
+        expect_right(size, true, (struct gpu_scene){.devices = 1, .cases = 120});
+    expect_right(8, true, (struct gpu_scene){.devices = 1, .cases = 60});
+}
+
+Test(gpu_matrix, plans_are_right_on_two_devices_with_ranks_as_processes)
+{
+    expect_right(2, true, (struct gpu_scene){.devices = 2, .cases = 120});
+    expect_right(5, true, (struct gpu_scene){.devices = 2, .cases = 80});
+}
+
+Test(gpu_matrix, plans_are_right_with_ranks_as_threads)
+{
+    for (int size = 1; size <= 5; size++)
+        expect_right(size, false, (struct gpu_scene){.devices = 2, .cases = 120});
+    expect_right(8, false, (struct gpu_scene){.devices = 1, .cases = 60});
+}
+
+Test(gpu_matrix, the_way_by_the_host_is_right_with_ranks_as_threads)
+{
+    expect_right(1, false, (struct gpu_scene){.devices = 1, .host = true, .cases = 60});
+    expect_right(3, false, (struct gpu_scene){.devices = 2, .host = true, .cases = 100});
+}
+
+Test(gpu_matrix, the_way_by_the_host_is_right_with_ranks_as_processes)
+{
+    expect_right(2, true, (struct gpu_scene){.devices = 2, .host = true, .cases = 60});
+    expect_right(4, true, (struct gpu_scene){.devices = 1, .host = true, .cases = 100});
+}
