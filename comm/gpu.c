@@ -113,7 +113,6 @@ static rondo_result visit_begin(struct batch *batch, struct visit *visit)
     struct gpu *gpu = batch->comm->gpu;
     size_t bytes = 0;
     rondo_result result;
-    char *room;
 
     *visit = (struct visit){NULL, NULL};
     if (!gpu)
@@ -121,10 +120,9 @@ static rondo_result visit_begin(struct batch *batch, struct visit *visit)
     visit->stages = calloc((size_t)batch->count, sizeof(*visit->stages));
     if (!visit->stages)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d calls.", batch->count);
-    for (int i = 0; i < batch->count; i++)
-        bytes += stage_plan(gpu, batch->comm, &batch->tasks[i], &visit->stages[i]);
-    if (!bytes)
-        return RONDO_OK;
+    result = stage_plan(gpu, batch, visit->stages, &bytes);
+    if (result || !bytes)
+        return result;
     result = cuda_enter(&gpu->device);
     if (result)
         return result;
@@ -132,9 +130,7 @@ static rondo_result visit_begin(struct batch *batch, struct visit *visit)
     cuda_leave(&gpu->device);
     if (result)
         return result;
-    room = visit->block->payload;
-    for (int i = 0; i < batch->count; i++)
-        room = stage_place(&visit->stages[i], &batch->tasks[i], room);
+    stage_place(visit->stages, batch->tasks, batch->count, visit->block->payload);
     return bring(gpu, batch, visit, stage_in);
 }
 

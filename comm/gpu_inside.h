@@ -84,19 +84,22 @@ static inline CUdeviceptr gpu_free_address(const struct gpu_block *block)
 
 /* ---- gpu_stage.c ---- */
 
-/* Where the bytes of a task are brought to, NULL: they stay where they are. */
+/* Where the bytes of a task are brought to; of what stays where it is there are 0. */
 struct stage {
     char *input, *output;
     const void *user_input;
     void *user_output;
     size_t input_bytes, output_bytes;
+    /* Where it is to be in the block. */
+    size_t input_at, output_at;
 };
 
-/* Which of the task's memory the host cannot use; returns the bytes of block that it takes. */
-size_t stage_plan(const struct gpu *gpu, const rondo_comm *comm, const struct task *task,
-                  struct stage *ret_stage);
-/* Give it room from `room` on, and have the task work there; returns what comes behind. */
-char *stage_place(struct stage *stage, struct task *task, char *room);
+/* Which memory of a batch's tasks the host cannot use, and where it will be: what overlaps for the
+ * user does so in the block. RONDO_ERROR_MEMORY, or the bytes of block that it takes. */
+rondo_result stage_plan(const struct gpu *gpu, const struct batch *batch, struct stage *ret_stages,
+                        size_t *ret_bytes);
+/* Have the tasks work in the block. */
+void stage_place(struct stage *stages, struct task *tasks, int count, char *block);
 rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream);
 rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstream stream);
 

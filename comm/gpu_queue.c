@@ -68,7 +68,6 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
         calloc(1, sizeof(*staged) + 2 * count * sizeof(struct task) + count * sizeof(struct stage));
     size_t bytes = 0;
     rondo_result result;
-    char *room;
 
     if (!staged)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu calls on a CUDA stream.",
@@ -78,16 +77,14 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
     staged->stages = (struct stage *)(void *)(staged->originals + count);
     staged->batch = (struct batch){.comm = batch->comm, .count = batch->count};
     memcpy(staged->originals, batch->tasks, count * sizeof(struct task));
-    for (size_t i = 0; i < count; i++)
-        bytes += stage_plan(gpu, batch->comm, &batch->tasks[i], &staged->stages[i]);
-    result = gpu_block_take(gpu, bytes, &staged->block);
+    result = stage_plan(gpu, batch, staged->stages, &bytes);
+    if (!result)
+        result = gpu_block_take(gpu, bytes, &staged->block);
     if (result) {
         free(staged);
         return result;
     }
-    room = staged->block->payload;
-    for (size_t i = 0; i < count; i++)
-        room = stage_place(&staged->stages[i], &staged->originals[i], room);
+    stage_place(staged->stages, staged->originals, batch->count, staged->block->payload);
     *ret_staged = staged;
     return RONDO_OK;
 }

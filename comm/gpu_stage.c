@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_stage.c - a task whose memory the host cannot use works on copies of it.
+ * gpu_stage.c - a batch whose memory the host cannot use works on copies of it.
+ *
+ * A task of a batch may read what an earlier one wrote, so all memory that overlaps is one piece
+ * of the block: what is brought is read from there by all, and the user sees each output in the end.
  *
  * Memory of the host that is ready in the order of the stream is used where it is, also in a call
  * whose other buffer is on the device.
  */
 #include "comm/gpu_inside.h"
+
+#include "base/fail.h"
+
+#include <stdlib.h>
 
 enum { LINE = 64 };
 
@@ -19,8 +26,7 @@ static bool is_foreign(const struct gpu *gpu, const void *memory)
     return cuda_memory_kind(gpu->device.driver, memory) >= CUDA_MEMORY_DEVICE;
 }
 
-size_t stage_plan(const struct gpu *gpu, const rondo_comm *comm, const struct task *task,
-                  struct stage *ret_stage)
+static struct stage measure(const struct gpu *gpu, const rondo_comm *comm, const struct task *task)
 {
     const struct choice_key *key = &task->key;
     size_t block = key->count * rondo_type_size(key->type);
@@ -34,18 +40,103 @@ size_t stage_plan(const struct gpu *gpu, const rondo_comm *comm, const struct ta
         stage.input_bytes = 0;
     if (!stage.output_bytes || !is_foreign(gpu, task->output))
         stage.output_bytes = 0;
-    *ret_stage = stage;
-    return padded(stage.input_bytes) + padded(stage.output_bytes);
+    return stage;
 }
 
-char *stage_place(struct stage *stage, struct task *task, char *room)
+/* Memory of the user without a gap. */
+struct span {
+    uintptr_t begin, end;
+    size_t at; /* in the block */
+};
+
+static int compare(const void *a, const void *b)
 {
-    if (stage->input_bytes)
-        task->input = stage->input = room;
-    room += padded(stage->input_bytes);
-    if (stage->output_bytes)
-        task->output = stage->output = room;
-    return room + padded(stage->output_bytes);
+    const struct span *left = a;
+    const struct span *right = b;
+
+    return left->begin < right->begin ? -1 : left->begin > right->begin;
+}
+
+/* Those that overlap become one; returns how many are left. */
+static int merge(struct span *spans, int count, size_t *ret_bytes)
+{
+    int kept = 0;
+
+    qsort(spans, (size_t)count, sizeof(*spans), compare);
+    *ret_bytes = 0;
+    for (int i = 0; i < count; i++) {
+        struct span *last = kept ? &spans[kept - 1] : NULL;
+
+        if (!last || spans[i].begin >= last->end)
+            spans[kept++] = spans[i];
+        else if (spans[i].end > last->end)
+            last->end = spans[i].end;
+    }
+    for (int i = 0; i < kept; i++) {
+        spans[i].at = *ret_bytes;
+        *ret_bytes += padded(spans[i].end - spans[i].begin);
+    }
+    return kept;
+}
+
+static size_t find(const struct span *spans, int count, const void *memory)
+{
+    uintptr_t wanted = (uintptr_t)memory;
+    int low = 0;
+
+    for (int high = count; high - low > 1;) {
+        int middle = low + (high - low) / 2;
+
+        if (spans[middle].begin <= wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    return count ? spans[low].at + (wanted - spans[low].begin) : 0;
+}
+
+static int add(struct span *spans, int count, const void *memory, size_t bytes)
+{
+    if (!bytes)
+        return count;
+    spans[count] = (struct span){(uintptr_t)memory, (uintptr_t)memory + bytes, 0};
+    return count + 1;
+}
+
+rondo_result stage_plan(const struct gpu *gpu, const struct batch *batch, struct stage *ret_stages,
+                        size_t *ret_bytes)
+{
+    struct span *spans = calloc(2 * (size_t)batch->count, sizeof(*spans));
+    int count = 0;
+
+    if (!spans)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d calls.", batch->count);
+    for (int i = 0; i < batch->count; i++) {
+        struct stage *stage = &ret_stages[i];
+
+        *stage = measure(gpu, batch->comm, &batch->tasks[i]);
+        count = add(spans, count, stage->user_input, stage->input_bytes);
+        count = add(spans, count, stage->user_output, stage->output_bytes);
+    }
+    count = merge(spans, count, ret_bytes);
+    for (int i = 0; i < batch->count; i++) {
+        ret_stages[i].input_at = find(spans, count, ret_stages[i].user_input);
+        ret_stages[i].output_at = find(spans, count, ret_stages[i].user_output);
+    }
+    free(spans);
+    return RONDO_OK;
+}
+
+void stage_place(struct stage *stages, struct task *tasks, int count, char *block)
+{
+    for (int i = 0; i < count; i++) {
+        struct stage *stage = &stages[i];
+
+        if (stage->input_bytes)
+            tasks[i].input = stage->input = block + stage->input_at;
+        if (stage->output_bytes)
+            tasks[i].output = stage->output = block + stage->output_at;
+    }
 }
 
 rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream)

@@ -50,6 +50,30 @@ static bool is_forced(const struct comm_settings *settings)
     return strcmp(settings->transport, "tcp") == 0 || strcmp(settings->transport, "verbs") == 0;
 }
 
+/* What others are told about this rank; its heap is open, its arena is there. */
+static rondo_result make_card(rondo_comm *comm, struct rank_card *card)
+{
+    const struct comm_settings *settings = &comm->settings;
+    rondo_result result;
+
+    card->magic = CARD_MAGIC;
+    card->version = CARD_VERSION;
+    card->arena = (uint64_t)(comm->arena - heap_base());
+    card->slot_bytes = settings->slot_bytes;
+    card->slots = (uint32_t)settings->slots;
+    card->settings = comm_settings_hash(settings);
+    card->rank = comm->rank;
+    card->size = comm->size;
+    card->quota = host_quota();
+    host_cpus(card->cpus);
+    card->machine = host_machine();
+    /* With a network forced upon them, ranks of one host do not share its memory. */
+    result = host_identity(is_forced(settings) ? 1 + comm->rank : 0, card->host);
+    if (!result)
+        result = networks_open(comm, card);
+    return result ? result : gpu_make_card(comm, &card->device);
+}
+
 rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
                           rondo_comm **ret_comm)
 {
@@ -86,23 +110,7 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
         goto fail;
     comm->arena = arena;
     comm->boards[rank] = arena;
-    card->magic = CARD_MAGIC;
-    card->version = CARD_VERSION;
-    card->arena = (uint64_t)(comm->arena - heap_base());
-    card->slot_bytes = settings->slot_bytes;
-    card->slots = (uint32_t)settings->slots;
-    card->settings = comm_settings_hash(settings);
-    card->rank = rank;
-    card->size = size;
-    card->quota = host_quota();
-    host_cpus(card->cpus);
-    card->machine = host_machine();
-    /* With a network forced upon them, ranks of one host do not share its memory. */
-    result = host_identity(is_forced(settings) ? 1 + rank : 0, card->host);
-    if (!result)
-        result = networks_open(comm, card);
-    if (!result)
-        result = gpu_make_card(comm, &card->device);
+    result = make_card(comm, card);
     if (result)
         goto fail;
     *ret_comm = comm;

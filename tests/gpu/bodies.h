@@ -7,10 +7,11 @@
 
 /* How ranks are spread over devices, and which calls they make; the argument of a body. */
 struct gpu_scene {
-    int devices;  /* rank r is on device r modulo this */
-    bool host;    /* calls go by way of the host */
-    int cases;    /* of the matrix */
-    int survivor; /* failures: the rank that dies */
+    int devices; /* rank r is on device r modulo this */
+    bool host;   /* calls go by way of the host */
+    int cases;   /* of the matrix */
+    int victim;  /* the rank that is killed */
+    int *passed; /* shared: [rank] 1 if it passed, where the world cannot end well; or NULL */
 };
 
 /*
@@ -35,11 +36,14 @@ rondo_result gpu_matrix(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_orders_streams(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_replays_graphs(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_exchanges_messages(rondo_comm *comm, void *scene, char *sentence);
-rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);
-rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_blocks_on_device_memory(rondo_comm *comm, void *scene, char *sentence);
 
-/* All ranks in the calling thread, in groups; on one stream or on one each. */
+/* failures.c */
+rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence);
+
+/* groups.c. All ranks in the calling thread, in groups; on one stream or on one each. */
 rondo_result gpu_runs_in_one_thread(int size, bool one_stream, char *sentence);
 
 #endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * failures.c - what streams do when a call cannot end: it ends all the same, and the communicator
+ * says why. None of these uses finalize: the communicators are broken.
+ */
+#include "bodies.h"
+#include "device.h"
+
+#include "rondo/cuda.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COUNT = 1000, PATIENCE = 20 /* seconds */ };
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){0, 1000 * 1000}, NULL);
+}
+
+/* The stream must come to its end within the time. */
+static rondo_result drain(struct gpu_rank *rank)
+{
+    time_t until = time(NULL) + PATIENCE;
+
+    while (device_driver()->cuStreamQuery(rank->cuda_stream) != CUDA_SUCCESS) {
+        if (time(NULL) > until)
+            return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "the stream is stuck");
+        nap();
+    }
+    return RONDO_OK;
+}
+
+static rondo_result await_broken(struct gpu_rank *rank)
+{
+    time_t until = time(NULL) + PATIENCE;
+    rondo_result result;
+
+    while (!(result = rondo_comm_query(rank->comm)) && time(NULL) <= until)
+        nap();
+    return result;
+}
+
+static rondo_result expect_broken(struct gpu_rank *rank, rondo_result wanted, const char *word)
+{
+    rondo_result result = await_broken(rank);
+
+    if (result != wanted || !strstr(rondo_last_error(rank->comm), word))
+        return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "result %d, \"%s\"", result,
+                         rondo_last_error(rank->comm));
+    return drain(rank);
+}
+
+/* ---- Abort ----------------------------------------------------------------------------------- */
+
+/* All ranks but the first call; the first one aborts. */
+static rondo_result abort_in_flight(struct gpu_rank *rank)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
+    rondo_result result = RONDO_OK;
+
+    if (!memory)
+        return RONDO_ERROR_MEMORY;
+    /* Once in peace, so that all have all they need. */
+    result =
+        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
+    if (!result)
+        result = rondo_stream_synchronize(rank->stream);
+    if (!result && rondo_comm_rank(rank->comm) == 0) {
+        nanosleep(&(struct timespec){0, 50 * 1000 * 1000}, NULL);
+        result = rondo_comm_abort(rank->comm);
+    } else if (!result) {
+        result = rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
+                                  rank->stream);
+    }
+    if (!result)
+        result = expect_broken(rank, RONDO_ERROR_ABORTED, "abort");
+    return result;
+}
+
+rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, abort_in_flight);
+}
+
+/* ---- Mismatch -------------------------------------------------------------------------------- */
+
+static rondo_result mismatch(struct gpu_rank *rank)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
+    size_t count = rondo_comm_rank(rank->comm) == 1 ? COUNT / 2 : COUNT;
+    rondo_result result;
+
+    if (!memory)
+        return RONDO_ERROR_MEMORY;
+    result =
+        rondo_all_reduce(memory, memory, count, RONDO_INT32, RONDO_SUM, rank->comm, rank->stream);
+    if (result && result != RONDO_ERROR_MISMATCH)
+        return world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm));
+    return expect_broken(rank, RONDO_ERROR_MISMATCH, "ank 1");
+}
+
+rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, mismatch);
+}
+
+/* ---- Death ----------------------------------------------------------------------------------- */
+
+static rondo_result die(struct gpu_rank *rank)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
+    rondo_result result;
+
+    if (!memory)
+        return RONDO_ERROR_MEMORY;
+    result =
+        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
+    if (!result)
+        result = rondo_stream_synchronize(rank->stream);
+    if (!result && rondo_comm_rank(rank->comm) == rank->scene->victim)
+        raise(SIGKILL);
+    if (!result)
+        result = rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
+                                  rank->stream);
+    if (result && result != RONDO_ERROR_PEER)
+        return world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm));
+    result = expect_broken(rank, RONDO_ERROR_PEER, "has ended");
+    rank->scene->passed[rondo_comm_rank(rank->comm)] = !result;
+    return result;
+}
+
+rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, die);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_calls.c - calls on CUDA streams keep their order, replay in graphs, exchange messages, and
+ * end when they cannot succeed. */
+#include "bodies.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static struct world_report report;
+static char sentence[WORLD_SENTENCE];
+
+static void expect(world_body body, int size, bool processes, bool host)
+{
+    struct gpu_scene scene = {.devices = size > 2 ? 2 : 1, .host = host};
+    struct world world = {.size = size, .processes = processes};
+    int failed = world_run(&world, body, &scene, &report);
+
+    cr_assert(failed == 0, "%d ranks%s: %s", size, host ? ", by the host" : "", report.summary);
+}
+
+/* Processes first: those of a process that has used CUDA cannot. */
+#define BOTH_WAYS(name, body)                                     \
+    Test(gpu_calls, name##_with_ranks_as_processes)               \
+    {                                                             \
+        for (int size = 1; size <= 5; size += size > 2 ? 2 : 1) { \
+            expect(body, size, true, false);                      \
+            expect(body, size, true, true);                       \
+        }                                                         \
+    }                                                             \
+    Test(gpu_calls, name##_with_ranks_as_threads)                 \
+    {                                                             \
+        for (int size = 1; size <= 4; size++)                     \
+            expect(body, size, false, false);                     \
+        expect(body, 3, false, true);                             \
+    }
+
+BOTH_WAYS(streams_keep_their_order, gpu_orders_streams)
+BOTH_WAYS(graphs_can_be_replayed, gpu_replays_graphs)
+BOTH_WAYS(messages_of_a_group_wait_for_no_order, gpu_exchanges_messages)
+BOTH_WAYS(blocking_calls_take_device_memory, gpu_blocks_on_device_memory)
+
+Test(gpu_calls, an_abort_lets_streams_go)
+{
+    expect(gpu_aborts_in_flight, 3, true, false);
+    expect(gpu_aborts_in_flight, 3, true, true);
+}
+
+Test(gpu_calls, an_abort_lets_streams_of_threads_go)
+{
+    expect(gpu_aborts_in_flight, 3, false, false);
+}
+
+Test(gpu_calls, different_calls_are_found)
+{
+    expect(gpu_finds_mismatches, 3, true, false);
+    expect(gpu_finds_mismatches, 3, true, true);
+}
+
+Test(gpu_calls, a_dead_rank_is_named)
+{
+    struct gpu_scene scene = {.devices = 1, .victim = 1};
+    struct world world = {.size = 4, .processes = true};
+
+    scene.passed = world_share(4 * sizeof(int));
+    world_run(&world, gpu_survives_a_death, &scene, &report);
+    cr_assert(report.signals[1] == 9);
+    cr_assert(scene.passed[0] && scene.passed[2] && scene.passed[3], "%s", report.summary);
+}
+
+Test(gpu_calls, one_thread_makes_the_calls_of_all_ranks)
+{
+    for (int size = 1; size <= 5; size++)
+        cr_assert(gpu_runs_in_one_thread(size, false, sentence) == RONDO_OK, "%s", sentence);
+}
+
+Test(gpu_calls, one_thread_makes_the_calls_of_all_ranks_on_one_stream)
+{
+    for (int size = 1; size <= 4; size++)
+        cr_assert(gpu_runs_in_one_thread(size, true, sentence) == RONDO_OK, "%s", sentence);
+}
+
+Test(gpu_calls, one_thread_does_so_by_the_host)
+{
+    setenv("RONDO_CUDA", "host", 1);
+    cr_assert(gpu_runs_in_one_thread(3, false, sentence) == RONDO_OK, "%s", sentence);
+    cr_assert(gpu_runs_in_one_thread(3, true, sentence) == RONDO_OK, "%s", sentence);
+}
