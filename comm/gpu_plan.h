@@ -38,12 +38,20 @@ void gpu_await_mail(struct gpu_run *run, int peer, int lane);
 void gpu_empty(struct gpu_run *run, int peer, int lane);
 /* A kernel, after the operations so far. */
 void gpu_move(struct gpu_run *run, const struct cuda_reduce_call *call);
+/* The end of a call: its number is the last one that ended. */
+void gpu_run_close(struct gpu_run *run);
+
+/* ---- gpu_buffer.c ---- */
+
+rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
+                               struct gpu_run *run);
+/* Into what stands in for the input, multiplied by the rank's scalar if there is one: only this
+ * rank knows it. */
+void gpu_bring_input(struct gpu_run *run);
 /* Where a message's buffer is, or what stands in for it, filled from it if it is sent. */
 rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer);
 /* To where the user wants it, if something stood in for that. */
 void gpu_take_output(struct gpu_run *run);
-/* The end of a call: its number is the last one that ended. */
-void gpu_run_close(struct gpu_run *run);
 
 /* ---- gpu_pair.c ---- */
 

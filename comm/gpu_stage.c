@@ -3,7 +3,7 @@
  * gpu_stage.c - a batch whose memory the host cannot use works on copies of it.
  *
  * A task of a batch may read what an earlier one wrote, so all memory that overlaps is one piece
- * of the block: what is brought is read from there by all, and the user sees each output in the end.
+ * of the block.
  *
  * Memory of the host that is ready in the order of the stream is used where it is, also in a call
  * whose other buffer is on the device.

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_buffer.c - the buffers of a call: memory that peers can be pointed to, or device memory that
+ * stands in for memory they cannot reach. Calls of a communicator follow each other on the device,
+ * so one stand-in of each kind serves them all.
+ */
+#include "comm/gpu_plan.h"
+
+#include "base/fail.h"
+
+#include <stdlib.h>
+
+/* Can peers be told where it is, or else, is it to be replaced? */
+static bool is_shareable(const struct gpu_plans *plans, const void *memory)
+{
+    enum cuda_memory kind = cuda_memory_kind(plans->gpu->device.driver, memory);
+
+    return kind == CUDA_MEMORY_DEVICE || (plans->comm->one_process && kind != CUDA_MEMORY_HOST);
+}
+
+static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffer,
+                               struct gpu_substitute *other)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    size_t bytes = 1 << 20;
+    rondo_result result;
+
+    while (bytes < buffer->bytes)
+        bytes *= 2;
+    if (other->bytes < buffer->bytes) {
+        /* The smaller one stays: calls and graphs may use it, and peers have it mapped. */
+        struct gpu_outgrown *old = other->memory ? malloc(sizeof(*old)) : NULL;
+
+        if (other->memory && !old)
+            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a call on the device.");
+        cuda->cuThreadExchangeStreamCaptureMode(&mode);
+        if (old) {
+            *old = (struct gpu_outgrown){.next = plans->outgrown, .memory = other->memory};
+            plans->outgrown = old;
+        }
+        other->memory = 0;
+        other->bytes = 0;
+        result = cuda_result(cuda->cuMemAlloc(&other->memory, bytes), "cuMemAlloc");
+        cuda->cuThreadExchangeStreamCaptureMode(&mode);
+        if (result)
+            return result;
+        other->bytes = bytes;
+    }
+    buffer->at = other->memory;
+    buffer->replaced = true;
+    result = gpu_share(plans, buffer->at, GPU_SEGMENTS, &buffer->word);
+    if (result == RONDO_IN_PROGRESS)
+        result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                            "Rank %d has no device memory left that its peers can map: CUDA IPC "
+                            "refuses it, or there are %d pieces already. RONDO_CUDA=host goes "
+                            "without.",
+                            plans->comm->rank, GPU_SEGMENTS);
+    return result;
+}
+
+/* `replace`: it must be, though peers could reach it. */
+static rondo_result place_buffer(struct gpu_plans *plans, struct gpu_buffer *buffer,
+                                 struct gpu_substitute *other, bool replace)
+{
+    rondo_result result = RONDO_IN_PROGRESS;
+
+    if (!buffer->bytes)
+        return RONDO_OK;
+    buffer->at = cuda_address(buffer->user);
+    if (!replace && is_shareable(plans, buffer->user))
+        result = gpu_share(plans, buffer->at, GPU_USER_SEGMENTS, &buffer->word);
+    return result == RONDO_IN_PROGRESS ? substitute(plans, buffer, other) : result;
+}
+
+static void copy_input(struct gpu_run *run, const struct gpu_buffer *input)
+{
+    gpu_ops_flush(&run->ops);
+    if (!run->ops.result)
+        run->ops.result =
+            cuda_result(run->ops.cuda->cuMemcpyAsync(input->at, cuda_address(input->user),
+                                                     input->bytes, run->ops.stream),
+                        "cuMemcpyAsync of a call's input");
+}
+
+/* The messages of a batch are on their way together, so each has a substitute of its own. */
+rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer)
+{
+    struct gpu_plans *plans = run->plans;
+    struct gpu_substitute **link = &plans->pair_substitutes;
+    rondo_result result;
+
+    for (int i = 0; i < run->replaced && *link; i++)
+        link = &(*link)->next;
+    if (!*link)
+        *link = calloc(1, sizeof(**link));
+    if (!*link)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a message.");
+    result = place_buffer(plans, buffer, *link, false);
+    run->replaced += buffer->replaced;
+    if (!result && buffer->replaced && buffer == &run->input)
+        copy_input(run, buffer);
+    return result;
+}
+
+rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
+                               struct gpu_run *run)
+{
+    const struct plan *plan = run->plan;
+    size_t block = run->shape.count * run->shape.element;
+    bool in_place = task->input == task->output && plan->collective == RONDO_ALL_TO_ALL;
+    rondo_result result;
+
+    run->input =
+        (struct gpu_buffer){.user = task->input,
+                            .bytes = block * (size_t)plan_input_blocks(plan->collective, plan->size,
+                                                                       plan->rank, plan->root)};
+    run->output = (struct gpu_buffer){
+        .user = task->output,
+        .bytes = block *
+                 (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root)};
+    result =
+        place_buffer(plans, &run->input, &plans->substitutes[0], in_place || run->op.has_scale);
+    return result ? result : place_buffer(plans, &run->output, &plans->substitutes[1], false);
+}
+
+/* What a rank's own input is multiplied by is known to this rank alone, so it does that before. */
+void gpu_bring_input(struct gpu_run *run)
+{
+    const struct gpu_buffer *input = &run->input;
+
+    if (!input->replaced)
+        return;
+    if (run->op.has_scale && is_shareable(run->plans, input->user)) {
+        struct cuda_operand from = cuda_operand_at(cuda_address(input->user));
+        struct cuda_operand to = cuda_operand_at(input->at);
+
+        gpu_move(run, &(struct cuda_reduce_call){.sources = &from,
+                                                 .destinations = &to,
+                                                 .source_count = 1,
+                                                 .destination_count = 1,
+                                                 .count = input->bytes / run->shape.element,
+                                                 .scaled = 0});
+        return;
+    }
+    copy_input(run, input);
+    if (run->op.has_scale) {
+        struct cuda_operand own = cuda_operand_at(input->at);
+
+        gpu_move(run, &(struct cuda_reduce_call){.sources = &own,
+                                                 .destinations = &own,
+                                                 .source_count = 1,
+                                                 .destination_count = 1,
+                                                 .count = input->bytes / run->shape.element,
+                                                 .scaled = 0});
+    }
+}
+
+void gpu_take_output(struct gpu_run *run)
+{
+    const struct gpu_buffer *output = &run->output;
+
+    gpu_ops_flush(&run->ops);
+    if (output->replaced && !run->ops.result)
+        run->ops.result =
+            cuda_result(run->ops.cuda->cuMemcpyAsync(cuda_address(output->user), output->at,
+                                                     output->bytes, run->ops.stream),
+                        "cuMemcpyAsync of a call's output");
+}
