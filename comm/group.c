@@ -21,8 +21,9 @@ struct pending {
     struct task task;
 };
 
-/* Asked for in every call, so it has a place that is found without a lookup. */
-static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+/* With the usual model of thread-local storage: one variable that is found without a lookup would
+ * make all of the library's static, and then dlopen() finds no room for it. */
+static _Thread_local int depth;
 
 static _Thread_local struct {
     rondo_result spoiled;
