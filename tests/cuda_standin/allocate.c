@@ -10,6 +10,7 @@
 #include "context.h"
 #include "memory.h"
 #include "queue.h"
+#include "stream.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -93,22 +94,27 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags)
     return result;
 }
 
-CUresult cuMemHostAlloc(void **ret_bytes, size_t size, unsigned flags)
+static CUresult host_alloc(const char *function, void **ret_bytes, size_t size, unsigned flags)
 {
     unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (!ret_bytes || flags & ~known)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory memory;
-    CUresult result = enter_allocate(__func__, MEMORY_HOST, size, &memory);
+    CUresult result = enter_allocate(function, MEMORY_HOST, size, &memory);
     if (!result)
         *ret_bytes = memory.base;
     return result;
 }
 
-CUresult cuMemAllocHost(void **ret_bytes, size_t size)
+CUresult cuMemHostAlloc(void **bytes, size_t size, unsigned flags)
 {
-    return cuMemHostAlloc(ret_bytes, size, 0);
+    return host_alloc(__func__, bytes, size, flags);
+}
+
+CUresult cuMemAllocHost(void **bytes, size_t size)
+{
+    return host_alloc(__func__, bytes, size, 0);
 }
 
 /* Frees what begins at `address` and is of one of the kinds in `kinds` (a bit for each). */
@@ -141,6 +147,66 @@ CUresult cuMemFree(CUdeviceptr address)
     if (!address)
         return CUDA_SUCCESS;
     return enter_free(__func__, address, 1u << MEMORY_DEVICE | 1u << MEMORY_MANAGED);
+}
+
+/* There at once, so also when the stream comes to it. */
+CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream handle)
+{
+    CUstream stream = NULL;
+    CUresult result = stream_enter(__func__, handle, &stream);
+    if (result)
+        return result;
+    struct memory *memory = NULL;
+    if (!address || !size)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        result = capture_forbid_stream(stream); /* no allocations as nodes of a graph */
+    if (!result && !(memory = allocate(stream->context, MEMORY_DEVICE, size)))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!result)
+        *address = memory_address(memory);
+    call_unlock();
+    return result;
+}
+
+struct freeing {
+    struct op op;
+    struct memory *memory;
+};
+
+static void run_freeing(struct op *op)
+{
+    call_lock();
+    memory_remove(((struct freeing *)op)->memory);
+    call_unlock();
+}
+
+static const struct op_kind freeing_kind = {CU_GRAPH_NODE_TYPE_MEM_FREE, run_freeing, NULL};
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle)
+{
+    CUstream stream = NULL;
+    CUresult result = stream_enter(__func__, handle, &stream);
+    if (result)
+        return result;
+    struct memory *memory = memory_holding(address, 1);
+    if (!memory || memory->kind != MEMORY_DEVICE || memory_address(memory) != address)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        result = capture_forbid_stream(stream);
+    struct freeing *freeing = result ? NULL : op_new(sizeof *freeing, &freeing_kind);
+    if (!freeing) {
+        call_unlock();
+        return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    freeing->memory = memory;
+    result = stream_put(stream, &freeing->op);
+    if (!result)
+        memory_hide(memory);
+    call_unlock();
+    if (result)
+        op_release(&freeing->op);
+    return result;
 }
 
 CUresult cuMemFreeHost(void *bytes)

@@ -57,6 +57,12 @@
     use(illegal_launches_are_refused) \
     use(captured_kernel_keeps_its_parameters)
 
+#define VMM_BODIES(use) \
+    use(mapping_keeps_released_memory) \
+    use(wrong_mappings_are_refused) \
+    use(descriptor_is_another_handle_of_the_memory) \
+    use(memory_is_freed_in_stream_order)
+
 /* clang-format on */
 
 #define BODY_DECLARE(name) check_body body_##name;
@@ -64,3 +70,4 @@ STREAM_BODIES(BODY_DECLARE)
 MEMORY_BODIES(BODY_DECLARE)
 GRAPH_BODIES(BODY_DECLARE)
 KERNEL_BODIES(BODY_DECLARE)
+VMM_BODIES(BODY_DECLARE)

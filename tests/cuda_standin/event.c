@@ -236,6 +236,11 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle)
     return result;
 }
 
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+{
+    return flags ? CUDA_ERROR_NOT_SUPPORTED : cuEventRecord(event, stream);
+}
+
 static bool shared_reached(struct event_page *page, uint64_t number)
 {
     /* Acquire, pairs with the release in run_record(). */

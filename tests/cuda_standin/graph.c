@@ -293,6 +293,17 @@ CUresult cuGraphInstantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long 
     return CUDA_SUCCESS;
 }
 
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *how)
+{
+    if (!how)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = cuGraphInstantiate(exec, graph, how->flags);
+    how->result_out = result ? CUDA_GRAPH_INSTANTIATE_ERROR : CUDA_GRAPH_INSTANTIATE_SUCCESS;
+    how->hErrNode_out = NULL;
+    return result;
+}
+
 /* Puts a launch behind the executable graph's last one, wherever that is. Under the lock, which
  * it gives up. */
 static CUresult launch(CUstream stream, CUgraphExec exec)

@@ -69,13 +69,18 @@ static bool counts(const struct memory *memory)
     return memory->kind == MEMORY_DEVICE || memory->kind == MEMORY_MANAGED;
 }
 
-void memory_remove(struct memory *memory)
+void memory_hide(struct memory *memory)
 {
     struct memory **link = &memories;
     while (*link && *link != memory)
         link = &(*link)->next;
     if (*link)
         *link = memory->next;
+}
+
+void memory_remove(struct memory *memory)
+{
+    memory_hide(memory);
     if (counts(memory))
         memory_give_back(memory->device, memory->size);
     if (memory->length)

@@ -32,8 +32,8 @@ struct memory {
     unsigned flags;        /* of cuMemHostAlloc and cuMemHostRegister */
     unsigned opens;        /* imports: how often it was opened */
     CUipcMemHandle handle; /* imports: by what */
-    uint64_t
-        object; /* MEMORY_MAPPED: which cuMemCreate() handle; MEMORY_MODULE: its shared object */
+    uint64_t object;       /* MEMORY_MAPPED: of cuMemCreate(); MEMORY_MODULE: its shared object */
+    unsigned readable, writable; /* MEMORY_MAPPED: by which devices, a bit for each */
 };
 
 /* Addresses are integers in the driver's interface. */
@@ -61,6 +61,9 @@ void memory_add(struct memory *memory);
 
 /* Takes it out of the table, gives back its pages, file and bytes of the device, and frees it. */
 void memory_remove(struct memory *memory);
+
+/* Takes it out of the table only: nobody finds it any more, its pages stay. */
+void memory_hide(struct memory *memory);
 
 /* Everything that belongs to the context. */
 void memory_free_all(CUcontext context);

@@ -62,10 +62,10 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op, bool unsafe)
     return result;
 }
 
-CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned flags, int priority)
+static CUresult create(const char *function, CUstream *ret_stream, unsigned flags, int priority)
 {
     CUcontext context = NULL;
-    CUresult result = context_enter(__func__, &context);
+    CUresult result = context_enter(function, &context);
     if (result)
         return result;
     if (!ret_stream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
@@ -80,9 +80,14 @@ CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned flags, int pr
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream *ret_stream, unsigned flags)
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
-    return cuStreamCreateWithPriority(ret_stream, flags, 0);
+    return create(__func__, stream, flags, priority);
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    return create(__func__, stream, flags, 0);
 }
 
 static bool is_special(CUstream handle)

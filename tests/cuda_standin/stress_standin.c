@@ -14,7 +14,7 @@ static const struct {
     check_body *body;
 } bodies[] = {
 #define ROW(name) {#name, body_##name},
-    STREAM_BODIES(ROW) MEMORY_BODIES(ROW) GRAPH_BODIES(ROW) KERNEL_BODIES(ROW)};
+    STREAM_BODIES(ROW) MEMORY_BODIES(ROW) GRAPH_BODIES(ROW) KERNEL_BODIES(ROW) VMM_BODIES(ROW)};
 
 int main(void)
 {

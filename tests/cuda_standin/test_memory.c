@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_memory.c - runs the bodies of memory_bodies.c as cases of their own.
+ * test_memory.c - runs the bodies of memory_bodies.c and vmm_bodies.c as cases of their own.
  */
 #include "bodies.h"
 
@@ -16,3 +16,4 @@
     }
 
 MEMORY_BODIES(CASE)
+VMM_BODIES(CASE)
