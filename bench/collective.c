@@ -38,6 +38,22 @@ enum bench_collective bench_collective_find(const char *name)
     return (enum bench_collective)found;
 }
 
+static const char *const memories[BENCH_MEMORIES] = {"host", "shared", "cuda"};
+
+const char *bench_memory_name(enum bench_memory memory)
+{
+    return memories[memory];
+}
+
+enum bench_memory bench_memory_find(const char *name)
+{
+    int found = 0;
+
+    while (found < BENCH_MEMORIES && strcmp(memories[found], name))
+        found++;
+    return (enum bench_memory)found;
+}
+
 bool bench_collective_reduces(enum bench_collective collective)
 {
     return rows[collective].reduces;
@@ -87,6 +103,26 @@ size_t bench_count(enum bench_collective collective, size_t bytes, size_t elemen
 size_t bench_bytes(enum bench_collective collective, size_t count, size_t element_bytes, int size)
 {
     return count * element_bytes * (has_blocks(collective) ? (size_t)size : 1);
+}
+
+size_t bench_traffic(const struct bench_call *call, size_t element_bytes, int rank, int size)
+{
+    const struct row *row = &rows[call->collective];
+    bool from_root = call->collective == BENCH_BROADCAST || call->collective == BENCH_SCATTER;
+    bool to_root = row->rooted && !from_root;
+    bool at_root = rank == call->root;
+    size_t read = from_root && !at_root ? 0 : bench_input_elements(call, size);
+    size_t written = to_root && !at_root ? 0 : bench_output_elements(call, size);
+
+    if (call->collective == BENCH_BARRIER)
+        return 0;
+    /* In place, what a rank would send itself is there; others may want to read it nevertheless. */
+    if (call->in_place && !row->reduces && (!row->rooted || at_root)) {
+        written -= call->count;
+        if (call->collective != BENCH_ALL_GATHER && call->collective != BENCH_BROADCAST)
+            read -= call->count;
+    }
+    return (read + written) * element_bytes;
 }
 
 double bench_bus_factor(enum bench_collective collective, int size)

@@ -36,6 +36,14 @@ enum bench_collective {
     BENCH_COLLECTIVES
 };
 
+/* Where the buffers are. */
+enum bench_memory {
+    BENCH_MEMORY_HOST = 0,
+    BENCH_MEMORY_SHARED, /* that peers map, where the library has such; else as host */
+    BENCH_MEMORY_CUDA,   /* of the rank's device */
+    BENCH_MEMORIES
+};
+
 /* One call, the same on every rank. */
 struct bench_call {
     enum bench_collective collective;
@@ -44,12 +52,16 @@ struct bench_call {
     int root;
     size_t count; /* elements, as in rondo.h */
     bool in_place;
+    bool queued;        /* on the stream of the rank's device; else it returns when it is done */
     char algorithm[32]; /* "": the library's choice */
 };
 
 const char *bench_collective_name(enum bench_collective collective);
 /* BENCH_COLLECTIVES if there is none of that name. */
 enum bench_collective bench_collective_find(const char *name);
+const char *bench_memory_name(enum bench_memory memory);
+/* BENCH_MEMORIES if there is none of that name. */
+enum bench_memory bench_memory_find(const char *name);
 bool bench_collective_reduces(enum bench_collective collective);
 bool bench_collective_is_rooted(enum bench_collective collective);
 bool bench_collective_has_in_place(enum bench_collective collective);
@@ -66,6 +78,9 @@ size_t bench_in_place_offset(const struct bench_call *call, int rank);
  */
 size_t bench_count(enum bench_collective collective, size_t bytes, size_t element_bytes, int size);
 size_t bench_bytes(enum bench_collective collective, size_t count, size_t element_bytes, int size);
+/* Bytes that a rank's memory has to be read and written at least, when every rank's input is read
+ * once and every result is written once. */
+size_t bench_traffic(const struct bench_call *call, size_t element_bytes, int rank, int size);
 double bench_bus_factor(enum bench_collective collective, int size);
 
 #ifdef __cplusplus

@@ -12,15 +12,20 @@
 extern "C" {
 #endif
 
+struct device; /* bench/device.h */
+
 /* The rank that this worker (or this thread of it) is to be. */
 struct bench_place {
     int rank, size;
-    const char *meeting;   /* Gloo: a directory for the rendezvous; else NULL */
+    const char *meeting;   /* Gloo, NCCL: a directory for the rendezvous; else NULL */
     const char *interface; /* Gloo: network interface; NULL: loopback */
     bool deterministic;
     double timeout; /* seconds of silence until an error; 0: never, negative: not set */
     struct rondo_comm *
-        *joined; /* Rondo with --threads: the communicators of all ranks; else NULL */
+        *joined;           /* Rondo with --threads: the communicators of all ranks; else NULL */
+    bool threads;          /* all ranks are threads of this process */
+    struct device *device; /* of this rank, with a stream for queued calls; NULL: none */
+    const char *file;      /* NCCL: the library; NULL: what the system has */
 };
 
 struct bench_library {
@@ -32,10 +37,10 @@ struct bench_library {
     void (*close)(void *state); /* accepts NULL */
     /* NULL, or why this library has no such call. */
     const char *(*lacks)(void *state, const struct bench_call *call);
-    /* Zeroed, page aligned. `shared` asks for memory that peers map; a hint. */
-    void *(*alloc)(void *state, size_t bytes, bool shared);
-    void (*free)(void *state, void *memory, bool shared);
-    /* Blocking. In place: `input` and `output` overlap as rondo.h says. 0, or see error(). */
+    /* Page aligned; zeroed, unless it is on a device. */
+    void *(*alloc)(void *state, size_t bytes, enum bench_memory memory);
+    void (*free)(void *state, void *data, enum bench_memory memory);
+    /* In place: `input` and `output` overlap as rondo.h says. 0, or see error(). */
     int (*run)(void *state, const struct bench_call *call, const void *input, void *output);
     const char *(*error)(void *state);
     void (*version)(char *text, size_t room);

@@ -134,14 +134,14 @@ const char *lacks(void *, const bench_call *call)
     return nullptr;
 }
 
-void *alloc(void *, size_t bytes, bool)
+void *alloc(void *, size_t bytes, bench_memory)
 {
     void *memory = nullptr;
 
     return posix_memalign(&memory, 4096, bytes) ? nullptr : memset(memory, 0, bytes);
 }
 
-void release(void *, void *memory, bool)
+void release(void *, void *memory, bench_memory)
 {
     free(memory);
 }

@@ -115,7 +115,7 @@ static const char *limit_lacks(void *memory, const struct bench_call *call)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static void *limit_alloc(void *memory, size_t bytes, bool shared)
+static void *limit_alloc(void *memory, size_t bytes, enum bench_memory kind)
 {
     struct state *state = memory;
     struct area *area = state->seats[state->rank].areas;
@@ -132,7 +132,7 @@ static void *limit_alloc(void *memory, size_t bytes, bool shared)
     return memset(base, 0, bytes);
 }
 
-static void limit_free(void *memory, void *data, bool shared)
+static void limit_free(void *memory, void *data, enum bench_memory kind)
 {
     const struct state *state = memory;
     struct area *areas = state->seats[state->rank].areas;

@@ -115,18 +115,18 @@ static const char *mpi_lacks(void *state, const struct bench_call *call)
     return NULL;
 }
 
-static void *mpi_alloc(void *state, size_t bytes, bool shared)
+static void *mpi_alloc(void *state, size_t bytes, enum bench_memory memory)
 {
-    void *memory = NULL;
+    void *data = NULL;
 
-    if (posix_memalign(&memory, PAGE, bytes))
+    if (posix_memalign(&data, PAGE, bytes))
         return NULL;
-    return memset(memory, 0, bytes);
+    return memset(data, 0, bytes);
 }
 
-static void mpi_free(void *state, void *memory, bool shared)
+static void mpi_free(void *state, void *data, enum bench_memory memory)
 {
-    free(memory);
+    free(data);
 }
 
 /* Out of place, MPI_Bcast is given the output. */

@@ -2,6 +2,10 @@
 /* library_rondo.c - Rondo as the benchmark sees it: the public header, nothing else. */
 #include "bench/library.h"
 
+#include "bench/device.h"
+
+#include "rondo/cuda.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +15,7 @@ enum { PAGE = 4096 };
 
 struct state {
     rondo_comm *comm;
+    rondo_stream *stream; /* over that of the rank's device; NULL: none */
     int size;
 };
 
@@ -20,39 +25,93 @@ static void config_init(rondo_config *config, const struct bench_place *place)
     if (place->deterministic)
         config->deterministic = 1;
     config->timeout = place->timeout;
+    if (place->device)
+        config->cuda_device = device_number(place->device);
 }
 
 /* The sentence of a failed open: for all threads, whoever tried. */
 static char open_sentence[1024];
+static pthread_mutex_t open_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep_sentence(void)
+{
+    pthread_mutex_lock(&open_mutex);
+    snprintf(open_sentence, sizeof(open_sentence), "%s", rondo_last_error(NULL));
+    pthread_mutex_unlock(&open_mutex);
+}
 
 /* Whoever comes first opens the communicators of all threads. */
 static rondo_comm *join_threads(const struct bench_place *place, const rondo_config *config)
 {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static bool tried;
     rondo_comm *comm;
 
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&open_mutex);
     if (!tried && rondo_comm_open_all(place->size, config, place->joined))
         snprintf(open_sentence, sizeof(open_sentence), "%s", rondo_last_error(NULL));
     tried = true;
     comm = place->joined[place->rank];
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&open_mutex);
     return comm;
+}
+
+/* Threads with a device each open their own communicators: whoever comes first makes the id. */
+static rondo_comm *join_threads_by_id(const struct bench_place *place, const rondo_config *config)
+{
+    static rondo_unique_id id;
+    static rondo_result made;
+    static bool tried;
+    rondo_comm *comm = NULL;
+
+    pthread_mutex_lock(&open_mutex);
+    if (!tried)
+        made = rondo_unique_id_create(&id);
+    if (!tried && made)
+        snprintf(open_sentence, sizeof(open_sentence), "%s", rondo_last_error(NULL));
+    tried = true;
+    pthread_mutex_unlock(&open_mutex);
+    if (!made && rondo_comm_open_id(&id, place->size, place->rank, config, &comm))
+        keep_sentence();
+    return comm;
+}
+
+static rondo_comm *join(const struct bench_place *place)
+{
+    rondo_comm *comm = NULL;
+    rondo_config config;
+
+    config_init(&config, place);
+    if (place->threads)
+        return place->device ? join_threads_by_id(place, &config) : join_threads(place, &config);
+    if (rondo_comm_open(&config, &comm))
+        keep_sentence();
+    return comm;
+}
+
+static void rondo_close(void *memory)
+{
+    struct state *state = memory;
+
+    if (state) {
+        rondo_stream_close(state->stream);
+        rondo_comm_close(state->comm);
+    }
+    free(state);
 }
 
 static void *rondo_open(struct bench_place *place)
 {
     struct state *state = calloc(1, sizeof(*state));
-    rondo_config config;
 
     if (!state)
         return NULL;
-    config_init(&config, place);
-    if (place->joined)
-        state->comm = join_threads(place, &config);
-    else if (rondo_comm_open(&config, &state->comm))
-        snprintf(open_sentence, sizeof(open_sentence), "%s", rondo_last_error(NULL));
+    state->comm = join(place);
+    if (state->comm && place->device &&
+        rondo_stream_open_cuda(device_stream(place->device), &state->stream)) {
+        keep_sentence();
+        rondo_close(state);
+        return NULL;
+    }
     if (!state->comm) {
         free(state);
         return NULL;
@@ -62,34 +121,29 @@ static void *rondo_open(struct bench_place *place)
     return state;
 }
 
-static void rondo_close(void *memory)
-{
-    struct state *state = memory;
-
-    if (state)
-        rondo_comm_close(state->comm);
-    free(state);
-}
-
 static const char *rondo_lacks(void *memory, const struct bench_call *call)
 {
     return NULL;
 }
 
-static void *rondo_alloc(void *memory, size_t bytes, bool shared)
+static void *rondo_alloc(void *state, size_t bytes, enum bench_memory memory)
 {
     void *data = NULL;
 
-    if (shared)
+    if (memory == BENCH_MEMORY_CUDA)
+        return rondo_cuda_mem_alloc(bytes, &data) ? NULL : data;
+    if (memory == BENCH_MEMORY_SHARED)
         return rondo_mem_alloc(bytes, &data) ? NULL : data;
     if (posix_memalign(&data, PAGE, bytes))
         return NULL;
     return memset(data, 0, bytes);
 }
 
-static void rondo_free(void *memory, void *data, bool shared)
+static void rondo_free(void *state, void *data, enum bench_memory memory)
 {
-    if (shared)
+    if (memory == BENCH_MEMORY_CUDA)
+        rondo_cuda_mem_free(data);
+    else if (memory == BENCH_MEMORY_SHARED)
         rondo_mem_free(data);
     else
         free(data);
@@ -99,6 +153,7 @@ static void rondo_free(void *memory, void *data, bool shared)
 static rondo_result sendrecv(const struct state *state, const struct bench_call *call,
                              const void *input, void *output)
 {
+    rondo_stream *stream = call->queued ? state->stream : NULL;
     int rank = rondo_comm_rank(state->comm);
     int right = (rank + 1) % state->size;
     int left = (rank + state->size - 1) % state->size;
@@ -106,9 +161,9 @@ static rondo_result sendrecv(const struct state *state, const struct bench_call 
     rondo_result ended;
 
     if (!result)
-        result = rondo_send(input, call->count, call->type, right, state->comm, NULL);
+        result = rondo_send(input, call->count, call->type, right, state->comm, stream);
     if (!result)
-        result = rondo_recv(output, call->count, call->type, left, state->comm, NULL);
+        result = rondo_recv(output, call->count, call->type, left, state->comm, stream);
     ended = rondo_group_end();
     return result ? result : ended;
 }
@@ -137,6 +192,7 @@ static int rondo_run(void *memory, const struct bench_call *call, const void *in
         .output = output,
         .count = call->count,
         .comm = state->comm,
+        .stream = call->queued ? state->stream : NULL,
         .algorithm = call->algorithm[0] ? call->algorithm : NULL,
     };
 

@@ -30,14 +30,17 @@ enum bench_status {
 struct bench_hello {
     uint32_t status; /* enum bench_status */
     int32_t rank, size;
+    int32_t devices;       /* that the rank sees; 0: it works on the host */
+    uint64_t device_bytes; /* memory of its own */
     char version[128];
     char sentence[BENCH_SENTENCE_MAX];
 };
 
 struct bench_command {
     struct bench_call call;
-    bool shared;     /* memory that peers map, where the library has it */
+    enum bench_memory memory;
     bool check;      /* fill, call once, compare; no timing */
+    bool graph;      /* queued calls are recorded in a graph, which is launched */
     bool rewrite;    /* the owner writes its input anew before every call; batches of one call */
     int32_t batches; /* 1 .. BENCH_BATCHES_MAX */
     int32_t batch_calls;   /* calls in a row between two looks at the clock */

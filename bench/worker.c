@@ -8,6 +8,7 @@
  * the address of the parent is known to rank 0 only, so the ranks join first and rank 0 broadcasts
  * it.
  */
+#include "bench/device.h"
 #include "bench/library.h"
 #include "bench/measure.h"
 #include "bench/protocol.h"
@@ -31,14 +32,16 @@ enum {
     OPTION_DETERMINISTIC,
     OPTION_TIMEOUT,
     OPTION_SHARE,
-    OPTION_INTERFACE
+    OPTION_INTERFACE,
+    OPTION_MEMORY,
+    OPTION_LIBRARY
 };
 
 struct options {
     struct bench_place place;
     const char *control; /* name of the parent's socket */
     const char *bind;    /* processors, one per rank: "0,2,4"; NULL: anywhere */
-    bool threads;        /* all ranks are threads of this process */
+    bool cuda;           /* every rank has a device */
     bool share;          /* the ranks come from a launcher, only rank 0 has `control` */
 };
 
@@ -50,18 +53,21 @@ struct rank {
     int socket;
     pthread_t thread;
     int status;
+    char sentence[BENCH_SENTENCE_MAX]; /* why it has no device */
 };
 
 static const struct argp_option option_table[] = {
     {"control", 'c', "NAME", 0, "Unix socket of `rondo bench`, abstract or a path", 0},
     {"rank", 'r', "R", 0, "this rank, where the library does not know it", 0},
     {"size", 'n', "N", 0, "number of ranks", 0},
-    {"threads", 't', NULL, 0, "be all ranks, a thread each (Rondo only)", 0},
-    {"meeting", OPTION_MEETING, "DIR", 0, "where the ranks find each other (Gloo only)", 0},
+    {"threads", 't', NULL, 0, "be all ranks, a thread each (Rondo, NCCL, limits)", 0},
+    {"meeting", OPTION_MEETING, "DIR", 0, "where the ranks find each other (Gloo, NCCL)", 0},
     {"bind", OPTION_BIND, "LIST", 0, "rank r runs on the r-th of these processors", 0},
     {"deterministic", OPTION_DETERMINISTIC, NULL, 0, "set Rondo's `deterministic`", 0},
     {"timeout", OPTION_TIMEOUT, "S", 0, "seconds until a silent peer is an error", 0},
     {"interface", OPTION_INTERFACE, "NAME", 0, "network interface (Gloo only)", 0},
+    {"memory", OPTION_MEMORY, "KIND", 0, "cuda: give every rank a device", 0},
+    {"library", OPTION_LIBRARY, "FILE", 0, "the library to load (NCCL only)", 0},
     {"share", OPTION_SHARE, NULL, 0, "take rank and size from a launcher", 0},
     {0},
 };
@@ -81,7 +87,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->place.size = atoi(arg);
         return 0;
     case 't':
-        options->threads = true;
+        options->place.threads = true;
         return 0;
     case OPTION_MEETING:
         options->place.meeting = arg;
@@ -97,6 +103,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_INTERFACE:
         options->place.interface = arg;
+        return 0;
+    case OPTION_MEMORY:
+        options->cuda = bench_memory_find(arg) == BENCH_MEMORY_CUDA;
+        return 0;
+    case OPTION_LIBRARY:
+        options->place.file = arg;
         return 0;
     case OPTION_SHARE:
         options->share = true;
@@ -115,6 +127,18 @@ static int early_rank(const struct options *options)
         if (getenv(names[i]))
             return atoi(getenv(names[i]));
     return options->place.rank;
+}
+
+/* The rank among those of this host: launchers tell it by environment. */
+static int local_rank(const struct rank *rank)
+{
+    static const char *const names[] = {"RONDO_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"};
+
+    for (size_t i = 0; !rank->place.threads && i < sizeof(names) / sizeof(names[0]); i++)
+        if (getenv(names[i]))
+            return atoi(getenv(names[i]));
+    return rank->place.rank < 0 ? early_rank(rank->options) : rank->place.rank;
 }
 
 /*
@@ -199,10 +223,15 @@ static bool say_hello(const struct rank *rank, void *state)
 {
     struct bench_hello hello = {.rank = rank->place.rank, .size = rank->place.size};
 
+    if (rank->place.device) {
+        hello.devices = device_count(rank->place.device);
+        hello.device_bytes = device_bytes(rank->place.device);
+    }
     bench_the_library.version(hello.version, sizeof(hello.version));
     if (!state) {
         hello.status = BENCH_FAILED;
-        snprintf(hello.sentence, sizeof(hello.sentence), "%s", bench_the_library.error(NULL));
+        snprintf(hello.sentence, sizeof(hello.sentence), "%s",
+                 *rank->sentence ? rank->sentence : bench_the_library.error(NULL));
     }
     return send(rank->socket, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello) && state;
 }
@@ -211,6 +240,7 @@ static void obey(const struct rank *rank, void *state)
 {
     struct measure measure = {.library = &bench_the_library,
                               .state = state,
+                              .device = rank->place.device,
                               .rank = rank->place.rank,
                               .size = rank->place.size};
     struct bench_command command;
@@ -227,6 +257,20 @@ static void obey(const struct rank *rank, void *state)
     measure_done(&measure);
 }
 
+/* The device first: the library finds its context current. */
+static void *join(struct rank *rank)
+{
+    if (rank->options->cuda) {
+        int number = local_rank(rank);
+
+        rank->place.device =
+            device_open(number < 0 ? 0 : number, rank->sentence, sizeof(rank->sentence));
+        if (!rank->place.device)
+            return NULL;
+    }
+    return bench_the_library.open(&rank->place);
+}
+
 static void *be_rank(void *argument)
 {
     struct rank *rank = argument;
@@ -234,21 +278,25 @@ static void *be_rank(void *argument)
     void *state;
 
     if (options->bind)
-        bind_to(options->bind, options->threads ? rank->place.rank : early_rank(options));
+        bind_to(options->bind, options->place.threads ? rank->place.rank : early_rank(options));
     if (!options->share && control_open(rank))
         return NULL;
-    state = bench_the_library.open(&rank->place);
+    state = join(rank);
     if (options->share) {
         if (!state)
-            fprintf(stderr, "rondo bench: %s\n", bench_the_library.error(NULL));
-        if (!state || control_share(rank, state) || control_open(rank))
+            fprintf(stderr, "rondo bench: %s\n",
+                    *rank->sentence ? rank->sentence : bench_the_library.error(NULL));
+        if (!state || control_share(rank, state) || control_open(rank)) {
+            device_close(rank->place.device);
             return NULL;
+        }
     }
     if (say_hello(rank, state)) {
         obey(rank, state);
         rank->status = 0;
     }
     bench_the_library.close(state);
+    device_close(rank->place.device);
     return NULL;
 }
 
@@ -258,6 +306,7 @@ static void rank_init(struct rank *rank, const struct options *options, int numb
     rank->place = options->place;
     rank->place.rank = number;
     rank->status = 1;
+    rank->sentence[0] = 0;
     snprintf(rank->control, sizeof(rank->control), "%s", options->control ? options->control : "");
 }
 
@@ -300,7 +349,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: is started by `rondo bench`, not by hand\n", argv[0]);
         return 2;
     }
-    if (options.threads)
+    if (options.place.threads)
         return run_threads(&options);
     rank_init(&rank, &options, options.place.rank);
     be_rank(&rank);

@@ -106,7 +106,7 @@ static int measure(const struct bench_options *options, struct bench_group *grou
     int failed = 0;
 
     if (bench_is_limit(&sweep, last))
-        failed = bench_limit_measure(&groups[last], &sweep.limit);
+        failed = bench_limit_measure(&groups[last], options, &sweep.limit);
     if (!failed) {
         bench_table_begin(&sweep);
         failed = bench_sweep_run(&sweep, bench_table_row);

@@ -106,14 +106,16 @@ static json_t *options_json(const struct bench_sweep *sweep)
     const struct bench_options *options = sweep->options;
 
     return json_pack(
-        "{s:s, s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, s:f}",
+        "{s:s, s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, "
+        "s:f}",
         "collective", bench_collective_name(options->call.collective), "algorithm",
         bench_algorithm_of(sweep, 0), "ranks", sweep->groups[0].size, "dtype",
         pattern_type_name(options->call.type), "op", bench_op_of(sweep), "root", options->call.root,
         "memory", bench_memory_of(sweep, 0), "in_place", options->call.in_place, "cold",
-        options->cold, "rewrite", options->rewrite, "threads", options->threads, "deterministic",
-        options->deterministic, "iterations", options->iterations, "warmup", options->warmup,
-        "rounds", options->rounds, "seconds", options->seconds);
+        options->cold, "rewrite", options->rewrite, "graph", options->graph, "blocking",
+        options->blocking, "threads", options->threads, "deterministic", options->deterministic,
+        "iterations", options->iterations, "warmup", options->warmup, "rounds", options->rounds,
+        "seconds", options->seconds);
 }
 
 static json_t *row(const struct bench_sweep *sweep, int index, int library)
@@ -176,6 +178,10 @@ static json_t *limit_json(const struct bench_limit *limit)
 {
     if (!limit->measured)
         return json_null();
+    if (limit->devices)
+        return json_pack("{s:i, s:f, s:f, s:I}", "devices", limit->devices, "launch_us",
+                         limit->launch * 1e6, "copy_GBps", limit->copy / 1e9, "bytes",
+                         (json_int_t)limit->bytes);
     return json_pack("{s:f, s:f, s:f, s:I}", "line_us", limit->line * 1e6, "copy_GBps",
                      limit->copy / 1e9, "all_reduce_GBps", limit->all_reduce / 1e9, "bytes",
                      (json_int_t)limit->bytes);

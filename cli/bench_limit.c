@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_limit.c - what the machine can do for that many ranks in three figures: how long a cache
+ * bench_limit.c - what the machine can do for that many ranks in few figures: how long a cache
  * line takes to cross, how fast memory is copied, and how fast vectors are summed without a copy.
  *
  * The vectors of the last two are more than the last cache holds. The fastest of some batches
@@ -14,7 +14,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCHES = 5, ROUNDS = 1000, MIB = 1 << 20, LEAST = 16 * MIB, MOST = 64 * MIB };
+enum {
+    BATCHES = 5,
+    ROUNDS = 1000,
+    COPIES = 4,
+    MIB = 1 << 20,
+    LEAST = 16 * MIB,
+    MOST = 64 * MIB,
+    DEVICE_MOST = 128 * MIB
+};
 
 /* So that inputs and outputs of all ranks are four times what the last cache holds. */
 static size_t vector_bytes(int ranks)
@@ -78,18 +86,84 @@ static int measure(struct bench_group *group, struct bench_limit *limit,
     return 0;
 }
 
-int bench_limit_measure(struct bench_group *group, struct bench_limit *ret_limit)
+/* A launch as calls are made, and a copy: one rank works on each device. */
+static int measure_devices(struct bench_group *group, const struct bench_options *options,
+                           struct bench_limit *limit, struct bench_reply *replies)
+{
+    struct bench_command launch = {
+        .call = {.collective = BENCH_BARRIER, .type = RONDO_UINT8, .queued = true},
+        .memory = BENCH_MEMORY_CUDA,
+        .graph = options->graph,
+        .batches = BATCHES,
+        .batch_calls = options->blocking ? 1 : ROUNDS,
+    };
+    struct bench_command copy = {
+        .call = {.collective = BENCH_SENDRECV,
+                 .type = RONDO_FLOAT32,
+                 .count = limit->bytes / sizeof(float),
+                 .queued = true},
+        .memory = BENCH_MEMORY_CUDA,
+        .batches = BATCHES,
+        .batch_calls = COPIES,
+        .buffer_bytes = limit->bytes,
+    };
+    double seconds;
+
+    time_of(group, &launch, replies); /* the first launches load what they need */
+    limit->launch = time_of(group, &launch, replies);
+    seconds = time_of(group, &copy, replies);
+    if (limit->launch < 0 || seconds <= 0)
+        return -1;
+    limit->copy = (double)limit->bytes / seconds;
+    limit->devices = group->devices;
+    limit->measured = true;
+    return 0;
+}
+
+/* More than caches hold, but not much of the memory. */
+static size_t device_vector_bytes(uint64_t device_bytes)
+{
+    uint64_t bytes = device_bytes / 64 / MIB * MIB;
+
+    return bytes < MIB ? MIB : bytes > DEVICE_MOST ? DEVICE_MOST : (size_t)bytes;
+}
+
+int bench_limit_measure(struct bench_group *group, const struct bench_options *options,
+                        struct bench_limit *ret_limit)
 {
     struct bench_reply *replies = calloc((size_t)group->size, sizeof(*replies));
     struct bench_limit limit = {.bytes = vector_bytes(group->size)};
     int failed = -1;
 
-    if (replies)
-        failed = measure(group, &limit, replies);
-    else
+    if (!replies) {
         fprintf(stderr, "rondo bench: out of memory\n");
+        return -1;
+    }
+    if (group->devices) {
+        limit.bytes = device_vector_bytes(group->device_bytes);
+        failed = measure_devices(group, options, &limit, replies);
+    } else {
+        failed = measure(group, &limit, replies);
+    }
     free(replies);
     if (!failed)
         *ret_limit = limit;
     return failed;
+}
+
+double bench_limit_seconds(const struct bench_limit *limit, const struct bench_call *call,
+                           int ranks)
+{
+    size_t element = pattern_type_bytes(call->type);
+    double seconds = limit->launch;
+
+    for (int device = 0; device < limit->devices && device < ranks; device++) {
+        double bytes = 0;
+
+        for (int rank = device; rank < ranks; rank += limit->devices)
+            bytes += (double)bench_traffic(call, element, rank, ranks);
+        if (bytes / (2 * limit->copy) > seconds) /* a copy reads and writes */
+            seconds = bytes / (2 * limit->copy);
+    }
+    return seconds;
 }

@@ -13,7 +13,7 @@
 void matrix_row_name(const struct matrix_row *row, char *text, size_t room)
 {
     snprintf(text, room, "%s, %s, %s", bench_collective_name(row->options.call.collective),
-             row->options.shared ? "shared" : "host",
+             bench_memory_name(row->options.memory),
              row->options.call.in_place ? "in place" : "out of place");
 }
 
@@ -90,7 +90,7 @@ static void add_rows(struct matrix *matrix, enum bench_collective collective)
                 continue;
             row->options = options->bench;
             row->options.call.collective = collective;
-            row->options.shared = memory == 1;
+            row->options.memory = memory ? BENCH_MEMORY_SHARED : BENCH_MEMORY_HOST;
             row->options.call.in_place = place == 1;
             matrix->row_count++;
         }
@@ -118,7 +118,7 @@ static int run_passes(struct bench_group *groups, void *context)
     int last = options->bench.library_count - 1;
 
     if (!strcmp(options->bench.libraries[last], "limit") &&
-        bench_limit_measure(&groups[last], &matrix->limit))
+        bench_limit_measure(&groups[last], &options->bench, &matrix->limit))
         return -1;
     matrix_print_head(matrix);
     for (int pass = 0; pass < options->passes; pass++) {

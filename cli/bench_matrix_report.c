@@ -157,7 +157,7 @@ static void print_line(const struct matrix *matrix, int row, int column, FILE *t
     double ratio = matrix_ratio(matrix, &cell, false);
 
     fprintf(to, "%s,%s,%d,%d,%s,%zu", bench_collective_name(options->call.collective),
-            options->shared ? "shared" : "host", options->call.in_place, options->ranks,
+            bench_memory_name(options->memory), options->call.in_place, options->ranks,
             pattern_type_name(options->call.type), cell.bytes);
     if (ratio > 0)
         fprintf(to, ",%s,%.4f,%s", options->libraries[cell.best_peer], ratio,

@@ -125,6 +125,8 @@ static int hear_hello(struct bench_group *group, struct bench_worker *guest)
         return -1;
     }
     group->workers[hello.rank] = *guest;
+    group->devices = hello.devices;
+    group->device_bytes = hello.device_bytes;
     memcpy(group->version, hello.version, sizeof(group->version));
     guest->socket = -1;
     guest->pidfd = -1;

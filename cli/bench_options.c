@@ -37,7 +37,10 @@ enum {
     KEY_HOSTS,
     KEY_ENTER,
     KEY_MEET,
-    KEY_INTERFACE
+    KEY_INTERFACE,
+    KEY_GRAPH,
+    KEY_BLOCKING,
+    KEY_NCCL
 };
 
 static const struct argp_option table[] = {
@@ -50,17 +53,20 @@ static const struct argp_option table[] = {
     {"root", KEY_ROOT, "R", 0, "root of rooted collectives (0)", 1},
     {"in-place", KEY_IN_PLACE, NULL, 0, "output and input share memory", 1},
     {"memory", KEY_MEMORY, "KIND", 0,
-     "host (malloc), or shared (rondo_mem_alloc; other libraries: host)", 1},
+     "host (malloc), shared (rondo_mem_alloc; other libraries: host), or cuda (of GPUs)", 1},
     {"algo", KEY_ALGO, "NAME", 0, "Rondo's algorithm: auto, ring, tree, ... (auto)", 1},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0, "Rondo sums in one fixed order", 1},
-    {"threads", KEY_THREADS, NULL, 0, "Rondo's ranks are threads of one process", 1},
+    {"threads", KEY_THREADS, NULL, 0, "Rondo's and NCCL's ranks are threads of one process", 1},
     {"vs", KEY_VS, "LIST", 0,
-     "compare with openmpi, mpich, gloo (comma list), interleaved in one sweep", 2},
+     "compare with openmpi, mpich, gloo, or nccl (comma list), interleaved in one sweep", 2},
+    {"nccl", KEY_NCCL, "FILE", 0, "the NCCL that --vs loads (libnccl.so.2)", 2},
     {"only-peers", KEY_ONLY_PEERS, NULL, 0, "leave Rondo out; compare with the first of --vs", 2},
     {"limit", KEY_LIMIT, NULL, 0, "compare with what the machine can do for that many ranks", 2},
     {"cold", KEY_COLD, NULL, 0, "walk through more memory than the caches hold", 3},
     {"rewrite", KEY_REWRITE, NULL, 0,
      "every rank writes its input anew before every call (not timed)", 3},
+    {"graph", KEY_GRAPH, NULL, 0, "cuda: calls are recorded in graphs, which are launched", 3},
+    {"blocking", KEY_BLOCKING, NULL, 0, "cuda: each call returns when it is done", 3},
     {"iterations", KEY_ITERATIONS, "N", 0,
      "calls per batch and round (as many as --seconds allows)", 3},
     {"warmup", KEY_WARMUP, "N", 0, "calls before the clock runs (5)", 3},
@@ -123,9 +129,9 @@ static void set_words(struct argp_state *state, struct bench_options *options, i
     if (key == KEY_OP && (call->op = pattern_op_find(arg)) == RONDO_OPS)
         argp_error(state, "there is no operation '%s'", arg);
     if (key == KEY_MEMORY) {
-        options->shared = !strcmp(arg, "shared");
-        if (!options->shared && strcmp(arg, "host"))
-            argp_error(state, "--memory is host or shared, not '%s'", arg);
+        options->memory = bench_memory_find(arg);
+        if (options->memory == BENCH_MEMORIES)
+            argp_error(state, "--memory is host, shared or cuda, not '%s'", arg);
     }
     if (key == KEY_ALGO) {
         if (strlen(arg) >= sizeof(call->algorithm))
@@ -174,9 +180,10 @@ static error_t parse_numbers(int key, char *arg, struct argp_state *state)
 
 static error_t parse_flags(int key, struct bench_options *options)
 {
-    bool *flags[] = {&options->call.in_place, &options->cold, &options->rewrite, &options->threads,
-                     &options->deterministic};
-    static const int keys[] = {KEY_IN_PLACE, KEY_COLD, KEY_REWRITE, KEY_THREADS, KEY_DETERMINISTIC};
+    bool *flags[] = {&options->call.in_place, &options->cold,  &options->rewrite, &options->threads,
+                     &options->deterministic, &options->graph, &options->blocking};
+    static const int keys[] = {KEY_IN_PLACE,      KEY_COLD,  KEY_REWRITE, KEY_THREADS,
+                               KEY_DETERMINISTIC, KEY_GRAPH, KEY_BLOCKING};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (key == keys[i]) {
@@ -198,6 +205,9 @@ static error_t parse_files(int key, char *arg, struct bench_options *options)
     case KEY_PLOT:
         options->plot = arg;
         return 0;
+    case KEY_NCCL:
+        options->nccl = arg;
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -205,17 +215,19 @@ static error_t parse_files(int key, char *arg, struct bench_options *options)
 
 void bench_peers_parse(const struct argp_state *state, char *list, struct bench_options *options)
 {
-    static const char known[] = " openmpi mpich gloo ";
+    static const char known[] = " openmpi mpich gloo nccl ";
     char *name;
 
     while (list && (name = strsep(&list, ","))) {
         char word[16];
 
         if (snprintf(word, sizeof(word), " %s ", name) >= (int)sizeof(word) || !strstr(known, word))
-            argp_error(state, "--vs knows openmpi, mpich and gloo, not '%s'", name);
+            argp_error(state, "--vs knows openmpi, mpich, gloo and nccl, not '%s'", name);
         for (int i = 0; i < options->library_count; i++)
             if (!strcmp(options->libraries[i], name))
                 argp_error(state, "--vs names '%s' twice", name);
+        if (!strcmp(name, "nccl") && options->memory != BENCH_MEMORY_CUDA)
+            argp_error(state, "NCCL knows device memory only: --vs nccl needs --memory cuda");
         options->libraries[options->library_count++] = name;
     }
 }
@@ -263,6 +275,22 @@ static void check_hosts(const struct argp_state *state, const struct bench_optio
         argp_error(state, "--hosts wants -n to be a multiple of it, and no --threads");
 }
 
+static void check_memory(const struct argp_state *state, const struct bench_options *options)
+{
+    bool cuda = options->memory == BENCH_MEMORY_CUDA;
+
+    for (int i = 0; i < options->library_count; i++) {
+        const char *name = options->libraries[i];
+
+        if (cuda && strcmp(name, "nccl") && strcmp(name, "rondo") && strcmp(name, "limit"))
+            argp_error(state, "on device memory --vs knows nccl only, not '%s'", name);
+    }
+    if (!cuda && (options->graph || options->blocking))
+        argp_error(state, "--graph and --blocking need --memory cuda");
+    if (options->graph && (options->blocking || options->rewrite))
+        argp_error(state, "--graph goes with neither --blocking nor --rewrite");
+}
+
 /* What can only be judged when all options are known. */
 static void finish(struct argp_state *state, struct parse *parse)
 {
@@ -285,6 +313,7 @@ static void finish(struct argp_state *state, struct parse *parse)
         argp_error(state, "--root %d is not among the %d ranks", call->root, options->ranks);
     check_hosts(state, options);
     set_libraries(state, parse);
+    check_memory(state, options);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)

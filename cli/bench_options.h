@@ -10,7 +10,7 @@
 
 struct argp_state;
 
-enum { BENCH_LIBRARIES_MAX = 5, BENCH_SIZES_MAX = 1024 };
+enum { BENCH_LIBRARIES_MAX = 6, BENCH_SIZES_MAX = 1024 };
 
 struct bench_options {
     struct bench_call call;        /* all but the count */
@@ -20,8 +20,11 @@ struct bench_options {
     /* The first is what the others are compared with; "limit", if it is asked for, is the last. */
     const char *libraries[BENCH_LIBRARIES_MAX];
     int library_count;
-    bool shared, cold, rewrite, threads, deterministic;
-    int iterations; /* calls per batch; 0: as many as `seconds` allows */
+    enum bench_memory memory;
+    bool cold, rewrite, threads, deterministic;
+    bool graph, blocking; /* how calls on device memory are made; else queued one by one */
+    const char *nccl;     /* its file; NULL: what the system has */
+    int iterations;       /* calls per batch; 0: as many as `seconds` allows */
     int warmup, rounds;
     double seconds; /* per size and library */
     double timeout; /* until a silent rank is an error; negative: not set */

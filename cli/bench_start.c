@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_start.c - the processes of one library: Rondo's and Gloo's ranks are started here, MPI's by
- * mpirun; those of the machine's limit are threads of one process.
+ * bench_start.c - the processes of one library: ranks of Rondo, Gloo and NCCL are started here,
+ * MPI's by mpirun; those of the machine's limit are threads of one process.
  *
  * Every rank of every library runs on the same processor as its namesakes when there is a core for
  * each (the worker binds itself); with more ranks than cores nobody is bound and Open MPI is told
  * that it is oversubscribed. Gloo is never bound: each of its ranks has an I/O thread that needs a
- * processor of its own.
+ * processor of its own. Nor is anybody who works on a device, where drivers have threads.
  */
 #include "cli/bench_workers.h"
 
-#include "base/setting.h"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,81 +52,10 @@ static void add(struct arguments *arguments, const char *format, ...)
     arguments->used += (size_t)length + 1;
 }
 
-bool bench_processors(int ranks, char *list, size_t room)
+/* Libraries whose files and whose launcher need a folder of their own. */
+static bool needs_folder(const char *library)
 {
-    cpu_set_t allowed;
-    size_t used = 0;
-    int found = 0;
-
-    list[0] = 0;
-    if (sched_getaffinity(0, sizeof(allowed), &allowed))
-        return false;
-    for (int cpu = 0; cpu < CPU_SETSIZE && found < ranks; cpu++) {
-        char path[96];
-        int first = cpu;
-        FILE *file;
-
-        if (!CPU_ISSET(cpu, &allowed))
-            continue;
-        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-                 cpu);
-        file = fopen(path, "re");
-        if (file && fscanf(file, "%d", &first) != 1)
-            first = cpu;
-        if (file)
-            fclose(file);
-        if (first != cpu && CPU_ISSET(first, &allowed))
-            continue; /* the core has a rank already */
-        used += (size_t)snprintf(list + used, room - used, "%s%d", found ? "," : "", cpu);
-        if (used >= room)
-            return false;
-        found++;
-    }
-    return found == ranks;
-}
-
-/* Workers that need nothing but Rondo's own sources. */
-static bool is_own(const char *library)
-{
-    return !strcmp(library, "rondo") || !strcmp(library, "limit");
-}
-
-/* Workers stand next to the `rondo` program in a build tree, or in libexec. */
-static bool seek_worker(const char *library, char *path, size_t room)
-{
-    static const char *const places[] = {"", "/../bench", "/../libexec/rondo"};
-    const char *forced = setting_read_word(SETTING_BENCH_DIR);
-    char own[256];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-
-    own[length > 0 ? length : 0] = 0;
-    if (strrchr(own, '/'))
-        *strrchr(own, '/') = 0;
-    for (size_t i = 0; i < (*forced ? 1 : sizeof(places) / sizeof(places[0])); i++) {
-        snprintf(path, room, "%s%s/rondo-bench-%s", *forced ? forced : own, places[i], library);
-        if (!access(path, X_OK))
-            return true;
-    }
-    return false;
-}
-
-bool bench_worker_is_there(const char *library)
-{
-    char path[512];
-
-    return seek_worker(library, path, sizeof(path));
-}
-
-static int find_worker(const char *library, char *path, size_t room)
-{
-    if (seek_worker(library, path, room))
-        return 0;
-    fprintf(stderr, "rondo bench: the worker for %s (rondo-bench-%s) is not installed. %s\n",
-            library, library,
-            is_own(library) ? "Build and install Rondo again."
-                            : "Install the library's development files and build Rondo "
-                              "again, or leave it out of --vs.");
-    return -1;
+    return !strcmp(library, "openmpi") || !strcmp(library, "gloo") || !strcmp(library, "nccl");
 }
 
 /* What this process may have from a launcher of its own must not reach another mpirun. */
@@ -216,7 +142,9 @@ static void add_common(struct arguments *arguments, const struct bench_control *
         add(arguments, "--timeout=%g", options->timeout);
     if (options->deterministic)
         add(arguments, "--deterministic");
-    if (bind && bench_processors(options->ranks, processors, sizeof(processors)))
+    if (options->memory == BENCH_MEMORY_CUDA)
+        add(arguments, "--memory=%s", bench_memory_name(options->memory));
+    else if (bind && bench_processors(options->ranks, processors, sizeof(processors)))
         add(arguments, "--bind=%s", processors);
 }
 
@@ -340,7 +268,8 @@ static int start_ranks(struct bench_group *group, const char *worker,
 {
     bool rondo = !strcmp(group->library, "rondo");
     bool limit = !strcmp(group->library, "limit");
-    bool threads = limit || (rondo && options->threads);
+    bool nccl = !strcmp(group->library, "nccl");
+    bool threads = limit || ((rondo || nccl) && options->threads);
 
     if (rondo && !threads && set_rondo_environment(group, options))
         return -1;
@@ -355,6 +284,8 @@ static int start_ranks(struct bench_group *group, const char *worker,
             add(&arguments, "--threads");
         if (!rondo && !limit)
             add(&arguments, "--meeting=%s", group->folder);
+        if (nccl && options->nccl)
+            add(&arguments, "--library=%s", options->nccl);
         if (!rondo && options->interface)
             add(&arguments, "--interface=%s", options->interface);
         add_common(&arguments, control, options, rondo || limit);
@@ -397,21 +328,20 @@ static int make_folder(struct bench_group *group)
 int bench_start(struct bench_group *group, const struct bench_control *control,
                 const struct bench_options *options)
 {
-    bool own = is_own(group->library);
+    bool mpi = !strcmp(group->library, "openmpi") || !strcmp(group->library, "mpich");
     char worker[512];
 
-    if (find_worker(group->library, worker, sizeof(worker)))
+    if (bench_find_worker(group->library, options->memory, worker, sizeof(worker)))
         return -1;
     if (strcmp(group->library, "rondo"))
         group->output = memfd_create("rondo-bench-output", MFD_CLOEXEC);
     if (group->launched)
         return start_first(group, worker, control, options);
     clean_environment();
-    if (!own && strcmp(group->library, "mpich") && make_folder(group))
+    if (needs_folder(group->library) && make_folder(group))
         return -1;
-    if (own || !strcmp(group->library, "gloo"))
-        return start_ranks(group, worker, control, options);
-    return start_mpi(group, worker, control, options);
+    return mpi ? start_mpi(group, worker, control, options)
+               : start_ranks(group, worker, control, options);
 }
 
 int bench_become_worker(const struct bench_options *options)
@@ -419,7 +349,7 @@ int bench_become_worker(const struct bench_options *options)
     struct arguments arguments = {.count = 0};
     char worker[512];
 
-    if (find_worker("rondo", worker, sizeof(worker)))
+    if (bench_find_worker("rondo", options->memory, worker, sizeof(worker)))
         return -1;
     add(&arguments, "%s", worker);
     add(&arguments, "--share");
@@ -427,6 +357,8 @@ int bench_become_worker(const struct bench_options *options)
         add(&arguments, "--timeout=%g", options->timeout);
     if (options->deterministic)
         add(&arguments, "--deterministic");
+    if (options->memory == BENCH_MEMORY_CUDA)
+        add(&arguments, "--memory=%s", bench_memory_name(options->memory));
     execv(worker, arguments.list);
     fprintf(stderr, "rondo bench: cannot become %s: %s\n", worker, strerror(errno));
     return -1;

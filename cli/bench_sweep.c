@@ -16,8 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BATCH_SECONDS 1e-3
-#define CALLS_MAX     100000 /* per batch */
+#define BATCH_SECONDS     1e-3
+#define CALLS_MAX         100000      /* per batch */
+#define COLD_DEVICE_BYTES (256 << 20) /* more than twice what a GPU's last cache holds */
 
 /* How a library is measured at one size. */
 struct pace {
@@ -98,15 +99,19 @@ static void pace_init(struct pace *pace, const struct bench_sweep *sweep, int li
     const struct bench_options *options = sweep->options;
     struct bench_command *command = &pace->command;
     bool rondo = !strcmp(options->libraries[library], "rondo");
+    bool cuda = options->memory == BENCH_MEMORY_CUDA;
 
     memset(pace, 0, sizeof(*pace));
     command->call = options->call;
     command->call.count = sweep->sizes[sweep->size_count].count;
     if (!rondo)
         command->call.algorithm[0] = 0;
-    command->shared = options->shared && rondo;
+    command->memory =
+        options->memory == BENCH_MEMORY_SHARED && !rondo ? BENCH_MEMORY_HOST : options->memory;
+    command->call.queued = cuda && !options->blocking;
+    command->graph = options->graph;
     command->buffer_bytes = largest;
-    command->rotate_bytes = options->cold ? cold_bytes() : 0;
+    command->rotate_bytes = !options->cold ? 0 : cuda ? COLD_DEVICE_BYTES : cold_bytes();
     command->rewrite = options->rewrite;
     command->batches = 1;
     command->batch_calls = 1;
@@ -219,11 +224,29 @@ static void conclude(struct bench_result *result, struct pace *pace)
     result->min = pace->batches[0]; /* sorted now */
 }
 
+/* The first so many libraries are measured; the limit of device memory is computed. */
+static int measured(const struct bench_sweep *sweep)
+{
+    const struct bench_options *options = sweep->options;
+
+    return options->library_count - (options->memory == BENCH_MEMORY_CUDA && sweep->limit.measured);
+}
+
+static void compute(const struct bench_sweep *sweep, struct bench_result *result)
+{
+    struct bench_call call = sweep->options->call;
+
+    call.count = sweep->sizes[sweep->size_count].count;
+    result->median = bench_limit_seconds(&sweep->limit, &call, sweep->groups[0].size);
+    result->min = result->median;
+    result->available = true;
+}
+
 /* One size: everybody is prepared, then they take turns. */
 static int measure_size(struct bench_sweep *sweep, struct pace *paces, struct bench_reply *replies)
 {
     struct bench_size *size = &sweep->sizes[sweep->size_count];
-    int libraries = sweep->options->library_count;
+    int libraries = measured(sweep);
 
     for (int library = 0; library < libraries; library++) {
         progress(sweep, library, 0);
@@ -241,6 +264,8 @@ static int measure_size(struct bench_sweep *sweep, struct pace *paces, struct be
         }
     for (int library = 0; library < libraries; library++)
         conclude(&size->results[library], &paces[library]);
+    for (int library = libraries; library < sweep->options->library_count; library++)
+        compute(sweep, &size->results[library]);
     return 0;
 }
 

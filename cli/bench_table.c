@@ -21,9 +21,12 @@ const char *bench_algorithm_of(const struct bench_sweep *sweep, int library)
 const char *bench_memory_of(const struct bench_sweep *sweep, int library)
 {
     const char *name = sweep->options->libraries[library];
-    bool rondo = !strcmp(name, "rondo");
+    bool shared = sweep->options->memory == BENCH_MEMORY_SHARED;
 
-    return (rondo && sweep->options->shared) || !strcmp(name, "limit") ? "shared" : "host";
+    if (sweep->options->memory == BENCH_MEMORY_CUDA)
+        return bench_memory_name(BENCH_MEMORY_CUDA);
+    shared = (shared && !strcmp(name, "rondo")) || !strcmp(name, "limit");
+    return bench_memory_name(shared ? BENCH_MEMORY_SHARED : BENCH_MEMORY_HOST);
 }
 
 const char *bench_op_of(const struct bench_sweep *sweep)
@@ -35,23 +38,37 @@ const char *bench_op_of(const struct bench_sweep *sweep)
 
 void bench_limit_print(const struct bench_limit *limit)
 {
-    if (limit->measured)
+    if (limit->devices)
+        printf(
+            "\n# limit: an empty launch takes %.2f us, a device copies %.1f GB/s (vectors of %zu "
+            "MiB; it reads and writes twice that); the least traffic of the busiest of %d "
+            "device%s at that speed, no less than a launch",
+            limit->launch * 1e6, limit->copy / 1e9, limit->bytes >> 20, limit->devices,
+            limit->devices == 1 ? "" : "s");
+    else if (limit->measured)
         printf(
             "\n# limit: a cache line crosses to all others in %.1f ns; of vectors of %zu MiB all "
             "ranks together copy %.1f GB/s, and sum %.1f GB/s without a copy",
             limit->line * 1e9, limit->bytes >> 20, limit->copy / 1e9, limit->all_reduce / 1e9);
 }
 
+static const char *how_called(const struct bench_options *options)
+{
+    if (options->memory != BENCH_MEMORY_CUDA)
+        return "";
+    return options->graph ? ", in graphs" : options->blocking ? ", blocking" : ", queued";
+}
+
 void bench_table_begin(const struct bench_sweep *sweep)
 {
     const struct bench_options *options = sweep->options;
 
-    printf("# %s, %d ranks (%s), memory %s, %s, algorithm %s%s%s%s\n",
+    printf("# %s, %d ranks (%s), memory %s, %s, algorithm %s%s%s%s%s\n",
            bench_collective_name(options->call.collective), sweep->groups[0].size,
            options->threads ? "threads" : "processes", bench_memory_of(sweep, 0),
            options->call.in_place ? "in place" : "out of place", bench_algorithm_of(sweep, 0),
-           options->deterministic ? ", deterministic" : "", options->cold ? ", cold caches" : "",
-           options->rewrite ? ", input rewritten" : "");
+           how_called(options), options->deterministic ? ", deterministic" : "",
+           options->cold ? ", cold caches" : "", options->rewrite ? ", input rewritten" : "");
     printf("# times are those of the slowest rank: median, then minimum. Libraries:");
     for (int i = 0; i < options->library_count; i++)
         printf("%s %s", i ? "," : "", sweep->groups[i].version);

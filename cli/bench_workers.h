@@ -29,6 +29,8 @@ struct bench_group {
     int size;
     bool launched; /* others than the first rank were started by a launcher */
     char version[128];
+    int devices;                  /* of the host, for ranks on devices */
+    uint64_t device_bytes;        /* memory of one */
     struct bench_worker *workers; /* by rank */
     pid_t *children;              /* what this process started: the ranks, or one mpirun */
     int child_count;
@@ -76,14 +78,18 @@ int bench_with_groups(const struct bench_options *options, bool launched,
 /* Start the processes; they have not reported yet. 0, or -1 with a sentence on stderr. */
 int bench_start(struct bench_group *group, const struct bench_control *control,
                 const struct bench_options *options);
-/* Can ranks of this library be started here? */
-bool bench_worker_is_there(const char *library);
 /* Become a worker of a launcher's job; returns only if that fails. */
 int bench_become_worker(const struct bench_options *options);
 
 /* Show the last lines of what the library's processes printed. */
 void bench_show_output(const struct bench_group *group);
 
+/* ---- bench_place.c --------------------------------------------------------------------------- */
+
+/* Can ranks of this library be started here? */
+bool bench_worker_is_there(const char *library);
+/* The program that is a rank of the library. 0, or -1 with a sentence on stderr. */
+int bench_find_worker(const char *library, enum bench_memory memory, char *path, size_t room);
 /* Processors for `ranks` ranks, one core each: "0,2,4". false if there are not enough cores. */
 bool bench_processors(int ranks, char *list, size_t room);
 

@@ -60,14 +60,14 @@ static const char *faulty_lacks(void *state, const struct bench_call *call)
     return bench_honest_library.lacks(((struct faulty *)state)->honest, call);
 }
 
-static void *faulty_alloc(void *state, size_t bytes, bool shared)
+static void *faulty_alloc(void *state, size_t bytes, enum bench_memory memory)
 {
-    return bench_honest_library.alloc(((struct faulty *)state)->honest, bytes, shared);
+    return bench_honest_library.alloc(((struct faulty *)state)->honest, bytes, memory);
 }
 
-static void faulty_free(void *state, void *memory, bool shared)
+static void faulty_free(void *state, void *data, enum bench_memory memory)
 {
-    bench_honest_library.free(((struct faulty *)state)->honest, memory, shared);
+    bench_honest_library.free(((struct faulty *)state)->honest, data, memory);
 }
 
 static int faulty_run(void *state, const struct bench_call *call, const void *input, void *output)

@@ -20,7 +20,7 @@ static struct bench_sweep sweep_of_two(void)
     options.call.collective = BENCH_ALL_REDUCE;
     options.call.type = RONDO_FLOAT32;
     strcpy(options.call.algorithm, "ring");
-    options.shared = true;
+    options.memory = BENCH_MEMORY_SHARED;
     options.libraries[0] = groups[0].library = "rondo";
     options.libraries[1] = groups[1].library = "mpich";
     options.library_count = 2;

@@ -75,7 +75,7 @@ Test(bench_judge, a_cell_has_the_medians_of_its_passes)
 
     set_options(&options.bench);
     row.options = options.bench;
-    row.options.shared = true;
+    row.options.memory = BENCH_MEMORY_SHARED;
     for (int pass = 0; pass < 2; pass++)
         row.sweeps[pass] = sweep_of(&row.options, pass);
     cell = matrix_cell(&matrix, 0, 0);

@@ -99,7 +99,7 @@ Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
         {"all_reduce -n 2 --op band", "band is for integers only"},
         {"reduce -n 2 --root 2", "--root 2 is not among the 2 ranks"},
         {"sendrecv -n 2 --in-place", "cannot be called in place"},
-        {"all_reduce -n 2 --vs nccl", "--vs knows openmpi, mpich and gloo"},
+        {"all_reduce -n 2 --vs ucc", "--vs knows openmpi, mpich, gloo and nccl"},
         {"all_reduce -n 2 --only-peers", "--only-peers needs --vs"},
         {"all_reduce", "say how many ranks to start"},
         {"matrix --collectives barrier", "there is no collective 'barrier' that has a size"},
