@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * communicator.c - the life of an ncclComm: who holds it, who may use it, how it ends.
+ *
+ * The client, every job that makes or uses it and every call hold it; whoever lets it go last frees
+ * it. So ncclCommAbort() may come from a watchdog while another thread is inside of a call, and
+ * while a thread still waits for ranks to join: the call ends soon and is waited for, the join is
+ * left behind and frees what it got.
+ */
+#include "compat/compat.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const uint64_t magic = 0x6f646e6f72636363;
+
+ncclComm_t communicator_new(int size, int rank, int device, bool blocking)
+{
+    ncclComm_t comm = calloc(1, sizeof(*comm));
+
+    if (!comm)
+        return NULL;
+    comm->magic = magic;
+    comm->size = size;
+    comm->rank = rank;
+    comm->device = device;
+    comm->blocking = blocking;
+    atomic_init(&comm->holders, 1);
+    atomic_init(&comm->state, ncclInProgress);
+    pthread_mutex_init(&comm->lock, NULL);
+    return comm;
+}
+
+void communicator_hold(ncclComm_t comm)
+{
+    /* Relaxed: who holds it already can't lose it meanwhile. */
+    atomic_fetch_add_explicit(&comm->holders, 1, memory_order_relaxed);
+}
+
+void communicator_drop(ncclComm_t comm)
+{
+    /* Release what this holder did, acquire what the others did before it is freed. */
+    if (!comm || atomic_fetch_sub_explicit(&comm->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    compat_memory_forget(comm);
+    rondo_comm_close(comm->calls);
+    rondo_comm_close(comm->control);
+    free(comm->operations);
+    pthread_mutex_destroy(&comm->lock);
+    comm->magic = 0;
+    free(comm);
+}
+
+static ncclResult_t check_handle(ncclComm_t comm, const char *function)
+{
+    if (!comm)
+        return compat_fail(NULL, ncclInvalidArgument, "%s: the communicator is NULL.", function);
+    if (comm->magic != magic)
+        return compat_fail(NULL, ncclInvalidArgument,
+                           "%s: this is no communicator, or it was destroyed.", function);
+    return ncclSuccess;
+}
+
+ncclResult_t communicator_check(ncclComm_t comm, const char *function)
+{
+    ncclResult_t result = check_handle(comm, function);
+    int state;
+
+    if (result)
+        return result;
+    /* Acquire, pairs with the release in finish() of job.c: what the job made is there. */
+    state = atomic_load_explicit(&comm->state, memory_order_acquire);
+    if (state == ncclInProgress)
+        return compat_fail(comm, ncclInvalidArgument,
+                           "%s: the communicator is not ready yet; ask ncclCommGetAsyncError() "
+                           "until it says ncclSuccess, or end the group that makes it.",
+                           function);
+    return (ncclResult_t)state;
+}
+
+ncclResult_t communicator_enter(ncclComm_t comm, const char *function)
+{
+    ncclResult_t result = communicator_check(comm, function);
+
+    if (result)
+        return result;
+    if (atomic_load_explicit(&comm->revoked, memory_order_acquire))
+        return compat_fail(comm, ncclInvalidUsage,
+                           "%s: the communicator was revoked; it can only be split, shrunk or "
+                           "destroyed.",
+                           function);
+    if (atomic_load_explicit(&comm->finished, memory_order_acquire))
+        return compat_fail(comm, ncclInvalidUsage,
+                           "%s: the communicator was finalized; it can only be destroyed.",
+                           function);
+    communicator_hold(comm);
+    atomic_fetch_add_explicit(&comm->calling, 1, memory_order_relaxed);
+    return ncclSuccess;
+}
+
+void communicator_leave(ncclComm_t comm)
+{
+    /* Release, pairs with the acquire in wait_for_calls(): the buffers are not touched any more. */
+    atomic_fetch_sub_explicit(&comm->calling, 1, memory_order_release);
+    communicator_drop(comm);
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+static ncclResult_t ask(ncclComm_t comm, const char *function, int value, int *ret_value)
+{
+    ncclResult_t result = check_handle(comm, function);
+
+    if (!result && !ret_value)
+        result = compat_fail(comm, ncclInvalidArgument, "%s: no place for the answer.", function);
+    if (!result)
+        *ret_value = value;
+    return result;
+}
+
+NCCL_API(ncclResult_t, ncclCommCount, const ncclComm_t comm, int *count)
+{
+    return ask(comm, "ncclCommCount", comm ? comm->size : 0, count);
+}
+
+NCCL_API(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int *rank)
+{
+    return ask(comm, "ncclCommUserRank", comm ? comm->rank : 0, rank);
+}
+
+/* Without CUDA the answer is -1, which the CUDA runtime calls cudaCpuDeviceId. */
+NCCL_API(ncclResult_t, ncclCommCuDevice, const ncclComm_t comm, int *device)
+{
+    return ask(comm, "ncclCommCuDevice", comm ? comm->device : 0, device);
+}
+
+NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asyncError)
+{
+    ncclResult_t result = check_handle(comm, "ncclCommGetAsyncError");
+    ncclResult_t state;
+
+    if (!result && !asyncError)
+        result = compat_fail(comm, ncclInvalidArgument,
+                             "ncclCommGetAsyncError: no place for the answer.");
+    if (result)
+        return result;
+    state = (ncclResult_t)atomic_load_explicit(&comm->state, memory_order_acquire);
+    if (!state && !atomic_load_explicit(&comm->revoked, memory_order_acquire)) {
+        rondo_result broken = rondo_comm_query(comm->calls);
+
+        if (broken)
+            state =
+                compat_fail(comm, compat_translate(broken), "%s", rondo_last_error(comm->calls));
+    }
+    *asyncError = state;
+    return ncclSuccess;
+}
+
+/* ---- Ending ---------------------------------------------------------------------------------- */
+
+static void wait_for_calls(ncclComm_t comm)
+{
+    const struct timespec doze = {0, 20 * 1000};
+
+    while (atomic_load_explicit(&comm->calling, memory_order_acquire))
+        nanosleep(&doze, NULL);
+}
+
+/* Local, as all that was queued is waited for when it is destroyed: peers are not. */
+NCCL_API(ncclResult_t, ncclCommFinalize, ncclComm_t comm)
+{
+    ncclResult_t result = communicator_check(comm, "ncclCommFinalize");
+
+    if (result)
+        return result;
+    if (atomic_load_explicit(&comm->revoked, memory_order_acquire))
+        return compat_fail(comm, ncclInvalidUsage,
+                           "ncclCommFinalize: the communicator was revoked; destroy it.");
+    wait_for_calls(comm);
+    atomic_store_explicit(&comm->finished, true, memory_order_release);
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm)
+{
+    ncclResult_t result;
+
+    if (!comm)
+        return ncclSuccess;
+    result = check_handle(comm, "ncclCommDestroy");
+    if (result)
+        return result;
+    if (atomic_load_explicit(&comm->state, memory_order_acquire) == ncclInProgress)
+        return compat_fail(comm, ncclInvalidArgument,
+                           "ncclCommDestroy: the communicator is not ready yet; wait for it, or "
+                           "end it by ncclCommAbort().");
+    wait_for_calls(comm);
+    communicator_drop(comm);
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm)
+{
+    ncclResult_t result;
+
+    if (!comm)
+        return ncclSuccess;
+    result = check_handle(comm, "ncclCommAbort");
+    if (result)
+        return result;
+    atomic_store_explicit(&comm->aborted, true, memory_order_release);
+    if (atomic_load_explicit(&comm->joined, memory_order_acquire)) {
+        rondo_comm_abort(comm->calls);
+        /* Only then, as peers may need it to go on without us. */
+        if (atomic_load_explicit(&comm->deriving, memory_order_acquire))
+            rondo_comm_abort(comm->control);
+        wait_for_calls(comm);
+    }
+    communicator_drop(comm);
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, ncclCommRevoke, ncclComm_t comm, int revokeFlags)
+{
+    ncclResult_t result = communicator_check(comm, "ncclCommRevoke");
+
+    if (result)
+        return result;
+    if (revokeFlags != NCCL_REVOKE_DEFAULT)
+        return compat_fail(comm, ncclInvalidArgument,
+                           "ncclCommRevoke: the flags are %d; there is only NCCL_REVOKE_DEFAULT.",
+                           revokeFlags);
+    atomic_store_explicit(&comm->revoked, true, memory_order_release);
+    rondo_comm_abort(comm->calls);
+    wait_for_calls(comm);
+    return ncclSuccess;
+}

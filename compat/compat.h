@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * compat.h - what the files of this room share.
+ *
+ * An ncclComm holds two communicators of Rondo over the same ranks: `calls` carries the calls of
+ * the client, `control` only what makes new communicators out of this one. So a communicator that
+ * was aborted or revoked, or whose calls a dead rank holds up, can still be split and shrunk: its
+ * survivors talk on `control`, where nobody waits for the dead.
+ */
+#ifndef RONDO_COMPAT_COMPAT_H
+#define RONDO_COMPAT_COMPAT_H
+
+#include "compat/nccl_abi.h"
+
+#include "rondo/cuda.h"
+#include "rondo/rondo.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/*
+ * Begins the definition of a public function: pncclX() is the function, ncclX() a weak name for it,
+ * so that a profiler may put its own in front, as with NCCL.
+ */
+#define NCCL_API(type, name, ...)                                                          \
+    __attribute__((visibility("default"))) type p##name(__VA_ARGS__);                      \
+    __attribute__((visibility("default"), weak, alias("p" #name))) type name(__VA_ARGS__); \
+    type p##name(__VA_ARGS__)
+
+ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId);
+ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
+                                     ncclConfig_t *config);
+ncclResult_t pncclGroupStart(void);
+ncclResult_t pncclGroupEnd(void);
+
+enum { SENTENCE_MAX = 1024, SCALAR_MAX = 8 };
+
+struct made_operation {
+    bool used;
+    ncclDataType_t type;
+    const void *scalar; /* on the device, read at each call; NULL: `op` knows it */
+    rondo_op op;
+};
+
+struct registered {
+    struct registered *next;
+    rondo_registration *registration; /* NULL: noted, but nothing was to be gained */
+};
+
+struct ncclComm {
+    uint64_t magic;
+    atomic_int holders;  /* the client, jobs, calls; the last one frees it */
+    atomic_int calling;  /* calls in progress */
+    atomic_int deriving; /* jobs that make communicators out of it */
+    int size, rank;
+    int device; /* of CUDA; -1: host memory only */
+    bool blocking;
+    rondo_comm *calls, *control;
+    atomic_bool joined;   /* `calls` and `control` are there, for good */
+    atomic_int state;     /* an ncclResult_t: in progress, or the error of a job */
+    atomic_bool aborted;  /* by the client, here */
+    atomic_bool revoked;  /* no more calls, but splits */
+    atomic_bool finished; /* ncclCommFinalize(): no more calls */
+    ncclUniqueId grow_id;
+    bool has_grow_id;
+    pthread_mutex_t lock; /* of all below */
+    struct made_operation *operations;
+    int operation_count;
+    struct registered *registered;
+    char error[SENTENCE_MAX];
+};
+
+/* ---- error.c --------------------------------------------------------------------------------- */
+
+/* Remember the sentence for ncclGetLastError(), of `comm` too unless it is NULL. */
+ncclResult_t compat_fail(ncclComm_t comm, ncclResult_t result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+ncclResult_t compat_translate(rondo_result result);
+/* The same for what a function of Rondo returned on this thread, with its sentence. */
+ncclResult_t compat_result(ncclComm_t comm, rondo_result result);
+
+/* ---- device.c: the CUDA driver, if there is one ---------------------------------------------- */
+
+/* The device that the calling thread works on; -1: there is no CUDA. */
+int compat_device_current(void);
+int compat_device_count(void);
+/* Bytes from device memory, in the order of `stream`; waits for them. */
+ncclResult_t compat_device_read(ncclComm_t comm, void *to, const void *from, size_t bytes,
+                                cudaStream_t stream);
+
+/* ---- communicator.c -------------------------------------------------------------------------- */
+
+/* NULL: out of memory. State ncclInProgress, one holder. */
+ncclComm_t communicator_new(int size, int rank, int device, bool blocking);
+void communicator_hold(ncclComm_t comm);
+void communicator_drop(ncclComm_t comm);
+/* The sentence names `function` where this is no communicator, or one that is not ready. */
+ncclResult_t communicator_check(ncclComm_t comm, const char *function);
+/* The same for calls, which hold it until they leave. */
+ncclResult_t communicator_enter(ncclComm_t comm, const char *function);
+void communicator_leave(ncclComm_t comm);
+
+/* ---- stream.c -------------------------------------------------------------------------------- */
+
+/* Rondo's stream over the client's; NULL for a communicator without a device. */
+ncclResult_t compat_stream(ncclComm_t comm, cudaStream_t stream, rondo_stream **ret_stream);
+
+/* ---- config.c -------------------------------------------------------------------------------- */
+
+/* What the client's configuration says of blocking; `inherited` if it does not. */
+ncclResult_t compat_config_blocking(const ncclConfig_t *config, bool inherited, bool *ret_blocking);
+/* For a communicator of Rondo that belongs to `device`. */
+rondo_config compat_config_of_calls(int device);
+rondo_config compat_config_of_control(void);
+/* The algorithm that the options of one call name; NULL: whatever is best. */
+ncclResult_t compat_config_algorithm(ncclComm_t comm, const ncclCollConfig_t *config,
+                                     const char **ret_algorithm);
+
+/* ---- job.c: what makes a communicator; may take long, and must not wait for its turn ---------- */
+
+struct job {
+    rondo_result (*run)(struct job *job); /* opens job->comm->calls */
+    ncclComm_t comm;                      /* to be made; NULL: this rank gets none */
+    ncclComm_t parent;                    /* NULL: none */
+    ncclComm_t *ret_comm;
+    rondo_unique_id id;
+    bool has_id;
+    int color, key; /* of a split */
+    int *ranks;     /* of the parent, who go on, when it shrinks */
+};
+
+/* Run it, here, in the background or at the end of the group; takes what the job holds. */
+ncclResult_t compat_job_submit(const struct job *job);
+/* Run many side by side. */
+ncclResult_t compat_job_run_all(struct job *jobs, int count);
+/* Give back what it holds, without having been run. */
+void compat_job_discard(struct job *job);
+
+/* ---- group.c --------------------------------------------------------------------------------- */
+
+bool compat_in_group(void);
+ncclResult_t compat_group_add_job(const struct job *job);
+/* The group's calls are Rondo's from here; `comm` is held until the group ends. */
+ncclResult_t compat_group_add_call(ncclComm_t comm);
+/* An error of a call in a group is the group's. Returns `result`. */
+ncclResult_t compat_spoil(ncclResult_t result);
+
+/* ---- operation.c ----------------------------------------------------------------------------- */
+
+bool compat_type_of(ncclDataType_t type, rondo_type *ret_type);
+/* `ret_made` says whether it is to be destroyed after the call. */
+ncclResult_t compat_operation_of(ncclComm_t comm, ncclRedOp_t op, ncclDataType_t type,
+                                 cudaStream_t stream, rondo_op *ret_op, bool *ret_made);
+
+/* ---- memory.c -------------------------------------------------------------------------------- */
+
+void compat_memory_forget(ncclComm_t comm);
+
+#endif

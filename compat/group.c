@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * group.c - the calls of a thread between ncclGroupStart() and the outermost ncclGroupEnd().
+ *
+ * Communicators to be made are kept here and made first, each by a thread of its own. Collective
+ * calls are Rondo's group, which begins with the first of them. Communicators with calls in the
+ * group are held until it has ended.
+ */
+#include "compat/compat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local struct {
+    int depth;
+    ncclResult_t spoiled; /* the first error of a call inside */
+    bool calls;           /* Rondo's group is open */
+    struct job *jobs;
+    int job_count, job_room;
+    ncclComm_t *comms;
+    int comm_count, comm_room;
+} group;
+
+bool compat_in_group(void)
+{
+    return group.depth > 0;
+}
+
+ncclResult_t compat_spoil(ncclResult_t result)
+{
+    if (group.depth && result && result != ncclInProgress && !group.spoiled)
+        group.spoiled = result;
+    return result;
+}
+
+/* Room for one more in an array that doubles. */
+static bool make_room(void **array, size_t element, int count, int *room)
+{
+    int wanted = *room ? 2 * *room : 8;
+    void *moved;
+
+    if (count < *room)
+        return true;
+    moved = realloc(*array, (size_t)wanted * element);
+    if (!moved)
+        return false;
+    *array = moved;
+    *room = wanted;
+    return true;
+}
+
+static ncclResult_t out_of_memory(void)
+{
+    return compat_spoil(compat_fail(NULL, ncclSystemError, "Out of memory for a group."));
+}
+
+ncclResult_t compat_group_add_job(const struct job *job)
+{
+    struct job own = *job;
+
+    if (!make_room((void **)&group.jobs, sizeof(*group.jobs), group.job_count, &group.job_room)) {
+        compat_job_discard(&own);
+        return out_of_memory();
+    }
+    group.jobs[group.job_count++] = own;
+    return ncclSuccess;
+}
+
+ncclResult_t compat_group_add_call(ncclComm_t comm)
+{
+    if (!group.depth)
+        return ncclSuccess;
+    for (int i = group.comm_count - 1; i >= 0; i--)
+        if (group.comms[i] == comm)
+            return ncclSuccess;
+    if (!make_room((void **)&group.comms, sizeof(ncclComm_t), group.comm_count, &group.comm_room))
+        return out_of_memory();
+    if (!group.calls)
+        rondo_group_start();
+    group.calls = true;
+    communicator_hold(comm);
+    atomic_fetch_add_explicit(&comm->calling, 1, memory_order_relaxed);
+    group.comms[group.comm_count++] = comm;
+    return ncclSuccess;
+}
+
+/* A call that can't be right makes Rondo drop the others of its group. */
+static rondo_result drop_calls(void)
+{
+    rondo_collective_call(NULL);
+    return rondo_group_end();
+}
+
+static ncclResult_t end(bool run)
+{
+    ncclResult_t result = ncclSuccess;
+
+    if (run && group.job_count)
+        result = compat_job_run_all(group.jobs, group.job_count);
+    for (int i = 0; i < group.job_count && !run; i++)
+        compat_job_discard(&group.jobs[i]);
+    if (group.calls && run && !result)
+        result = compat_result(group.comms[0], rondo_group_end());
+    else if (group.calls)
+        drop_calls();
+    for (int i = 0; i < group.comm_count; i++)
+        communicator_leave(group.comms[i]);
+    free(group.jobs);
+    free(group.comms);
+    memset(&group, 0, sizeof(group));
+    return result;
+}
+
+NCCL_API(ncclResult_t, ncclGroupStart, void)
+{
+    group.depth++;
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, ncclGroupEnd, void)
+{
+    ncclResult_t spoiled = group.spoiled;
+    ncclResult_t result;
+
+    if (!group.depth)
+        return compat_fail(NULL, ncclInvalidUsage,
+                           "ncclGroupEnd: there was no ncclGroupStart() on this thread.");
+    if (group.depth > 1) {
+        group.depth--;
+        return ncclSuccess;
+    }
+    result = end(!spoiled);
+    return spoiled ? spoiled : result;
+}
+
+/* Rondo's public interface has no estimate of time, so there is nothing true to say. */
+NCCL_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t *simInfo)
+{
+    if (!group.depth)
+        return compat_fail(NULL, ncclInvalidUsage,
+                           "ncclGroupSimulateEnd: there was no ncclGroupStart() on this thread.");
+    if (simInfo && simInfo->magic != NCCL_ABI_SIM_MAGIC)
+        return compat_fail(NULL, ncclInvalidArgument,
+                           "ncclGroupSimulateEnd: the struct does not begin as "
+                           "NCCL_SIM_INFO_INITIALIZER.");
+    if (group.depth > 1) {
+        group.depth--;
+        return ncclSuccess;
+    }
+    end(false);
+    return compat_fail(NULL, ncclInvalidUsage,
+                       "ncclGroupSimulateEnd: Rondo gives no estimate here; the group was dropped. "
+                       "`rondo simulate` estimates collectives.");
+}
