@@ -116,7 +116,7 @@ rondo_config compat_config_of_control(void);
 ncclResult_t compat_config_algorithm(ncclComm_t comm, const ncclCollConfig_t *config,
                                      const char **ret_algorithm);
 
-/* ---- job.c: what makes a communicator; may take long, and must not wait for its turn ---------- */
+/* ---- job.c: what makes a communicator, and may take long ------------------------------------- */
 
 struct job {
     rondo_result (*run)(struct job *job); /* opens job->comm->calls */

@@ -94,13 +94,13 @@ NCCL_API(int, ncclLLA2ACalcSlots, int maxElts, int maxEltSize)
     return maxElts * ((maxEltSize + 7) / 8);
 }
 
-/* ---- No ---------------------------------------------------------------------------------------- */
+/* ---- No -------------------------------------------------------------------------------------- */
 /* Their arguments, whatever they are, are not looked at. */
 
 static const char no_device[] = "Rondo does not offer NCCL's device interface";
 static const char no_windows[] = "Rondo has no windows; use ncclSend and ncclRecv";
 static const char no_memory[] =
-    "Rondo keeps a communicator's memory as long as the communicator; destroy it, and make it again";
+    "Rondo keeps the memory of a communicator as long as it lives; destroy it, and make it again";
 static const char no_parameters[] =
     "there are no parameters of NCCL here; `rondo doctor` lists Rondo's settings";
 static const char no_encryption[] =

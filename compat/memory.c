@@ -98,7 +98,7 @@ void compat_memory_forget(ncclComm_t comm)
     }
 }
 
-/* ---- Windows: not offered, which is said by a window that is NULL ------------------------------ */
+/* ---- Windows: not offered, which is said by a window that is NULL ---------------------------- */
 
 NCCL_API(ncclResult_t, ncclCommWindowRegister, ncclComm_t comm, void *buff, size_t size,
          ncclWindow_t *win, int winFlags)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bodies.h - what ranks do in these tests. */
+#ifndef RONDO_TESTS_COMPAT_BODIES_H
+#define RONDO_TESTS_COMPAT_BODIES_H
+
+#include "client.h"
+
+/* matrix.c: every collective x type x operation, in place and not, several counts and roots */
+bool matrix_run(struct client *client);
+/* One call on the client's stream, checked: buffers that are left alone until it is done. */
+struct matrix_call {
+    int collective; /* 0 .. MATRIX_COLLECTIVES - 1 */
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    size_t count;
+    int root;
+    bool in_place;
+    char *input, *output; /* set by matrix_prepare() */
+    char *memory;
+};
+enum { MATRIX_COLLECTIVES = 8 };
+bool matrix_prepare(struct client *client, struct matrix_call *call);
+bool matrix_enqueue(struct client *client, const struct matrix_call *call);
+bool matrix_check(struct client *client, const struct matrix_call *call);
+void matrix_done(struct matrix_call *call);
+
+/* groups.c */
+bool groups_of_many_tensors(struct client *client);
+bool groups_nest_and_exchange(struct client *client);
+bool groups_with_an_error_do_nothing(struct client *client);
+bool groups_are_not_simulated(struct client *client);
+bool groups_alone(struct client *clients);
+bool groups_split_alone(struct client *clients);
+bool streams_share_a_communicator(struct client *client);
+bool streams_are_captured(struct client *client);
+
+/* derive.c */
+bool derive_split(struct client *client);
+bool derive_shrink(struct client *client);
+bool derive_shrink_after_a_death(struct client *client);
+bool derive_shrink_in_mid_flight(struct client *client);
+bool derive_revoke(struct client *client);
+bool derive_grow(struct client *client);
+
+/* ends.c */
+bool ends_join_in_the_background(struct client *client);
+bool ends_abort_a_join(struct client *client);
+bool ends_abort_in_mid_flight(struct client *client);
+bool ends_finalize(struct client *client);
+
+/* rest.c */
+bool rest_scaled_sums(struct client *client);
+bool rest_device_scalars(struct client *client);
+bool rest_asks(struct client *client);
+bool rest_configurations(struct client *client);
+bool rest_memory(struct client *client);
+bool rest_mistakes(struct client *client);
+bool rest_what_is_not_offered(struct client *client);
+bool rest_counts_of_small_buffers(struct client *client);
+
+/* A checked all-reduce on `comm`, whoever the ranks are. */
+bool sums_up(struct client *client, ncclComm_t comm);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* client.c - ranks as threads and processes, see client.h. */
+#include "client.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SECONDS = 60 };
+
+struct seat {
+    struct client client;
+    const struct client_world *world;
+    client_body body;
+    bool done;
+};
+
+void *client_share(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) {
+        perror("client: shared memory");
+        _exit(1);
+    }
+    return memory;
+}
+
+bool client_say(struct client *client, const char *format, ...)
+{
+    va_list arguments;
+
+    if (client->said[0])
+        return false;
+    va_start(arguments, format);
+    vsnprintf(client->said, CLIENT_SAID, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool client_ok(struct client *client, ncclResult_t result, const char *what)
+{
+    if (result == ncclSuccess)
+        return true;
+    return client_say(client, "%s gave %d: %s", what, (int)result, ncclGetLastError(NULL));
+}
+
+bool client_refused(struct client *client, ncclResult_t result, ncclResult_t expected,
+                    const char *words)
+{
+    const char *sentence = ncclGetLastError(NULL);
+
+    if (result != expected)
+        return client_say(client, "%d instead of %d, of what is \"%s\"", (int)result, (int)expected,
+                          words);
+    if (!strstr(sentence, words))
+        return client_say(client, "no \"%s\" in: %s", words, sentence);
+    return true;
+}
+
+void client_sleep(int milliseconds)
+{
+    const struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+
+    nanosleep(&time, NULL);
+}
+
+static void take(struct seat *seat)
+{
+    struct client *client = &seat->client;
+    bool fine = true;
+
+    client->stream = client_open_stream();
+    if (!seat->world->apart)
+        fine = client_ok(client,
+                         ncclCommInitRank(&client->comm, client->size, client->id, client->rank),
+                         "ncclCommInitRank");
+    if (fine && !seat->body(client))
+        client_say(client, "rank %d failed without a word", client->rank);
+    if (fine && client->comm)
+        client_ok(client, ncclCommDestroy(client->comm), "ncclCommDestroy");
+    client_close_stream(client->stream);
+    seat->done = true;
+}
+
+static void *thread_main(void *seat)
+{
+    take(seat);
+    return NULL;
+}
+
+static void run_threads(struct seat *seats, int size)
+{
+    pthread_t threads[CLIENT_RANKS];
+
+    for (int rank = 0; rank < size; rank++)
+        if (pthread_create(&threads[rank], NULL, thread_main, &seats[rank])) {
+            perror("client: thread");
+            _exit(1);
+        }
+    for (int rank = 0; rank < size; rank++)
+        pthread_join(threads[rank], NULL);
+}
+
+static void run_processes(struct seat *seats, int size)
+{
+    pid_t children[CLIENT_RANKS];
+    int status;
+
+    for (int rank = 0; rank < size; rank++) {
+        children[rank] = fork();
+        if (!children[rank]) {
+            alarm(SECONDS);
+            take(&seats[rank]);
+            _exit(0);
+        }
+    }
+    for (int rank = 0; rank < size; rank++) {
+        waitpid(children[rank], &status, 0);
+        if (!seats[rank].done && rank + 1 != seats[rank].world->leaves)
+            client_say(&seats[rank].client, "the process of rank %d ended by signal %d", rank,
+                       WTERMSIG(status));
+    }
+}
+
+/* In shared memory, so that the answer outlives its process. */
+static char *said_by(int rank)
+{
+    static char *all;
+
+    if (!all)
+        all = client_share((size_t)CLIENT_RANKS * CLIENT_SAID);
+    return all + (size_t)rank * CLIENT_SAID;
+}
+
+const char *client_run(const struct client_world *world, client_body body)
+{
+    struct seat *seats = client_share(sizeof(*seats) * CLIENT_RANKS);
+    const char *said = "";
+
+    alarm(SECONDS);
+    for (int rank = 0; rank < world->size; rank++) {
+        seats[rank] = (struct seat){.world = world, .body = body};
+        seats[rank].client = (struct client){
+            .rank = rank, .size = world->size, .argument = world->argument, .said = said_by(rank)};
+        said_by(rank)[0] = '\0';
+        if (!rank && !client_ok(&seats[0].client, ncclGetUniqueId(&seats[0].client.id), "the id"))
+            return said_by(0);
+        seats[rank].client.id = seats[0].client.id;
+    }
+    if (world->processes)
+        run_processes(seats, world->size);
+    else
+        run_threads(seats, world->size);
+    for (int rank = world->size - 1; rank >= 0; rank--)
+        if (said_by(rank)[0])
+            said = said_by(rank);
+    munmap(seats, sizeof(*seats) * CLIENT_RANKS);
+    return said;
+}
+
+static bool open_alone(struct client *clients, int size, bool all_at_once)
+{
+    ncclComm_t comms[CLIENT_RANKS];
+    int devices[CLIENT_RANKS] = {0};
+    bool fine = true;
+
+    if (all_at_once)
+        fine = client_ok(clients, ncclCommInitAll(comms, size, devices), "ncclCommInitAll");
+    else
+        ncclGroupStart();
+    for (int rank = 0; rank < size && !all_at_once; rank++)
+        fine &= client_ok(clients, ncclCommInitRank(&comms[rank], size, clients[0].id, rank),
+                          "ncclCommInitRank in a group");
+    if (!all_at_once)
+        fine &= client_ok(clients, ncclGroupEnd(), "ncclGroupEnd");
+    for (int rank = 0; rank < size && fine; rank++)
+        clients[rank].comm = comms[rank];
+    return fine;
+}
+
+const char *client_run_alone(int size, bool all_at_once, bool (*body)(struct client *clients))
+{
+    struct client clients[CLIENT_RANKS] = {0};
+
+    alarm(SECONDS);
+    said_by(0)[0] = '\0';
+    for (int rank = 0; rank < size; rank++) {
+        clients[rank].rank = rank;
+        clients[rank].size = size;
+        clients[rank].said = said_by(0);
+        clients[rank].stream = client_open_stream();
+    }
+    if (client_ok(clients, ncclGetUniqueId(&clients[0].id), "the id") &&
+        open_alone(clients, size, all_at_once)) {
+        if (!body(clients))
+            client_say(clients, "it failed without a word");
+        for (int rank = 0; rank < size; rank++)
+            client_ok(clients, ncclCommDestroy(clients[rank].comm), "ncclCommDestroy");
+    }
+    for (int rank = 0; rank < size; rank++)
+        client_close_stream(clients[rank].stream);
+    return said_by(0);
+}

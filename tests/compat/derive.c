@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* derive.c - communicators that come of others, also of those that are past use. */
+#include "bodies.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool destroy(struct client *client, ncclComm_t comm)
+{
+    return client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy of the new one");
+}
+
+/* Evens and odds in reverse order, without rank 0, and a part of a part. */
+bool derive_split(struct client *client)
+{
+    ncclComm_t part = (ncclComm_t)client;
+    ncclComm_t half = NULL;
+    int color = client->rank ? client->rank % 2 : NCCL_SPLIT_NOCOLOR;
+    int rank = -1;
+    bool fine = client_ok(client, ncclCommSplit(client->comm, color, -client->rank, &part, NULL),
+                          "ncclCommSplit");
+
+    if (!fine || !client->rank)
+        return fine && (!part || client_say(client, "a part for a rank without a color"));
+    fine = client_ok(client, ncclCommUserRank(part, &rank), "ncclCommUserRank");
+    if (fine && rank != (client->size - 1 - client->rank) / 2)
+        fine = client_say(client, "rank %d of %d is rank %d in its part", client->rank,
+                          client->size, rank);
+    fine = fine && sums_up(client, part) &&
+           client_ok(client, ncclCommSplit(part, 0, 0, &half, NULL), "ncclCommSplit of a part") &&
+           sums_up(client, half) && destroy(client, half);
+    return destroy(client, part) && fine;
+}
+
+bool derive_shrink(struct client *client)
+{
+    int excluded[] = {client->size - 1, 0};
+    ncclComm_t rest = NULL;
+    int count = 0;
+    bool fine = true;
+
+    if (client->rank == 0 || client->rank == client->size - 1)
+        fine = client_refused(client, ncclCommShrink(client->comm, excluded, 2, &rest, NULL, 0),
+                              ncclInvalidArgument, "is the caller");
+    else
+        fine = client_ok(client, ncclCommShrink(client->comm, excluded, 2, &rest, NULL, 0),
+                         "ncclCommShrink") &&
+               client_ok(client, ncclCommCount(rest, &count), "ncclCommCount") &&
+               (count == client->size - 2 || client_say(client, "%d ranks are left", count)) &&
+               sums_up(client, rest) && destroy(client, rest);
+    /* the old one is as good as before */
+    return fine && sums_up(client, client->comm);
+}
+
+/* The call fails at once, or, on a stream, later. */
+static bool wait_for_failure(struct client *client, ncclResult_t result)
+{
+    for (int i = 0; i < 2000 && result == ncclSuccess; i++) {
+        client_sleep(5);
+        ncclCommGetAsyncError(client->comm, &result);
+    }
+    return client_refused(client, result, ncclRemoteError, "");
+}
+
+static bool go_on_without(struct client *client, int missing)
+{
+    ncclComm_t rest = NULL;
+    bool fine =
+        client_ok(client, ncclCommShrink(client->comm, &missing, 1, &rest, NULL, NCCL_SHRINK_ABORT),
+                  "ncclCommShrink after an abort");
+
+    fine = client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort") && fine;
+    client->comm = rest;
+    return fine && sums_up(client, rest);
+}
+
+bool derive_shrink_after_a_death(struct client *client)
+{
+    const int dead = 1;
+    int *memory = client_alloc(1000 * sizeof(int));
+    ncclResult_t result;
+
+    if (client->rank == dead)
+        _exit(0);
+    result = ncclAllReduce(memory, memory, 1000, ncclInt32, ncclSum, client->comm, client->stream);
+    if (!wait_for_failure(client, result))
+        return client_say(client, "nobody noticed a dead rank");
+    client_wait(client->stream);
+    client_free(memory);
+    return go_on_without(client, dead);
+}
+
+struct flight {
+    struct client *client;
+    void *memory;
+    ncclResult_t result;
+};
+
+static void *fly(void *argument)
+{
+    struct flight *flight = argument;
+    struct client *client = flight->client;
+    cudaStream_t stream = client_open_stream();
+
+    flight->result = ncclAllReduce(flight->memory, flight->memory, 1000, ncclInt32, ncclSum,
+                                   client->comm, stream);
+    client_wait(stream);
+    client_close_stream(stream);
+    return NULL;
+}
+
+/* The last rank does not call, so the others wait for it, and shrink. */
+bool derive_shrink_in_mid_flight(struct client *client)
+{
+    atomic_int *left = client->argument;
+    struct flight flight = {.client = client, .memory = client_alloc(4000)};
+    int last = client->size - 1;
+    pthread_t thread;
+    bool fine;
+
+    if (client->rank == last) {
+        /* Acquire, pairs with the release of those who went on. */
+        while (atomic_load_explicit(left, memory_order_acquire) < last)
+            client_sleep(1);
+        client_free(flight.memory);
+        return true;
+    }
+    pthread_create(&thread, NULL, fly, &flight);
+    client_sleep(50);
+    fine = go_on_without(client, last);
+    pthread_join(thread, NULL);
+    client_free(flight.memory);
+    atomic_fetch_add_explicit(left, 1, memory_order_release);
+    if (!client_on_device() && flight.result != ncclRemoteError)
+        fine = client_say(client, "the call in flight gave %d", (int)flight.result);
+    return fine;
+}
+
+bool derive_revoke(struct client *client)
+{
+    ncclComm_t part = NULL;
+    ncclResult_t state = ncclInternalError;
+    char byte = 0;
+    bool fine = sums_up(client, client->comm) &&
+                client_ok(client, ncclCommRevoke(client->comm, 0), "ncclCommRevoke") &&
+                client_ok(client, ncclCommGetAsyncError(client->comm, &state), "the state") &&
+                (state == ncclSuccess || client_say(client, "the state is %d", (int)state));
+
+    fine =
+        fine &&
+        client_refused(
+            client, ncclAllReduce(&byte, &byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
+            ncclInvalidUsage, "revoked") &&
+        client_refused(client, ncclCommFinalize(client->comm), ncclInvalidUsage, "revoked");
+    return fine &&
+           client_ok(client, ncclCommSplit(client->comm, 0, 0, &part, NULL), "ncclCommSplit") &&
+           sums_up(client, part) && destroy(client, part);
+}
+
+struct growth {
+    ncclUniqueId id;
+    atomic_int there;
+};
+
+static bool grow_old(struct client *client, struct growth *growth, ncclComm_t *grown)
+{
+    int before = client->size - 2;
+    bool fine = client_ok(client, ncclCommInitRank(&client->comm, before, client->id, client->rank),
+                          "ncclCommInitRank of the small one");
+
+    if (fine && client->rank == 0) {
+        fine = client_ok(client, ncclCommGetUniqueId(client->comm, &growth->id), "the new id");
+        atomic_store_explicit(&growth->there, 1, memory_order_release);
+    }
+    return fine &&
+           client_ok(client, ncclCommGrow(client->comm, client->size, NULL, -1, grown, NULL),
+                     "ncclCommGrow of an old rank");
+}
+
+/* Two ranks come to the others. */
+bool derive_grow(struct client *client)
+{
+    struct growth *growth = client->argument;
+    ncclComm_t grown = NULL;
+    bool fine;
+
+    if (client->rank < client->size - 2) {
+        fine = grow_old(client, growth, &grown);
+    } else {
+        /* Acquire, pairs with the release in grow_old(). */
+        while (!atomic_load_explicit(&growth->there, memory_order_acquire))
+            client_sleep(1);
+        fine = client_ok(client,
+                         ncclCommGrow(NULL, client->size, &growth->id, client->rank, &grown, NULL),
+                         "ncclCommGrow of a new rank");
+    }
+    return fine && sums_up(client, grown) && destroy(client, grown);
+}

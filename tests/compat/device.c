@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* device.c - memory and streams of the CUDA driver for the clients, or of the host. */
+#include "client.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef unsigned long long pointer;
+
+/* The driver's functions by their names in the library; 0 is success. */
+static struct {
+    int (*cuInit)(unsigned flags);
+    int (*cuDevicePrimaryCtxRetain)(void **context, int device);
+    int (*cuCtxSetCurrent)(void *context);
+    int (*cuStreamCreate)(cudaStream_t *stream, unsigned flags);
+    int (*cuStreamDestroy)(cudaStream_t stream);
+    int (*cuStreamSynchronize)(cudaStream_t stream);
+    int (*cuMemAlloc)(pointer *memory, size_t bytes);
+    int (*cuMemFree)(pointer memory);
+    int (*cuMemcpyHtoD)(pointer to, const void *from, size_t bytes);
+    int (*cuMemcpyDtoH)(void *to, pointer from, size_t bytes);
+    int (*cuStreamBeginCapture)(cudaStream_t stream, int mode);
+    int (*cuStreamEndCapture)(cudaStream_t stream, void **graph);
+    int (*cuGraphInstantiate)(void **executable, void *graph, unsigned long long flags);
+    int (*cuGraphLaunch)(void *executable, cudaStream_t stream);
+    int (*cuGraphExecDestroy)(void *executable);
+    int (*cuGraphDestroy)(void *graph);
+} cuda;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void check(int error, const char *call)
+{
+    if (!error)
+        return;
+    fprintf(stderr, "client: %s gave CUDA error %d\n", call, error);
+    _exit(1);
+}
+
+static void find(void *driver, const char *name, void *function)
+{
+    *(void **)function = dlsym(driver, name);
+    check(*(void **)function ? 0 : 500, name);
+}
+
+static void load(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+
+    check(driver ? 0 : 3, "dlopen of libcuda.so.1");
+    find(driver, "cuInit", &cuda.cuInit);
+    find(driver, "cuDevicePrimaryCtxRetain", &cuda.cuDevicePrimaryCtxRetain);
+    find(driver, "cuCtxSetCurrent", &cuda.cuCtxSetCurrent);
+    find(driver, "cuStreamCreate", &cuda.cuStreamCreate);
+    find(driver, "cuStreamDestroy_v2", &cuda.cuStreamDestroy);
+    find(driver, "cuStreamSynchronize", &cuda.cuStreamSynchronize);
+    find(driver, "cuMemAlloc_v2", &cuda.cuMemAlloc);
+    find(driver, "cuMemFree_v2", &cuda.cuMemFree);
+    find(driver, "cuMemcpyHtoD_v2", &cuda.cuMemcpyHtoD);
+    find(driver, "cuMemcpyDtoH_v2", &cuda.cuMemcpyDtoH);
+    find(driver, "cuStreamBeginCapture_v2", &cuda.cuStreamBeginCapture);
+    find(driver, "cuStreamEndCapture", &cuda.cuStreamEndCapture);
+    find(driver, "cuGraphInstantiateWithFlags", &cuda.cuGraphInstantiate);
+    find(driver, "cuGraphLaunch", &cuda.cuGraphLaunch);
+    find(driver, "cuGraphExecDestroy", &cuda.cuGraphExecDestroy);
+    find(driver, "cuGraphDestroy", &cuda.cuGraphDestroy);
+    check(cuda.cuInit(0), "cuInit");
+}
+
+bool client_on_device(void)
+{
+    const char *memory = getenv("CLIENT_MEMORY");
+
+    return memory && strcmp(memory, "device") == 0;
+}
+
+cudaStream_t client_open_stream(void)
+{
+    const unsigned non_blocking = 1;
+    cudaStream_t stream = NULL;
+    void *context;
+
+    if (!client_on_device())
+        return NULL;
+    pthread_once(&once, load);
+    check(cuda.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    check(cuda.cuStreamCreate(&stream, non_blocking), "cuStreamCreate");
+    return stream;
+}
+
+void client_close_stream(cudaStream_t stream)
+{
+    if (stream)
+        check(cuda.cuStreamDestroy(stream), "cuStreamDestroy");
+}
+
+void *client_alloc(size_t bytes)
+{
+    pointer memory;
+
+    if (!client_on_device())
+        return calloc(bytes ? bytes : 1, 1);
+    check(cuda.cuMemAlloc(&memory, bytes ? bytes : 1), "cuMemAlloc");
+    return (void *)(uintptr_t)memory;
+}
+
+void client_free(void *memory)
+{
+    if (!client_on_device())
+        free(memory);
+    else if (memory)
+        check(cuda.cuMemFree((pointer)(uintptr_t)memory), "cuMemFree");
+}
+
+void client_write(void *to, const void *from, size_t bytes)
+{
+    if (!client_on_device())
+        memcpy(to, from, bytes);
+    else if (bytes)
+        check(cuda.cuMemcpyHtoD((pointer)(uintptr_t)to, from, bytes), "cuMemcpyHtoD");
+}
+
+void client_read(void *to, const void *from, size_t bytes)
+{
+    if (!client_on_device())
+        memcpy(to, from, bytes);
+    else if (bytes)
+        check(cuda.cuMemcpyDtoH(to, (pointer)(uintptr_t)from, bytes), "cuMemcpyDtoH");
+}
+
+bool client_wait(cudaStream_t stream)
+{
+    return !client_on_device() || cuda.cuStreamSynchronize(stream) == 0;
+}
+
+bool client_replay(struct client *client, client_body enqueue, int times)
+{
+    const int thread_local_mode = 1;
+    void *graph = NULL;
+    void *executable = NULL;
+    bool fine;
+
+    check(cuda.cuStreamBeginCapture(client->stream, thread_local_mode), "cuStreamBeginCapture");
+    fine = enqueue(client);
+    check(cuda.cuStreamEndCapture(client->stream, &graph), "cuStreamEndCapture");
+    if (!fine)
+        return false;
+    check(cuda.cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+    for (int i = 0; i < times; i++)
+        check(cuda.cuGraphLaunch(executable, client->stream), "cuGraphLaunch");
+    fine = client_wait(client->stream);
+    check(cuda.cuGraphExecDestroy(executable), "cuGraphExecDestroy");
+    check(cuda.cuGraphDestroy(graph), "cuGraphDestroy");
+    return fine || client_say(client, "the stream of the graph failed");
+}

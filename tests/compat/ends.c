@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ends.c - joining without waiting, and leaving while others wait. */
+#include "bodies.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* What the communicator says when it is no longer in progress. */
+static ncclResult_t poll(ncclComm_t comm)
+{
+    ncclResult_t state = ncclInProgress;
+
+    for (int i = 0; i < 20000 && state == ncclInProgress; i++) {
+        client_sleep(1);
+        ncclCommGetAsyncError(comm, &state);
+    }
+    return state;
+}
+
+/* Rank 0 comes late, so that the others see what it is like to be in progress. */
+bool ends_join_in_the_background(struct client *client)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t part = NULL;
+    ncclResult_t state = ncclSuccess;
+    char byte = 0;
+    bool fine;
+
+    config.blocking = 0;
+    if (client->rank == 0)
+        client_sleep(200);
+    fine = client_refused(
+        client,
+        ncclCommInitRankConfig(&client->comm, client->size, client->id, client->rank, &config),
+        ncclInProgress, "");
+    if (fine && client->rank)
+        fine = client_ok(client, ncclCommGetAsyncError(client->comm, &state), "the state") &&
+               (state == ncclInProgress || client_say(client, "the state is %d", (int)state)) &&
+               client_refused(
+                   client,
+                   ncclAllReduce(&byte, &byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
+                   ncclInvalidArgument, "not ready");
+    fine =
+        fine && client_ok(client, poll(client->comm), "joining") && sums_up(client, client->comm);
+    /* a part inherits it, and the parent is busy meanwhile */
+    fine = fine && client_refused(client, ncclCommSplit(client->comm, 0, 0, &part, NULL),
+                                  ncclInProgress, "");
+    return fine && client_ok(client, poll(client->comm), "splitting") &&
+           client_ok(client, poll(part), "the part") && sums_up(client, part) &&
+           client_ok(client, ncclCommFinalize(part), "ncclCommFinalize") &&
+           client_ok(client, poll(part), "finalizing") &&
+           client_ok(client, ncclCommDestroy(part), "ncclCommDestroy");
+}
+
+/* The other rank never comes. */
+bool ends_abort_a_join(struct client *client)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm = NULL;
+    bool fine;
+
+    config.blocking = 0;
+    fine =
+        client_refused(client, ncclCommInitRankConfig(&comm, 2, client->id, client->rank, &config),
+                       ncclInProgress, "");
+    client_sleep(50);
+    return fine &&
+           client_refused(client, ncclCommDestroy(comm), ncclInvalidArgument, "not ready") &&
+           client_ok(client, ncclCommAbort(comm), "ncclCommAbort");
+}
+
+static void *abort_soon(void *comm)
+{
+    client_sleep(100);
+    ncclCommAbort(comm);
+    return NULL;
+}
+
+static bool aborts(struct client *client, void *memory)
+{
+    ncclResult_t result;
+    pthread_t watchdog;
+    bool ended;
+
+    pthread_create(&watchdog, NULL, abort_soon, client->comm);
+    result = ncclAllReduce(memory, memory, 1000, ncclInt32, ncclSum, client->comm, client->stream);
+    ended = client_wait(client->stream);
+    pthread_join(watchdog, NULL);
+    client->comm = NULL;
+    if (client_on_device() ? !ended || result : result != ncclRemoteError)
+        return client_say(client, "the aborted call gave %d, the stream %d", (int)result, ended);
+    return true;
+}
+
+/* The last rank does not call; rank 0 is aborted by a watchdog, and everybody hears of it. */
+bool ends_abort_in_mid_flight(struct client *client)
+{
+    void *memory = client_alloc(4000);
+    ncclResult_t result = ncclSuccess;
+    bool fine = true;
+
+    if (client->rank == 0) {
+        fine = aborts(client, memory);
+    } else {
+        if (client->rank < client->size - 1)
+            result = ncclAllReduce(memory, memory, 1000, ncclInt32, ncclSum, client->comm,
+                                   client->stream);
+        for (int i = 0; i < 4000 && !result; i++) {
+            client_sleep(5);
+            ncclCommGetAsyncError(client->comm, &result);
+        }
+        client_wait(client->stream);
+        fine = client_refused(client, result, ncclRemoteError, "Rank 0 aborted") &&
+               client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort");
+        client->comm = NULL;
+    }
+    client_free(memory);
+    return fine;
+}
+
+bool ends_finalize(struct client *client)
+{
+    char byte = 0;
+
+    return sums_up(client, client->comm) &&
+           client_ok(client, ncclCommFinalize(client->comm), "ncclCommFinalize") &&
+           client_refused(
+               client,
+               ncclAllReduce(&byte, &byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
+               ncclInvalidUsage, "finalized");
+}

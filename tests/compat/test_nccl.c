@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_nccl.c - a client of NCCL that knows nothing of Rondo, over our libnccl.so.2. */
+#include "bodies.h"
+
+#include <criterion/criterion.h>
+
+static void run(const struct client_world *world, client_body body)
+{
+    const char *said = client_run(world, body);
+
+    cr_assert(!said[0], "%d %s: %s", world->size, world->processes ? "processes" : "threads", said);
+}
+
+static void as_threads(int size, client_body body)
+{
+    run(&(struct client_world){.size = size}, body);
+}
+
+static void as_processes(int size, client_body body)
+{
+    run(&(struct client_world){.size = size, .processes = true}, body);
+}
+
+static void alone(int size, bool all_at_once, bool (*body)(struct client *))
+{
+    const char *said = client_run_alone(size, all_at_once, body);
+
+    cr_assert(!said[0], "%d ranks in one thread: %s", size, said);
+}
+
+Test(matrix, every_collective_type_and_operation_on_two_processes)
+{
+    as_processes(2, matrix_run);
+}
+
+Test(matrix, every_collective_type_and_operation_on_four_processes)
+{
+    as_processes(4, matrix_run);
+}
+
+Test(matrix, every_collective_type_and_operation_on_threads)
+{
+    as_threads(1, matrix_run);
+    as_threads(3, matrix_run);
+}
+
+Test(groups, many_tensors_are_one_group)
+{
+    as_threads(3, groups_of_many_tensors);
+    as_threads(4, groups_of_many_tensors);
+}
+
+Test(groups, many_tensors_are_one_group_of_processes)
+{
+    as_processes(8, groups_of_many_tensors);
+}
+
+Test(groups, sends_and_receives_nest_and_do_not_wait_for_an_order)
+{
+    as_threads(4, groups_nest_and_exchange);
+}
+
+Test(groups, with_a_mistake_inside_nothing_is_done)
+{
+    as_threads(2, groups_with_an_error_do_nothing);
+}
+
+Test(groups, without_an_estimate_a_simulation_is_refused)
+{
+    as_threads(2, groups_are_not_simulated);
+}
+
+Test(groups, one_thread_is_all_ranks)
+{
+    alone(4, true, groups_alone);
+    alone(3, false, groups_alone);
+}
+
+Test(groups, one_thread_splits_all_ranks)
+{
+    alone(4, false, groups_split_alone);
+}
+
+Test(streams, share_a_communicator)
+{
+    as_threads(2, streams_share_a_communicator);
+}
+
+Test(streams, are_captured_in_a_graph)
+{
+    if (!client_on_device())
+        cr_skip_test("graphs are of the device");
+    as_threads(2, streams_are_captured);
+}
+
+Test(derive, a_split_has_the_ranks_of_a_color_in_the_order_of_keys)
+{
+    as_threads(5, derive_split);
+    as_threads(2, derive_split);
+}
+
+Test(derive, a_split_of_processes)
+{
+    as_processes(4, derive_split);
+}
+
+Test(derive, who_is_left_out_has_no_part_in_shrinking)
+{
+    as_threads(3, derive_shrink);
+    as_threads(5, derive_shrink);
+}
+
+Test(derive, processes_shrink_after_one_has_died)
+{
+    run(&(struct client_world){.size = 4, .processes = true, .leaves = 2},
+        derive_shrink_after_a_death);
+}
+
+Test(derive, shrinking_ends_the_calls_in_flight)
+{
+    run(&(struct client_world){.size = 3, .argument = client_share(4096)},
+        derive_shrink_in_mid_flight);
+}
+
+Test(derive, a_revoked_communicator_can_be_split)
+{
+    as_threads(3, derive_revoke);
+}
+
+Test(derive, new_ranks_come_to_old_ones)
+{
+    run(&(struct client_world){.size = 4, .apart = true, .argument = client_share(4096)},
+        derive_grow);
+}
+
+Test(ends, joining_and_splitting_need_not_be_waited_for)
+{
+    run(&(struct client_world){.size = 3, .apart = true}, ends_join_in_the_background);
+}
+
+Test(ends, a_join_is_aborted)
+{
+    run(&(struct client_world){.size = 1, .apart = true}, ends_abort_a_join);
+}
+
+Test(ends, a_watchdog_aborts_a_call_in_flight)
+{
+    as_threads(3, ends_abort_in_mid_flight);
+}
+
+Test(ends, a_watchdog_of_a_process_aborts_a_call_in_flight)
+{
+    as_processes(3, ends_abort_in_mid_flight);
+}
+
+Test(ends, a_finalized_communicator_takes_no_calls)
+{
+    as_threads(2, ends_finalize);
+}
+
+Test(rest, inputs_are_scaled_before_a_sum)
+{
+    as_threads(3, rest_scaled_sums);
+}
+
+Test(rest, a_scalar_on_the_device_is_read_by_each_call)
+{
+    as_threads(2, rest_device_scalars);
+}
+
+Test(rest, questions_have_answers)
+{
+    as_threads(2, rest_asks);
+}
+
+Test(rest, configurations_of_other_versions_are_read_as_far_as_they_go)
+{
+    ncclUniqueId *ids = client_share(8 * sizeof(*ids));
+
+    for (int i = 0; i < 5; i++)
+        cr_assert(ncclGetUniqueId(&ids[i]) == ncclSuccess, "%s", ncclGetLastError(NULL));
+    run(&(struct client_world){.size = 2, .apart = true, .argument = ids}, rest_configurations);
+}
+
+Test(rest, memory_given_and_registered)
+{
+    as_processes(2, rest_memory);
+}
+
+Test(rest, a_count_beyond_the_memory_is_not_refused)
+{
+    if (!client_on_device())
+        cr_skip_test("on the host it would be a mistake of the test");
+    as_threads(2, rest_counts_of_small_buffers);
+}
+
+Test(rest, mistakes_are_said_in_sentences)
+{
+    as_processes(2, rest_mistakes);
+}
+
+Test(rest, what_is_not_offered_says_so)
+{
+    as_threads(2, rest_what_is_not_offered);
+}
