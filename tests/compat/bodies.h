@@ -56,7 +56,6 @@ bool rest_configurations(struct client *client);
 bool rest_memory(struct client *client);
 bool rest_mistakes(struct client *client);
 bool rest_what_is_not_offered(struct client *client);
-bool rest_counts_of_small_buffers(struct client *client);
 
 /* A checked all-reduce on `comm`, whoever the ranks are. */
 bool sums_up(struct client *client, ncclComm_t comm);

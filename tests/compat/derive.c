@@ -49,9 +49,11 @@ bool derive_shrink(struct client *client)
                          "ncclCommShrink") &&
                client_ok(client, ncclCommCount(rest, &count), "ncclCommCount") &&
                (count == client->size - 2 || client_say(client, "%d ranks are left", count)) &&
-               sums_up(client, rest) && destroy(client, rest);
-    /* the old one is as good as before */
-    return fine && sums_up(client, client->comm);
+               sums_up(client, rest);
+    /* The old one is as good as before. The new one is destroyed when nobody waits for anybody, as
+     * that frees memory, which waits for the device. */
+    fine = fine && sums_up(client, client->comm);
+    return (!rest || destroy(client, rest)) && fine;
 }
 
 /* The call fails at once, or, on a stream, later. */

@@ -21,7 +21,6 @@ static struct {
     int (*cuStreamDestroy)(cudaStream_t stream);
     int (*cuStreamSynchronize)(cudaStream_t stream);
     int (*cuMemAlloc)(pointer *memory, size_t bytes);
-    int (*cuMemFree)(pointer memory);
     int (*cuMemcpyHtoD)(pointer to, const void *from, size_t bytes);
     int (*cuMemcpyDtoH)(void *to, pointer from, size_t bytes);
     int (*cuStreamBeginCapture)(cudaStream_t stream, int mode);
@@ -60,7 +59,6 @@ static void load(void)
     find(driver, "cuStreamDestroy_v2", &cuda.cuStreamDestroy);
     find(driver, "cuStreamSynchronize", &cuda.cuStreamSynchronize);
     find(driver, "cuMemAlloc_v2", &cuda.cuMemAlloc);
-    find(driver, "cuMemFree_v2", &cuda.cuMemFree);
     find(driver, "cuMemcpyHtoD_v2", &cuda.cuMemcpyHtoD);
     find(driver, "cuMemcpyDtoH_v2", &cuda.cuMemcpyDtoH);
     find(driver, "cuStreamBeginCapture_v2", &cuda.cuStreamBeginCapture);
@@ -100,22 +98,60 @@ void client_close_stream(cudaStream_t stream)
         check(cuda.cuStreamDestroy(stream), "cuStreamDestroy");
 }
 
+/*
+ * Freeing device memory waits for all work on the device, also for that of other ranks which wait
+ * for this one. So clients keep what they have for the next allocation, as frameworks do.
+ */
+static struct block {
+    struct block *next;
+    void *memory;
+    size_t bytes;
+    bool taken;
+} * blocks;
+static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct block *add_block(size_t bytes)
+{
+    struct block *block = calloc(1, sizeof(*block));
+    pointer memory;
+
+    check(cuda.cuMemAlloc(&memory, bytes), "cuMemAlloc");
+    *block = (struct block){.next = blocks, .memory = (void *)(uintptr_t)memory, .bytes = bytes};
+    blocks = block;
+    return block;
+}
+
 void *client_alloc(size_t bytes)
 {
-    pointer memory;
+    size_t wanted = 512;
+    struct block *block;
 
     if (!client_on_device())
         return calloc(bytes ? bytes : 1, 1);
-    check(cuda.cuMemAlloc(&memory, bytes ? bytes : 1), "cuMemAlloc");
-    return (void *)(uintptr_t)memory;
+    while (wanted < bytes)
+        wanted *= 2;
+    pthread_mutex_lock(&blocks_lock);
+    block = blocks;
+    while (block && (block->taken || block->bytes != wanted))
+        block = block->next;
+    if (!block)
+        block = add_block(wanted);
+    block->taken = true;
+    pthread_mutex_unlock(&blocks_lock);
+    return block->memory;
 }
 
 void client_free(void *memory)
 {
-    if (!client_on_device())
+    if (!client_on_device()) {
         free(memory);
-    else if (memory)
-        check(cuda.cuMemFree((pointer)(uintptr_t)memory), "cuMemFree");
+        return;
+    }
+    pthread_mutex_lock(&blocks_lock);
+    for (struct block *block = blocks; block; block = block->next)
+        if (block->memory == memory)
+            block->taken = false;
+    pthread_mutex_unlock(&blocks_lock);
 }
 
 void client_write(void *to, const void *from, size_t bytes)

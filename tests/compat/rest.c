@@ -242,24 +242,6 @@ bool rest_memory(struct client *client)
     return fine;
 }
 
-/* llm.c counts bytes where it means elements: no matter, as nobody looks behind the memory. */
-bool rest_counts_of_small_buffers(struct client *client)
-{
-    float value = 1;
-    void *memory = client_alloc(sizeof(value));
-    bool fine;
-
-    client_write(memory, &value, sizeof(value));
-    fine = client_ok(client,
-                     ncclAllReduce(memory, memory, sizeof(value), ncclFloat32, ncclSum,
-                                   client->comm, client->stream),
-                     "ncclAllReduce beyond the memory") &&
-           client_wait(client->stream);
-    client_read(&value, memory, sizeof(value));
-    client_free(memory);
-    return fine && (value == (float)client->size || client_say(client, "the sum is %g", value));
-}
-
 /* ---- Mistakes -------------------------------------------------------------------------------- */
 
 static bool wrong_calls(struct client *client)

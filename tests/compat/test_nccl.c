@@ -187,13 +187,6 @@ Test(rest, memory_given_and_registered)
     as_processes(2, rest_memory);
 }
 
-Test(rest, a_count_beyond_the_memory_is_not_refused)
-{
-    if (!client_on_device())
-        cr_skip_test("on the host it would be a mistake of the test");
-    as_threads(2, rest_counts_of_small_buffers);
-}
-
 Test(rest, mistakes_are_said_in_sentences)
 {
     as_processes(2, rest_mistakes);
