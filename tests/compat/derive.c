@@ -98,6 +98,7 @@ struct flight {
     struct client *client;
     void *memory;
     ncclResult_t result;
+    atomic_bool off;
 };
 
 static void *fly(void *argument)
@@ -106,6 +107,8 @@ static void *fly(void *argument)
     struct client *client = flight->client;
     cudaStream_t stream = client_open_stream();
 
+    /* Release, pairs with the acquire of who waits for it. */
+    atomic_store_explicit(&flight->off, true, memory_order_release);
     flight->result = ncclAllReduce(flight->memory, flight->memory, 1000, ncclInt32, ncclSum,
                                    client->comm, stream);
     client_wait(stream);
@@ -130,7 +133,9 @@ bool derive_shrink_in_mid_flight(struct client *client)
         return true;
     }
     pthread_create(&thread, NULL, fly, &flight);
-    client_sleep(50);
+    while (!atomic_load_explicit(&flight.off, memory_order_acquire))
+        client_sleep(1);
+    client_sleep(100);
     fine = go_on_without(client, last);
     pthread_join(thread, NULL);
     client_free(flight.memory);
