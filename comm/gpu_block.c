@@ -120,7 +120,8 @@ void gpu_blocks_close(struct gpu *gpu, bool lost)
         next = block->next;
         while (is_used(block) && !lost && block->state != BLOCK_LOST)
             nanosleep(&doze, NULL);
-        if (!is_used(block) && block->state != BLOCK_LOST) {
+        /* Giving it back waits for the device, where other ranks may wait for what we do next. */
+        if (!is_used(block) && !lost && block->state != BLOCK_LOST) {
             gpu->device.driver->cuMemHostUnregister(block->flags);
             rondo_mem_free(block->flags);
         }
