@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doctor_machine.c - cores, arithmetic kernels, what hwloc sees, GPUs, launchers. */
+/* doctor_machine.c - cores, arithmetic kernels, what hwloc sees, launchers. */
 #include "cli/doctor_report.h"
 
 #include "base/fail.h"
@@ -7,8 +7,6 @@
 #include "kernels/kernels.h"
 #include "topology/topology.h"
 
-#include <dirent.h>
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,89 +75,10 @@ void doctor_check_machine(struct doctor_report *report)
     topology_close(topology);
 }
 
-/* ---- Devices --------------------------------------------------------------------------------- */
-
-static int count_entries(const char *folder, const char *prefix, char *ret_names, size_t size)
-{
-    DIR *entries = opendir(folder);
-    struct dirent *entry;
-    int count = 0;
-    size_t length = 0;
-
-    ret_names[0] = 0;
-    while (entries && (entry = readdir(entries))) {
-        const char *rest = entry->d_name + strlen(prefix);
-
-        if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) ||
-            (*prefix && (*rest < '0' || *rest > '9')))
-            continue;
-        if (length < size)
-            length += (size_t)snprintf(ret_names + length, size - length, "%s%s", count ? ", " : "",
-                                       entry->d_name);
-        count++;
-    }
-    if (entries)
-        closedir(entries);
-    return count;
-}
-
-/*
- * How many GPUs the driver's library counts; negative: it says no, and this is minus its error
- * code.
- */
-static int count_cuda_devices(void *library)
-{
-    union {
-        void *symbol;
-        int (*call)(unsigned flags);
-    } init = {.symbol = dlsym(library, "cuInit")};
-    union {
-        void *symbol;
-        int (*call)(int *count);
-    } get_count = {.symbol = dlsym(library, "cuDeviceGetCount")};
-    int count = 0;
-    int error;
-
-    if (!init.symbol || !get_count.symbol)
-        return -INT_MAX;
-    error = init.call(0);
-    if (!error)
-        error = get_count.call(&count);
-    return error ? -error : count;
-}
-
-static void check_cuda(struct doctor_report *report)
-{
-    const char *later = "the transport over GPU memory is not part of this version yet";
-    char names[200];
-    int nodes = count_entries("/dev", "nvidia", names, sizeof(names));
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int count = library ? count_cuda_devices(library) : 0;
-
-    if (!nodes && !library)
-        doctor_say(report, DOCTOR_OK, "NVIDIA GPUs", NULL,
-                   "no driver (no /dev/nvidia0, no libcuda.so.1); %s either", later);
-    else if (!nodes)
-        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs",
-                   "in a container: start it with the GPUs (--gpus all)",
-                   "libcuda.so.1 is there, but no /dev/nvidia0; %s", later);
-    else if (!library)
-        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs",
-                   "install the driver's user part, of the version of the kernel's",
-                   "%s is there, but no libcuda.so.1; %s", names, later);
-    else if (count < 0)
-        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs", "`nvidia-smi` must work first",
-                   "libcuda.so.1 refuses to start, error %d; %s", -count, later);
-    else
-        doctor_say(report, DOCTOR_NOTE, "NVIDIA GPUs", later, "%d usable", count);
-    if (library)
-        dlclose(library);
-}
-
 void doctor_check_devices(struct doctor_report *report)
 {
     doctor_check_rdma(report);
-    check_cuda(report);
+    doctor_check_cuda(report);
 }
 
 /* ---- Launchers ------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ ROOMS = {
     "plan": {"base", "kernels", "transport"},
     "collectives": {"base", "plan", "topology"},
     "comm": {"base", "topology", "kernels", "cuda", "transport", "plan", "collectives"},
-    "cli": {"base", "plan", "collectives", "topology", "kernels", "bench"},  # bench: what its workers speak
+    "cli": {"base", "plan", "collectives", "topology", "kernels", "cuda", "bench"},  # bench: what its workers speak
     "ddp": set(),
     "train": set(),
     "compat": set(),

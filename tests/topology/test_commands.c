@@ -149,7 +149,7 @@ Test(doctor, says_what_works_here)
     cr_expect(says("ok    heaps of other ranks: "), "%s", output);
     cr_expect(says("cross-memory attach: "), "%s", output);
     cr_expect(says("ok    abstract Unix sockets: "), "%s", output);
-    cr_expect(says("not part of this version yet"), "%s", output);
+    cr_expect(says("CUDA: "), "%s", output);
     cr_expect(says("launchers: `rondo run`"), "%s", output);
     cr_expect_eq(status, says("FAIL") ? 1 : 0);
 }
