@@ -55,7 +55,7 @@ void gpu_close(struct gpu *gpu, bool broken)
         return;
     rondo_stream_close(gpu->worker);
     if (!cuda_enter(&gpu->device)) {
-        gpu_plans_close(gpu->plans, broken);
+        gpu_plans_close(gpu->plans);
         gpu_blocks_close(gpu, broken);
         gpu_captured_close(gpu);
         if (gpu->stream)

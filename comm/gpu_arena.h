@@ -181,8 +181,9 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
 /* ---- gpu_watch.c ---- */
 
 rondo_result gpu_watch_start(struct gpu_plans *plans);
-/* After all that was queued has ended, or, if the communicator is broken, was let go. */
-void gpu_watch_stop(struct gpu_plans *plans);
+/* After all that was queued has ended, or, if the communicator is broken, was let go; false if
+ * some of it is stuck all the same. */
+bool gpu_watch_stop(struct gpu_plans *plans);
 /* The next call, of these tasks: sends and receives, or one collective. */
 rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, int count,
                              struct gpu_flight **ret_flight);

@@ -272,15 +272,14 @@ static void close_device(struct gpu_plans *plans)
             gpu_unpin(cuda, plans->views[rank].arena);
 }
 
-void gpu_plans_close(struct gpu_plans *plans, bool broken)
+void gpu_plans_close(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda;
 
     if (!plans)
         return;
     cuda = plans->gpu->device.driver;
-    gpu_watch_stop(plans);
-    if (!broken)
+    if (gpu_watch_stop(plans))
         close_device(plans);
     if (plans->last)
         cuda->cuEventDestroy(plans->last);

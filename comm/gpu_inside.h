@@ -55,7 +55,7 @@ rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu);
 
 struct gpu_plans;
 /* After all that was queued has ended, or was let go. Accepts NULL. */
-void gpu_plans_close(struct gpu_plans *plans, bool broken);
+void gpu_plans_close(struct gpu_plans *plans);
 
 /* ---- gpu_block.c ---- */
 

@@ -166,6 +166,7 @@ void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses)
     const struct gpu_view *view = &plans->views[peer];
     const struct gpu_mail *mail = gpu_mail(view->arena, plans->comm->rank, lane);
 
+    gpu_note_step(run, GPU_STEP_NONE);
     if (addresses) {
         gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->input), run->input.word);
         gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->output), run->output.word);
@@ -181,6 +182,7 @@ void gpu_await_mail(struct gpu_run *run, int peer, int lane)
 
 void gpu_empty(struct gpu_run *run, int peer, int lane)
 {
+    gpu_note_step(run, GPU_STEP_NONE);
     gpu_ops_write(&run->ops, mail_full(run->plans, run->plans->comm->rank, peer, lane), 0);
 }
 

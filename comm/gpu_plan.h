@@ -30,7 +30,10 @@ struct gpu_run {
 
 /* ---- gpu_plan.c ---- */
 
-/* Write into the progress that the call's stream waits at this step, or task. */
+enum { GPU_STEP_NONE = 0xffff };
+/* Write into the progress that the call's stream waits at this step, or task, from now on; or that
+ * it does not wait. What comes after a wait says so first: a peer that is through with this call
+ * may begin the next one, and its mail must not be taken for one that is out of place here. */
 void gpu_note_step(struct gpu_run *run, uint32_t step);
 void gpu_await_empty(struct gpu_run *run, int peer, int lane);
 void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses);

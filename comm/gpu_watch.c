@@ -264,14 +264,14 @@ rondo_result gpu_watch_start(struct gpu_plans *plans)
     return RONDO_OK;
 }
 
-void gpu_watch_stop(struct gpu_plans *plans)
+bool gpu_watch_stop(struct gpu_plans *plans)
 {
     const double patience = 2; /* seconds for streams that were let go */
     const struct timespec doze = {0, 50 * 1000};
     double broken_since = 0;
 
     if (!plans->watching)
-        return;
+        return true;
     while (!all_ended(plans)) {
         bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
 
@@ -285,4 +285,5 @@ void gpu_watch_stop(struct gpu_plans *plans)
     atomic_store_explicit(&plans->closing, true, memory_order_release);
     ring(plans->own);
     pthread_join(plans->watch, NULL);
+    return all_ended(plans);
 }
