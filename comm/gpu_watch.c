@@ -166,9 +166,9 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
         return;
     }
     if (is_foreign(plans, flight, task))
-        health_mismatch(comm, task);
+        health_stream_mismatch(comm, task);
     else
-        health_check(comm, task, now - flight->began);
+        health_stream_check(comm, task, now - flight->began);
 }
 
 /* A kernel was told of memory that is not there; only a peer that lies can do that. */

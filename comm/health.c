@@ -93,22 +93,33 @@ static rondo_result compare_calls(rondo_comm *comm, const struct task *task)
     return RONDO_OK;
 }
 
-rondo_result health_mismatch(rondo_comm *comm, struct task *task)
+static rondo_result foreign(rondo_comm *comm, const struct task *task)
 {
     int peer = task->execution.blamed;
-    rondo_result result = health_adopt(comm);
     char own[128];
 
-    if (!result)
-        result = compare_calls(comm, task);
-    if (result)
-        return result;
     describe_own(task, own, sizeof(own));
     rondo_fail(RONDO_ERROR_MISMATCH,
                "Rank %d called %s with rank %d, but the message that came from there belongs to "
                "another call: type, count or algorithm differ, or the order of calls does.",
                comm->rank, own, peer);
     return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+rondo_result health_mismatch(rondo_comm *comm, struct task *task)
+{
+    rondo_result result = health_adopt(comm);
+
+    if (!result)
+        result = compare_calls(comm, task);
+    return result ? result : foreign(comm, task);
+}
+
+rondo_result health_stream_mismatch(rondo_comm *comm, struct task *task)
+{
+    rondo_result result = health_adopt(comm);
+
+    return result ? result : foreign(comm, task);
 }
 
 static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
@@ -206,6 +217,16 @@ static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
     return result;
 }
 
+/* Its peer may have done its part and left: that is believed at the second look, after one more for
+ * what it wrote before its end. */
+static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
+{
+    if (task->mourned == peer + 1)
+        return dead(comm, task, peer);
+    task->mourned = peer + 1;
+    return RONDO_OK;
+}
+
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
 {
     int peer;
@@ -218,17 +239,34 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
     if (exec_strays(&task->execution))
         return health_mismatch(comm, task);
     peer = find_dead(comm, &task->execution);
-    if (peer >= 0) {
-        /* It may have done its part and left: look once more for what it wrote before its end. */
-        if (task->mourned == peer + 1)
-            return dead(comm, task, peer);
-        task->mourned = peer + 1;
-        return RONDO_OK;
-    }
+    if (peer >= 0)
+        return mourn(comm, task, peer);
     result = watch_distant(comm, &task->execution);
     if (!result && comm->settings.timeout > 0 && waited > comm->settings.timeout)
         return silent(comm, task, waited);
     return result;
+}
+
+rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited)
+{
+    rondo_result result = health_adopt(comm);
+    int peer = result ? -1 : find_dead(comm, &task->execution);
+    char own[128], step[384];
+
+    if (result)
+        return result;
+    if (peer >= 0)
+        return mourn(comm, task, peer);
+    if (comm->settings.timeout <= 0 || waited <= comm->settings.timeout)
+        return RONDO_OK;
+    peer = task->execution.blamed;
+    describe_own(task, own, sizeof(own));
+    exec_describe(&task->execution, step, sizeof(step));
+    rondo_fail(RONDO_ERROR_TIMEOUT,
+               "On a stream, rank %d waited %.1f s for rank %d in %s, at %s. RONDO_TIMEOUT sets "
+               "how long to wait.",
+               comm->rank, waited, peer, own, step);
+    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
 rondo_result health_flush(rondo_comm *comm, double waited)

@@ -19,4 +19,8 @@ rondo_result health_flush(rondo_comm *comm, double waited);
  * task->execution.blamed: says what both sides called. */
 rondo_result health_mismatch(rondo_comm *comm, struct task *task);
 
+/* The same two for a call that a CUDA stream runs: from a thread that has not got the turn. */
+rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited);
+rondo_result health_stream_mismatch(rondo_comm *comm, struct task *task);
+
 #endif

@@ -179,9 +179,9 @@ static rondo_result replay_graphs(struct gpu_rank *rank, struct trio *trio)
         if (!result && i % 5 == 0) /* and calls outside of graphs between them */
             result = rondo_all_reduce(trio->first, trio->second, COUNT, RONDO_INT32, RONDO_MAX,
                                       rank->comm, rank->stream);
+        if (!result)
+            result = rondo_stream_synchronize(rank->stream);
     }
-    if (!result)
-        result = rondo_stream_synchronize(rank->stream);
     cuda->cuGraphExecDestroy(executable);
     cuda->cuGraphDestroy(graph);
     return result;
