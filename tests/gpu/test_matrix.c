@@ -4,6 +4,7 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 static struct world_report report;
 
@@ -45,4 +46,10 @@ Test(gpu_matrix, the_way_by_the_host_is_right_with_ranks_as_processes)
 {
     expect_right(2, true, (struct gpu_scene){.devices = 2, .host = true, .cases = 60});
     expect_right(4, true, (struct gpu_scene){.devices = 1, .host = true, .cases = 100});
+}
+
+Test(gpu_matrix, the_way_over_a_network_is_right)
+{
+    setenv("RONDO_TRANSPORT", "tcp", 1);
+    expect_right(3, true, (struct gpu_scene){.devices = 2, .cases = 60});
 }
