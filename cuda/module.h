@@ -13,10 +13,13 @@
 
 enum { CUDA_LANES_WANTED = 256 }; /* in a block; a device may allow fewer */
 
-#define CUDA_KERNELS(use)                                                                \
-    use(copy) use(reduce_int8) use(reduce_int16) use(reduce_int32) use(reduce_int64)     \
-        use(reduce_float16) use(reduce_bfloat16) use(reduce_float32) use(reduce_float64) \
-            use(reduce_e4m3) use(reduce_e5m2) use(sum_float16) use(sum_bfloat16) use(sum_float32)
+/* clang-format off */
+#define CUDA_KERNELS(use) \
+    use(copy) use(reduce_int8) use(reduce_int16) use(reduce_int32) use(reduce_int64) \
+    use(reduce_float16) use(reduce_bfloat16) use(reduce_float32) use(reduce_float64) \
+    use(reduce_e4m3) use(reduce_e5m2) use(sum_float16) use(sum_bfloat16) use(sum_float32) \
+    use(execute)
+/* clang-format on */
 
 enum cuda_kernel_id {
 #define CUDA_KERNEL_ID(name) CUDA_KERNEL_##name,

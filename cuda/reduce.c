@@ -12,15 +12,25 @@ enum {
     LANE_BYTES = 64,
 };
 
-static const enum cuda_kernel_id reducing[RONDO_TYPES] = {
-    [RONDO_INT8] = CUDA_KERNEL_reduce_int8,        [RONDO_UINT8] = CUDA_KERNEL_reduce_int8,
-    [RONDO_INT16] = CUDA_KERNEL_reduce_int16,      [RONDO_UINT16] = CUDA_KERNEL_reduce_int16,
-    [RONDO_INT32] = CUDA_KERNEL_reduce_int32,      [RONDO_UINT32] = CUDA_KERNEL_reduce_int32,
-    [RONDO_INT64] = CUDA_KERNEL_reduce_int64,      [RONDO_UINT64] = CUDA_KERNEL_reduce_int64,
-    [RONDO_FLOAT16] = CUDA_KERNEL_reduce_float16,  [RONDO_BFLOAT16] = CUDA_KERNEL_reduce_bfloat16,
-    [RONDO_FLOAT32] = CUDA_KERNEL_reduce_float32,  [RONDO_FLOAT64] = CUDA_KERNEL_reduce_float64,
-    [RONDO_FLOAT8_E4M3] = CUDA_KERNEL_reduce_e4m3, [RONDO_FLOAT8_E5M2] = CUDA_KERNEL_reduce_e5m2,
+static const enum cuda_kind kinds[RONDO_TYPES] = {
+    [RONDO_INT8] = CUDA_KIND_INT8,        [RONDO_UINT8] = CUDA_KIND_INT8,
+    [RONDO_INT16] = CUDA_KIND_INT16,      [RONDO_UINT16] = CUDA_KIND_INT16,
+    [RONDO_INT32] = CUDA_KIND_INT32,      [RONDO_UINT32] = CUDA_KIND_INT32,
+    [RONDO_INT64] = CUDA_KIND_INT64,      [RONDO_UINT64] = CUDA_KIND_INT64,
+    [RONDO_FLOAT16] = CUDA_KIND_FLOAT16,  [RONDO_BFLOAT16] = CUDA_KIND_BFLOAT16,
+    [RONDO_FLOAT32] = CUDA_KIND_FLOAT32,  [RONDO_FLOAT64] = CUDA_KIND_FLOAT64,
+    [RONDO_FLOAT8_E4M3] = CUDA_KIND_E4M3, [RONDO_FLOAT8_E5M2] = CUDA_KIND_E5M2,
 };
+
+/* Kernels are numbered as kinds are. */
+_Static_assert((int)CUDA_KERNEL_reduce_e5m2 - (int)CUDA_KERNEL_reduce_int8 ==
+                   (int)CUDA_KIND_E5M2 - (int)CUDA_KIND_INT8,
+               "a kernel for each kind");
+
+enum cuda_kind cuda_kind_of(rondo_type type)
+{
+    return kinds[type];
+}
 
 static bool is_signed(rondo_type type)
 {
@@ -72,7 +82,7 @@ static enum cuda_kernel_id choose(const struct kernel_op *op, const struct cuda_
         return CUDA_KERNEL_sum_float16;
     if (op->function == KERNEL_SUM && op->type == RONDO_BFLOAT16)
         return CUDA_KERNEL_sum_bfloat16;
-    return reducing[op->type];
+    return (enum cuda_kernel_id)((int)CUDA_KERNEL_reduce_int8 + (int)kinds[op->type]);
 }
 
 static unsigned blocks_for(const struct cuda_kernel *kernel, const struct cuda_reduce_call *call,

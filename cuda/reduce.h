@@ -38,6 +38,8 @@ rondo_result cuda_reduce(const struct cuda_launcher *launcher, const struct kern
 struct cuda_arithmetic cuda_arithmetic_of(const struct kernel_op *op, enum kernel_order order,
                                           int scaled, bool finish);
 
+enum cuda_kind cuda_kind_of(rondo_type type);
+
 static inline struct cuda_operand cuda_operand_at(CUdeviceptr address)
 {
     return (struct cuda_operand){.address = address};

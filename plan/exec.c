@@ -15,7 +15,9 @@
 
 #include <stdio.h>
 
-#define STEP_FUNCTION    static inline
+#define STEP_FUNCTION static inline
+#include "plan/pieces.h"
+
 #define step_load(p)     atomic_load_explicit(p, memory_order_acquire)
 #define step_store(p, v) atomic_store_explicit(p, v, memory_order_release)
 
@@ -41,9 +43,13 @@ static inline void step_expect(const struct link_packet *head)
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
 
-#define step_combine       move_step
-#define step_write_packets packets_write
-#define step_read_packets  packets_read
+#define step_combine           move_step
+#define step_write_packets     packets_write
+#define step_read_packets      packets_read
+#define step_short_head        packets_head
+#define step_short_room(lines) ((lines) == 1 ? LINK_INLINED_ROOM : LINK_PACKED_ROOM)
+#define step_at(x, program)    (&(x)->plan->steps[(program)->at])
+#define step_next(x, program)  ((program)->at++)
 #include "plan/step_loop.h"
 
 enum {
@@ -91,6 +97,7 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
         longest = range_start(shape.window, shape.grain, plan->parts, 1);
     }
     longest *= plan->message_atoms * element;
+    shape.longest = longest;
     spread(&shape, longest, slot_bytes, plan->size);
     if (longest <= LINK_PACKED)
         shape.lines = longest ? (unsigned)((longest + LINK_INLINE - 1) / LINK_INLINE) : 1;
@@ -116,7 +123,7 @@ void exec_start(struct execution *x)
         program->end = plan->program[i].end;
         program->done = false;
         program->blamed = plan->rank;
-        step_open_window(x, program, 0);
+        exec_open_window(x, program, 0);
     }
 }
 

@@ -58,6 +58,7 @@ struct exec_shape {
     size_t element; /* bytes */
     size_t window;  /* elements per block and window, 0: the count is 0 */
     size_t grain;   /* chunk boundaries lie on multiples of so many elements */
+    size_t longest; /* bytes of user data in the longest message */
     unsigned lines; /* cache lines of every message as packets; 0: they are plain */
     /* Plain messages that are much shorter than a slot use its places in turn. */
     size_t place;        /* bytes from one to the next */

@@ -9,39 +9,12 @@
  */
 #include "plan/move.h"
 
+#define STEP_FUNCTION static inline
+#include "plan/pieces.h"
+
 enum {
     TILE = 16384
 }; /* bytes reduced at a time on the way past the cache: stays in the first one */
-
-/* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
-static inline size_t atom_start(const struct execution *x, const struct exec_program *program,
-                                uint32_t atom)
-{
-    size_t extra = atom < program->rest ? atom : program->rest;
-    size_t start = (program->each * atom + extra) * x->shape.grain;
-
-    return start < program->length ? start : program->length;
-}
-
-/* A user buffer of this rank or of a peer; NULL: it is not mapped here. */
-static inline char *user_buffer(const struct execution *x, const struct plan_operand *operand)
-{
-    const struct exec_peer *peer;
-
-    if (operand->rank == x->plan->rank)
-        return operand->buffer == PLAN_INPUT ? (char *)(uintptr_t)x->input : x->output;
-    peer = &x->world->peers[operand->rank];
-    return operand->buffer == PLAN_INPUT ? peer->input : peer->output;
-}
-
-/* Bytes from the beginning of a user buffer to the range. */
-static inline size_t user_offset(const struct execution *x, const struct exec_program *program,
-                                 const struct plan_operand *operand)
-{
-    return (operand->block * x->shape.count + program->start +
-            atom_start(x, program, operand->first)) *
-           x->shape.element;
-}
 
 /* The next piece of a slot: taken from the message that is
  * open, or added to the one being filled. */
@@ -74,31 +47,6 @@ static inline char *locate(struct execution *x, const struct exec_program *progr
     }
 }
 
-/* Elements of a range: of the first operand that has an
- * address, else of the slot's own first atom. */
-static inline size_t step_elements(const struct execution *x, const struct exec_program *program,
-                                   const struct plan_step *step)
-{
-    const struct plan_operand *operand = plan_sources(x->plan, step);
-    int last = step->sources + step->destinations - 1;
-
-    for (int i = 0; i < last && operand->buffer == PLAN_SLOT; i++)
-        operand++;
-    return atom_start(x, program, operand->first + step->atoms) -
-           atom_start(x, program, operand->first);
-}
-
-/* Which source is this rank's own raw input, the one that a pre-multiplied sum scales; -1: none. */
-static inline int raw_source(const struct execution *x, const struct plan_step *step)
-{
-    const struct plan_operand *sources = plan_sources(x->plan, step);
-
-    for (int i = 0; i < step->sources; i++)
-        if (sources[i].buffer == PLAN_INPUT && sources[i].rank == x->plan->rank)
-            return i;
-    return -1;
-}
-
 /* Copy out of memory that is not mapped here. */
 static enum exec_state read_across(struct execution *x, const struct exec_program *program,
                                    const struct plan_step *step, size_t bytes)
@@ -112,13 +60,6 @@ static enum exec_state read_across(struct execution *x, const struct exec_progra
         kernel_copy(to[i], to[0], bytes);
     x->blamed = source->rank;
     return result ? EXEC_FAILED : EXEC_MOVED;
-}
-
-/* Is this step bytes moved and nothing else? */
-static inline bool only_copies(const struct execution *x, const struct plan_step *step)
-{
-    return !x->op || (step->verb == PLAN_COPY && !x->op->has_scale &&
-                      !((step->flags & PLAN_FINISH) && x->op->divisor > 1));
 }
 
 static inline bool goes_past(const struct execution *x, const struct plan_operand *destination,

@@ -12,6 +12,14 @@
 
 #include <string.h>
 
+/* The line with the flag of message number `before` + 1. */
+static inline struct link_packet *packets_head(struct link_shorts *shorts, uint32_t before,
+                                               unsigned lines)
+{
+    return lines == 1 ? &shorts->inlined[before % LINK_INLINED_ROOM]
+                      : shorts->packets[before % LINK_PACKED_ROOM];
+}
+
 static inline void packets_write(const struct link_out *out, unsigned lines, uint64_t flag)
 {
     struct link_packet *packets = out->shorts->packets[out->sent % LINK_PACKED_ROOM];

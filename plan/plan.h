@@ -162,13 +162,20 @@ void plan_await(struct plan *plan, int peer, int lane, unsigned flags);
 int plan_input_blocks(rondo_collective collective, int size, int rank, int root);
 int plan_output_blocks(rondo_collective collective, int size, int rank, int root);
 
-static inline const struct plan_operand *plan_sources(const struct plan *plan,
-                                                      const struct plan_step *step)
+/* Kernels for GPUs read plans, too. */
+#ifdef __CUDACC__
+#define PLAN_READER static __host__ __device__ inline
+#else
+#define PLAN_READER static inline
+#endif
+
+PLAN_READER const struct plan_operand *plan_sources(const struct plan *plan,
+                                                    const struct plan_step *step)
 {
     return plan->operands + step->operand;
 }
-static inline const struct plan_operand *plan_destinations(const struct plan *plan,
-                                                           const struct plan_step *step)
+PLAN_READER const struct plan_operand *plan_destinations(const struct plan *plan,
+                                                         const struct plan_step *step)
 {
     return plan->operands + step->operand + step->sources;
 }

@@ -5,7 +5,8 @@
  * The includer defines what differs between a host thread and a CUDA block, before including this
  * file:
  *
- *     STEP_FUNCTION                     qualifiers of every function here (static inline, ...)
+ *     STEP_FUNCTION                     qualifiers of every function here (static inline, ...);
+ *                                       plan/pieces.h comes before
  *     step_load(p), step_store(p, v)    acquire load and release store of a flag or counter
  *     step_combine(x, program, step)    the data movement of a copy or reduce step
  *     step_addresses(x, peer, said)     a message says where the peer's buffers are
@@ -16,26 +17,15 @@
  *                                       the next message as packets, from and to its link's
  *                                       `packed`; the reading one is false while some are missing
  *     step_expect(head)                 that line is wanted soon
+ *     step_short_head(shorts, before, lines), step_short_room(lines)
+ *                                       the line with the flag of message `before` + 1 in a short
+ *                                       form, and how many of that form may be under way
+ *     step_at(x, program), step_next(x, program)
+ *                                       the step that the program is at; go on to the next
  *
  * The protocol of slots is in transport/link.h. No function here waits: a step that can't go on
  * returns and is tried again, so a program is (counter, window) and nothing else.
  */
-
-/* Cut the window that begins at `start` into atoms. */
-STEP_FUNCTION void step_open_window(const struct execution *x, struct exec_program *program,
-                                    size_t start)
-{
-    size_t left = x->shape.count - start;
-    size_t grain = x->shape.grain;
-    size_t grains;
-
-    program->start = start;
-    program->length = left < x->shape.window ? left : x->shape.window;
-    grains = (program->length + grain - 1) / grain;
-    program->each = grains / x->plan->parts;
-    program->rest = grains - program->each * x->plan->parts;
-    program->at = program->begin;
-}
 
 STEP_FUNCTION struct link_slot *step_out_slot(const struct link_out *out)
 {
@@ -51,10 +41,7 @@ STEP_FUNCTION struct link_slot *step_in_slot(const struct link_in *in)
 STEP_FUNCTION struct link_packet *step_head(struct link_shorts *shorts, struct link_slot *slot,
                                             uint32_t before, unsigned lines)
 {
-    if (!lines || !shorts)
-        return &slot->head;
-    return lines == 1 ? &shorts->inlined[before % LINK_INLINED_ROOM]
-                      : shorts->packets[before % LINK_PACKED_ROOM];
+    return lines && shorts ? step_short_head(shorts, before, lines) : &slot->head;
 }
 
 STEP_FUNCTION struct link_packet *step_out_head(const struct execution *x,
@@ -124,9 +111,7 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
 {
     struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
     bool is_short = x->shape.lines && out->shorts;
-    uint32_t room = !is_short             ? out->slot_count
-                    : x->shape.lines == 1 ? LINK_INLINED_ROOM
-                                          : LINK_PACKED_ROOM;
+    uint32_t room = is_short ? step_short_room(x->shape.lines) : out->slot_count;
 
     if (out->sent - out->consumed >= room) {
         /* Plans are proved for 2 slots, so half of 4 or more is never waited for in vain. */
@@ -219,19 +204,19 @@ STEP_FUNCTION enum exec_state step_run(struct execution *x, struct exec_program 
 
     for (;;) {
         while (program->at < program->end) {
-            enum exec_state state = step_one(x, program, &x->plan->steps[program->at]);
+            enum exec_state state = step_one(x, program, step_at(x, program));
 
             if (state == EXEC_BLOCKED)
                 return program->at == before && program->start == window ? EXEC_BLOCKED
                                                                          : EXEC_MOVED;
             if (state != EXEC_MOVED)
                 return state;
-            program->at++;
+            step_next(x, program);
         }
         if (x->shape.count - program->start <= x->shape.window) {
             program->done = true;
             return EXEC_DONE;
         }
-        step_open_window(x, program, program->start + x->shape.window);
+        exec_open_window(x, program, program->start + x->shape.window);
     }
 }

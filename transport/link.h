@@ -29,11 +29,18 @@
 #ifndef RONDO_TRANSPORT_LINK_H
 #define RONDO_TRANSPORT_LINK_H
 
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Kernels for GPUs, which are C++, have atomic loads and stores of plain words. */
+#ifdef __cplusplus
+#define LINK_ATOMIC(type) type
+#else
+#include <stdalign.h>
+#include <stdatomic.h>
+#define LINK_ATOMIC(type) _Atomic type
+#endif
 
 enum {
     LINK_LINE = 64,
@@ -46,7 +53,8 @@ enum {
 };
 
 struct link_packet {
-    _Atomic uint64_t flag; /* low half: message number, high half: fingerprint; 0: never used */
+    LINK_ATOMIC(uint64_t)
+    flag; /* low half: message number, high half: fingerprint; 0: never used */
     char payload[LINK_INLINE];
 };
 
@@ -63,7 +71,7 @@ struct link_shorts {
 
 /* Written by the reader only, in the reader's memory beside the slots. */
 struct link_credit {
-    alignas(LINK_LINE) _Atomic uint32_t consumed;
+    alignas(LINK_LINE) LINK_ATOMIC(uint32_t) consumed;
 };
 
 struct connection; /* what a transport that moves bytes keeps; NULL on shared memory */

@@ -41,6 +41,20 @@ struct cuda_segment {
 #define CUDA_WORD_OFFSET_MASK   ((UINT64_C(1) << CUDA_WORD_SEGMENT_SHIFT) - 1)
 #define CUDA_CALL_BAD_OPERAND   1
 
+/* Kinds of elements: signed and unsigned integers of a width share one. */
+enum cuda_kind {
+    CUDA_KIND_INT8,
+    CUDA_KIND_INT16,
+    CUDA_KIND_INT32,
+    CUDA_KIND_INT64,
+    CUDA_KIND_FLOAT16,
+    CUDA_KIND_BFLOAT16,
+    CUDA_KIND_FLOAT32,
+    CUDA_KIND_FLOAT64,
+    CUDA_KIND_E4M3,
+    CUDA_KIND_E5M2,
+};
+
 /* How elements are combined: a kernel_op and what a kernel_call adds to it. */
 struct cuda_arithmetic {
     uint64_t scale;    /* bits of the accumulating type */

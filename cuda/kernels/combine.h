@@ -24,29 +24,29 @@ LANE_FUNCTION void combine_by(const struct work &work, const Result &left, Resul
     bool is_signed = work.arithmetic.is_signed;
 
     switch (work.arithmetic.function) {
-    case BY_SUM:
-        right->template combine<BY_SUM>(left, is_signed);
+    case KERNEL_SUM:
+        right->template combine<KERNEL_SUM>(left, is_signed);
         break;
-    case BY_PROD:
-        right->template combine<BY_PROD>(left, is_signed);
+    case KERNEL_PROD:
+        right->template combine<KERNEL_PROD>(left, is_signed);
         break;
-    case BY_MIN:
-        right->template combine<BY_MIN>(left, is_signed);
+    case KERNEL_MIN:
+        right->template combine<KERNEL_MIN>(left, is_signed);
         break;
-    case BY_MAX:
-        right->template combine<BY_MAX>(left, is_signed);
+    case KERNEL_MAX:
+        right->template combine<KERNEL_MAX>(left, is_signed);
         break;
     }
     if constexpr (Kind::BITWISE) {
         switch (work.arithmetic.function) {
-        case BY_AND:
-            right->template combine<BY_AND>(left, is_signed);
+        case KERNEL_BAND:
+            right->template combine<KERNEL_BAND>(left, is_signed);
             break;
-        case BY_OR:
-            right->template combine<BY_OR>(left, is_signed);
+        case KERNEL_BOR:
+            right->template combine<KERNEL_BOR>(left, is_signed);
             break;
-        case BY_XOR:
-            right->template combine<BY_XOR>(left, is_signed);
+        case KERNEL_BXOR:
+            right->template combine<KERNEL_BXOR>(left, is_signed);
             break;
         }
     }
@@ -56,7 +56,7 @@ template <class Kind, class Pack, int AHEAD>
 LANE_FUNCTION void combine_packs(const struct work &work, uint64_t at, const struct span &span)
 {
     typedef results<Kind, Pack, AHEAD> result;
-    bool tree = work.arithmetic.order == IN_TREE;
+    bool tree = work.arithmetic.order == KERNEL_BALANCED;
     result waiting[6]; /* subtrees of 2, 4 ... 64 sources */
     result top, next;
     Pack packs[AHEAD], ahead[AHEAD];
@@ -107,10 +107,11 @@ LANE_FUNCTION void combine_span(const struct work &work, const struct span &span
 
 /* All of it, by all lanes that have come. */
 template <class Kind>
-LANE_FUNCTION void combine_all(const struct work &work, uint64_t count, uint64_t lane,
-                               uint64_t lanes)
+LANE_CALLED void combine_all(const struct work &given, uint64_t count, uint64_t lane,
+                             uint64_t lanes)
 {
     typedef typename Kind::bits bits;
+    const struct work work = given; /* in registers: stores to elements do not change it */
     struct cut cut = cut_count(work.operands, work.sources + work.destinations, count, sizeof(bits),
                                lane, lanes);
 

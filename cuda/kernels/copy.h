@@ -33,8 +33,9 @@ LANE_FUNCTION void copy_elements(const struct work &work, uint64_t count, uint64
 }
 
 /* Bytes have no type: they move as words where all operands are on boundaries of words. */
-LANE_FUNCTION void copy_all(const struct work &work, uint64_t bytes, uint64_t lane, uint64_t lanes)
+LANE_CALLED void copy_all(const struct work &given, uint64_t bytes, uint64_t lane, uint64_t lanes)
 {
+    const struct work work = given; /* in registers: stores to elements do not change it */
     uint64_t low = bytes;
 
     for (int i = 0; i <= work.destinations; i++)

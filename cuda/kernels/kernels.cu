@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kernels.cu - all kernels, as one image. */
+#include "cuda/kernels/executor.cu"
 #include "cuda/kernels/reduce.cu"

@@ -14,9 +14,7 @@
 
 #include "cuda/kernels/calls.h"
 #include "cuda/kernels/lanes.h"
-
-/* enum kernel_function of kernels/kernels.h, which C++ cannot include; cuda/reduce.c compares. */
-enum { BY_SUM, BY_PROD, BY_MIN, BY_MAX, BY_AND, BY_OR, BY_XOR };
+#include "kernels/kernels.h"
 
 LANE_FUNCTION uint32_t bits_of(float value)
 {
@@ -99,17 +97,17 @@ template <class Bits, class Signed> struct integer_kind {
     template <int FUNCTION> LANE_FUNCTION value combine(value a, value b, bool is_signed)
     {
         switch (FUNCTION) {
-        case BY_SUM:
+        case KERNEL_SUM:
             return (Bits)(a + b);
-        case BY_PROD:
+        case KERNEL_PROD:
             return (Bits)((uint64_t)a * (uint64_t)b);
-        case BY_MIN:
+        case KERNEL_MIN:
             return below(b, a, is_signed) ? b : a;
-        case BY_MAX:
+        case KERNEL_MAX:
             return below(a, b, is_signed) ? b : a;
-        case BY_AND:
+        case KERNEL_BAND:
             return (Bits)(a & b);
-        case BY_OR:
+        case KERNEL_BOR:
             return (Bits)(a | b);
         default:
             return (Bits)(a ^ b);
@@ -142,11 +140,11 @@ template <class Float, class Bits> struct float_arithmetic {
     {
         (void)is_signed;
         switch (FUNCTION) {
-        case BY_SUM:
+        case KERNEL_SUM:
             return a + b;
-        case BY_PROD:
+        case KERNEL_PROD:
             return a * b;
-        case BY_MIN:
+        case KERNEL_MIN:
             if (a == b)
                 return float_of((Bits)(bits_of(a) | bits_of(b)));
             return a < b || a != a ? a : b;

@@ -6,28 +6,30 @@
 #include "cuda/kernels/calls.h"
 #include "cuda/kernels/lanes.h"
 
-/* False: what the word says, or the `bytes` from there, are not in the table's segments. */
-LANE_FUNCTION bool operand_find(const struct cuda_operand *operand, uint64_t bytes,
-                                const struct cuda_segment *segments, uint32_t segment_count,
-                                uint64_t *ret_address)
+/* The memory `offset` bytes behind what a word says; 0: that, or
+ * the `bytes` from there, are not in the table's segments. */
+LANE_FUNCTION uint64_t operand_resolve(uint64_t word, uint64_t offset, uint64_t bytes,
+                                       const struct cuda_segment *segments, uint32_t count)
 {
-    uint64_t word, offset;
-    const struct cuda_segment *segment;
+    uint64_t index = word >> CUDA_WORD_SEGMENT_SHIFT;
+    uint64_t at = (word & CUDA_WORD_OFFSET_MASK) + offset;
 
-    *ret_address = operand->address + operand->offset;
+    if (index >= count || at < offset || at > segments[index].bytes ||
+        bytes > segments[index].bytes - at)
+        return 0;
+    return segments[index].base + at;
+}
+
+/* 0: it lies outside. */
+LANE_FUNCTION uint64_t operand_find(const struct cuda_operand *operand, uint64_t bytes,
+                                    const struct cuda_segment *segments, uint32_t count)
+{
     if (!(operand->flags & CUDA_INDIRECT))
-        return true;
+        return operand->address + operand->offset;
     /* Acquire, pairs with the store of whoever says where the memory
      * is: what was written there before is seen by this kernel. */
-    word = lane_load_acquire(reinterpret_cast<const uint64_t *>(operand->address));
-    if (word >> CUDA_WORD_SEGMENT_SHIFT >= segment_count)
-        return false;
-    segment = &segments[word >> CUDA_WORD_SEGMENT_SHIFT];
-    offset = (word & CUDA_WORD_OFFSET_MASK) + operand->offset; /* our own part is no secret size */
-    if (offset < operand->offset || offset > segment->bytes || bytes > segment->bytes - offset)
-        return false;
-    *ret_address = segment->base + offset;
-    return true;
+    return operand_resolve(lane_load_acquire(reinterpret_cast<const uint64_t *>(operand->address)),
+                           operand->offset, bytes, segments, count);
 }
 
 #endif

@@ -25,11 +25,14 @@ LANE_FUNCTION bool prepare(const struct cuda_reduce_argument &argument, unsigned
     if (threadIdx.x == 0)
         shared->error = 0;
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < operands; i += (int)blockDim.x)
-        if (!operand_find(&argument.operands[i], argument.count * element,
-                          reinterpret_cast<const struct cuda_segment *>(argument.segments),
-                          argument.segment_count, &shared->operands[i]))
+    for (int i = (int)threadIdx.x; i < operands; i += (int)blockDim.x) {
+        shared->operands[i] =
+            operand_find(&argument.operands[i], argument.count * element,
+                         reinterpret_cast<const struct cuda_segment *>(argument.segments),
+                         argument.segment_count);
+        if (!shared->operands[i])
             shared->error = CUDA_CALL_BAD_OPERAND + (uint32_t)i;
+    }
     __syncthreads();
     if (shared->error && threadIdx.x == 0 && argument.error)
         lane_store_release(reinterpret_cast<uint32_t *>(argument.error), shared->error);

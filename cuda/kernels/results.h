@@ -5,9 +5,6 @@
 
 #include "cuda/kernels/pack.h"
 
-/* enum kernel_order of kernels/kernels.h */
-enum { IN_FOLD, IN_TREE };
-
 struct work {
     const uint64_t *operands; /* addresses: sources, then destinations */
     int sources, destinations;

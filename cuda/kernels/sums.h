@@ -46,7 +46,7 @@ template <class Kind, class Pack, int WIDTH> struct group {
                 continue;
             next.open(work, first + i, packs[i]);
             if (i || first)
-                next.template combine<BY_SUM>(*out, false);
+                next.template combine<KERNEL_SUM>(*out, false);
             *out = next;
         }
     }
@@ -61,7 +61,7 @@ template <class Kind, class Pack, int WIDTH> struct group {
             if (begin + SIZE / 2 < count) {
                 left = *out;
                 tree<SIZE / 2>(work, begin + SIZE / 2, out);
-                out->template combine<BY_SUM>(left, false);
+                out->template combine<KERNEL_SUM>(left, false);
             }
         }
     }
@@ -72,7 +72,7 @@ template <class Kind, class Pack, int WIDTH>
 LANE_FUNCTION void sum_packs(const struct work &work, uint64_t at, const struct span &span)
 {
     typedef group<Kind, Pack, WIDTH> Group;
-    bool tree = work.arithmetic.order == IN_TREE;
+    bool tree = work.arithmetic.order == KERNEL_BALANCED;
     typename Group::result waiting[4]; /* 1, 2, 4, 8 groups */
     typename Group::result out;
     Group group;
@@ -93,7 +93,7 @@ LANE_FUNCTION void sum_packs(const struct work &work, uint64_t at, const struct 
             waiting[below++] = out;
             group.template tree<WIDTH>(work, 0, &out);
             for (int bits = i; (i + 1) * WIDTH >= work.sources ? below > 0 : bits & 1; bits >>= 1)
-                out.template combine<BY_SUM>(waiting[--below], false);
+                out.template combine<KERNEL_SUM>(waiting[--below], false);
         }
     }
     out.close(work, at, span);
@@ -109,9 +109,10 @@ LANE_FUNCTION void sum_span(const struct work &work, const struct span &span)
 }
 
 template <class Kind>
-LANE_FUNCTION void sum_all(const struct work &work, uint64_t count, uint64_t lane, uint64_t lanes)
+LANE_CALLED void sum_all(const struct work &given, uint64_t count, uint64_t lane, uint64_t lanes)
 {
     typedef typename Kind::bits bits;
+    const struct work work = given; /* in registers: stores to elements do not change it */
     typedef wide_pack<bits> wide;
     struct cut cut = cut_count(work.operands, work.sources + work.destinations, count, sizeof(bits),
                                lane, lanes);

@@ -20,7 +20,7 @@ ROOMS = {
     "base": set(),
     "topology": {"base"},
     "kernels": {"base"},
-    "cuda": {"base", "kernels"},
+    "cuda": {"base", "kernels", "plan", "transport"},  # the last two: what an executor reads
     "transport": {"base", "topology"},
     "plan": {"base", "kernels", "transport"},
     "collectives": {"base", "plan", "topology"},

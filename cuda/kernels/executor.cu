@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * executor.cu - a plan, run by one kernel: a team of blocks for each program.
+ *
+ * The step loop is the host's, plan/step_loop.h; what it asks for is done here: loads and stores at
+ * the scope of the system, data movement as tasks of all workers (block.h), short messages as words
+ * that carry their number (execution.h). The counters of the links are in memory of the device and
+ * go on from launch to launch, so a launch that was captured in a graph can be replayed.
+ *
+ * Nothing here waits for ever: about every 50 microseconds the leader looks whether it should stop,
+ * and tells the host where it is.
+ */
+#include "cuda/kernels/block.h"
+
+enum { LOOK_UP = 50000 }; /* nanoseconds */
+
+#define step_load(p)     lane_load_acquire(p)
+#define step_store(p, v) lane_store_release(p, v)
+
+static_assert(sizeof(struct link_slot) == LINK_LINE, "a slot begins with its flag's line");
+
+LANE_FUNCTION const struct plan_step *step_at(const struct execution *x,
+                                              const struct exec_program *program)
+{
+    (void)x, (void)program;
+    while (lane_load_block(&block.decoded) == block.done)
+        if (!block_has_decoder())
+            decode_next();
+    return &block.ring[block.done % DECODED].step;
+}
+
+LANE_FUNCTION void step_next(const struct execution *x, struct exec_program *program)
+{
+    (void)x;
+    program->at++;
+    lane_store_block(&block.done, block.done + 1);
+}
+
+/* ---- Short messages -------------------------------------------------------------------------- */
+
+LANE_FUNCTION struct cuda_packed *entry_of(struct link_shorts *shorts, uint32_t before)
+{
+    return &reinterpret_cast<struct cuda_shorts *>(shorts)->entries[before % CUDA_PACKED_ROOM];
+}
+
+LANE_FUNCTION struct link_packet *step_short_head(struct link_shorts *shorts, uint32_t before,
+                                                  unsigned lines)
+{
+    (void)lines;
+    return &entry_of(shorts, before)->head;
+}
+
+LANE_FUNCTION uint32_t step_short_room(unsigned lines)
+{
+    (void)lines;
+    return CUDA_PACKED_ROOM;
+}
+
+LANE_FUNCTION bool do_packing(enum cuda_command command, const char *payload,
+                              const struct cuda_packed *entry, unsigned words, uint32_t number)
+{
+    block.task.command = command;
+    block.task.blocks = 1;
+    block.task.number = number;
+    block.task.count = words;
+    block.task.operands[0] = reinterpret_cast<uint64_t>(payload);
+    block.task.operands[1] = reinterpret_cast<uint64_t>(entry);
+    return block_do_task();
+}
+
+/*
+ * The words need no order among each other, nor to the flag. An empty message is there to order
+ * other memory, and where buffers of peers are used, any may be: there the flag comes last.
+ */
+LANE_FUNCTION void step_write_packets(const struct link_out *out, unsigned words, uint64_t flag)
+{
+    struct cuda_packed *entry = entry_of(out->shorts, out->sent);
+
+    if (out->fill != out->packed && !block.plan.address_messages)
+        lane_store_relaxed(&entry->head.flag, flag);
+    do_packing(CUDA_PACK, out->packed, entry, words, (uint32_t)flag);
+    if (out->fill == out->packed || block.plan.address_messages)
+        lane_store_release(&entry->head.flag, flag);
+}
+
+LANE_FUNCTION bool step_read_packets(const struct link_in *in, unsigned words, uint64_t flag)
+{
+    return do_packing(CUDA_UNPACK, in->packed, entry_of(in->shorts, in->received), words,
+                      (uint32_t)flag);
+}
+
+/* ---- What else the step loop asks for -------------------------------------------------------- */
+
+LANE_FUNCTION void step_expect(const struct link_packet *head)
+{
+    (void)head;
+}
+
+LANE_FUNCTION void step_return(const struct link_in *in)
+{
+    (void)in;
+}
+
+LANE_FUNCTION void step_push(const struct link_out *out, const struct link_slot *slot,
+                             const char *base, uint64_t flag);
+LANE_FUNCTION void step_addresses(struct execution *x, int peer,
+                                  const struct link_addresses *said);
+LANE_CALLED enum exec_state step_combine(struct execution *x, const struct exec_program *program,
+                                           const struct plan_step *step);
+
+#include "plan/step_loop.h"
+
+/* A message of another form fills the words that it does not use: see execution.h on numbers. */
+LANE_FUNCTION void step_push(const struct link_out *out, const struct link_slot *slot,
+                             const char *base, uint64_t flag)
+{
+    (void)slot, (void)base;
+    if (out->shorts && ((uint32_t)flag & CUDA_NUMBERS_FRESH) < CUDA_PACKED_ROOM &&
+        !step_packed(&block.x, step_at(&block.x, NULL), out->shorts))
+        do_packing(CUDA_PACK, out->packed, entry_of(out->shorts, out->sent), 0, (uint32_t)flag);
+}
+
+/* What a peer says is a word (calls.h); its segments are known, and so are the lengths. */
+LANE_FUNCTION void step_addresses(struct execution *x, int peer,
+                                  const struct link_addresses *said)
+{
+    const struct cuda_execute_argument *argument = &block.argument;
+    const struct cuda_extent *extent =
+        reinterpret_cast<const struct cuda_extent *>(argument->extents) + peer;
+    const struct cuda_segment *segments =
+        reinterpret_cast<const struct cuda_segment *>(argument->segments) +
+        (size_t)peer * argument->segments_each;
+    size_t block_bytes = x->shape.count * x->shape.element;
+    uint64_t input = 0, output = 0;
+
+    if (said->input_kind == CUDA_ADDRESS_WORD)
+        input = operand_resolve(said->input, 0, extent->inputs * block_bytes, segments,
+                                argument->segments_each);
+    if (said->output_kind == CUDA_ADDRESS_WORD)
+        output = operand_resolve(said->output, 0, extent->outputs * block_bytes, segments,
+                                 argument->segments_each);
+    x->world->peers[peer].input = reinterpret_cast<char *>(input);
+    x->world->peers[peer].output = reinterpret_cast<char *>(output);
+    if (block_bytes && ((extent->inputs && !input) || (extent->outputs && !output && x->reduces)))
+        x->unreachable = true;
+}
+
+/* The address of an operand, of which the slots move on by `bytes`. */
+LANE_FUNCTION uint64_t find(struct execution *x, const struct decoded_operand *operand,
+                            bool is_source, uint64_t bytes)
+{
+    char **piece;
+    uint64_t at;
+
+    switch (operand->place) {
+    case PLACE_FOUND:
+        return operand->at;
+    case PLACE_PEER_INPUT:
+        return reinterpret_cast<uint64_t>(x->world->peers[operand->index].input) + operand->at;
+    case PLACE_PEER_OUTPUT:
+        return reinterpret_cast<uint64_t>(x->world->peers[operand->index].output) + operand->at;
+    default:
+        piece = is_source ? &x->world->in[operand->index].take
+                          : &x->world->out[operand->index].fill;
+        at = reinterpret_cast<uint64_t>(*piece);
+        *piece += bytes;
+        return at;
+    }
+}
+
+LANE_CALLED enum exec_state step_combine(struct execution *x, const struct exec_program *program,
+                                           const struct plan_step *step)
+{
+    const struct decoded *decoded = &block.ring[block.done % DECODED];
+    struct cuda_task *task = &block.task;
+    uint64_t bytes = decoded->count * x->shape.element;
+    bool copies = only_copies(x, step);
+
+    (void)program;
+    for (int i = 0; i < step->sources + step->destinations; i++)
+        task->operands[i] = find(x, &decoded->operands[i], i < step->sources, bytes);
+    if (!decoded->count || (copies && step->destinations == 1 &&
+                            task->operands[0] == task->operands[1]))
+        return EXEC_MOVED;
+    task->command = copies ? CUDA_COPY : CUDA_COMBINE;
+    task->blocks = bytes > block.argument.alone ? block.argument.blocks : 1;
+    task->kind = block.argument.kind;
+    task->sources = step->sources;
+    task->destinations = step->destinations;
+    task->count = copies ? bytes : decoded->count;
+    task->arithmetic = block.argument.arithmetic;
+    task->arithmetic.order = step->flags & PLAN_BALANCED ? KERNEL_BALANCED : KERNEL_FOLD;
+    task->arithmetic.scaled = decoded->scaled;
+    task->arithmetic.divisor = step->flags & PLAN_FINISH && x->op ? x->op->divisor : 0;
+    block_do_task();
+    return EXEC_MOVED;
+}
+
+/* ---- The launch ------------------------------------------------------------------------------ */
+
+/* Has the awaited message come in another form, so from another call? */
+LANE_FUNCTION bool strays(struct execution *x)
+{
+    const struct plan_step *step = step_at(x, NULL);
+    const struct link_in *in;
+    uint64_t flag;
+
+    if (step->verb != PLAN_WAIT || step->event != PLAN_DATA)
+        return false;
+    in = &x->world->in[step->lane * x->world->size + step->peer];
+    if (!in->shorts)
+        return false;
+    flag = step_load(&step_head(in->shorts, step_in_slot(in), in->received, !x->shape.lines)->flag);
+    if (!flag || (uint32_t)flag != in->received + 1)
+        return false;
+    x->foreign = (uint32_t)(flag >> 32);
+    return true;
+}
+
+/* From time to time: tell where the program is; should it go on? */
+LANE_CALLED enum exec_state look_up(struct execution *x, const struct exec_program *program)
+{
+    struct cuda_status *status =
+        reinterpret_cast<struct cuda_status *>(block.argument.status) + block.program;
+
+    status->window = program->start;
+    status->blamed = x->blamed;
+    lane_store_release(&status->step, program->at);
+    if (lane_load_acquire(reinterpret_cast<const uint32_t *>(block.argument.stop)))
+        return EXEC_FAILED;
+    return strays(x) ? EXEC_MISMATCH : EXEC_BLOCKED;
+}
+
+LANE_FUNCTION void lead(void)
+{
+    struct exec_program *program = &block.x.programs[block.program];
+    struct cuda_status *status =
+        reinterpret_cast<struct cuda_status *>(block.argument.status) + block.program;
+    uint64_t looked = lane_clock();
+    enum exec_state state;
+
+    lane_store_release(&status->state, (uint32_t)EXEC_BLOCKED);
+    do {
+        state = step_run(&block.x, program);
+        if (state == EXEC_BLOCKED)
+            __nanosleep(20);
+        if ((state == EXEC_BLOCKED || state == EXEC_MOVED) && lane_clock() - looked > LOOK_UP) {
+            state = look_up(&block.x, program);
+            looked = lane_clock();
+        }
+    } while (state == EXEC_BLOCKED || state == EXEC_MOVED);
+    status->window = program->start;
+    status->step = program->at;
+    status->blamed = block.x.blamed;
+    status->foreign = block.x.foreign;
+    /* Release, pairs with the host's acquire: what is said beside it is there. */
+    lane_store_release(&status->state, (uint32_t)state);
+    block_dismiss();
+}
+
+/* The block's copy of what is read often. */
+LANE_FUNCTION void set_up(const struct cuda_execute_argument &argument)
+{
+    const struct exec_world *world = argument.execution.world;
+    size_t links = (size_t)world->size * PLAN_LANES;
+
+    block_copy(&block.argument, &argument, sizeof(argument));
+    block_copy(&block.x, &argument.execution, sizeof(block.x));
+    block_copy(&block.world, world, sizeof(block.world));
+    block_copy(&block.plan, argument.execution.plan, sizeof(block.plan));
+    if (links <= LINKS_NEAR) {
+        block_copy(block.out, world->out, links * sizeof(block.out[0]));
+        block_copy(block.in, world->in, links * sizeof(block.in[0]));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        block.program = blockIdx.x / argument.blocks;
+        block.workers = blockDim.x > (unsigned)warpSize ? blockDim.x - warpSize : blockDim.x;
+        block.world.scratch = reinterpret_cast<char *>(argument.scratch);
+        if (links <= LINKS_NEAR) {
+            block.world.out = block.out;
+            block.world.in = block.in;
+        }
+        block.x.plan = &block.plan;
+        block.x.world = &block.world;
+        block.x.op = argument.execution.op ? &block.argument.op : NULL;
+        block.x.awaited = argument.awaited[block.program];
+        block.ahead = block.x.programs[block.program];
+        block.decoded = block.done = block.over = 0;
+        block.out_used = block.in_used = 0;
+    }
+    __syncthreads();
+}
+
+/* The links that this program used go on in the next launch. */
+LANE_FUNCTION void keep_links(const struct exec_world *world)
+{
+    int links = world->size * PLAN_LANES;
+
+    for (int i = (int)threadIdx.x; i < links && links <= LINKS_NEAR; i += (int)blockDim.x) {
+        if (block.out_used >> i & 1)
+            world->out[i] = block.out[i];
+        if (block.in_used >> i & 1)
+            world->in[i] = block.in[i];
+    }
+}
+
+CUDA_KERNEL(rondo_execute, struct cuda_execute_argument, argument)
+{
+    set_up(argument);
+    if (block_member()) {
+        team_help();
+        return;
+    }
+    if (threadIdx.x == 0)
+        lead();
+    else if (threadIdx.x < block.workers)
+        block_work();
+    else if (threadIdx.x == block.workers)
+        decode_all();
+    __syncthreads();
+    keep_links(argument.execution.world);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * seat.c - a rank's links on the device.
+ *
+ * The inbox is all that peers touch. For every lane and peer it has the ring of messages from that
+ * peer, and the credit for those to it: who waits, for a message or for a slot, looks into memory
+ * of its own device.
+ *
+ *     inbox  | credits [lane][to] | shorts [lane][from] | slots [lane][from] |
+ */
+#include "cuda/seat.h"
+
+#include "base/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t links_of(const struct cuda_seat *seat)
+{
+    return (size_t)seat->shape.size * PLAN_LANES;
+}
+
+static size_t slots_bytes(const struct cuda_seat *seat)
+{
+    return (size_t)seat->shape.slots * link_stride(seat->shape.slot_bytes);
+}
+
+static size_t inbox_bytes(const struct cuda_seat *seat)
+{
+    return links_of(seat) *
+           (sizeof(struct link_credit) + sizeof(struct cuda_shorts) + slots_bytes(seat));
+}
+
+rondo_result seat_alloc(const struct cuda_seat *seat, size_t bytes, CUdeviceptr *ret_memory)
+{
+    *ret_memory = 0;
+    if (!bytes)
+        return RONDO_OK;
+    return cuda_result(seat->launcher->device->driver->cuMemAlloc(ret_memory, bytes),
+                       "cuMemAlloc, of memory for links,");
+}
+
+void seat_free(const struct cuda_seat *seat, CUdeviceptr memory)
+{
+    if (memory)
+        seat->launcher->device->driver->cuMemFree(memory);
+}
+
+rondo_result seat_upload(const struct cuda_seat *seat, CUdeviceptr to, const void *from,
+                         size_t bytes)
+{
+    const struct cuda_driver *driver = seat->launcher->device->driver;
+    CUstream stream = NULL;
+    rondo_result result =
+        cuda_result(driver->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+
+    if (result)
+        return result;
+    result = cuda_result(driver->cuMemcpyHtoDAsync(to, from, bytes, stream), "cuMemcpyHtoDAsync");
+    if (!result)
+        result = cuda_result(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
+    driver->cuStreamDestroy(stream);
+    return result;
+}
+
+/* Inboxes begin empty, with credits for what came before. */
+static rondo_result clear_inbox(const struct cuda_seat *seat)
+{
+    size_t bytes = inbox_bytes(seat);
+    struct link_credit *credits = calloc(1, bytes);
+    rondo_result result;
+
+    if (!credits)
+        return rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for %zu bytes of links.", bytes);
+    for (size_t i = 0; i < links_of(seat); i++)
+        atomic_init(&credits[i].consumed, seat->shape.start);
+    result = seat_upload(seat, seat->inbox, credits, bytes);
+    free(credits);
+    return result;
+}
+
+static rondo_result alloc_board(struct cuda_seat *seat)
+{
+    void *board = NULL;
+    rondo_result result = cuda_result(
+        seat->launcher->device->driver->cuMemHostAlloc(
+            &board, sizeof(*seat->board), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+        "cuMemHostAlloc");
+
+    if (result)
+        return result;
+    memset(board, 0, sizeof(*seat->board));
+    seat->board = board;
+    return RONDO_OK;
+}
+
+static rondo_result check_shape(const struct cuda_seat_shape *shape)
+{
+    if (shape->slots < 2 || shape->slots > CUDA_PACKED_ROOM)
+        return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                          "Links on a GPU have 2 to %d slots, not %d: set RONDO_SLOTS.",
+                          CUDA_PACKED_ROOM, shape->slots);
+    return RONDO_OK;
+}
+
+rondo_result cuda_seat_open(const struct cuda_launcher *launcher,
+                            const struct cuda_seat_shape *shape, struct cuda_seat **ret_seat)
+{
+    struct cuda_seat *seat;
+    size_t links, each = shape->segments_each * sizeof(struct cuda_segment);
+    rondo_result result = check_shape(shape);
+
+    if (result)
+        return result;
+    seat = calloc(1, sizeof(*seat));
+    if (!seat)
+        return rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for links on a GPU.");
+    seat->launcher = launcher;
+    seat->shape = *shape;
+    links = links_of(seat);
+    result = seat_alloc(seat, inbox_bytes(seat), &seat->inbox);
+    if (!result)
+        result = clear_inbox(seat);
+    if (!result)
+        result = seat_alloc(seat, 2 * links * CUDA_PACKED_BYTES, &seat->packed);
+    if (!result)
+        result = seat_alloc(seat, PLAN_PROGRAMS_MAX * sizeof(struct cuda_team), &seat->teams);
+    if (!result)
+        result = seat_alloc(seat, each * (size_t)shape->size, &seat->segments);
+    if (!result)
+        result = alloc_board(seat);
+    if (result)
+        cuda_seat_close(seat);
+    else
+        *ret_seat = seat;
+    return result;
+}
+
+void cuda_seat_close(struct cuda_seat *seat)
+{
+    if (!seat)
+        return;
+    seat_free(seat, seat->inbox);
+    seat_free(seat, seat->packed);
+    seat_free(seat, seat->world);
+    seat_free(seat, seat->teams);
+    seat_free(seat, seat->segments);
+    if (seat->board)
+        seat->launcher->device->driver->cuMemFreeHost(seat->board);
+    free(seat);
+}
+
+CUdeviceptr cuda_seat_inbox(const struct cuda_seat *seat, size_t *ret_bytes)
+{
+    *ret_bytes = inbox_bytes(seat);
+    return seat->inbox;
+}
+
+static void *at(CUdeviceptr memory)
+{
+    return (void *)(uintptr_t)memory;
+}
+
+static CUdeviceptr credit_at(const struct cuda_seat *seat, CUdeviceptr inbox, size_t link)
+{
+    (void)seat;
+    return inbox + link * sizeof(struct link_credit);
+}
+
+static CUdeviceptr shorts_at(const struct cuda_seat *seat, CUdeviceptr inbox, size_t link)
+{
+    return credit_at(seat, inbox, links_of(seat)) + link * sizeof(struct cuda_shorts);
+}
+
+static CUdeviceptr slots_at(const struct cuda_seat *seat, CUdeviceptr inbox, size_t link)
+{
+    return shorts_at(seat, inbox, links_of(seat)) + link * slots_bytes(seat);
+}
+
+/* Both ends that this rank has of lane `lane` with `peer`. */
+static void make_links(const struct cuda_seat *seat, int lane, int peer, CUdeviceptr theirs,
+                       struct link_out *out, struct link_in *in)
+{
+    size_t mine = (size_t)lane * (size_t)seat->shape.size + (size_t)peer;
+    size_t my = (size_t)lane * (size_t)seat->shape.size + (size_t)seat->shape.rank;
+    uint32_t slots = (uint32_t)seat->shape.slots;
+
+    *out = (struct link_out){.slots = at(slots_at(seat, theirs, my)),
+                             .credit = at(credit_at(seat, seat->inbox, mine)),
+                             .stride = link_stride(seat->shape.slot_bytes),
+                             .shorts = at(shorts_at(seat, theirs, my)),
+                             .packed = at(seat->packed + 2 * mine * CUDA_PACKED_BYTES),
+                             .slot_count = slots,
+                             .sent = seat->shape.start,
+                             .consumed = seat->shape.start,
+                             .index = seat->shape.start % slots};
+    *in = (struct link_in){.slots = at(slots_at(seat, seat->inbox, mine)),
+                           .credit = at(credit_at(seat, theirs, my)),
+                           .stride = link_stride(seat->shape.slot_bytes),
+                           .shorts = at(shorts_at(seat, seat->inbox, mine)),
+                           .packed = at(seat->packed + (2 * mine + 1) * CUDA_PACKED_BYTES),
+                           .slot_count = slots,
+                           .received = seat->shape.start,
+                           .index = seat->shape.start % slots};
+}
+
+rondo_result cuda_seat_connect(struct cuda_seat *seat, const CUdeviceptr *inboxes)
+{
+    size_t links = links_of(seat), size = (size_t)seat->shape.size;
+    size_t bytes = sizeof(struct exec_world) + size * sizeof(struct exec_peer) +
+                   links * (sizeof(struct link_out) + sizeof(struct link_in));
+    struct exec_world *world = calloc(1, bytes);
+    struct link_out *out;
+    struct link_in *in;
+    rondo_result result = seat_alloc(seat, bytes, &seat->world);
+
+    if (!world)
+        result =
+            rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for %zu bytes of links.", bytes);
+    if (!result) {
+        out = (struct link_out *)(void *)(world + 1);
+        in = (struct link_in *)(void *)(out + links);
+        for (int lane = 0; lane < PLAN_LANES; lane++)
+            for (int peer = 0; peer < seat->shape.size; peer++) {
+                size_t link = (size_t)lane * size + (size_t)peer;
+
+                make_links(seat, lane, peer, inboxes[peer], &out[link], &in[link]);
+            }
+        world->rank = seat->shape.rank;
+        world->size = seat->shape.size;
+        world->slot_bytes = seat->shape.slot_bytes;
+        world->out = at(seat->world + sizeof(*world));
+        world->in = at(seat->world + sizeof(*world) + links * sizeof(*out));
+        world->peers = at(seat->world + sizeof(*world) + links * (sizeof(*out) + sizeof(*in)));
+        result = seat_upload(seat, seat->world, world, bytes);
+    }
+    free(world);
+    return result;
+}
+
+rondo_result cuda_seat_segments(struct cuda_seat *seat, int peer,
+                                const struct cuda_segment *segments, unsigned count)
+{
+    unsigned most = seat->shape.segments_each;
+
+    if (count > most)
+        return rondo_fail(RONDO_ERROR_INTERNAL, "%u segments of rank %d are more than %u.", count,
+                          peer, most);
+    return seat_upload(seat, seat->segments + (size_t)peer * most * sizeof(struct cuda_segment),
+                       segments, count * sizeof(struct cuda_segment));
+}
+
+/* ---- How it goes ----------------------------------------------------------------------------- */
+
+void cuda_seat_look(const struct cuda_seat *seat, struct cuda_look *ret_look)
+{
+    struct cuda_look look = {.state = EXEC_DONE};
+
+    for (int p = 0; p < seat->programs; p++) {
+        const struct cuda_status *status = &seat->board->status[p];
+        /* Acquire, pairs with the release in lead() on the device. */
+        uint32_t state = __atomic_load_n(&status->state, __ATOMIC_ACQUIRE);
+
+        if (state == EXEC_DONE || (look.state != EXEC_DONE && state == EXEC_BLOCKED))
+            continue;
+        look = (struct cuda_look){.state = (enum exec_state)state,
+                                  .program = p,
+                                  .step = __atomic_load_n(&status->step, __ATOMIC_ACQUIRE),
+                                  .blamed = __atomic_load_n(&status->blamed, __ATOMIC_ACQUIRE),
+                                  .foreign = __atomic_load_n(&status->foreign, __ATOMIC_ACQUIRE)};
+        if (state != EXEC_BLOCKED)
+            break;
+    }
+    *ret_look = look;
+}
+
+void cuda_seat_stop(struct cuda_seat *seat)
+{
+    /* Release, pairs with the acquire in look_up() on the device. */
+    atomic_store_explicit(&seat->board->stop, 1, memory_order_release);
+}

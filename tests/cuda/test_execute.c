@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_execute.c - plans run by the kernel give what the host's executor gives. */
+#include "base/collective.h"
+#include "base/fail.h"
+#include "tests/cuda/rehearsal.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+
+/* Every form of every algorithm over the same links, with counts and types in turn. */
+static const char *run_matrix(int size, const struct cuda_seat_shape *shape)
+{
+    static const size_t counts[] = {1, 37, 1000, 0, 5, 2111};
+    struct troupe troupe;
+    const char *complaint = NULL;
+    int turn = size;
+
+    if (!troupe_open(&troupe, size, shape))
+        return fail_sentence();
+    for (int i = 0; algorithms[i] && !complaint; i++)
+        for (int c = 0; c < RONDO_COLLECTIVES && !complaint; c++)
+            for (int round = 0; round < 3 && !complaint; round++, turn++) {
+                struct rehearsal rehearsal = {
+                    .algorithm = algorithms[i],
+                    .collective = (rondo_collective)c,
+                    .root = collective_has_root((rondo_collective)c) ? turn % size : 0,
+                    .op = {.type = (rondo_type)(turn * 5 % RONDO_TYPES),
+                           .function = turn % 3 ? KERNEL_SUM : KERNEL_MAX,
+                           .divisor = turn % 4 == 1 ? (unsigned)size : 0},
+                    .count = counts[turn % 6],
+                    .blocks = 1,
+                    .repeat = 1 + turn % 2,
+                    .random = (uint64_t)turn};
+
+                if (!algorithms[i]->forms[c].write || collective_is_pair((rondo_collective)c))
+                    continue;
+                complaint = rehearse(&troupe, &rehearsal);
+            }
+    troupe_close(&troupe);
+    return complaint;
+}
+
+ParameterizedTestParameters(cuda_execute, every_plan_gives_what_it_gives_on_the_host)
+{
+    static int sizes[] = {1, 2, 3, 4, 5, 8};
+
+    return cr_make_param_array(int, sizes, sizeof(sizes) / sizeof(sizes[0]));
+}
+
+ParameterizedTest(int *size, cuda_execute, every_plan_gives_what_it_gives_on_the_host)
+{
+    const struct cuda_seat_shape shape = {.slots = 2 + *size % 3, .slot_bytes = 16384};
+    const char *complaint = run_matrix(*size, &shape);
+
+    cr_assert(!complaint, "%s", complaint);
+}
+
+Test(cuda_execute, small_slots_and_numbers_that_wrap_make_no_difference)
+{
+    const struct cuda_seat_shape shape = {.slots = 8, .slot_bytes = 1024, .start = UINT32_MAX - 7};
+    const char *complaint = run_matrix(3, &shape);
+
+    cr_assert(!complaint, "%s", complaint);
+}
