@@ -72,7 +72,6 @@ static void stream_avx2(void *to, const void *from, size_t bytes)
         _mm256_stream_si256(target + 2, c);
         _mm256_stream_si256(target + 3, d);
     }
-    _mm_sfence();
 }
 
 #define QUADS   "kernels/quad_avx2.h"

@@ -89,7 +89,6 @@ static void stream_avx512(void *to, const void *from, size_t bytes)
         _mm512_stream_si512((void *)((char *)to + i), a);
         _mm512_stream_si512((void *)((char *)to + i + 64), b);
     }
-    _mm_sfence();
 }
 
 #define QUADS   "kernels/quad_avx512.h"

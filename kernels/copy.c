@@ -30,10 +30,19 @@ void kernel_stream(void *to, const void *from, size_t bytes)
     memcpy((char *)to + head + body, (const char *)from + head + body, bytes - head - body);
 }
 
+void kernel_stream_end(void)
+{
+#if defined(__SSE__)
+    __builtin_ia32_sfence();
+#endif
+}
+
 void kernel_copy(void *to, const void *from, size_t bytes)
 {
-    if (bytes >= STREAM_FROM)
+    if (bytes >= STREAM_FROM) {
         kernel_stream(to, from, bytes);
-    else if (bytes > 0)
+        kernel_stream_end();
+    } else if (bytes > 0) {
         memcpy(to, from, bytes);
+    }
 }

@@ -64,8 +64,10 @@ void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call);
 bool kernel_can(rondo_type type, enum kernel_function function);
 /* Copy; large ones may bypass the cache. Ranges do not overlap. */
 void kernel_copy(void *to, const void *from, size_t bytes);
-/* Copy past the cache, for lines that another core reads next; done before any later store. */
+/* Copy past the cache, for lines that another core reads next. Other cores may see later stores
+ * first, until kernel_stream_end(). */
 void kernel_stream(void *to, const void *from, size_t bytes);
+void kernel_stream_end(void);
 
 /* Which CPU level is in use ("plain", "avx2", "avx512",
  * "neon"); chosen at first use, RONDO_CPU forces one. */

@@ -3,8 +3,9 @@
  * reduce.c - the way from a call to a pass, as short as it can be: most calls are small.
  *
  * What one pass does in registers goes straight to it: up to KERNEL_GROUP sources, no scaling, no
- * user function. Further destinations are copied from the first one, a piece at a time, so that the
- * pieces come from the nearest cache. Everything else is for tiles.c.
+ * user function; two sources, as two ranks have, also to two destinations. Else further ones are
+ * copied from the first, a piece at a time, so that the pieces come from the nearest cache.
+ * Everything else is for tiles.c.
  */
 #include "kernels/table.h"
 #include "kernels/tiles.h"
@@ -104,6 +105,9 @@ void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
         tiles_reduce(table, op, call);
     else if (call->destination_count == 1)
         pass(call->destinations[0], call->sources, call->source_count, call->count, op->divisor);
+    else if (call->destination_count == 2 && call->source_count == 2)
+        table->both[op->type][function](call->destinations[0], call->destinations[1], call->sources,
+                                        call->count, op->divisor);
     else
         reduce_in_pieces(pass, op, call);
 }

@@ -53,13 +53,18 @@ enum {
 typedef void kernel_pass(void *to, const void *const *sources, int k, size_t count,
                          unsigned divisor);
 
+/* Two sources to two destinations, each of which may be one of the sources. */
+typedef void kernel_both(void *to, void *also, const void *const *sources, size_t count,
+                         unsigned divisor);
+
 struct kernel_table {
     const char *name;
     kernel_pass *pass[2][RONDO_TYPES][KERNEL_PASSES]; /* [enum kernel_order]; NULL: not defined */
+    kernel_both *both[RONDO_TYPES][KERNEL_PASSES];    /* defined where passes are */
     /* Narrow floats to float32 and back, rounded to nearest even; NULL for other types. */
     void (*widen[RONDO_TYPES])(float *to, const void *from, size_t count);
     void (*narrow[RONDO_TYPES])(void *to, const float *from, size_t count);
-    /* Copy past the cache; NULL: the level has no such stores. */
+    /* Copy past the cache, not yet done for other cores; NULL: the level has no such stores. */
     void (*stream)(void *to, const void *from, size_t bytes);
 };
 
