@@ -128,6 +128,7 @@ static void all_gather(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
     to_everybody(plan, plan_output(plan, plan->rank, 0));
+    plan_next_program(plan);
     from_everybody(plan);
 }
 
