@@ -62,7 +62,10 @@ struct rondo_comm {
     struct turn turn;
     const struct choice *shown; /* whose call the board shows, while its hash is `shown_hash` */
     uint32_t shown_hash;
-    uint32_t calls;    /* collectives begun: the sequence number in fingerprints */
+    uint32_t calls; /* collectives begun: the sequence number in fingerprints */
+    /* Collectives in a row that found peers' memory out of reach,
+     * and those to come that will not try (run.c). */
+    unsigned unreached, resting;
     atomic_int broken; /* a rondo_result: the first failure */
     pthread_mutex_t error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */

@@ -13,6 +13,8 @@
 #include "comm/network.h"
 #include "comm/wait.h"
 
+#include <string.h>
+
 static bool is_pair(const struct task *task)
 {
     return collective_is_pair(task->key.collective);
@@ -56,12 +58,36 @@ static void show(rondo_comm *comm, const struct choice *choice)
     comm->shown_hash = choice->key_hash;
 }
 
+enum { ATTEMPTS = 4, REST = 31 };
+
+/*
+ * Whether peers can reach the buffers shows in a round of messages, a quarter of what a call of 4
+ * KiB takes. After some attempts in vain it is not tried for a while, whatever the memory. All
+ * ranks have seen the same attempts in the same collectives, so all do alike.
+ */
+static bool rests(rondo_comm *comm, const struct task *task)
+{
+    if (!comm->resting || is_pair(task) || task->key.algorithm ||
+        strcmp(comm->settings.algorithm, "auto") != 0)
+        return false;
+    comm->resting--;
+    return true;
+}
+
+static void note_attempt(rondo_comm *comm, bool reached)
+{
+    comm->unreached = reached ? 0 : comm->unreached + 1;
+    if (comm->unreached >= ATTEMPTS)
+        comm->resting = REST;
+}
+
 static rondo_result start(rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
     struct choice *choice;
     rondo_result result;
 
+    task->key.no_peer_memory = task->again || rests(comm, task);
     task->key.made = task->made.handle ? &task->made : NULL;
     result = choose(comm, &task->key, &choice);
     if (result)
@@ -79,7 +105,7 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     task->choice = choice;
     task->began = stores_matter(&choice->stores) ? clock_seconds() : 0;
     if (!is_pair(task)) {
-        if (!task->key.no_peer_memory) /* else it is the second attempt at the same call */
+        if (!task->again)
             comm->calls++;
         x->fingerprint ^= comm->calls * 0x9e3779b9u;
         show(comm, choice);
@@ -143,6 +169,8 @@ static bool advance_task(struct batch *batch, int index)
     case EXEC_DONE:
         if (task->began > 0)
             note_time(task);
+        if (task->execution.plan->address_messages)
+            note_attempt(batch->comm, true);
         task->state = TASK_DONE;
         batch->left--;
         return true;
@@ -151,7 +179,8 @@ static bool advance_task(struct batch *batch, int index)
     case EXEC_BLOCKED:
         return false;
     case EXEC_FALLBACK:
-        task->key.no_peer_memory = true;
+        note_attempt(batch->comm, false);
+        task->again = true;
         refused = start(batch->comm, task);
         if (refused)
             refuse(batch, task, refused);

@@ -20,6 +20,7 @@ struct task {
     void *output;
     enum task_state state;
     int mourned; /* 1 + the peer whose process was seen to have ended, 0: none */
+    bool again;  /* the second attempt: peers' memory can't be reached */
     struct choice *choice;
     double began;          /* if its time tells the choice how to store */
     struct operation made; /* of an operation of the user's own, which may be destroyed by now */
