@@ -36,6 +36,9 @@ rondo_result operations_premul_sum(rondo_comm *comm, void *argument, char *sente
 rondo_result operations_min_max_of_special_values(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_narrow_sums_saturate(rondo_comm *comm, void *argument, char *sentence);
 
+/* kinds.c */
+rondo_result kinds_change(rondo_comm *comm, void *argument, char *sentence);
+
 /* A plain all_reduce of `count` int32, checked. */
 rondo_result bodies_all_reduce(rondo_comm *comm, size_t count, char *sentence);
 

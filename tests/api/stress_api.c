@@ -55,6 +55,7 @@ static int run_bodies(void)
         {"odd and even parts", splits_odd_and_even},
         {"parts of parts", splits_nest},
         {"a copy", splits_dup_has_its_own_order},
+        {"memory of changing kinds", kinds_change},
         {"maps in rank order", operations_affine_maps_in_rank_order},
     };
     int failed = 0;

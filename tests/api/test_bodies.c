@@ -97,6 +97,11 @@ Test(splits, a_copy_has_its_own_order_of_calls)
     run_on(splits_dup_has_its_own_order, 1, 5);
 }
 
+Test(kinds, plain_and_mapped_memory_may_take_turns)
+{
+    run_on(kinds_change, 1, 5);
+}
+
 Test(operations, maps_that_do_not_commute_are_combined_in_rank_order)
 {
     run_on(operations_affine_maps_in_rank_order, 1, 11);
