@@ -20,6 +20,7 @@
 enum { EVENTS = 32, LARGE = 64 << 10 };
 static const double look_time = 0.01; /* seconds between looks at deadlines */
 static const double ask_time = 0.2;   /* ... between questions to a silent peer */
+static const double starve_time = 2;  /* ... that a peer may stand at the door: errors take < 5 */
 static const double tell_time = 0.5;  /* ... that ranks who compute may keep one that failed */
 static const double leave_time = 60;  /* ... that closing may take, if a peer does not read */
 
@@ -149,6 +150,18 @@ static void work(struct tcp_network *network, int milliseconds)
     bury(network);
 }
 
+/* The peer waits for us to accept it, and we for the peer: nobody else can tell. */
+static rondo_result starve(struct tcp_network *network)
+{
+    if (!network->starved || clock_seconds() - network->starved < starve_time)
+        return RONDO_OK;
+    network->base.culprit = network->rank;
+    errno = network->starved_of;
+    return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                            "Rank %d cannot accept a connection (tcp; is `ulimit -n` too small?)",
+                            network->rank);
+}
+
 static rondo_result progress(struct network *base, bool *ret_moved)
 {
     struct tcp_network *network = (struct tcp_network *)base;
@@ -161,6 +174,8 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     if (network->failed) {
         base->culprit = network->failed->rank;
         result = tcp_peer_lost(network->failed);
+    } else if (network->starved) {
+        result = starve(network);
     }
     pthread_mutex_unlock(&network->lock);
     return result;

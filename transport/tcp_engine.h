@@ -180,6 +180,8 @@ struct tcp_network {
     size_t rings_bytes;
     struct tcp_line *strangers, *closed;
     int stranger_count;
+    double starved; /* since when a connection could not be accepted, 0: all could */
+    int starved_of; /* errno */
     uint32_t queue_room;
     size_t unsent;           /* messages in queues and batches, and control bytes */
     struct tcp_peer *failed; /* gone with messages for it waiting */

@@ -131,14 +131,27 @@ static void take_verdict(struct tcp_line *line)
 
 /* ---- Acceptor -------------------------------------------------------------------------------- */
 
+/* Somebody is at the door, and there is no descriptor or memory to let it in? */
+static void note_starving(struct tcp_network *network)
+{
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+        return;
+    if (!network->starved)
+        network->starved = clock_seconds();
+    network->starved_of = errno;
+}
+
 void tcp_hello_accept(struct tcp_network *network)
 {
     for (;;) {
         int fd = accept4(network->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         struct tcp_line *line;
 
-        if (fd < 0)
+        if (fd < 0) {
+            note_starving(network);
             return;
+        }
+        network->starved = 0;
         if (network->stranger_count >= TCP_STRANGERS) {
             close(fd);
             continue;

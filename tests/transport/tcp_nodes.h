@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp_nodes.h - some ranks in one thread, each with a TCP network of its own over loopback, and a
+ * rogue: a socket that can say anything to them, with the job's key or without.
+ */
+#ifndef RONDO_TESTS_TCP_NODES_H
+#define RONDO_TESTS_TCP_NODES_H
+
+#include "transport/tcp_engine.h"
+#include "transport/transport.h"
+
+enum { NODES = 3, NODE_LANES = 2, NODE_SLOTS = 4, NODE_SLOT_BYTES = 150000, NODE_COMM = 4711 };
+
+struct node {
+    int rank;
+    struct rank_card card;
+    struct network *network;
+    struct network *networks[NETWORKS];
+    struct link_out out[NODE_LANES * NODES];
+    struct link_in in[NODE_LANES * NODES];
+    char caption[NETWORK_CAPTION];
+    int heard_from;  /* captions that came and were right */
+    int failed_from; /* the last peer that has failed, and how */
+    struct network_failure failure;
+    char sentence[FAIL_SENTENCE_MAX];
+    int notes;
+    char note[NETWORK_NOTE];
+    size_t note_bytes;
+};
+
+extern struct node nodes[NODES];
+
+/* Networks and links of all; an error is returned as it came. */
+rondo_result nodes_open(void);
+void nodes_close(void);
+void node_close(int rank);
+static inline struct tcp_network *node_tcp(int rank)
+{
+    return (struct tcp_network *)nodes[rank].network;
+}
+/* progress() of all that are open; the first error. */
+rondo_result nodes_progress(void);
+/* ... for a while, or until `peer` of `rank` is in that state. */
+rondo_result nodes_progress_for(double seconds);
+bool nodes_await(int rank, int peer, enum tcp_peer_state state);
+
+size_t node_length(int from, int to, int lane, uint32_t number);
+/* Push the next message; false: there is no slot. */
+bool node_send(int from, int to, int lane);
+/* Take the next message; 1: it was right, 0: it is not there, -1: it was wrong. */
+int node_receive(int to, int from, int lane);
+
+/* ---- The rogue ------------------------------------------------------------------------------- */
+
+/* A connection to the port of a node; -1: none. It does not block. */
+int rogue_dial(int rank);
+/* What a rank of this job would say first. */
+struct tcp_hello rogue_hello(int from, int to, unsigned line);
+/* Say `hello`, and prove it with the job's key: 0 if that is not answered, or the verdict. */
+uint32_t rogue_pass(int fd, const struct tcp_hello *hello);
+void rogue_say(int fd, const void *bytes, size_t count);
+/* Read, while the nodes make progress, until `count` bytes are there: false if it hangs up. */
+bool rogue_hear(int fd, void *bytes, size_t count);
+/* The nodes hang up within a moment. */
+bool rogue_is_dropped(int fd);
+
+#endif
