@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """bench_net.py - `rondo bench` over hosts that are network namespaces, beside what iperf3 gets out of the same links.
 Usage: bench_net.py RONDO HOSTS RANKS_PER_HOST [RATE|-] [options of rondo bench ...]
-RATE limits every interface, as tbf writes it (10gbit)."""
+RATE limits every interface, as tbf writes it (10gbit). `./dev bench-net` builds, and runs this."""
 import json
 import os
 import shutil
