@@ -102,18 +102,28 @@ CUresult capture_put(CUstream stream, struct op *op)
     return CUDA_SUCCESS;
 }
 
+/* The first blocking stream of the context that is captured, if `stream` is the legacy one. */
+static CUstream in_the_way(CUstream stream)
+{
+    if (stream != stream->context->legacy)
+        return NULL;
+    CUstream other = stream->context->streams;
+    while (other && !(other->capture && !(other->flags & CU_STREAM_NON_BLOCKING)))
+        other = other->next;
+    return other;
+}
+
+CUresult capture_would_allow(CUstream stream)
+{
+    return in_the_way(stream) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+}
+
 CUresult capture_allows(CUstream stream)
 {
-    CUresult result = CUDA_SUCCESS;
-    if (stream != stream->context->legacy)
-        return result;
-    for (CUstream other = stream->context->streams; other; other = other->next) {
-        if (other->capture && !(other->flags & CU_STREAM_NON_BLOCKING)) {
-            other->capture->invalid = true;
-            result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        }
-    }
-    return result;
+    CUstream other = in_the_way(stream);
+    if (other)
+        other->capture->invalid = true;
+    return other ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
 static bool holds(const CUgraphNode *nodes, size_t count, CUgraphNode node)
@@ -306,7 +316,7 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
     CUresult result = stream_enter(__func__, handle, &stream);
     if (result)
         return result;
-    result = capture_allows(stream);
+    result = capture_would_allow(stream);
     if (!result)
         *status = status_of(stream);
     call_unlock();
@@ -323,7 +333,7 @@ CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, 
     CUresult result = stream_enter(__func__, handle, &stream);
     if (result)
         return result;
-    result = capture_allows(stream);
+    result = capture_would_allow(stream);
     if (!result) {
         *status = status_of(stream);
         if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {

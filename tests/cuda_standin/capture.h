@@ -46,6 +46,9 @@ CUresult capture_put(CUstream stream, struct op *op);
  * context is captured. */
 CUresult capture_allows(CUstream stream);
 
+/* The same question, without spoiling the captures that stand in the way. */
+CUresult capture_would_allow(CUstream stream);
+
 /* The stream joins the capture and waits for the nodes, beside what it waits for already. */
 CUresult capture_join(CUstream stream, struct capture *capture, const CUgraphNode *nodes,
                       size_t count);

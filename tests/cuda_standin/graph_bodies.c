@@ -246,9 +246,13 @@ void body_legacy_stream_is_closed_while_a_blocking_one_is_captured(struct check 
     check_begin(check, 0);
     CUdeviceptr memory = check_memory(check, 64);
     CUstream blocking = NULL, stream = check_stream(check);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     CHECK_OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     CHECK_GIVES(cuStreamBeginCapture(NULL, relaxed), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_OK(cuStreamBeginCapture(blocking, relaxed));
+    CHECK_GIVES(cuStreamIsCapturing(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    CHECK_OK(cuStreamIsCapturing(blocking, &status)); /* to ask is no offence */
+    CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
     CHECK_GIVES(cuMemsetD8Async(memory, 0, 1, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     end_spoilt(check, blocking);
     CHECK_OK(cuStreamBeginCapture(stream, relaxed)); /* a non-blocking one is no matter */

@@ -10,8 +10,8 @@
 
 void guard_init(void);
 
-/* Is device memory out of the program's reach in this process? */
-bool guard_active(void);
+/* Is device memory to be closed while nothing runs? */
+bool guard_by_pages(void);
 
 /* Gives the pages the protection `protection` and, as device memory, the key. Returns 0, or -1
  * with errno. */

@@ -23,6 +23,7 @@
 
 static struct memory *memories;
 static size_t used[DEVICE_LIMIT];
+static unsigned users; /* operations under way that touch device memory; for the guard by pages */
 
 size_t memory_pages(size_t size)
 {
@@ -69,8 +70,42 @@ static bool counts(const struct memory *memory)
     return memory->kind == MEMORY_DEVICE || memory->kind == MEMORY_MANAGED;
 }
 
+int memory_protection(unsigned readable, unsigned writable)
+{
+    if (guard_by_pages() && !users)
+        return PROT_NONE;
+    return (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0);
+}
+
+/* Gives all device memory the protection that it should have now. */
+static void protect_all(void)
+{
+    for (const struct memory *memory = memories; memory; memory = memory->next) {
+        if (memory->kind == MEMORY_DEVICE || memory->kind == MEMORY_IMPORTED)
+            guard_protect(memory->base, memory->length, memory_protection(1, 1));
+        if (memory->kind == MEMORY_MAPPED)
+            guard_protect(memory->base, memory->size,
+                          memory_protection(memory->readable, memory->writable));
+    }
+}
+
+void memory_begin_use(void)
+{
+    if (guard_by_pages() && users++ == 0)
+        protect_all();
+}
+
+void memory_end_use(void)
+{
+    if (guard_by_pages() && --users == 0)
+        protect_all();
+}
+
+/* From now on nobody closes or opens it, so it stays open: work that is queued may use it. */
 void memory_hide(struct memory *memory)
 {
+    if (guard_by_pages() && memory->kind == MEMORY_DEVICE)
+        guard_protect(memory->base, memory->length, PROT_READ | PROT_WRITE);
     struct memory **link = &memories;
     while (*link && *link != memory)
         link = &(*link)->next;
@@ -159,7 +194,7 @@ char *memory_map_file(int fd, size_t length)
     if (base == MAP_FAILED)
         return NULL;
     if (mmap(base, length, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        guard_protect(base, length, PROT_READ | PROT_WRITE)) {
+        guard_protect(base, length, memory_protection(1, 1))) {
         munmap(base, length + page);
         return NULL;
     }

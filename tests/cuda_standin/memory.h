@@ -71,6 +71,13 @@ void memory_free_all(CUcontext context);
 /* The variables of a module go with it. */
 void memory_forget_module(const void *object);
 
+/* Work that touches device memory begins and ends; what that means is up to the guard. */
+void memory_begin_use(void);
+void memory_end_use(void);
+
+/* How the pages of a mapping may be used now, if its readers and writers (a bit each) are these. */
+int memory_protection(unsigned readable, unsigned writable);
+
 /* Is it on a device, out of the program's reach? */
 bool memory_on_device(const struct memory *memory);
 

@@ -12,6 +12,7 @@
 
 #include "call.h"
 #include "context.h"
+#include "memory.h"
 #include "pool.h"
 
 #include <stdlib.h>
@@ -92,6 +93,21 @@ CUstream queue_find(CUcontext context, CUstream handle)
     return context_stream(handle) ? handle : NULL;
 }
 
+/* Does it read or write device memory? */
+static bool touches(const struct op *op)
+{
+    switch (op->kind->type) {
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* The thread that works at the stream. It holds a reference of it. */
 static void work(void *argument)
 {
@@ -102,11 +118,16 @@ static void work(void *argument)
         stream->first = queued->next;
         if (!stream->first)
             stream->last = &stream->first;
+        bool used = touches(queued->op);
+        if (used)
+            memory_begin_use();
         call_unlock();
         queued->op->kind->run(queued->op);
         op_release(queued->op);
         free(queued);
         call_lock();
+        if (used)
+            memory_end_use();
         stream->done++;
         if (stream->waiters)
             pthread_cond_broadcast(&stream->progress);

@@ -122,6 +122,18 @@ CASE(device_memory_is_out_of_the_programs_reach)
     CHECK(WTERMSIG(end_of_reader(memory)) == SIGSEGV);
 }
 
+CASE(device_memory_is_closed_while_nothing_runs)
+{
+    setenv("CUDA_STANDIN_GUARD", "2", 1);
+    check_begin(check, 0);
+    CUdeviceptr memory = check_memory(check, 64);
+    CHECK_OK(cuMemsetD32(memory, 5, 1));
+    CHECK(WTERMSIG(end_of_reader(memory)) == SIGSEGV);
+    CHECK(check_read(check, memory) == 5);
+    CHECK(WTERMSIG(end_of_reader(memory)) == SIGSEGV);
+    check_end(check, 0);
+}
+
 CASE(guard_can_be_turned_off)
 {
     setenv("CUDA_STANDIN_GUARD", "0", 1);

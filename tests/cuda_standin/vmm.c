@@ -306,8 +306,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc 
     if (!memory)
         result = CUDA_ERROR_INVALID_VALUE;
     else if (guard_protect(memory->base, size,
-                           (memory->readable ? PROT_READ : 0) |
-                               (memory->writable ? PROT_WRITE : 0)))
+                           memory_protection(memory->readable, memory->writable)))
         result = CUDA_ERROR_OPERATING_SYSTEM;
     call_unlock();
     return result;
