@@ -117,7 +117,7 @@ static void take_control(struct tcp_line *line)
 
 bool tcp_take(struct tcp_line *line)
 {
-    line->network->moved = true;
+    line->network->moved |= line->index > 0; /* a peer that only answers does not get on */
     if (line->index > 0)
         take_message(line);
     else

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/setting.h"
 #include "transport/heap.h"
 
 #include <sched.h>
@@ -13,7 +14,6 @@
 #include <time.h>
 
 static const uint8_t CARD_VERSION = 1;
-static const double PROBE_EVERY = 0.2; /* seconds between probes of a peer that is waited for */
 static const double DRAIN = 1;         /* seconds at closing until what is under way is given up */
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -98,7 +98,6 @@ static rondo_result watch(struct network *base, int rank)
     struct verbs_peer *peer = network->peers[rank];
     struct network *control = network->job.control;
     rondo_result result = control->ops->watch(control, rank);
-    double now = clock_seconds();
 
     if (result) {
         base->culprit = control->culprit;
@@ -109,16 +108,7 @@ static rondo_result watch(struct network *base, int rank)
     base->culprit = rank;
     for (int i = 0; i < peer->pairs && !result; i++)
         result = verbs_device_check(peer->rail[i].queue.device);
-    if (!result)
-        result = verbs_check_queues(peer);
-    if (result || peer->state != VERBS_JOINED || now - peer->probed < PROBE_EVERY)
-        return result;
-    /* A peer that is gone is noticed by what it does not acknowledge. */
-    peer->probed = now;
-    for (int i = 0; i < peer->pairs; i++)
-        if (verbs_queue_idle(&peer->rail[i].queue))
-            verbs_queue_probe(&peer->rail[i].queue);
-    return RONDO_OK;
+    return result ? result : verbs_check_queues(peer, clock_seconds());
 }
 
 /* The control network tells the peers; here only the closing need not wait for anybody. */
@@ -224,7 +214,9 @@ rondo_result verbs_open(struct verbs_card *ret_card, struct network **ret_networ
     if (!network)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
     network->base = (struct network){.ops = &ops, .culprit = -1};
-    result = verbs_rails_open(&network->rails);
+    result = setting_read_seconds(SETTING_TCP_PATIENCE, &network->patience);
+    if (!result)
+        result = verbs_rails_open(&network->rails);
     if (result) {
         free(network);
         return result;

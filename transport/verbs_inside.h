@@ -81,7 +81,6 @@ struct verbs_peer {
     } notes[2]; /* that have come and were not read: a hello and a "joined" at the most */
     int note_count;
     bool owes; /* something is pushed or given back that was not posted */
-    double probed;
 };
 
 struct verbs_network {
@@ -94,6 +93,7 @@ struct verbs_network {
     struct verbs_peer **peers;  /* [rank], NULL: not linked by verbs */
     struct verbs_peer **active; /* those that are HEARD or JOINED */
     int active_count;
+    double patience; /* seconds until a peer that acknowledges nothing is given up */
     bool wanting; /* something was pushed to a peer that is APART */
     bool noted;   /* a note has come */
     bool soft;    /* the kernel moves the bytes: it needs the processor that we wait on */
@@ -140,7 +140,7 @@ extern const struct connection_ops verbs_connection_ops;
 rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved);
 /* Post what is pushed and owed, as far as there is room; true if anything was posted. */
 bool verbs_give(struct verbs_peer *peer);
-/* Has the connection failed? The sentence then says how. */
-rondo_result verbs_check_queues(struct verbs_peer *peer);
+/* Has the connection failed, or been silent for too long? The sentence then says how. */
+rondo_result verbs_check_queues(struct verbs_peer *peer, double now);
 
 #endif

@@ -317,7 +317,7 @@ rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved)
     }
 }
 
-rondo_result verbs_check_queues(struct verbs_peer *peer)
+rondo_result verbs_check_queues(struct verbs_peer *peer, double now)
 {
     const struct verbs_network *network = peer->network;
     char text[512];
@@ -326,6 +326,9 @@ rondo_result verbs_check_queues(struct verbs_peer *peer)
         struct verbs_queue *queue = &peer->rail[i].queue;
 
         verbs_queue_poll(queue);
+        /* A peer that is gone is noticed by what it does not acknowledge. */
+        if (peer->state == VERBS_JOINED)
+            verbs_queue_attend(queue, now, network->patience);
         if (!verbs_queue_failed(queue))
             continue;
         verbs_queue_describe(queue, text, sizeof(text));

@@ -19,6 +19,9 @@
  * of 7 would be for ever for receives that are not ready, and with soft-RoCE for all. */
 enum { TIMEOUT = 16, RETRIES = 6, RECEIVER_DELAY = 12 /* 0.64 ms */, HOPS = 64, POLLED = 16 };
 
+static const double PROBE_EVERY = 0.2;   /* seconds, of a peer that is waited for */
+static const double LONGEST_LOOK = 0.05; /* seconds between looks that count as looking */
+
 #define RECEIVED UINT64_MAX /* the wr_id of receives */
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -243,6 +246,23 @@ void verbs_queue_probe(struct verbs_queue *queue)
     verbs_queue_flush(queue);
 }
 
+void verbs_queue_attend(struct verbs_queue *queue, double now, double patience)
+{
+    double passed = now - queue->looked;
+
+    if (queue->signalled <= queue->completed || queue->completed != queue->seen)
+        queue->silent = 0;
+    else /* a process that was stopped has not looked all the time */
+        queue->silent += passed < LONGEST_LOOK ? passed : LONGEST_LOOK;
+    queue->seen = queue->completed;
+    queue->looked = now;
+    queue->mute |= queue->silent > patience;
+    if (queue->signalled <= queue->completed && now - queue->asked >= PROBE_EVERY) {
+        queue->asked = now;
+        verbs_queue_probe(queue);
+    }
+}
+
 /* ---- Completions ----------------------------------------------------------------------------- */
 
 static void note_failure(struct verbs_queue *queue, enum ibv_wc_status status)
@@ -273,11 +293,13 @@ bool verbs_queue_poll(struct verbs_queue *queue)
     return count > 0;
 }
 
+static const char unreachable[] = "is the peer down, or the cable or switch between?";
+
 static const char *cause(const struct verbs_queue *queue)
 {
     switch (queue->status) {
     case IBV_WC_RETRY_EXC_ERR:
-        return "is the peer down, or the cable or switch between?";
+        return unreachable;
     case IBV_WC_RNR_RETRY_EXC_ERR:
         return "the peer does not take what it granted room for";
     case IBV_WC_REM_ACCESS_ERR:
@@ -301,6 +323,9 @@ void verbs_queue_describe(const struct verbs_queue *queue, char *text, size_t ro
     if (queue->status != IBV_WC_SUCCESS)
         snprintf(text, room, "%s: %s; %s", port, queue->device->calls->status_text(queue->status),
                  cause(queue));
-    else
+    else if (queue->error)
         snprintf(text, room, "%s: a request was refused: %s", port, strerror(queue->error));
+    else
+        snprintf(text, room, "%s: nothing was acknowledged for %.1f s; %s", port, queue->silent,
+                 unreachable);
 }

@@ -5,6 +5,9 @@
  * Writes are collected and handed to the adapter together. One in VERBS_SIGNAL asks for a
  * completion, which stands for those before it. An arriving immediate is counted and its empty
  * receive posted again. Any failure is final; its sentence is kept until somebody asks.
+ *
+ * A peer that is gone should be reported by the adapter, which repeats what is not acknowledged so
+ * many times. Soft-RoCE now and then forgets to, so somebody has to look at the clock as well.
  */
 #ifndef RONDO_TRANSPORT_VERBS_QUEUE_H
 #define RONDO_TRANSPORT_VERBS_QUEUE_H
@@ -38,6 +41,10 @@ struct verbs_queue {
     struct ibv_sge pieces[VERBS_BATCH];
     enum ibv_wc_status status; /* the first failure */
     int error;                 /* errno of a request that was refused */
+    double asked, looked;      /* when verbs_queue_attend() last probed, and was last called */
+    uint64_t seen;             /* `completed` at that time */
+    double silent;             /* seconds of being looked at without the completion that is due */
+    bool mute;                 /* for too long */
 };
 
 struct verbs_write {
@@ -69,6 +76,9 @@ bool verbs_queue_poll(struct verbs_queue *queue);
 /* A write of nothing, which asks for a completion: when it is there all before it are done; when
  * the peer is gone, it fails. There is room for one beyond `depth`. */
 void verbs_queue_probe(struct verbs_queue *queue);
+/* While something is waited for: sees to it that a completion is due, by a probe now and then, and
+ * gives the peer up after `patience` seconds without it. After a poll; nothing fails before. */
+void verbs_queue_attend(struct verbs_queue *queue, double now, double patience);
 static inline bool verbs_queue_idle(const struct verbs_queue *queue)
 {
     return queue->completed == queue->posted && !queue->batched;
@@ -76,7 +86,7 @@ static inline bool verbs_queue_idle(const struct verbs_queue *queue)
 
 static inline bool verbs_queue_failed(const struct verbs_queue *queue)
 {
-    return queue->status != IBV_WC_SUCCESS || queue->error;
+    return queue->status != IBV_WC_SUCCESS || queue->error || queue->mute;
 }
 /* "mlx5_0 port 1 (10.1.2.3): transport retry counter exceeded; is the peer down, ...?" */
 void verbs_queue_describe(const struct verbs_queue *queue, char *text, size_t room);

@@ -7,6 +7,7 @@
  *     bodies          groups, streams, splits
  *     calls BYTES     all_reduce without end, until an error; prints it, and seconds the call took
  *     sleep SECONDS   one call, nothing for so long, another call
+ *     deaf            every rank waits for a message of the next one's, which never comes
  *     lives COUNT     so many communicators, one after another; nothing may be left of them
  */
 #include "../api/bodies.h"
@@ -109,6 +110,18 @@ static int run_sleep(rondo_comm *comm, const char *seconds)
     return say(comm, result, "sleep");
 }
 
+static int run_deaf(rondo_comm *comm)
+{
+    int next = (rondo_comm_rank(comm) + 1) % rondo_comm_size(comm);
+    double began = now();
+    float value;
+    rondo_result result = rondo_recv(&value, 1, RONDO_FLOAT32, next, comm, NULL);
+
+    printf("rank %d: after %.1f s: %s\n", rondo_comm_rank(comm), now() - began,
+           rondo_last_error(comm));
+    return result != RONDO_ERROR_TIMEOUT;
+}
+
 static int count_descriptors(void)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -158,6 +171,8 @@ int main(int argc, char **argv)
         status = run_calls(comm, more);
     else if (!strcmp(what, "sleep"))
         status = run_sleep(comm, more);
+    else if (!strcmp(what, "deaf"))
+        status = run_deaf(comm);
     else if (!strcmp(what, "lives"))
         status = run_lives(comm, more);
     rondo_comm_close(comm);

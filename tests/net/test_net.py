@@ -113,6 +113,13 @@ def a_stopped_rank_is_told_from_a_dead_one():
         survivors_name(ranks, {1}, time.monotonic(), ["rank 1"], 2)
 
 
+def ranks_that_wait_for_each_other_end_with_the_timeout():
+    with Hosts(2) as hosts:
+        began = time.monotonic()
+        ranks = hosts.start([NET_RANK, "deaf"], 1, **QUIET, RONDO_TIMEOUT=1.5)
+        survivors_name(ranks, {}, began, ["waited 1.5 s", "waited 1.6 s"], 15)
+
+
 def listeners(hosts, host):
     """Ports on which ranks of a host listen."""
     text = hosts.output(host, ["ss", "-Htln"])
@@ -169,6 +176,7 @@ TESTS = [
     a_host_whose_ranks_are_killed_is_named,
     a_stopped_rank_is_told_from_a_dead_one,
     a_link_that_goes_down_is_an_error_on_every_rank,
+    ranks_that_wait_for_each_other_end_with_the_timeout,
     garbage_and_silence_on_the_ports_do_no_harm,
 ]
 

@@ -9,6 +9,7 @@
 #include "verbs_nodes.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -195,6 +196,36 @@ Test(verbs_links, who_only_waits_probes_and_finds_out_as_well)
         usleep(10000);
     }
     cr_expect(watch(0, 1) == RONDO_ERROR_PEER);
+}
+
+/* Watch for so many seconds at the most, or until there is an error. */
+static rondo_result watch_for(int rank, int peer, double seconds)
+{
+    rondo_result result = watch(rank, peer);
+
+    for (int i = 0; i < 100 * seconds && !result; i++) {
+        usleep(10000);
+        result = watch(rank, peer);
+    }
+    return result;
+}
+
+Test(verbs_patience, an_adapter_that_never_completes_is_given_up, .fini = end)
+{
+    setenv("RONDO_TCP_TIMEOUT", "1", 1);
+    open_with(1);
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_assert(node_send(0, 1, 0));
+    cr_expect(watch_for(0, 1, 0.8) == RONDO_OK, "%s", fail_sentence());
+    fake_verbs_settle();
+    cr_expect(watch_for(0, 1, 0.8) == RONDO_OK, "it was only slow: %s", fail_sentence());
+    cr_assert(node_send(0, 1, 0));
+    cr_expect(watch_for(0, 1, 10) == RONDO_ERROR_PEER);
+    cr_expect_not_null(strstr(fail_sentence(), "Rank 0 to rank 1, fake0 port 1 (10.77.0.1): "
+                                               "nothing was acknowledged for 1."),
+                       "%s", fail_sentence());
+    unsetenv("RONDO_TCP_TIMEOUT");
 }
 
 Test(verbs_links, a_process_that_ended_is_known_from_the_other_network)
