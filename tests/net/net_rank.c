@@ -3,7 +3,7 @@
  * net_rank.c - one rank of a job that test_net.py starts on several hosts; its first argument says
  * what it does. Prints a line that begins with "rank"; ends with 0 if all was right.
  *
- *     matrix SEED     the matrix of calls (tests/api/matrix.h)
+ *     matrix SEED [K] the matrix of calls (tests/api/matrix.h), or every Kth of them
  *     bodies          groups, streams, splits
  *     calls BYTES     all_reduce without end, until an error; prints it, and seconds the call took
  *     sleep SECONDS   one call, nothing for so long, another call
@@ -40,7 +40,18 @@ static int say(const rondo_comm *comm, rondo_result result, const char *what)
     return result != RONDO_OK;
 }
 
-static int run_matrix(rondo_comm *comm, const char *seed)
+/* Has each form been called at least once? */
+static rondo_result check_forms(const struct matrix *matrix)
+{
+    for (int i = 0; i < matrix->list.forms; i++)
+        if (!matrix->ran[i] && !matrix->refused[i])
+            return world_say(sentence, RONDO_ERROR_INTERNAL, "no call of %s by %s",
+                             rondo_collective_name(matrix->list.form[i].collective),
+                             matrix->list.form[i].algorithm);
+    return RONDO_OK;
+}
+
+static int run_matrix(rondo_comm *comm, const char *seed, int every)
 {
     static struct matrix matrix;
     struct matrix_part part = {&matrix, true};
@@ -50,15 +61,19 @@ static int run_matrix(rondo_comm *comm, const char *seed)
 
     /* The cases of all numbers of ranks, with this number. */
     for (int i = 0; i < matrix.list.count; i++) {
-        matrix.list.at[i].size = rondo_comm_size(comm);
+        matrix.list.at[i].size = i % every ? 0 : rondo_comm_size(comm);
         matrix.list.at[i].processes = true;
     }
     if (!result)
         result = matrix_run(comm, &part, sentence);
     for (int i = 0; i < matrix.list.forms; i++)
         calls += matrix.ran[i];
-    if (!result && rondo_comm_rank(comm) == 0 && calls < LEAST_CALLS)
-        result = world_say(sentence, RONDO_ERROR_INTERNAL, "only %d calls ran", calls);
+    if (!result && rondo_comm_rank(comm) == 0)
+        result = calls < LEAST_CALLS / every
+                     ? world_say(sentence, RONDO_ERROR_INTERNAL, "only %d calls ran", calls)
+                     : check_forms(&matrix);
+    if (!result && rondo_comm_rank(comm) == 0)
+        printf("%d of %d calls\n", calls, matrix.list.count);
     return say(comm, result, "matrix");
 }
 
@@ -164,7 +179,7 @@ int main(int argc, char **argv)
         return 1;
     }
     if (!strcmp(what, "matrix"))
-        status = run_matrix(comm, more);
+        status = run_matrix(comm, more, argc > 3 ? atoi(argv[3]) : 1);
     else if (!strcmp(what, "bodies"))
         status = run_bodies(comm);
     else if (!strcmp(what, "calls"))

@@ -8,18 +8,7 @@ check() { # NAME COMMAND...
     if "$@" >"$scratch/said" 2>&1; then
         echo "ok - $name"
     else
-        if [ -n "${known:-}" ]; then
-            echo "ok - $name # skip: it failed; $known"
-        else
-            echo "not ok - $name"
-        fi
+        echo "not ok - $name"
         tail -n 25 "$scratch/said" | sed 's/^/# /'
     fi
-}
-
-# A check that is known to fail now and then: then it is shown with the reason, and counts as skipped.
-check_shaky() { # WHY NAME COMMAND...
-    local known=$1
-    shift
-    check "$@"
 }

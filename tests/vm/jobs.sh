@@ -26,6 +26,33 @@ good() { # SECONDS ARGUMENTS...: both say so
     [ "$(grep -c 'good$' "$scratch/job")" = 2 ]
 }
 
+# A job over TCP between two hosts with one wire between them, which are namespaces of this guest.
+good_over() { # SECONDS "WHAT NETEM DOES" ARGUMENTS...
+    local seconds=$1 wire=$2 i pids=() status=0
+    shift 2
+    ip netns add host0 && ip netns add host1 &&
+        ip link add end netns host0 type veth peer name end netns host1 || return
+    for i in 0 1; do
+        ip -n host$i addr add 10.78.0.$((1 + i))/24 dev end
+        ip -n host$i link set lo up
+        ip -n host$i link set end up
+        # shellcheck disable=SC2086 # words
+        ip netns exec host$i tc qdisc add dev end root netem $wire || return
+    done
+    for i in 0 1; do
+        ip netns exec host$i env RONDO_TRANSPORT=tcp RONDO_RANK=$i RONDO_HOST_ID=$i RONDO_ADDRESS=10.78.0.1:7001 \
+            timeout "$seconds" "$net_rank" "$@" >"$scratch/$i" 2>&1 &
+        pids+=($!)
+    done
+    for i in 0 1; do wait "${pids[i]}" || status=1; done
+    cat "$scratch/0" "$scratch/1"
+    ip netns exec host0 tc -s qdisc show dev end | tee "$scratch/wire"
+    grep -q 'dropped [1-9]' "$scratch/wire" || status=1 # else nothing was tested
+    ip netns del host0
+    ip netns del host1
+    return $status
+}
+
 # A job that makes calls without end, in the background; its ranks write to $scratch/0 and 1.
 calls_begin() { # BYTES
     local i
