@@ -136,11 +136,19 @@ static bool drained(struct verbs_peer *peer)
     return all;
 }
 
+/* A peer that has closed its end has all that it wanted, and acknowledges nothing any more. */
+static bool has_left(const struct verbs_peer *peer)
+{
+    struct network *control = peer->network->job.control;
+
+    return control->ops->watch(control, peer->rank) != RONDO_OK;
+}
+
 static void drain(struct verbs_network *network)
 {
     double end = clock_seconds() + DRAIN;
-    struct network *base = &network->base;
-    bool all = atomic_load_explicit(&network->broken, memory_order_relaxed);
+    struct network *base = &network->base, *control = network->job.control;
+    bool all = atomic_load_explicit(&network->broken, memory_order_relaxed), moved;
 
     for (int i = 0; i < network->active_count && !all; i++)
         for (int rail = 0; rail < network->active[i]->pairs; rail++)
@@ -149,11 +157,10 @@ static void drain(struct verbs_network *network)
     while (!all) {
         all = true;
         for (int i = 0; i < network->active_count; i++)
-            all &= drained(network->active[i]);
-        if (clock_seconds() > end)
+            all &= drained(network->active[i]) || has_left(network->active[i]);
+        if (all || clock_seconds() > end || control->ops->progress(control, &moved))
             return;
-        if (!all)
-            doze(base, DRAIN);
+        doze(base, DRAIN);
     }
 }
 

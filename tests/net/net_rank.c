@@ -20,7 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEAST_CALLS = 1000 }; /* that a matrix has, by far */
+enum {
+    LEAST_CALLS = 1000, /* that a matrix has, by far */
+    MEMORY_NOISE = 1024 /* KiB */
+};
 
 static char sentence[WORLD_SENTENCE];
 
@@ -149,10 +152,24 @@ static int count_descriptors(void)
     return count;
 }
 
+/* KiB of memory that this process has, private and shared. */
+static long count_memory(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long all = 0, resident = 0;
+
+    if (file && fscanf(file, "%ld %ld", &all, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static int run_lives(rondo_comm *comm, const char *text)
 {
     int lives = atoi(text), before = count_descriptors();
     rondo_result result = RONDO_OK;
+    long memory = 0;
 
     for (int i = 0; i < lives && !result; i++) {
         rondo_comm *life = NULL;
@@ -161,7 +178,12 @@ static int run_lives(rondo_comm *comm, const char *text)
         if (!result)
             result = bodies_all_reduce(life, 1000, sentence);
         rondo_comm_close(life);
+        if (i <= lives / 4) /* by then all there will be is there */
+            memory = count_memory();
     }
+    if (!result && count_memory() > memory + MEMORY_NOISE)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "%ld KiB became %ld", memory,
+                           count_memory());
     if (!result && count_descriptors() > before + 4) /* lines of `comm` that were not there yet */
         result = world_say(sentence, RONDO_ERROR_INTERNAL, "%d descriptors became %d", before,
                            count_descriptors());

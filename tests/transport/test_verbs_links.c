@@ -336,6 +336,19 @@ Test(verbs_links, what_was_pushed_arrives_though_its_writer_closes)
         cr_expect_eq(node_receive(1, 0, 0), 1);
 }
 
+Test(verbs_links, who_closes_does_not_wait_for_a_peer_that_has_closed)
+{
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    nodes[1].network->ops->close(nodes[1].network);
+    nodes[1].network = NULL;
+    nodes[0].fate = RONDO_ERROR_PEER;
+    cr_assert(node_send(0, 1, 0));
+    nodes[0].network->ops->close(nodes[0].network);
+    nodes[0].network = NULL;
+    cr_expect_eq(nodes[0].naps, 0);
+}
+
 Test(verbs_links, a_broken_one_closes_without_waiting)
 {
     struct network_failure failure = {RONDO_ERROR_PEER, 1, "gone"};

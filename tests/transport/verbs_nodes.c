@@ -28,7 +28,15 @@ static rondo_result watch(struct network *control, int peer)
                       : RONDO_OK;
 }
 
-static const struct network_ops control_ops = {.name = "hand", .note = carry, .watch = watch};
+static rondo_result nothing_moves(struct network *control, bool *ret_moved)
+{
+    ((struct node *)(void *)control)->naps++;
+    *ret_moved = false;
+    return RONDO_OK;
+}
+
+static const struct network_ops control_ops = {
+    .name = "hand", .progress = nothing_moves, .note = carry, .watch = watch};
 
 /* ---- Their owner ----------------------------------------------------------------------------- */
 

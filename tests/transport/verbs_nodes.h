@@ -28,6 +28,7 @@ struct node {
     rondo_result fate; /* what the control network says of any peer */
     int heard_from;    /* captions that came and were right */
     char caption[NETWORK_CAPTION];
+    int naps; /* looks at the control network */
 };
 
 extern struct node nodes[NODES];
