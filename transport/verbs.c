@@ -14,7 +14,7 @@
 #include <time.h>
 
 static const uint8_t CARD_VERSION = 1;
-static const double DRAIN = 1;         /* seconds at closing until what is under way is given up */
+static const double DRAIN = 1; /* seconds at closing until what is under way is given up */
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 

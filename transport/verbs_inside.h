@@ -94,9 +94,9 @@ struct verbs_network {
     struct verbs_peer **active; /* those that are HEARD or JOINED */
     int active_count;
     double patience; /* seconds until a peer that acknowledges nothing is given up */
-    bool wanting; /* something was pushed to a peer that is APART */
-    bool noted;   /* a note has come */
-    bool soft;    /* the kernel moves the bytes: it needs the processor that we wait on */
+    bool wanting;    /* something was pushed to a peer that is APART */
+    bool noted;      /* a note has come */
+    bool soft;       /* the kernel moves the bytes: it needs the processor that we wait on */
     atomic_bool broken;
 };
 

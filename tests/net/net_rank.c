@@ -182,8 +182,8 @@ static int run_lives(rondo_comm *comm, const char *text)
             memory = count_memory();
     }
     if (!result && count_memory() > memory + MEMORY_NOISE)
-        result = world_say(sentence, RONDO_ERROR_INTERNAL, "%ld KiB became %ld", memory,
-                           count_memory());
+        result =
+            world_say(sentence, RONDO_ERROR_INTERNAL, "%ld KiB became %ld", memory, count_memory());
     if (!result && count_descriptors() > before + 4) /* lines of `comm` that were not there yet */
         result = world_say(sentence, RONDO_ERROR_INTERNAL, "%d descriptors became %d", before,
                            count_descriptors());
