@@ -52,6 +52,7 @@ struct rondo_comm {
     unsigned char key[32];              /* the job's secret */
     int network_rounds;                 /* looks at the network before a wait sleeps */
     unsigned looks;                     /* at the networks */
+    bool tcp_carries;                   /* messages of some rank come over TCP */
     struct link_costs costs;
     struct grouping *groups; /* of ranks near each other; NULL: all are equally near */
     unsigned past_cache;     /* what calls begin to store that way (PAST_CACHE_...), as measured */

@@ -7,6 +7,7 @@
 #include "comm/health.h"
 #include "comm/wait.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,9 @@ _Static_assert(sizeof(struct caption) == NETWORK_CAPTION, "wire format");
 static const double DOZE = 1e-3;        /* seconds: then it is worth a look at the peers' health */
 static const double DOZE_LOCAL = 50e-6; /* ranks of this host wake nobody */
 
-enum { LOOKS_PER_CONTROL = 16 }; /* beside RDMA, TCP only carries what is not urgent */
+/* Beside RDMA, TCP is looked at once in so many looks, as each is a system call, and whenever a
+ * wait has been long enough to sleep: it may carry only what is not urgent. */
+enum { LOOKS_PER_TCP = 16, LOOKS_PER_CONTROL = 256 };
 
 /* ---- What networks ask ----------------------------------------------------------------------- */
 
@@ -164,6 +167,14 @@ static rondo_result lost(rondo_comm *comm, rondo_result result, int peer)
     return told ? told : comm_break(comm, result, peer);
 }
 
+/* Is it time to look at TCP? */
+static bool wants_tcp(rondo_comm *comm)
+{
+    if (!comm->networks[NETWORK_VERBS])
+        return true;
+    return ++comm->looks % (comm->tcp_carries ? LOOKS_PER_TCP : LOOKS_PER_CONTROL) == 0;
+}
+
 rondo_result networks_progress(rondo_comm *comm, bool *ret_moved)
 {
     *ret_moved = false;
@@ -172,9 +183,7 @@ rondo_result networks_progress(rondo_comm *comm, bool *ret_moved)
         bool moved;
         rondo_result result;
 
-        if (!network)
-            continue;
-        if (i == NETWORK_TCP && comm->networks[NETWORK_VERBS] && ++comm->looks % LOOKS_PER_CONTROL)
+        if (!network || (i == NETWORK_TCP && !wants_tcp(comm)))
             continue;
         result = network->ops->progress(network, &moved);
         if (result)
@@ -204,6 +213,7 @@ bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local)
     if (local || comm->networks[NETWORK_VERBS])
         time = DOZE_LOCAL * (1 + waiter->crowd / 8);
     network->ops->doze(network, time);
+    comm->looks = UINT_MAX; /* the next look is one at all of them */
     return waiter_look(waiter);
 }
 

@@ -198,6 +198,7 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
         comm->boards[rank] = &comm->mirrors[rank];
         comm->one_process = false;
     }
+    comm->tcp_carries |= transport == &tcp_transport;
     pair.process = comm->processes[rank];
     result = transport->connect(&pair, comm->world.out, comm->world.in);
     if (!result)

@@ -14,6 +14,7 @@
 #include <time.h>
 
 static const uint8_t CARD_VERSION = 1;
+enum { IDLE_LOOKS = 16 };      /* looks in vain before the kernel gets our processor */
 static const double DRAIN = 1; /* seconds at closing until what is under way is given up */
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -64,7 +65,8 @@ static rondo_result progress(struct network *base, bool *ret_moved)
         if (peer->owes)
             *ret_moved |= verbs_give(peer);
     }
-    if (network->soft && !*ret_moved)
+    network->idle = *ret_moved ? 0 : network->idle + 1;
+    if (network->soft && network->idle > IDLE_LOOKS)
         sched_yield();
     return result;
 }

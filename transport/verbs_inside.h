@@ -96,6 +96,7 @@ struct verbs_network {
     double patience; /* seconds until a peer that acknowledges nothing is given up */
     bool wanting;    /* something was pushed to a peer that is APART */
     bool noted;      /* a note has come */
+    unsigned idle;   /* looks since something moved */
     bool soft;       /* the kernel moves the bytes: it needs the processor that we wait on */
     atomic_bool broken;
 };
