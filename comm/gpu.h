@@ -19,6 +19,8 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu);
 rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card);
 /* With everybody's cards and processes: plans on the devices, if all ranks can reach each other. */
 rondo_result gpu_connect(rondo_comm *comm);
+/* Then, when all ranks have got there: what they find out together. */
+rondo_result gpu_settle(rondo_comm *comm);
 /* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL. */
 void gpu_close(struct gpu *gpu, bool broken);
 

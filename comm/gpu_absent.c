@@ -36,6 +36,12 @@ rondo_result gpu_connect(rondo_comm *comm)
     return RONDO_OK;
 }
 
+rondo_result gpu_settle(rondo_comm *comm)
+{
+    (void)comm;
+    return RONDO_OK;
+}
+
 void gpu_close(struct gpu *gpu, bool broken)
 {
     (void)gpu;

@@ -41,6 +41,8 @@ struct gpu_arena {
     _Atomic uint32_t bell;      /* a futex: somebody published something */
     _Atomic uint32_t published; /* segments */
     struct gpu_segment_card segments[GPU_SEGMENTS];
+    struct gpu_segment_card inbox; /* of the rank's seat (gpu_kernel.c) */
+    _Atomic uint32_t seat;         /* what is known of it */
     struct gpu_mail mails[]; /* [rank][lane]; behind them how many segments each rank has mapped */
 };
 
@@ -94,6 +96,7 @@ struct gpu_flight {
     uint32_t at;      /* the progress when it was last looked at */
     double began;     /* since when it has been that, 0: not yet */
     uint32_t foreign; /* of another call: what was in the mail that it waits for, then */
+    bool kernel;      /* it runs as one kernel, which has a progress of its own */
     bool pairs;       /* the progress names a task; otherwise a step of the only one */
     int count;
     struct task tasks[]; /* their executions tell health.c where they stand */
@@ -117,6 +120,8 @@ struct gpu_plan_entry {
 };
 
 struct cuda_launcher;
+struct cuda_seat;
+struct gpu_program;
 struct gpu_plans {
     rondo_comm *comm;
     struct gpu *gpu;
@@ -132,7 +137,11 @@ struct gpu_plans {
     struct gpu_substitute *pair_substitutes; /* of the messages of a batch */
     struct gpu_outgrown *outgrown;           /* what they all were before they grew */
     struct gpu_plan_entry *entries;
-    CUevent last; /* after the last call that was queued */
+    struct cuda_seat *seat;       /* NULL: calls cannot be one kernel */
+    CUdeviceptr *inboxes;         /* [rank], as mapped here */
+    bool seated;                  /* ... and all ranks' can */
+    struct gpu_program *programs; /* plans for it */
+    CUevent last;                 /* after the last call that was queued */
     CUstream last_stream;
     bool recorded;
     CUstream side; /* where groups of several communicators on one stream run */
@@ -163,6 +172,9 @@ struct gpu_progress {
  * RONDO_IN_PROGRESS: it cannot be shared. */
 rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint32_t most,
                        uint64_t *ret_word);
+/* Memory that a rank has published, for this process. */
+rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment_card *card,
+                     CUdeviceptr *ret_base);
 /* Map what peers have published; the watch does it. */
 rondo_result gpu_map_new(struct gpu_plans *plans);
 void gpu_unmap_all(struct gpu_plans *plans);
@@ -177,6 +189,23 @@ rondo_result gpu_find_plan(struct gpu_plans *plans, const struct choice_key *key
 bool gpu_plans_take(const struct gpu *gpu, const struct batch *batch);
 /* Queue a batch on a stream of the device. Its context is current. */
 rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream);
+
+/* ---- gpu_kernel.c ---- */
+
+/* Open this rank's seat, if there can be one, and show it to the others. */
+rondo_result gpu_seat_show(struct gpu_plans *plans);
+void gpu_seat_close(struct gpu_plans *plans);
+/* Is the call one kernel? The same answer on every rank. */
+bool gpu_is_short(const struct gpu_plans *plans, const struct task *task);
+rondo_result gpu_kernel_queue(struct gpu_plans *plans, const struct task *task,
+                              struct gpu_flight *flight, CUstream stream);
+/* The task, its execution set to where the kernel stands; NULL: it does not wait. */
+struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_flight *flight,
+                                 bool *ret_foreign);
+/* Has one ended because of a message of another call? */
+bool gpu_kernel_failed(const struct gpu_plans *plans);
+/* Kernels end now, and later ones too; any thread. */
+void gpu_kernel_stop(struct gpu_plans *plans);
 
 /* ---- gpu_watch.c ---- */
 

@@ -49,6 +49,16 @@ static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffe
     }
     buffer->at = other->memory;
     buffer->replaced = true;
+    return RONDO_OK;
+}
+
+static rondo_result share_substitute(struct gpu_plans *plans, struct gpu_buffer *buffer,
+                                     struct gpu_substitute *other)
+{
+    rondo_result result = substitute(plans, buffer, other);
+
+    if (result)
+        return result;
     result = gpu_share(plans, buffer->at, GPU_SEGMENTS, &buffer->word);
     if (result == RONDO_IN_PROGRESS)
         result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
@@ -70,7 +80,7 @@ static rondo_result place_buffer(struct gpu_plans *plans, struct gpu_buffer *buf
     buffer->at = cuda_address(buffer->user);
     if (!replace && is_shareable(plans, buffer->user))
         result = gpu_share(plans, buffer->at, GPU_USER_SEGMENTS, &buffer->word);
-    return result == RONDO_IN_PROGRESS ? substitute(plans, buffer, other) : result;
+    return result == RONDO_IN_PROGRESS ? share_substitute(plans, buffer, other) : result;
 }
 
 static void copy_input(struct gpu_run *run, const struct gpu_buffer *input)
@@ -103,13 +113,10 @@ rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer)
     return result;
 }
 
-rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
-                               struct gpu_run *run)
+static void measure_buffers(struct gpu_run *run, const struct task *task)
 {
     const struct plan *plan = run->plan;
     size_t block = run->shape.count * run->shape.element;
-    bool in_place = task->input == task->output && plan->collective == RONDO_ALL_TO_ALL;
-    rondo_result result;
 
     run->input =
         (struct gpu_buffer){.user = task->input,
@@ -119,6 +126,36 @@ rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
         .user = task->output,
         .bytes = block *
                  (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root)};
+}
+
+static rondo_result place_local(struct gpu_plans *plans, struct gpu_buffer *buffer,
+                                struct gpu_substitute *other)
+{
+    if (!buffer->bytes)
+        return RONDO_OK;
+    buffer->at = cuda_address(buffer->user);
+    if (cuda_memory_kind(plans->gpu->device.driver, buffer->user) != CUDA_MEMORY_HOST)
+        return RONDO_OK;
+    return substitute(plans, buffer, other);
+}
+
+rondo_result gpu_place_local(struct gpu_run *run, const struct task *task)
+{
+    struct gpu_plans *plans = run->plans;
+    rondo_result result;
+
+    measure_buffers(run, task);
+    result = place_local(plans, &run->input, &plans->substitutes[0]);
+    return result ? result : place_local(plans, &run->output, &plans->substitutes[1]);
+}
+
+rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
+                               struct gpu_run *run)
+{
+    bool in_place = task->input == task->output && run->plan->collective == RONDO_ALL_TO_ALL;
+    rondo_result result;
+
+    measure_buffers(run, task);
     result =
         place_buffer(plans, &run->input, &plans->substitutes[0], in_place || run->op.has_scale);
     return result ? result : place_buffer(plans, &run->output, &plans->substitutes[1], false);

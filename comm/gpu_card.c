@@ -186,6 +186,8 @@ static rondo_result open_plans(struct gpu_plans *plans)
                              "cuStreamCreate");
     if (!result)
         enable_peers(plans);
+    if (!result)
+        result = gpu_seat_show(plans);
     return result ? result : gpu_watch_start(plans);
 }
 
@@ -207,11 +209,13 @@ rondo_result gpu_connect(rondo_comm *comm)
     if (plans) {
         plans->views = calloc((size_t)comm->size, sizeof(*plans->views));
         plans->mapped = calloc((size_t)comm->size, sizeof(*plans->mapped));
+        plans->inboxes = calloc((size_t)comm->size, sizeof(*plans->inboxes));
     }
-    if (!plans || !plans->views || !plans->mapped) {
+    if (!plans || !plans->views || !plans->mapped || !plans->inboxes) {
         if (plans) {
             free(plans->views);
             free(plans->mapped);
+            free(plans->inboxes);
         }
         free(plans);
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for plans on the device.");
@@ -261,6 +265,7 @@ static void close_device(struct gpu_plans *plans)
     const struct cuda_driver *cuda = plans->gpu->device.driver;
 
     gpu_unmap_all(plans);
+    gpu_seat_close(plans);
     free_memory(plans);
     cuda_launcher_close(plans->launcher);
     if (plans->side)
@@ -302,5 +307,6 @@ void gpu_plans_close(struct gpu_plans *plans)
     pthread_mutex_destroy(&plans->flights_lock);
     free(plans->views);
     free(plans->mapped);
+    free(plans->inboxes);
     free(plans);
 }

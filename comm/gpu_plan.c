@@ -219,8 +219,8 @@ void gpu_run_close(struct gpu_run *run)
     gpu_ops_flush(&run->ops);
 }
 
-static rondo_result open_run(struct gpu_plans *plans, const struct task *task,
-                             const struct plan *plan, CUstream stream, struct gpu_run *run)
+rondo_result gpu_run_open(struct gpu_plans *plans, const struct task *task, const struct plan *plan,
+                          CUstream stream, struct gpu_run *run)
 {
     const struct choice_key *key = &task->key;
     rondo_comm *comm = plans->comm;
@@ -254,7 +254,7 @@ static rondo_result queue_collective(struct gpu_plans *plans, const struct task 
     rondo_result result = gpu_find_plan(plans, &task->key, &plan);
 
     if (!result)
-        result = open_run(plans, task, plan, stream, &run);
+        result = gpu_run_open(plans, task, plan, stream, &run);
     if (!result)
         result = gpu_place_buffers(plans, task, &run);
     if (result)
@@ -277,7 +277,8 @@ static rondo_result queue_task(struct gpu_plans *plans, const struct task *task,
     rondo_result result = in_graph ? RONDO_OK : gpu_flight_open(plans, task, 1, &flight);
 
     if (!result)
-        result = queue_collective(plans, task, flight, stream);
+        result = gpu_is_short(plans, task) ? gpu_kernel_queue(plans, task, flight, stream)
+                                           : queue_collective(plans, task, flight, stream);
     if (!flight)
         return result;
     if (result) {

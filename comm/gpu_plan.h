@@ -41,6 +41,9 @@ void gpu_await_mail(struct gpu_run *run, int peer, int lane);
 void gpu_empty(struct gpu_run *run, int peer, int lane);
 /* A kernel, after the operations so far. */
 void gpu_move(struct gpu_run *run, const struct cuda_reduce_call *call);
+/* A call that is going to be queued; its buffers are still to be placed. */
+rondo_result gpu_run_open(struct gpu_plans *plans, const struct task *task, const struct plan *plan,
+                          CUstream stream, struct gpu_run *run);
 /* The end of a call: its number is the last one that ended. */
 void gpu_run_close(struct gpu_run *run);
 
@@ -48,6 +51,8 @@ void gpu_run_close(struct gpu_run *run);
 
 rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
                                struct gpu_run *run);
+/* The same where peers touch none of them. */
+rondo_result gpu_place_local(struct gpu_run *run, const struct task *task);
 /* Into what stands in for the input, multiplied by the rank's scalar if there is one: only this
  * rank knows it. */
 void gpu_bring_input(struct gpu_run *run);

@@ -152,8 +152,8 @@ rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint32_t mos
 
 /* ---- The peers' side ------------------------------------------------------------------------- */
 
-static rondo_result map(struct gpu_plans *plans, int rank, const struct gpu_segment_card *card,
-                        CUdeviceptr *ret_base)
+rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment_card *card,
+                     CUdeviceptr *ret_base)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     CUipcMemHandle handle;
@@ -185,7 +185,7 @@ static rondo_result map_of_rank(struct gpu_plans *plans, int rank)
         uint32_t at = plans->mapped[rank];
         CUdeviceptr base = 0;
 
-        result = map(plans, rank, &arena->segments[at], &base);
+        result = gpu_map(plans, rank, &arena->segments[at], &base);
         if (result)
             break;
         plans->table[rank * GPU_SEGMENTS + (int)at] =

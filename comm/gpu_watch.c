@@ -89,14 +89,19 @@ void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
         ring(plans->own);
 }
 
-/* The oldest call that has not ended; those before it are forgotten. Only the watch removes. */
+/*
+ * The oldest call that has not ended; those before it are forgotten, but for a kernel that ended
+ * because of a message of another call. Only the watch removes.
+ */
 static struct gpu_flight *oldest(struct gpu_plans *plans)
 {
     uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
+    bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
     struct gpu_flight *flight;
 
     pthread_mutex_lock(&plans->flights_lock);
-    while ((flight = plans->flights) && (int32_t)(ended - flight->number) >= 0) {
+    while ((flight = plans->flights) && (int32_t)(ended - flight->number) >= 0 &&
+           !(flight->kernel && !broken && gpu_kernel_failed(plans))) {
         plans->flights = flight->next;
         if (!plans->flights)
             plans->last_flight = &plans->flights;
@@ -149,6 +154,21 @@ static bool is_foreign(const struct gpu_plans *plans, struct gpu_flight *flight,
     flight->foreign = x->foreign != x->fingerprint ? x->foreign : 0;
     /* Twice the same: between two reads of a look the stream may have gone on to the next call. */
     return flight->foreign && flight->foreign == before;
+}
+
+/* The same two for a call that is one kernel. */
+static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight)
+{
+    bool mismatch = false;
+    struct task *task = gpu_kernel_standing(plans, flight, &mismatch);
+    double now = clock_seconds();
+
+    if (task && mismatch)
+        health_stream_mismatch(plans->comm, task);
+    else if (task && flight->began)
+        health_stream_check(plans->comm, task, now - flight->began);
+    if (!flight->began)
+        flight->began = now;
 }
 
 static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
@@ -213,8 +233,12 @@ static void look(struct gpu_plans *plans)
             comm_break(plans->comm, result, plans->comm->rank);
         look_at_errors(plans);
     }
+    if (broken)
+        gpu_kernel_stop(plans);
     if (flight && broken)
         let_go(plans, flight);
+    else if (flight && flight->kernel)
+        look_after_kernel(plans, flight);
     else if (flight)
         look_after(plans, flight);
 }

@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
+#include "comm/gpu.h"
 #include "comm/run.h"
 #include "transport/process.h"
 
@@ -245,7 +246,9 @@ rondo_result comm_measure(rondo_comm *comm)
 
     measured.costs.cores = comm->costs.cores;
     comm->costs = measured.costs;
-    result = find_costs(comm, &measured);
+    result = gpu_settle(comm);
+    if (!result)
+        result = find_costs(comm, &measured);
     if (!result && !setting_is_set(SETTING_COSTS))
         result = comm_measure_groups(comm, &measured.costs.across);
     measured.reads_across =

@@ -5,6 +5,7 @@
  * parent have each other's heaps mapped, so no socket and no descriptor is needed.
  */
 #include "comm/call.h"
+#include "comm/gpu.h"
 
 #include "base/fail.h"
 
@@ -118,6 +119,8 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
 
         memcpy(offspring->comm->key, parent->key, sizeof(parent->key));
         result = comm_connect(offspring->comm, offspring->cards);
+        if (!result)
+            result = gpu_settle(offspring->comm);
         cores = offspring->comm->costs.cores;
         offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */
         offspring->comm->costs.cores = cores;

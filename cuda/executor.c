@@ -195,7 +195,7 @@ static void describe(struct cuda_seat *seat, const struct cuda_program *program,
     argument->scratch = program->scratch;
     argument->teams = seat->teams;
     argument->status = cuda_address(seat->board->status);
-    argument->stop = cuda_address(&seat->board->stop);
+    argument->halt = cuda_address(&seat->board->halt);
     argument->extents = program->extents;
     argument->segments = seat->segments;
     argument->segments_each = seat->shape.segments_each;

@@ -255,7 +255,17 @@ rondo_result cuda_seat_segments(struct cuda_seat *seat, int peer,
 void cuda_seat_look(const struct cuda_seat *seat, struct cuda_look *ret_look)
 {
     struct cuda_look look = {.state = EXEC_DONE};
+    const struct cuda_halt *halt = &seat->board->halt;
 
+    /* Acquire, pairs with the release in halt() on the device. */
+    if (__atomic_load_n(&halt->failed.state, __ATOMIC_ACQUIRE) != EXEC_DONE) {
+        *ret_look = (struct cuda_look){.state = EXEC_MISMATCH,
+                                       .program = (int)halt->program,
+                                       .step = halt->failed.step,
+                                       .blamed = halt->failed.blamed,
+                                       .foreign = halt->failed.foreign};
+        return;
+    }
     for (int p = 0; p < seat->programs; p++) {
         const struct cuda_status *status = &seat->board->status[p];
         /* Acquire, pairs with the release in lead() on the device. */
@@ -277,5 +287,5 @@ void cuda_seat_look(const struct cuda_seat *seat, struct cuda_look *ret_look)
 void cuda_seat_stop(struct cuda_seat *seat)
 {
     /* Release, pairs with the acquire in look_up() on the device. */
-    atomic_store_explicit(&seat->board->stop, 1, memory_order_release);
+    __atomic_store_n(&seat->board->halt.stop, 1, __ATOMIC_RELEASE);
 }

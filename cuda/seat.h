@@ -8,7 +8,7 @@
 /* In memory of the host that the device reads and writes. */
 struct seat_board {
     struct cuda_status status[PLAN_PROGRAMS_MAX];
-    alignas(LINK_LINE) _Atomic uint32_t stop;
+    struct cuda_halt halt;
 };
 
 struct cuda_seat {

@@ -70,6 +70,13 @@ struct cuda_status {
     uint64_t window; /* its first element */
 };
 
+/* The word that stops the kernels of a seat, and why the first of them stopped by itself. */
+struct cuda_halt {
+    alignas(LINK_LINE) uint32_t stop;
+    uint32_t program;          /* of what `failed` says */
+    struct cuda_status failed; /* state: EXEC_DONE until there was a failure */
+};
+
 /* How long the user buffers of a rank are, in blocks. */
 struct cuda_extent {
     uint32_t inputs, outputs;
@@ -84,7 +91,7 @@ struct cuda_execute_argument {
     uint64_t scratch;
     uint64_t teams;    /* struct cuda_team, by program */
     uint64_t status;   /* struct cuda_status, by program */
-    uint64_t stop;     /* a word in memory of the host; other than 0: give up */
+    uint64_t halt;     /* struct cuda_halt in memory of the host; stop other than 0: give up */
     uint64_t extents;  /* struct cuda_extent, by rank */
     uint64_t segments; /* struct cuda_segment: segments_each for every rank */
     uint32_t segments_each;

@@ -226,9 +226,23 @@ LANE_CALLED enum exec_state look_up(struct execution *x, const struct exec_progr
     status->window = program->start;
     status->blamed = x->blamed;
     lane_store_release(&status->step, program->at);
-    if (lane_load_acquire(reinterpret_cast<const uint32_t *>(block.argument.stop)))
+    if (lane_load_acquire(&reinterpret_cast<struct cuda_halt *>(block.argument.halt)->stop))
         return EXEC_FAILED;
     return strays(x) ? EXEC_MISMATCH : EXEC_BLOCKED;
+}
+
+/* A message of another call has come: later launches say something else, so this is kept, and they
+ * end. */
+LANE_CALLED void halt(const struct cuda_status *status)
+{
+    struct cuda_halt *halt = reinterpret_cast<struct cuda_halt *>(block.argument.halt);
+
+    halt->program = block.program;
+    halt->failed.step = status->step;
+    halt->failed.blamed = status->blamed;
+    halt->failed.foreign = status->foreign;
+    lane_store_release(&halt->failed.state, (uint32_t)EXEC_MISMATCH);
+    lane_store_release(&halt->stop, (uint32_t)1);
 }
 
 LANE_FUNCTION void lead(void)
@@ -255,6 +269,8 @@ LANE_FUNCTION void lead(void)
     status->foreign = block.x.foreign;
     /* Release, pairs with the host's acquire: what is said beside it is there. */
     lane_store_release(&status->state, (uint32_t)state);
+    if (state == EXEC_MISMATCH)
+        halt(status);
     block_dismiss();
 }
 

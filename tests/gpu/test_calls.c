@@ -11,7 +11,7 @@ static char sentence[WORLD_SENTENCE];
 
 static void expect(world_body body, int size, bool processes, bool host)
 {
-    struct gpu_scene scene = {.devices = size > 2 ? 2 : 1, .host = host};
+    struct gpu_scene scene = {.devices = size == 1 ? 1 : 2, .host = host};
     struct world world = {.size = size, .processes = processes};
     int failed = world_run(&world, body, &scene, &report);
 
@@ -54,6 +54,18 @@ Test(gpu_calls, different_calls_are_found)
 {
     expect(gpu_finds_mismatches, 3, true, false);
     expect(gpu_finds_mismatches, 3, true, true);
+}
+
+Test(gpu_calls, different_calls_of_threads_are_found)
+{
+    expect(gpu_finds_mismatches, 3, false, false);
+}
+
+/* Each on a device of its own: short calls are kernels that spin. */
+Test(gpu_calls, failures_end_kernels_too)
+{
+    expect(gpu_aborts_in_flight, 2, true, false);
+    expect(gpu_finds_mismatches, 2, true, false);
 }
 
 Test(gpu_calls, a_dead_rank_is_named)
