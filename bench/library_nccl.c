@@ -224,34 +224,38 @@ static int join(struct state *state, const struct nccl_id *id)
     return code;
 }
 
+/* Others with this interface may take such ranks whatever version they tell, so it is tried. */
+static bool explain_refusal(struct state *state)
+{
+    int devices = device_count(state->device);
+
+    if (version_number >= SHARING_VERSION || state->size <= devices)
+        return false;
+    snprintf(state->refusal, sizeof(state->refusal),
+             "NCCL %d.%d refuses ranks that share a GPU (here %d ranks, %d GPU%s); from 2.30 on it "
+             "can be told to take them",
+             version_number / 10000, version_number / 100 % 100, state->size, devices,
+             devices == 1 ? "" : "s");
+    return true;
+}
+
 static void *nccl_open(struct bench_place *place)
 {
     struct state *state = calloc(1, sizeof(*state));
     struct nccl_id id = {{0}};
-    bool refused;
     int failed;
 
     if (!state)
         return NULL;
-    state->device = place->device;
-    state->rank = place->rank;
-    state->size = place->size;
+    *state = (struct state){.device = place->device, .rank = place->rank, .size = place->size};
     pthread_mutex_lock(&mutex);
     failed = load(place);
-    refused =
-        !failed && version_number < SHARING_VERSION && place->size > device_count(place->device);
-    if (!failed && !refused)
+    if (!failed)
         failed = get_id(place, &id);
     pthread_mutex_unlock(&mutex);
-    if (refused)
-        snprintf(state->refusal, sizeof(state->refusal),
-                 "NCCL %d.%d refuses ranks that share a GPU (here %d ranks, %d GPU%s); from 2.30 "
-                 "on it can be told to take them",
-                 version_number / 10000, version_number / 100 % 100, place->size,
-                 device_count(place->device), device_count(place->device) == 1 ? "" : "s");
-    if (!failed && !refused)
+    if (!failed)
         state->spare = device_alloc(place->device, SPARE_BYTES);
-    if (!failed && !refused && (!state->spare || join(state, &id)))
+    if (!failed && (!state->spare || (join(state, &id) && !explain_refusal(state))))
         failed = -1;
     if (!failed)
         return state;
@@ -312,16 +316,12 @@ static const char *nccl_lacks(void *memory, const struct bench_call *call)
 
 static void *nccl_alloc(void *memory, size_t bytes, enum bench_memory kind)
 {
-    struct state *state = memory;
-
-    return device_alloc(state->device, bytes);
+    return device_alloc(((struct state *)memory)->device, bytes);
 }
 
 static void nccl_free(void *memory, void *data, enum bench_memory kind)
 {
-    struct state *state = memory;
-
-    device_free(state->device, data);
+    device_free(((struct state *)memory)->device, data);
 }
 
 /* Buffers in blocks: what goes to each peer, and what comes from each. */

@@ -144,6 +144,32 @@ Test(bench_cuda, nccl_is_for_device_memory, .timeout = 60)
     free(run);
 }
 
+/* Ours stands in for NCCL's. */
+Test(bench_cuda, a_library_with_the_interface_of_nccl_is_measured_and_right, .timeout = 120)
+{
+    static const char *const ways[] = {"", "--threads", "--graph", "--in-place --root 1"};
+
+    for (int i = 0; i < BENCH_COLLECTIVES; i++) {
+        bool lacks = i == BENCH_BARRIER || (i == BENCH_ALL_TO_ALL && strstr(ways[i % 4], "place"));
+        bool in_place = bench_collective_has_in_place((enum bench_collective)i);
+        char line[512];
+        struct run *run;
+
+        snprintf(line, sizeof(line),
+                 "%s -n 2 --memory cuda --bytes 64,20000 --iterations 3 --rounds 1 --vs nccl "
+                 "--nccl %s %s",
+                 bench_collective_name((enum bench_collective)i), TEST_NCCL,
+                 in_place || !strstr(ways[i % 4], "place") ? ways[i % 4] : "");
+        run = bench(TEST_WORKERS, line);
+        cr_expect_eq(run->status, 0, "%s: %s", line, run->err);
+        cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s: %s", line, run->out);
+        cr_expect(strstr(run->out, "NCCL 2."), "%s: %s", line, run->out);
+        cr_expect_eq(strstr(run->err, "nccl is left out: NCCL ") != NULL, lacks, "%s: %s", line,
+                     run->err);
+        free(run);
+    }
+}
+
 Test(bench_cuda, a_missing_nccl_is_explained, .timeout = 60)
 {
     struct run *run =
