@@ -149,6 +149,6 @@ NCCL_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t *simInfo)
     }
     end(false);
     return compat_fail(NULL, ncclInvalidUsage,
-                       "ncclGroupSimulateEnd: Rondo gives no estimate here; the group was dropped. "
-                       "`rondo simulate` estimates collectives.");
+                       "ncclGroupSimulateEnd: Rondo has no estimate to give; the group was "
+                       "dropped.");
 }

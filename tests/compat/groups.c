@@ -125,7 +125,8 @@ bool groups_are_not_simulated(struct client *client)
     ncclGroupStart();
     ncclAllReduce(&info, &info, 1, ncclInt8, ncclSum, client->comm, client->stream);
     ncclCommInitRank(&comm, 2, client->id, 0);
-    fine = client_refused(client, ncclGroupSimulateEnd(&info), ncclInvalidUsage, "no estimate");
+    fine = client_refused(client, ncclGroupSimulateEnd(&info), ncclInvalidUsage,
+                          "no estimate to give");
     if (fine && comm)
         fine = client_say(client, "there is a communicator that was never made");
     return fine && sums_up(client, client->comm);
