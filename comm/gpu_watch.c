@@ -204,11 +204,22 @@ static void look_at_errors(struct gpu_plans *plans)
     comm_break(plans->comm, RONDO_ERROR_PEER, -1);
 }
 
+/*
+ * Words of calls that peers never made, or of earlier ones, point nowhere: a kernel that is let go
+ * finds no memory that they may name, and leaves without touching any.
+ */
+static void hide_segments(struct gpu_plans *plans)
+{
+    for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
+        __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
+}
+
 /* Whatever the stream waits for in this call. */
 static void let_go(struct gpu_plans *plans, const struct gpu_flight *flight)
 {
     rondo_comm *comm = plans->comm;
 
+    hide_segments(plans); /* seen by whoever sees the releases that follow */
     for (int i = 0; i < flight->count; i++)
         for (int rank = 0; rank < comm->size; rank++) {
             int lane = flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
