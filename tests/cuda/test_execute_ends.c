@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_execute_ends.c - teams of blocks, and what ends a kernel before its plan does. */
+#include "base/fail.h"
+#include "tests/cuda/rehearsal.h"
+
+#include <criterion/criterion.h>
+#include <time.h>
+
+static const struct cuda_seat_shape plain = {.slots = 4, .slot_bytes = 256 << 10};
+
+Test(cuda_execute_ends, teams_of_blocks_give_what_one_block_gives)
+{
+    static const char *const names[] = {"ring", "direct", "zero_copy", "halving"};
+    struct troupe troupe;
+    const char *complaint = NULL;
+
+    cr_assert(troupe_open(&troupe, 2, &plain), "%s", fail_sentence());
+    for (int i = 0; i < 8 && !complaint; i++) {
+        struct rehearsal rehearsal = {
+            .algorithm = algorithm_find(names[i % 4]),
+            .collective = RONDO_ALL_REDUCE,
+            .op = {.type = i < 4 ? RONDO_FLOAT32 : RONDO_BFLOAT16, .function = KERNEL_SUM},
+            .count = 100003 + (size_t)i,
+            .blocks = (unsigned)(i % 2),
+            .repeat = 2,
+            .random = (uint64_t)i};
+
+        complaint = rehearse(&troupe, &rehearsal);
+    }
+    troupe_close(&troupe);
+    cr_assert(!complaint, "%s", complaint);
+}
+
+/* An all_reduce of two ranks, which one rank or both begin. */
+struct duet {
+    struct troupe troupe;
+    struct cuda_program *programs[2];
+    CUdeviceptr memory;
+    struct cuda_execute_call call;
+};
+
+static bool duet_open(struct duet *duet)
+{
+    static const struct kernel_op sum = {.type = RONDO_FLOAT32, .function = KERNEL_SUM};
+    bool good = troupe_open(&duet->troupe, 2, &plain);
+
+    for (int r = 0; r < 2 && good; r++) {
+        struct plan *plan;
+
+        good = !algorithm_plan(algorithm_find("ring"), RONDO_ALL_REDUCE, 2, r, 0, &plan) &&
+               !cuda_program_open(duet->troupe.seats[r], plan, &duet->programs[r]);
+        plan_close(plan);
+    }
+    duet->memory = gpu_alloc(&duet->troupe.gpu, 16384);
+    duet->call = (struct cuda_execute_call){.op = &sum,
+                                            .count = 1000,
+                                            .element = 4,
+                                            .input = duet->memory,
+                                            .output = duet->memory + 4096,
+                                            .fingerprint = 5};
+    return good && duet->memory;
+}
+
+static void duet_close(struct duet *duet)
+{
+    for (int r = 0; r < 2; r++)
+        cuda_program_close(duet->programs[r]);
+    gpu_free(&duet->troupe.gpu, duet->memory);
+    troupe_close(&duet->troupe);
+}
+
+static rondo_result begin(struct duet *duet, int rank)
+{
+    return cuda_execute(duet->troupe.seats[rank], duet->programs[rank], &duet->call,
+                        duet->troupe.streams[rank]);
+}
+
+static struct cuda_look end(struct duet *duet, int rank)
+{
+    struct cuda_look look = {.state = EXEC_MOVED};
+
+    if (!duet->troupe.gpu.device.driver->cuStreamSynchronize(duet->troupe.streams[rank]))
+        cuda_seat_look(duet->troupe.seats[rank], &look);
+    return look;
+}
+
+/* Until the kernel has said where it is. */
+static struct cuda_look look_when_stuck(struct duet *duet, int rank)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    struct cuda_look look = {.state = EXEC_DONE};
+
+    for (int i = 0; i < 20000 && (look.state != EXEC_BLOCKED || !look.step); i++) {
+        nanosleep(&moment, NULL);
+        cuda_seat_look(duet->troupe.seats[rank], &look);
+    }
+    return look;
+}
+
+Test(cuda_execute_ends, a_kernel_whose_peer_does_not_come_says_so_and_can_be_stopped)
+{
+    struct duet duet;
+    struct cuda_look look;
+
+    cr_assert(duet_open(&duet), "%s", fail_sentence());
+    cr_assert_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
+    look = look_when_stuck(&duet, 1);
+    cr_expect_eq(look.state, EXEC_BLOCKED);
+    cr_expect_gt(look.step, 0);
+    cr_expect_eq(look.blamed, 0);
+    cuda_seat_stop(duet.troupe.seats[1]);
+    look = end(&duet, 1);
+    cr_expect_eq(look.state, EXEC_FAILED, "state %d", look.state);
+    duet_close(&duet);
+}
+
+Test(cuda_execute_ends, calls_that_differ_are_told_apart)
+{
+    struct duet duet;
+    struct cuda_look looks[2];
+
+    cr_assert(duet_open(&duet), "%s", fail_sentence());
+    cr_assert_eq(begin(&duet, 0), RONDO_OK, "%s", fail_sentence());
+    duet.call.fingerprint = 6;
+    cr_assert_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
+    for (int r = 0; r < 2; r++)
+        looks[r] = end(&duet, r);
+    for (int r = 0; r < 2; r++) {
+        cr_expect_eq(looks[r].state, EXEC_MISMATCH, "rank %d: state %d", r, looks[r].state);
+        cr_expect_eq(looks[r].blamed, 1 - r);
+        cr_expect_eq(looks[r].foreign, r ? 5u : 6u);
+    }
+    duet_close(&duet);
+}
+
+Test(cuda_execute_ends, messages_of_another_form_are_of_another_call)
+{
+    struct duet duet;
+    struct cuda_look looks[2];
+
+    cr_assert(duet_open(&duet), "%s", fail_sentence());
+    duet.call.count = 4000; /* too long for words */
+    duet.call.output = duet.call.input;
+    duet.call.blocks = 1;
+    cr_assert_eq(begin(&duet, 0), RONDO_OK, "%s", fail_sentence());
+    duet.call.count = 10;
+    duet.call.fingerprint = 6;
+    cr_assert_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
+    for (int r = 0; r < 2; r++)
+        looks[r] = end(&duet, r);
+    for (int r = 0; r < 2; r++)
+        cr_expect_eq(looks[r].state, EXEC_MISMATCH, "rank %d: state %d", r, looks[r].state);
+    duet_close(&duet);
+}
+
+Test(cuda_execute_ends, what_does_not_fit_on_the_device_together_is_refused)
+{
+    struct duet duet;
+
+    cr_assert(duet_open(&duet), "%s", fail_sentence());
+    duet.call.blocks = 1000000;
+    cr_expect_eq(begin(&duet, 0), RONDO_ERROR_UNSUPPORTED);
+    duet.call.blocks = 0;
+    cr_expect_eq(begin(&duet, 0), RONDO_OK, "%s", fail_sentence());
+    cr_expect_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
+    cr_expect_eq(end(&duet, 0).state, EXEC_DONE);
+    cr_expect_eq(end(&duet, 1).state, EXEC_DONE);
+    duet_close(&duet);
+}
