@@ -59,12 +59,26 @@ static void fill_extents(const struct plan *plan, struct cuda_extent *extents)
             (uint32_t)plan_output_blocks(plan->collective, plan->size, r, plan->root)};
 }
 
-static void count_awaited(const struct plan *plan, uint32_t *awaited)
+/* What a step means for the links of its program. Where there are more links
+ * than a launch keeps in shared memory, all stay where they are. */
+static void note_link(struct cuda_program *program, int index, const struct plan_step *step)
+{
+    bool is_in = (step->verb == PLAN_WAIT) == (step->event == PLAN_DATA);
+    int links = program->plan.size * PLAN_LANES;
+
+    program->awaited[index] +=
+        step->verb == PLAN_WAIT && step->event == PLAN_DATA && step->flags & PLAN_ADDRESSES;
+    if (links <= CUDA_LINKS_NEAR)
+        (is_in ? program->in_used : program->out_used)[index] |=
+            UINT64_C(1) << (step->lane * program->plan.size + step->peer);
+}
+
+static void note_links(struct cuda_program *program, const struct plan *plan)
 {
     for (int p = 0; p < plan->programs; p++)
         for (uint32_t i = plan->program[p].begin; i < plan->program[p].end; i++)
-            awaited[p] += plan->steps[i].verb == PLAN_WAIT && plan->steps[i].event == PLAN_DATA &&
-                          plan->steps[i].flags & PLAN_ADDRESSES;
+            if (plan->steps[i].verb == PLAN_WAIT || plan->steps[i].verb == PLAN_SIGNAL)
+                note_link(program, p, &plan->steps[i]);
 }
 
 /* struct plan, steps, operands and extents, one behind the other. */
@@ -113,7 +127,7 @@ rondo_result cuda_program_open(struct cuda_seat *seat, const struct plan *plan,
     program->plan = *plan;
     program->plan.steps = NULL;
     program->plan.operands = NULL;
-    count_awaited(plan, program->awaited);
+    note_links(program, plan);
     program->scratch_bytes = most_scratch(plan, seat->shape.slot_bytes);
     result = upload(program, plan);
     if (!result)
@@ -200,6 +214,8 @@ static void describe(struct cuda_seat *seat, const struct cuda_program *program,
     argument->segments = seat->segments;
     argument->segments_each = seat->shape.segments_each;
     memcpy(argument->awaited, program->awaited, sizeof(argument->awaited));
+    memcpy(argument->out_used, program->out_used, sizeof(argument->out_used));
+    memcpy(argument->in_used, program->in_used, sizeof(argument->in_used));
     argument->alone = ALONE;
 }
 

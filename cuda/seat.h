@@ -28,6 +28,7 @@ struct cuda_program {
     CUdeviceptr memory, device_plan, extents, scratch;
     size_t scratch_bytes;
     uint32_t awaited[PLAN_PROGRAMS_MAX];
+    uint64_t out_used[PLAN_PROGRAMS_MAX], in_used[PLAN_PROGRAMS_MAX]; /* as in the argument */
     bool reduces;
 };
 

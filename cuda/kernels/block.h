@@ -19,10 +19,7 @@
 #define STEP_FUNCTION LANE_FUNCTION
 #include "plan/pieces.h"
 
-enum {
-    DECODED = 4,    /* steps that the decoder is ahead */
-    LINKS_NEAR = 40 /* links of a direction that are kept in shared memory during a launch */
-};
+enum { DECODED = 4 }; /* steps that the decoder is ahead */
 
 /* An operand as far as it is known ahead. */
 enum place { PLACE_FOUND, PLACE_SLOT, PLACE_PEER_INPUT, PLACE_PEER_OUTPUT };
@@ -50,10 +47,9 @@ struct block {
     uint32_t over;          /* the leader has ended */
     uint32_t again;         /* a lane could not do its part of the task */
     uint32_t workers, program;
-    uint64_t out_used, in_used; /* bits: links that were changed */
     struct cuda_task task;
-    struct link_out out[LINKS_NEAR];
-    struct link_in in[LINKS_NEAR];
+    struct link_out out[CUDA_LINKS_NEAR];
+    struct link_in in[CUDA_LINKS_NEAR];
 };
 
 #ifdef __CUDACC__
@@ -101,16 +97,6 @@ LANE_FUNCTION void decode_operand(const struct execution *x, const struct exec_p
     }
 }
 
-/* Which link's state a wait or signal changes. */
-LANE_FUNCTION void decode_link(const struct execution *x, const struct plan_step *step)
-{
-    int link = step->lane * x->world->size + step->peer;
-    bool is_in = (step->verb == PLAN_WAIT) == (step->event == PLAN_DATA);
-
-    if (link < LINKS_NEAR)
-        *(is_in ? &block.in_used : &block.out_used) |= UINT64_C(1) << link;
-}
-
 /* One step further; there must be room in the ring, and a step left. */
 LANE_CALLED void decode_next(void)
 {
@@ -120,9 +106,7 @@ LANE_CALLED void decode_next(void)
     const struct plan_step *step = &decoded->step;
 
     decoded->step = x->plan->steps[program->at];
-    if (step->verb == PLAN_WAIT || step->verb == PLAN_SIGNAL) {
-        decode_link(x, step);
-    } else {
+    if (step->verb == PLAN_COPY || step->verb == PLAN_REDUCE) {
         decoded->count = step_elements(x, program, step);
         decoded->scaled = x->op && x->op->has_scale ? raw_source(x, step) : -1;
         for (int i = 0; i < step->sources + step->destinations; i++)

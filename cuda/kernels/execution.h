@@ -28,6 +28,7 @@ enum {
     CUDA_PACKED_BYTES = CUDA_PACKED_WORDS * CUDA_WORD_PAYLOAD,
     CUDA_PACKED_ROOM = 8, /* messages of this form under way; no link may have more slots */
 };
+enum { CUDA_LINKS_NEAR = 40 }; /* links of a direction that a launch keeps in shared memory */
 #define CUDA_NUMBERS_FRESH UINT32_C(0x3fffffff)
 
 struct cuda_word {
@@ -96,9 +97,11 @@ struct cuda_execute_argument {
     uint64_t segments; /* struct cuda_segment: segments_each for every rank */
     uint32_t segments_each;
     uint32_t awaited[PLAN_PROGRAMS_MAX]; /* messages with addresses, by program */
-    uint32_t blocks;                     /* of a team */
-    uint32_t alone;                      /* bytes of a piece that its leader moves alone */
-    int32_t kind;                        /* enum cuda_kind */
+    /* By program: bits of the links that it uses, of the first CUDA_LINKS_NEAR. */
+    uint64_t out_used[PLAN_PROGRAMS_MAX], in_used[PLAN_PROGRAMS_MAX];
+    uint32_t blocks; /* of a team */
+    uint32_t alone;  /* bytes of a piece that its leader moves alone */
+    int32_t kind;    /* enum cuda_kind */
 };
 
 #endif

@@ -274,26 +274,46 @@ LANE_FUNCTION void lead(void)
     block_dismiss();
 }
 
+/* Is link `i` one that this program keeps in shared memory? Others belong to other programs. */
+LANE_FUNCTION bool is_near(const uint64_t *used, unsigned i)
+{
+    return i < CUDA_LINKS_NEAR && used[block.program] >> i & 1;
+}
+
+/* The links that this program uses; at the end they go on in the next launch. */
+LANE_FUNCTION void take_links(const struct exec_world *world)
+{
+    for (unsigned i = threadIdx.x; i < CUDA_LINKS_NEAR; i += blockDim.x) {
+        if (is_near(block.argument.out_used, i))
+            block.out[i] = world->out[i];
+        if (is_near(block.argument.in_used, i))
+            block.in[i] = world->in[i];
+    }
+}
+
+LANE_FUNCTION void keep_links(const struct exec_world *world)
+{
+    for (unsigned i = threadIdx.x; i < CUDA_LINKS_NEAR; i += blockDim.x) {
+        if (is_near(block.argument.out_used, i))
+            world->out[i] = block.out[i];
+        if (is_near(block.argument.in_used, i))
+            world->in[i] = block.in[i];
+    }
+}
+
 /* The block's copy of what is read often. */
 LANE_FUNCTION void set_up(const struct cuda_execute_argument &argument)
 {
-    const struct exec_world *world = argument.execution.world;
-    size_t links = (size_t)world->size * PLAN_LANES;
-
     block_copy(&block.argument, &argument, sizeof(argument));
     block_copy(&block.x, &argument.execution, sizeof(block.x));
-    block_copy(&block.world, world, sizeof(block.world));
+    block_copy(&block.world, argument.execution.world, sizeof(block.world));
     block_copy(&block.plan, argument.execution.plan, sizeof(block.plan));
-    if (links <= LINKS_NEAR) {
-        block_copy(block.out, world->out, links * sizeof(block.out[0]));
-        block_copy(block.in, world->in, links * sizeof(block.in[0]));
-    }
     __syncthreads();
     if (threadIdx.x == 0) {
         block.program = blockIdx.x / argument.blocks;
         block.workers = blockDim.x > (unsigned)warpSize ? blockDim.x - warpSize : blockDim.x;
         block.world.scratch = reinterpret_cast<char *>(argument.scratch);
-        if (links <= LINKS_NEAR) {
+        if (block.world.size * PLAN_LANES <= CUDA_LINKS_NEAR) {
             block.world.out = block.out;
             block.world.in = block.in;
         }
@@ -303,22 +323,8 @@ LANE_FUNCTION void set_up(const struct cuda_execute_argument &argument)
         block.x.awaited = argument.awaited[block.program];
         block.ahead = block.x.programs[block.program];
         block.decoded = block.done = block.over = 0;
-        block.out_used = block.in_used = 0;
     }
     __syncthreads();
-}
-
-/* The links that this program used go on in the next launch. */
-LANE_FUNCTION void keep_links(const struct exec_world *world)
-{
-    int links = world->size * PLAN_LANES;
-
-    for (int i = (int)threadIdx.x; i < links && links <= LINKS_NEAR; i += (int)blockDim.x) {
-        if (block.out_used >> i & 1)
-            world->out[i] = block.out[i];
-        if (block.in_used >> i & 1)
-            world->in[i] = block.in[i];
-    }
 }
 
 CUDA_KERNEL(rondo_execute, struct cuda_execute_argument, argument)
@@ -328,6 +334,8 @@ CUDA_KERNEL(rondo_execute, struct cuda_execute_argument, argument)
         team_help();
         return;
     }
+    take_links(argument.execution.world);
+    __syncthreads();
     if (threadIdx.x == 0)
         lead();
     else if (threadIdx.x < block.workers)
