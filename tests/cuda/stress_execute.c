@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stress_execute.c - the executor's kernels side by side, for ThreadSanitizer: no Criterion here. */
+/* stress_execute.c - the executor on several ranks, for ThreadSanitizer: no Criterion. */
 #include "base/collective.h"
 #include "base/fail.h"
 #include "tests/cuda/rehearsal.h"
