@@ -240,7 +240,7 @@ rondo_result cuda_execute(struct cuda_seat *seat, const struct cuda_program *pro
     if (!argument.blocks)
         return RONDO_ERROR_UNSUPPORTED;
     describe(seat, program, call, &argument);
-    seat->programs = program->plan.programs;
+    atomic_store_explicit(&seat->programs, program->plan.programs, memory_order_relaxed);
     return cuda_launch(seat->launcher, CUDA_KERNEL_execute,
                        argument.blocks * (unsigned)program->plan.programs, &argument, stream);
 }

@@ -256,17 +256,18 @@ void cuda_seat_look(const struct cuda_seat *seat, struct cuda_look *ret_look)
 {
     struct cuda_look look = {.state = EXEC_DONE};
     const struct cuda_halt *halt = &seat->board->halt;
+    int programs = atomic_load_explicit(&seat->programs, memory_order_relaxed);
 
     /* Acquire, pairs with the release in halt() on the device. */
     if (__atomic_load_n(&halt->failed.state, __ATOMIC_ACQUIRE) != EXEC_DONE) {
         *ret_look = (struct cuda_look){.state = EXEC_MISMATCH,
                                        .program = (int)halt->program,
                                        .step = halt->failed.step,
-                                       .blamed = halt->failed.blamed,
+                                       .blamed = (int)halt->failed.blamed,
                                        .foreign = halt->failed.foreign};
         return;
     }
-    for (int p = 0; p < seat->programs; p++) {
+    for (int p = 0; p < programs; p++) {
         const struct cuda_status *status = &seat->board->status[p];
         /* Acquire, pairs with the release in lead() on the device. */
         uint32_t state = __atomic_load_n(&status->state, __ATOMIC_ACQUIRE);
@@ -276,7 +277,7 @@ void cuda_seat_look(const struct cuda_seat *seat, struct cuda_look *ret_look)
         look = (struct cuda_look){.state = (enum exec_state)state,
                                   .program = p,
                                   .step = __atomic_load_n(&status->step, __ATOMIC_ACQUIRE),
-                                  .blamed = __atomic_load_n(&status->blamed, __ATOMIC_ACQUIRE),
+                                  .blamed = (int)__atomic_load_n(&status->blamed, __ATOMIC_ACQUIRE),
                                   .foreign = __atomic_load_n(&status->foreign, __ATOMIC_ACQUIRE)};
         if (state != EXEC_BLOCKED)
             break;

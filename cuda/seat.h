@@ -19,7 +19,7 @@ struct cuda_seat {
     CUdeviceptr world;  /* struct exec_world; behind it links, peers, teams, segments */
     CUdeviceptr teams, segments;
     struct seat_board *board;
-    int programs; /* of the last call */
+    _Atomic int programs; /* of the last call */
 };
 
 struct cuda_program {

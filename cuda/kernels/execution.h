@@ -66,7 +66,7 @@ struct cuda_team {
 struct cuda_status {
     alignas(LINK_LINE) uint32_t state; /* enum exec_state; EXEC_BLOCKED while it runs */
     uint32_t step;                     /* index in the plan, as of some 50 microseconds ago */
-    int32_t blamed;
+    uint32_t blamed;                   /* a rank */
     uint32_t foreign;
     uint64_t window; /* its first element */
 };

@@ -223,8 +223,8 @@ LANE_CALLED enum exec_state look_up(struct execution *x, const struct exec_progr
     struct cuda_status *status =
         reinterpret_cast<struct cuda_status *>(block.argument.status) + block.program;
 
-    status->window = program->start;
-    status->blamed = x->blamed;
+    lane_store_relaxed(&status->window, (uint64_t)program->start);
+    lane_store_relaxed(&status->blamed, (uint32_t)x->blamed);
     lane_store_release(&status->step, program->at);
     if (lane_load_acquire(&reinterpret_cast<struct cuda_halt *>(block.argument.halt)->stop))
         return EXEC_FAILED;
@@ -263,10 +263,10 @@ LANE_FUNCTION void lead(void)
             looked = lane_clock();
         }
     } while (state == EXEC_BLOCKED || state == EXEC_MOVED);
-    status->window = program->start;
-    status->step = program->at;
-    status->blamed = block.x.blamed;
-    status->foreign = block.x.foreign;
+    lane_store_relaxed(&status->window, (uint64_t)program->start);
+    lane_store_relaxed(&status->step, program->at);
+    lane_store_relaxed(&status->blamed, (uint32_t)block.x.blamed);
+    lane_store_relaxed(&status->foreign, block.x.foreign);
     /* Release, pairs with the host's acquire: what is said beside it is there. */
     lane_store_release(&status->state, (uint32_t)state);
     if (state == EXEC_MISMATCH)

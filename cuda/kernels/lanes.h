@@ -71,6 +71,11 @@ LANE_FUNCTION void lane_store_relaxed(uint64_t *to, uint64_t value)
     LANE_STORE("st.relaxed.sys.u64", "l", to, value);
 }
 
+LANE_FUNCTION void lane_store_relaxed(uint32_t *to, uint32_t value)
+{
+    LANE_STORE("st.relaxed.sys.u32", "r", to, value);
+}
+
 LANE_FUNCTION uint32_t lane_load_device(const uint32_t *from)
 {
     uint32_t value;
