@@ -139,18 +139,31 @@ static struct task *standing(struct gpu_plans *plans, struct gpu_flight *flight)
     return task;
 }
 
+static int lane_of(const struct gpu_flight *flight)
+{
+    return flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
+}
+
+/* ... for a message; or else until its own message is taken. */
+static bool waits_for_data(const struct gpu_flight *flight, const struct task *task)
+{
+    const struct execution *x = &task->execution;
+
+    if (flight->pairs)
+        return task->key.collective == RONDO_RECV;
+    return x->plan->steps[x->programs[0].at].event == PLAN_DATA;
+}
+
 /* Has a message come from the peer that is waited for, but of another call? */
 static bool is_foreign(const struct gpu_plans *plans, struct gpu_flight *flight, struct task *task)
 {
     struct execution *x = &task->execution;
     uint32_t before = flight->foreign;
-    int lane = flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
 
-    if (flight->pairs ? task->key.collective == RONDO_SEND
-                      : x->plan->steps[x->programs[0].at].event != PLAN_DATA)
+    if (!waits_for_data(flight, task))
         return false;
-    x->foreign =
-        atomic_load_explicit(&gpu_mail(plans->own, x->blamed, lane)->full, memory_order_acquire);
+    x->foreign = atomic_load_explicit(&gpu_mail(plans->own, x->blamed, lane_of(flight))->full,
+                                      memory_order_acquire);
     flight->foreign = x->foreign != x->fingerprint ? x->foreign : 0;
     /* Twice the same: between two reads of a look the stream may have gone on to the next call. */
     return flight->foreign && flight->foreign == before;
@@ -214,22 +227,24 @@ static void hide_segments(struct gpu_plans *plans)
         __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* Whatever the stream waits for in this call. */
-static void let_go(struct gpu_plans *plans, const struct gpu_flight *flight)
+/* What the stream waits for in this call, and nothing else: a peer that is let go as well may need
+ * the same mail to be empty that this rank needs to be full. */
+static void let_go(struct gpu_plans *plans, struct gpu_flight *flight)
 {
-    rondo_comm *comm = plans->comm;
+    struct task *task = standing(plans, flight);
+    const struct execution *x;
+    int own = plans->comm->rank;
 
-    hide_segments(plans); /* seen by whoever sees the releases that follow */
-    for (int i = 0; i < flight->count; i++)
-        for (int rank = 0; rank < comm->size; rank++) {
-            int lane = flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
-
-            atomic_store_explicit(&gpu_mail(plans->own, rank, lane)->full,
-                                  flight->tasks[i].execution.fingerprint, memory_order_release);
-            if (rank != comm->rank)
-                atomic_store_explicit(&gpu_mail(plans->views[rank].arena, comm->rank, lane)->full,
-                                      0, memory_order_release);
-        }
+    hide_segments(plans); /* seen by whoever sees the release that follows */
+    if (!task)
+        return;
+    x = &task->execution;
+    if (waits_for_data(flight, task))
+        atomic_store_explicit(&gpu_mail(plans->own, x->blamed, lane_of(flight))->full,
+                              x->fingerprint, memory_order_release);
+    else
+        atomic_store_explicit(&gpu_mail(plans->views[x->blamed].arena, own, lane_of(flight))->full,
+                              0, memory_order_release);
 }
 
 static void look(struct gpu_plans *plans)
