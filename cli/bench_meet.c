@@ -133,21 +133,50 @@ static int hear_hello(struct bench_group *group, struct bench_worker *guest)
     return 1;
 }
 
-/* Has a child ended although nobody has been told to? */
-static bool child_ended(struct bench_group *group)
+/* A child that has ended although nobody has been told to, and how; -1: none. */
+static int find_ended(struct bench_group *group, int *ret_status)
 {
     for (int i = 0; i < group->child_count; i++) {
-        int status;
-
-        if (group->children[i] <= 0 || waitpid(group->children[i], &status, WNOHANG) <= 0)
+        if (group->children[i] <= 0 || waitpid(group->children[i], ret_status, WNOHANG) <= 0)
             continue;
         group->children[i] = 0;
+        return i;
+    }
+    return -1;
+}
+
+/* Whoever comes, and what those say who have come; how many became ranks, -1: one failed. */
+static int hear_all(struct bench_group *group, const struct bench_control *control,
+                    struct guests *guests, int patience)
+{
+    struct pollfd door = {control->socket, POLLIN, 0};
+    int ranks = 0;
+
+    for (int i = 0; i < group->size && poll(&door, 1, i ? 0 : patience) > 0; i++)
+        accept_guest(control, guests, group->size);
+    for (int i = 0; i < guests->count; i++) {
+        int heard = guests->list[i].socket >= 0 ? hear_hello(group, &guests->list[i]) : 0;
+
+        if (heard < 0)
+            return -1;
+        ranks += heard;
+    }
+    return ranks;
+}
+
+/* A child that ended may have said why, just before. */
+static bool has_lost_one(struct bench_group *group, const struct bench_control *control,
+                         struct guests *guests)
+{
+    int status = 0;
+
+    if (find_ended(group, &status) < 0)
+        return false;
+    if (hear_all(group, control, guests, 0) >= 0)
         fprintf(stderr, "rondo bench: a process of %s ended early, with %s %d\n", group->library,
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-        return true;
-    }
-    return false;
+    return true;
 }
 
 static int gather_ranks(struct bench_group *group, const struct bench_control *control,
@@ -157,19 +186,12 @@ static int gather_ranks(struct bench_group *group, const struct bench_control *c
     int known = 0;
 
     while (known < group->size) {
-        struct pollfd polls[2] = {{control->socket, POLLIN, 0}};
+        int heard = hear_all(group, control, guests, 10);
 
-        poll(polls, 1, 10);
-        if (polls[0].revents & POLLIN)
-            accept_guest(control, guests, group->size);
-        for (int i = 0; i < guests->count; i++) {
-            int heard = guests->list[i].socket >= 0 ? hear_hello(group, &guests->list[i]) : 0;
-
-            if (heard < 0)
-                return -1;
-            known += heard;
-        }
-        if (bench_caught_signal() || (known < group->size && child_ended(group)))
+        if (heard < 0)
+            return -1;
+        known += heard;
+        if (bench_caught_signal() || (known < group->size && has_lost_one(group, control, guests)))
             return -1;
         if (clock_seconds() > deadline) {
             fprintf(stderr, "rondo bench: %d of %d ranks of %s did not come up in %.0f s\n",

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct seat {
     const struct client_world *world;
     client_body body;
     bool done;
+    _Atomic bool named; /* of rank 0: its id is there */
 };
 
 void *client_share(size_t bytes)
@@ -108,6 +110,20 @@ static void run_threads(struct seat *seats, int size)
         pthread_join(threads[rank], NULL);
 }
 
+/* The id is made in a process of its own, as its maker has threads from then on, and a process with
+ * threads should not be forked. */
+static void share_id(struct seat *seats, int rank)
+{
+    if (!rank) {
+        client_ok(&seats[0].client, ncclGetUniqueId(&seats[0].client.id), "the id");
+        atomic_store_explicit(&seats[0].named, true, memory_order_release);
+        return;
+    }
+    while (!atomic_load_explicit(&seats[0].named, memory_order_acquire))
+        client_sleep(1);
+    seats[rank].client.id = seats[0].client.id;
+}
+
 static void run_processes(struct seat *seats, int size)
 {
     pid_t children[CLIENT_RANKS];
@@ -117,6 +133,7 @@ static void run_processes(struct seat *seats, int size)
         children[rank] = fork();
         if (!children[rank]) {
             alarm(SECONDS);
+            share_id(seats, rank);
             take(&seats[rank]);
             _exit(0);
         }
@@ -150,7 +167,8 @@ const char *client_run(const struct client_world *world, client_body body)
         seats[rank].client = (struct client){
             .rank = rank, .size = world->size, .argument = world->argument, .said = said_by(rank)};
         said_by(rank)[0] = '\0';
-        if (!rank && !client_ok(&seats[0].client, ncclGetUniqueId(&seats[0].client.id), "the id"))
+        if (!rank && !world->processes &&
+            !client_ok(&seats[0].client, ncclGetUniqueId(&seats[0].client.id), "the id"))
             return said_by(0);
         seats[rank].client.id = seats[0].client.id;
     }
