@@ -22,7 +22,7 @@ static json_t *machine_of(const struct topology *topology)
 
     for (int level = 1; level <= 4; level++) {
         size_t bytes = topology_cache_bytes(topology, level);
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof(name), "L%d", level);
         if (bytes)

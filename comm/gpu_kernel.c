@@ -9,6 +9,7 @@
  */
 #include "comm/gpu_plan.h"
 
+#include "base/clock.h"
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -162,9 +163,25 @@ rondo_result gpu_settle(rondo_comm *comm)
     return RONDO_OK;
 }
 
+/* A call ends on a rank when that rank has what it wants; peers may not have read yet what it sent
+ * them, and will write then into its inbox that they did. */
+static bool await_settled(const struct gpu_plans *plans)
+{
+    const struct timespec doze = {0, 50 * 1000};
+    const double patience = 1; /* seconds; a peer that comes later finds the inbox where it was */
+    double began = clock_seconds();
+    bool settled = true;
+
+    while (plans->seat && !atomic_load_explicit(&plans->comm->broken, memory_order_acquire) &&
+           !(settled = cuda_seat_is_settled(plans->seat)) && clock_seconds() - began < patience)
+        nanosleep(&doze, NULL);
+    return settled && !atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
+}
+
 void gpu_seat_close(struct gpu_plans *plans)
 {
     const rondo_comm *comm = plans->comm;
+    bool settled = await_settled(plans);
 
     while (plans->programs) {
         struct gpu_program *program = plans->programs;
@@ -177,7 +194,10 @@ void gpu_seat_close(struct gpu_plans *plans)
     for (int rank = 0; rank < comm->size; rank++)
         if (plans->inboxes[rank] && !process_is_own(comm->processes[rank]))
             plans->gpu->device.driver->cuIpcCloseMemHandle(plans->inboxes[rank]);
-    cuda_seat_close(plans->seat);
+    if (!settled)
+        log_debug("peers may still write into the inbox of rank %d, so its memory stays",
+                  comm->rank);
+    cuda_seat_close(plans->seat, !settled);
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */

@@ -37,8 +37,12 @@ struct cuda_seat_shape {
 /* `launcher` must outlive the seat. The device's context is current in all of these. */
 rondo_result cuda_seat_open(const struct cuda_launcher *launcher,
                             const struct cuda_seat_shape *shape, struct cuda_seat **ret_seat);
-/* After all ranks are through with their calls. Accepts NULL. */
-void cuda_seat_close(struct cuda_seat *seat);
+/* Have peers given everything back that this rank sent? The last thing that a kernel writes into an
+ * inbox of a peer is that; before it, the inbox must stay. Between calls; waits for the device. */
+bool cuda_seat_is_settled(const struct cuda_seat *seat);
+/* After this rank is through with its calls. `keep_inbox`: peers may still write there, so its
+ * memory stays until the context ends. Accepts NULL. */
+void cuda_seat_close(struct cuda_seat *seat, bool keep_inbox);
 
 /* Where this rank's inbox is, and how long it and everybody else's is. */
 CUdeviceptr cuda_seat_inbox(const struct cuda_seat *seat, size_t *ret_bytes);

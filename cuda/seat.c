@@ -46,8 +46,9 @@ void seat_free(const struct cuda_seat *seat, CUdeviceptr memory)
         seat->launcher->device->driver->cuMemFree(memory);
 }
 
-rondo_result seat_upload(const struct cuda_seat *seat, CUdeviceptr to, const void *from,
-                         size_t bytes)
+/* To the device from `from`, or from it to `to`: the other one is NULL. Waits for the copy only. */
+static rondo_result copy(const struct cuda_seat *seat, CUdeviceptr device, const void *from,
+                         void *to, size_t bytes)
 {
     const struct cuda_driver *driver = seat->launcher->device->driver;
     CUstream stream = NULL;
@@ -56,11 +57,20 @@ rondo_result seat_upload(const struct cuda_seat *seat, CUdeviceptr to, const voi
 
     if (result)
         return result;
-    result = cuda_result(driver->cuMemcpyHtoDAsync(to, from, bytes, stream), "cuMemcpyHtoDAsync");
+    result = from ? cuda_result(driver->cuMemcpyHtoDAsync(device, from, bytes, stream),
+                                "cuMemcpyHtoDAsync")
+                  : cuda_result(driver->cuMemcpyDtoHAsync(to, device, bytes, stream),
+                                "cuMemcpyDtoHAsync");
     if (!result)
         result = cuda_result(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
     driver->cuStreamDestroy(stream);
     return result;
+}
+
+rondo_result seat_upload(const struct cuda_seat *seat, CUdeviceptr to, const void *from,
+                         size_t bytes)
+{
+    return copy(seat, to, from, NULL, bytes);
 }
 
 /* Inboxes begin empty, with credits for what came before. */
@@ -130,17 +140,36 @@ rondo_result cuda_seat_open(const struct cuda_launcher *launcher,
     if (!result)
         result = alloc_board(seat);
     if (result)
-        cuda_seat_close(seat);
+        cuda_seat_close(seat, false);
     else
         *ret_seat = seat;
     return result;
 }
 
-void cuda_seat_close(struct cuda_seat *seat)
+bool cuda_seat_is_settled(const struct cuda_seat *seat)
+{
+    size_t links = links_of(seat);
+    struct link_out *out = calloc(links, sizeof(*out));
+    struct link_credit *credits = calloc(links, sizeof(*credits));
+    bool settled = out && credits;
+
+    if (settled && seat->world)
+        settled = !copy(seat, seat->world + sizeof(struct exec_world), NULL, out,
+                        links * sizeof(*out)) &&
+                  !copy(seat, seat->inbox, NULL, credits, links * sizeof(*credits));
+    for (size_t i = 0; settled && seat->world && i < links; i++)
+        settled = out[i].sent == atomic_load_explicit(&credits[i].consumed, memory_order_relaxed);
+    free(out);
+    free(credits);
+    return settled;
+}
+
+void cuda_seat_close(struct cuda_seat *seat, bool keep_inbox)
 {
     if (!seat)
         return;
-    seat_free(seat, seat->inbox);
+    if (!keep_inbox)
+        seat_free(seat, seat->inbox);
     seat_free(seat, seat->packed);
     seat_free(seat, seat->world);
     seat_free(seat, seat->teams);

@@ -64,7 +64,7 @@ Test(run, tag_marks_every_line)
     cr_assert_eq(run("-n 2 --bind none --tag sh -c 'echo a; echo b >&2; printf c'"), 0);
     for (int rank = 0; rank < 2; rank++) {
         for (const char *c = "abc"; *c; c++) {
-            char line[16];
+            char line[32];
 
             snprintf(line, sizeof(line), "[%d] %c\n", rank, *c);
             check_says(line);

@@ -44,7 +44,7 @@ bool troupe_open(struct troupe *troupe, int size, const struct cuda_seat_shape *
 void troupe_close(struct troupe *troupe)
 {
     for (int r = 0; r < troupe->size; r++) {
-        cuda_seat_close(troupe->seats[r]);
+        cuda_seat_close(troupe->seats[r], false);
         troupe->gpu.device.driver->cuStreamDestroy(troupe->streams[r]);
     }
     gpu_close(&troupe->gpu);

@@ -31,7 +31,7 @@ Test(cuda_execute_ends, teams_of_blocks_give_what_one_block_gives)
     cr_assert(!complaint, "%s", complaint);
 }
 
-/* An all_reduce of two ranks, which one rank or both begin. */
+/* A call of two ranks, which one rank or both begin. */
 struct duet {
     struct troupe troupe;
     struct cuda_program *programs[2];
@@ -39,7 +39,7 @@ struct duet {
     struct cuda_execute_call call;
 };
 
-static bool duet_open(struct duet *duet)
+static bool duet_open_for(struct duet *duet, const char *algorithm, rondo_collective collective)
 {
     static const struct kernel_op sum = {.type = RONDO_FLOAT32, .function = KERNEL_SUM};
     bool good = troupe_open(&duet->troupe, 2, &plain);
@@ -47,7 +47,7 @@ static bool duet_open(struct duet *duet)
     for (int r = 0; r < 2 && good; r++) {
         struct plan *plan;
 
-        good = !algorithm_plan(algorithm_find("ring"), RONDO_ALL_REDUCE, 2, r, 0, &plan) &&
+        good = !algorithm_plan(algorithm_find(algorithm), collective, 2, r, 0, &plan) &&
                !cuda_program_open(duet->troupe.seats[r], plan, &duet->programs[r]);
         plan_close(plan);
     }
@@ -59,6 +59,11 @@ static bool duet_open(struct duet *duet)
                                             .output = duet->memory + 4096,
                                             .fingerprint = 5};
     return good && duet->memory;
+}
+
+static bool duet_open(struct duet *duet)
+{
+    return duet_open_for(duet, "ring", RONDO_ALL_REDUCE);
 }
 
 static void duet_close(struct duet *duet)
@@ -165,5 +170,21 @@ Test(cuda_execute_ends, what_does_not_fit_on_the_device_together_is_refused)
     cr_expect_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
     cr_expect_eq(end(&duet, 0).state, EXEC_DONE);
     cr_expect_eq(end(&duet, 1).state, EXEC_DONE);
+    duet_close(&duet);
+}
+
+Test(cuda_execute_ends, a_rank_is_settled_once_its_peer_has_read_what_it_sent)
+{
+    struct duet duet;
+
+    cr_assert(duet_open_for(&duet, "direct", RONDO_BROADCAST), "%s", fail_sentence());
+    duet.call.op = NULL;
+    cr_expect(cuda_seat_is_settled(duet.troupe.seats[0]), "nothing was sent");
+    cr_assert_eq(begin(&duet, 0), RONDO_OK, "%s", fail_sentence());
+    cr_expect_eq(end(&duet, 0).state, EXEC_DONE, "the root needs nobody for a short message");
+    cr_expect_not(cuda_seat_is_settled(duet.troupe.seats[0]), "it was not read");
+    cr_assert_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
+    cr_expect_eq(end(&duet, 1).state, EXEC_DONE);
+    cr_expect(cuda_seat_is_settled(duet.troupe.seats[0]), "it was read");
     duet_close(&duet);
 }
