@@ -96,6 +96,9 @@ rondo_result comm_find_groups(rondo_comm *comm);
 rondo_result comm_measure(rondo_comm *comm);
 /* Part of it: between groups of ranks, if there are any; only some ranks do something. */
 rondo_result comm_measure_groups(rondo_comm *comm, struct group_costs *ret_costs);
+/* The end of it, also where costs are known: returns when all ranks are connected. Before that no
+ * rank may close, others may still be looking at what it shows. */
+rondo_result comm_assemble(rondo_comm *comm);
 /* Frees what any of the steps made; accepts NULL. */
 void comm_free(rondo_comm *comm);
 /* Run `step` for many ranks of this process at once, each

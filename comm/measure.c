@@ -13,7 +13,6 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
-#include "comm/gpu.h"
 #include "comm/run.h"
 #include "transport/process.h"
 
@@ -246,9 +245,7 @@ rondo_result comm_measure(rondo_comm *comm)
 
     measured.costs.cores = comm->costs.cores;
     comm->costs = measured.costs;
-    result = gpu_settle(comm);
-    if (!result)
-        result = find_costs(comm, &measured);
+    result = find_costs(comm, &measured);
     if (!result && !setting_is_set(SETTING_COSTS))
         result = comm_measure_groups(comm, &measured.costs.across);
     measured.reads_across =
@@ -273,5 +270,5 @@ rondo_result comm_measure(rondo_comm *comm)
             1e-9 * comm->costs.reduce_bw,
             comm->settings.reads_across ? "read across processes where that helps"
                                         : "staged in slots");
-    return RONDO_OK;
+    return comm_assemble(comm);
 }

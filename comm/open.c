@@ -318,6 +318,16 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     return RONDO_OK;
 }
 
+rondo_result comm_assemble(rondo_comm *comm)
+{
+    struct task barrier = {.key = {.collective = RONDO_BARRIER, .type = RONDO_UINT8}};
+    rondo_result result = gpu_settle(comm);
+
+    if (!result && comm->size > 1)
+        result = run_task(comm, &barrier);
+    return result ? comm_break(comm, result, comm->rank) : RONDO_OK;
+}
+
 void comm_free(rondo_comm *comm)
 {
     bool broken;

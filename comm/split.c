@@ -5,7 +5,6 @@
  * parent have each other's heaps mapped, so no socket and no descriptor is needed.
  */
 #include "comm/call.h"
-#include "comm/gpu.h"
 
 #include "base/fail.h"
 
@@ -119,13 +118,13 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
 
         memcpy(offspring->comm->key, parent->key, sizeof(parent->key));
         result = comm_connect(offspring->comm, offspring->cards);
-        if (!result)
-            result = gpu_settle(offspring->comm);
         cores = offspring->comm->costs.cores;
         offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */
         offspring->comm->costs.cores = cores;
         offspring->comm->settings.reads_across = parent->settings.reads_across;
         offspring->comm->past_cache = parent->past_cache;
+        if (!result)
+            result = comm_assemble(offspring->comm);
     }
     return result;
 }
