@@ -41,7 +41,7 @@ struct gpu_arena {
     _Atomic uint32_t bell;      /* a futex: somebody published something */
     _Atomic uint32_t published; /* segments */
     struct gpu_segment_card segments[GPU_SEGMENTS];
-    struct gpu_segment_card inbox; /* of the rank's seat (gpu_kernel.c) */
+    struct gpu_segment_card inbox; /* of the rank's seat (gpu_seat.c) */
     _Atomic uint32_t seat;         /* what is known of it */
     struct gpu_mail mails[]; /* [rank][lane]; behind them how many segments each rank has mapped */
 };
@@ -190,11 +190,15 @@ bool gpu_plans_take(const struct gpu *gpu, const struct batch *batch);
 /* Queue a batch on a stream of the device. Its context is current. */
 rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream);
 
-/* ---- gpu_kernel.c ---- */
+/* ---- gpu_seat.c ---- */
 
+enum { GPU_SHORT = 32 << 10 }; /* bytes of a block, up to which a call is one kernel */
 /* Open this rank's seat, if there can be one, and show it to the others. */
 rondo_result gpu_seat_show(struct gpu_plans *plans);
 void gpu_seat_close(struct gpu_plans *plans);
+
+/* ---- gpu_kernel.c ---- */
+
 /* Is the call one kernel? The same answer on every rank. */
 bool gpu_is_short(const struct gpu_plans *plans, const struct task *task);
 rondo_result gpu_kernel_queue(struct gpu_plans *plans, const struct task *task,
@@ -204,6 +208,7 @@ struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_flight *fli
                                  bool *ret_foreign);
 /* Has one ended because of a message of another call? */
 bool gpu_kernel_failed(const struct gpu_plans *plans);
+void gpu_programs_close(struct gpu_plans *plans); /* before the seat */
 /* Kernels end now, and later ones too; any thread. */
 void gpu_kernel_stop(struct gpu_plans *plans);
 

@@ -41,7 +41,8 @@ static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffe
         }
         other->memory = 0;
         other->bytes = 0;
-        result = cuda_result(cuda->cuMemAlloc(&other->memory, bytes), "cuMemAlloc");
+        result = cuda_stock_take(&plans->launcher->stock, &plans->launcher->device,
+                                 CUDA_HOLDING_DEVICE, bytes, &other->memory);
         cuda->cuThreadExchangeStreamCaptureMode(&mode);
         if (result)
             return result;

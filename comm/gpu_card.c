@@ -146,11 +146,11 @@ static rondo_result make_tables(struct gpu_plans *plans)
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     size_t ranks = (size_t)plans->comm->size;
     size_t bytes = ranks * GPU_SEGMENTS * sizeof(*plans->table);
-    void *memory = NULL;
+    CUdeviceptr pinned;
     rondo_result result =
-        cuda_result(cuda->cuMemHostAlloc(&memory, bytes + sizeof(*plans->progress),
-                                         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                    "cuMemHostAlloc");
+        cuda_stock_take(&plans->launcher->stock, &plans->launcher->device, CUDA_HOLDING_PINNED,
+                        bytes + sizeof(*plans->progress), &pinned);
+    void *memory = (void *)(uintptr_t)pinned;
 
     if (result)
         return result;
@@ -172,9 +172,9 @@ static rondo_result open_plans(struct gpu_plans *plans)
     rondo_result result = pin_arenas(plans);
 
     if (!result)
-        result = make_tables(plans);
-    if (!result)
         result = cuda_launcher_open(&plans->gpu->device, &plans->launcher);
+    if (!result)
+        result = make_tables(plans);
     if (!result)
         result = cuda_result(cuda->cuEventCreate(&plans->last, CU_EVENT_DISABLE_TIMING),
                              "cuEventCreate");
@@ -236,27 +236,31 @@ rondo_result gpu_connect(rondo_comm *comm)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+static void give_back(struct gpu_plans *plans, CUdeviceptr memory)
+{
+    if (plans->launcher)
+        cuda_stock_return(&plans->launcher->stock, &plans->launcher->device, memory);
+}
+
 static void free_memory(struct gpu_plans *plans)
 {
-    const struct cuda_driver *cuda = plans->gpu->device.driver;
     struct gpu_substitute *pair;
 
     for (int i = 0; i < 2; i++)
-        if (plans->substitutes[i].memory)
-            cuda->cuMemFree(plans->substitutes[i].memory);
+        give_back(plans, plans->substitutes[i].memory);
     while ((pair = plans->pair_substitutes)) {
         plans->pair_substitutes = pair->next;
-        if (pair->memory)
-            cuda->cuMemFree(pair->memory);
+        give_back(plans, pair->memory);
         free(pair);
     }
     while (plans->outgrown) {
         struct gpu_outgrown *old = plans->outgrown;
 
         plans->outgrown = old->next;
-        cuda->cuMemFree(old->memory);
+        give_back(plans, old->memory);
         free(old);
     }
+    give_back(plans, cuda_address(plans->table));
 }
 
 /* What the device may still use, or what would wait for it; left alone where streams are stuck. */
@@ -265,13 +269,12 @@ static void close_device(struct gpu_plans *plans)
     const struct cuda_driver *cuda = plans->gpu->device.driver;
 
     gpu_unmap_all(plans);
+    gpu_programs_close(plans);
     gpu_seat_close(plans);
     free_memory(plans);
     cuda_launcher_close(plans->launcher);
     if (plans->side)
         cuda->cuStreamDestroy(plans->side);
-    if (plans->table)
-        cuda->cuMemFreeHost(plans->table);
     for (int rank = 0; rank < plans->comm->size; rank++)
         if (plans->views[rank].arena)
             gpu_unpin(cuda, plans->views[rank].arena);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * open.c - making a communicator, in three steps that every way of starting shares:
+ * open.c - making a communicator, in steps that every way of starting shares:
  *
  *     comm_prepare()   memory for the rings into this rank, and the card that says where it is
  *     (exchange)       everybody's cards: by bootstrap.c, through a parent communicator, or within
  *                      one process
  *     comm_connect()   the other processes mapped, the links to every rank
- *     comm_measure()   what links cost; collective, so it is also the proof that everybody got here
+ *     comm_measure()   what links cost; it ends, or where costs are known all there is of it is,
+ *     comm_assemble()  a barrier: everybody got here, and may close again
  */
 #include "comm/comm.h"
 

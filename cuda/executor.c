@@ -176,7 +176,7 @@ static unsigned choose_team(const struct cuda_seat *seat, const struct cuda_prog
         rondo_fail(RONDO_ERROR_UNSUPPORTED,
                    "CUDA device %d holds %u blocks of the executor at a time, too few for %u ranks "
                    "with %u programs of %u blocks each: let fewer ranks share it.",
-                   seat->launcher->device->number,
+                   seat->launcher->device.number,
                    seat->launcher->kernels[CUDA_KERNEL_execute].blocks, share, programs,
                    call->blocks ? call->blocks : 1);
         return 0;

@@ -35,7 +35,7 @@ struct cuda_seat_shape {
 };
 
 /* `launcher` must outlive the seat. The device's context is current in all of these. */
-rondo_result cuda_seat_open(const struct cuda_launcher *launcher,
+rondo_result cuda_seat_open(struct cuda_launcher *launcher,
                             const struct cuda_seat_shape *shape, struct cuda_seat **ret_seat);
 /* Have peers given everything back that this rank sent? The last thing that a kernel writes into an
  * inbox of a peer is that; before it, the inbox must stay. Between calls; waits for the device. */

@@ -58,7 +58,7 @@ static rondo_result load_module(struct cuda_launcher *launcher)
                           "This build of Rondo has no kernels for GPUs: build it where nvcc is.");
     }
     if (!result)
-        result = cuda_result(launcher->device->driver->cuModuleLoadData(&launcher->module, image),
+        result = cuda_result(launcher->device.driver->cuModuleLoadData(&launcher->module, image),
                              "cuModuleLoadData, of Rondo's kernels,");
     free(data); /* the driver has made its own of it */
     return result;
@@ -81,7 +81,7 @@ static rondo_result attribute(const struct cuda_device *device, CUdevice_attribu
 static rondo_result load_kernel(struct cuda_launcher *launcher, const char *name, unsigned lanes,
                                 unsigned processors, struct cuda_kernel *ret_kernel)
 {
-    const struct cuda_driver *driver = launcher->device->driver;
+    const struct cuda_driver *driver = launcher->device.driver;
     struct cuda_kernel kernel = {.lanes = lanes};
     int most = 0, resident = 0;
     rondo_result result =
@@ -99,7 +99,7 @@ static rondo_result load_kernel(struct cuda_launcher *launcher, const char *name
                              "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     if (!result && resident < 1)
         return rondo_fail(RONDO_ERROR_UNSUPPORTED, "CUDA device %d (%s) cannot hold a block of %s.",
-                          launcher->device->number, launcher->device->name, name);
+                          launcher->device.number, launcher->device.name, name);
     kernel.blocks = (unsigned)resident * processors;
     if (!result)
         *ret_kernel = kernel;
@@ -110,10 +110,10 @@ static rondo_result load_all(struct cuda_launcher *launcher)
 {
     unsigned processors = 0, lanes = 0;
     rondo_result result =
-        attribute(launcher->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors);
+        attribute(&launcher->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors);
 
     if (!result)
-        result = attribute(launcher->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &lanes);
+        result = attribute(&launcher->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &lanes);
     if (!result)
         result = load_module(launcher);
     if (lanes > CUDA_LANES_WANTED)
@@ -122,41 +122,100 @@ static rondo_result load_all(struct cuda_launcher *launcher)
         result = load_kernel(launcher, names[i], lanes, processors, &launcher->kernels[i]);
     if (!result)
         log_info("CUDA device %d (%s): %d kernels loaded, blocks of %u lanes on %u processors",
-                 launcher->device->number, launcher->device->name, CUDA_KERNEL_IDS, lanes,
+                 launcher->device.number, launcher->device.name, CUDA_KERNEL_IDS, lanes,
                  processors);
     return result;
 }
 
-rondo_result cuda_launcher_open(const struct cuda_device *device,
-                                struct cuda_launcher **ret_launcher)
+static struct cuda_launcher *launchers;
+static pthread_mutex_t launchers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of the last user, or of nobody: it could not be opened. */
+static void discard(struct cuda_launcher *launcher)
+{
+    if (!cuda_enter(&launcher->device)) {
+        cuda_stock_clear(&launcher->stock, &launcher->device);
+        if (launcher->module)
+            launcher->device.driver->cuModuleUnload(launcher->module);
+        cuda_leave(&launcher->device);
+    }
+    cuda_device_close(&launcher->device);
+    pthread_mutex_destroy(&launcher->stock.lock);
+    free(launcher);
+}
+
+/* With the lock held. */
+static rondo_result open_first(int number, struct cuda_launcher **ret_launcher)
 {
     struct cuda_launcher *launcher = calloc(1, sizeof(*launcher));
     rondo_result result;
 
     if (!launcher)
         return rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for a list of kernels.");
-    launcher->device = device;
-    result = cuda_enter(device);
+    result = cuda_device_open(number, &launcher->device);
+    if (result) {
+        free(launcher);
+        return result;
+    }
+    pthread_mutex_init(&launcher->stock.lock, NULL);
+    result = cuda_enter(&launcher->device);
     if (!result) {
         result = load_all(launcher);
-        cuda_leave(device);
+        cuda_leave(&launcher->device);
     }
-    if (result)
-        cuda_launcher_close(launcher);
-    else
+    if (result) {
+        discard(launcher);
+        return result;
+    }
+    launcher->next = launchers;
+    launchers = *ret_launcher = launcher;
+    return RONDO_OK;
+}
+
+rondo_result cuda_launcher_open(const struct cuda_device *device,
+                                struct cuda_launcher **ret_launcher)
+{
+    struct cuda_launcher *launcher;
+    rondo_result result = RONDO_OK;
+
+    pthread_mutex_lock(&launchers_lock);
+    launcher = launchers;
+    while (launcher && launcher->device.number != device->number)
+        launcher = launcher->next;
+    if (!launcher)
+        result = open_first(device->number, &launcher);
+    if (!result) {
+        launcher->users++;
         *ret_launcher = launcher;
+    }
+    pthread_mutex_unlock(&launchers_lock);
     return result;
+}
+
+struct cuda_launcher *cuda_launcher_share(struct cuda_launcher *launcher)
+{
+    pthread_mutex_lock(&launchers_lock);
+    launcher->users++;
+    pthread_mutex_unlock(&launchers_lock);
+    return launcher;
 }
 
 void cuda_launcher_close(struct cuda_launcher *launcher)
 {
+    struct cuda_launcher **at = &launchers;
+    bool last;
+
     if (!launcher)
         return;
-    if (launcher->module && !cuda_enter(launcher->device)) {
-        launcher->device->driver->cuModuleUnload(launcher->module);
-        cuda_leave(launcher->device);
-    }
-    free(launcher);
+    pthread_mutex_lock(&launchers_lock);
+    last = --launcher->users == 0;
+    while (*at != launcher)
+        at = &(*at)->next;
+    if (last)
+        *at = launcher->next;
+    pthread_mutex_unlock(&launchers_lock);
+    if (last)
+        discard(launcher);
 }
 
 rondo_result cuda_launch(const struct cuda_launcher *launcher, enum cuda_kernel_id kernel,
@@ -165,7 +224,7 @@ rondo_result cuda_launch(const struct cuda_launcher *launcher, enum cuda_kernel_
     const struct cuda_kernel *it = &launcher->kernels[kernel];
     void *arguments[] = {(void *)(uintptr_t)argument};
 
-    return cuda_result(launcher->device->driver->cuLaunchKernel(
+    return cuda_result(launcher->device.driver->cuLaunchKernel(
                            it->function, blocks, 1, 1, it->lanes, 1, 1, 0, stream, arguments, NULL),
                        names[kernel]);
 }

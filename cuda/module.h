@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * module.h - our kernels on a device: loaded once per context, all of them, before the first call.
+ * module.h - our kernels on a device: loaded once per process, all of them, before the first call.
  *
  * A kernel that is loaded only when it is first launched takes locks of the context and may wait
  * for the device; while another kernel there waits for a peer, that never ends. So nothing is left
@@ -10,6 +10,7 @@
 #define RONDO_CUDA_MODULE_H
 
 #include "cuda/device.h"
+#include "cuda/stock.h"
 
 enum { CUDA_LANES_WANTED = 256 }; /* in a block; a device may allow fewer */
 
@@ -34,17 +35,24 @@ struct cuda_kernel {
     unsigned blocks; /* of that size that the device holds at the same time */
 };
 
+/* What all communicators of a process use on a device. */
 struct cuda_launcher {
-    const struct cuda_device *device;
+    struct cuda_launcher *next;
+    int users;
+    struct cuda_device device; /* retained on its own */
     CUmodule module;
     struct cuda_kernel kernels[CUDA_KERNEL_IDS];
+    struct cuda_stock stock;
 };
 
-/* The kernels that came with the library, or those of the file that RONDO_CUDA_IMAGE names.
- * `device` must outlive the launcher. */
+/* The kernels that came with the library, or those of the file that RONDO_CUDA_IMAGE names. The
+ * same launcher for everybody who opens one on that device; any thread. */
 rondo_result cuda_launcher_open(const struct cuda_device *device,
                                 struct cuda_launcher **ret_launcher);
-void cuda_launcher_close(struct cuda_launcher *launcher); /* accepts NULL */
+/* For one more user, who closes it too. */
+struct cuda_launcher *cuda_launcher_share(struct cuda_launcher *launcher);
+/* The last user waits for the device, as kernels are unloaded and memory is freed. Accepts NULL. */
+void cuda_launcher_close(struct cuda_launcher *launcher);
 
 /* Queue a kernel of `blocks` blocks with one argument, by value, of that type. Never waits.
  * The device's context is current. */

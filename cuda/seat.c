@@ -36,21 +36,25 @@ rondo_result seat_alloc(const struct cuda_seat *seat, size_t bytes, CUdeviceptr 
     *ret_memory = 0;
     if (!bytes)
         return RONDO_OK;
-    return cuda_result(seat->launcher->device->driver->cuMemAlloc(ret_memory, bytes),
-                       "cuMemAlloc, of memory for links,");
+    return cuda_stock_take(&seat->launcher->stock, &seat->launcher->device, CUDA_HOLDING_DEVICE,
+                           bytes, ret_memory);
 }
 
 void seat_free(const struct cuda_seat *seat, CUdeviceptr memory)
 {
-    if (memory)
-        seat->launcher->device->driver->cuMemFree(memory);
+    cuda_stock_return(&seat->launcher->stock, &seat->launcher->device, memory);
+}
+
+static void *at(CUdeviceptr memory)
+{
+    return (void *)(uintptr_t)memory;
 }
 
 /* To the device from `from`, or from it to `to`: the other one is NULL. Waits for the copy only. */
 static rondo_result copy(const struct cuda_seat *seat, CUdeviceptr device, const void *from,
                          void *to, size_t bytes)
 {
-    const struct cuda_driver *driver = seat->launcher->device->driver;
+    const struct cuda_driver *driver = seat->launcher->device.driver;
     CUstream stream = NULL;
     rondo_result result =
         cuda_result(driver->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -91,16 +95,14 @@ static rondo_result clear_inbox(const struct cuda_seat *seat)
 
 static rondo_result alloc_board(struct cuda_seat *seat)
 {
-    void *board = NULL;
-    rondo_result result = cuda_result(
-        seat->launcher->device->driver->cuMemHostAlloc(
-            &board, sizeof(*seat->board), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-        "cuMemHostAlloc");
+    CUdeviceptr board;
+    rondo_result result = cuda_stock_take(&seat->launcher->stock, &seat->launcher->device,
+                                          CUDA_HOLDING_PINNED, sizeof(*seat->board), &board);
 
     if (result)
         return result;
-    memset(board, 0, sizeof(*seat->board));
-    seat->board = board;
+    seat->board = at(board);
+    memset(seat->board, 0, sizeof(*seat->board));
     return RONDO_OK;
 }
 
@@ -113,7 +115,7 @@ static rondo_result check_shape(const struct cuda_seat_shape *shape)
     return RONDO_OK;
 }
 
-rondo_result cuda_seat_open(const struct cuda_launcher *launcher,
+rondo_result cuda_seat_open(struct cuda_launcher *launcher,
                             const struct cuda_seat_shape *shape, struct cuda_seat **ret_seat)
 {
     struct cuda_seat *seat;
@@ -174,8 +176,7 @@ void cuda_seat_close(struct cuda_seat *seat, bool keep_inbox)
     seat_free(seat, seat->world);
     seat_free(seat, seat->teams);
     seat_free(seat, seat->segments);
-    if (seat->board)
-        seat->launcher->device->driver->cuMemFreeHost(seat->board);
+    seat_free(seat, cuda_address(seat->board));
     free(seat);
 }
 
@@ -183,11 +184,6 @@ CUdeviceptr cuda_seat_inbox(const struct cuda_seat *seat, size_t *ret_bytes)
 {
     *ret_bytes = inbox_bytes(seat);
     return seat->inbox;
-}
-
-static void *at(CUdeviceptr memory)
-{
-    return (void *)(uintptr_t)memory;
 }
 
 static CUdeviceptr credit_at(const struct cuda_seat *seat, CUdeviceptr inbox, size_t link)

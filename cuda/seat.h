@@ -12,7 +12,7 @@ struct seat_board {
 };
 
 struct cuda_seat {
-    const struct cuda_launcher *launcher;
+    struct cuda_launcher *launcher;
     struct cuda_seat_shape shape;
     CUdeviceptr inbox;  /* rings, shorts and credits */
     CUdeviceptr packed; /* CUDA_PACKED_BYTES for each end of a link */

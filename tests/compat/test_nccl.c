@@ -118,8 +118,6 @@ Test(derive, processes_shrink_after_one_has_died)
 
 Test(derive, shrinking_ends_the_calls_in_flight)
 {
-    if (client_on_device())
-        cr_skip_test("in one of four runs ranks that share a device in one process wait for ever");
     run(&(struct client_world){.size = 3, .argument = client_share(4096)},
         derive_shrink_in_mid_flight);
 }

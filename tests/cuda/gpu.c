@@ -8,7 +8,7 @@ bool gpu_open(struct gpu *gpu)
 
     if (cuda_device_open(0, &open.device))
         return false;
-    *gpu = open; /* the launcher keeps a pointer to the device */
+    *gpu = open;
     if (cuda_enter(&gpu->device))
         return false;
     return !cuda_result(gpu->device.driver->cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING),

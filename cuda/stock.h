@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stock.h - memory that communicators of one process hand on to each other on a device.
+ *
+ * Freeing memory waits for everything that runs on the device. A rank that closes would wait so for
+ * kernels of other ranks of its process, and these may wait for this rank's next call: for ever. So
+ * what a communicator gives back is kept, and freed when no communicator is on the device any more.
+ */
+#ifndef RONDO_CUDA_STOCK_H
+#define RONDO_CUDA_STOCK_H
+
+#include "cuda/device.h"
+
+#include <pthread.h>
+
+struct cuda_holding;
+
+/* All zeros but for the lock: empty. */
+struct cuda_stock {
+    pthread_mutex_t lock;
+    struct cuda_holding *holdings;
+};
+
+enum cuda_holding_kind { CUDA_HOLDING_DEVICE, CUDA_HOLDING_PINNED };
+
+/*
+ * Memory of the device, or pinned memory of the host that it reaches at the same address; its
+ * contents are undefined. The device's context is current, in returning too. Any thread.
+ */
+rondo_result cuda_stock_take(struct cuda_stock *stock, const struct cuda_device *device,
+                             enum cuda_holding_kind kind, size_t bytes, CUdeviceptr *ret_memory);
+/* Accepts 0. What is very large is freed at once: it would be missed elsewhere. */
+void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *device,
+                       CUdeviceptr memory);
+/* Free what was returned; what was not stays. */
+void cuda_stock_clear(struct cuda_stock *stock, const struct cuda_device *device);
+
+#endif
