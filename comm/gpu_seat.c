@@ -239,6 +239,7 @@ void gpu_seat_close(struct gpu_plans *plans)
 {
     const rondo_comm *comm = plans->comm;
     size_t bytes;
+    bool settled;
 
     if (comm->one_process && comm->size <= MOST_RANKS) {
         leave_behind(plans, plans->seat ? cuda_seat_inbox(plans->seat, &bytes) : 0);
@@ -249,5 +250,8 @@ void gpu_seat_close(struct gpu_plans *plans)
     for (int rank = 0; rank < comm->size; rank++)
         if (plans->inboxes[rank] && !process_is_own(comm->processes[rank]))
             plans->gpu->device.driver->cuIpcCloseMemHandle(plans->inboxes[rank]);
-    cuda_seat_close(plans->seat, !await_settled(plans));
+    settled = await_settled(plans);
+    if (!settled)
+        cuda_stock_forget(&plans->launcher->stock, cuda_seat_inbox(plans->seat, &bytes));
+    cuda_seat_close(plans->seat, !settled);
 }

@@ -41,7 +41,7 @@ rondo_result cuda_seat_open(struct cuda_launcher *launcher,
  * inbox of a peer is that; before it, the inbox must stay. Between calls; waits for the device. */
 bool cuda_seat_is_settled(const struct cuda_seat *seat);
 /* After this rank is through with its calls. `keep_inbox`: peers may still write there, so its
- * memory stays until the context ends. Accepts NULL. */
+ * memory is not given back; the caller does, or forgets it. Accepts NULL. */
 void cuda_seat_close(struct cuda_seat *seat, bool keep_inbox);
 
 /* Where this rank's inbox is, and how long it and everybody else's is. */

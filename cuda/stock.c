@@ -115,26 +115,46 @@ rondo_result cuda_stock_take(struct cuda_stock *stock, const struct cuda_device 
     return result;
 }
 
+/* With the lock held. Where the list points to that memory; NULL: it is not on it. */
+static struct cuda_holding **place_of(struct cuda_stock *stock, CUdeviceptr memory)
+{
+    struct cuda_holding **at = &stock->holdings;
+
+    while (*at && (*at)->memory != memory)
+        at = &(*at)->next;
+    return *at ? at : NULL;
+}
+
 void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *device,
                        CUdeviceptr memory)
 {
-    struct cuda_holding **at = &stock->holdings;
-    struct cuda_holding *gone = NULL;
+    struct cuda_holding **at, *gone = NULL;
 
-    if (!memory)
-        return;
     pthread_mutex_lock(&stock->lock);
-    while (*at && (*at)->memory != memory)
-        at = &(*at)->next;
-    if (*at)
+    at = memory ? place_of(stock, memory) : NULL;
+    if (at) {
         (*at)->taken = false;
-    if (*at && (*at)->bytes >= VERY_LARGE) {
+        gone = (*at)->bytes >= VERY_LARGE ? *at : NULL;
+    }
+    if (gone)
+        *at = gone->next;
+    pthread_mutex_unlock(&stock->lock);
+    if (gone)
+        release(device, gone);
+}
+
+void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory)
+{
+    struct cuda_holding **at, *gone = NULL;
+
+    pthread_mutex_lock(&stock->lock);
+    at = place_of(stock, memory);
+    if (at) {
         gone = *at;
         *at = gone->next;
     }
     pthread_mutex_unlock(&stock->lock);
-    if (gone)
-        release(device, gone);
+    free(gone);
 }
 
 void cuda_stock_clear(struct cuda_stock *stock, const struct cuda_device *device)
