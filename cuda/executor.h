@@ -35,8 +35,8 @@ struct cuda_seat_shape {
 };
 
 /* `launcher` must outlive the seat. The device's context is current in all of these. */
-rondo_result cuda_seat_open(struct cuda_launcher *launcher,
-                            const struct cuda_seat_shape *shape, struct cuda_seat **ret_seat);
+rondo_result cuda_seat_open(struct cuda_launcher *launcher, const struct cuda_seat_shape *shape,
+                            struct cuda_seat **ret_seat);
 /* Have peers given everything back that this rank sent? The last thing that a kernel writes into an
  * inbox of a peer is that; before it, the inbox must stay. Between calls; waits for the device. */
 bool cuda_seat_is_settled(const struct cuda_seat *seat);

@@ -115,8 +115,8 @@ static rondo_result check_shape(const struct cuda_seat_shape *shape)
     return RONDO_OK;
 }
 
-rondo_result cuda_seat_open(struct cuda_launcher *launcher,
-                            const struct cuda_seat_shape *shape, struct cuda_seat **ret_seat)
+rondo_result cuda_seat_open(struct cuda_launcher *launcher, const struct cuda_seat_shape *shape,
+                            struct cuda_seat **ret_seat)
 {
     struct cuda_seat *seat;
     size_t links, each = shape->segments_each * sizeof(struct cuda_segment);
@@ -156,9 +156,9 @@ bool cuda_seat_is_settled(const struct cuda_seat *seat)
     bool settled = out && credits;
 
     if (settled && seat->world)
-        settled = !copy(seat, seat->world + sizeof(struct exec_world), NULL, out,
-                        links * sizeof(*out)) &&
-                  !copy(seat, seat->inbox, NULL, credits, links * sizeof(*credits));
+        settled =
+            !copy(seat, seat->world + sizeof(struct exec_world), NULL, out, links * sizeof(*out)) &&
+            !copy(seat, seat->inbox, NULL, credits, links * sizeof(*credits));
     for (size_t i = 0; settled && seat->world && i < links; i++)
         settled = out[i].sent == atomic_load_explicit(&credits[i].consumed, memory_order_relaxed);
     free(out);

@@ -32,10 +32,10 @@ static rondo_result allocate(const struct cuda_device *device, struct cuda_holdi
 
     if (holding->kind == CUDA_HOLDING_DEVICE)
         return cuda_result(driver->cuMemAlloc(&holding->memory, holding->bytes), "cuMemAlloc");
-    result = cuda_result(driver->cuMemHostAlloc(&memory, holding->bytes,
-                                                CU_MEMHOSTALLOC_PORTABLE |
-                                                    CU_MEMHOSTALLOC_DEVICEMAP),
-                         "cuMemHostAlloc");
+    result =
+        cuda_result(driver->cuMemHostAlloc(&memory, holding->bytes,
+                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                    "cuMemHostAlloc");
     holding->memory = cuda_address(memory);
     return result;
 }

@@ -213,8 +213,8 @@ Test(bench, a_silent_rank_is_an_error_after_the_timeout, .timeout = 60)
     free(run);
 }
 
-/* Did the ranks that were left say what they saw? They did not if they had nothing to do with the one
- * that ended: its call may just have been over for them. */
+/* Did the ranks that were left say what they saw? They do not if they had nothing to do with the
+ * one that ended: the call may just have been over for them. */
 static bool end_one_of_four(int signal_to_send, bool to_parent)
 {
     struct run *run =
