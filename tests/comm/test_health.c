@@ -190,11 +190,12 @@ Test(health, a_communicator_without_a_sentence_still_says_what_kind_of_error)
 Test(health, a_message_of_another_form_is_one_of_another_call)
 {
     struct link_in *in = &comms[0]->world.in[1];
+    struct link_slot *next = (struct link_slot *)(void *)(in->slots + in->index * in->stride);
 
     task.execution.shape.lines = 1;
     cr_expect(health_check(comms[0], &task, 1) == RONDO_OK);
-    atomic_store_explicit(&((struct link_slot *)(void *)in->slots)->head.flag,
-                          (uint64_t)99 << 32 | (in->received + 1), memory_order_release);
+    atomic_store_explicit(&next->head.flag, (uint64_t)99 << 32 | (in->received + 1),
+                          memory_order_release);
     cr_expect(health_check(comms[0], &task, 1) == RONDO_ERROR_MISMATCH);
     expect_sentence("from there belongs to another call");
 }
