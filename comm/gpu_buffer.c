@@ -198,6 +198,7 @@ void gpu_take_output(struct gpu_run *run)
 {
     const struct gpu_buffer *output = &run->output;
 
+    gpu_copies_flush(run);
     gpu_ops_flush(&run->ops);
     if (output->replaced && !run->ops.result)
         run->ops.result =

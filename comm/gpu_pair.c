@@ -7,7 +7,7 @@
  * each other's order, but a stream has one. So they go in rounds, with the k-th message of every
  * pair of ranks in round k:
  *
- *     announce all sends | take all receives | wait until the sends are taken
+ *     announce all sends | take all receives, as one kernel | say so | wait until the sends are taken
  *
  * Whatever the batches of two ranks look like, they agree on the round of a message, and in a round
  * nobody waits before he has announced.
@@ -67,25 +67,19 @@ static void take(struct exchange *exchange, const struct task *task)
     struct cuda_operand to;
 
     run->fingerprint = choice_fingerprint(&task->key) | 1;
-    run->op = (struct kernel_op){.type = RONDO_UINT8, .function = KERNEL_SUM};
     run->output = (struct gpu_buffer){.user = task->output, .bytes = bytes_of(task)};
     if (!run->ops.result)
         run->ops.result = gpu_pair_place(run, &run->output);
     to = cuda_operand_at(run->output.at);
     gpu_await_mail(run, task->key.root, GPU_LANE_PAIR);
     if (run->output.bytes)
-        gpu_move(run, &(struct cuda_reduce_call){.sources = &from,
-                                                 .destinations = &to,
-                                                 .source_count = 1,
-                                                 .destination_count = 1,
-                                                 .count = run->output.bytes,
-                                                 .scaled = -1});
-    gpu_take_output(run);
-    gpu_empty(run, task->key.root, GPU_LANE_PAIR);
+        gpu_copy(run, &from, &to, run->output.bytes);
+    if (run->output.replaced)
+        gpu_take_output(run);
 }
 
 /* The part of a round that concerns one task. */
-enum part { ANNOUNCE, TAKE, WAIT, PARTS };
+enum part { ANNOUNCE, TAKE, EMPTY, WAIT, PARTS };
 
 static void queue_part(struct exchange *exchange, const struct batch *batch, int index,
                        enum part part)
@@ -93,8 +87,12 @@ static void queue_part(struct exchange *exchange, const struct batch *batch, int
     const struct task *task = &batch->tasks[index];
     bool send = task->key.collective == RONDO_SEND;
 
-    if (send == (part == TAKE))
+    if (send == (part == TAKE || part == EMPTY))
         return;
+    if (part == EMPTY) {
+        gpu_empty(&exchange->run, task->key.root, GPU_LANE_PAIR);
+        return;
+    }
     gpu_note_step(&exchange->run, (uint32_t)index);
     if (part == ANNOUNCE)
         announce(exchange, task);

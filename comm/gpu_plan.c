@@ -100,16 +100,60 @@ static struct cuda_operand operand_of(const struct gpu_run *run, const struct pl
     return result;
 }
 
+static CUdeviceptr error_word(const struct gpu_run *run)
+{
+    return run->plans->device_progress + offsetof(struct gpu_progress, error);
+}
+
+void gpu_copies_flush(struct gpu_run *run)
+{
+    const struct cuda_copies_call call = {
+        .items = run->copies.items,
+        .count = run->copies.count,
+        .segments = run->plans->device_table,
+        .segment_count = (unsigned)run->plans->comm->size * GPU_SEGMENTS,
+        .error = error_word(run),
+    };
+
+    if (!call.count)
+        return;
+    gpu_ops_flush(&run->ops);
+    if (!run->ops.result)
+        run->ops.result = cuda_copies(run->plans->launcher, &call, run->ops.stream);
+    run->copies.count = 0;
+}
+
+void gpu_copy(struct gpu_run *run, const struct cuda_operand *from, const struct cuda_operand *to,
+              size_t bytes)
+{
+    if (run->copies.count == CUDA_COPIES_MAX)
+        gpu_copies_flush(run);
+    run->copies.items[run->copies.count++] =
+        (struct cuda_copies_item){.from = *from, .to = *to, .bytes = bytes};
+}
+
 void gpu_move(struct gpu_run *run, const struct cuda_reduce_call *call)
 {
     struct cuda_reduce_call whole = *call;
 
     whole.segments = run->plans->device_table;
     whole.segment_count = (unsigned)run->plans->comm->size * GPU_SEGMENTS;
-    whole.error = run->plans->device_progress + offsetof(struct gpu_progress, error);
+    whole.error = error_word(run);
+    gpu_copies_flush(run);
     gpu_ops_flush(&run->ops);
     if (!run->ops.result)
         run->ops.result = cuda_reduce(run->plans->launcher, &run->op, &whole, run->ops.stream);
+}
+
+static bool is_same(const struct cuda_operand *a, const struct cuda_operand *b)
+{
+    return a->flags == b->flags && a->address + a->offset == b->address + b->offset;
+}
+
+/* What a copy of this call wrote may be what the step reads. */
+static bool reads_own_output(const struct gpu_run *run, const struct plan_operand *from)
+{
+    return from->rank == run->plan->rank && from->buffer != PLAN_INPUT;
 }
 
 static void move(struct gpu_run *run, const struct plan_step *step)
@@ -126,17 +170,21 @@ static void move(struct gpu_run *run, const struct plan_step *step)
         .scaled = -1,
         .finish = step->flags & PLAN_FINISH,
     };
+    bool one_to_one = step->sources == 1 && step->destinations == 1;
 
     if (step->verb == PLAN_COPY)
         call.finish = call.finish && run->op.divisor > 1;
     for (int i = 0; i < step->sources + step->destinations; i++)
         operands[i] = operand_of(run, &from[i]);
-    if (!call.count ||
-        (step->sources == 1 && step->destinations == 1 && operands[0].flags == operands[1].flags &&
-         operands[0].address + operands[0].offset == operands[1].address + operands[1].offset &&
-         !call.finish))
+    if (!call.count || (one_to_one && !call.finish && is_same(&operands[0], &operands[1])))
         return;
-    gpu_move(run, &call);
+    if (!one_to_one || call.finish) {
+        gpu_move(run, &call);
+        return;
+    }
+    if (reads_own_output(run, from))
+        gpu_copies_flush(run);
+    gpu_copy(run, &operands[0], &operands[1], call.count * run->shape.element);
 }
 
 /* ---- Messages -------------------------------------------------------------------------------- */
@@ -166,6 +214,7 @@ void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses)
     const struct gpu_view *view = &plans->views[peer];
     const struct gpu_mail *mail = gpu_mail(view->arena, plans->comm->rank, lane);
 
+    gpu_copies_flush(run);
     gpu_note_step(run, GPU_STEP_NONE);
     if (addresses) {
         gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->input), run->input.word);
@@ -182,6 +231,7 @@ void gpu_await_mail(struct gpu_run *run, int peer, int lane)
 
 void gpu_empty(struct gpu_run *run, int peer, int lane)
 {
+    gpu_copies_flush(run);
     gpu_note_step(run, GPU_STEP_NONE);
     gpu_ops_write(&run->ops, mail_full(run->plans, run->plans->comm->rank, peer, lane), 0);
 }
@@ -213,6 +263,7 @@ static void queue_step(struct gpu_run *run, const struct plan_step *step)
 
 void gpu_run_close(struct gpu_run *run)
 {
+    gpu_copies_flush(run);
     if (run->flight)
         gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, ended),
                       run->flight->number);
@@ -233,6 +284,7 @@ rondo_result gpu_run_open(struct gpu_plans *plans, const struct task *task, cons
     run->plan = plan;
     run->ops.cuda = plans->gpu->device.driver;
     run->ops.stream = stream;
+    run->copies.count = 0;
     run->op = (struct kernel_op){.type = key->type, .function = KERNEL_SUM};
     if (collective_reduces(key->collective)) {
         if (!operation.handle)

@@ -6,6 +6,7 @@
 
 #include "comm/gpu_arena.h"
 #include "comm/gpu_ops.h"
+#include "cuda/copies.h"
 #include "cuda/reduce.h"
 
 struct gpu_buffer {
@@ -26,6 +27,10 @@ struct gpu_run {
     int replaced; /* buffers of messages so far */
     struct gpu_buffer input, output;
     struct gpu_ops ops;
+    struct {
+        unsigned count;
+        struct cuda_copies_item items[CUDA_COPIES_MAX];
+    } copies; /* to be queued together */
 };
 
 /* ---- gpu_plan.c ---- */
@@ -39,7 +44,13 @@ void gpu_await_empty(struct gpu_run *run, int peer, int lane);
 void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses);
 void gpu_await_mail(struct gpu_run *run, int peer, int lane);
 void gpu_empty(struct gpu_run *run, int peer, int lane);
-/* A kernel, after the operations so far. */
+/* A copy: after the operations so far, before anything that peers are told, and in no order to other
+ * copies. */
+void gpu_copy(struct gpu_run *run, const struct cuda_operand *from, const struct cuda_operand *to,
+              size_t bytes);
+/* Queue the copies, if there are any. */
+void gpu_copies_flush(struct gpu_run *run);
+/* A kernel, after the operations and copies so far. */
 void gpu_move(struct gpu_run *run, const struct cuda_reduce_call *call);
 /* A call that is going to be queued; its buffers are still to be placed. */
 rondo_result gpu_run_open(struct gpu_plans *plans, const struct task *task, const struct plan *plan,

@@ -16,7 +16,7 @@ enum { CUDA_LANES_WANTED = 256 }; /* in a block; a device may allow fewer */
 
 /* clang-format off */
 #define CUDA_KERNELS(use) \
-    use(copy) use(reduce_int8) use(reduce_int16) use(reduce_int32) use(reduce_int64) \
+    use(copy) use(copies) use(reduce_int8) use(reduce_int16) use(reduce_int32) use(reduce_int64) \
     use(reduce_float16) use(reduce_bfloat16) use(reduce_float32) use(reduce_float64) \
     use(reduce_e4m3) use(reduce_e5m2) use(sum_float16) use(sum_bfloat16) use(sum_float32) \
     use(execute)

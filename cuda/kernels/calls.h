@@ -76,4 +76,18 @@ struct cuda_reduce_argument {
     struct cuda_operand operands[CUDA_OPERANDS_MAX]; /* sources, then destinations */
 };
 
+/* Copies that need no order among each other, in one launch. Operand 2 i is where item i comes
+ * from, 2 i + 1 where it goes to: so errors count them. */
+enum { CUDA_COPIES_MAX = 56 };
+struct cuda_copies_item {
+    struct cuda_operand from, to;
+    uint64_t bytes;
+};
+
+struct cuda_copies_argument {
+    uint64_t segments, error; /* as above */
+    uint32_t segment_count, count;
+    struct cuda_copies_item items[CUDA_COPIES_MAX];
+};
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_indirect.c - operands whose place is read from a word when the kernel runs. */
 #include "base/fail.h"
+#include "cuda/copies.h"
 #include "cuda/reduce.h"
 #include "tests/cuda/gpu.h"
 
@@ -122,5 +123,87 @@ Test(cuda_indirect, words_that_lead_outside_are_an_error_and_nothing_is_touched)
     }
     cr_assert(add(&scene, word(0, ROOM - 4 * COUNT - 4), word(2, ROOM - 4 * COUNT), result));
     cr_expect_eq(scene.words[2], 0, "what just fits was refused");
+    scene_close(&scene);
+}
+
+/* Copies from segment 0 to segment 2, item i from where the word says; bytes, odd lengths and places. */
+static bool copy(struct scene *scene, struct cuda_copies_item *items, unsigned count,
+                 unsigned char *ret_from, unsigned char *ret_to)
+{
+    const struct cuda_copies_call call = {.items = items,
+                                          .count = count,
+                                          .segments = scene->table,
+                                          .segment_count = SEGMENTS,
+                                          .error = cuda_address(&scene->words[2])};
+
+    scene->words[0] = word(0, 100);
+    scene->words[2] = 0;
+    return !cuda_copies(scene->gpu.launcher, &call, scene->gpu.stream) &&
+           gpu_download(&scene->gpu, ret_from, scene->memory, ROOM) &&
+           gpu_download(&scene->gpu, ret_to, scene->memory + 2 * ROOM, ROOM);
+}
+
+Test(cuda_indirect, many_copies_are_one_kernel)
+{
+    struct scene scene = {.words = NULL};
+    struct cuda_copies_item items[CUDA_COPIES_MAX];
+    unsigned char from[ROOM], before[ROOM], to[ROOM];
+    size_t at = 0, ends[CUDA_COPIES_MAX];
+
+    cr_assert(scene_open(&scene), "%s", fail_sentence());
+    cr_assert(gpu_download(&scene.gpu, before, scene.memory + 2 * ROOM, ROOM));
+    for (unsigned i = 0; i < CUDA_COPIES_MAX; i++) {
+        size_t bytes = i % 7 == 3 ? 0 : 1 + i * 5 % 61;
+
+        items[i] = (struct cuda_copies_item){
+            .from = {.address = cuda_address(&scene.words[0]), .offset = i, .flags = CUDA_INDIRECT},
+            .to = {.address = scene.memory + 2 * ROOM, .offset = at},
+            .bytes = bytes};
+        at += bytes + 1; /* a byte between them stays as it is */
+        ends[i] = at - 1;
+    }
+    cr_assert(copy(&scene, items, CUDA_COPIES_MAX, from, to), "%s", fail_sentence());
+    cr_expect_eq(scene.words[2], 0);
+    for (unsigned i = 0; i < CUDA_COPIES_MAX; i++) {
+        cr_expect_eq(memcmp(to + items[i].to.offset, from + 100 + i, items[i].bytes), 0, "item %u",
+                     i);
+        cr_expect_eq(to[ends[i]], before[ends[i]], "behind item %u", i);
+    }
+    scene_close(&scene);
+}
+
+Test(cuda_indirect, a_copy_that_leads_outside_is_not_made_and_named)
+{
+    struct scene scene = {.words = NULL};
+    struct cuda_copies_item items[3];
+    unsigned char from[ROOM], before[ROOM], to[ROOM];
+
+    cr_assert(scene_open(&scene), "%s", fail_sentence());
+    cr_assert(gpu_download(&scene.gpu, before, scene.memory + 2 * ROOM, ROOM));
+    for (unsigned i = 0; i < 3; i++)
+        items[i] = (struct cuda_copies_item){.from = {.address = cuda_address(&scene.words[0]),
+                                                      .offset = i == 1 ? ROOM - 100 : i,
+                                                      .flags = CUDA_INDIRECT},
+                                             .to = {.address = scene.memory + 2 * ROOM + i * 16},
+                                             .bytes = 13};
+    cr_assert(copy(&scene, items, 3, from, to), "%s", fail_sentence());
+    cr_expect_eq((unsigned)scene.words[2], CUDA_CALL_BAD_OPERAND + 2);
+    cr_expect_eq(memcmp(to + 16, before + 16, 16), 0, "it was made");
+    cr_expect_eq(memcmp(to, from + 100, 13), 0);
+    cr_expect_eq(memcmp(to + 32, from + 102, 13), 0);
+    scene_close(&scene);
+}
+
+Test(cuda_indirect, copies_of_nothing_and_too_many)
+{
+    struct scene scene = {.words = NULL};
+    static struct cuda_copies_item items[CUDA_COPIES_MAX + 1];
+    unsigned char from[ROOM], to[ROOM];
+
+    cr_assert(scene_open(&scene), "%s", fail_sentence());
+    cr_expect(copy(&scene, items, 0, from, to));
+    cr_expect(copy(&scene, items, 3, from, to), "all of them empty");
+    cr_expect_not(copy(&scene, items, CUDA_COPIES_MAX + 1, from, to));
+    cr_expect(strstr(fail_sentence(), "57 copies are too many"), "%s", fail_sentence());
     scene_close(&scene);
 }
