@@ -7,7 +7,7 @@
  * each other's order, but a stream has one. So they go in rounds, with the k-th message of every
  * pair of ranks in round k:
  *
- *     announce all sends | take all receives, as one kernel | say so | wait until the sends are taken
+ *     announce all sends | take all receives, as one kernel | say so | wait for the sends
  *
  * Whatever the batches of two ranks look like, they agree on the round of a message, and in a round
  * nobody waits before he has announced.

@@ -44,8 +44,8 @@ void gpu_await_empty(struct gpu_run *run, int peer, int lane);
 void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses);
 void gpu_await_mail(struct gpu_run *run, int peer, int lane);
 void gpu_empty(struct gpu_run *run, int peer, int lane);
-/* A copy: after the operations so far, before anything that peers are told, and in no order to other
- * copies. */
+/* A copy: after the operations so far, before anything that
+ * peers are told, and in no order to other copies. */
 void gpu_copy(struct gpu_run *run, const struct cuda_operand *from, const struct cuda_operand *to,
               size_t bytes);
 /* Queue the copies, if there are any. */

@@ -126,7 +126,7 @@ Test(cuda_indirect, words_that_lead_outside_are_an_error_and_nothing_is_touched)
     scene_close(&scene);
 }
 
-/* Copies from segment 0 to segment 2, item i from where the word says; bytes, odd lengths and places. */
+/* Copies from segment 0 to segment 2, item i from where the word says; odd lengths and places. */
 static bool copy(struct scene *scene, struct cuda_copies_item *items, unsigned count,
                  unsigned char *ret_from, unsigned char *ret_to)
 {
