@@ -93,11 +93,11 @@ static void write_settings(FILE *file, const rondo_ddp_config *config)
     fprintf(file,
             "settings: bucket_bytes %zu, first_bucket_bytes %zu, average %d, accumulation %d, "
             "join %d, compression %d, hook %s, find_unused %d, check_nan %d, broadcast_buffers %d, "
-            "rebuild %d\n",
+            "rebuild %d, device %s\n",
             config->bucket_bytes, config->first_bucket_bytes, (int)config->average,
             (int)config->accumulation, (int)config->join, (int)config->compression,
             config->hook.start ? "yes" : "no", config->find_unused, config->check_nan,
-            config->broadcast_buffers, config->rebuild);
+            config->broadcast_buffers, config->rebuild, config->device.stream ? "yes" : "no");
 }
 
 static void write_tensors(FILE *file, const char *kind, const struct ddp_tensor *tensors, int count)

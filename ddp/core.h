@@ -7,6 +7,7 @@
  *     layout.c    which gradient lies where in which bucket; once again after the first step
  *     pass.c      begin, gradient_ready, wait
  *     exchange.c  one bucket: all-reduce, compression, hook, on the stream
+ *     device.c    the same for a model in memory of a device; memory of either kind
  *     tree.c      passes of a step as one balanced tree
  *     join.c      ranks without data
  *     report.c    statistics, the buckets in words
@@ -140,8 +141,31 @@ double ddp_clock(void);
 
 /* Queue the exchange of a full bucket. */
 rondo_result ddp_exchange_start(struct ddp_bucket *bucket);
+/* Its all-reduce alone, and what follows for gradients of the user's. */
+rondo_result ddp_exchange_queue(const struct ddp_bucket *bucket);
+void ddp_exchange_copy_out(const struct ddp_bucket *bucket);
 /* By what the sum of gradients is divided, in this step. */
 double ddp_divisor(const rondo_ddp *ddp);
+
+/* ---- device.c -------------------------------------------------------------------------------- */
+
+/* Memory for gradients, zeroed, where the model is. */
+rondo_result ddp_memory_open(rondo_ddp *ddp, size_t bytes, void **ret_memory);
+void ddp_memory_close(const rondo_ddp *ddp, void *memory); /* accepts NULL */
+/* In the order of passes; `from` NULL: zeros. What fails is a problem that the next wait tells. */
+void ddp_copy(rondo_ddp *ddp, void *to, const void *from, size_t bytes);
+/* What does not go together with a device; NULL: nothing. */
+const char *ddp_device_refuses(const rondo_ddp_config *config);
+/* Until the device is through with what passes have queued. */
+rondo_result ddp_device_settle(rondo_ddp *ddp);
+/* For ddp_exchange_start(). */
+rondo_result ddp_device_exchange(struct ddp_bucket *bucket);
+/* Local: set the marks of a pass that begins, and of one whose gradients are all queued. */
+rondo_result ddp_device_begin(rondo_ddp *ddp);
+rondo_result ddp_device_end(rondo_ddp *ddp);
+/* After the exchange: the times of all buckets; gradients of the user's; the seconds in which the
+ * device had nothing else to do. Without a device nothing. */
+rondo_result ddp_device_finish(rondo_ddp *ddp, double *ret_exposed);
 
 /* ---- tree.c ---------------------------------------------------------------------------------- */
 

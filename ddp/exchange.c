@@ -11,8 +11,6 @@
 #include "ddp/core.h"
 #include "ddp/number.h"
 
-#include <string.h>
-
 double ddp_divisor(const rondo_ddp *ddp)
 {
     int ranks = ddp->config.join == RONDO_DDP_JOIN_BY_REMAINING ? ddp->remaining : ddp->size;
@@ -44,15 +42,21 @@ static rondo_type wire_type(const struct ddp_bucket *bucket)
     return bucket->ddp->config.compression == RONDO_DDP_FLOAT16 ? RONDO_FLOAT16 : RONDO_BFLOAT16;
 }
 
-static void copy_out(const struct ddp_bucket *bucket)
+static size_t wire_bytes(const struct ddp_bucket *bucket)
 {
-    const rondo_ddp *ddp = bucket->ddp;
+    return bucket->view.count * rondo_type_size(wire_type(bucket));
+}
+
+void ddp_exchange_copy_out(const struct ddp_bucket *bucket)
+{
+    rondo_ddp *ddp = bucket->ddp;
 
     for (int i = 0; i < bucket->parameter_count; i++) {
         const struct ddp_tensor *parameter = &ddp->parameters[bucket->parameters[i]];
 
         if (parameter->own_gradient && parameter->count)
-            memcpy(parameter->own_gradient, ddp_in_bucket(ddp, parameter), ddp_bytes(parameter));
+            ddp_copy(ddp, parameter->own_gradient, ddp_in_bucket(ddp, parameter),
+                     ddp_bytes(parameter));
     }
 }
 
@@ -82,12 +86,12 @@ static void after(void *context)
         ddp_expand(bucket->wire, view->data, view->count, wire_type(bucket));
     else if (!library_divides(bucket) && view->divisor != 1)
         ddp_divide(view->data, view->count, view->type, view->divisor);
-    copy_out(bucket);
+    ddp_exchange_copy_out(bucket);
     bucket->finished = ddp_clock() - bucket->ddp->began;
     bucket->work += ddp_clock() - begin;
 }
 
-static rondo_result queue(struct ddp_bucket *bucket)
+rondo_result ddp_exchange_queue(const struct ddp_bucket *bucket)
 {
     const rondo_ddp *ddp = bucket->ddp;
     const rondo_ddp_bucket *view = &bucket->view;
@@ -107,11 +111,14 @@ rondo_result ddp_exchange_start(struct ddp_bucket *bucket)
     bucket->view.divisor = ddp_divisor(ddp);
     bucket->result = RONDO_OK;
     bucket->ready = ddp_clock() - ddp->began;
+    ddp->statistics.bytes += wire_bytes(bucket);
+    if (ddp->config.device.stream)
+        return ddp_device_exchange(bucket);
     result = rondo_stream_call(ddp->stream, before, bucket);
     if (result)
         return ddp_broken(ddp, result, NULL, "Starting the exchange of gradients");
     if (!hook->start) {
-        result = queue(bucket);
+        result = ddp_exchange_queue(bucket);
         if (result)
             return ddp_broken(ddp, result, ddp->exchange_comm,
                               "Starting the exchange of gradients");
@@ -119,7 +126,6 @@ rondo_result ddp_exchange_start(struct ddp_bucket *bucket)
         ddp_problem(ddp, result, "Rank %d: the hook's start() for bucket %d returned: %s.",
                     ddp->rank, bucket->view.index, rondo_result_string(result));
     }
-    ddp->statistics.bytes += bucket->view.count * rondo_type_size(wire_type(bucket));
     result = rondo_stream_call(ddp->stream, after, bucket);
     return result ? ddp_broken(ddp, result, NULL, "Starting the exchange of gradients") : RONDO_OK;
 }

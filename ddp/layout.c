@@ -103,17 +103,17 @@ static rondo_result allocate(struct ddp_bucket *bucket, rondo_ddp *ddp)
     bucket->ddp = ddp;
     bucket->view.comm = ddp->exchange_comm;
     bucket->view.stream = ddp->stream;
-    result = rondo_mem_alloc(bytes + ALIGN, &bucket->view.data); /* never none */
+    result = ddp_memory_open(ddp, bytes + ALIGN, &bucket->view.data); /* never none */
     if (!result && compress)
-        result = rondo_mem_alloc(bytes / 2 + ALIGN, &bucket->wire);
-    return result ? ddp_fail_call(result, NULL, "Memory for buckets of gradients") : RONDO_OK;
+        result = ddp_memory_open(ddp, bytes / 2 + ALIGN, &bucket->wire);
+    return result;
 }
 
 void ddp_layout_close(struct ddp_layout *layout)
 {
     for (int i = 0; i < layout->count; i++) {
-        rondo_mem_free(layout->buckets[i].view.data);
-        rondo_mem_free(layout->buckets[i].wire);
+        ddp_memory_close(layout->buckets[i].ddp, layout->buckets[i].view.data);
+        ddp_memory_close(layout->buckets[i].ddp, layout->buckets[i].wire);
         free(layout->buckets[i].parameters);
     }
     free(layout->buckets);
@@ -161,7 +161,7 @@ static void draft_use(struct draft *draft, rondo_ddp *ddp)
         parameter->offset = draft->offset[i];
         ddp->layout = draft->layout;
         if (from)
-            memcpy(ddp_in_bucket(ddp, parameter), from, ddp_bytes(parameter));
+            ddp_copy(ddp, ddp_in_bucket(ddp, parameter), from, ddp_bytes(parameter));
         ddp->layout = old;
     }
     ddp->layout = draft->layout;
@@ -233,6 +233,7 @@ rondo_result ddp_layout_follow(rondo_ddp *ddp)
     if (!result) {
         draft_use(&draft, ddp);
         ddp->rebuilt = true;
+        result = ddp_device_settle(ddp); /* the old buckets are freed now */
     }
     draft_close(&draft);
     return result;

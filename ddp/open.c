@@ -7,6 +7,8 @@
  */
 #include "ddp/core.h"
 
+#include "rondo/cuda.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +80,8 @@ static rondo_result check_config(const rondo_ddp *ddp)
         wrong = "it has a hook and a compression; a hook compresses by itself";
     else if (config->hook.finish && !config->hook.start)
         wrong = "its hook has finish(), but no start()";
+    else
+        wrong = ddp_device_refuses(config);
     if (wrong)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_ddp_open: the settings of rank %d: %s.",
                         ddp->rank, wrong);
@@ -130,7 +134,9 @@ static rondo_result open_streams(rondo_ddp *ddp)
     rondo_result result = rondo_comm_dup(ddp->comm, &ddp->exchange_comm);
 
     if (!result)
-        result = rondo_stream_open(&ddp->stream);
+        result = ddp->config.device.stream
+                     ? rondo_stream_open_cuda(ddp->config.device.stream, &ddp->stream)
+                     : rondo_stream_open(&ddp->stream);
     return result ? ddp_fail_call(result, ddp->comm, "rondo_ddp_open") : RONDO_OK;
 }
 
@@ -224,6 +230,7 @@ rondo_result rondo_ddp_zero_gradients(rondo_ddp *ddp)
                             : "there is no rondo_ddp");
     for (int i = 0; i < ddp->parameter_count; i++)
         if (!ddp->parameters[i].frozen)
-            memset(ddp_gradient(ddp, &ddp->parameters[i]), 0, ddp_bytes(&ddp->parameters[i]));
+            ddp_copy(ddp, ddp_gradient(ddp, &ddp->parameters[i]), NULL,
+                     ddp_bytes(&ddp->parameters[i]));
     return RONDO_OK;
 }

@@ -39,8 +39,11 @@ static rondo_result check_usable(const rondo_ddp *ddp, const char *function)
 rondo_result ddp_pass_begin(rondo_ddp *ddp, bool exchange)
 {
     rondo_result result = ddp->order_is_new ? ddp_layout_follow(ddp) : RONDO_OK;
+    bool buffers = exchange && ddp->config.broadcast_buffers && ddp->buffer_count;
 
-    if (!result && exchange && ddp->config.broadcast_buffers && ddp->buffer_count)
+    if (!result && buffers)
+        result = ddp_device_settle(ddp);
+    if (!result && buffers)
         result = ddp_broadcast(ddp, ddp->buffers, ddp->buffer_count, ddp->root);
     if (result)
         return result;
@@ -55,7 +58,7 @@ rondo_result ddp_pass_begin(rondo_ddp *ddp, bool exchange)
     if (!ddp->order_known)
         ddp->arrived = 0;
     ddp->began = ddp_clock();
-    return RONDO_OK;
+    return ddp_device_begin(ddp);
 }
 
 rondo_result rondo_ddp_begin(rondo_ddp *ddp, int exchange)
@@ -94,7 +97,7 @@ static rondo_result launch_full_buckets(rondo_ddp *ddp)
 static void put_into_bucket(rondo_ddp *ddp, struct ddp_tensor *parameter)
 {
     if (parameter->own_gradient)
-        memcpy(ddp_in_bucket(ddp, parameter), parameter->own_gradient, ddp_bytes(parameter));
+        ddp_copy(ddp, ddp_in_bucket(ddp, parameter), parameter->own_gradient, ddp_bytes(parameter));
     ddp->layout.buckets[parameter->bucket].pending--;
 }
 
@@ -212,7 +215,7 @@ static void leave_out(rondo_ddp *ddp, struct ddp_tensor *parameter)
     }
     put_into_bucket(ddp, parameter);
     if (!parameter->touched)
-        memset(ddp_in_bucket(ddp, parameter), 0, bytes);
+        ddp_copy(ddp, ddp_in_bucket(ddp, parameter), NULL, bytes);
 }
 
 /* After the exchange: gradients that no rank had are as before. */
@@ -248,12 +251,20 @@ static rondo_result hear_from_all(rondo_ddp *ddp)
     return result;
 }
 
-static rondo_result await_exchange(rondo_ddp *ddp)
+/* *ret_exposed: seconds for which there was nothing to do but wait. */
+static rondo_result await_exchange(rondo_ddp *ddp, double *ret_exposed)
 {
-    rondo_result result = rondo_stream_synchronize(ddp->stream);
+    double began = ddp_clock();
+    rondo_result result = ddp_device_end(ddp);
 
+    if (!result)
+        result = rondo_stream_synchronize(ddp->stream);
     if (result)
         return ddp_broken(ddp, result, ddp->exchange_comm, "The exchange of gradients");
+    *ret_exposed = ddp_clock() - began;
+    result = ddp_device_finish(ddp, ret_exposed);
+    if (result)
+        return result;
     for (int i = 0; i < ddp->layout.count; i++) {
         const struct ddp_bucket *bucket = &ddp->layout.buckets[i];
 
@@ -270,8 +281,8 @@ static rondo_result await_exchange(rondo_ddp *ddp)
 /* Everything is launched. */
 static rondo_result finish_exchange(rondo_ddp *ddp)
 {
-    double began = ddp_clock(), heard;
-    rondo_result result = await_exchange(ddp);
+    double exposed = 0, heard;
+    rondo_result result = await_exchange(ddp, &exposed);
 
     heard = ddp_clock();
     if (!result)
@@ -281,7 +292,7 @@ static rondo_result finish_exchange(rondo_ddp *ddp)
         result = ddp_layout_learn(ddp);
     ddp->statistics.exchanges++;
     ddp->statistics.communication += ddp_clock() - heard;
-    ddp->statistics.exposed += ddp_clock() - began;
+    ddp->statistics.exposed += exposed + ddp_clock() - heard;
     ddp->passes = 0;
     return result;
 }

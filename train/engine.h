@@ -41,7 +41,7 @@ struct engine_ops {
     /* Forward, loss and backward of one micro-batch; `last`: it ends the step. */
     rondo_result (*pass)(struct engine *engine, const struct model_batch *batch, bool last,
                          struct loss *ret_loss);
-    /* Fills the model's logits. */
+    /* Fills the model's logits, where the model's arithmetic has its memory. */
     rondo_result (*forward)(struct engine *engine, const struct model_batch *batch);
     /* Clip the gradient, then step number `step` (from 1) of AdamW. */
     rondo_result (*update)(struct engine *engine, const rondo_adamw *adamw, uint64_t step,

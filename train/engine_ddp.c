@@ -3,22 +3,24 @@
  * engine_ddp.c - data parallelism: everything on every rank, gradients averaged in buckets.
  *
  * The backward pass announces each gradient as soon as it is complete. Buckets that are full travel
- * while the pass goes on, so that at its end there is little left to wait for.
+ * while the pass goes on, so that at its end there is little left to wait for. On a GPU all of it
+ * is queued, on two streams; the host waits once a pass.
  */
 #include "train/engine.h"
 
+#include "train/cuda/gpu.h"
+#include "train/optimizer.h"
 #include "train/say.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { BUCKETS = 8, BUCKET_LEAST = 16 << 10 };
 
 struct engine_ddp {
     struct engine base;
     rondo_ddp *ddp;
+    optimizer_function optimize;
     float *values, *states[ENGINE_STATES]; /* all parameters one after another */
-    rondo_span *gradients;
 };
 
 static struct engine_ddp *ddp_of(struct engine *engine)
@@ -38,10 +40,14 @@ static void find_gradients(struct engine_ddp *me)
 {
     struct model *model = me->base.model;
 
-    for (int i = 0; i < model->parameter_count; i++) {
+    for (int i = 0; i < model->parameter_count; i++)
         model->parameters[i].gradient = rondo_ddp_gradient(me->ddp, i);
-        me->gradients[i] = (rondo_span){model->parameters[i].gradient, model->parameters[i].count};
-    }
+}
+
+/* On a GPU the loss has this weight, where the library divides by ranks alone. */
+static real weight_of(const struct train_options *options)
+{
+    return options->cuda ? 1 / (real)options->accumulate : 1;
 }
 
 static rondo_result pass(struct engine *engine, const struct model_batch *batch, bool last,
@@ -57,9 +63,11 @@ static rondo_result pass(struct engine *engine, const struct model_batch *batch,
     result = model_forward(engine->model, batch, NULL);
     if (result)
         return result;
-    model_loss(engine->model, batch, 1, ret_loss);
+    model_loss(engine->model, batch, weight_of(engine->options), ret_loss);
     result = model_backward(engine->model, batch, &hooks);
-    return result ? result : say_ddp(rondo_ddp_wait(me->ddp));
+    if (!result)
+        result = say_ddp(rondo_ddp_wait(me->ddp));
+    return result ? result : engine->model->with->finish();
 }
 
 static rondo_result forward(struct engine *engine, const struct model_batch *batch)
@@ -71,24 +79,14 @@ static rondo_result update(struct engine *engine, const rondo_adamw *adamw, uint
                            double *ret_norm)
 {
     struct engine_ddp *me = ddp_of(engine);
-    struct model *model = engine->model;
-    size_t count = (size_t)model->parameter_count;
-    size_t at = 0;
-    rondo_result result =
-        engine->options->clip > 0
-            ? rondo_clip(me->gradients, count, engine->options->clip, NULL, ret_norm)
-            : rondo_norm(me->gradients, count, NULL, ret_norm);
+    const struct optimizer_step all = {.model = engine->model,
+                                       .states = {me->states[0], me->states[1]},
+                                       .settings = *adamw,
+                                       .number = step,
+                                       .clip = engine->options->clip};
+    rondo_result result = me->optimize(&all, ret_norm);
 
-    for (int i = 0; !result && i < model->parameter_count; i++) {
-        const struct parameter *parameter = &model->parameters[i];
-        rondo_adamw settings = *adamw;
-
-        settings.decay = parameter->decays ? adamw->decay : 0;
-        rondo_adamw_step(&settings, step, parameter->count, parameter->value, parameter->gradient,
-                         me->states[0] + at, me->states[1] + at);
-        at += parameter->count;
-    }
-    return say_ddp(result ? result : rondo_ddp_zero_gradients(me->ddp));
+    return result ? result : say_ddp(rondo_ddp_zero_gradients(me->ddp));
 }
 
 static float *array_of(struct engine *engine, int parameter, int state)
@@ -101,17 +99,17 @@ static float *array_of(struct engine *engine, int parameter, int state)
 
 static rondo_result export_array(struct engine *engine, int parameter, int state, float *ret_values)
 {
-    memcpy(ret_values, array_of(engine, parameter, state),
-           engine->model->parameters[parameter].count * sizeof(*ret_values));
-    return RONDO_OK;
+    return engine->model->with->read(ret_values, array_of(engine, parameter, state),
+                                     engine->model->parameters[parameter].count *
+                                         sizeof(*ret_values));
 }
 
 static rondo_result import_array(struct engine *engine, int parameter, int state,
                                  const float *values)
 {
-    memcpy(array_of(engine, parameter, state), values,
-           engine->model->parameters[parameter].count * sizeof(*values));
-    return RONDO_OK;
+    engine->model->with->write(array_of(engine, parameter, state), values,
+                               engine->model->parameters[parameter].count * sizeof(*values));
+    return engine->model->with->finish();
 }
 
 static void memory(struct engine *engine, struct engine_memory *ret_memory)
@@ -134,12 +132,12 @@ static void times(struct engine *engine, struct engine_times *ret_times)
 static void close_ddp(struct engine *engine)
 {
     struct engine_ddp *me = ddp_of(engine);
+    const struct arithmetic *with = engine->model->with;
 
     rondo_ddp_close(me->ddp);
-    free(me->values);
+    with->release(me->values);
     for (int i = 0; i < ENGINE_STATES; i++)
-        free(me->states[i]);
-    free(me->gradients);
+        with->release(me->states[i]);
     free(me);
 }
 
@@ -165,7 +163,28 @@ static rondo_ddp_config config_of(const struct train_options *options, size_t mo
     config.accumulation = options->deterministic ? RONDO_DDP_TREE : RONDO_DDP_ADD;
     config.compression = options->precision;
     config.check_nan = 1;
+    if (options->cuda) { /* what is not finite is seen in the norm */
+        config.average = RONDO_DDP_BY_RANKS;
+        config.check_nan = 0;
+        gpu_exchange(&config.device);
+    }
     return config;
+}
+
+static rondo_result initialize(const struct model *model, int index, uint64_t seed)
+{
+    const struct parameter *parameter = &model->parameters[index];
+    size_t bytes = parameter->count * sizeof(*parameter->value);
+    float *values = malloc(bytes);
+    rondo_result result;
+
+    if (!values)
+        return say_memory();
+    model_initialize(model, index, seed, values);
+    model->with->write(parameter->value, values, bytes);
+    result = model->with->finish();
+    free(values);
+    return result;
 }
 
 static rondo_result open_ddp(struct engine_ddp *me, const struct train_options *options)
@@ -175,22 +194,21 @@ static rondo_result open_ddp(struct engine_ddp *me, const struct train_options *
     rondo_ddp_tensor *tensors = calloc((size_t)model->parameter_count, sizeof(*tensors));
     rondo_ddp_model all = {.parameters = tensors, .parameter_count = model->parameter_count};
     float *value = me->values;
-    rondo_result result;
+    rondo_result result = tensors ? RONDO_OK : say_memory();
 
-    if (!tensors)
-        return say_memory();
-    for (int i = 0; i < model->parameter_count; i++) {
+    for (int i = 0; !result && i < model->parameter_count; i++) {
         struct parameter *parameter = &model->parameters[i];
 
         parameter->value = value;
-        model_initialize(model, i, options->seed, value);
+        result = initialize(model, i, options->seed);
         tensors[i] = (rondo_ddp_tensor){.name = parameter->name,
                                         .data = value,
                                         .count = parameter->count,
                                         .type = RONDO_FLOAT32};
         value += parameter->count;
     }
-    result = say_ddp(rondo_ddp_open(me->base.comm, &all, &config, &me->ddp));
+    if (!result)
+        result = say_ddp(rondo_ddp_open(me->base.comm, &all, &config, &me->ddp));
     free(tensors);
     return result;
 }
@@ -199,17 +217,17 @@ rondo_result engine_ddp_open(const struct train_options *options, struct model *
                              rondo_comm *comm, struct engine **ret_engine)
 {
     struct engine_ddp *me = calloc(1, sizeof(*me));
-    rondo_result result = RONDO_ERROR_MEMORY;
-    bool ready = me != NULL;
+    rondo_result result;
+    bool ready;
 
     if (!me)
         return say_memory();
     me->base = (struct engine){&ops, model, comm, options};
-    me->values = calloc(model->element_count, sizeof(float));
-    me->gradients = calloc((size_t)model->parameter_count, sizeof(*me->gradients));
-    ready = me->values && me->gradients;
+    me->optimize = options->cuda ? gpu_optimize : optimizer_host;
+    me->values = model->with->alloc(model->element_count * sizeof(float));
+    ready = me->values != NULL;
     for (int i = 0; i < ENGINE_STATES; i++) {
-        me->states[i] = calloc(model->element_count, sizeof(float));
+        me->states[i] = model->with->alloc(model->element_count * sizeof(float));
         ready = ready && me->states[i];
     }
     result = ready ? open_ddp(me, options) : say_memory();

@@ -32,6 +32,9 @@ static rondo_result chunk(struct trainer *trainer, size_t first, size_t records,
     if (result || !ours)
         return result;
     model_loss(trainer->model, &batch, 1, &loss);
+    result = trainer->model->with->finish();
+    if (result)
+        return result;
     *ret_figures =
         (struct figures){loss.sum, (double)loss.counted, (double)loss.right, (double)loss.complete};
     return RONDO_OK;

@@ -5,8 +5,7 @@
  * Activations are matrices of `rows` tokens, row after row. A backward function is given the
  * gradient of its output, adds to the gradients of its parameters, and writes the gradient of its
  * input (norm_backward adds it: there the residual stream's gradient is waiting). Nothing here
- * allocates or knows of ranks. This header is the seam for a GPU: the same functions over device
- * memory are all that model.c needs.
+ * allocates or knows of ranks. On a GPU the same functions are those of cuda/arithmetic.c.
  */
 #ifndef RONDO_TRAIN_LAYERS_H
 #define RONDO_TRAIN_LAYERS_H
@@ -73,7 +72,7 @@ void attention_forward(const struct attention *layer, int sequences, const real 
 
 struct attention_saved {
     const real *qkv, *weights;
-    real *scratch; /* length x length */
+    real *scratch; /* length x length per sequence */
 };
 
 void attention_backward(const struct attention *layer, int sequences, struct attention_saved saved,

@@ -8,6 +8,7 @@
 #include "train/trainer.h"
 
 #include "train/blas.h"
+#include "train/cuda/gpu.h"
 #include "train/say.h"
 
 #include <errno.h>
@@ -70,7 +71,9 @@ static int be_rank(const struct train_options *options)
     if (options->deterministic)
         config.deterministic = 1;
     blas_use_one_thread();
-    result = say_comm(rondo_comm_open(&config, &comm), NULL);
+    result = options->cuda ? gpu_open() : RONDO_OK; /* the communicator then has its device */
+    if (!result)
+        result = say_comm(rondo_comm_open(&config, &comm), NULL);
     if (!result) {
         rank = rondo_comm_rank(comm);
         result = train(options, comm);
@@ -78,6 +81,8 @@ static int be_rank(const struct train_options *options)
     if (result)
         fprintf(stderr, "rondo train: rank %d: %s\n", rank, said());
     rondo_comm_close(comm);
+    if (options->cuda)
+        gpu_close();
     return result ? 1 : 0;
 }
 
@@ -93,6 +98,8 @@ int main(int argc, char **argv)
     train_options_parse(argc, argv, &options);
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     if (options.ranks && (!size || atoi(size) != options.ranks)) {
+        if (!size && options.cuda && gpu_check()) /* once, not by every rank */
+            return fprintf(stderr, "rondo train: %s\n", said()), 1;
         if (!size)
             return become_job(options.ranks, argc, copy);
         fprintf(stderr,

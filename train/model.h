@@ -11,9 +11,7 @@
 #ifndef RONDO_TRAIN_MODEL_H
 #define RONDO_TRAIN_MODEL_H
 
-#include "train/layers.h"
-
-#include "rondo/rondo.h"
+#include "train/arithmetic.h"
 
 struct model_shape {
     int vocabulary;    /* kinds of tokens */
@@ -26,7 +24,7 @@ struct model_shape {
 struct model_batch {
     int sequences;
     const int *tokens;  /* sequences x length */
-    const int *targets; /* what follows each, or LOSS_IGNORED */
+    const int *targets; /* what follows each, or LOSS_IGNORED; NULL: there is no loss */
 };
 
 /* Called during a pass, where not NULL; the first that fails ends it. */
@@ -42,6 +40,7 @@ struct model_hooks {
 
 struct model {
     struct model_shape shape;
+    const struct arithmetic *with; /* what computes, on which memory */
     struct parameter *parameters;
     int parameter_count;
     int unit_count;       /* embeddings, one per block, head */
@@ -51,16 +50,16 @@ struct model {
 };
 
 /* Memory for activations is taken here, for parameters not. NULL: out of memory. */
-struct model *model_open(const struct model_shape *shape);
+struct model *model_open(const struct model_shape *shape, const struct arithmetic *with);
 void model_close(struct model *model); /* accepts NULL */
 
-/* Write the value that parameter `index` begins with, to `value`. */
+/* Write the value that parameter `index` begins with, to `value`, of the host. */
 void model_initialize(const struct model *model, int index, uint64_t seed, real *value);
 
 rondo_result model_forward(struct model *model, const struct model_batch *batch,
                            const struct model_hooks *hooks);
-/* What the last forward pass was worth; the gradient of weight * mean loss takes the logits' place.
- */
+/* What the last forward pass was worth, and the gradient of weight * mean loss in the place of the
+ * logits. `batch` is that of the pass. The loss is there after model->with->finish(). */
 void model_loss(struct model *model, const struct model_batch *batch, real weight,
                 struct loss *ret_loss);
 /* Adds to all gradients. */

@@ -116,19 +116,35 @@ static size_t lay_out(struct model *model, real *arena)
     parts->d_normed = take(arena, &used, rows, width);
     parts->d_qkv = take(arena, &used, rows, 3 * width);
     parts->d_wide = take(arena, &used, rows, MODEL_WIDER * width);
-    parts->d_weights = take(arena, &used, length, length);
+    parts->d_weights = take(arena, &used, rows, length);
     model->logits = take(arena, &used, rows, (size_t)shape->vocabulary);
     return used;
 }
 
-struct model *model_open(const struct model_shape *shape)
+static bool take_memory(struct model *model)
+{
+    size_t rows = (size_t)model->shape.sequences * (size_t)model->shape.length;
+    struct model_parts *parts = model->parts;
+
+    parts->arena = model->with->alloc(lay_out(model, NULL) * sizeof(real));
+    parts->tokens = model->with->alloc(rows * sizeof(*parts->tokens));
+    parts->targets = model->with->alloc(rows * sizeof(*parts->targets));
+    if (!parts->arena || !parts->tokens || !parts->targets)
+        return false;
+    lay_out(model, parts->arena);
+    return true;
+}
+
+struct model *model_open(const struct model_shape *shape, const struct arithmetic *with)
 {
     struct model *model = calloc(1, sizeof(*model));
+    bool ready = false;
     size_t most = BLOCK_PARAMETERS * (size_t)shape->layers + OTHER_PARAMETERS;
 
     if (!model)
         return NULL;
     model->shape = *shape;
+    model->with = with;
     model->unit_count = shape->layers + 2;
     model->parts = calloc(1, sizeof(*model->parts));
     model->parameters = calloc(most, sizeof(*model->parameters));
@@ -136,15 +152,12 @@ struct model *model_open(const struct model_shape *shape)
         model->parts->blocks = calloc((size_t)shape->layers, sizeof(*model->parts->blocks));
     if (model->parts && model->parts->blocks && model->parameters) {
         add_layers(model);
-        model->parts->arena =
-            aligned_alloc(ALIGNMENT * sizeof(real), lay_out(model, NULL) * sizeof(real));
+        ready = take_memory(model);
     }
-    if (!model->parts || !model->parts->arena) {
-        model_close(model);
-        return NULL;
-    }
-    lay_out(model, model->parts->arena);
-    return model;
+    if (ready)
+        return model;
+    model_close(model);
+    return NULL;
 }
 
 void model_close(struct model *model)
@@ -152,7 +165,9 @@ void model_close(struct model *model)
     if (!model)
         return;
     if (model->parts) {
-        free(model->parts->arena);
+        model->with->release(model->parts->arena);
+        model->with->release(model->parts->tokens);
+        model->with->release(model->parts->targets);
         free(model->parts->blocks);
     }
     free(model->parts);

@@ -29,6 +29,7 @@ enum {
     KEY_SHARD,
     KEY_BUCKET_BYTES,
     KEY_DETERMINISTIC,
+    KEY_MEMORY,
     KEY_CHECKPOINT,
     KEY_EVERY,
     KEY_RESUME,
@@ -63,6 +64,7 @@ static const struct argp_option table[] = {
      "of gradients that travel together (an eighth of the model)", 5},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0,
      "the same bits on 1, 2, 4 or 8 ranks that have the same micro-batches per step", 5},
+    {"memory", KEY_MEMORY, "KIND", 0, "where ranks compute: host, or cuda: on GPUs (host)", 5},
     {"checkpoint", KEY_CHECKPOINT, "FILE", 0, "write model and optimizer, at the end", 6},
     {"every", KEY_EVERY, "N", 0, "... and after each N steps", 6},
     {"resume", KEY_RESUME, NULL, 0, "go on where --checkpoint was written, if there is one", 6},
@@ -82,6 +84,7 @@ static const char doc[] =
     "`rondo run`, torchrun, mpirun and srun, too.";
 
 static const char *const shards[] = {"none", "optimizer", "gradients", "full", NULL};
+static const char *const memories[] = {"host", "cuda", NULL};
 static const char *const precisions[] = {"float32", "float16", "bfloat16", NULL};
 
 const char *train_shard_name(int shard)
@@ -209,6 +212,9 @@ static bool set_other(struct train_options *options, int key, const char *arg,
     case KEY_DETERMINISTIC:
         options->deterministic = true;
         return true;
+    case KEY_MEMORY:
+        options->cuda = word(state, "memory", arg, memories) == 1;
+        return true;
     case KEY_CHECKPOINT:
         options->checkpoint = arg;
         return true;
@@ -227,6 +233,19 @@ static bool set_other(struct train_options *options, int key, const char *arg,
     default:
         return false;
     }
+}
+
+/* What GPUs do not do yet. */
+static void finish_cuda(const struct argp_state *state, const struct train_options *options)
+{
+    if (options->shard)
+        argp_error(state, "--memory cuda keeps all of the model on every GPU: leave out --shard %s",
+                   shards[options->shard]);
+    if (options->precision)
+        argp_error(state, "--memory cuda needs --precision float32: 16 bits travel from the host");
+    if (options->deterministic)
+        argp_error(state, "--memory cuda adds up in the order of its GPU: leave out "
+                          "--deterministic");
 }
 
 /* What does not go together. */
@@ -257,6 +276,8 @@ static void finish(const struct argp_state *state, const struct train_options *o
         argp_error(state, "--deterministic needs --precision float32");
     if (options->deterministic && (passes & (passes - 1)))
         argp_error(state, "--deterministic needs a power of two as --accumulate, not %d", passes);
+    if (options->cuda)
+        finish_cuda(state, options);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)

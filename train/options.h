@@ -25,6 +25,7 @@ struct train_options {
     int shard;
     size_t bucket_bytes; /* 0: an eighth of the model */
     bool deterministic;
+    bool cuda; /* the model is in memory of GPUs */
     const char *checkpoint;
     uint64_t every; /* steps between checkpoints; 0: only at the end */
     bool resume;

@@ -6,6 +6,8 @@
  */
 #include "train/trainer.h"
 
+#include "train/say.h"
+
 #include <stdlib.h>
 
 /* From 0 to 1, the same in every run. */
@@ -52,18 +54,23 @@ static rondo_result extend(struct trainer *trainer, int count, int place, int *t
     const struct corpus *corpus = trainer->corpus;
     const struct model_batch batch = {.sequences = count, .tokens = tokens};
     size_t length = (size_t)corpus->length;
-    rondo_result result;
+    real *logits = malloc((size_t)corpus->vocabulary * sizeof(*logits));
+    rondo_result result = logits ? RONDO_OK : say_memory();
 
     for (size_t i = 0; i < (size_t)count; i++)
         for (size_t j = 0; j < length; j++)
             tokens[i * length + j] = (int)j < place ? text[i * (length + 1) + j] : 0;
-    result = trainer->engine->ops->forward(trainer->engine, &batch);
+    if (!result)
+        result = trainer->engine->ops->forward(trainer->engine, &batch);
     for (size_t i = 0; !result && i < (size_t)count; i++) {
         size_t row = i * length + (size_t)place - 1;
 
-        text[i * (length + 1) + (size_t)place] =
-            choose(corpus, trainer->model->logits + row * (size_t)corpus->vocabulary, random);
+        result = trainer->model->with->read(
+            logits, trainer->model->logits + row * (size_t)corpus->vocabulary,
+            (size_t)corpus->vocabulary * sizeof(*logits));
+        text[i * (length + 1) + (size_t)place] = result ? 0 : choose(corpus, logits, random);
     }
+    free(logits);
     return result;
 }
 

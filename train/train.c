@@ -11,6 +11,7 @@
 #include "train/trainer.h"
 
 #include "train/clock.h"
+#include "train/cuda/gpu.h"
 #include "train/say.h"
 
 #include <math.h>
@@ -222,7 +223,7 @@ static rondo_result open_parts(struct trainer *trainer)
         return result;
     shape.vocabulary = trainer->corpus->vocabulary;
     shape.length = trainer->corpus->length;
-    trainer->model = model_open(&shape);
+    trainer->model = model_open(&shape, options->cuda ? &gpu_arithmetic : &arithmetic_host);
     trainer->losses = calloc(micro_batches, sizeof(*trainer->losses));
     if (!trainer->model || !trainer->losses)
         return say_memory();

@@ -125,6 +125,28 @@ typedef struct rondo_ddp_hook {
     void *context;
 } rondo_ddp_hook;
 
+/*
+ * For a model in memory of a CUDA device, whose passes are queued on a stream: buckets are then in
+ * memory of the device, too, and are exchanged on a stream of their own, in the order of marks and
+ * without any thread that waits, but for rondo_ddp_wait(), after which all is done on both streams.
+ * A mark is a point on one of the two streams; marks are numbered from 0 and set again and again.
+ *
+ * Not with this, yet: compression, hooks, RONDO_DDP_TREE, RONDO_DDP_BY_PASSES (give the loss that
+ * weight), joining, find_unused, check_nan.
+ */
+typedef struct rondo_ddp_device {
+    void *stream; /* the CUDA stream of exchanges; NULL: the model is in memory of the host */
+    void *context;
+    /* In the order of passes; `from` NULL: zeros. */
+    rondo_result (*copy)(void *context, void *to, const void *from, size_t bytes);
+    /* Set a mark, on the stream of passes or on that of exchanges. */
+    rondo_result (*mark)(void *context, int mark, int of_exchange);
+    /* What is queued on the stream of exchanges from now on comes after the mark. */
+    rondo_result (*follow)(void *context, int mark);
+    /* Seconds from one mark to another, both passed. */
+    rondo_result (*between)(void *context, int from, int to, double *ret_seconds);
+} rondo_ddp_device;
+
 typedef struct rondo_ddp_config {
     size_t struct_size;
     size_t bucket_bytes;       /* a bucket that has as many is complete */
@@ -140,12 +162,13 @@ typedef struct rondo_ddp_config {
     int check_nan;         /* 1: a gradient with NaN or infinity is an error that names its rank */
     int broadcast_buffers; /* 1: begin of a pass that exchanges gives all ranks rank 0's buffers */
     int rebuild;           /* 1: buckets follow the order of gradients of the first step */
+    rondo_ddp_device device;
 } rondo_ddp_config;
 #define RONDO_DDP_CONFIG_INIT                                                                      \
     {                                                                                              \
         sizeof(rondo_ddp_config), (size_t)25 << 20, (size_t)1 << 20, RONDO_DDP_BY_RANKS,           \
             RONDO_DDP_ADD, RONDO_DDP_NO_JOIN, RONDO_DDP_UNCOMPRESSED, {NULL, NULL, NULL}, 0, 0, 1, \
-            1                                                                                      \
+            1, {NULL, NULL, NULL, NULL, NULL, NULL}                                                \
     }
 
 /* ---- Training -------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ static void world_open(struct world *world)
 {
     size_t at = 0;
 
-    *world = (struct world){.model = model_open(&shape)};
+    *world = (struct world){.model = model_open(&shape, &arithmetic_host)};
     world->values = calloc(world->model->element_count, sizeof(real));
     world->gradients = calloc(world->model->element_count, sizeof(real));
     for (int i = 0; i < world->model->parameter_count; i++) {
