@@ -6,8 +6,8 @@
  * and nobody waits: marks on the stream of passes say when a bucket is full, and the stream of
  * exchanges follows them.
  *
- *     passes      begin | ... gradients of bucket 0 | ready 0 ... gradients of bucket 1 | ready 1 | end
- *     exchanges         follow ready 0 | started 0, all-reduce, finished 0 | follow ready 1 | ...
+ *     passes      begin | gradients of bucket 0 | ready 0 | gradients of bucket 1 | ready 1 | end
+ *     exchanges     follow ready 0 | started 0, all-reduce, finished 0 | follow ready 1 | ...
  *
  * What a device is this room doesn't know: its functions are the user's (rondo_ddp_device).
  */
@@ -157,8 +157,8 @@ static rondo_result times_of(struct ddp_bucket *bucket)
     rondo_result result = RONDO_OK;
 
     for (int i = 0; i < BUCKET_MARKS && !result; i++)
-        result = device->between(device->context, BEGIN, mark_of(bucket, (enum bucket_mark)i),
-                                 times[i]);
+        result =
+            device->between(device->context, BEGIN, mark_of(bucket, (enum bucket_mark)i), times[i]);
     bucket->work = 0;
     return result;
 }

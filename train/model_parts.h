@@ -24,7 +24,7 @@ struct model_parts {
     struct linear head;
     real *x, *normed, *statistics; /* of the head; x is the last block's output */
     real *d_x, *d_normed, *d_qkv, *d_wide, *d_weights; /* gradients, used again by each block */
-    int *tokens, *targets; /* the batch */
+    int *tokens, *targets;                             /* the batch */
     real *arena;
 };
 

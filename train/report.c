@@ -17,10 +17,10 @@ void report_start(const struct trainer *trainer)
     const struct corpus *corpus = trainer->corpus;
 
     fprintf(stderr,
-            "rondo train: %d rank%s, a model of %zu parameters; %zu records to learn, %zu held "
+            "rondo train: %d rank%s%s, a model of %zu parameters; %zu records to learn, %zu held "
             "out\n",
-            trainer->size, trainer->size == 1 ? "" : "s", trainer->model->element_count,
-            corpus->trained, corpus->held_out);
+            trainer->size, trainer->size == 1 ? "" : "s", trainer->options->cuda ? " on GPUs" : "",
+            trainer->model->element_count, corpus->trained, corpus->held_out);
     if (trainer->began)
         fprintf(stderr, "rondo train: goes on after step %" PRIu64 " of %s\n", trainer->began,
                 trainer->options->checkpoint);
@@ -112,12 +112,12 @@ static json_t *json_of(const struct trainer *trainer)
 
     trainer->engine->ops->memory(trainer->engine, &memory);
     return json_pack(
-        "{s:i, s:I, s:i, s:i, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:{s:I, s:I, s:I, s:I}}",
+        "{s:i, s:I, s:i, s:i, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "s:f, s:{s:I, s:I, s:I, s:I}}",
         "ranks", trainer->size, "steps", (json_int_t)trainer->step, "batch", options->batch,
-        "accumulate", options->accumulate, "shard", train_shard_name(options->shard), "precision",
-        train_precision_name(options->precision), "parameters",
-        (json_int_t)trainer->model->element_count, "tokens_per_step",
+        "accumulate", options->accumulate, "computes_on", options->cuda ? "cuda" : "host", "shard",
+        train_shard_name(options->shard), "precision", train_precision_name(options->precision),
+        "parameters", (json_int_t)trainer->model->element_count, "tokens_per_step",
         (json_int_t)(steps > 0 ? (double)time->tokens / steps : 0), "seconds", time->training,
         "tokens_per_s", time->training > 0 ? (double)time->tokens / time->training : 0.0,
         "median_step_s", median_step(trainer), "waiting", time->waiting, "communicating",

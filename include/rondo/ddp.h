@@ -168,7 +168,10 @@ typedef struct rondo_ddp_config {
     {                                                                                              \
         sizeof(rondo_ddp_config), (size_t)25 << 20, (size_t)1 << 20, RONDO_DDP_BY_RANKS,           \
             RONDO_DDP_ADD, RONDO_DDP_NO_JOIN, RONDO_DDP_UNCOMPRESSED, {NULL, NULL, NULL}, 0, 0, 1, \
-            1, {NULL, NULL, NULL, NULL, NULL, NULL}                                                \
+            1,                                                                                     \
+        {                                                                                          \
+            NULL, NULL, NULL, NULL, NULL, NULL                                                     \
+        }                                                                                          \
     }
 
 /* ---- Training -------------------------------------------------------------------------------- */
