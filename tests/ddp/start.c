@@ -188,6 +188,59 @@ static void half_a_hook(struct toy *toy, rondo_ddp_config *config)
     config->hook.finish = some_hook;
 }
 
+static void device_without_functions(struct toy *toy, rondo_ddp_config *config)
+{
+    config->device.stream = toy;
+}
+
+static rondo_result some_copy(void *context, void *to, const void *from, size_t bytes)
+{
+    return RONDO_OK;
+}
+
+static rondo_result some_mark(void *context, int mark, int of_exchange)
+{
+    return RONDO_OK;
+}
+
+static rondo_result some_following(void *context, int mark)
+{
+    return RONDO_OK;
+}
+
+static rondo_result some_time(void *context, int from, int to, double *ret_seconds)
+{
+    return RONDO_OK;
+}
+
+static void device_and_check(struct toy *toy, rondo_ddp_config *config)
+{
+    config->device = (rondo_ddp_device){.stream = toy,
+                                        .copy = some_copy,
+                                        .mark = some_mark,
+                                        .follow = some_following,
+                                        .between = some_time};
+    config->check_nan = 1;
+}
+
+static void device_and_compression(struct toy *toy, rondo_ddp_config *config)
+{
+    device_and_check(toy, config);
+    config->compression = RONDO_DDP_FLOAT16;
+}
+
+static void device_and_tree(struct toy *toy, rondo_ddp_config *config)
+{
+    device_and_check(toy, config);
+    config->accumulation = RONDO_DDP_TREE;
+}
+
+static void device_and_passes(struct toy *toy, rondo_ddp_config *config)
+{
+    device_and_check(toy, config);
+    config->average = RONDO_DDP_BY_PASSES;
+}
+
 static const struct {
     void (*change)(struct toy *toy, rondo_ddp_config *config);
     const char *word;
@@ -200,6 +253,11 @@ static const struct {
     {unknown_compression, "compression"},
     {hook_and_compression, "a hook compresses by itself"},
     {half_a_hook, "start()"},
+    {device_without_functions, "all four functions"},
+    {device_and_compression, "cannot be compressed"},
+    {device_and_tree, "need RONDO_DDP_ADD"},
+    {device_and_passes, "RONDO_DDP_BY_RANKS"},
+    {device_and_check, "go without join"},
     {no_data, "'up.weight'"},
     {integer_parameter, "none of float32"},
     {buffer_with_gradient, "buffer 1"},
