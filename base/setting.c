@@ -148,7 +148,7 @@ static const struct setting table[SETTINGS] = {
          NULL, 0, 0},
     [SETTING_CUDA_IMAGE] = {"RONDO_CUDA_IMAGE", SETTING_WORD, "",
                             "A file of kernels for the GPU that is loaded instead of those in the "
-                            "library: for tests.",
+                            "library and in `rondo train`: for tests.",
                             NULL, 0, 0},
 };
 
