@@ -142,7 +142,7 @@ Test(exchange, a_copy_that_fails_is_told_by_the_wait)
     rondo_ddp_config config = RONDO_DDP_CONFIG_INIT;
     rondo_ddp_tensor tensor = {.name = "only", .count = EACH, .type = RONDO_FLOAT32};
     const rondo_ddp_model model = {.parameters = &tensor, .parameter_count = 1};
-    struct world world = {NULL};
+    struct world world = {.comm = NULL};
 
     tensor.data = gpu_arithmetic.alloc(EACH * sizeof(float));
     tensor.gradient = gpu_arithmetic.alloc(EACH * sizeof(float));
