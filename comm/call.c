@@ -9,6 +9,7 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "kernels/kernels.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -19,23 +20,36 @@ static bool has_root_or_peer(rondo_collective collective)
     return collective_has_root(collective) || collective_is_pair(collective);
 }
 
-static rondo_result check_root(const rondo_call *call, const char *name)
+/* Asked for in sentences only: a call takes less than a tenth of a microsecond. */
+static const char *name_of(const rondo_call *call)
+{
+    return rondo_collective_name(call->collective);
+}
+
+static rondo_result check_root(const rondo_call *call)
 {
     bool pair = collective_is_pair(call->collective);
 
     if (!has_root_or_peer(call->collective) || (call->root >= 0 && call->root < call->comm->size))
         return RONDO_OK;
     return rondo_fail(RONDO_ERROR_INVALID, "%s: %s is %d, but the communicator has ranks 0 to %d.",
-                      name, pair ? "the peer" : "the root", call->root, call->comm->size - 1);
+                      name_of(call), pair ? "the peer" : "the root", call->root,
+                      call->comm->size - 1);
 }
 
-static rondo_result check_count(const rondo_call *call, const char *name)
+/* Bytes of a block. */
+static size_t block_of(const rondo_call *call)
 {
-    size_t element = rondo_type_size(call->type);
+    return call->count * kernel_type_bytes[call->type];
+}
+
+static rondo_result check_count(const rondo_call *call)
+{
+    size_t element = (unsigned)call->type < RONDO_TYPES ? kernel_type_bytes[call->type] : 0;
     size_t bytes;
 
     if (!element)
-        return rondo_fail(RONDO_ERROR_INVALID, "%s: there is no type number %d.", name,
+        return rondo_fail(RONDO_ERROR_INVALID, "%s: there is no type number %d.", name_of(call),
                           (int)call->type);
     /* Half of the address space, so that sums of offsets cannot overflow either. */
     if (__builtin_mul_overflow(call->count, element * (size_t)call->comm->size, &bytes) ||
@@ -43,7 +57,7 @@ static rondo_result check_count(const rondo_call *call, const char *name)
         return rondo_fail(
             RONDO_ERROR_INVALID,
             "%s: a count of %zu %s elements for each of %d ranks is more than memory can hold.",
-            name, call->count, rondo_type_name(call->type), call->comm->size);
+            name_of(call), call->count, rondo_type_name(call->type), call->comm->size);
     return RONDO_OK;
 }
 
@@ -52,7 +66,7 @@ static bool overlaps_wrongly(const rondo_call *call, size_t input_bytes, size_t 
 {
     const char *input = call->input;
     const char *output = call->output;
-    size_t block = call->count * rondo_type_size(call->type);
+    size_t block = block_of(call);
     size_t own = (size_t)call->comm->rank * block;
 
     if (!input_bytes || !output_bytes || input + input_bytes <= output ||
@@ -63,10 +77,10 @@ static bool overlaps_wrongly(const rondo_call *call, size_t input_bytes, size_t 
     return input_bytes < output_bytes ? input != output + own : output != input + own;
 }
 
-static rondo_result check_buffers(const rondo_call *call, const char *name)
+static rondo_result check_buffers(const rondo_call *call)
 {
     const rondo_comm *comm = call->comm;
-    size_t block = call->count * rondo_type_size(call->type);
+    size_t block = block_of(call);
     size_t input_bytes =
         block * (size_t)plan_input_blocks(call->collective, comm->size, comm->rank, call->root);
     size_t output_bytes =
@@ -74,15 +88,15 @@ static rondo_result check_buffers(const rondo_call *call, const char *name)
 
     if (input_bytes && !call->input)
         return rondo_fail(RONDO_ERROR_INVALID, "%s: rank %d gave no input (NULL) for %zu bytes.",
-                          name, comm->rank, input_bytes);
+                          name_of(call), comm->rank, input_bytes);
     if (output_bytes && !call->output)
         return rondo_fail(RONDO_ERROR_INVALID, "%s: rank %d gave no output (NULL) for %zu bytes.",
-                          name, comm->rank, output_bytes);
+                          name_of(call), comm->rank, output_bytes);
     if (overlaps_wrongly(call, input_bytes, output_bytes))
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%s: input and output of rank %d overlap, but not as in-place calls may: "
                           "equal if they are as long, else the shorter is block %d of the longer.",
-                          name, comm->rank, comm->rank);
+                          name_of(call), comm->rank, comm->rank);
     return RONDO_OK;
 }
 
@@ -96,8 +110,7 @@ static rondo_result check_operation(const rondo_call *call, struct operation *re
 }
 
 /* A name of the caller's becomes one of ours, which lasts. */
-static rondo_result check_algorithm(const rondo_call *call, const char *name,
-                                    const char **ret_algorithm)
+static rondo_result check_algorithm(const rondo_call *call, const char **ret_algorithm)
 {
     const struct algorithm *algorithm;
 
@@ -110,30 +123,29 @@ static rondo_result check_algorithm(const rondo_call *call, const char *name,
     }
     algorithm = algorithm_find(call->algorithm);
     if (!algorithm)
-        return rondo_fail(RONDO_ERROR_UNSUPPORTED, "%s: there is no algorithm \"%s\".", name,
-                          call->algorithm);
+        return rondo_fail(RONDO_ERROR_UNSUPPORTED, "%s: there is no algorithm \"%s\".",
+                          name_of(call), call->algorithm);
     *ret_algorithm = algorithm->name;
     return RONDO_OK;
 }
 
 rondo_result call_check(const rondo_call *call, struct task *ret_task)
 {
-    const char *name = rondo_collective_name(call->collective);
     const char *algorithm = NULL;
     rondo_result result;
 
     if ((unsigned)call->collective >= RONDO_COLLECTIVES)
         return rondo_fail(RONDO_ERROR_INVALID, "There is no collective number %d.",
                           (int)call->collective);
-    result = check_root(call, name);
+    result = check_root(call);
     if (!result)
-        result = check_count(call, name);
+        result = check_count(call);
     if (!result)
-        result = check_buffers(call, name);
+        result = check_buffers(call);
     if (!result)
         result = check_operation(call, &ret_task->made);
     if (!result)
-        result = check_algorithm(call, name, &algorithm);
+        result = check_algorithm(call, &algorithm);
     if (result)
         return result;
     ret_task->key = (struct choice_key){

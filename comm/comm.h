@@ -111,7 +111,13 @@ rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *argument
 rondo_result comm_note_error(rondo_comm *comm, rondo_result result);
 /* The same, and break the communicator: peers on the node see it on the board. */
 rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit);
+/* Why it is broken, for this thread. */
+rondo_result comm_say_broken(rondo_comm *comm);
 /* RONDO_OK, or why it is broken, with the sentence repeated for this thread. */
-rondo_result comm_check(rondo_comm *comm);
+static inline rondo_result comm_check(rondo_comm *comm)
+{
+    return atomic_load_explicit(&comm->broken, memory_order_acquire) ? comm_say_broken(comm)
+                                                                     : RONDO_OK;
+}
 
 #endif

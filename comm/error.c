@@ -35,14 +35,12 @@ rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit)
     return result;
 }
 
-rondo_result comm_check(rondo_comm *comm)
+rondo_result comm_say_broken(rondo_comm *comm)
 {
     int broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
     char sentence[FAIL_SENTENCE_MAX];
     int culprit;
 
-    if (!broken)
-        return RONDO_OK;
     if (!board_failure(comm->boards[comm->rank], &culprit, sentence))
         snprintf(sentence, sizeof(sentence), "%s", rondo_result_string((rondo_result)broken));
     return comm_note_error(comm, rondo_fail((rondo_result)broken, "%s", sentence));

@@ -206,7 +206,7 @@ static void batch_close(struct batch *batch)
 /* Advance all of a batch that can; true if anything moved. */
 static bool advance(struct batch *batch)
 {
-    bool moved = false;
+    bool moved = false, networked;
 
     if (!turn_is(&batch->comm->turn, batch->ticket))
         return false;
@@ -214,10 +214,11 @@ static bool advance(struct batch *batch)
     for (int i = 0; i < batch->count && !batch->result; i++)
         if (batch->tasks[i].state != TASK_DONE)
             moved |= advance_task(batch, i);
-    if (networks_any(batch->comm) && !batch->result && !moved)
+    networked = networks_any(batch->comm);
+    if (networked && !batch->result && !moved)
         batch->result = networks_progress(batch->comm, &moved);
     /* What was sent is on its way without us. */
-    if (batch->result || (!batch->left && networks_flushed(batch->comm, NULL)))
+    if (batch->result || (!batch->left && (!networked || networks_flushed(batch->comm, NULL))))
         batch_close(batch);
     if (moved)
         batch->began = 0;

@@ -11,17 +11,6 @@ static const double DOZE_AFTER = 20e-3; /* by then the peer is busy with somethi
 static const long DOZE_NANOSECONDS = 50 * 1000;
 enum { YIELDS_PER_LOOK = 16 }; /* looking at the clock costs a tenth of a yield */
 
-void waiter_init(struct waiter *waiter, int spin_rounds)
-{
-    *waiter = (struct waiter){.spin_rounds = spin_rounds, .crowd = 1};
-}
-
-void waiter_reset(struct waiter *waiter)
-{
-    waiter->rounds = 0;
-    waiter->since = 0;
-}
-
 bool waiter_pause_slow(struct waiter *waiter)
 {
     if (waiter->since > 0 && waiter->now - waiter->since > DOZE_AFTER) {

@@ -19,8 +19,17 @@ struct waiter {
     double checked;
 };
 
-void waiter_init(struct waiter *waiter, int spin_rounds);
-void waiter_reset(struct waiter *waiter);
+static inline void waiter_init(struct waiter *waiter, int spin_rounds)
+{
+    *waiter = (struct waiter){.spin_rounds = spin_rounds, .crowd = 1};
+}
+
+static inline void waiter_reset(struct waiter *waiter)
+{
+    waiter->rounds = 0;
+    waiter->since = 0;
+}
+
 /* One pause. True about every millisecond of waiting: check on the peers; `now` is fresh. */
 bool waiter_pause_slow(struct waiter *waiter);
 /* The same after the caller has slept for a while in a way of its own. */

@@ -60,6 +60,8 @@ struct kernel_call {
 /* Any alignment. No allocation, no failure: what can't be
  * computed was refused by kernel_can(). Thread-safe. */
 void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call);
+/* Bytes of an element: rondo_type_size() without the call, for types that are known to be valid. */
+extern const unsigned char kernel_type_bytes[RONDO_TYPES];
 /* Is the operation defined on the type? (bitwise ones on integers only) */
 bool kernel_can(rondo_type type, enum kernel_function function);
 /* Copy; large ones may bypass the cache. Ranges do not overlap. */

@@ -80,7 +80,4 @@ const struct kernel_table *kernel_table(void);
 void kernel_tile_scale(rondo_type type, void *tile, size_t count, const struct kernel_op *op);
 void kernel_tile_divide(rondo_type type, void *tile, size_t count, unsigned divisor);
 
-/* Bytes of an element: rondo_type_size() without the call, for types that are known to be valid. */
-extern const unsigned char kernel_type_bytes[RONDO_TYPES];
-
 #endif

@@ -77,7 +77,7 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
                              size_t slot_bytes, struct exec_shape *ret_shape)
 {
     struct exec_shape shape = {.count = count, .element = element, .window = count};
-    size_t longest = 0;
+    size_t longest = 0, grains;
 
     shape.grain = GRAIN_BYTES / element;
     if (plan->message_atoms) {
@@ -96,6 +96,9 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
             shape.window = atom * plan->parts;
         longest = range_start(shape.window, shape.grain, plan->parts, 1);
     }
+    grains = (shape.window + shape.grain - 1) / shape.grain;
+    shape.each = grains / plan->parts;
+    shape.rest = grains % plan->parts;
     longest *= plan->message_atoms * element;
     shape.longest = longest;
     spread(&shape, longest, slot_bytes, plan->size);

@@ -54,12 +54,13 @@ enum {
 
 /* How a count is cut, worked out once per plan, count and element size. */
 struct exec_shape {
-    size_t count;   /* elements per block */
-    size_t element; /* bytes */
-    size_t window;  /* elements per block and window, 0: the count is 0 */
-    size_t grain;   /* chunk boundaries lie on multiples of so many elements */
-    size_t longest; /* bytes of user data in the longest message */
-    unsigned lines; /* cache lines of every message as packets; 0: they are plain */
+    size_t count;      /* elements per block */
+    size_t element;    /* bytes */
+    size_t window;     /* elements per block and window, 0: the count is 0 */
+    size_t grain;      /* chunk boundaries lie on multiples of so many elements */
+    size_t longest;    /* bytes of user data in the longest message */
+    size_t each, rest; /* in a whole window: grains per atom, and how many atoms get one more */
+    unsigned lines;    /* cache lines of every message as packets; 0: they are plain */
     /* Plain messages that are much shorter than a slot use its places in turn. */
     size_t place;        /* bytes from one to the next */
     uint32_t last_place; /* counted from 0; their number is a power of 2 */

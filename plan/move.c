@@ -71,10 +71,10 @@ static inline bool goes_past(const struct execution *x, const struct plan_operan
     unsigned kind = destination->buffer == PLAN_SLOT ? PAST_CACHE_SLOTS : PAST_CACHE_OUTPUTS;
     size_t link = (size_t)destination->lane * (size_t)x->world->size + (size_t)destination->rank;
 
-    /* What a network takes out of a slot is read at once, by this core. */
-    if (destination->buffer == PLAN_SLOT && x->world->out[link].connection)
+    if (!(x->past_cache & kind) || bytes < PAST_CACHE_FROM || destination->buffer == PLAN_SCRATCH)
         return false;
-    return x->past_cache & kind && bytes >= PAST_CACHE_FROM && destination->buffer != PLAN_SCRATCH;
+    /* What a network takes out of a slot is read at once, by this core. */
+    return destination->buffer != PLAN_SLOT || !x->world->out[link].connection;
 }
 
 static void copy(const struct execution *x, const struct plan_step *step, size_t bytes)

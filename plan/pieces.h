@@ -13,11 +13,16 @@ STEP_FUNCTION void exec_open_window(const struct execution *x, struct exec_progr
     size_t grains;
 
     program->start = start;
-    program->length = left < x->shape.window ? left : x->shape.window;
-    grains = (program->length + grain - 1) / grain;
+    program->at = program->begin;
+    program->length = x->shape.window;
+    program->each = x->shape.each;
+    program->rest = x->shape.rest;
+    if (left >= x->shape.window)
+        return;
+    program->length = left;
+    grains = (left + grain - 1) / grain;
     program->each = grains / x->plan->parts;
     program->rest = grains - program->each * x->plan->parts;
-    program->at = program->begin;
 }
 
 /* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
