@@ -95,8 +95,11 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     x->plan = choice->plan;
     x->world = &comm->world;
     x->shape = choice->shape;
-    task->op = choice->op;
-    x->op = choice->reduces ? &task->op : NULL;
+    x->op = NULL;
+    if (choice->reduces) {
+        task->op = choice->op;
+        x->op = &task->op;
+    }
     x->input = task->input;
     x->output = task->output;
     x->fingerprint = choice->hash;

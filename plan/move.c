@@ -157,6 +157,23 @@ static void reduce(struct execution *x, const struct plan_step *step, size_t cou
     kernel_reduce(x->op, &call);
 }
 
+/* The step of short messages: one to one, and through the cache. */
+static enum exec_state copy_one(struct execution *x, const struct exec_program *program,
+                                const struct plan_step *step, size_t bytes)
+{
+    const struct plan_operand *operands = plan_sources(x->plan, step);
+    const char *from = locate(x, program, &operands[0], true, bytes);
+    char *to = locate(x, program, &operands[1], false, bytes);
+
+    if (!from && bytes) {
+        x->world->destinations[0] = to;
+        return read_across(x, program, step, bytes);
+    }
+    if (to != from)
+        kernel_copy(to, from, bytes);
+    return EXEC_MOVED;
+}
+
 enum exec_state move_step(struct execution *x, struct exec_program *program,
                           const struct plan_step *step)
 {
@@ -165,6 +182,8 @@ enum exec_state move_step(struct execution *x, struct exec_program *program,
     size_t count = step_elements(x, program, step);
     size_t bytes = count * x->shape.element;
 
+    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && only_copies(x, step))
+        return copy_one(x, program, step, bytes);
     for (int i = 0; i < step->sources; i++)
         world->sources[i] = locate(x, program, &operands[i], true, bytes);
     operands += step->sources;
