@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/setting.h"
 #include "transport/heap.h"
 
 #include <stdlib.h>
@@ -26,7 +27,9 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
     gpu = calloc(1, sizeof(*gpu));
     if (!gpu)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator's device.");
-    result = cuda_device_open(number, &gpu->device);
+    result = setting_read_size(SETTING_CUDA_PIECE, &gpu->piece);
+    if (!result)
+        result = cuda_device_open(number, &gpu->device);
     if (result) {
         free(gpu);
         return result;

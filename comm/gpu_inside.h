@@ -39,6 +39,7 @@ struct gpu {
     struct cuda_device device;
     CUstream stream;      /* for what has none: comes after the legacy default stream's work */
     rondo_stream *worker; /* runs the host's part of calls on CUDA streams */
+    size_t piece;         /* bytes that it makes long calls of */
     pthread_mutex_t lock; /* of what follows */
     struct gpu_block *blocks;
     struct staged *captured; /* parts of graphs */

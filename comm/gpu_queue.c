@@ -5,6 +5,8 @@
  *     CUDA stream   copy to the host | ready = 1 | wait: done = 1 | copy to the device | free = 1
  *     worker                           await ready, run the batch, done = 1
  *
+ * A long call is several short ones: the copies of one piece run beside the host's work on another.
+ *
  * The batch takes its turn on the communicator when it is queued. In a graph the stream's part is
  * recorded, with a host function in front that clears the flags and queues the batch again at every
  * launch.
@@ -197,31 +199,71 @@ static rondo_result record(struct staged *list, CUstream stream, recorder what)
     return result;
 }
 
-/* Make what each batch needs, in a list in their order. */
-static rondo_result make_all(const struct batch *batches, int count, struct gpu_errors *errors,
-                             struct staged **ret_list)
+/* ---- The list of what is to be done ---- */
+
+struct list {
+    struct gpu_errors *errors;
+    struct staged *first, **last;
+};
+
+/* At the end of it. */
+static rondo_result append(struct list *list, const struct batch *batch)
 {
-    struct staged **last = ret_list;
-    rondo_result result = RONDO_OK;
+    struct gpu *gpu;
+    rondo_result result = gpu_of(batch->comm, &gpu);
 
-    *ret_list = NULL;
-    for (int i = 0; i < count && !result; i++) {
-        struct gpu *gpu;
+    if (!result)
+        result = cuda_enter(&gpu->device);
+    if (result)
+        return result;
+    result = make(gpu, batch, list->last);
+    cuda_leave(&gpu->device);
+    if (result)
+        return result;
+    pthread_mutex_lock(&list->errors->lock);
+    list->errors->users++;
+    pthread_mutex_unlock(&list->errors->lock);
+    (*list->last)->errors = list->errors;
+    list->last = &(*list->last)->next;
+    return RONDO_OK;
+}
 
-        result = gpu_of(batches[i].comm, &gpu);
-        if (!result)
-            result = cuda_enter(&gpu->device);
-        if (result)
-            break;
-        result = make(gpu, &batches[i], last);
-        cuda_leave(&gpu->device);
-        if (result)
-            break;
-        pthread_mutex_lock(&errors->lock);
-        errors->users++;
-        pthread_mutex_unlock(&errors->lock);
-        (*last)->errors = errors;
-        last = &(*last)->next;
+/* May the call be several ones, of parts of its buffers? The same answer on every rank. */
+static bool is_divisible(const struct batch *batch)
+{
+    rondo_collective collective = batch->tasks[0].key.collective;
+
+    return batch->count == 1 && batch->comm->size > 1 &&
+           (collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||
+            collective == RONDO_BROADCAST);
+}
+
+/* The batch, or what it is cut into. */
+static rondo_result append_pieces(struct list *list, const struct batch *batch)
+{
+    const struct task *whole = &batch->tasks[0];
+    size_t element = rondo_type_size(whole->key.type), each;
+    struct gpu *gpu;
+    rondo_result result;
+
+    if (!is_divisible(batch))
+        return append(list, batch);
+    result = gpu_of(batch->comm, &gpu);
+    if (result)
+        return result;
+    each = gpu->piece / element;
+    if (whole->key.count <= each)
+        return append(list, batch);
+    for (size_t start = 0; start < whole->key.count && !result; start += each) {
+        struct task piece = *whole;
+        struct batch part = {.comm = batch->comm, .tasks = &piece, .count = 1};
+
+        piece.key.count = whole->key.count - start < each ? whole->key.count - start : each;
+        if (whole->input)
+            piece.input = (const char *)whole->input + start * element;
+        if (whole->output)
+            piece.output = (char *)whole->output + start * element;
+        result = append(list, &part);
     }
     return result;
 }
@@ -258,19 +300,21 @@ static void keep(struct staged *staged)
 rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
                        struct gpu_errors *errors)
 {
-    struct staged *list;
+    struct list list = {.errors = errors, .last = &list.first};
     struct staged *next;
-    rondo_result result = make_all(batches, count, errors, &list);
+    rondo_result result = RONDO_OK;
 
+    for (int i = 0; i < count && !result; i++)
+        result = append_pieces(&list, &batches[i]);
     if (!result)
-        result = record(list, stream, record_before);
+        result = record(list.first, stream, record_before);
     if (!result)
-        result = record(list, stream, record_after);
+        result = record(list.first, stream, record_after);
     if (result) {
-        give_up(list);
+        give_up(list.first);
         return result;
     }
-    for (struct staged *staged = list; staged; staged = next) {
+    for (struct staged *staged = list.first; staged; staged = next) {
         next = staged->next;
         if (staged->in_graph)
             keep(staged);

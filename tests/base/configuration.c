@@ -12,7 +12,8 @@ static const char head[] =
     "read those of which it says so. A field that is set in `rondo_config` goes before its\n"
     "variable; an empty variable is as good as none. `RONDO_ALGORITHM`, `RONDO_DETERMINISTIC`,\n"
     "`RONDO_SLOT_BYTES`, `RONDO_SLOTS`, `RONDO_COSTS` and `RONDO_GROUPS` must be the same on\n"
-    "every rank: what differs is refused at the start.\n"
+    "every rank: what differs is refused at the start. So must `RONDO_CUDA_PIECE`: ranks that\n"
+    "cut differently find that out in the call.\n"
     "\n"
     "| Variable | Default | Accepted | Meaning |\n"
     "| --- | --- | --- | --- |\n";

@@ -53,3 +53,16 @@ Test(gpu_matrix, the_way_over_a_network_is_right)
     setenv("RONDO_TRANSPORT", "tcp", 1);
     expect_right(3, true, (struct gpu_scene){.devices = 2, .cases = 60});
 }
+
+Test(gpu_matrix, long_calls_by_the_host_are_cut_into_pieces)
+{
+    setenv("RONDO_CUDA_PIECE", "4k", 1);
+    expect_right(3, false, (struct gpu_scene){.devices = 2, .host = true, .cases = 200});
+}
+
+Test(gpu_matrix, long_calls_over_a_network_are_cut_into_pieces)
+{
+    setenv("RONDO_CUDA_PIECE", "4k", 1);
+    setenv("RONDO_TRANSPORT", "tcp", 1);
+    expect_right(2, true, (struct gpu_scene){.devices = 1, .cases = 60});
+}
