@@ -30,6 +30,9 @@ struct grouping {
     int *group_of, *index_of; /* [rank]: its group, and its place in there */
     int *members;             /* ranks, group by group */
     int *begin;               /* [group]: its first place in `members`; one more at the end */
+    /* An all_reduce sends what it sends to a rank inside of its group in so many messages, and
+     * those from group to group can be as many times longer; 0 or 1: in one. */
+    int cut;
 };
 
 /* `names`: any numbers, equal for ranks of one group. */
@@ -47,9 +50,9 @@ int grouping_text_size(const char *text);
 void grouping_describe(const struct grouping *grouping, char *text, size_t size);
 /*
  * Shapes on which plans are proved: square, dealt in turn, sizes that halve, of random sizes and
- * places, pairs, everybody together, everybody alone.
+ * places, pairs, everybody together, everybody alone, pairs with a cut, random ones with a cut.
  */
-enum { GROUPING_SHAPES = 7 };
+enum { GROUPING_SHAPES = 9 };
 rondo_result grouping_shape(int size, int shape, struct grouping **ret_grouping);
 void grouping_close(struct grouping *grouping);
 

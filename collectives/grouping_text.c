@@ -127,9 +127,11 @@ static int shape_name(int size, int shape, int rank, unsigned *random)
         }
         return begin;
     case 3:
+    case 8:
         *random = *random * 1103515245u + 12345u;
         return (int)((*random >> 16) % (unsigned)(1 + size / 3));
     case 4:
+    case 7:
         return rank / 2;
     case 5:
         return 0;
@@ -153,5 +155,7 @@ rondo_result grouping_shape(int size, int shape, struct grouping **ret_grouping)
         names[rank] = shape_name(size, shape, rank, &random);
     result = grouping_make(size, names, ret_grouping);
     free(names);
+    if (!result && shape >= 7)
+        (*ret_grouping)->cut = shape == 7 ? 16 : 2;
     return result;
 }

@@ -21,23 +21,32 @@
  * group has them.
  */
 #include "collectives/hierarchy.h"
+
+#include "base/range.h"
 #include "collectives/operands.h"
 
 enum { LANE_IN, LANE_ACROSS, LANE_BACK, LANE_OUT };
 
+/* Slices have `parts` atoms; all slices of a rank travel inside of its group in `pieces`
+ * messages. */
+struct cut {
+    int parts, pieces;
+};
+
 /*
- * Slices have `parts` atoms. Messages inside of a group carry all slices of a rank; those across
- * groups carry `atoms`.
+ * The longest message fills a slot. Inside of a group it carries a piece of all slices of a rank,
+ * across groups `atoms`: the more pieces, the more of the vector in a window, and so in an atom.
  */
-static void shape(const struct levels *levels, int parts, int atoms, unsigned scratch)
+static void shape(const struct levels *levels, const struct cut *cut, int atoms, unsigned scratch)
 {
     int rails = levels->groups->rails;
-    int inside = rails > 1 ? grouping_most_rails(levels->groups) * parts : 1;
+    int slices = rails > 1 ? grouping_most_rails(levels->groups) * cut->parts : 1;
+    int inside = (slices + cut->pieces - 1) / cut->pieces;
 
     if (levels->recipe->reaches)
         atoms = inside = 0; /* messages are flags */
-    plan_shape(levels->plan, (unsigned)(rails * parts), (unsigned)(atoms > inside ? atoms : inside),
-               scratch);
+    plan_shape(levels->plan, (unsigned)(rails * cut->parts),
+               (unsigned)(atoms > inside ? atoms : inside), scratch);
 }
 
 /* How an inner plan across cuts a slice, and the most of it in a message. */
@@ -61,29 +70,47 @@ static void shape_across(const struct levels *levels, rondo_collective collectiv
 
 /* ---- all_reduce ------------------------------------------------------------------------------ */
 
-/* My group's sum of the slices of my rails, to `result`. */
-static void sum_inside(const struct levels *levels, int parts, enum plan_buffer result)
+/* The next block of `places` is a piece of the slices that a member of my group owns. */
+static void add_piece(const struct levels *levels, struct places *places, enum plan_buffer buffer,
+                      int member, const struct cut *cut, int piece)
 {
-    struct inner inner = levels_inside(levels, RONDO_REDUCE_SCATTER, LANE_IN);
+    int begin = cut->parts * grouping_first_rail(levels->groups, levels->group, member);
+    int end = cut->parts * grouping_first_rail(levels->groups, levels->group, member + 1);
+    unsigned pieces = (unsigned)cut->pieces, number = (unsigned)piece;
+    int from = (int)range_start((size_t)(end - begin), 1, pieces, number);
+    int to = (int)range_start((size_t)(end - begin), 1, pieces, number + 1);
 
-    inner.finish = !levels->across;
-    for (int i = 0; i < levels->members; i++) {
-        levels_add_slices(levels, &inner.input, PLAN_INPUT, i, parts);
-        levels_add_slices(levels, &inner.output, result, i, parts);
+    places_next(levels->plan, places);
+    places_add(levels->plan, places, (struct place){buffer, 0, begin + from, to - from});
+}
+
+/* My group's sum of the slices of my rails, to `result`. */
+static void sum_inside(const struct levels *levels, const struct cut *cut, enum plan_buffer result)
+{
+    for (int piece = 0; piece < cut->pieces; piece++) {
+        struct inner inner = levels_inside(levels, RONDO_REDUCE_SCATTER, LANE_IN);
+
+        inner.finish = !levels->across;
+        for (int i = 0; i < levels->members; i++) {
+            add_piece(levels, &inner.input, PLAN_INPUT, i, cut, piece);
+            add_piece(levels, &inner.output, result, i, cut, piece);
+        }
+        compose(levels->plan, &inner);
     }
-    compose(levels->plan, &inner);
 }
 
 /* From finished slices of my rails to finished slices of all. */
-static void gather_inside(const struct levels *levels, int parts, int lane)
+static void gather_inside(const struct levels *levels, const struct cut *cut, int lane)
 {
-    struct inner inner = levels_inside(levels, RONDO_ALL_GATHER, lane);
+    for (int piece = 0; piece < cut->pieces; piece++) {
+        struct inner inner = levels_inside(levels, RONDO_ALL_GATHER, lane);
 
-    for (int i = 0; i < levels->members; i++) {
-        levels_add_slices(levels, &inner.input, PLAN_OUTPUT, i, parts);
-        levels_add_slices(levels, &inner.output, PLAN_OUTPUT, i, parts);
+        for (int i = 0; i < levels->members; i++) {
+            add_piece(levels, &inner.input, PLAN_OUTPUT, i, cut, piece);
+            add_piece(levels, &inner.output, PLAN_OUTPUT, i, cut, piece);
+        }
+        compose(levels->plan, &inner);
     }
-    compose(levels->plan, &inner);
 }
 
 /* Atom g of a slice is the one that group g finishes. */
@@ -126,16 +153,26 @@ static void next_part(const struct levels *levels, int lane)
         compose_next_program(levels->plan, lane);
 }
 
+/* No piece without an atom. */
+static int pieces_wanted(const struct levels *levels)
+{
+    int wanted = levels->recipe->reaches ? 1 : levels->groups->cut;
+
+    if (wanted > levels->count)
+        wanted = levels->count;
+    return wanted > 1 ? wanted : 1;
+}
+
 void hierarchy_all_reduce(struct plan *plan, const struct recipe *recipe)
 {
     struct levels levels = levels_of(plan, recipe);
-    int parts = levels.count; /* of a slice */
+    struct cut cut = {.parts = levels.count, .pieces = pieces_wanted(&levels)};
 
-    shape(&levels, parts, 1, 0);
+    shape(&levels, &cut, 1, 0);
     if (recipe->reaches)
         introduce(plan);
     if (levels.inside || !levels.across)
-        sum_inside(&levels, parts, PLAN_OUTPUT);
+        sum_inside(&levels, &cut, PLAN_OUTPUT);
     if (levels.across) {
         enum plan_buffer partial = levels.inside ? PLAN_OUTPUT : PLAN_INPUT;
 
@@ -149,7 +186,7 @@ void hierarchy_all_reduce(struct plan *plan, const struct recipe *recipe)
     }
     if (levels.inside) {
         next_part(&levels, LANE_BACK);
-        gather_inside(&levels, parts, LANE_OUT);
+        gather_inside(&levels, &cut, LANE_OUT);
     }
 }
 
@@ -188,16 +225,17 @@ static void collect_inside(const struct levels *levels, int parts)
 void hierarchy_reduce(struct plan *plan, const struct recipe *recipe)
 {
     struct levels levels = levels_of(plan, recipe);
-    int parts, atoms;
+    struct cut cut = {.pieces = 1};
+    int atoms;
 
-    shape_across(&levels, RONDO_REDUCE, &parts, &atoms);
-    shape(&levels, parts, atoms, levels.groups->rails > 1);
+    shape_across(&levels, RONDO_REDUCE, &cut.parts, &atoms);
+    shape(&levels, &cut, atoms, levels.groups->rails > 1);
     if (levels.inside || !levels.across)
-        sum_inside(&levels, parts, kept(&levels, plan->rank));
+        sum_inside(&levels, &cut, kept(&levels, plan->rank));
     for (int rail = levels.rail; levels.across && rail < levels.end; rail++)
-        reduce_across(&levels, rail, parts);
+        reduce_across(&levels, rail, cut.parts);
     if (levels.inside && levels.group == levels.root_group)
-        collect_inside(&levels, parts);
+        collect_inside(&levels, cut.parts);
 }
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
@@ -228,20 +266,21 @@ void hierarchy_broadcast(struct plan *plan, const struct recipe *recipe)
 {
     struct levels levels = levels_of(plan, recipe);
     bool shares = levels.inside && levels.group == levels.root_group;
-    int parts, atoms;
+    struct cut cut = {.pieces = 1};
+    int atoms;
 
-    shape_across(&levels, RONDO_BROADCAST, &parts, &atoms);
-    shape(&levels, parts, atoms, 0);
+    shape_across(&levels, RONDO_BROADCAST, &cut.parts, &atoms);
+    shape(&levels, &cut, atoms, 0);
     if (shares || plan->size == 1)
-        share_inside(&levels, parts);
+        share_inside(&levels, cut.parts);
     if (levels.across) {
         if (shares)
             compose_next_program(plan, LANE_IN);
         for (int rail = levels.rail; rail < levels.end; rail++)
-            send_across(&levels, rail, parts);
+            send_across(&levels, rail, cut.parts);
     }
     if (levels.inside) {
         compose_next_program(plan, LANE_ACROSS);
-        gather_inside(&levels, parts, LANE_OUT);
+        gather_inside(&levels, &cut, LANE_OUT);
     }
 }

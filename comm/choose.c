@@ -18,6 +18,7 @@
 struct plan_entry {
     struct plan_entry *next;
     const struct algorithm *algorithm;
+    int cut; /* struct grouping's */
     struct plan *plan;
 };
 
@@ -71,15 +72,31 @@ static bool steps_fit(const struct plan *plan)
     return true;
 }
 
+static rondo_result write_plan(rondo_comm *comm, const struct choice_key *key,
+                               struct plan_entry *entry)
+{
+    struct grouping groups = {0};
+    struct plan_seat seat = {
+        .collective = key->collective, .size = comm->size, .rank = comm->rank, .root = key->root};
+
+    if (comm->groups) {
+        groups = *comm->groups;
+        groups.cut = entry->cut;
+        seat.groups = &groups;
+    }
+    return algorithm_write(entry->algorithm, &seat, &entry->plan);
+}
+
 static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
-                            const struct algorithm *algorithm, const struct plan **ret_plan)
+                            const struct algorithm *algorithm, int cut,
+                            const struct plan **ret_plan)
 {
     struct plan_entry *entry;
     rondo_result result;
 
     for (entry = comm->choices.plans; entry; entry = entry->next)
-        if (entry->algorithm == algorithm && entry->plan->collective == key->collective &&
-            entry->plan->root == key->root) {
+        if (entry->algorithm == algorithm && entry->cut == cut &&
+            entry->plan->collective == key->collective && entry->plan->root == key->root) {
             *ret_plan = entry->plan;
             return RONDO_OK;
         }
@@ -87,13 +104,8 @@ static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
     if (!entry)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
     entry->algorithm = algorithm;
-    result = algorithm_write(algorithm,
-                             &(struct plan_seat){.collective = key->collective,
-                                                 .size = comm->size,
-                                                 .rank = comm->rank,
-                                                 .root = key->root,
-                                                 .groups = comm->groups},
-                             &entry->plan);
+    entry->cut = cut;
+    result = write_plan(comm, key, entry);
     if (!result && !steps_fit(entry->plan)) {
         plan_close(entry->plan);
         result = rondo_fail(RONDO_ERROR_INTERNAL, "A step of %s has too many operands.",
@@ -205,6 +217,50 @@ static void begin_stores(const rondo_comm *comm, struct choice *choice)
     stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache, is_long);
 }
 
+static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *algorithm, int cut,
+                                   size_t element, struct choice *choice)
+{
+    const struct choice_key *key = &choice->key;
+    rondo_result result = compile(comm, key, algorithm, cut, &choice->plan);
+
+    return result ? result
+                  : exec_shape_plan(choice->plan, key->count, element, comm->world.slot_bytes,
+                                    &choice->shape);
+}
+
+/*
+ * What goes from host to host costs by the message. So messages between hosts shall have 32 KiB,
+ * and of vectors that need a few windows only 64 KiB: see struct grouping. Longer messages mean
+ * longer windows, of which fewer are under way at once (docs/performance.md).
+ */
+enum { CUT_MOST = 16, FEW_WINDOWS = 4, GOOD_MESSAGE = 32 << 10, GOOD_MESSAGE_OF_FEW = 64 << 10 };
+
+static int find_cut(const struct choice *choice)
+{
+    const struct exec_shape *shape = &choice->shape;
+    size_t windows = shape->window ? (shape->count - 1) / shape->window + 1 : 0;
+    size_t message = shape->window / choice->plan->parts * shape->element; /* between hosts */
+    size_t good = windows > FEW_WINDOWS ? GOOD_MESSAGE : GOOD_MESSAGE_OF_FEW;
+    int cut = 1;
+
+    while (cut < CUT_MOST && (size_t)cut < windows && (size_t)cut * message < good)
+        cut *= 2;
+    return cut;
+}
+
+static rondo_result plan_for(rondo_comm *comm, const struct algorithm *algorithm, size_t element,
+                             struct choice *choice)
+{
+    rondo_result result = plan_in_pieces(comm, algorithm, 1, element, choice);
+    int cut;
+
+    if (result || choice->key.collective != RONDO_ALL_REDUCE || !algorithm->levels ||
+        !comm->groups || comm->local_size == comm->size)
+        return result;
+    cut = find_cut(choice);
+    return cut > 1 ? plan_in_pieces(comm, algorithm, cut, element, choice) : RONDO_OK;
+}
+
 static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)
 {
     size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
@@ -232,10 +288,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
         selection.forbid = PROMISE_PEER_MEMORY;
     result = select_algorithm(&selection, &comm->costs, &algorithm);
     if (!result)
-        result = compile(comm, key, algorithm, &choice->plan);
-    if (!result)
-        result = exec_shape_plan(choice->plan, key->count, element, comm->world.slot_bytes,
-                                 &choice->shape);
+        result = plan_for(comm, algorithm, element, choice);
     if (!result)
         result = make_scratch(&comm->world, exec_scratch_bytes(choice->plan, &choice->shape));
     if (result)

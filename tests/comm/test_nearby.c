@@ -87,3 +87,37 @@ Test(nearby, every_rank_of_a_communicator_has_the_groups_and_plans_are_chosen_by
     for (int r = 0; r < 4; r++)
         rondo_comm_close(comms[r]);
 }
+
+static const struct choice *choose_sum(rondo_comm *comm, size_t count)
+{
+    const struct choice_key key = {
+        .collective = RONDO_ALL_REDUCE, .type = RONDO_UINT8, .count = count};
+    struct choice *choice = NULL;
+
+    cr_assert_eq(choose(comm, &key, &choice), RONDO_OK);
+    cr_assert_str_eq(choice->plan->algorithm, "hierarchy");
+    return choice;
+}
+
+/* Two groups of two: a message inside carries two atoms, one across groups carries one. */
+Test(nearby, vectors_of_a_few_windows_cross_hosts_in_messages_as_long_as_a_slot)
+{
+    size_t slot = 65536;
+    rondo_comm *comms[4];
+
+    setenv("RONDO_SLOT_BYTES", "65536", 1);
+    setenv("RONDO_GROUPS", "2x2", 1);
+    setenv("RONDO_TRANSPORT", "tcp", 1); /* as if each were on a host of its own */
+    setenv("RONDO_ALGORITHM", "hierarchy", 1);
+    cr_assert(rondo_comm_open_all(4, NULL, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+    for (int r = 0; r < 4; r++) {
+        cr_expect_eq(choose_sum(comms[r], 2 * slot)->shape.window, 2 * slot);
+        cr_expect_eq(choose_sum(comms[r], 2 * slot)->plan->message_atoms, 2);
+        cr_expect_eq(choose_sum(comms[r], 4 * slot)->plan->message_atoms, 1);
+        cr_expect_eq(choose_sum(comms[r], 4 * slot)->shape.window, 4 * slot);
+        cr_expect_eq(choose_sum(comms[r], 6 * slot)->shape.window, 4 * slot);
+        cr_expect_eq(choose_sum(comms[r], 40 * slot)->shape.window, 2 * slot);
+    }
+    for (int r = 0; r < 4; r++)
+        rondo_comm_close(comms[r]);
+}
