@@ -350,6 +350,18 @@ static bool delivered(const struct tcp_network *network)
     return network->unsent == 0;
 }
 
+/* Peers that close as well wait for just that: see below. */
+static void acknowledge_all(const struct tcp_network *network)
+{
+    for (int rank = 0; rank < network->size; rank++) {
+        const struct tcp_peer *peer = network->peers[rank];
+
+        for (int i = 1; peer && i < TCP_LINES; i++)
+            if (peer->lines[i] && peer->lines[i]->state == TCP_OPEN)
+                tcp_acknowledge(peer->lines[i]->fd);
+    }
+}
+
 /*
  * A socket that is closed over unread bytes, or that gets some later, answers with a reset, which
  * throws away what the peer has not taken yet. So: read until all is delivered.
@@ -362,8 +374,11 @@ static void say_goodbye(struct tcp_network *network)
     for (int rank = 0; rank < network->size; rank++)
         if (network->peers[rank] && network->peers[rank]->state == TCP_UP)
             tcp_peer_control(network->peers[rank], &bye, NULL);
-    for (int wait = 0; !delivered(network) && clock_seconds() < until; wait += wait < 10)
+    acknowledge_all(network);
+    for (int wait = 0; !delivered(network) && clock_seconds() < until; wait += wait < 10) {
         work(network, wait);
+        acknowledge_all(network);
+    }
 }
 
 static void free_peer(struct tcp_peer *peer)

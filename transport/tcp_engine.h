@@ -206,6 +206,8 @@ rondo_result tcp_listen(struct tcp_card *card, int *ret_fd);
 int tcp_dial(const struct tcp_address *address, unsigned port);
 /* What a line of this kind needs. */
 void tcp_tune(int fd, bool control, double patience);
+/* Acknowledge now what has come, not with the next answer or in 40 ms. */
+void tcp_acknowledge(int fd);
 
 /* ---- tcp_line.c: bytes ----------------------------------------------------------------------- */
 

@@ -85,3 +85,8 @@ void tcp_tune(int fd, bool control, double patience)
     if (control)
         set(fd, TCP_USER_TIMEOUT, (int)(1000 * patience) - 500);
 }
+
+void tcp_acknowledge(int fd)
+{
+    set(fd, TCP_QUICKACK, 1);
+}
