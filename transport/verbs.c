@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-static const uint8_t CARD_VERSION = 1;
+static const uint8_t CARD_VERSION = 2;
 enum { IDLE_LOOKS = 16 };      /* looks in vain before the kernel gets our processor */
 static const double DRAIN = 1; /* seconds at closing until what is under way is given up */
 
@@ -247,10 +247,11 @@ rondo_result verbs_start(struct network *base, const struct verbs_job *job)
     network->job = *job;
     network->owner = *job->owner;
     network->job.owner = &network->owner;
-    network->cells = (unsigned)(job->lanes * job->slots);
     /* Who has filled all slots waits until half of them are free (step_wait_credit()), so less
      * than half may be kept back for ever. */
     network->batch = job->slots >= 4 ? (unsigned)job->slots / 2 : 1;
+    network->cells =
+        (unsigned)job->lanes * ((unsigned)job->slots + (unsigned)job->slots / network->batch);
     network->peers = calloc(size, sizeof(struct verbs_peer *));
     network->active = calloc(size, sizeof(struct verbs_peer *));
     if (!network->peers || !network->active)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs_cell.h - what announces a message: a cell of two cache lines, written into a ring of cells
- * that the reader polls.
+ * verbs_cell.h - what announces a message, or that some were given back: a cell of two cache lines,
+ * written into a ring of cells that the reader polls.
  *
  *     | check | flag | number, bytes | lane, rails | caption | given back | short payload |
  *
- * An adapter may place the bytes of a write in any order, so no byte of a cell can be the last. A
+ * An adapter may place the bytes of a write, and of several, in any order, so no byte of a cell can
+ * be the last; and nothing else is written twice, as the older one could come later. A
  * cell is whole when its check fits the rest of it and the number of the cell that is due: a hash
  * of 64 bits, as good as certain. So a short message needs one write, no completion at the reader,
  * and holds under relaxed ordering and adaptive routing.
@@ -32,7 +33,7 @@ struct verbs_cell {
     uint8_t rails; /* bits: where immediates follow payload */
     char caption[NETWORK_CAPTION];
     uint32_t returned; /* messages of the other direction of the lane that were given back */
-    uint32_t unused;
+    uint32_t credit;   /* 1: there is no message */
     char payload[LINK_INLINE];
     char rest[VERBS_CELL - VERBS_CELL_HEAD - LINK_INLINE];
 };

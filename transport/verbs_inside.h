@@ -9,7 +9,7 @@
  *
  * Memory for one peer, in this process's heap; it is pinned when the peer is connected:
  *
- *     control:  | cells from it | what it gave back | cells to it | what we gave back |
+ *     control:  | cells from it | cells to it |
  *     inbox:    | ring of lane 0 | ring of lane 1 | ...      the adapter writes payload here
  *     outbox:   | ring of lane 0 | ring of lane 1 | ...      and reads it from here
  *
@@ -88,8 +88,8 @@ struct verbs_network {
     struct verbs_job job;
     struct network_owner owner;
     struct verbs_rails rails;
-    unsigned cells;             /* of a peer: all slots of all lanes */
     unsigned batch;             /* slots that are given back at once */
+    unsigned cells;             /* of a peer: see verbs_link.c */
     struct verbs_peer **peers;  /* [rank], NULL: not linked by verbs */
     struct verbs_peer **active; /* those that are HEARD or JOINED */
     int active_count;
@@ -111,14 +111,9 @@ static inline size_t verbs_box_bytes(const struct verbs_network *network)
 {
     return ((size_t)network->job.lanes * verbs_ring_bytes(network) + 4095) / 4096 * 4096;
 }
-/* Offset of a lane's number of messages given back, in each half of control memory. */
-static inline size_t verbs_credit_at(const struct verbs_network *network, int lane)
-{
-    return (size_t)network->cells * VERBS_CELL + (size_t)lane * sizeof(uint32_t);
-}
 static inline size_t verbs_half(const struct verbs_network *network)
 {
-    return (verbs_credit_at(network, network->job.lanes) + LINK_LINE - 1) / LINK_LINE * LINK_LINE;
+    return (size_t)network->cells * VERBS_CELL;
 }
 static inline size_t verbs_control_bytes(const struct verbs_network *network)
 {

@@ -3,9 +3,10 @@
  * verbs_link.c - messages from a writer's slots into the reader's, and slots given back.
  *
  * No flow control is needed but that of the slots. A lane has at most `slots` messages that were
- * not given back, so all lanes of a peer have at most as many as there are cells (and receives for
- * immediates); and a message is given back only after its cell was read, as were all before it.
- * So the cell that is written next is never one that was not read.
+ * not given back, and a message is given back only after its cell was read, as were all before it.
+ * Without a message that way, what was given back is told in batches, so at most slots / batch
+ * cells that tell it are not read. There are as many cells (and receives for immediates) as that
+ * makes for all lanes of a peer: the cell that is written next is never one that was not read.
  */
 #include "transport/verbs_inside.h"
 
@@ -123,23 +124,10 @@ static void post_message(struct verbs_lane *lane)
 /* Tell how many messages were given back, when no message of ours tells it for too long. */
 static void post_credit(struct verbs_lane *lane)
 {
-    struct verbs_peer *peer = lane->peer;
-    const struct verbs_network *network = peer->network;
-    struct verbs_rail *home = &peer->rail[peer->home];
-    size_t at = verbs_credit_at(network, lane->base.lane);
-    _Atomic(uint32_t) *own =
-        (_Atomic(uint32_t) *)(void *)(peer->control + verbs_half(network) + at);
-    struct verbs_write write = {.from = own,
-                                .bytes = sizeof(*own),
-                                .local_key = home->control->mr->lkey,
-                                .to = peer->peer_control + at,
-                                .remote_key = home->peer.control_key};
+    struct verbs_cell cell = {
+        .lane = (uint16_t)lane->base.lane, .returned = lane->returned, .credit = 1};
 
-    /* Relaxed: the adapter reads it after the request, which is a release of its own. An earlier
-     * request that it has not read yet tells the newer number, which is as true. */
-    atomic_store_explicit(own, lane->returned, memory_order_relaxed);
-    verbs_queue_add(&home->queue, &write);
-    verbs_queue_flush(&home->queue);
+    write_cell(lane->peer, &cell);
     lane->credited = lane->returned;
 }
 
@@ -237,6 +225,10 @@ static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell 
     if (cell->lane >= network->job.lanes)
         return refuse(peer, "lane");
     lane = &peer->lanes[cell->lane];
+    if (cell->returned - lane->granted > lane->posted - lane->granted)
+        return refuse(peer, "messages given back");
+    if (cell->credit)
+        return RONDO_OK;
     if ((uint32_t)cell->flag != lane->arrived + 1 ||
         lane->arrived - lane->returned >= (uint32_t)network->job.slots)
         return refuse(peer, "number of a message");
@@ -249,29 +241,6 @@ static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell 
     return RONDO_OK;
 }
 
-/* So many of our messages were given back, says a cell or a write of its own: the later one. */
-static bool grant(struct verbs_lane *lane, uint32_t returned)
-{
-    if ((int32_t)(returned - lane->granted) <= 0)
-        return false;
-    lane->granted = returned;
-    /* Release, pairs with the acquire in step_wait_credit(). */
-    atomic_store_explicit(&lane->out_credit.consumed, returned, memory_order_release);
-    return true;
-}
-
-static bool take_credits(struct verbs_peer *peer)
-{
-    const struct verbs_network *network = peer->network;
-    const _Atomic(uint32_t) *returned =
-        (const _Atomic(uint32_t) *)(const void *)(peer->control + verbs_credit_at(network, 0));
-    bool granted = false;
-
-    for (int i = 0; i < network->job.lanes; i++)
-        granted |= grant(&peer->lanes[i], atomic_load_explicit(&returned[i], memory_order_acquire));
-    return granted;
-}
-
 static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
 {
     const struct verbs_network *network = peer->network;
@@ -280,10 +249,14 @@ static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
         (struct link_slot *)(void *)(lane->inbox +
                                      lane->arrive_at * link_stride(network->job.slot_bytes));
 
+    lane->granted = cell->returned;
+    /* Release, pairs with the acquire in step_wait_credit(). */
+    atomic_store_explicit(&lane->out_credit.consumed, cell->returned, memory_order_release);
+    if (cell->credit)
+        return;
     if (cell->inlined)
         memcpy(slot->head.payload, cell->payload, cell->bytes);
     network->job.owner->heard(network->job.owner->context, peer->rank, cell->caption);
-    grant(lane, cell->returned);
     lane->arrive_at = after(network, lane->arrive_at);
     lane->arrived++;
     /* Release, pairs with the acquire in step_wait_data(). */
@@ -295,7 +268,6 @@ rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved)
     const struct verbs_network *network = peer->network;
     rondo_result result;
 
-    *ret_moved |= take_credits(peer);
     for (;;) {
         const char *at = peer->control + peer->cells_in % network->cells * VERBS_CELL;
 

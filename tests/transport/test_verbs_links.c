@@ -286,8 +286,9 @@ Test(verbs_links, a_note_that_makes_no_sense_is_refused)
 /* A cell as the peer would write it, but with a wrong field. */
 static rondo_result forge(const struct verbs_cell *wrong)
 {
-    /* The inbox follows control memory: cells, numbers, cells, numbers, on whole pages. */
-    size_t half = NODE_LANES * NODE_SLOTS * VERBS_CELL + LINK_LINE;
+    /* The inbox follows control memory, cells of both directions on whole pages: for every slot,
+     * and for two halves of them that are given back. */
+    size_t half = NODE_LANES * (NODE_SLOTS + 2) * VERBS_CELL;
     char *cells = nodes[0].in[1].slots - (2 * half + 4095) / 4096 * 4096;
     struct verbs_cell cell = *wrong;
 
@@ -304,6 +305,9 @@ Test(verbs_links, a_cell_that_makes_no_sense_is_refused)
         {.flag = 2, .bytes = NODE_SLOT_BYTES + 1, .rails = 1},
         {.flag = 2, .bytes = 100, .rails = 2},
         {.flag = 2, .bytes = 100, .rails = 0},
+        {.flag = 2, .inlined = 1, .bytes = 8, .returned = 1},
+        {.credit = 1, .returned = 1},
+        {.credit = 1, .lane = NODE_LANES},
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
