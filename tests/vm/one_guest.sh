@@ -69,6 +69,34 @@ little_locked_memory() { # root may lock what it likes, unless that right is tak
     grep -q 'locked memory is limited to 256 KiB' "$scratch/job" && no_queue_is_left
 }
 
+# Rank 1 may have so many objects of its adapter: the kernel's controller for that counts domains, queues and memory.
+with_objects() { # HOW MANY
+    local group=$scratch/cgroup/few
+    echo "$RXE_PEER_DEV hca_object=$1" >"$group/rdma.max" || return
+    export RONDO_ADDRESS=127.0.0.1:7001
+    rank 0 60 "$net_rank" sleep 0 >"$scratch/0" 2>&1 &
+    # shellcheck disable=SC2016 # expands inside
+    rank 1 60 bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$net_rank" sleep 0 >"$scratch/1" 2>&1
+    wait
+    sed "s/^/$1 objects: /" "$scratch/0" "$scratch/1"
+}
+
+# One domain, three ranges of memory, two queues: each of them may be the one that is missing. All of it takes 1 to 2 s
+# on a machine that is idle.
+registrations_run_out() {
+    local objects began
+    mkdir -p "$scratch/cgroup" && mount -t cgroup2 none "$scratch/cgroup" &&
+        echo +rdma >"$scratch/cgroup/cgroup.subtree_control" && mkdir -p "$scratch/cgroup/few" || return
+    for objects in 0 1 2 3 4 5; do
+        began=$SECONDS
+        with_objects $objects
+        grep -q "$RXE_PEER_DEV" "$scratch/1" && grep -qE "ank 1|$RXE_PEER_DEV" "$scratch/0" &&
+            [ $((SECONDS - began)) -lt 15 ] && no_queue_is_left || return
+    done
+    with_objects 6
+    [ "$(cat "$scratch/0" "$scratch/1" | grep -c 'good$')" = 2 ]
+}
+
 killed_peer() {
     calls_begin 1048576 || return
     kill -9 "$(pgrep -f "^$net_rank calls" -n)"
@@ -93,6 +121,7 @@ check "the matrix of collectives is right over TCP with 1 % loss and 20 ms delay
     good_over 100 "delay 20ms loss 1%" matrix 8 20
 check "nothing is left of many communicators" many_communicators 200
 check "memory that cannot be locked is a sentence" little_locked_memory
+check "an adapter that has no room for one more thing is named by all ranks" registrations_run_out
 check "a killed peer is named" killed_peer
 # Last: routes go with the link.
 check "a link that went down is named, with the port" link_down
