@@ -90,6 +90,10 @@ static void say_device(struct doctor_report *report, const struct cuda_device *d
                    "calls on CUDA streams need memory operations of streams: update the driver, "
                    "or set RONDO_CUDA=host",
                    "%s; %s", what, fail_sentence());
+    else if (!cuda_has_kernels())
+        doctor_say(report, DOCTOR_NOTE, "GPU",
+                   "calls on CUDA streams go by way of the host; build Rondo where nvcc is",
+                   "%s; this build of Rondo has no kernels for it", what);
     else if (try_kernels(device))
         doctor_say(report, DOCTOR_NOTE, "GPU",
                    "Rondo's kernels are for compute capability 8.0 and later: else set "

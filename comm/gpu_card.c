@@ -56,6 +56,10 @@ rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
 
     if (result || !gpu || strcmp(setting_read_word(SETTING_CUDA), "host") == 0)
         return result;
+    if (!cuda_has_kernels()) {
+        log_info("this build of Rondo has no kernels for GPUs: build it where nvcc is");
+        return RONDO_OK;
+    }
     result = list_seen(&gpu->device, card);
     if (!result)
         result = heap_alloc(gpu_arena_bytes(comm->size), &arena);
@@ -84,7 +88,7 @@ static const char *find_obstacle(const rondo_comm *comm)
         const struct device_card *card = &comm->cards[rank].device;
 
         if (!card->arena || memcmp(card->uuid, nobody, DEVICE_UUID) == 0)
-            return "a rank has no device, or RONDO_CUDA=host";
+            return "a rank has no device, or no kernels for it, or RONDO_CUDA=host";
         if (!comm->processes[rank])
             return "ranks are on several hosts";
         for (int other = 0; other < comm->size; other++)

@@ -17,6 +17,11 @@ static const char *const names[CUDA_KERNEL_IDS] = {
 #define KERNEL_NAME(name) "rondo_" #name,
     CUDA_KERNELS(KERNEL_NAME)};
 
+bool cuda_has_kernels(void)
+{
+    return cuda_image_bytes || setting_read_word(SETTING_CUDA_IMAGE)[0];
+}
+
 /* A whole file in memory of its own. */
 static rondo_result read_file(const char *path, void **ret_data)
 {

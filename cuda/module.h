@@ -45,6 +45,9 @@ struct cuda_launcher {
     struct cuda_stock stock;
 };
 
+/* Are there kernels for any device: was there a compiler for them, or does RONDO_CUDA_IMAGE name a
+ * file? */
+bool cuda_has_kernels(void);
 /* The kernels that came with the library, or those of the file that RONDO_CUDA_IMAGE names. The
  * same launcher for everybody who opens one on that device; any thread. */
 rondo_result cuda_launcher_open(const struct cuda_device *device,
