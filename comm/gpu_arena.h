@@ -17,10 +17,12 @@
 
 #include "comm/gpu_inside.h"
 #include "cuda/kernels/calls.h"
+#include "cuda/vmm.h"
 
 enum {
-    GPU_SEGMENTS = 64,      /* allocations of a rank that its peers map */
+    GPU_SEGMENTS = 64,      /* allocations of a rank that its peers map at a time */
     GPU_USER_SEGMENTS = 40, /* ... of them the user's; the others are substitutes */
+    GPU_PIECES = 32,        /* of physical memory in one of them */
     GPU_LANES = 2,
     GPU_LANE_COLLECTIVE = 0,
     GPU_LANE_PAIR = 1, /* sends and receives */
@@ -37,13 +39,24 @@ struct gpu_segment_card {
     unsigned char handle[64]; /* CUipcMemHandle */
 };
 
+/* What peers are to map now, in place of what they had in that slot. */
+struct gpu_order {
+    uint32_t slot;
+    int32_t pieces; /* 0: the card has a handle; otherwise these many files */
+    struct gpu_segment_card card;
+    struct cuda_piece piece[GPU_PIECES];
+};
+
+/* What peers answer: the number of the order, and how they did in the lowest bits. */
+enum { GPU_DONE, GPU_CANNOT, GPU_NOT_NOW, GPU_ANSWER_BITS = 2 };
+
 struct gpu_arena {
-    _Atomic uint32_t bell;      /* a futex: somebody published something */
-    _Atomic uint32_t published; /* segments */
-    struct gpu_segment_card segments[GPU_SEGMENTS];
+    _Atomic uint32_t bell;    /* a futex: somebody published something */
+    _Atomic uint32_t ordered; /* the number of the order; all have answered before the next one */
+    struct gpu_order order;
     struct gpu_segment_card inbox; /* of the rank's seat (gpu_seat.c) */
     _Atomic uint32_t seat;         /* what is known of it */
-    struct gpu_mail mails[]; /* [rank][lane]; behind them how many segments each rank has mapped */
+    struct gpu_mail mails[];       /* [rank][lane]; behind them the answers of each rank */
 };
 
 static inline size_t gpu_arena_bytes(int size)
@@ -57,8 +70,8 @@ static inline struct gpu_mail *gpu_mail(struct gpu_arena *arena, int from, int l
     return &arena->mails[from * GPU_LANES + lane];
 }
 
-/* How many of the owner's segments that rank has mapped; written by that rank. */
-static inline _Atomic uint32_t *gpu_mapped(struct gpu_arena *arena, int size, int rank)
+/* What that rank answered to the owner's last order; written by that rank. */
+static inline _Atomic uint32_t *gpu_answer(struct gpu_arena *arena, int size, int rank)
 {
     return (_Atomic uint32_t *)(void *)&arena->mails[size * GPU_LANES] + rank;
 }
@@ -84,9 +97,28 @@ void gpu_unpin(const struct cuda_driver *driver, void *memory);
 
 /* ---- Plans on CUDA streams: what a rank keeps, in gpu->plans ---- */
 
-struct gpu_segment {
+struct gpu_piece {
     unsigned long long id; /* of the allocation: addresses are used again, this is not */
     uint64_t base, bytes;
+};
+
+/* What this rank has shown to its peers in a slot: an allocation, or physical memory that is mapped
+ * piece behind piece. */
+struct gpu_segment {
+    int pieces;    /* 0: nothing */
+    bool files;    /* peers map it by files, not by a handle */
+    bool own;      /* a substitute: it stays */
+    bool kept;     /* a graph may use it at any time */
+    uint32_t used; /* the number of the last call with it */
+    struct gpu_piece piece[GPU_PIECES];
+};
+
+/* A peer's segment, as it is mapped here. */
+struct gpu_mapping {
+    struct gpu_mapping *next; /* to be unmapped as well */
+    CUdeviceptr base;
+    int pieces; /* 0: by a handle */
+    struct cuda_piece piece[];
 };
 
 /* A call that was queued on a stream and may not have ended. */
@@ -123,6 +155,7 @@ struct cuda_launcher;
 struct cuda_seat;
 struct gpu_program;
 struct gpu_plans {
+    struct gpu_plans *next; /* of those that are left alone for ever */
     rondo_comm *comm;
     struct gpu *gpu;
     struct cuda_launcher *launcher;
@@ -130,9 +163,16 @@ struct gpu_plans {
     struct gpu_view *views;     /* [rank], own one included */
     struct cuda_segment *table; /* [rank * GPU_SEGMENTS + segment], pinned */
     CUdeviceptr device_table;
-    uint32_t *mapped;                          /* [rank]: segments of that rank in the table */
     struct gpu_segment segments[GPU_SEGMENTS]; /* own ones */
-    uint32_t segment_count;
+    bool pieces_refused;                       /* a peer cannot map files */
+    bool rests;                                /* peers could not map more, not then: */
+    uint32_t rests_since;                      /* ... at that call */
+    uint32_t *obeyed;                          /* [rank]: the order that was answered last */
+    struct gpu_mapping **mappings; /* [rank * GPU_SEGMENTS + slot], NULL: nothing to unmap */
+    struct gpu_mapping *retired;   /* replaced, but still mapped */
+    int retired_count;
+    int *peer_devices; /* numbers of other devices whose ranks are in this process */
+    int peer_device_count;
     struct gpu_substitute substitutes[2];    /* of inputs, of outputs */
     struct gpu_substitute *pair_substitutes; /* of the messages of a batch */
     struct gpu_outgrown *outgrown;           /* what they all were before they grew */
@@ -147,10 +187,13 @@ struct gpu_plans {
     CUstream side; /* where groups of several communicators on one stream run */
     CUevent forked;
     pthread_mutex_t lock; /* of calls being queued */
+    bool in_graph;        /* the one being queued goes into a graph */
     /* Progress, for the watch. */
     struct gpu_progress *progress; /* pinned */
     CUdeviceptr device_progress;
     uint32_t calls;
+    _Atomic bool graphs; /* some of the calls are in graphs */
+    int graph_blamed;    /* whom one of them waited for at the last look, -1: nobody */
     pthread_mutex_t flights_lock;
     struct gpu_flight *flights, **last_flight;
     pthread_t watch;
@@ -160,24 +203,38 @@ struct gpu_plans {
 
 /* Written by streams. */
 struct gpu_progress {
-    _Atomic uint32_t ended; /* the number of the last call that ended */
-    _Atomic uint32_t at;    /* low 16 bits of the call's number, and the step that it waits at */
-    _Atomic uint32_t error; /* CUDA_CALL_BAD_OPERAND and so on */
+    _Atomic uint32_t ended;   /* the number of the last call that ended */
+    _Atomic uint32_t at;      /* low 16 bits of the call's number, and the step that it waits at */
+    _Atomic uint32_t error;   /* CUDA_CALL_BAD_OPERAND and so on */
+    _Atomic uint64_t waiting; /* of a graph: gpu_graph.c */
 };
 
 /* ---- gpu_share.c ---- */
 
-/* Where peers find device memory: the word that they are told. Publishes the allocation if they
- * have to map it and there are fewer than `most` yet, and waits until all have.
- * RONDO_IN_PROGRESS: it cannot be shared. */
-rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint32_t most,
+/* Where peers find device memory: the word that they are told. Publishes what it lies in, if they
+ * have to map that, and waits until all have. `own`: it is a substitute. RONDO_IN_PROGRESS: it
+ * cannot be shared, or not now. */
+rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, bool own,
                        uint64_t *ret_word);
-/* Memory that a rank has published, for this process. */
+/* Can the ranks of this process, on other devices, use it where it is? */
+bool gpu_is_reached(const struct gpu_plans *plans, CUdeviceptr memory, size_t bytes);
+
+/* ---- gpu_map.c ---- */
+
+/* Memory that a rank has shown by a handle, for this process. */
 rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment_card *card,
                      CUdeviceptr *ret_base);
-/* Map what peers have published; the watch does it. */
+/* Do what peers have ordered; the watch does it. */
 rondo_result gpu_map_new(struct gpu_plans *plans);
+/* Unmap what was replaced, unless a call of this process is on its way: unmapping may wait for it,
+ * and it for a peer, and that for this rank's watch, which does this. */
+void gpu_unmap_retired(struct gpu_plans *plans);
 void gpu_unmap_all(struct gpu_plans *plans);
+/* A call is being queued: until the second, nothing is unmapped. */
+void gpu_queueing_begin(void);
+void gpu_queueing_end(void);
+/* So many calls more, or fewer, are on their way. */
+void gpu_flights_count(int more);
 
 /* ---- gpu_plan.c ---- */
 
@@ -206,11 +263,22 @@ rondo_result gpu_kernel_queue(struct gpu_plans *plans, const struct task *task,
 /* The task, its execution set to where the kernel stands; NULL: it does not wait. */
 struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_flight *flight,
                                  bool *ret_foreign);
+/* The rank that the kernel of now waits for, -1: none. */
+int gpu_kernel_blamed(const struct gpu_plans *plans);
 /* Has one ended because of a message of another call? */
 bool gpu_kernel_failed(const struct gpu_plans *plans);
 void gpu_programs_close(struct gpu_plans *plans); /* before the seat */
 /* Kernels end now, and later ones too; any thread. */
 void gpu_kernel_stop(struct gpu_plans *plans);
+
+/* ---- gpu_graph.c ---- */
+
+/* Does a call of a graph wait? */
+bool gpu_graph_waits(const struct gpu_plans *plans);
+/* Is the rank alive that it waits for, and is any communicator of a peer broken? */
+void gpu_graph_look_after(struct gpu_plans *plans);
+/* Give it what it waits for. */
+void gpu_graph_let_go(struct gpu_plans *plans);
 
 /* ---- gpu_watch.c ---- */
 

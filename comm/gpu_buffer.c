@@ -11,11 +11,15 @@
 #include <stdlib.h>
 
 /* Can peers be told where it is, or else, is it to be replaced? */
-static bool is_shareable(const struct gpu_plans *plans, const void *memory)
+static bool is_shareable(const struct gpu_plans *plans, const struct gpu_buffer *buffer)
 {
-    enum cuda_memory kind = cuda_memory_kind(plans->gpu->device.driver, memory);
+    enum cuda_memory kind = cuda_memory_kind(plans->gpu->device.driver, buffer->user);
 
-    return kind == CUDA_MEMORY_DEVICE || (plans->comm->one_process && kind != CUDA_MEMORY_HOST);
+    if (!plans->comm->one_process)
+        return kind == CUDA_MEMORY_DEVICE;
+    return kind != CUDA_MEMORY_HOST &&
+           (kind != CUDA_MEMORY_DEVICE ||
+            gpu_is_reached(plans, cuda_address(buffer->user), buffer->bytes));
 }
 
 static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffer,
@@ -60,7 +64,7 @@ static rondo_result share_substitute(struct gpu_plans *plans, struct gpu_buffer 
 
     if (result)
         return result;
-    result = gpu_share(plans, buffer->at, GPU_SEGMENTS, &buffer->word);
+    result = gpu_share(plans, buffer->at, buffer->bytes, true, &buffer->word);
     if (result == RONDO_IN_PROGRESS)
         result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
                             "Rank %d has no device memory left that its peers can map: CUDA IPC "
@@ -79,19 +83,22 @@ static rondo_result place_buffer(struct gpu_plans *plans, struct gpu_buffer *buf
     if (!buffer->bytes)
         return RONDO_OK;
     buffer->at = cuda_address(buffer->user);
-    if (!replace && is_shareable(plans, buffer->user))
-        result = gpu_share(plans, buffer->at, GPU_USER_SEGMENTS, &buffer->word);
+    if (!replace && is_shareable(plans, buffer))
+        result = gpu_share(plans, buffer->at, buffer->bytes, false, &buffer->word);
     return result == RONDO_IN_PROGRESS ? share_substitute(plans, buffer, other) : result;
 }
 
 static void copy_input(struct gpu_run *run, const struct gpu_buffer *input)
 {
+    const struct cuda_driver *cuda = run->ops.cuda;
+    CUdeviceptr from = cuda_address(input->user);
+
     gpu_ops_flush(&run->ops);
     if (!run->ops.result)
-        run->ops.result =
-            cuda_result(run->ops.cuda->cuMemcpyAsync(input->at, cuda_address(input->user),
-                                                     input->bytes, run->ops.stream),
-                        "cuMemcpyAsync of a call's input");
+        run->ops.result = cuda_result(cuda->cuMemcpyAsync(input->at, from,
+                                                          cuda_copyable(cuda, from, input->bytes),
+                                                          run->ops.stream),
+                                      "cuMemcpyAsync of a call's input");
 }
 
 /* The messages of a batch are on their way together, so each has a substitute of its own. */
@@ -169,7 +176,7 @@ void gpu_bring_input(struct gpu_run *run)
 
     if (!input->replaced)
         return;
-    if (run->op.has_scale && is_shareable(run->plans, input->user)) {
+    if (run->op.has_scale && is_shareable(run->plans, input)) {
         struct cuda_operand from = cuda_operand_at(cuda_address(input->user));
         struct cuda_operand to = cuda_operand_at(input->at);
 
@@ -197,12 +204,14 @@ void gpu_bring_input(struct gpu_run *run)
 void gpu_take_output(struct gpu_run *run)
 {
     const struct gpu_buffer *output = &run->output;
+    const struct cuda_driver *cuda = run->ops.cuda;
+    CUdeviceptr to = cuda_address(output->user);
 
     gpu_copies_flush(run);
     gpu_ops_flush(&run->ops);
     if (output->replaced && !run->ops.result)
         run->ops.result =
-            cuda_result(run->ops.cuda->cuMemcpyAsync(cuda_address(output->user), output->at,
-                                                     output->bytes, run->ops.stream),
+            cuda_result(cuda->cuMemcpyAsync(to, output->at, cuda_copyable(cuda, to, output->bytes),
+                                            run->ops.stream),
                         "cuMemcpyAsync of a call's output");
 }

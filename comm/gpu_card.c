@@ -121,27 +121,42 @@ static rondo_result pin_arenas(struct gpu_plans *plans)
     return result;
 }
 
-/* In one process a device may need to be told that it shall reach another's memory. */
-static void enable_peers(struct gpu_plans *plans)
+/* Is a rank of this process on that device, which is not this rank's? */
+static bool is_peer_device(const struct gpu_plans *plans, const unsigned char *uuid)
+{
+    bool peer = false;
+
+    for (int rank = 0; rank < plans->comm->size && !peer; rank++)
+        peer = process_is_own(plans->comm->processes[rank]) &&
+               memcmp(uuid, plans->comm->cards[rank].device.uuid, DEVICE_UUID) == 0;
+    return peer && memcmp(uuid, plans->gpu->device.uuid, DEVICE_UUID) != 0;
+}
+
+/* In one process a device may need to be told that it shall reach another's memory. Only devices of
+ * ranks are opened: a context is large. */
+static rondo_result enable_peers(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
+    struct cuda_device other;
+    CUdevice handle;
+    CUuuid uuid;
+    int count = 0;
 
-    for (int rank = 0; rank < plans->comm->size; rank++) {
-        const unsigned char *uuid = plans->comm->cards[rank].device.uuid;
-        struct cuda_device other;
-        int count = 0;
-
-        if (memcmp(uuid, plans->gpu->device.uuid, DEVICE_UUID) == 0 ||
-            !process_is_own(plans->comm->processes[rank]) || cuda->cuDeviceGetCount(&count))
+    if (cuda->cuDeviceGetCount(&count) || count < 1)
+        return RONDO_OK;
+    plans->peer_devices = calloc((size_t)count, sizeof(*plans->peer_devices));
+    if (!plans->peer_devices)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for plans on the device.");
+    for (int i = 0; i < count; i++) {
+        if (cuda->cuDeviceGet(&handle, i) || cuda->cuDeviceGetUuid(&uuid, handle) ||
+            !is_peer_device(plans, (const unsigned char *)uuid.bytes) ||
+            cuda_device_open(i, &other))
             continue;
-        for (int i = 0; i < count; i++) {
-            if (cuda_device_open(i, &other))
-                continue;
-            if (memcmp(uuid, other.uuid, DEVICE_UUID) == 0)
-                cuda->cuCtxEnablePeerAccess(other.context, 0); /* or it is enabled already */
-            cuda_device_close(&other);
-        }
+        cuda->cuCtxEnablePeerAccess(other.context, 0); /* or it is enabled already */
+        plans->peer_devices[plans->peer_device_count++] = i;
+        cuda_device_close(&other);
     }
+    return RONDO_OK;
 }
 
 /* For ranks of this process, segment 0 is the address space. */
@@ -189,10 +204,46 @@ static rondo_result open_plans(struct gpu_plans *plans)
         result = cuda_result(cuda->cuStreamCreate(&plans->side, CU_STREAM_NON_BLOCKING),
                              "cuStreamCreate");
     if (!result)
-        enable_peers(plans);
+        result = enable_peers(plans);
     if (!result)
         result = gpu_seat_show(plans);
     return result ? result : gpu_watch_start(plans);
+}
+
+static void free_plans(struct gpu_plans *plans)
+{
+    pthread_mutex_destroy(&plans->lock);
+    pthread_mutex_destroy(&plans->flights_lock);
+    free(plans->views);
+    free(plans->obeyed);
+    free(plans->mappings);
+    free(plans->inboxes);
+    free(plans->peer_devices);
+    free(plans);
+}
+
+/* NULL: out of memory. */
+static struct gpu_plans *make_plans(rondo_comm *comm)
+{
+    struct gpu_plans *plans = calloc(1, sizeof(*plans));
+    size_t ranks = (size_t)comm->size;
+
+    if (!plans)
+        return NULL;
+    plans->comm = comm;
+    plans->gpu = comm->gpu;
+    plans->graph_blamed = -1;
+    plans->last_flight = &plans->flights;
+    pthread_mutex_init(&plans->lock, NULL);
+    pthread_mutex_init(&plans->flights_lock, NULL);
+    plans->views = calloc(ranks, sizeof(*plans->views));
+    plans->obeyed = calloc(ranks, sizeof(*plans->obeyed));
+    plans->mappings = calloc(ranks * GPU_SEGMENTS, sizeof(struct gpu_mapping *));
+    plans->inboxes = calloc(ranks, sizeof(*plans->inboxes));
+    if (plans->views && plans->obeyed && plans->mappings && plans->inboxes)
+        return plans;
+    free_plans(plans);
+    return NULL;
 }
 
 rondo_result gpu_connect(rondo_comm *comm)
@@ -209,26 +260,9 @@ rondo_result gpu_connect(rondo_comm *comm)
         log_info("calls on CUDA streams go by way of the host: %s", obstacle);
         return RONDO_OK;
     }
-    plans = calloc(1, sizeof(*plans));
-    if (plans) {
-        plans->views = calloc((size_t)comm->size, sizeof(*plans->views));
-        plans->mapped = calloc((size_t)comm->size, sizeof(*plans->mapped));
-        plans->inboxes = calloc((size_t)comm->size, sizeof(*plans->inboxes));
-    }
-    if (!plans || !plans->views || !plans->mapped || !plans->inboxes) {
-        if (plans) {
-            free(plans->views);
-            free(plans->mapped);
-            free(plans->inboxes);
-        }
-        free(plans);
+    plans = make_plans(comm);
+    if (!plans)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for plans on the device.");
-    }
-    plans->comm = comm;
-    plans->gpu = gpu;
-    plans->last_flight = &plans->flights;
-    pthread_mutex_init(&plans->lock, NULL);
-    pthread_mutex_init(&plans->flights_lock, NULL);
     gpu->plans = plans;
     result = cuda_enter(&gpu->device);
     if (result)
@@ -284,6 +318,26 @@ static void close_device(struct gpu_plans *plans)
             gpu_unpin(cuda, plans->views[rank].arena);
 }
 
+/* Streams may still use all of it, the arenas of peers too. */
+static void leave_alone(struct gpu_plans *plans)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct gpu_plans *left;
+    rondo_comm *comm = plans->comm;
+    struct heap_card card;
+    struct process *process;
+
+    (void)heap_enter(&card);
+    for (int rank = 0; rank < comm->size; rank++)
+        (void)process_attach(&comm->cards[rank].heap, &process);
+    plans->gpu->arena = NULL;
+    pthread_mutex_lock(&lock);
+    plans->next = left;
+    left = plans;
+    pthread_mutex_unlock(&lock);
+    log_info("what streams of a broken communicator may still use stays where it is");
+}
+
 void gpu_plans_close(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda;
@@ -291,8 +345,11 @@ void gpu_plans_close(struct gpu_plans *plans)
     if (!plans)
         return;
     cuda = plans->gpu->device.driver;
-    if (gpu_watch_stop(plans))
-        close_device(plans);
+    if (!gpu_watch_stop(plans)) {
+        leave_alone(plans);
+        return;
+    }
+    close_device(plans);
     if (plans->last)
         cuda->cuEventDestroy(plans->last);
     if (plans->forked)
@@ -308,12 +365,8 @@ void gpu_plans_close(struct gpu_plans *plans)
         struct gpu_flight *flight = plans->flights;
 
         plans->flights = flight->next;
+        gpu_flights_count(-1);
         free(flight);
     }
-    pthread_mutex_destroy(&plans->lock);
-    pthread_mutex_destroy(&plans->flights_lock);
-    free(plans->views);
-    free(plans->mapped);
-    free(plans->inboxes);
-    free(plans);
+    free_plans(plans);
 }

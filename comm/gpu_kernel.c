@@ -117,7 +117,10 @@ rondo_result gpu_kernel_queue(struct gpu_plans *plans, const struct task *task,
     if (!run.ops.result)
         run.ops.result = cuda_execute(plans->seat, program->program, &call, stream);
     gpu_take_output(&run);
-    gpu_run_close(&run);
+    if (flight)
+        gpu_run_close(&run);
+    else /* in a graph it waits for nothing by operations of the stream */
+        gpu_ops_flush(&run.ops);
     return run.ops.result;
 }
 
@@ -152,6 +155,18 @@ struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_flight *fli
     x->programs[look.program].blamed = x->blamed = look.blamed;
     x->foreign = look.foreign;
     return task;
+}
+
+int gpu_kernel_blamed(const struct gpu_plans *plans)
+{
+    struct cuda_look look;
+
+    if (!plans->seated)
+        return -1;
+    cuda_seat_look(plans->seat, &look);
+    return look.state == EXEC_BLOCKED && look.blamed >= 0 && look.blamed < plans->comm->size
+               ? look.blamed
+               : -1;
 }
 
 bool gpu_kernel_failed(const struct gpu_plans *plans)

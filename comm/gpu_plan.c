@@ -194,6 +194,8 @@ void gpu_note_step(struct gpu_run *run, uint32_t step)
     if (run->flight)
         gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, at),
                       run->flight->number << 16 | (step & 0xffff));
+    else if (step == GPU_STEP_NONE)
+        gpu_graph_note_none(run);
 }
 
 static CUdeviceptr mail_full(const struct gpu_plans *plans, int to, int from, int lane)
@@ -205,6 +207,8 @@ static CUdeviceptr mail_full(const struct gpu_plans *plans, int to, int from, in
 
 void gpu_await_empty(struct gpu_run *run, int peer, int lane)
 {
+    if (!run->flight)
+        gpu_graph_note_wait(run, peer, lane, false);
     gpu_ops_wait(&run->ops, mail_full(run->plans, peer, run->plans->comm->rank, lane), 0);
 }
 
@@ -225,6 +229,8 @@ void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses)
 
 void gpu_await_mail(struct gpu_run *run, int peer, int lane)
 {
+    if (!run->flight)
+        gpu_graph_note_wait(run, peer, lane, true);
     gpu_ops_wait(&run->ops, mail_full(run->plans, run->plans->comm->rank, peer, lane),
                  run->fingerprint);
 }
@@ -267,6 +273,8 @@ void gpu_run_close(struct gpu_run *run)
     if (run->flight)
         gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, ended),
                       run->flight->number);
+    else
+        gpu_graph_note_none(run);
     gpu_ops_flush(&run->ops);
 }
 
@@ -321,7 +329,7 @@ static rondo_result queue_collective(struct gpu_plans *plans, const struct task 
     return run.ops.result;
 }
 
-/* In a graph a call has no number, and no watch: the host does not see it run. */
+/* In a graph a call has no number: the host does not see it run. */
 static rondo_result queue_task(struct gpu_plans *plans, const struct task *task, bool in_graph,
                                CUstream stream)
 {
@@ -369,8 +377,12 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
     bool in_graph;
 
     pthread_mutex_lock(&plans->lock);
+    gpu_queueing_begin();
     ops.result = cuda_result(cuda->cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
     in_graph = capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    plans->in_graph = in_graph;
+    if (in_graph)
+        atomic_store_explicit(&plans->graphs, true, memory_order_release);
     if (!ops.result)
         follow(plans, stream, in_graph, &ops);
     for (int i = 0; i < batch->count && !ops.result; i++)
@@ -380,6 +392,7 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
         ops.result = gpu_pairs_queue(plans, batch, in_graph, stream);
     if (!ops.result && !in_graph)
         ops.result = note_last(plans, stream);
+    gpu_queueing_end();
     pthread_mutex_unlock(&plans->lock);
     /* Peers wait for what was not queued. */
     return ops.result ? comm_break(plans->comm, ops.result, plans->comm->rank) : RONDO_OK;

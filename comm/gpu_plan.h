@@ -72,6 +72,13 @@ rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer);
 /* To where the user wants it, if something stood in for that. */
 void gpu_take_output(struct gpu_run *run);
 
+/* ---- gpu_graph.c ---- */
+
+/* In place of gpu_note_step() in a graph: the next operation waits for a message of that rank, or
+ * until it has taken this rank's. */
+void gpu_graph_note_wait(struct gpu_run *run, int peer, int lane, bool data);
+void gpu_graph_note_none(struct gpu_run *run);
+
 /* ---- gpu_pair.c ---- */
 
 rondo_result gpu_pairs_queue(struct gpu_plans *plans, const struct batch *batch, bool in_graph,

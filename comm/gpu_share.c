@@ -2,11 +2,15 @@
 /*
  * gpu_share.c - device memory in the eyes of peers.
  *
- * A buffer is told to peers as a segment and an offset. A segment is a whole allocation: its owner
- * publishes a card with an IPC handle in its arena, rings, and waits until the watch of every peer
- * has mapped it. That happens once per allocation; the watch is a thread, so nobody has to be in a
- * call for it. Ranks that are threads of one process need none of this: for them segment 0 is the
- * address space.
+ * A buffer is told to peers as a slot and an offset. In a slot is a segment: a whole allocation, or
+ * neighbouring pieces of virtual memory management. Its owner puts an order into its arena, rings,
+ * and waits until the watch of every peer has mapped the segment (gpu_map.c). That happens once per
+ * segment; the watch is a thread, so nobody has to be in a call for it. Ranks that are threads of
+ * one process need none of this: for them segment 0 is the address space.
+ *
+ * A slot is used again when what was in it has been freed or was not used for long. Peers touch a
+ * segment only while a call of its owner is on its way, so the owner alone knows when: as soon as
+ * the last call that told of it has ended here. What graphs know of stays, unless it was freed.
  */
 #include "comm/gpu_arena.h"
 
@@ -18,61 +22,187 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { GRAIN = 512 }; /* bytes */
+enum {
+    GRAIN = 512,       /* bytes */
+    LONG_UNUSED = 256, /* calls, after which a segment makes room for another one */
+    REST = 64,         /* ... before peers are asked again that had no room */
+};
 
-static uint64_t word_of(uint32_t rank, uint32_t segment, uint64_t offset)
+static uint64_t word_of(uint32_t rank, uint32_t slot, uint64_t offset)
 {
-    return (uint64_t)(rank * GPU_SEGMENTS + segment) << CUDA_WORD_SEGMENT_SHIFT | offset;
+    return (uint64_t)(rank * GPU_SEGMENTS + slot) << CUDA_WORD_SEGMENT_SHIFT | offset;
 }
 
-/* ---- The owner's side ------------------------------------------------------------------------ */
+/* ---- What memory is -------------------------------------------------------------------------- */
 
-static rondo_result publish(struct gpu_plans *plans, const struct gpu_segment *segment)
+/* What CUDA knows about the allocation at that address. */
+static bool ask(const struct cuda_driver *cuda, CUdeviceptr memory, struct gpu_piece *ret_piece,
+                bool *ret_by_handle)
+{
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    int capable = 0;
+    unsigned long long id = 0;
+    CUpointer_attribute names[] = {
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+    void *values[] = {&base, &bytes, &capable, &id};
+
+    if (cuda->cuPointerGetAttributes(4, names, values, memory) || !base || !bytes)
+        return false;
+    *ret_piece = (struct gpu_piece){.id = id, .base = base, .bytes = bytes};
+    *ret_by_handle = capable;
+    return true;
+}
+
+/* The segment that the memory needs; false: there is none that could be shared. */
+static bool look_up(const struct gpu_plans *plans, CUdeviceptr memory, size_t bytes,
+                    struct gpu_segment *ret_segment)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
-    struct gpu_segment_card *card = &plans->own->segments[plans->segment_count];
-    CUipcMemHandle handle;
-    rondo_result result =
-        cuda_result(cuda->cuIpcGetMemHandle(&handle, segment->base), "cuIpcGetMemHandle");
+    CUdeviceptr at = memory;
 
-    if (result)
-        return result;
-    _Static_assert(sizeof(handle) == sizeof(card->handle), "what travels is a CUDA IPC handle");
-    card->base = segment->base;
-    card->bytes = segment->bytes;
-    memcpy(card->handle, &handle, sizeof(handle));
-    plans->segments[plans->segment_count++] = *segment;
-    /* Own kernels may be pointed to it too, by messages of this rank to itself. */
-    plans->table[plans->comm->rank * GPU_SEGMENTS + (int)plans->segment_count - 1] =
-        (struct cuda_segment){segment->base, segment->bytes};
-    atomic_store_explicit(&plans->own->published, plans->segment_count, memory_order_release);
-    gpu_ring(plans);
-    log_debug("device memory of %zu bytes is shown to %d peers", (size_t)segment->bytes,
-              plans->comm->size - 1);
-    return RONDO_OK;
+    memset(ret_segment, 0, offsetof(struct gpu_segment, piece));
+    do {
+        struct gpu_piece *piece = &ret_segment->piece[ret_segment->pieces];
+        bool by_handle = false;
+
+        if (ret_segment->pieces == GPU_PIECES || !ask(cuda, at, piece, &by_handle))
+            return false;
+        if (by_handle) {
+            /* Real programs reduce four elements of a four-byte buffer: CUDA gives GRAINs away. */
+            piece->bytes = (piece->bytes + GRAIN - 1) / GRAIN * GRAIN;
+            ret_segment->pieces++;
+            return ret_segment->pieces == 1;
+        }
+        if (!piece->id || plans->pieces_refused)
+            return false;
+        ret_segment->pieces++;
+        ret_segment->files = true;
+        at = piece->base + piece->bytes;
+    } while (at < memory + bytes);
+    return true;
 }
 
-/* The first rank that has not mapped all that was published, -1: all have. */
-static int find_late(const struct gpu_plans *plans)
+static bool holds(const struct gpu_segment *segment, const struct gpu_segment *wanted)
+{
+    size_t bytes = (size_t)wanted->pieces * sizeof(wanted->piece[0]);
+
+    for (int i = 0; i + wanted->pieces <= segment->pieces; i++)
+        if (memcmp(&segment->piece[i], wanted->piece, bytes) == 0)
+            return true;
+    return false;
+}
+
+bool gpu_is_reached(const struct gpu_plans *plans, CUdeviceptr memory, size_t bytes)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    bool reached = true;
+
+    for (CUdeviceptr at = memory; plans->peer_device_count && reached && at < memory + bytes;) {
+        struct gpu_piece piece;
+        bool by_handle = false;
+
+        if (!ask(cuda, at, &piece, &by_handle))
+            return false;
+        if (by_handle) /* the context's memory, which peers are allowed to use */
+            return true;
+        for (int i = 0; i < plans->peer_device_count && reached; i++)
+            reached = cuda_piece_reaches(cuda, at, plans->peer_devices[i]);
+        at = piece.base + piece.bytes;
+    }
+    return reached;
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+/* Acquire: peers have touched it before the call that ended. */
+static bool is_idle(const struct gpu_plans *plans, const struct gpu_segment *segment)
+{
+    uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
+
+    return (int32_t)(ended - segment->used) >= 0;
+}
+
+static bool is_gone(const struct gpu_plans *plans, const struct gpu_segment *segment)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    bool gone = false;
+
+    for (int i = 0; i < segment->pieces && !gone; i++) {
+        unsigned long long id = 0;
+
+        gone = cuda->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                           segment->piece[i].base) ||
+               id != segment->piece[i].id;
+    }
+    return gone;
+}
+
+/* A slot for one more segment, -1: none can be had now. Substitutes take free ones if there are. */
+static int find_slot(const struct gpu_plans *plans, bool own)
+{
+    int empty = -1, gone = -1, oldest = -1, users = 0;
+    uint32_t most = LONG_UNUSED;
+
+    for (int i = 0; i < GPU_SEGMENTS; i++) {
+        const struct gpu_segment *segment = &plans->segments[i];
+        uint32_t unused = plans->calls - segment->used;
+
+        if (!segment->pieces)
+            empty = empty < 0 ? i : empty;
+        users += segment->pieces && !segment->own;
+        if (!segment->pieces || segment->own || !is_idle(plans, segment))
+            continue;
+        if (gone < 0 && is_gone(plans, segment))
+            gone = i;
+        if (!segment->kept && unused > most) {
+            oldest = i;
+            most = unused;
+        }
+    }
+    if (own)
+        return empty >= 0 ? empty : gone;
+    if (gone >= 0)
+        return gone;
+    return users < GPU_USER_SEGMENTS && empty >= 0 ? empty : oldest;
+}
+
+/* ---- Orders ---------------------------------------------------------------------------------- */
+
+/* The first rank that has not answered, -1: all have; and the worst answer so far. */
+static int find_late(const struct gpu_plans *plans, uint32_t number, uint32_t *ret_answer)
 {
     const rondo_comm *comm = plans->comm;
 
-    for (int rank = 0; rank < comm->size; rank++)
-        if (rank != comm->rank && atomic_load_explicit(gpu_mapped(plans->own, comm->size, rank),
-                                                       memory_order_acquire) < plans->segment_count)
+    *ret_answer = GPU_DONE;
+    for (int rank = 0; rank < comm->size; rank++) {
+        uint32_t answer;
+
+        if (rank == comm->rank)
+            continue;
+        answer =
+            atomic_load_explicit(gpu_answer(plans->own, comm->size, rank), memory_order_acquire);
+        if ((answer ^ number << GPU_ANSWER_BITS) >> GPU_ANSWER_BITS)
             return rank;
+        answer &= (1u << GPU_ANSWER_BITS) - 1;
+        if (answer && *ret_answer != GPU_CANNOT)
+            *ret_answer = answer;
+    }
     return -1;
 }
 
-static rondo_result await_mapped(struct gpu_plans *plans)
+static rondo_result await_answers(struct gpu_plans *plans, uint32_t number, uint32_t *ret_answer)
 {
     const struct timespec doze = {0, 50 * 1000};
     rondo_comm *comm = plans->comm;
     double began = clock_seconds();
     double patience = comm->settings.timeout;
 
-    for (int rank = find_late(plans); rank >= 0; rank = find_late(plans)) {
+    for (int rank = find_late(plans, number, ret_answer); rank >= 0;
+         rank = find_late(plans, number, ret_answer)) {
         rondo_result result = comm_check(comm);
 
         if (!result)
@@ -98,125 +228,125 @@ static rondo_result await_mapped(struct gpu_plans *plans)
     return RONDO_OK;
 }
 
-/* What CUDA knows about the allocation; RONDO_IN_PROGRESS if IPC does not take it. */
-static rondo_result look_up(const struct gpu_plans *plans, CUdeviceptr memory,
-                            struct gpu_segment *ret_segment)
+static uint64_t bytes_of(const struct gpu_segment *segment)
+{
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < segment->pieces; i++)
+        bytes += segment->piece[i].bytes;
+    return bytes;
+}
+
+static void close_files(const struct gpu_order *order)
+{
+    for (int i = 0; i < order->pieces; i++)
+        close(order->piece[i].file);
+}
+
+/* RONDO_IN_PROGRESS: the memory was not made to be shared. */
+static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segment *segment,
+                                uint32_t slot)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
-    CUdeviceptr base = 0;
-    size_t bytes = 0;
-    int capable = 0;
-    unsigned long long id = 0;
-    CUpointer_attribute names[] = {
-        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
-    void *values[] = {&base, &bytes, &capable, &id};
+    struct gpu_order *order = &plans->own->order;
+    CUipcMemHandle handle;
+    rondo_result result = RONDO_OK;
 
-    if (cuda->cuPointerGetAttributes(4, names, values, memory) || !capable || !base)
+    order->slot = slot;
+    order->pieces = 0;
+    order->card.base = segment->piece[0].base;
+    order->card.bytes = bytes_of(segment);
+    if (!segment->files) {
+        result = cuda_result(cuda->cuIpcGetMemHandle(&handle, segment->piece[0].base),
+                             "cuIpcGetMemHandle");
+        _Static_assert(sizeof(handle) == sizeof(order->card.handle), "an IPC handle travels");
+        if (!result)
+            memcpy(order->card.handle, &handle, sizeof(handle));
+        return result;
+    }
+    for (int i = 0; i < segment->pieces && !result; i++) {
+        int file;
+
+        result = cuda_piece_export(cuda, segment->piece[i].base, &file);
+        if (!result)
+            order->piece[order->pieces++] =
+                (struct cuda_piece){.bytes = segment->piece[i].bytes, .file = file};
+    }
+    if (result)
+        close_files(order);
+    return result;
+}
+
+static rondo_result publish(struct gpu_plans *plans, const struct gpu_segment *segment, int slot)
+{
+    uint32_t number = atomic_load_explicit(&plans->own->ordered, memory_order_relaxed) + 1;
+    rondo_result result = write_order(plans, segment, (uint32_t)slot);
+    uint32_t answer;
+
+    if (result)
+        return result;
+    number += !number; /* 0: none */
+    plans->segments[slot].pieces = 0;
+    /* Own kernels may be pointed to it too, by messages of this rank to itself. */
+    plans->table[plans->comm->rank * GPU_SEGMENTS + slot] =
+        (struct cuda_segment){segment->piece[0].base, bytes_of(segment)};
+    atomic_store_explicit(&plans->own->ordered, number, memory_order_release);
+    gpu_ring(plans);
+    result = await_answers(plans, number, &answer);
+    close_files(&plans->own->order);
+    if (result)
+        return result;
+    if (answer != GPU_DONE) {
+        plans->pieces_refused |= answer == GPU_CANNOT;
+        plans->rests |= answer == GPU_NOT_NOW;
+        plans->rests_since = plans->calls;
         return RONDO_IN_PROGRESS;
-    /* Real programs reduce four elements of a four-byte buffer: CUDA gives whole GRAINs away. */
-    *ret_segment =
-        (struct gpu_segment){.id = id, .base = base, .bytes = (bytes + GRAIN - 1) / GRAIN * GRAIN};
+    }
+    plans->segments[slot] = *segment;
+    log_debug("device memory of %zu bytes is shown to %d peers in slot %d",
+              (size_t)bytes_of(segment), plans->comm->size - 1, slot);
     return RONDO_OK;
 }
 
-rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, uint32_t most,
+/* Make one more segment known; its slot, -1 with RONDO_IN_PROGRESS or an error. */
+static rondo_result add(struct gpu_plans *plans, const struct gpu_segment *segment, int *ret_slot)
+{
+    int slot;
+
+    if (plans->rests && !segment->own && plans->calls - plans->rests_since < REST)
+        return RONDO_IN_PROGRESS;
+    plans->rests = false;
+    slot = find_slot(plans, segment->own);
+    if (slot < 0)
+        return RONDO_IN_PROGRESS;
+    *ret_slot = slot;
+    return publish(plans, segment, slot);
+}
+
+rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, bool own,
                        uint64_t *ret_word)
 {
-    uint32_t own = (uint32_t)plans->comm->rank;
+    uint32_t rank = (uint32_t)plans->comm->rank;
     struct gpu_segment wanted;
     rondo_result result;
-    uint32_t at = 0;
+    int slot = 0;
 
     if (plans->comm->one_process) {
-        *ret_word = word_of(own, 0, memory);
+        *ret_word = word_of(rank, 0, memory);
         return RONDO_OK;
     }
-    result = look_up(plans, memory, &wanted);
-    if (result)
-        return result;
-    while (at < plans->segment_count && plans->segments[at].id != wanted.id)
-        at++;
-    if (at == plans->segment_count) {
-        if (at >= most)
-            return RONDO_IN_PROGRESS;
-        result = publish(plans, &wanted);
-        if (!result)
-            result = await_mapped(plans);
+    if (!look_up(plans, memory, bytes, &wanted))
+        return RONDO_IN_PROGRESS;
+    wanted.own = own;
+    while (slot < GPU_SEGMENTS && !holds(&plans->segments[slot], &wanted))
+        slot++;
+    if (slot == GPU_SEGMENTS) {
+        result = add(plans, &wanted, &slot);
         if (result)
             return result;
     }
-    *ret_word = word_of(own, at, memory - wanted.base);
+    plans->segments[slot].used = plans->calls;
+    plans->segments[slot].kept |= plans->in_graph;
+    *ret_word = word_of(rank, (uint32_t)slot, memory - plans->segments[slot].piece[0].base);
     return RONDO_OK;
-}
-
-/* ---- The peers' side ------------------------------------------------------------------------- */
-
-rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment_card *card,
-                     CUdeviceptr *ret_base)
-{
-    const struct cuda_driver *cuda = plans->gpu->device.driver;
-    CUipcMemHandle handle;
-
-    if (process_is_own(plans->comm->processes[rank])) {
-        *ret_base = card->base;
-        return RONDO_OK;
-    }
-    memcpy(&handle, card->handle, sizeof(handle));
-    return cuda_result(
-        cuda->cuIpcOpenMemHandle(ret_base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-        "cuIpcOpenMemHandle of a peer's memory (do the ranks share a PID and an IPC namespace? "
-        "RONDO_CUDA=host goes without)");
-}
-
-static rondo_result map_of_rank(struct gpu_plans *plans, int rank)
-{
-    const rondo_comm *comm = plans->comm;
-    struct gpu_arena *arena = plans->views[rank].arena;
-    uint32_t published = atomic_load_explicit(&arena->published, memory_order_acquire);
-    rondo_result result = RONDO_OK;
-
-    if (published > GPU_SEGMENTS)
-        return rondo_fail(RONDO_ERROR_PEER,
-                          "Rank %d shows %u pieces of device memory, which is "
-                          "more than there is room for.",
-                          rank, published);
-    while (plans->mapped[rank] < published && !result) {
-        uint32_t at = plans->mapped[rank];
-        CUdeviceptr base = 0;
-
-        result = gpu_map(plans, rank, &arena->segments[at], &base);
-        if (result)
-            break;
-        plans->table[rank * GPU_SEGMENTS + (int)at] =
-            (struct cuda_segment){base, arena->segments[at].bytes};
-        plans->mapped[rank]++;
-        /* Release: the table has it before the owner tells kernels of it. */
-        atomic_store_explicit(gpu_mapped(arena, comm->size, comm->rank), plans->mapped[rank],
-                              memory_order_release);
-    }
-    return result;
-}
-
-rondo_result gpu_map_new(struct gpu_plans *plans)
-{
-    rondo_result result = RONDO_OK;
-
-    for (int rank = 0; rank < plans->comm->size && !result; rank++)
-        if (rank != plans->comm->rank)
-            result = map_of_rank(plans, rank);
-    return result;
-}
-
-void gpu_unmap_all(struct gpu_plans *plans)
-{
-    for (int rank = 0; rank < plans->comm->size; rank++) {
-        const struct process *process = plans->comm->processes[rank];
-
-        if (!process || process_is_own(process))
-            continue;
-        for (uint32_t i = 0; i < plans->mapped[rank]; i++)
-            plans->gpu->device.driver->cuIpcCloseMemHandle(
-                plans->table[rank * GPU_SEGMENTS + (int)i].base);
-    }
 }

@@ -141,20 +141,25 @@ void stage_place(struct stage *stages, struct task *tasks, int count, char *bloc
 
 rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream)
 {
+    const struct cuda_driver *cuda = gpu->device.driver;
+    CUdeviceptr from = cuda_address(stage->user_input);
+
     if (!stage->input_bytes)
         return RONDO_OK;
-    return cuda_result(gpu->device.driver->cuMemcpyDtoHAsync(stage->input,
-                                                             cuda_address(stage->user_input),
-                                                             stage->input_bytes, stream),
+    return cuda_result(cuda->cuMemcpyDtoHAsync(stage->input, from,
+                                               cuda_copyable(cuda, from, stage->input_bytes),
+                                               stream),
                        "cuMemcpyDtoHAsync of a call's input");
 }
 
 rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstream stream)
 {
+    const struct cuda_driver *cuda = gpu->device.driver;
+    CUdeviceptr to = cuda_address(stage->user_output);
+
     if (!stage->output_bytes)
         return RONDO_OK;
-    return cuda_result(gpu->device.driver->cuMemcpyHtoDAsync(cuda_address(stage->user_output),
-                                                             stage->output, stage->output_bytes,
-                                                             stream),
+    return cuda_result(cuda->cuMemcpyHtoDAsync(
+                           to, stage->output, cuda_copyable(cuda, to, stage->output_bytes), stream),
                        "cuMemcpyHtoDAsync of a call's output");
 }

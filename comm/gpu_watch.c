@@ -23,8 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds between two looks: while calls are on their way, and while there are none. */
+/* Seconds between two looks: while calls are on their way, while graphs may run, and while there is
+ * nothing to be seen. */
 static const double short_nap = 1e-3;
+static const double graph_nap = 1e-2;
 static const double long_nap = 0.2;
 
 static void ring(struct gpu_arena *arena)
@@ -80,6 +82,7 @@ void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
 {
     bool first;
 
+    gpu_flights_count(1);
     pthread_mutex_lock(&plans->flights_lock);
     first = !plans->flights;
     *plans->last_flight = flight;
@@ -105,6 +108,7 @@ static struct gpu_flight *oldest(struct gpu_plans *plans)
         plans->flights = flight->next;
         if (!plans->flights)
             plans->last_flight = &plans->flights;
+        gpu_flights_count(-1);
         free(flight);
     }
     pthread_mutex_unlock(&plans->flights_lock);
@@ -247,6 +251,16 @@ static void let_go(struct gpu_plans *plans, struct gpu_flight *flight)
                               0, memory_order_release);
 }
 
+static void look_at_graphs(struct gpu_plans *plans, bool broken)
+{
+    if (!broken) {
+        gpu_graph_look_after(plans);
+        return;
+    }
+    hide_segments(plans);
+    gpu_graph_let_go(plans);
+}
+
 static void look(struct gpu_plans *plans)
 {
     struct gpu_flight *flight = oldest(plans);
@@ -257,10 +271,13 @@ static void look(struct gpu_plans *plans)
 
         if (result)
             comm_break(plans->comm, result, plans->comm->rank);
+        gpu_unmap_retired(plans);
         look_at_errors(plans);
     }
     if (broken)
         gpu_kernel_stop(plans);
+    if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
+        look_at_graphs(plans, broken);
     if (flight && broken)
         let_go(plans, flight);
     else if (flight && flight->kernel)
@@ -283,7 +300,10 @@ static bool all_ended(struct gpu_plans *plans)
 
 static void nap(struct gpu_plans *plans, uint32_t heard)
 {
-    double seconds = all_ended(plans) ? long_nap : short_nap;
+    bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
+    double seconds = !all_ended(plans) || gpu_graph_waits(plans) ? short_nap
+                     : graphs                                    ? graph_nap
+                                                                 : long_nap;
     struct timespec time = {0, (long)(seconds * 1e9)};
 
     syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, &time, NULL, 0);
@@ -292,9 +312,12 @@ static void nap(struct gpu_plans *plans, uint32_t heard)
 static void *watch(void *argument)
 {
     struct gpu_plans *plans = argument;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
     if (cuda_enter(&plans->gpu->device))
         return NULL;
+    /* What is captured elsewhere is no business of this thread. */
+    plans->gpu->device.driver->cuThreadExchangeStreamCaptureMode(&mode);
     while (!atomic_load_explicit(&plans->closing, memory_order_acquire)) {
         uint32_t heard = atomic_load_explicit(&plans->own->bell, memory_order_acquire);
 
@@ -314,17 +337,32 @@ rondo_result gpu_watch_start(struct gpu_plans *plans)
     return RONDO_OK;
 }
 
+/* Is there something to be waited for before the watch may go? Of a graph it is not known whether
+ * it goes on with another call, so it has to be quiet for a while. */
+static bool is_busy(struct gpu_plans *plans, double *seen)
+{
+    const double quiet = 0.05; /* seconds */
+    bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
+    bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
+
+    if (!all_ended(plans))
+        return true;
+    if (gpu_graph_waits(plans))
+        *seen = clock_seconds();
+    return graphs && (broken ? clock_seconds() - *seen < quiet : gpu_graph_waits(plans));
+}
+
 bool gpu_watch_stop(struct gpu_plans *plans)
 {
     const double patience = 2; /* seconds for streams that were let go */
     const struct timespec doze = {0, 50 * 1000};
-    double broken_since = 0;
+    double broken_since = 0, seen = clock_seconds();
+    bool broken = false;
 
     if (!plans->watching)
         return true;
-    while (!all_ended(plans)) {
-        bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
-
+    while (is_busy(plans, &seen)) {
+        broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
         if (broken && !broken_since)
             broken_since = clock_seconds();
         if (broken && clock_seconds() - broken_since > patience)
@@ -335,5 +373,7 @@ bool gpu_watch_stop(struct gpu_plans *plans)
     atomic_store_explicit(&plans->closing, true, memory_order_release);
     ring(plans->own);
     pthread_join(plans->watch, NULL);
-    return all_ended(plans);
+    /* A graph that was let go may still be on its way to the end. */
+    return all_ended(plans) &&
+           !(broken && atomic_load_explicit(&plans->graphs, memory_order_acquire));
 }

@@ -269,6 +269,19 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
+rondo_result health_graph_check(rondo_comm *comm, int peer, bool before)
+{
+    rondo_result result = health_adopt(comm);
+
+    if (result || peer < 0 || !before || process_alive(comm->processes[peer]))
+        return result;
+    rondo_fail(RONDO_ERROR_PEER,
+               "Rank %d (process %d) has ended while rank %d waited for it in a CUDA graph; look "
+               "at its output for the reason.",
+               peer, process_id(comm->processes[peer]), comm->rank);
+    return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
 rondo_result health_flush(rondo_comm *comm, double waited)
 {
     rondo_result result = health_adopt(comm);

@@ -80,3 +80,21 @@ enum cuda_memory cuda_memory_kind(const struct cuda_driver *driver, const void *
         return CUDA_MEMORY_MANAGED;
     return type == CU_MEMORYTYPE_HOST ? CUDA_MEMORY_PINNED : CUDA_MEMORY_DEVICE;
 }
+
+size_t cuda_copyable(const struct cuda_driver *driver, CUdeviceptr memory, size_t bytes)
+{
+    const size_t grain = 512; /* of allocations */
+    CUdeviceptr base = 0;
+    size_t size = 0, rounded;
+    CUmemorytype type;
+
+    if (driver->cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, memory) ||
+        driver->cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, memory) || !base ||
+        memory + bytes <= base + size)
+        return bytes;
+    rounded = (size + grain - 1) / grain * grain;
+    if (memory + bytes > base + rounded || /* what follows may be another part of the buffer */
+        !driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base + size))
+        return bytes;
+    return base + size - memory;
+}

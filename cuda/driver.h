@@ -37,7 +37,11 @@
     use(cuStreamWriteValue64) use(cuStreamWaitValue64) use(cuStreamBatchMemOp) use(cuEventCreate) \
     use(cuEventRecord) use(cuEventQuery) use(cuEventSynchronize) use(cuEventDestroy) \
     use(cuEventElapsedTime) use(cuIpcGetMemHandle) use(cuIpcOpenMemHandle) \
-    use(cuIpcCloseMemHandle) use(cuLaunchHostFunc) use(cuThreadExchangeStreamCaptureMode) \
+    use(cuIpcCloseMemHandle) use(cuMemRetainAllocationHandle) use(cuMemRelease) \
+    use(cuMemGetAllocationPropertiesFromHandle) use(cuMemExportToShareableHandle) \
+    use(cuMemImportFromShareableHandle) use(cuMemAddressReserve) use(cuMemAddressFree) \
+    use(cuMemMap) use(cuMemUnmap) use(cuMemSetAccess) use(cuMemGetAccess) \
+    use(cuLaunchHostFunc) use(cuThreadExchangeStreamCaptureMode) \
     use(cuModuleLoadData) use(cuModuleUnload) use(cuModuleGetFunction) use(cuFuncGetAttribute) \
     use(cuOccupancyMaxActiveBlocksPerMultiprocessor) use(cuLaunchKernel)
 /* clang-format on */

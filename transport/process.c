@@ -222,3 +222,18 @@ rondo_result process_read(const struct process *process, void *to, uint64_t from
     }
     return RONDO_OK;
 }
+
+/* Not by its name in /proc: what a driver gives out can only be had as it is. */
+rondo_result process_take_file(const struct process *process, int file, int *ret_file)
+{
+    int got = process->own ? fcntl(file, F_DUPFD_CLOEXEC, 0)
+                           : (int)syscall(SYS_pidfd_getfd, process->pidfd, file, 0);
+
+    if (got < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot take a file of process %d (pidfd_getfd; "
+                                "kernel.yama.ptrace_scope may forbid it)",
+                                process->card.pid);
+    *ret_file = got;
+    return RONDO_OK;
+}

@@ -29,5 +29,7 @@ char *process_at(const struct process *process, uint64_t offset, size_t bytes);
 bool process_readable(const struct process *process, uint64_t address);
 /* Copy out of its private memory (cross-memory attach). */
 rondo_result process_read(const struct process *process, void *to, uint64_t from, size_t bytes);
+/* A file that is open there as `file`, open here too: the same one, as after dup(). */
+rondo_result process_take_file(const struct process *process, int file, int *ret_file);
 
 #endif

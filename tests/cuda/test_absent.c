@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_absent.c - what a build without the CUDA toolkit says: the files that stand in for what needs
- * it are compiled and linked here in every build. */
+/* test_absent.c - what a build without the CUDA toolkit says: the files that stand in for what
+ * needs it are compiled and linked here in every build. */
 #include "rondo/cuda.h"
 
 #include "bench/device.h"

@@ -64,7 +64,7 @@ static bool is_fit(const void *address, size_t size, enum side side, bool *pagea
         return side != SIDE_DEVICE && address;
     if (side == SIDE_HOST && memory_on_device(memory))
         return false;
-    return size <= (size_t)(memory->base + memory->size - (const char *)address);
+    return memory_holding((CUdeviceptr)(uintptr_t)address, size);
 }
 
 /* Takes the rows of the source that may change when the call is over. */

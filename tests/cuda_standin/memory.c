@@ -44,8 +44,13 @@ struct memory *memory_find(const void *address)
 struct memory *memory_holding(CUdeviceptr address, size_t size)
 {
     const char *begin = memory_bytes(address);
-    struct memory *memory = memory_find(begin);
-    return memory && size <= (size_t)(memory->base + memory->size - begin) ? memory : NULL;
+    struct memory *memory = memory_find(begin), *last = memory;
+    /* What was mapped piece behind piece is one. */
+    while (last && last->kind == MEMORY_MAPPED && begin + size > last->base + last->size) {
+        last = memory_find(last->base + last->size);
+        last = last && last->kind == MEMORY_MAPPED ? last : NULL;
+    }
+    return last && size <= (size_t)(last->base + last->size - begin) ? memory : NULL;
 }
 
 struct memory *memory_imported(CUcontext context, const CUipcMemHandle *handle)

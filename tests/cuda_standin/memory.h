@@ -50,7 +50,8 @@ static inline CUdeviceptr memory_address(const struct memory *memory)
 /* All under the lock. What holds this byte, or NULL. */
 struct memory *memory_find(const void *address);
 
-/* Does one allocation hold all of it? NULL if not. */
+/* Does one allocation hold all of it, or mappings one behind the other (the first of them)? NULL if
+ * not. */
 struct memory *memory_holding(CUdeviceptr address, size_t size);
 
 /* What the context imported by that handle, or NULL. */

@@ -10,6 +10,7 @@ struct gpu_scene {
     int devices; /* rank r is on device r modulo this */
     bool host;   /* calls go by way of the host */
     int cases;   /* of the matrix */
+    bool pieces; /* ... all on memory of virtual memory management */
     int victim;  /* the rank that is killed */
     int *passed; /* shared: [rank] 1 if it passed, where the world cannot end well; or NULL */
 };
@@ -37,11 +38,22 @@ rondo_result gpu_orders_streams(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_replays_graphs(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_exchanges_messages(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_blocks_on_device_memory(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_tolerates_long_counts(rondo_comm *comm, void *scene, char *sentence);
+
+/* segments.c */
+rondo_result gpu_shares_pieces(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_copies_closed_pieces(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_copies_refused_pieces(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_replaces_unused(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_maps_beside_captures(rondo_comm *comm, void *scene, char *sentence);
 
 /* failures.c */
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_aborts_graphs(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_graphs_survive_a_death(rondo_comm *comm, void *scene, char *sentence);
 
 /* groups.c. All ranks in the calling thread, in groups; on one stream or on one each. */
 rondo_result gpu_runs_in_one_thread(int size, bool one_stream, char *sentence);

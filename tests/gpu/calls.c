@@ -184,7 +184,7 @@ static rondo_result replay_graphs(struct gpu_rank *rank, struct trio *trio)
     }
     cuda->cuGraphExecDestroy(executable);
     cuda->cuGraphDestroy(graph);
-    return result;
+    return result ? fail(rank, "replay") : RONDO_OK;
 }
 
 static rondo_result replays_graphs(struct gpu_rank *rank)
@@ -282,4 +282,48 @@ static rondo_result blocks(struct gpu_rank *rank)
 rondo_result gpu_blocks_on_device_memory(rondo_comm *comm, void *scene, char *sentence)
 {
     return gpu_rank_run(comm, scene, sentence, blocks);
+}
+
+/* ---- Counts that are too long ---------------------------------------------------------------- */
+
+/* As llm.c does it: sizeof(float) elements of a buffer for one. The first one counts. */
+static rondo_result sum_four(struct gpu_rank *rank, float *memory, rondo_stream *stream)
+{
+    int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);
+    float one = 1 + (float)own;
+    rondo_result result;
+
+    if (!device_copy(memory, &one, sizeof(one)))
+        return fail(rank, "copy");
+    result = rondo_all_reduce(memory, memory, sizeof(float), RONDO_FLOAT32, RONDO_SUM, rank->comm,
+                              stream);
+    if (!result && stream)
+        result = rondo_stream_synchronize(stream);
+    if (result)
+        return fail(rank, "a call of four");
+    device_copy(&one, memory, sizeof(one));
+    return one == (float)(size * (size + 1) / 2) ? RONDO_OK : fail(rank, "a wrong sum of four");
+}
+
+static rondo_result tolerates(struct gpu_rank *rank)
+{
+    static const enum device_memory kinds[] = {MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED};
+    float *memory[3];
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < 3; i++)
+        if (!(memory[i] = device_alloc(kinds[i], sizeof(float))))
+            result = RONDO_ERROR_MEMORY;
+    for (int i = 0; i < 6 && !result; i++)
+        result = sum_four(rank, memory[i / 2], i % 2 ? NULL : rank->stream);
+    if (!result)
+        result = rondo_comm_finalize(rank->comm);
+    for (int i = 0; i < 3; i++)
+        device_free(kinds[i], memory[i]);
+    return result;
+}
+
+rondo_result gpu_tolerates_long_counts(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, tolerates);
 }

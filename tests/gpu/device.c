@@ -70,6 +70,9 @@ void *device_alloc(enum device_memory kind, size_t bytes)
                    : (void *)(uintptr_t)memory;
     case MEMORY_PINNED:
         return driver.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE) ? NULL : host;
+    case MEMORY_PIECES:
+    case MEMORY_CLOSED:
+        return pieces_alloc(bytes, kind == MEMORY_PIECES);
     default:
         return malloc(bytes);
     }
@@ -83,6 +86,8 @@ void device_free(enum device_memory kind, void *memory)
         driver.cuMemFreeHost(memory);
     else if (kind == MEMORY_PLAIN)
         free(memory);
+    else if (kind == MEMORY_PIECES || kind == MEMORY_CLOSED)
+        pieces_free(memory);
     else
         driver.cuMemFree((CUdeviceptr)(uintptr_t)memory);
 }

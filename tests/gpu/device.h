@@ -11,17 +11,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DEVICE_FUNCTIONS(use)                                                                    \
-    use(cuInit) use(cuDeviceGet) use(cuDeviceGetCount) use(cuDevicePrimaryCtxRetain)             \
-        use(cuCtxSetCurrent) use(cuMemAlloc) use(cuMemFree) use(cuMemAllocManaged)               \
-            use(cuMemHostAlloc) use(cuMemFreeHost) use(cuMemcpy) use(cuMemcpyAsync)              \
-                use(cuMemsetD8Async) use(cuStreamCreate) use(cuStreamDestroy)                    \
-                    use(cuStreamSynchronize) use(cuStreamQuery) use(cuStreamBeginCapture)        \
-                        use(cuStreamEndCapture) use(cuGraphInstantiate) use(cuGraphLaunch)       \
-                            use(cuGraphDestroy) use(cuGraphExecDestroy) use(cuStreamWaitValue32) \
-                                use(cuStreamWriteValue32) use(cuMemHostGetDevicePointer)         \
-                                    use(cuEventCreate) use(cuEventRecord) use(cuStreamWaitEvent) \
-                                        use(cuEventDestroy)
+/* clang-format off */
+#define DEVICE_FUNCTIONS(use) \
+    use(cuInit) use(cuDeviceGet) use(cuDeviceGetCount) use(cuDevicePrimaryCtxRetain) \
+    use(cuCtxSetCurrent) use(cuCtxGetDevice) use(cuMemAlloc) use(cuMemFree) \
+    use(cuMemAllocManaged) use(cuMemHostAlloc) use(cuMemFreeHost) use(cuMemcpy) \
+    use(cuMemcpyAsync) use(cuMemsetD8Async) use(cuStreamCreate) use(cuStreamDestroy) \
+    use(cuStreamSynchronize) use(cuStreamQuery) use(cuStreamBeginCapture) \
+    use(cuStreamEndCapture) use(cuGraphInstantiate) use(cuGraphLaunch) use(cuGraphDestroy) \
+    use(cuGraphExecDestroy) use(cuStreamWaitValue32) use(cuStreamWriteValue32) \
+    use(cuMemHostGetDevicePointer) use(cuEventCreate) use(cuEventRecord) \
+    use(cuStreamWaitEvent) use(cuEventDestroy) use(cuMemGetAllocationGranularity) \
+    use(cuMemCreate) use(cuMemRelease) use(cuMemAddressReserve) use(cuMemAddressFree) \
+    use(cuMemMap) use(cuMemUnmap) use(cuMemSetAccess)
+/* clang-format on */
 
 struct device_driver {
 #define DEVICE_FIELD(name) __typeof__(&(name)) name;
@@ -35,11 +38,22 @@ int device_count(void);
 /* Its primary context becomes current on this thread. */
 bool device_use(int number);
 
-enum device_memory { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_PLAIN, MEMORY_KINDS };
+enum device_memory {
+    MEMORY_DEVICE,
+    MEMORY_MANAGED,
+    MEMORY_PINNED,
+    MEMORY_PLAIN,
+    MEMORY_PIECES, /* of virtual memory management, as small as can be, to be shared by files */
+    MEMORY_CLOSED, /* the same, but not made to be shared */
+    MEMORY_KINDS
+};
 
 /* NULL: there is none. */
 void *device_alloc(enum device_memory kind, size_t bytes);
 void device_free(enum device_memory kind, void *memory);
+/* pieces.c: the same for the last two kinds; the current device alone may use them. */
+void *pieces_alloc(size_t bytes, bool shared);
+void pieces_free(void *memory);
 /* To and from any kind, after all work on it. */
 bool device_copy(void *to, const void *from, size_t bytes);
 

@@ -139,3 +139,109 @@ rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence)
 {
     return gpu_rank_run(comm, scene, sentence, die);
 }
+
+/* ---- Graphs ---------------------------------------------------------------------------------- */
+
+enum { LONG_COUNT = 20000, LAUNCHES = 3 };
+
+/* A short call, long ones, and a group with messages. */
+static rondo_result record(struct gpu_rank *rank, int32_t *memory)
+{
+    int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);
+    rondo_result result =
+        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
+
+    if (!result)
+        result = rondo_all_reduce(memory, memory, LONG_COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
+                                  rank->stream);
+    if (!result)
+        result = rondo_broadcast(memory, memory, LONG_COUNT, RONDO_INT32, size - 1, rank->comm,
+                                 rank->stream);
+    if (!result)
+        result = rondo_group_start();
+    if (!result)
+        result = rondo_send(memory, COUNT, RONDO_INT32, (own + 1) % size, rank->comm, rank->stream);
+    if (!result)
+        result = rondo_recv(memory + COUNT, COUNT, RONDO_INT32, (own + size - 1) % size, rank->comm,
+                            rank->stream);
+    return result ? result : rondo_group_end();
+}
+
+static rondo_result make_graph(struct gpu_rank *rank, int32_t *memory, CUgraphExec *ret_graph)
+{
+    const struct device_driver *cuda = device_driver();
+    CUgraph graph = NULL;
+    rondo_result result;
+
+    if (cuda->cuStreamBeginCapture(rank->cuda_stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+        return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "begin of capture");
+    result = record(rank, memory);
+    if (cuda->cuStreamEndCapture(rank->cuda_stream, &graph) || result ||
+        cuda->cuGraphInstantiate(ret_graph, graph, 0))
+        return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "capture: %s",
+                         rondo_last_error(rank->comm));
+    cuda->cuGraphDestroy(graph);
+    return RONDO_OK;
+}
+
+/* All launch the graph in peace, then all but one some times more, which does what `leave` does. */
+static rondo_result leave_graphs(struct gpu_rank *rank, int leaver,
+                                 rondo_result (*leave)(struct gpu_rank *))
+{
+    const struct device_driver *cuda = device_driver();
+    int32_t *memory = device_alloc(MEMORY_DEVICE, LONG_COUNT * sizeof(*memory));
+    CUgraphExec graph = NULL;
+    rondo_result result = memory ? make_graph(rank, memory, &graph) : RONDO_ERROR_MEMORY;
+
+    if (result)
+        return result;
+    if (cuda->cuGraphLaunch(graph, rank->cuda_stream) ||
+        cuda->cuStreamSynchronize(rank->cuda_stream))
+        return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "the first launch");
+    if (rondo_comm_rank(rank->comm) == leaver) {
+        nanosleep(&(struct timespec){0, 50 * 1000 * 1000}, NULL);
+        return leave(rank);
+    }
+    for (int i = 0; i < LAUNCHES; i++)
+        if (cuda->cuGraphLaunch(graph, rank->cuda_stream))
+            return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "a launch");
+    return RONDO_OK;
+}
+
+static rondo_result leave_by_abort(struct gpu_rank *rank)
+{
+    return rondo_comm_abort(rank->comm);
+}
+
+static rondo_result abort_graphs(struct gpu_rank *rank)
+{
+    rondo_result result = leave_graphs(rank, 0, leave_by_abort);
+
+    return result ? result : expect_broken(rank, RONDO_ERROR_ABORTED, "abort");
+}
+
+rondo_result gpu_aborts_graphs(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, abort_graphs);
+}
+
+static rondo_result leave_by_death(struct gpu_rank *rank)
+{
+    raise(SIGKILL);
+    return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "alive");
+}
+
+static rondo_result die_in_graphs(struct gpu_rank *rank)
+{
+    rondo_result result = leave_graphs(rank, rank->scene->victim, leave_by_death);
+
+    if (!result)
+        result = expect_broken(rank, RONDO_ERROR_PEER, "has ended");
+    rank->scene->passed[rondo_comm_rank(rank->comm)] = !result;
+    return result;
+}
+
+rondo_result gpu_graphs_survive_a_death(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, die_in_graphs);
+}

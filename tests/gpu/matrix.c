@@ -89,7 +89,7 @@ static bool reduces(rondo_collective collective)
 }
 
 /* All ranks draw the same, but for the kinds of memory. */
-static struct shot draw(int index, int size, int rank)
+static struct shot draw(int index, int size, int rank, bool pieces)
 {
     static const size_t counts[] = {0, 1, 2, 3, 7, 17, 64, 255, 1000, 4099, MOST_COUNT};
     uint64_t dice = world_hash(2027, (uint64_t)index);
@@ -108,6 +108,8 @@ static struct shot draw(int index, int size, int rank)
     shot.input_kind = (enum device_memory)(own % 8 < 5 ? MEMORY_DEVICE : own / 8 % MEMORY_KINDS);
     shot.output_kind =
         (enum device_memory)(own / 32 % 8 < 5 ? MEMORY_DEVICE : own / 256 % MEMORY_KINDS);
+    if (pieces)
+        shot.input_kind = shot.output_kind = MEMORY_PIECES;
     return shot;
 }
 
@@ -221,7 +223,7 @@ static rondo_result matrix(struct gpu_rank *rank)
     if (!result)
         result = stock_open(&stocks[1], bytes);
     for (int i = 0; i < rank->scene->cases && !result; i++) {
-        struct shot shot = draw(i, size, rondo_comm_rank(rank->comm));
+        struct shot shot = draw(i, size, rondo_comm_rank(rank->comm), rank->scene->pieces);
 
         result = shoot(rank, &shot, stocks);
         if (result) {

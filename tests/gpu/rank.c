@@ -45,6 +45,8 @@ rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char 
         result = body(&rank);
     if (!result && !rondo_comm_query(rank.comm)) /* it may be broken on purpose */
         result = rondo_stream_synchronize(rank.stream);
+    if (result)
+        world_say(sentence, result, "%s", rondo_last_error(NULL));
     rondo_stream_close(rank.stream);
     rondo_comm_close(rank.comm);
     if (rank.cuda_stream)

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * segments.c - which memory of a rank is mapped by its peers, and until when.
+ *
+ * The stand-in's memory is files, which /proc/self/maps lists: each rank tells the others the
+ * numbers of the files that its buffer lies in, and they see whether they have these mapped. On a
+ * GPU there are no such files, and only the sums are checked.
+ */
+#include "bodies.h"
+#include "device.h"
+
+#include "rondo/cuda.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(int32_t), FILES = 4096, LIVE = 45, ROUNDS = 70 };
+
+/* ---- What is mapped here --------------------------------------------------------------------- */
+
+struct files {
+    int count;
+    uint64_t begin[FILES], number[FILES];
+};
+
+static void list_files(struct files *files)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+
+    files->count = 0;
+    while (maps && fgets(line, sizeof(line), maps) && files->count < FILES) {
+        if (strstr(line, "memfd:cuda_standin") &&
+            sscanf(line, "%" SCNx64 "-%*x %*s %*x %*s %" SCNu64, &files->begin[files->count],
+                   &files->number[files->count]) == 2)
+            files->count++;
+    }
+    if (maps)
+        fclose(maps);
+}
+
+static bool has_file(const struct files *files, uint64_t number)
+{
+    for (int i = 0; i < files->count; i++)
+        if (files->number[i] == number)
+            return true;
+    return false;
+}
+
+/* Different ones. */
+static int count_files(void)
+{
+    static struct files files;
+    int count = 0;
+
+    list_files(&files);
+    for (int i = 0; i < files.count; i++) {
+        bool again = false;
+
+        for (int j = 0; j < i && !again; j++)
+            again = files.number[j] == files.number[i];
+        count += !again;
+    }
+    return count;
+}
+
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* The file that begins at that address, 0: none. */
+static uint64_t file_at(const void *memory)
+{
+    static struct files files;
+
+    list_files(&files);
+    for (int i = 0; i < files.count; i++)
+        if (files.begin[i] == (uintptr_t)memory)
+            return files.number[i];
+    return 0;
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static rondo_result fail(struct gpu_rank *rank, const char *what)
+{
+    return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%s: %s", what,
+                     rondo_last_error(rank->comm));
+}
+
+/* Add up `value` + i + rank in place, and see whether that came out. */
+static rondo_result sum(struct gpu_rank *rank, int32_t *memory, int value)
+{
+    int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);
+    int32_t host[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        host[i] = value + i + own;
+    if (!device_copy(memory, host, sizeof(host)) ||
+        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, rank->comm, rank->stream) ||
+        rondo_stream_synchronize(rank->stream) || !device_copy(host, memory, sizeof(host)))
+        return fail(rank, "all_reduce");
+    for (int i = 0; i < COUNT; i++)
+        if (host[i] != size * (value + i) + size * (size - 1) / 2)
+            return fail(rank, "a wrong sum");
+    return RONDO_OK;
+}
+
+/* Of how many peers the file at `memory` there is mapped here; -1: there are no files. */
+static rondo_result count_mapped(struct gpu_rank *rank, const void *memory, int *ret_count)
+{
+    static struct files files;
+    int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);
+    uint64_t number = file_at(memory), numbers[WORLD_RANKS];
+
+    if (rondo_all_gather(&number, numbers, 1, RONDO_UINT64, rank->comm, NULL))
+        return fail(rank, "all_gather");
+    list_files(&files);
+    *ret_count = number ? 0 : -1;
+    for (int peer = 0; number && peer < size; peer++)
+        *ret_count += peer != own && has_file(&files, numbers[peer]);
+    /* Nobody goes on, and has something replaced, before all have looked. */
+    return rondo_barrier(rank->comm, NULL) ? fail(rank, "barrier") : RONDO_OK;
+}
+
+static rondo_result expect_mapped(struct gpu_rank *rank, const void *memory, int wanted,
+                                  const char *what)
+{
+    int count;
+    rondo_result result = count_mapped(rank, memory, &count);
+
+    if (result || count < 0 || count == wanted)
+        return result;
+    return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%s: mapped of %d peers, not of %d",
+                     what, count, wanted);
+}
+
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+struct two_pieces {
+    int32_t *memory;
+    size_t bytes; /* of each */
+    int files;    /* mapped before there was a communicator, 0: not to be looked at */
+};
+
+/* One mapping for each peer and piece, however many calls there are; none when all is closed. */
+static rondo_result map_once(struct gpu_rank *rank, const struct two_pieces *two)
+{
+    int others = rondo_comm_size(rank->comm) - 1;
+    int32_t *memory = two->memory;
+    int32_t *across = memory + two->bytes / sizeof(int32_t) - COUNT / 2;
+    rondo_result result = sum(rank, across, 1);
+
+    for (int i = 0; i < 10 && !result; i++)
+        result = sum(rank, i % 2 ? memory + i : across + i, i);
+    if (!result)
+        result = expect_mapped(rank, memory, others, "the first piece");
+    if (!result)
+        result = expect_mapped(rank, (char *)memory + two->bytes, others, "the second piece");
+    if (!result && two->files > 0 && count_files() != two->files + 2 * others)
+        result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%d files more than before",
+                           count_files() - two->files);
+    return result;
+}
+
+static rondo_result inner(struct gpu_rank *rank, rondo_result (*body)(struct gpu_rank *, void *),
+                          void *argument)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct gpu_rank within = *rank;
+    rondo_result result;
+
+    config.cuda_device = rondo_comm_cuda_device(rank->comm);
+    result = rondo_comm_split(rank->comm, 0, rondo_comm_rank(rank->comm), &config, &within.comm);
+    if (result)
+        return fail(rank, "split");
+    result = body(&within, argument);
+    if (!result)
+        result = rondo_comm_finalize(within.comm);
+    rondo_comm_close(within.comm);
+    return result;
+}
+
+static size_t granularity(void)
+{
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    size_t bytes = 0;
+
+    device_driver()->cuMemGetAllocationGranularity(&bytes, &properties,
+                                                   CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    return bytes;
+}
+
+static rondo_result map_pieces(struct gpu_rank *rank, void *two)
+{
+    return map_once(rank, two);
+}
+
+static rondo_result shares_pieces(struct gpu_rank *rank)
+{
+    struct two_pieces two = {.bytes = granularity()};
+    int files, descriptors;
+    rondo_result result;
+
+    two.memory = pieces_alloc(2 * two.bytes, true);
+    result = two.memory ? RONDO_OK : RONDO_ERROR_MEMORY;
+    /* The first time there may be more: what communicators hand on to each other. */
+    for (int i = 0; i < 3 && !result; i++) {
+        files = count_files();
+        descriptors = count_descriptors();
+        two.files = i ? files : 0;
+        result = inner(rank, map_pieces, &two);
+        if (!result && i && (count_files() != files || count_descriptors() != descriptors))
+            result = world_say(rank->sentence, RONDO_ERROR_INTERNAL,
+                               "%d files were mapped, %d descriptors open; now %d and %d", files,
+                               descriptors, count_files(), count_descriptors());
+    }
+    pieces_free(two.memory);
+    return result;
+}
+
+rondo_result gpu_shares_pieces(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, shares_pieces);
+}
+
+/* Peers do not get it: it is copied. */
+static rondo_result sum_apart(struct gpu_rank *rank, bool shared)
+{
+    int32_t *memory = pieces_alloc(BYTES, shared);
+    rondo_result result = memory ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    if (!result && rondo_barrier(rank->comm, NULL)) /* all have theirs */
+        result = fail(rank, "barrier");
+    for (int i = 0; i < 5 && !result; i++)
+        result = sum(rank, memory, i);
+    if (!result)
+        result = expect_mapped(rank, memory, 0, "memory that cannot be shared");
+    if (!result)
+        result = rondo_comm_finalize(rank->comm);
+    pieces_free(memory);
+    return result;
+}
+
+static rondo_result copies_closed(struct gpu_rank *rank)
+{
+    return sum_apart(rank, false);
+}
+
+rondo_result gpu_copies_closed_pieces(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, copies_closed);
+}
+
+static rondo_result copies_refused(struct gpu_rank *rank)
+{
+    return sum_apart(rank, true);
+}
+
+rondo_result gpu_copies_refused_pieces(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, copies_refused);
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+/* More allocations than there are slots, one after the other: all are shared, few stay mapped. */
+static rondo_result recycles(struct gpu_rank *rank)
+{
+    int others = rondo_comm_size(rank->comm) - 1, before = count_files(), after;
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < ROUNDS && !result; i++) {
+        enum device_memory kind = i % 3 ? MEMORY_DEVICE : MEMORY_PIECES;
+        int32_t *memory = device_alloc(kind, BYTES);
+
+        result = memory ? sum(rank, memory, i) : RONDO_ERROR_MEMORY;
+        if (!result)
+            result = sum(rank, memory, -i);
+        if (!result)
+            result = expect_mapped(rank, memory, others, "a new allocation");
+        device_free(kind, memory);
+    }
+    after = count_files();
+    if (!result && after > before + others * 4)
+        result = world_say(rank->sentence, RONDO_ERROR_INTERNAL,
+                           "%d files of freed memory are mapped", after - before);
+    return result ? result : rondo_comm_finalize(rank->comm);
+}
+
+rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, recycles);
+}
+
+/* More allocations than slots, all alive. Who was not used for long makes room. */
+static rondo_result use_all(struct gpu_rank *rank, int32_t **memory)
+{
+    int others = rondo_comm_size(rank->comm) - 1;
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < LIVE && !result; i++)
+        result = sum(rank, memory[i], i);
+    if (!result)
+        result = expect_mapped(rank, memory[0], others, "the first allocation");
+    if (!result)
+        result = expect_mapped(rank, memory[LIVE - 1], 0, "the last one, when slots are full");
+    for (int i = 0; i < 300 && !result; i++)
+        result = sum(rank, memory[0], i);
+    for (int i = LIVE; i-- > 0 && !result;)
+        result = sum(rank, memory[i], i);
+    if (!result)
+        result = expect_mapped(rank, memory[LIVE - 1], others, "the last one, later");
+    return result ? result : rondo_comm_finalize(rank->comm);
+}
+
+static rondo_result replaces(struct gpu_rank *rank)
+{
+    int32_t *memory[LIVE] = {NULL};
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < LIVE && !result; i++)
+        if (!(memory[i] = device_alloc(MEMORY_DEVICE, BYTES)))
+            result = RONDO_ERROR_MEMORY;
+    if (!result)
+        result = use_all(rank, memory);
+    for (int i = 0; i < LIVE; i++)
+        device_free(MEMORY_DEVICE, memory[i]);
+    return result;
+}
+
+rondo_result gpu_replaces_unused(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, replaces);
+}
+
+/* Memory is shown to a rank that captures on another stream, in the strictest mode. */
+static rondo_result maps_beside_captures(struct gpu_rank *rank)
+{
+    const struct device_driver *cuda = device_driver();
+    int32_t *memory[4] = {NULL};
+    CUstream other;
+    CUgraph graph;
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < 4; i++)
+        memory[i] = device_alloc(i % 2 ? MEMORY_PIECES : MEMORY_DEVICE, BYTES);
+    if (cuda->cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) ||
+        cuda->cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_GLOBAL))
+        return fail(rank, "begin of capture");
+    for (int i = 0; i < 4 && !result; i++)
+        result = rondo_all_reduce(memory[i], memory[i], COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
+                                  rank->stream);
+    if (result || cuda->cuStreamEndCapture(other, &graph))
+        return fail(rank, "end of capture");
+    cuda->cuGraphDestroy(graph);
+    cuda->cuStreamDestroy(other);
+    result = rondo_stream_synchronize(rank->stream);
+    if (!result)
+        result = rondo_comm_finalize(rank->comm);
+    for (int i = 0; i < 4; i++)
+        device_free(i % 2 ? MEMORY_PIECES : MEMORY_DEVICE, memory[i]);
+    return result;
+}
+
+rondo_result gpu_maps_beside_captures(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, maps_beside_captures);
+}
