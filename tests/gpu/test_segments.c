@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_segments.c - what peers map of each other's device memory: each piece once, as long as it
- * is there and used; what cannot be mapped is copied. Processes: threads have the same addresses. */
+ * is there and used; what cannot be mapped is copied. Ranks are processes: threads have the same
+ * addresses. */
 #include "bodies.h"
 
 #include <criterion/criterion.h>
