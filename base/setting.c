@@ -129,8 +129,8 @@ static const struct setting table[SETTINGS] = {
                       "auto|host", 0, 0},
     [SETTING_CUDA_PIECE] =
         {"RONDO_CUDA_PIECE", SETTING_SIZE, "4M",
-         "Calls on CUDA streams that go by way of the host: all_reduce, reduce and broadcast of more "
-         "bytes are cut into pieces, whose copies and messages overlap.",
+         "Calls on CUDA streams that go by way of the host: all_reduce, reduce and broadcast of "
+         "more bytes are cut into pieces, whose copies and messages overlap.",
          NULL, 4096, 1 << 30},
     [SETTING_TOPOLOGY] = {"RONDO_TOPOLOGY", SETTING_WORD, "",
                           "A machine recorded as hwloc XML that `rondo topo` and `rondo doctor` "
