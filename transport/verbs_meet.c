@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum note_kind { NOTE_HELLO = 1, NOTE_JOINED };
@@ -53,6 +54,18 @@ static rondo_result open_rail(struct verbs_peer *peer, int index)
     return result;
 }
 
+/* All ranks hear this sentence, and adapters have the same name on every host. */
+static rondo_result blame_own(struct verbs_peer *peer, rondo_result result)
+{
+    int rank = peer->network->job.rank;
+    char sentence[FAIL_SENTENCE_MAX];
+
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    verbs_part(peer);
+    peer->network->base.culprit = rank;
+    return rondo_fail(result, "Rank %d to rank %d: %s", rank, peer->rank, sentence);
+}
+
 static rondo_result open_rails(struct verbs_peer *peer)
 {
     rondo_result result = RONDO_OK;
@@ -63,11 +76,7 @@ static rondo_result open_rails(struct verbs_peer *peer)
         peer->rails = i + 1;
         result = open_rail(peer, i);
     }
-    if (result) {
-        verbs_part(peer);
-        peer->network->base.culprit = peer->network->job.rank;
-    }
-    return result;
+    return result ? blame_own(peer, result) : RONDO_OK;
 }
 
 static rondo_result say(struct verbs_peer *peer, enum note_kind kind)

@@ -251,7 +251,8 @@ Test(verbs_links, each_registration_may_fail_and_nothing_is_lost)
         fake.fail_registrations = 1000;
         cr_assert(node_send(0, 1, 0));
         cr_expect(nodes_progress() == RONDO_ERROR_MEMORY);
-        cr_expect_not_null(strstr(fail_sentence(), "Cannot register"), "%s", fail_sentence());
+        cr_expect_not_null(strstr(fail_sentence(), "Rank 0 to rank 1: Cannot register"), "%s",
+                           fail_sentence());
         cr_expect_eq(nodes[0].network->culprit, 0);
         nodes_close();
         cr_expect_eq(fake.living, 0);

@@ -90,7 +90,7 @@ registrations_run_out() {
     for objects in 0 1 2 3 4 5; do
         began=$SECONDS
         with_objects $objects
-        grep -q "$RXE_PEER_DEV" "$scratch/1" && grep -qE "ank 1|$RXE_PEER_DEV" "$scratch/0" &&
+        grep -q "$RXE_PEER_DEV" "$scratch/1" && grep -q "Rank 1 " "$scratch/0" &&
             [ $((SECONDS - began)) -lt 15 ] && no_queue_is_left || return
     done
     with_objects 6
