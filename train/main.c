@@ -98,8 +98,11 @@ int main(int argc, char **argv)
     train_options_parse(argc, argv, &options);
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     if (options.ranks && (!size || atoi(size) != options.ranks)) {
-        if (!size && options.cuda && gpu_check()) /* once, not by every rank */
-            return fprintf(stderr, "rondo train: %s\n", said()), 1;
+        if (!size && options.cuda && gpu_check()) { /* once, not by every rank */
+            fprintf(stderr, "rondo train: %s\n", said());
+            free(copy);
+            return 1;
+        }
         if (!size)
             return become_job(options.ranks, argc, copy);
         fprintf(stderr,

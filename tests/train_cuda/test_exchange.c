@@ -27,7 +27,7 @@ static void begin(void)
 
 static void end(void)
 {
-    gpu_close();
+    twins_end();
 }
 
 TestSuite(exchange, .init = begin, .fini = end);
@@ -64,6 +64,10 @@ static void world_close(struct world *world)
 {
     rondo_ddp_close(world->ddp);
     rondo_comm_close(world->comm);
+    for (int i = 0; i < PARAMETERS; i++) {
+        gpu_arithmetic.release(world->values[i]);
+        gpu_arithmetic.release(world->gradients[i]);
+    }
 }
 
 /* The first parameter first, which is not what the buckets were made for. */
@@ -71,10 +75,9 @@ static void step(struct world *world, unsigned seed, float (*ret_given)[EACH])
 {
     cr_assert(eq(int, rondo_ddp_begin(world->ddp, 1), RONDO_OK));
     for (int i = 0; i < PARAMETERS; i++) {
-        struct twins twins = twins_of(EACH, seed + (unsigned)i);
-
-        gpu_arithmetic.write(rondo_ddp_gradient(world->ddp, i), twins.at[HERE], sizeof(*ret_given));
-        memcpy(ret_given[i], twins.at[HERE], sizeof(*ret_given));
+        for (unsigned j = 0; j < EACH; j++)
+            ret_given[i][j] = (float)(seed + (unsigned)i * EACH + j);
+        gpu_arithmetic.write(rondo_ddp_gradient(world->ddp, i), ret_given[i], sizeof(*ret_given));
         cr_assert(eq(int, rondo_ddp_gradient_ready(world->ddp, i), RONDO_OK));
     }
     cr_assert(eq(int, rondo_ddp_wait(world->ddp), RONDO_OK), "%s", rondo_ddp_last_error());
@@ -144,8 +147,8 @@ Test(exchange, a_copy_that_fails_is_told_by_the_wait)
     const rondo_ddp_model model = {.parameters = &tensor, .parameter_count = 1};
     struct world world = {.comm = NULL};
 
-    tensor.data = gpu_arithmetic.alloc(EACH * sizeof(float));
-    tensor.gradient = gpu_arithmetic.alloc(EACH * sizeof(float));
+    tensor.data = world.values[0] = gpu_arithmetic.alloc(EACH * sizeof(float));
+    tensor.gradient = world.gradients[0] = gpu_arithmetic.alloc(EACH * sizeof(float));
     config.check_nan = 0;
     gpu_exchange(&config.device);
     config.device.copy = no_copy;

@@ -22,7 +22,7 @@ static void begin(void)
 
 static void end(void)
 {
-    gpu_close();
+    twins_end();
 }
 
 TestSuite(layers, .init = begin, .fini = end);
@@ -211,4 +211,6 @@ Test(layers, the_first_of_several_most_probable_tokens_counts)
     cr_assert(eq(int, gpu_arithmetic.finish(), RONDO_OK));
     cr_assert(eq(long, loss.right, 1));
     cr_assert(epsilon_eq(dbl, loss.sum, 2 * log(WIDE), 1e-4));
+    gpu_arithmetic.release(logits);
+    gpu_arithmetic.release(there);
 }

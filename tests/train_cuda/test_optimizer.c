@@ -17,7 +17,7 @@ static void begin(void)
 
 static void end(void)
 {
-    gpu_close();
+    twins_end();
 }
 
 TestSuite(optimizer, .init = begin, .fini = end);

@@ -2,14 +2,27 @@
 /* twins.c - see twins.h. */
 #include "tests/train_cuda/twins.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 const struct arithmetic *const sides[SIDES] = {&arithmetic_host, &gpu_arithmetic};
 
+enum { MOST = 128 };
+static void *taken[MOST][SIDES];
+static int takings;
+
 bool twins_begin(void)
 {
     return !gpu_open();
+}
+
+void twins_end(void)
+{
+    while (takings--)
+        for (int side = 0; side < SIDES; side++)
+            sides[side]->release(taken[takings][side]);
+    gpu_close();
 }
 
 static unsigned next(unsigned *seed)
@@ -22,8 +35,10 @@ static struct twins memory_of(size_t count)
 {
     struct twins twins = {.count = count};
 
+    assert(takings < MOST);
     for (int side = 0; side < SIDES; side++)
-        twins.at[side] = sides[side]->alloc(count * sizeof(float));
+        twins.at[side] = taken[takings][side] = sides[side]->alloc(count * sizeof(float));
+    takings++;
     return twins;
 }
 

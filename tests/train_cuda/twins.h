@@ -18,8 +18,10 @@ extern const struct arithmetic *const sides[SIDES];
 
 /* The device becomes current. False: said() knows why. */
 bool twins_begin(void);
+/* Gives back all memory of twins, and the device. */
+void twins_end(void);
 
-/* The same numbers from -1 to 1 on both sides. Memory is given back when the process ends. */
+/* The same numbers from -1 to 1 on both sides. */
 struct twins twins_of(size_t count, unsigned seed);
 struct twins twins_of_whole(size_t count, unsigned seed, int most); /* ints, 0 .. most - 1 */
 /* The largest difference, as a part of 1 or of the number where that is larger; waits. */
