@@ -3,6 +3,7 @@
 #include "train/blas.h"
 
 #include <cblas.h>
+#include <dlfcn.h>
 
 void blas_multiply(struct matrix a, struct matrix b, real scale, real keep, struct matrix c)
 {
@@ -21,7 +22,11 @@ void blas_multiply(struct matrix a, struct matrix b, real scale, real keep, stru
 
 void blas_use_one_thread(void)
 {
-#ifdef OPENBLAS_VERSION
-    openblas_set_num_threads(1);
-#endif
+    void (*set_threads)(int);
+    void *function = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
+
+    if (!function) /* it is another library, with one thread */
+        return;
+    memcpy(&set_threads, &function, sizeof(function)); /* POSIX: a symbol may be a function */
+    set_threads(1);
 }

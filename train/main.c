@@ -20,7 +20,7 @@
 /* The command stands elsewhere in a build tree than where it is installed. */
 static void find_command(char *path, size_t room)
 {
-    static const char *const places[] = {"/../cli/rondo", "/../../bin/rondo"};
+    static const char *const places[] = {"/../cli/rondo", "/../../bin/rondo", "/rondo"};
     char own[1024];
     ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 

@@ -4,7 +4,7 @@
 
 #include "train/say.h"
 
-const struct arithmetic gpu_arithmetic; /* nobody gets as far as to use it */
+const struct arithmetic gpu_arithmetic = {.alloc = NULL}; /* nobody gets as far as to use it */
 
 rondo_result gpu_check(void)
 {
