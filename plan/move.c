@@ -19,6 +19,10 @@
  */
 enum { TILE = 16384, SMALL_TILE = 1024 };
 
+/* So far ahead of the small tile sources are asked for: the processor does not do so by itself
+ * across the end of a page. */
+enum { AHEAD = 4096 };
+
 /* The next piece of a slot: taken from the message that is
  * open, or added to the one being filled. */
 static inline char *next_piece(struct exec_world *world, const struct plan_operand *operand,
@@ -99,6 +103,17 @@ static void copy(const struct execution *x, const struct plan_step *step, size_t
         kernel_stream_end();
 }
 
+/* What lies there need not be memory. */
+static void fetch_ahead(const struct exec_world *world, int sources, size_t bytes)
+{
+    for (int i = 0; i < sources; i++) {
+        uintptr_t from = (uintptr_t)world->sources[i] + AHEAD;
+
+        for (size_t at = 0; at < bytes; at += LINK_LINE)
+            __builtin_prefetch((const void *)(from + at), 0, 2);
+    }
+}
+
 /* Long results, some of which go past the cache: computed tile
  * by tile, and each tile stored on while it is in cache. */
 static void reduce_past(const struct execution *x, const struct plan_step *step,
@@ -121,6 +136,8 @@ static void reduce_past(const struct execution *x, const struct plan_step *step,
         call->count = count - done < tile ? count - done : tile;
         call->destinations = &result;
         bytes = call->count * x->shape.element;
+        if (tile == SMALL_TILE / x->shape.element)
+            fetch_ahead(world, step->sources, bytes);
         kernel_reduce(x->op, call);
         for (int i = 0; i < step->destinations; i++) {
             if (goes_past(x, &operands[i], total))
