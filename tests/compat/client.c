@@ -56,7 +56,8 @@ bool client_ok(struct client *client, ncclResult_t result, const char *what)
 bool client_refused(struct client *client, ncclResult_t result, ncclResult_t expected,
                     const char *words)
 {
-    /* Other threads fail too, and the last error of all is one for the process. */
+    /* Other threads fail too, and the last error of all is one for the process: mistakes that no
+       communicator remembers are made by ranks that are processes. */
     bool own = client->comm && strstr(ncclGetLastError(client->comm), words);
 
     if (result != expected)

@@ -62,7 +62,7 @@ Test(groups, sends_and_receives_nest_and_do_not_wait_for_an_order)
 
 Test(groups, with_a_mistake_inside_nothing_is_done)
 {
-    as_threads(2, groups_with_an_error_do_nothing);
+    as_processes(2, groups_with_an_error_do_nothing);
 }
 
 Test(groups, without_an_estimate_a_simulation_is_refused)
@@ -194,5 +194,5 @@ Test(rest, mistakes_are_said_in_sentences)
 
 Test(rest, what_is_not_offered_says_so)
 {
-    as_threads(2, rest_what_is_not_offered);
+    as_processes(2, rest_what_is_not_offered);
 }
