@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 3 };
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 4 };
 
 static rondo_result allocate(rondo_comm *comm)
 {
@@ -274,7 +274,7 @@ static void choose_spinning(rondo_comm *comm)
     struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
     bool crowded = crowd.ranks > crowd.cores;
 
-    comm->spin_rounds = crowded ? 20 : 2000;
+    comm->spin_rounds = crowded ? 4 : 2000;
     comm->network_rounds = crowded ? 2 : 200;
     comm->crowd = crowd.ranks / crowd.cores;
     comm->crowd = comm->crowd < 1 ? 1 : comm->crowd > MOST_CROWDED ? MOST_CROWDED : comm->crowd;
@@ -282,6 +282,22 @@ static void choose_spinning(rondo_comm *comm)
         return;
     comm->spin_rounds = (int)((spin < longest ? spin : longest) / round);
     comm->network_rounds = (int)((spin < longest ? spin : longest) / look);
+}
+
+/*
+ * Who shares its core with the rank it waits for gets on by a switch of processes, so the more
+ * messages one switch serves, the better; but not so many that all links together fill the caches.
+ */
+static struct link_rooms choose_rooms(const rondo_comm *comm)
+{
+    enum { LINES = 4096 }; /* of all links into a rank */
+    struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
+    uint32_t room = LINK_ROOM_LEAST;
+
+    while (crowd.ranks > crowd.cores && room < LINK_ROOM_MOST &&
+           room * 2 * (uint32_t)comm->size <= LINES)
+        room *= 2;
+    return (struct link_rooms){room, room / LINK_ROOM_PACKED};
 }
 
 rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
@@ -313,6 +329,7 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
         return comm_break(comm, result, comm->rank);
     comm->costs.cores = count_cores(comm);
     choose_spinning(comm);
+    comm->world.rooms = choose_rooms(comm);
     log_info("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
              comm->rank, comm->size, comm->local_size, comm->costs.cores, comm->settings.slot_bytes,
              comm->settings.slots);

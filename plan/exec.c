@@ -43,13 +43,15 @@ static inline void step_expect(const struct link_packet *head)
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
 
-#define step_combine           move_step
-#define step_write_packets     packets_write
-#define step_read_packets      packets_read
-#define step_short_head        packets_head
-#define step_short_room(lines) ((lines) == 1 ? LINK_INLINED_ROOM : LINK_PACKED_ROOM)
-#define step_at(x, program)    (&(x)->plan->steps[(program)->at])
-#define step_next(x, program)  ((program)->at++)
+#define step_combine                            move_step
+#define step_write_packets(x, out, lines, flag) packets_write(&(x)->world->rooms, out, lines, flag)
+#define step_read_packets(x, in, lines, flag)   packets_read(&(x)->world->rooms, in, lines, flag)
+#define step_short_head(x, shorts, before, lines) \
+    packets_head(&(x)->world->rooms, shorts, before, lines)
+#define step_short_room(x, lines) \
+    ((lines) == 1 ? (x)->world->rooms.inlined : (x)->world->rooms.packed)
+#define step_at(x, program)   (&(x)->plan->steps[(program)->at])
+#define step_next(x, program) ((program)->at++)
 #include "plan/step_loop.h"
 
 enum {
@@ -170,9 +172,11 @@ enum exec_state exec_advance(struct execution *x)
 }
 
 /* Has the next message of a link come in a form of so many lines? */
-static bool has_come(const struct link_in *in, unsigned lines, uint32_t *ret_fingerprint)
+static bool has_come(const struct execution *x, const struct link_in *in, unsigned lines,
+                     uint32_t *ret_fingerprint)
 {
-    const struct link_packet *head = step_head(in->shorts, step_in_slot(in), in->received, lines);
+    const struct link_packet *head =
+        step_head(x, in->shorts, step_in_slot(in), in->received, lines);
     uint64_t flag = step_load(&head->flag);
 
     *ret_fingerprint = (uint32_t)(flag >> 32);
@@ -192,7 +196,7 @@ bool exec_strays(struct execution *x)
         for (unsigned lines = 0; lines <= 2; lines++) {
             bool awaited = lines == (x->shape.lines > 2 ? 2 : x->shape.lines);
 
-            if (awaited || !has_come(in, lines, &x->foreign))
+            if (awaited || !has_come(x, in, lines, &x->foreign))
                 continue;
             x->blamed = step->peer;
             return in->shorts;

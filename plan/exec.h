@@ -35,6 +35,7 @@ struct exec_world {
     const struct exec_world_ops *ops;
     int rank, size;
     size_t slot_bytes;
+    struct link_rooms rooms;
     struct link_out *out; /* [lane * size + peer] */
     struct link_in *in;
     struct exec_peer *peers; /* [rank], of the call in progress */

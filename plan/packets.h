@@ -13,16 +13,18 @@
 #include <string.h>
 
 /* The line with the flag of message number `before` + 1. */
-static inline struct link_packet *packets_head(struct link_shorts *shorts, uint32_t before,
+static inline struct link_packet *packets_head(const struct link_rooms *rooms,
+                                               struct link_shorts *shorts, uint32_t before,
                                                unsigned lines)
 {
-    return lines == 1 ? &shorts->inlined[before % LINK_INLINED_ROOM]
-                      : shorts->packets[before % LINK_PACKED_ROOM];
+    return lines == 1 ? &shorts->inlined[before & (rooms->inlined - 1)]
+                      : shorts->packets[before & (rooms->packed - 1)];
 }
 
-static inline void packets_write(const struct link_out *out, unsigned lines, uint64_t flag)
+static inline void packets_write(const struct link_rooms *rooms, const struct link_out *out,
+                                 unsigned lines, uint64_t flag)
 {
-    struct link_packet *packets = out->shorts->packets[out->sent % LINK_PACKED_ROOM];
+    struct link_packet *packets = packets_head(rooms, out->shorts, out->sent, lines);
 
     for (unsigned i = 0; i < lines; i++) {
         memcpy(packets[i].payload, out->packed + i * LINK_INLINE, LINK_INLINE);
@@ -31,9 +33,10 @@ static inline void packets_write(const struct link_out *out, unsigned lines, uin
     }
 }
 
-static inline bool packets_read(const struct link_in *in, unsigned lines, uint64_t flag)
+static inline bool packets_read(const struct link_rooms *rooms, const struct link_in *in,
+                                unsigned lines, uint64_t flag)
 {
-    const struct link_packet *packets = in->shorts->packets[in->received % LINK_PACKED_ROOM];
+    const struct link_packet *packets = packets_head(rooms, in->shorts, in->received, lines);
     uint64_t missing = 0;
 
     for (unsigned i = 1; i < lines; i++)

@@ -13,11 +13,11 @@
  *     step_push(out, slot, base, flag)  tell a transport that moves bytes: the message's payload
  *     step_return(in)                   begins at `base`; slots were given back. On shared memory
  *                                       nothing is to be done
- *     step_write_packets(out, lines, flag), step_read_packets(in, lines, flag)
+ *     step_write_packets(x, out, lines, flag), step_read_packets(x, in, lines, flag)
  *                                       the next message as packets, from and to its link's
  *                                       `packed`; the reading one is false while some are missing
  *     step_expect(head)                 that line is wanted soon
- *     step_short_head(shorts, before, lines), step_short_room(lines)
+ *     step_short_head(x, shorts, before, lines), step_short_room(x, lines)
  *                                       the line with the flag of message `before` + 1 in a short
  *                                       form, and how many of that form may be under way
  *     step_at(x, program), step_next(x, program)
@@ -38,21 +38,21 @@ STEP_FUNCTION struct link_slot *step_in_slot(const struct link_in *in)
 }
 
 /* The line with the flag of message number `before` + 1, if it is of that many lines. */
-STEP_FUNCTION struct link_packet *step_head(struct link_shorts *shorts, struct link_slot *slot,
-                                            uint32_t before, unsigned lines)
+STEP_FUNCTION struct link_packet *step_head(const struct execution *x, struct link_shorts *shorts,
+                                            struct link_slot *slot, uint32_t before, unsigned lines)
 {
-    return lines && shorts ? step_short_head(shorts, before, lines) : &slot->head;
+    return lines && shorts ? step_short_head(x, shorts, before, lines) : &slot->head;
 }
 
 STEP_FUNCTION struct link_packet *step_out_head(const struct execution *x,
                                                 const struct link_out *out)
 {
-    return step_head(out->shorts, step_out_slot(out), out->sent, x->shape.lines);
+    return step_head(x, out->shorts, step_out_slot(out), out->sent, x->shape.lines);
 }
 
 STEP_FUNCTION struct link_packet *step_in_head(const struct execution *x, const struct link_in *in)
 {
-    return step_head(in->shorts, step_in_slot(in), in->received, x->shape.lines);
+    return step_head(x, in->shorts, step_in_slot(in), in->received, x->shape.lines);
 }
 
 /* Is this message in packets? One with addresses is not. */
@@ -84,7 +84,7 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
         return EXEC_MISMATCH;
     }
     if (step_packed(x, step, in->shorts)) {
-        if (!step_read_packets(in, x->shape.lines, flag)) {
+        if (!step_read_packets(x, in, x->shape.lines, flag)) {
             x->blamed = step->peer;
             return EXEC_BLOCKED;
         }
@@ -111,7 +111,7 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
 {
     struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
     bool is_short = x->shape.lines && out->shorts;
-    uint32_t room = is_short ? step_short_room(x->shape.lines) : out->slot_count;
+    uint32_t room = is_short ? step_short_room(x, x->shape.lines) : out->slot_count;
 
     if (out->sent - out->consumed >= room) {
         /* Plans are proved for 2 slots, so half of 4 or more is never waited for in vain. */
@@ -149,7 +149,7 @@ STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *ste
     /* Release, pairs with the acquire in step_wait_data():
      * who sees the number also sees the payload. */
     if (step_packed(x, step, out->shorts))
-        step_write_packets(out, x->shape.lines, flag);
+        step_write_packets(x, out, x->shape.lines, flag);
     else
         step_store(&head->flag, flag);
     step_push(out, step_out_slot(out),

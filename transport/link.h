@@ -47,9 +47,11 @@ enum {
     LINK_INLINE = 56,
     LINK_PACKETS = 10,
     LINK_PACKED = LINK_PACKETS * LINK_INLINE, /* bytes */
-    /* Messages of the short forms under way; powers of 2, and together within a first cache. */
-    LINK_INLINED_ROOM = 32,
-    LINK_PACKED_ROOM = 8,
+    /* Messages of one line that may be under way, a power of 2: few keep to the first cache, many
+     * save switches between ranks that share a core (struct link_rooms). */
+    LINK_ROOM_LEAST = 32,
+    LINK_ROOM_MOST = 256,
+    LINK_ROOM_PACKED = 4, /* of packets a 4th of that */
 };
 
 struct link_packet {
@@ -63,10 +65,15 @@ struct link_slot {
     char payload[]; /* slot_bytes of it */
 };
 
-/* Message number s has entry (s - 1) % room of one of the two. */
+/* Message number s has entry (s - 1) % room of one of the two. The rooms that a communicator uses
+ * are the same at both ends; what lies beyond them is never touched. */
 struct link_shorts {
-    struct link_packet inlined[LINK_INLINED_ROOM];
-    struct link_packet packets[LINK_PACKED_ROOM][LINK_PACKETS];
+    struct link_packet inlined[LINK_ROOM_MOST];
+    struct link_packet packets[LINK_ROOM_MOST / LINK_ROOM_PACKED][LINK_PACKETS];
+};
+
+struct link_rooms {
+    uint32_t inlined, packed; /* powers of 2; messages of either short form under way */
 };
 
 /* Written by the reader only, in the reader's memory beside the slots. */

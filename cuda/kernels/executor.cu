@@ -43,16 +43,17 @@ LANE_FUNCTION struct cuda_packed *entry_of(struct link_shorts *shorts, uint32_t 
     return &reinterpret_cast<struct cuda_shorts *>(shorts)->entries[before % CUDA_PACKED_ROOM];
 }
 
-LANE_FUNCTION struct link_packet *step_short_head(struct link_shorts *shorts, uint32_t before,
+LANE_FUNCTION struct link_packet *step_short_head(const struct execution *x,
+                                                  struct link_shorts *shorts, uint32_t before,
                                                   unsigned lines)
 {
-    (void)lines;
+    (void)x, (void)lines;
     return &entry_of(shorts, before)->head;
 }
 
-LANE_FUNCTION uint32_t step_short_room(unsigned lines)
+LANE_FUNCTION uint32_t step_short_room(const struct execution *x, unsigned lines)
 {
-    (void)lines;
+    (void)x, (void)lines;
     return CUDA_PACKED_ROOM;
 }
 
@@ -72,8 +73,10 @@ LANE_FUNCTION bool do_packing(enum cuda_command command, const char *payload,
  * The words need no order among each other, nor to the flag. An empty message is there to order
  * other memory, and where buffers of peers are used, any may be: there the flag comes last.
  */
-LANE_FUNCTION void step_write_packets(const struct link_out *out, unsigned words, uint64_t flag)
+LANE_FUNCTION void step_write_packets(const struct execution *x, const struct link_out *out,
+                                      unsigned words, uint64_t flag)
 {
+    (void)x;
     struct cuda_packed *entry = entry_of(out->shorts, out->sent);
 
     if (out->fill != out->packed && !block.plan.address_messages)
@@ -83,8 +86,10 @@ LANE_FUNCTION void step_write_packets(const struct link_out *out, unsigned words
         lane_store_release(&entry->head.flag, flag);
 }
 
-LANE_FUNCTION bool step_read_packets(const struct link_in *in, unsigned words, uint64_t flag)
+LANE_FUNCTION bool step_read_packets(const struct execution *x, const struct link_in *in,
+                                     unsigned words, uint64_t flag)
 {
+    (void)x;
     return do_packing(CUDA_UNPACK, in->packed, entry_of(in->shorts, in->received), words,
                       (uint32_t)flag);
 }
@@ -210,7 +215,7 @@ LANE_FUNCTION bool strays(struct execution *x)
     in = &x->world->in[step->lane * x->world->size + step->peer];
     if (!in->shorts)
         return false;
-    flag = step_load(&step_head(in->shorts, step_in_slot(in), in->received, !x->shape.lines)->flag);
+    flag = step_load(&step_head(x, in->shorts, step_in_slot(in), in->received, !x->shape.lines)->flag);
     if (!flag || (uint32_t)flag != in->received + 1)
         return false;
     x->foreign = (uint32_t)(flag >> 32);

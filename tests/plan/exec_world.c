@@ -72,13 +72,13 @@ static void age_slots(const struct seat *seat)
 {
     const struct trial *trial = seat->trial;
     uint32_t slots = (uint32_t)trial->slots;
+    uint32_t room = seat->world.rooms.inlined;
 
     for (int at = 0; at < trial->size * PLAN_LANES && trial->start; at++) {
         const struct link_in *in = &seat->world.in[at];
 
-        for (uint32_t number = trial->start - LINK_INLINED_ROOM + 1; number != trial->start + 1;
-             number++)
-            atomic_store_explicit(&in->shorts->inlined[(number - 1) % LINK_INLINED_ROOM].flag,
+        for (uint32_t number = trial->start - room + 1; number != trial->start + 1; number++)
+            atomic_store_explicit(&in->shorts->inlined[(number - 1) % room].flag,
                                   (uint64_t)7 << 32 | number, memory_order_release);
         for (uint32_t i = 0; i < slots; i++) {
             size_t slot = (in->index + i) % slots;
@@ -95,6 +95,8 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
 {
     struct exec_world *world = &seat->world;
     size_t links = (size_t)trial->size * PLAN_LANES;
+    /* Both extremes: few short messages under way on fresh links, many on old ones. */
+    uint32_t room = trial->start ? LINK_ROOM_MOST : LINK_ROOM_LEAST;
 
     seat->trial = trial;
     seat->rank = rank;
@@ -102,6 +104,7 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
                                  .rank = rank,
                                  .size = trial->size,
                                  .slot_bytes = trial->slot_bytes,
+                                 .rooms = {room, room / LINK_ROOM_PACKED},
                                  .out = calloc(links, sizeof(*world->out)),
                                  .in = calloc(links, sizeof(*world->in)),
                                  .peers = calloc((size_t)trial->size, sizeof(*world->peers)),
