@@ -110,6 +110,10 @@ int command_topo(int argc, char **argv)
     argp_parse(&parser, argc, argv, 0, NULL, &options);
     if (!succeeded(topology_open(options.input, &topology)))
         return 1;
+    if (!succeeded(topology_find_links(topology))) {
+        topology_close(topology);
+        return 1;
+    }
     good = show(topology, &options, options.ranks ? options.ranks : topology_cores(topology));
     topology_close(topology);
     return good ? 0 : 1;

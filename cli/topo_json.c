@@ -50,6 +50,26 @@ static json_t *devices_of(const struct topology *topology)
     return list;
 }
 
+static json_t *links_of(const struct topology *topology)
+{
+    json_t *list = json_array();
+    int gpus = topology_gpus(topology);
+
+    for (int a = 0; a < gpus; a++)
+        for (int b = a + 1; b < gpus; b++) {
+            const struct topology_link *link = topology_link(topology, a, b);
+            char words[64];
+
+            if (!link)
+                continue;
+            topology_link_describe(link, words, sizeof(words));
+            json_array_append_new(list,
+                                  json_pack("{s:i,s:i,s:s,s:i,s:f}", "from", a, "to", b, "kind",
+                                            words, "lanes", link->lanes, "GBps", link->GBps));
+        }
+    return list;
+}
+
 static json_t *places_of(const struct topo_orders *orders)
 {
     json_t *list = json_array();
@@ -72,9 +92,10 @@ static json_t *order_of(const struct topo_order *order)
 
 bool topo_orders_write_json(const struct topo_orders *orders, const char *file)
 {
-    json_t *all = json_pack("{s:o,s:o,s:o,s:o,s:o}", "machine", machine_of(orders->topology),
-                            "devices", devices_of(orders->topology), "places", places_of(orders),
-                            "ranks", order_of(&orders->ranks), "gpus", order_of(&orders->gpus));
+    json_t *all = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "machine", machine_of(orders->topology),
+                            "devices", devices_of(orders->topology), "links",
+                            links_of(orders->topology), "places", places_of(orders), "ranks",
+                            order_of(&orders->ranks), "gpus", order_of(&orders->gpus));
 
     return json_file_write("rondo topo", file, all);
 }

@@ -94,9 +94,12 @@ static void print_places(const struct topo_orders *orders, FILE *to)
 
 static void print_links(const int *links, FILE *to)
 {
-    static const char *const names[] = {"on the same core", "under one cache or switch",
+    static const char *const names[] = {"on the same core",
+                                        "by NVLink",
+                                        "under one cache or switch",
                                         "in one NUMA node or under one host bridge",
-                                        "in one package", "across packages"};
+                                        "in one package",
+                                        "across packages"};
     const char *between = "    links: ";
 
     for (int d = 0; d <= TOPOLOGY_MACHINE; d++)

@@ -222,6 +222,28 @@ rondo_result topology_find_devices(struct topology *topology)
     return RONDO_OK;
 }
 
+rondo_result topology_add_gpu(struct topology *topology, const char *pci, const char *name)
+{
+    size_t count = (size_t)topology->devices + 1;
+    struct topology_device *device = realloc(topology->device, count * sizeof(*device));
+    hwloc_obj_t *object;
+
+    if (device)
+        topology->device = device;
+    object = realloc(topology->device_object, count * sizeof(hwloc_obj_t));
+    if (object)
+        topology->device_object = object;
+    if (!device || !object)
+        return rondo_fail(RONDO_ERROR_MEMORY, "out of memory while reading the machine's devices");
+    device += topology->devices;
+    *device = (struct topology_device){.kind = TOPOLOGY_GPU, .numa = -1};
+    snprintf(device->pci, sizeof(device->pci), "%s", pci);
+    snprintf(device->name, sizeof(device->name), "%s", name);
+    object[topology->devices++] = hwloc_get_root_obj(topology->hwloc);
+    sort(topology);
+    return RONDO_OK;
+}
+
 int topology_devices(const struct topology *topology)
 {
     return topology->devices;
@@ -285,11 +307,6 @@ int topology_nearest(const struct topology *topology, enum topology_device_kind 
         }
     }
     return nearest;
-}
-
-int topology_distance_of_devices(const void *topology, int a, int b)
-{
-    return topology_device_distance(topology, a, b);
 }
 
 int topology_gpus(const struct topology *topology)

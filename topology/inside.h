@@ -22,6 +22,9 @@ struct topology {
     int devices;
     struct topology_device *device; /* by kind, PCI address, name */
     hwloc_obj_t *device_object;     /* where each hangs in the tree; parallel to `device` */
+    int linked;                     /* GPUs between which links are known */
+    struct topology_link *link;     /* [linked * linked], NULL: not looked for */
+    char link_source[320];
 };
 
 /*
@@ -30,6 +33,8 @@ struct topology {
  */
 rondo_result topology_find_devices(struct topology *topology);
 void topology_add_virtual_nics(hwloc_topology_t hwloc, const char *folder);
+/* A GPU that hwloc does not see; the table stays in order. */
+rondo_result topology_add_gpu(struct topology *topology, const char *pci, const char *name);
 
 /* quota.c: `self` is /proc/self/cgroup, `mount` /sys/fs/cgroup. CPUs rounded up, 0: no quota. */
 int topology_read_quota(const char *self, const char *mount);

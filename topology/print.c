@@ -5,6 +5,8 @@
  */
 #include "topology/inside.h"
 
+#include <string.h>
+
 static const char *plural(int count)
 {
     return count == 1 ? "" : "s";
@@ -125,9 +127,53 @@ static void print_devices(const struct topology *topology, FILE *to)
     }
 }
 
+/* One line of the legend, unless an earlier pair has the same code. */
+static void print_meaning(const struct topology *topology, int pair, FILE *to)
+{
+    const struct topology_link *link = &topology->link[pair];
+    char code[16], other[16], words[64];
+
+    topology_link_code(link, code, sizeof(code));
+    for (int i = 0; i < pair; i++) {
+        topology_link_code(&topology->link[i], other, sizeof(other));
+        if (!strcmp(code, other) && topology->link[i].GBps == link->GBps)
+            return;
+    }
+    topology_link_describe(link, words, sizeof(words));
+    fprintf(to, "    %-5s %s", code, words);
+    if (link->GBps > 0)
+        fprintf(to, ", %.0f GB/s one way", link->GBps);
+    fprintf(to, "\n");
+}
+
+static void print_links(const struct topology *topology, FILE *to)
+{
+    int gpus = topology->linked;
+
+    if (!topology->link || gpus < 2)
+        return;
+    fprintf(to, "  links between GPUs, by %s\n    GPU  ", topology->link_source);
+    for (int b = 0; b < gpus; b++)
+        fprintf(to, " %-4d", b);
+    for (int a = 0; a < gpus; a++) {
+        fprintf(to, "\n    %-4d ", a);
+        for (int b = 0; b < gpus; b++) {
+            char code[16];
+
+            topology_link_code(topology_link(topology, a, b), code, sizeof(code));
+            fprintf(to, " %-4s", code);
+        }
+    }
+    fprintf(to, "\n");
+    for (int pair = 1; pair < gpus * gpus; pair++)
+        if (topology->link[pair].kind != TOPOLOGY_LINK_SAME || pair % (gpus + 1))
+            print_meaning(topology, pair, to);
+}
+
 void topology_print(const struct topology *topology, FILE *to)
 {
     print_summary(topology, to);
     print_cores(topology, to);
     print_devices(topology, to);
+    print_links(topology, to);
 }

@@ -41,7 +41,8 @@ void svg_text(FILE *to, const char *text)
 
 const char *svg_colour(int distance)
 {
-    static const char *const colours[] = {"#9aa5b1", "#2e9e6b", "#3b6ea8", "#8a5cc2", "#e07a1f"};
+    static const char *const colours[] = {"#9aa5b1", "#76b900", "#2e9e6b",
+                                          "#3b6ea8", "#8a5cc2", "#e07a1f"};
 
     return colours[distance < 0 ? 0 : distance > TOPOLOGY_MACHINE ? TOPOLOGY_MACHINE : distance];
 }
@@ -195,7 +196,7 @@ static void draw_gpu_ring(const struct picture *p, int gpus)
         int from = p->order[i], to = p->order[(i + 1) % gpus];
 
         arrow(p, boxes_find(&p->boxes, BOX_DEVICE, from), boxes_find(&p->boxes, BOX_DEVICE, to),
-              topology_device_distance(p->topology, from, to));
+              topology_distance_of_devices(p->topology, from, to));
     }
 }
 
@@ -203,8 +204,11 @@ static void draw_gpu_ring(const struct picture *p, int gpus)
 
 static void draw_head(struct picture *p)
 {
-    static const char *const names[] = {"", "shared cache or PCI switch",
-                                        "same NUMA node or host bridge", "same package",
+    static const char *const names[] = {"",
+                                        "NVLink",
+                                        "shared cache or PCI switch",
+                                        "same NUMA node or host bridge",
+                                        "same package",
                                         "other package"};
     double x = MARGIN;
 
@@ -227,7 +231,7 @@ static void draw_head(struct picture *p)
             MARGIN, p->ranks, p->ranks == 1 ? "" : "s", p->topology->cores,
             p->topology->cores == 1 ? "" : "s",
             p->topology->recorded ? " of a recorded machine" : "");
-    for (int d = TOPOLOGY_CLOSE; d <= TOPOLOGY_MACHINE; d++) {
+    for (int d = p->topology->link ? TOPOLOGY_LINKED : TOPOLOGY_CLOSE; d <= TOPOLOGY_MACHINE; d++) {
         fprintf(p->to,
                 "<path d=\"M%.0f 44h24\" stroke=\"%s\" stroke-width=\"3\"/>"
                 "<text x=\"%.0f\" y=\"48\" class=\"title\">%s</text>\n",

@@ -128,6 +128,7 @@ void topology_close(struct topology *topology)
         return;
     free(topology->device);
     free(topology->device_object);
+    free(topology->link);
     free(topology->core);
     hwloc_bitmap_free(topology->usable);
     if (topology->hwloc)

@@ -61,6 +61,43 @@ const char *topology_device_kind_name(enum topology_device_kind kind); /* "GPU",
  */
 int topology_nearest(const struct topology *topology, enum topology_device_kind kind, int device);
 
+/* ---- Links between GPUs ---------------------------------------------------------------------- */
+
+/* What bytes pass between two GPUs, the fastest way that there is. */
+enum topology_link_kind {
+    TOPOLOGY_LINK_UNKNOWN,
+    TOPOLOGY_LINK_SAME,     /* one GPU, or two halves of one board */
+    TOPOLOGY_LINK_NVLINK,   /* from one to the other */
+    TOPOLOGY_LINK_NVSWITCH, /* by a switch that all with such links hang on */
+    TOPOLOGY_LINK_SWITCH,   /* one PCI switch */
+    TOPOLOGY_LINK_SWITCHES, /* several of them, under one port */
+    TOPOLOGY_LINK_BRIDGE,   /* the host bridge */
+    TOPOLOGY_LINK_NODE,     /* several host bridges of one NUMA node */
+    TOPOLOGY_LINK_MACHINE   /* from NUMA node to NUMA node */
+};
+
+struct topology_link {
+    enum topology_link_kind kind;
+    int lanes;   /* NVLinks, 0: another kind */
+    double GBps; /* one way, by what the hardware can do; 0 unknown */
+};
+
+/*
+ * Ask NVML, where this machine has it, and the tree otherwise. GPUs that only NVML knows are added:
+ * containers may hide their PCI functions. To be called right after the open, if at all.
+ */
+rondo_result topology_find_links(struct topology *topology);
+/* Between GPUs of these indices, 0 .. topology_gpus() - 1; NULL: links were not looked for. */
+const struct topology_link *topology_link(const struct topology *topology, int a, int b);
+/* The same by PCI addresses, in any usual notation; NULL also where one of them is not known. */
+const struct topology_link *topology_link_of(const struct topology *topology, const char *pci_a,
+                                             const char *pci_b);
+/* "NVML 13.580.65", or what was looked at instead and why. */
+const char *topology_link_source(const struct topology *topology);
+/* "4 x NVLink", "one host bridge", and in short "L4", "B"; cut where the text ends. */
+void topology_link_describe(const struct topology_link *link, char *text, size_t size);
+void topology_link_code(const struct topology_link *link, char *text, size_t size);
+
 /* ---- Placement: which core a local rank gets, like `mpirun --bind-to core --map-by core` ----- */
 
 struct topology_place {
@@ -93,13 +130,15 @@ int topology_numa_of_cpus(const struct topology *topology, const uint64_t *cpus,
 
 /* How far apart. Places and devices use the same scale. */
 enum {
-    TOPOLOGY_SAME,  /* the same core or device */
-    TOPOLOGY_CLOSE, /* cores under one shared cache; devices under one PCI switch or bridge */
-    TOPOLOGY_NUMA,  /* cores of one NUMA node; devices under one host bridge or of one NUMA node */
+    TOPOLOGY_SAME,   /* the same core or device */
+    TOPOLOGY_LINKED, /* GPUs with NVLinks between them, if links were looked for */
+    TOPOLOGY_CLOSE,  /* cores under one shared cache; devices under one PCI switch or bridge */
+    TOPOLOGY_NUMA,   /* cores of one NUMA node; devices under one host bridge or of one NUMA node */
     TOPOLOGY_PACKAGE, /* one package */
     TOPOLOGY_MACHINE  /* different packages */
 };
 int topology_place_distance(const struct topology_place *a, const struct topology_place *b);
+/* By PCI alone. */
 int topology_device_distance(const struct topology *topology, int device_a, int device_b);
 /*
  * The same as `distance` of the two functions below: `places` is an array of them, a and b are
@@ -107,8 +146,8 @@ int topology_device_distance(const struct topology *topology, int device_a, int 
  */
 int topology_distance_of_places(const void *places, int a, int b);
 /*
- * ... and here indices of devices of a `struct topology`. GPUs come first: n of them have the
- * indices 0 .. n - 1.
+ * ... and here indices of devices of a `struct topology`, and NVLinks count. GPUs come first: n of
+ * them have the indices 0 .. n - 1.
  */
 int topology_distance_of_devices(const void *topology, int a, int b);
 int topology_gpus(const struct topology *topology);

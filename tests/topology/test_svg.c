@@ -94,7 +94,7 @@ Test(svg, shows_every_core_device_and_arrow)
     cr_expect_eq(count(text, "class=\"rank\""), 64);
     cr_expect_eq(count(text, "class=\"device\""), 16);
     cr_expect_eq(count(text, "marker-end"), 64 + 8);
-    cr_expect_eq(count(text, "marker-end=\"url(#head4)\""),
+    cr_expect_eq(count(text, "marker-end=\"url(#head5)\""),
                  2 + 2); /* sockets are crossed twice each */
     cr_expect_eq(count(text, "<circle"), 64 + 8);
     cr_expect_not_null(strstr(text, "mlx5_3"));
