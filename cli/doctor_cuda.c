@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doctor_cuda.c - GPUs: the driver, every device with what calls on CUDA streams need of it, and
- * which devices reach each other's memory. What a device needs is tried.
+ * doctor_cuda.c - GPUs: the driver, every device with what calls on CUDA streams need of it, which
+ * devices reach each other's memory, and by which links. What a device needs is tried.
  */
 #include "cli/doctor_report.h"
 
 #include "base/fail.h"
 #include "base/setting.h"
 #include "cuda/module.h"
+#include "topology/topology.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -155,6 +156,71 @@ static void check_peers(struct doctor_report *report, const struct cuda_driver *
                    count * (count - 1) / 2, apart);
 }
 
+/* ---- Links ----------------------------------------------------------------------------------- */
+
+enum { KINDS = TOPOLOGY_LINK_MACHINE + 1, PCI_BYTES = 24 };
+
+/* "1 other by 2 x NVLink, 2 others by a host bridge" */
+static void say_links(struct doctor_report *report, const struct topology *topology,
+                      char (*addresses)[PCI_BYTES], const int at[2])
+{
+    struct topology_link seen[KINDS * 4];
+    int number = at[0], count = at[1], kinds = 0, others[KINDS * 4] = {0};
+    char text[DOCTOR_TEXT_MAX / 2] = "";
+    size_t used = 0;
+
+    for (int peer = 0; peer < count; peer++) {
+        const struct topology_link *link =
+            topology_link_of(topology, addresses[number], addresses[peer]);
+        int i = 0;
+
+        if (peer == number || !link)
+            continue;
+        while (i < kinds && (seen[i].kind != link->kind || seen[i].lanes != link->lanes))
+            i++;
+        if (i == KINDS * 4)
+            continue;
+        if (i == kinds)
+            seen[kinds++] = *link;
+        others[i]++;
+    }
+    for (int i = 0; i < kinds && used < sizeof(text); i++) {
+        char words[64];
+
+        topology_link_describe(&seen[i], words, sizeof(words));
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d other%s by %s",
+                                 i ? ", " : "", others[i], others[i] == 1 ? "" : "s", words);
+    }
+    if (kinds)
+        doctor_say(report, DOCTOR_OK, "GPU links", NULL, "%d: %s", number, text);
+}
+
+static void check_links(struct doctor_report *report, const struct cuda_driver *driver, int count)
+{
+    struct topology *topology = NULL;
+    char addresses[64][PCI_BYTES] = {""};
+    bool by_nvml;
+
+    if (topology_open(NULL, &topology) || topology_find_links(topology)) {
+        doctor_say(report, DOCTOR_NOTE, "NVML", "`lstopo` may say more", "%s", fail_sentence());
+        topology_close(topology);
+        return;
+    }
+    by_nvml = !strncmp(topology_link_source(topology), "NVML", 4);
+    doctor_say(report, by_nvml || count < 2 ? DOCTOR_OK : DOCTOR_NOTE, "NVML",
+               by_nvml || count < 2 ? NULL
+                                    : "it comes with the driver; in a container: set "
+                                      "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+               "links between GPUs by %s", topology_link_source(topology));
+    count = count < 64 ? count : 64;
+    for (int i = 0; i < count; i++)
+        if (driver->cuDeviceGetPCIBusId(addresses[i], PCI_BYTES, i))
+            addresses[i][0] = 0;
+    for (int i = 0; i < count; i++)
+        say_links(report, topology, addresses, (const int[2]){i, count});
+    topology_close(topology);
+}
+
 void doctor_check_cuda(struct doctor_report *report)
 {
     const struct cuda_driver *driver;
@@ -177,4 +243,5 @@ void doctor_check_cuda(struct doctor_report *report)
         if (!check_device(report, number))
             return;
     check_peers(report, driver, count);
+    check_links(report, driver, count);
 }

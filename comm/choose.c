@@ -152,10 +152,10 @@ static bool is_narrow_float(rondo_type type)
  * between an algorithm that reaches into peers' memory and one that does not; unless the caller
  * named one, both have to associate sums alike, so that the bits are the same.
  */
-static unsigned needed(rondo_comm *comm, const struct choice *choice,
-                       const struct operation *operation, const char *wanted)
+unsigned choice_needs(const rondo_comm *comm, const struct choice_key *key,
+                      const struct operation *operation, const char *wanted)
 {
-    rondo_collective collective = choice->key.collective;
+    rondo_collective collective = key->collective;
     bool one_order = comm->settings.deterministic ||
                      (comm->local_size == comm->size && strcmp(wanted, "auto") == 0);
     unsigned need = PROMISE_IN_PLACE;
@@ -164,13 +164,13 @@ static unsigned needed(rondo_comm *comm, const struct choice *choice,
      * work in place; it is told so as unreachable memory. */
     if (collective == RONDO_ALL_TO_ALL || collective >= RONDO_BARRIER)
         need = 0;
-    if (!choice->reduces)
+    if (!collective_reduces(collective))
         return need;
     if (!operation->commutative)
         need |= PROMISE_RANK_ORDER;
     if (one_order && operation_order_matters(operation)) {
         need |= PROMISE_BALANCED;
-        if (is_narrow_float(choice->key.type))
+        if (is_narrow_float(key->type))
             need |= PROMISE_ONE_ROUND;
     }
     return need;
@@ -283,7 +283,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
         return result;
     choice->op = operation.kernel;
     selection.wanted = wanted_name(comm, key);
-    selection.need = needed(comm, choice, &operation, selection.wanted);
+    selection.need = choice_needs(comm, key, &operation, selection.wanted);
     if (key->no_peer_memory || comm->local_size < comm->size || operation.kernel.has_scale)
         selection.forbid = PROMISE_PEER_MEMORY;
     result = select_algorithm(&selection, &comm->costs, &algorithm);

@@ -52,6 +52,10 @@ struct choices {
 rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice);
 /* 32 bits of what all ranks have to agree on in a call. */
 uint32_t choice_fingerprint(const struct choice_key *key);
+/* Promises that the plan of a call has to keep for the operation, whoever runs it; `wanted`: the
+ * algorithm's name, or "auto". */
+unsigned choice_needs(const rondo_comm *comm, const struct choice_key *key,
+                      const struct operation *operation, const char *wanted);
 void choices_done(struct choices *choices);
 
 #endif

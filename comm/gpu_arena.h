@@ -177,6 +177,9 @@ struct gpu_plans {
     struct gpu_substitute *pair_substitutes; /* of the messages of a batch */
     struct gpu_outgrown *outgrown;           /* what they all were before they grew */
     struct gpu_plan_entry *entries;
+    struct grouping *groups;      /* of ranks by their devices' links; NULL: all are equally near */
+    struct link_costs costs;      /* with these groups */
+    size_t short_bytes;           /* up to which a call may be one kernel */
     struct cuda_seat *seat;       /* NULL: calls cannot be one kernel */
     CUdeviceptr *inboxes;         /* [rank], as mapped here */
     bool seated;                  /* ... and all ranks' can */
@@ -208,6 +211,15 @@ struct gpu_progress {
     _Atomic uint32_t error;   /* CUDA_CALL_BAD_OPERAND and so on */
     _Atomic uint64_t waiting; /* of a graph: gpu_graph.c */
 };
+
+/* ---- gpu_links.c ---- */
+
+/* For a rank's card: between its device and another one that it reaches, or itself. */
+void gpu_links_note(const struct cuda_device *device, CUdevice other, struct device_link *ret_link);
+/* With everybody's cards: groups, costs, and how long a call may be to be one kernel. */
+rondo_result gpu_links_weigh(struct gpu_plans *plans);
+/* For calls as operations of streams; the same answer on every rank. */
+const struct algorithm *gpu_links_choose(struct gpu_plans *plans, const struct choice_key *key);
 
 /* ---- gpu_share.c ---- */
 

@@ -42,8 +42,10 @@ static rondo_result list_seen(const struct cuda_device *device, struct device_ca
         if (result || !reaches)
             continue;
         result = cuda_result(cuda->cuDeviceGetUuid(&uuid, other), "cuDeviceGetUuid");
-        if (!result)
-            memcpy(card->seen[seen++], uuid.bytes, DEVICE_UUID);
+        if (result)
+            continue;
+        gpu_links_note(device, other, &card->links[seen]);
+        memcpy(card->seen[seen++], uuid.bytes, DEVICE_UUID);
     }
     return result;
 }
@@ -206,6 +208,8 @@ static rondo_result open_plans(struct gpu_plans *plans)
     if (!result)
         result = enable_peers(plans);
     if (!result)
+        result = gpu_links_weigh(plans);
+    if (!result)
         result = gpu_seat_show(plans);
     return result ? result : gpu_watch_start(plans);
 }
@@ -219,6 +223,7 @@ static void free_plans(struct gpu_plans *plans)
     free(plans->mappings);
     free(plans->inboxes);
     free(plans->peer_devices);
+    grouping_close(plans->groups);
     free(plans);
 }
 

@@ -31,8 +31,8 @@ bool gpu_is_short(const struct gpu_plans *plans, const struct task *task)
     return plans->seated && !named && !scaled &&
            strcmp(plans->comm->settings.algorithm, "auto") == 0 &&
            !collective_is_pair(key->collective) &&
-           key->count <=
-               GPU_SHORT / (key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type));
+           key->count <= plans->short_bytes /
+                             (key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type));
 }
 
 /* One round where there is a form of it; sums of both are the balanced tree's. */

@@ -22,11 +22,6 @@
 
 /* ---- Which plan ------------------------------------------------------------------------------ */
 
-static const struct algorithm *algorithm_of(rondo_collective collective)
-{
-    return algorithm_find(collective >= RONDO_BARRIER ? "direct" : "zero_copy");
-}
-
 static bool can_take(const rondo_comm *comm, const struct task *task)
 {
     const struct choice_key *key = &task->key;
@@ -50,17 +45,23 @@ bool gpu_plans_take(const struct gpu *gpu, const struct batch *batch)
 rondo_result gpu_find_plan(struct gpu_plans *plans, const struct choice_key *key,
                            const struct plan **ret_plan)
 {
+    const struct algorithm *algorithm = gpu_links_choose(plans, key);
+    const struct plan_seat seat = {.collective = key->collective,
+                                   .size = plans->comm->size,
+                                   .rank = plans->comm->rank,
+                                   .root = key->root,
+                                   .groups = plans->groups};
     struct gpu_plan_entry *entry = plans->entries;
     rondo_result result;
 
-    while (entry && (entry->plan->collective != key->collective || entry->plan->root != key->root))
+    while (entry && (entry->plan->collective != key->collective || entry->plan->root != key->root ||
+                     entry->plan->algorithm != algorithm->name))
         entry = entry->next;
     if (!entry) {
         entry = calloc(1, sizeof(*entry));
         if (!entry)
             return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
-        result = algorithm_plan(algorithm_of(key->collective), key->collective, plans->comm->size,
-                                plans->comm->rank, key->root, &entry->plan);
+        result = algorithm_write(algorithm, &seat, &entry->plan);
         if (result) {
             free(entry);
             return result;

@@ -25,7 +25,8 @@
     use(cuInit) use(cuDriverGetVersion) use(cuGetErrorName) use(cuGetErrorString) \
     use(cuDeviceGetCount) use(cuDeviceGet) use(cuDeviceGetName) use(cuDeviceGetUuid) \
     use(cuDeviceGetAttribute) use(cuDeviceTotalMem) use(cuDeviceGetPCIBusId) \
-    use(cuDeviceCanAccessPeer) use(cuDevicePrimaryCtxRetain) use(cuDevicePrimaryCtxRelease) \
+    use(cuDeviceCanAccessPeer) use(cuDeviceGetP2PAttribute) \
+    use(cuDevicePrimaryCtxRetain) use(cuDevicePrimaryCtxRelease) \
     use(cuCtxGetCurrent) use(cuCtxSetCurrent) use(cuCtxPushCurrent) use(cuCtxPopCurrent) \
     use(cuCtxGetDevice) use(cuCtxEnablePeerAccess) use(cuMemAlloc) use(cuMemFree) \
     use(cuMemHostAlloc) use(cuMemFreeHost) use(cuMemHostRegister) use(cuMemHostUnregister) \

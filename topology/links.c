@@ -39,11 +39,11 @@ static const struct {
     [TOPOLOGY_LINK_SAME] = {"the same GPU or board", "="},
     [TOPOLOGY_LINK_NVLINK] = {"NVLink", "L"},
     [TOPOLOGY_LINK_NVSWITCH] = {"NVLink by a switch", "X"},
-    [TOPOLOGY_LINK_SWITCH] = {"one PCI switch", "S"},
-    [TOPOLOGY_LINK_SWITCHES] = {"several PCI switches", "T"},
-    [TOPOLOGY_LINK_BRIDGE] = {"one host bridge", "B"},
-    [TOPOLOGY_LINK_NODE] = {"one NUMA node", "N"},
-    [TOPOLOGY_LINK_MACHINE] = {"from NUMA node to NUMA node", "M"},
+    [TOPOLOGY_LINK_SWITCH] = {"a PCI switch", "S"},
+    [TOPOLOGY_LINK_SWITCHES] = {"PCI switches", "T"},
+    [TOPOLOGY_LINK_BRIDGE] = {"a host bridge", "B"},
+    [TOPOLOGY_LINK_NODE] = {"PCI within a NUMA node", "N"},
+    [TOPOLOGY_LINK_MACHINE] = {"PCI across NUMA nodes", "M"},
 };
 
 void topology_link_describe(const struct topology_link *link, char *text, size_t size)

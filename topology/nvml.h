@@ -62,12 +62,14 @@ struct nvml_field {
     use(nvmlDeviceGetMaxPcieLinkGeneration, (struct nvml_device *device, unsigned *generation)) \
     use(nvmlDeviceGetMaxPcieLinkWidth, (struct nvml_device *device, unsigned *width)) \
     use(nvmlDeviceGetNvLinkState, (struct nvml_device *device, unsigned link, int *active)) \
-    use(nvmlDeviceGetNvLinkVersion, (struct nvml_device *device, unsigned link, unsigned *version)) \
+    use(nvmlDeviceGetNvLinkVersion, \
+        (struct nvml_device *device, unsigned link, unsigned *version)) \
     use(nvmlDeviceGetNvLinkRemotePciInfo_v2, \
         (struct nvml_device *device, unsigned link, struct nvml_pci *pci)) \
     use(nvmlDeviceGetNvLinkRemoteDeviceType, \
         (struct nvml_device *device, unsigned link, int *type)) \
-    use(nvmlDeviceGetFieldValues, (struct nvml_device *device, int count, struct nvml_field *fields))
+    use(nvmlDeviceGetFieldValues, \
+        (struct nvml_device *device, int count, struct nvml_field *fields))
 /* clang-format on */
 
 struct nvml {

@@ -94,7 +94,7 @@ const struct topology_link *topology_link_of(const struct topology *topology, co
                                              const char *pci_b);
 /* "NVML 13.580.65", or what was looked at instead and why. */
 const char *topology_link_source(const struct topology *topology);
-/* "4 x NVLink", "one host bridge", and in short "L4", "B"; cut where the text ends. */
+/* "4 x NVLink", "a host bridge", and in short "L4", "B"; cut where the text ends. */
 void topology_link_describe(const struct topology_link *link, char *text, size_t size);
 void topology_link_code(const struct topology_link *link, char *text, size_t size);
 

@@ -20,10 +20,16 @@ enum network_id { NETWORK_TCP, NETWORK_VERBS, NETWORKS };
 
 /* The GPU of a rank; comm/gpu_card.c says what it is used for. */
 enum { DEVICE_UUID = 16, DEVICES_SEEN = 16 };
+/* Between two devices: enum topology_link_kind, how many links of that kind, their rate one way. */
+struct device_link {
+    uint8_t kind, lanes;
+    uint16_t GBps;
+};
 struct device_card {
     uint64_t arena; /* offset in the heap, 0: the rank has no device */
     unsigned char uuid[DEVICE_UUID];
     unsigned char seen[DEVICES_SEEN][DEVICE_UUID]; /* devices that its own one reads and writes */
+    struct device_link links[DEVICES_SEEN];        /* ... and what is between */
 };
 
 /* What a rank tells all others when a communicator opens. Fixed layout: it is what travels. */

@@ -68,3 +68,23 @@ Test(doctor_cuda, without_a_driver_or_a_device_it_says_so)
     doctor();
     cr_expect(says("no GPU") || says("does not start"), "%s", output);
 }
+
+Test(doctor_cuda, every_device_has_its_links)
+{
+    setenv("CUDA_STANDIN_DEVICES", "4", 1);
+    setenv("NVML_STANDIN", TEST_MACHINES "/pairs4", 1);
+    doctor();
+    cr_expect(says("ok    NVML: links between GPUs by NVML 13.0.stand-in"), "%s", output);
+    cr_expect(says("ok    GPU links: 2: 2 others by PCI across NUMA nodes, 1 other by 12 x "
+                   "NVLink"),
+              "%s", output);
+}
+
+Test(doctor_cuda, links_are_those_of_the_devices_that_are_visible)
+{
+    setenv("CUDA_STANDIN_DEVICES", "4", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "3,2", 1);
+    setenv("NVML_STANDIN", TEST_MACHINES "/pairs4", 1);
+    doctor();
+    cr_expect(says("ok    GPU links: 0: 1 other by 12 x NVLink\n"), "%s", output);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_links.c - what is between GPUs, on the machines of tests/nvml_standin. Each test is a process
- * of its own, so each may have another machine. */
+/* test_links.c - what is between GPUs, on the machines of tests/nvml_standin. Each test is a
+ * process of its own, so each may have another machine. */
 #include "recorded.h"
 
 #include "base/fail.h"
@@ -229,7 +229,7 @@ Test(links, rondo_topo_has_a_table_and_rings_by_nvlink)
     cr_expect(says("GPU   0    1    2    3   \n"), "%s", output);
     cr_expect(says("0     =    L12  M    M   \n"), "%s", output);
     cr_expect(says("L12   12 x NVLink, 300 GB/s one way\n"), "%s", output);
-    cr_expect(says("M     from NUMA node to NUMA node, 16 GB/s one way\n"), "%s", output);
+    cr_expect(says("M     PCI across NUMA nodes, 16 GB/s one way\n"), "%s", output);
     cr_expect(says("2 by NVLink"), "%s", output);
 }
 
