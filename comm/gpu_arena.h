@@ -41,6 +41,7 @@ struct gpu_segment_card {
 
 /* What peers are to map now, in place of what they had in that slot. */
 struct gpu_order {
+    uint32_t number; /* its own */
     uint32_t slot;
     int32_t pieces; /* 0: the card has a handle; otherwise these many files */
     struct gpu_segment_card card;
@@ -165,6 +166,8 @@ struct gpu_plans {
     CUdeviceptr device_table;
     struct gpu_segment segments[GPU_SEGMENTS]; /* own ones */
     bool pieces_refused;                       /* a peer cannot map files */
+    int door;                                  /* where peers ask for them, 0: nowhere yet */
+    bool asks;                                 /* this rank does, as it may not take files */
     bool rests;                                /* peers could not map more, not then: */
     uint32_t rests_since;                      /* ... at that call */
     uint32_t *obeyed;                          /* [rank]: the order that was answered last */
@@ -247,6 +250,17 @@ void gpu_queueing_begin(void);
 void gpu_queueing_end(void);
 /* So many calls more, or fewer, are on their way. */
 void gpu_flights_count(int more);
+
+/* ---- gpu_door.c ---- */
+
+/* From now on peers may ask for the files of an order; safe to call again. */
+rondo_result gpu_door_open(struct gpu_plans *plans);
+/* Answer those who ask now; while an order is out, and often. */
+void gpu_door_serve(const struct gpu_plans *plans);
+void gpu_door_close(struct gpu_plans *plans);
+/* Ask that rank for the files of its order, order->pieces of them, which the caller closes. */
+rondo_result gpu_door_take(struct gpu_plans *plans, int rank, const struct gpu_order *order,
+                           int ret_files[GPU_PIECES]);
 
 /* ---- gpu_plan.c ---- */
 

@@ -312,6 +312,7 @@ static void close_device(struct gpu_plans *plans)
     const struct cuda_driver *cuda = plans->gpu->device.driver;
 
     gpu_unmap_all(plans);
+    gpu_door_close(plans);
     gpu_programs_close(plans);
     gpu_seat_close(plans);
     free_memory(plans);

@@ -102,24 +102,43 @@ rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment
         "RONDO_CUDA=host goes without)");
 }
 
-/* By files, which this process takes for as long as it maps them. */
-static rondo_result map_files(struct gpu_plans *plans, int rank, const struct gpu_order *order,
-                              CUdeviceptr *ret_base)
+/* The files of an order, all or none; asked for where they may not be taken. */
+static rondo_result take_files(struct gpu_plans *plans, int rank, const struct gpu_order *order,
+                               int ret_files[GPU_PIECES])
 {
     const struct process *process = plans->comm->processes[rank];
-    struct cuda_piece pieces[GPU_PIECES];
     rondo_result result = RONDO_OK;
     int taken = 0;
 
-    while (taken < order->pieces && !result) {
-        pieces[taken] = order->piece[taken];
-        result = process_take_file(process, order->piece[taken].file, &pieces[taken].file);
+    while (!plans->asks && taken < order->pieces && !result) {
+        result = process_take_file(process, order->piece[taken].file, &ret_files[taken]);
         taken += !result;
     }
-    if (!result)
-        result = cuda_pieces_map(&plans->gpu->device, pieces, taken, ret_base);
-    for (int i = 0; i < taken; i++)
-        close(pieces[i].file);
+    if (!plans->asks && !result)
+        return RONDO_OK;
+    while (taken > 0)
+        close(ret_files[--taken]);
+    if (!plans->asks)
+        log_info("files of device memory are asked for at a socket: %s", fail_sentence());
+    plans->asks = true;
+    return gpu_door_take(plans, rank, order, ret_files);
+}
+
+/* By files, which this process has for as long as it maps them. */
+static rondo_result map_files(struct gpu_plans *plans, int rank, const struct gpu_order *order,
+                              CUdeviceptr *ret_base)
+{
+    struct cuda_piece pieces[GPU_PIECES];
+    int files[GPU_PIECES];
+    rondo_result result = take_files(plans, rank, order, files);
+
+    if (result)
+        return result;
+    for (int i = 0; i < order->pieces; i++)
+        pieces[i] = (struct cuda_piece){.bytes = order->piece[i].bytes, .file = files[i]};
+    result = cuda_pieces_map(&plans->gpu->device, pieces, order->pieces, ret_base);
+    for (int i = 0; i < order->pieces; i++)
+        close(files[i]);
     return result;
 }
 

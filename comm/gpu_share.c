@@ -205,6 +205,8 @@ static rondo_result await_answers(struct gpu_plans *plans, uint32_t number, uint
          rank = find_late(plans, number, ret_answer)) {
         rondo_result result = comm_check(comm);
 
+        if (plans->own->order.pieces)
+            gpu_door_serve(plans);
         if (!result)
             result = health_adopt(comm);
         if (result)
@@ -245,13 +247,14 @@ static void close_files(const struct gpu_order *order)
 
 /* RONDO_IN_PROGRESS: the memory was not made to be shared. */
 static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segment *segment,
-                                uint32_t slot)
+                                uint32_t number, uint32_t slot)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     struct gpu_order *order = &plans->own->order;
     CUipcMemHandle handle;
     rondo_result result = RONDO_OK;
 
+    order->number = number;
     order->slot = slot;
     order->pieces = 0;
     order->card.base = segment->piece[0].base;
@@ -264,6 +267,8 @@ static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segmen
             memcpy(order->card.handle, &handle, sizeof(handle));
         return result;
     }
+    if (gpu_door_open(plans)) /* then peers need the right to take files */
+        log_info("%s", fail_sentence());
     for (int i = 0; i < segment->pieces && !result; i++) {
         int file;
 
@@ -280,12 +285,13 @@ static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segmen
 static rondo_result publish(struct gpu_plans *plans, const struct gpu_segment *segment, int slot)
 {
     uint32_t number = atomic_load_explicit(&plans->own->ordered, memory_order_relaxed) + 1;
-    rondo_result result = write_order(plans, segment, (uint32_t)slot);
+    rondo_result result;
     uint32_t answer;
 
+    number += !number; /* 0: none */
+    result = write_order(plans, segment, number, (uint32_t)slot);
     if (result)
         return result;
-    number += !number; /* 0: none */
     plans->segments[slot].pieces = 0;
     /* Own kernels may be pointed to it too, by messages of this rank to itself. */
     plans->table[plans->comm->rank * GPU_SEGMENTS + slot] =

@@ -42,6 +42,7 @@ rondo_result gpu_tolerates_long_counts(rondo_comm *comm, void *scene, char *sent
 
 /* segments.c */
 rondo_result gpu_shares_pieces(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_asks_for_pieces(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_copies_closed_pieces(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_copies_refused_pieces(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence);

@@ -13,10 +13,13 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(int32_t), FILES = 4096, LIVE = 45, ROUNDS = 70 };
@@ -236,6 +239,55 @@ static rondo_result shares_pieces(struct gpu_rank *rank)
 rondo_result gpu_shares_pieces(rondo_comm *comm, void *scene, char *sentence)
 {
     return gpu_rank_run(comm, scene, sentence, shares_pieces);
+}
+
+/* From now on no other process may attach to this one, nor take its files. */
+static bool close_to_others(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
+    const unsigned right = 1u << CAP_SYS_PTRACE;
+
+    if (syscall(SYS_capget, &header, rights))
+        return false;
+    rights[0].effective &= ~right;
+    rights[0].permitted &= ~right;
+    return !syscall(SYS_capset, &header, rights) && !prctl(PR_SET_DUMPABLE, 0);
+}
+
+/* May this process take files of the next rank's? It should not. */
+static rondo_result expect_closed(struct gpu_rank *rank)
+{
+    int size = rondo_comm_size(rank->comm), next = (rondo_comm_rank(rank->comm) + 1) % size;
+    int64_t process = getpid(), processes[WORLD_RANKS];
+    int file, taken;
+
+    if (rondo_all_gather(&process, processes, 1, RONDO_INT64, rank->comm, NULL))
+        return fail(rank, "all_gather");
+    file = (int)syscall(SYS_pidfd_open, (pid_t)processes[next], 0);
+    taken = (int)syscall(SYS_pidfd_getfd, file, 1, 0);
+    close(file);
+    if (taken < 0)
+        return RONDO_OK;
+    close(taken);
+    return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "the process is still open");
+}
+
+static rondo_result asks_for_pieces(struct gpu_rank *rank)
+{
+    rondo_result result = RONDO_OK;
+
+    if (!close_to_others())
+        return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "rights cannot be given up");
+    if (rondo_barrier(rank->comm, NULL)) /* all are closed */
+        return fail(rank, "barrier");
+    result = expect_closed(rank);
+    return result ? result : shares_pieces(rank);
+}
+
+rondo_result gpu_asks_for_pieces(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, asks_for_pieces);
 }
 
 /* Peers do not get it: it is copied. */

@@ -35,6 +35,12 @@ Test(gpu_segments, each_piece_is_mapped_once_and_given_back)
         expect(gpu_shares_pieces, size, 1 + size % 2);
 }
 
+Test(gpu_segments, pieces_that_a_peer_may_not_take_are_asked_for)
+{
+    for (int size = 2; size <= 4; size++)
+        expect(gpu_asks_for_pieces, size, 1);
+}
+
 Test(gpu_segments, pieces_not_made_to_be_shared_are_copied)
 {
     expect(gpu_copies_closed_pieces, 2, 1);
