@@ -41,6 +41,7 @@ struct rondo_comm {
     int rank, size, local_rank, local_size;
     bool one_process; /* all ranks are threads of this process */
     bool entered;     /* the shared heap is kept open for us */
+    bool assembled;   /* every rank has opened it; who is not there any more has closed it */
     struct comm_settings settings;
     uint64_t id;
     char *arena;

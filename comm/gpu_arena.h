@@ -128,6 +128,7 @@ struct gpu_flight {
     uint32_t number;
     uint32_t at;      /* the progress when it was last looked at */
     double began;     /* since when it has been that, 0: not yet */
+    double patience;  /* of a kernel: when to see, after it began, whether a peer has closed */
     uint32_t foreign; /* of another call: what was in the mail that it waits for, then */
     bool kernel;      /* it runs as one kernel, which has a progress of its own */
     bool pairs;       /* the progress names a task; otherwise a step of the only one */

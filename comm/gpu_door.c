@@ -10,8 +10,8 @@
  *
  * The owner listens at an abstract UNIX socket whose name only the communicator's ranks can
  * compute, and answers while it waits for the peers to map its order (gpu_share.c): so it needs no
- * thread, and gives nothing but the files of that order. Both look at the other's user, the peer also at the
- * owner's process; both prove that they know the job's secret.
+ * thread, and gives nothing but the files of that order. Both look at the other's user, the peer
+ * also at the owner's process; both prove that they know the job's secret.
  */
 #include "comm/gpu_arena.h"
 

@@ -28,6 +28,7 @@
 static const double short_nap = 1e-3;
 static const double graph_nap = 1e-2;
 static const double long_nap = 0.2;
+static const double kernel_patience = 1; /* seconds in which a kernel sees what is there */
 
 static void ring(struct gpu_arena *arena)
 {
@@ -173,6 +174,20 @@ static bool is_foreign(const struct gpu_plans *plans, struct gpu_flight *flight,
     return flight->foreign && flight->foreign == before;
 }
 
+/* Is what the stream waits for there, so that it will go on? */
+static bool is_here(const struct gpu_plans *plans, const struct gpu_flight *flight,
+                    const struct task *task)
+{
+    const struct execution *x = &task->execution;
+    int own = plans->comm->rank, lane = lane_of(flight);
+
+    if (waits_for_data(flight, task))
+        return atomic_load_explicit(&gpu_mail(plans->own, x->blamed, lane)->full,
+                                    memory_order_acquire) == x->fingerprint;
+    return !atomic_load_explicit(&gpu_mail(plans->views[x->blamed].arena, own, lane)->full,
+                                 memory_order_acquire);
+}
+
 /* The same two for a call that is one kernel. */
 static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight)
 {
@@ -182,8 +197,12 @@ static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight
 
     if (task && mismatch)
         health_stream_mismatch(plans->comm, task);
-    else if (task && flight->began)
-        health_stream_check(plans->comm, task, now - flight->began);
+    else if (task && flight->began &&
+             !health_stream_check(plans->comm, task, now - flight->began) &&
+             now - flight->began > flight->patience) {
+        health_stream_closed(plans->comm, task);
+        flight->patience = now - flight->began + kernel_patience;
+    }
     if (!flight->began)
         flight->began = now;
 }
@@ -204,8 +223,8 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
     }
     if (is_foreign(plans, flight, task))
         health_stream_mismatch(comm, task);
-    else
-        health_stream_check(comm, task, now - flight->began);
+    else if (!health_stream_check(comm, task, now - flight->began) && !is_here(plans, flight, task))
+        health_stream_closed(comm, task);
 }
 
 /* A kernel was told of memory that is not there; only a peer that lies can do that. */

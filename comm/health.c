@@ -4,8 +4,9 @@
  *
  * In order: a peer that has already failed says so on its board, and its sentence becomes ours, so
  * that every rank names the same culprit; a peer that is in the same call by number but called
- * something else; a peer whose process has ended; and time. A peer that finished its part and left
- * is no culprit: only those that we wait for are suspected, by each program of the plan its own.
+ * something else; a peer that has closed the communicator, or whose process has ended; and time. A
+ * peer that finished its part and left is no culprit: only those that we wait for are suspected, by
+ * each program of the plan its own, and only when what they wrote before has been looked at.
  */
 #include "comm/health.h"
 
@@ -14,6 +15,7 @@
 #include "comm/network.h"
 #include "transport/process.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void describe_own(const struct task *task, char *text, size_t size)
@@ -204,6 +206,37 @@ static int find_dead(const rondo_comm *comm, const struct execution *x)
     return -1;
 }
 
+/*
+ * A rank of this host that some program of the task waits for, and that has closed the
+ * communicator: its board is gone, with the memory that it gave back; -1: none. It did that after
+ * its last call, so what it had to say in that is there (acquire, in board_of()).
+ */
+static int find_closed(const rondo_comm *comm, const struct execution *x)
+{
+    for (int i = 0; i < x->plan->programs && comm->assembled; i++) {
+        int peer = x->programs[i].blamed;
+
+        if (!x->programs[i].done && peer != comm->rank && !board_of(comm, peer))
+            return peer;
+    }
+    return -1;
+}
+
+static rondo_result closed(rondo_comm *comm, const struct task *task, int peer)
+{
+    bool numbered = task->state == TASK_RUNNING && !collective_is_pair(task->key.collective);
+    char own[128], call[32] = "";
+
+    describe_own(task, own, sizeof(own));
+    if (numbered)
+        snprintf(call, sizeof(call), " (call %u)", comm->calls);
+    rondo_fail(RONDO_ERROR_PEER,
+               "Rank %d waits in %s%s for rank %d, which has closed the communicator; every rank "
+               "has to make the same calls before it closes.",
+               comm->rank, own, call, peer);
+    return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
 /* Ranks of other hosts that some program of the task waits for. */
 static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
 {
@@ -222,9 +255,18 @@ static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
 static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
 {
     if (task->mourned == peer + 1)
-        return dead(comm, task, peer);
+        return comm->assembled && !board_of(comm, peer) ? closed(comm, task, peer)
+                                                        : dead(comm, task, peer);
     task->mourned = peer + 1;
     return RONDO_OK;
+}
+
+/* Of the ranks that the task waits for, one that will not come; -1: none. */
+static int find_missing(const rondo_comm *comm, const struct execution *x)
+{
+    int peer = find_closed(comm, x);
+
+    return peer >= 0 ? peer : find_dead(comm, x);
 }
 
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
@@ -238,7 +280,7 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
         return result;
     if (exec_strays(&task->execution))
         return health_mismatch(comm, task);
-    peer = find_dead(comm, &task->execution);
+    peer = find_missing(comm, &task->execution);
     if (peer >= 0)
         return mourn(comm, task, peer);
     result = watch_distant(comm, &task->execution);
@@ -267,6 +309,13 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
                "how long to wait.",
                comm->rank, waited, peer, own, step);
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+}
+
+rondo_result health_stream_closed(rondo_comm *comm, struct task *task)
+{
+    int peer = find_closed(comm, &task->execution);
+
+    return peer < 0 ? RONDO_OK : mourn(comm, task, peer);
 }
 
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before)

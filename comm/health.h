@@ -22,6 +22,8 @@ rondo_result health_mismatch(rondo_comm *comm, struct task *task);
 /* The same two for a call that a CUDA stream runs: from a thread that has not got the turn. */
 rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited);
 rondo_result health_stream_mismatch(rondo_comm *comm, struct task *task);
+/* Has a peer that it waits for closed the communicator? If what that wrote before has been seen. */
+rondo_result health_stream_closed(rondo_comm *comm, struct task *task);
 /* Of a graph it is only known that it waits for a peer, -1: it does not. Whether that is alive is
  * asked if it was so `before` too. */
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before);

@@ -343,7 +343,10 @@ rondo_result comm_assemble(rondo_comm *comm)
 
     if (!result && comm->size > 1)
         result = run_task(comm, &barrier);
-    return result ? comm_break(comm, result, comm->rank) : RONDO_OK;
+    if (result)
+        return comm_break(comm, result, comm->rank);
+    comm->assembled = true;
+    return RONDO_OK;
 }
 
 void comm_free(rondo_comm *comm)

@@ -19,7 +19,7 @@ struct task {
     const void *input;
     void *output;
     enum task_state state;
-    int mourned; /* 1 + the peer whose process was seen to have ended, 0: none */
+    int mourned; /* 1 + the peer that was seen to have closed or ended, 0: none */
     bool again;  /* the second attempt: peers' memory can't be reached */
     struct choice *choice;
     double began;          /* if its time tells the choice how to store */

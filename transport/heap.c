@@ -35,6 +35,7 @@ static struct {
     pid_t pid; /* whose heap this is: a forked child opens its own */
     unsigned users;
     struct spans spans;
+    size_t used; /* pages: those behind were never handed out */
     unsigned char id[16];
 } heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
@@ -90,6 +91,7 @@ static rondo_result open_heap(void)
     heap.pid = getpid();
     heap.users = 0;
     heap.spans = (struct spans){.pages = bytes / PAGE};
+    heap.used = 0;
     spans_take(&heap.spans, 1);
     atomic_store_explicit(&heap.end, base + bytes, memory_order_relaxed);
     atomic_store_explicit(&heap.base, base, memory_order_relaxed);
@@ -163,6 +165,22 @@ void heap_leave(void)
     pthread_mutex_unlock(&heap.lock);
 }
 
+/* The pages go back to the system; read again they are zero. */
+static void punch(size_t start, size_t pages)
+{
+    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
+              (off_t)(pages * PAGE));
+}
+
+/* A peer that takes a closed communicator for an open one has stored into what was given back. */
+static void clear_again(size_t start, size_t pages)
+{
+    if (start < heap.used)
+        punch(start, pages);
+    if (start + pages > heap.used)
+        heap.used = start + pages;
+}
+
 static rondo_result take(size_t bytes, char **ret_memory)
 {
     size_t pages = bytes / PAGE + (bytes % PAGE != 0);
@@ -180,15 +198,9 @@ static rondo_result take(size_t bytes, char **ret_memory)
                           "The shared heap of %zu bytes has no room for %zu more; "
                           "RONDO_HEAP_BYTES sets its size.",
                           heap.bytes, bytes);
+    clear_again(start, pages);
     *ret_memory = heap_base() + start * PAGE;
     return RONDO_OK;
-}
-
-/* The pages go back to the system; read again they are zero. */
-static void punch(size_t start, size_t pages)
-{
-    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
-              (off_t)(pages * PAGE));
 }
 
 static rondo_result give(const char *memory)

@@ -5,6 +5,7 @@
  * often.
  */
 #include "bodies.h"
+#include "closings.h"
 #include "failures.h"
 #include "matrix.h"
 
@@ -66,6 +67,13 @@ static int run_bodies(void)
     return failed;
 }
 
+static int run_closings(void)
+{
+    struct closings c = {.collective = RONDO_ALL_REDUCE, .count = 100, .calls = 2, .rounds = 10};
+
+    return run("closing while others are at it", 4, closings_live, &c);
+}
+
 /* An abort is meant to fail everywhere, with its own result. */
 static int run_abort(void)
 {
@@ -89,7 +97,7 @@ static int run_abort(void)
 int main(void)
 {
     static char sentence[WORLD_SENTENCE];
-    int failed = run_matrix() + run_bodies() + run_abort();
+    int failed = run_matrix() + run_bodies() + run_abort() + run_closings();
 
     if (groups_run_in_one_thread(4, false, sentence)) {
         printf("FAILED all ranks in one thread: %s\n", sentence);

@@ -52,6 +52,7 @@ rondo_result gpu_maps_beside_captures(rondo_comm *comm, void *scene, char *sente
 /* failures.c */
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_misses_a_closed_rank(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_aborts_graphs(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_graphs_survive_a_death(rondo_comm *comm, void *scene, char *sentence);

@@ -140,6 +140,48 @@ rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence)
     return gpu_rank_run(comm, scene, sentence, die);
 }
 
+/* ---- Closing --------------------------------------------------------------------------------- */
+
+/* Two calls, the second without rank 1, which has closed the communicator. */
+static rondo_result call_without_one(struct gpu_rank *rank, int32_t *memory)
+{
+    rondo_result result =
+        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
+
+    if (!result)
+        result = rondo_stream_synchronize(rank->stream);
+    if (result || rondo_comm_rank(rank->comm) == 1)
+        return result;
+    result =
+        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
+    if (result && result != RONDO_ERROR_PEER)
+        return world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm));
+    return expect_broken(rank, RONDO_ERROR_PEER, "ank 1, which has closed the communicator");
+}
+
+static rondo_result close_early(struct gpu_rank *rank)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct gpu_rank within = *rank;
+    rondo_result result;
+
+    if (!memory)
+        return RONDO_ERROR_MEMORY;
+    config.cuda_device = rondo_comm_cuda_device(rank->comm);
+    result = rondo_comm_split(rank->comm, 0, rondo_comm_rank(rank->comm), &config, &within.comm);
+    if (result)
+        return world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm));
+    result = call_without_one(&within, memory);
+    rondo_comm_close(within.comm);
+    return result;
+}
+
+rondo_result gpu_misses_a_closed_rank(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, close_early);
+}
+
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 
 enum { LONG_COUNT = 20000, LAUNCHES = 3 };

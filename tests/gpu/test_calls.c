@@ -82,6 +82,13 @@ Test(gpu_calls, failures_end_kernels_too)
     expect(gpu_finds_mismatches, 2, true, false);
 }
 
+Test(gpu_calls, a_rank_that_closes_too_early_is_named)
+{
+    expect(gpu_misses_a_closed_rank, 3, true, false);
+    expect(gpu_misses_a_closed_rank, 2, true, false);
+    expect(gpu_misses_a_closed_rank, 3, false, false);
+}
+
 static void expect_survivors(world_body body, int size, int devices)
 {
     struct gpu_scene scene = {.devices = devices, .victim = 1};

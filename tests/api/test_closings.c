@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_closings.c - who closes too early ends the wait of the others, with a sentence; who closes
+ * when it is through does not, however slow the others are. */
+#include "closings.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct world_report report;
+
+static bool is_networked(void)
+{
+    const char *transport = getenv("RONDO_TRANSPORT");
+
+    return transport && !strcmp(transport, "tcp");
+}
+
+static void expect_early(int size, bool processes, struct closings c)
+{
+    struct world world = {.size = size, .processes = processes, .seconds = 60};
+
+    c.early = true;
+    c.rounds = 1;
+    world_run(&world, closings_live, &c, &report);
+    for (int rank = 0; rank < size; rank++) {
+        if (rank == c.culprit)
+            continue;
+        cr_expect(report.results[rank] == RONDO_ERROR_PEER, "%s of %zu, rank %d of %d: %s: %s",
+                  rondo_collective_name(c.collective), c.count, rank, size,
+                  rondo_result_string(report.results[rank]), report.sentences[rank]);
+        cr_expect(strstr(report.sentences[rank], "closed") ||
+                      (is_networked() && strstr(report.sentences[rank], "ended")),
+                  "rank %d: %s", rank, report.sentences[rank]);
+    }
+}
+
+static void expect_early_of_all(bool processes)
+{
+    for (int size = 2; size <= 5; size++)
+        for (int culprit = 0; culprit < size; culprit += size - 1) {
+            expect_early(size, processes,
+                         (struct closings){RONDO_ALL_REDUCE, 17, 3, .culprit = culprit});
+            expect_early(size, processes,
+                         (struct closings){RONDO_BARRIER, 0, 1, .culprit = culprit});
+        }
+    expect_early(4, processes, (struct closings){RONDO_ALL_REDUCE, 300000, 2, .culprit = 1});
+    expect_early(3, processes, (struct closings){RONDO_ALL_TO_ALL, 50000, 2, .culprit = 2});
+}
+
+Test(closings, a_process_that_closes_before_a_call_ends_the_wait_of_the_others)
+{
+    expect_early_of_all(true);
+}
+
+Test(closings, a_thread_that_closes_before_a_call_ends_the_wait_of_the_others)
+{
+    expect_early_of_all(false);
+}
+
+static void expect_two_messages(bool processes)
+{
+    struct closings c = {.culprit = 1};
+    struct world world = {.size = 3, .processes = processes, .seconds = 60};
+
+    world_run(&world, closings_receive, &c, &report);
+    cr_expect(report.results[0] == RONDO_ERROR_PEER, "%s", rondo_result_string(report.results[0]));
+    cr_expect(strstr(report.sentences[0], "rank 1") && strstr(report.sentences[0], "closed"), "%s",
+              report.sentences[0]);
+}
+
+Test(closings, a_message_that_will_not_come_is_not_waited_for)
+{
+    expect_two_messages(true);
+    expect_two_messages(false);
+}
+
+static void expect_in_time(int size, bool processes, struct closings c)
+{
+    struct world world = {.size = size, .processes = processes, .seconds = 60};
+    int failed = world_run(&world, closings_live, &c, &report);
+
+    cr_assert(failed == 0, "%s of %zu, %d ranks: %s", rondo_collective_name(c.collective), c.count,
+              size, report.summary);
+}
+
+static void expect_all_in_time(bool processes)
+{
+    int rounds = is_networked() ? 8 : 40;
+
+    for (int size = 2; size <= 5; size++) {
+        expect_in_time(size, processes,
+                       (struct closings){RONDO_ALL_REDUCE, 100, 2, .rounds = rounds});
+        expect_in_time(size, processes,
+                       (struct closings){RONDO_BROADCAST, 70000, 2, .rounds = rounds});
+        expect_in_time(size, processes, (struct closings){RONDO_REDUCE, 3000, 3, .rounds = rounds});
+    }
+    expect_in_time(4, processes, (struct closings){RONDO_ALL_TO_ALL, 20000, 1, .rounds = rounds});
+    expect_in_time(3, processes, (struct closings){RONDO_BARRIER, 0, 1, .rounds = rounds});
+}
+
+Test(closings, processes_that_are_through_may_close)
+{
+    expect_all_in_time(true);
+}
+
+Test(closings, threads_that_are_through_may_close)
+{
+    expect_all_in_time(false);
+}
