@@ -215,7 +215,8 @@ LANE_FUNCTION bool strays(struct execution *x)
     in = &x->world->in[step->lane * x->world->size + step->peer];
     if (!in->shorts)
         return false;
-    flag = step_load(&step_head(x, in->shorts, step_in_slot(in), in->received, !x->shape.lines)->flag);
+    flag = step_load(
+        &step_head(x, in->shorts, step_in_slot(in), in->received, !x->shape.lines)->flag);
     if (!flag || (uint32_t)flag != in->received + 1)
         return false;
     x->foreign = (uint32_t)(flag >> 32);
