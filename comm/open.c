@@ -285,19 +285,23 @@ static void choose_spinning(rondo_comm *comm)
 }
 
 /*
- * Who shares its core with the rank it waits for gets on by a switch of processes, so the more
- * messages one switch serves, the better; but not so many that all links together fill the caches.
+ * How many short messages may be under way: few enough that they stay in the first cache. But who
+ * shares its core with the rank it waits for gets on by a change of process, and the more messages
+ * one change serves, the better, as long as the lines of all links stay in the second cache.
  */
 static struct link_rooms choose_rooms(const rondo_comm *comm)
 {
-    enum { LINES = 4096 }; /* of all links into a rank */
+    enum { MESSAGES = 4096 }; /* of one line, into a rank; of several lines a 4th */
     struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
-    uint32_t room = LINK_ROOM_LEAST;
+    struct link_rooms rooms = {128, 8};
 
-    while (crowd.ranks > crowd.cores && room < LINK_ROOM_MOST &&
-           room * 2 * (uint32_t)comm->size <= LINES)
-        room *= 2;
-    return (struct link_rooms){room, room / LINK_ROOM_PACKED};
+    if (crowd.ranks > crowd.cores)
+        rooms = (struct link_rooms){LINK_INLINED_MOST, LINK_PACKED_MOST};
+    while (rooms.inlined > 32 && rooms.inlined * (size_t)comm->size > MESSAGES)
+        rooms.inlined /= 2;
+    while (rooms.packed > 8 && rooms.packed * (size_t)comm->size > MESSAGES / 4)
+        rooms.packed /= 2;
+    return rooms;
 }
 
 rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)

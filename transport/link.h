@@ -47,11 +47,10 @@ enum {
     LINK_INLINE = 56,
     LINK_PACKETS = 10,
     LINK_PACKED = LINK_PACKETS * LINK_INLINE, /* bytes */
-    /* Messages of one line that may be under way, a power of 2: few keep to the first cache, many
-     * save switches between ranks that share a core (struct link_rooms). */
-    LINK_ROOM_LEAST = 32,
-    LINK_ROOM_MOST = 256,
-    LINK_ROOM_PACKED = 4, /* of packets a 4th of that */
+    /* Entries that there are for messages of the short forms; struct link_rooms says how many are
+     * used. */
+    LINK_INLINED_MOST = 256,
+    LINK_PACKED_MOST = 64,
 };
 
 struct link_packet {
@@ -68,8 +67,8 @@ struct link_slot {
 /* Message number s has entry (s - 1) % room of one of the two. The rooms that a communicator uses
  * are the same at both ends; what lies beyond them is never touched. */
 struct link_shorts {
-    struct link_packet inlined[LINK_ROOM_MOST];
-    struct link_packet packets[LINK_ROOM_MOST / LINK_ROOM_PACKED][LINK_PACKETS];
+    struct link_packet inlined[LINK_INLINED_MOST];
+    struct link_packet packets[LINK_PACKED_MOST][LINK_PACKETS];
 };
 
 struct link_rooms {

@@ -96,7 +96,7 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
     struct exec_world *world = &seat->world;
     size_t links = (size_t)trial->size * PLAN_LANES;
     /* Both extremes: few short messages under way on fresh links, many on old ones. */
-    uint32_t room = trial->start ? LINK_ROOM_MOST : LINK_ROOM_LEAST;
+    const struct link_rooms few = {4, 2}, many = {LINK_INLINED_MOST, LINK_PACKED_MOST};
 
     seat->trial = trial;
     seat->rank = rank;
@@ -104,7 +104,7 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
                                  .rank = rank,
                                  .size = trial->size,
                                  .slot_bytes = trial->slot_bytes,
-                                 .rooms = {room, room / LINK_ROOM_PACKED},
+                                 .rooms = trial->start ? many : few,
                                  .out = calloc(links, sizeof(*world->out)),
                                  .in = calloc(links, sizeof(*world->in)),
                                  .peers = calloc((size_t)trial->size, sizeof(*world->peers)),
