@@ -29,9 +29,12 @@ STEP_FUNCTION void exec_open_window(const struct execution *x, struct exec_progr
 STEP_FUNCTION size_t atom_start(const struct execution *x, const struct exec_program *program,
                                 uint32_t atom)
 {
-    size_t extra = atom < program->rest ? atom : program->rest;
-    size_t start = (program->each * atom + extra) * x->shape.grain;
+    size_t extra, start;
 
+    if (!atom)
+        return 0;
+    extra = atom < program->rest ? atom : program->rest;
+    start = (program->each * atom + extra) * x->shape.grain;
     return start < program->length ? start : program->length;
 }
 
