@@ -118,8 +118,13 @@ static const struct setting table[SETTINGS] = {
          "memory: for trying out networks on one machine.",
          NULL, 0, 0},
     [SETTING_TCP_STREAMS] =
-        {"RONDO_TCP_STREAMS", SETTING_INT, "2",
+        {"RONDO_TCP_STREAMS", SETTING_INT, "1",
          "TCP connections that large messages between two ranks use side by side.", NULL, 1, 8},
+    [SETTING_TCP_CONGESTION] =
+        {"RONDO_TCP_CONGESTION", SETTING_WORD, "auto",
+         "Congestion control of TCP connections for data, such as cubic; auto is the system's, but "
+         "cubic or reno instead of bbr where the other host answers within 1 ms.",
+         NULL, 0, 0},
     [SETTING_TCP_PATIENCE] =
         {"RONDO_TCP_TIMEOUT", SETTING_SECONDS, "4",
          "Seconds until a host that does not answer on the network is given up.", NULL, 1, 3600},

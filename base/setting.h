@@ -40,11 +40,12 @@ enum setting_id {
     SETTING_INTERFACE,       /* word: names, ranges, ^ to exclude */
     SETTING_HOST_ID,         /* word */
     SETTING_TCP_STREAMS,     /* int: data connections between two ranks */
-    SETTING_TCP_PATIENCE,    /* seconds, RONDO_TCP_TIMEOUT */
-    SETTING_CUDA,            /* word: auto, host */
-    SETTING_CUDA_PIECE,      /* size: bytes of a long call that goes by way of the host */
-    SETTING_TOPOLOGY,        /* word: an hwloc XML file to use instead of this machine */
-    SETTING_BENCH_DIR,       /* word */
+    SETTING_TCP_CONGESTION,
+    SETTING_TCP_PATIENCE, /* seconds, RONDO_TCP_TIMEOUT */
+    SETTING_CUDA,         /* word: auto, host */
+    SETTING_CUDA_PIECE,   /* size: bytes of a long call that goes by way of the host */
+    SETTING_TOPOLOGY,     /* word: an hwloc XML file to use instead of this machine */
+    SETTING_BENCH_DIR,    /* word */
     SETTING_COSTS,      /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
     SETTING_GROUPS,     /* word: groups of ranks instead of hosts and NUMA nodes */
     SETTING_CUDA_IMAGE, /* word: a file of kernels to load instead of our own */

@@ -231,6 +231,13 @@ rondo_result networks_watch(rondo_comm *comm, int peer)
     return RONDO_OK;
 }
 
+void networks_let_go(rondo_comm *comm)
+{
+    for (int i = 0; i < NETWORKS; i++)
+        if (comm->networks[i] && comm->networks[i]->ops->let_go)
+            comm->networks[i]->ops->let_go(comm->networks[i]);
+}
+
 void networks_tell(rondo_comm *comm, const struct network_failure *failure)
 {
     for (int i = 0; i < NETWORKS; i++)

@@ -35,6 +35,8 @@ bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local);
 /* About once a millisecond of waiting for `peer`: is it there? An error has broken the
  * communicator. */
 rondo_result networks_watch(rondo_comm *comm, int peer);
+/* A call has failed: its memory is the caller's again. */
+void networks_let_go(rondo_comm *comm);
 /* The communicator is broken. From any thread. */
 void networks_tell(rondo_comm *comm, const struct network_failure *failure);
 

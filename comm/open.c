@@ -202,9 +202,11 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
     comm->tcp_carries |= transport == &tcp_transport;
     pair.process = comm->processes[rank];
     result = transport->connect(&pair, comm->world.out, comm->world.in);
-    if (!result)
-        give_room(&comm->world, rank);
-    return result;
+    if (result)
+        return result;
+    give_room(&comm->world, rank);
+    comm->world.lends |= connection_lends(comm->world.out[rank].connection);
+    return RONDO_OK;
 }
 
 /* Ranks and cores of one machine: hosts that only look like different ones share its cores. */

@@ -201,7 +201,9 @@ static bool advance_task(struct batch *batch, int index)
 static void batch_close(struct batch *batch)
 {
     batch->done = true;
-    if (!batch->result)
+    if (batch->result)
+        networks_let_go(batch->comm);
+    else
         batch->result = batch->refused;
     turn_pass(&batch->comm->turn);
 }

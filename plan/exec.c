@@ -9,6 +9,7 @@
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/range.h"
+#include "plan/lend.h"
 #include "plan/move.h"
 #include "plan/packets.h"
 #include "transport/connection.h"
@@ -22,11 +23,14 @@
 #define step_store(p, v) atomic_store_explicit(p, v, memory_order_release)
 
 /* On shared memory a published slot is already where it belongs. */
-static inline void step_push(const struct link_out *out, struct link_slot *slot,
-                             const char *payload, uint64_t flag)
+static inline void step_push(struct link_out *out, struct link_slot *slot, const char *payload,
+                             uint64_t flag)
 {
-    if (out->connection)
-        connection_push(out->connection, slot, payload, (size_t)(out->fill - payload), flag);
+    if (!out->connection)
+        return;
+    connection_push(out->connection, slot, out->lent ? out->lent : payload,
+                    (size_t)(out->fill - payload), flag);
+    out->lent = NULL;
 }
 
 static inline void step_return(const struct link_in *in)
@@ -120,6 +124,7 @@ void exec_start(struct execution *x)
     const struct plan *plan = x->plan;
 
     x->awaited = plan->address_messages;
+    x->lends = x->shape.longest >= LEND_FROM && x->world->lends;
     x->reduces = collective_reduces(plan->collective);
     for (int i = 0; i < plan->programs; i++) {
         struct exec_program *program = &x->programs[i];
@@ -160,6 +165,8 @@ enum exec_state exec_advance(struct execution *x)
         if (x->programs[i].done)
             continue;
         state = step_run(x, &x->programs[i]);
+        if (x->lends && !x->programs[i].done)
+            lend_expect(x, &x->programs[i]);
         x->programs[i].blamed = x->blamed;
         if (state > EXEC_BLOCKED)
             return state;

@@ -44,6 +44,8 @@ struct exec_world {
     char *packed; /* memory that the links pack their short messages in */
     char *scratch;
     size_t scratch_bytes;
+    bool lends;                /* some links take payload from memory of the caller: lend.h */
+    struct connection *lender; /* one that did; NULL: none has */
 };
 
 /* What an execution stores past the cache, where pieces are long. */
@@ -97,6 +99,7 @@ struct execution {
     unsigned past_cache; /* a sum of PAST_CACHE_...; no result depends on it */
     uint32_t foreign;    /* EXEC_MISMATCH: the fingerprint that came */
     int blamed;          /* EXEC_BLOCKED, EXEC_MISMATCH: the peer */
+    bool lends;          /* its messages are long enough, and some link does */
     bool reduces;     /* the collective reduces: peers' memory must be mapped, not only readable */
     bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
     uint32_t awaited; /* address messages still to come */

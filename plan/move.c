@@ -9,6 +9,8 @@
  */
 #include "plan/move.h"
 
+#include "plan/lend.h"
+
 #define STEP_FUNCTION static inline
 #include "plan/pieces.h"
 
@@ -152,19 +154,42 @@ static void reduce_past(const struct execution *x, const struct plan_step *step,
     kernel_stream_end();
 }
 
-static void reduce(struct execution *x, const struct plan_step *step, size_t count)
+static struct kernel_call kernel_call_of(const struct execution *x, const struct plan_step *step,
+                                         int destinations, size_t count)
 {
-    const struct plan_operand *operands = plan_destinations(x->plan, step);
-    struct kernel_call call = {
+    return (struct kernel_call){
         .sources = x->world->sources,
         .destinations = x->world->destinations,
         .source_count = step->sources,
-        .destination_count = step->destinations,
+        .destination_count = destinations,
         .count = count,
         .order = step->flags & PLAN_BALANCED ? KERNEL_BALANCED : KERNEL_FOLD,
         .scaled = x->op->has_scale ? raw_source(x, step) : -1,
         .finish = step->flags & PLAN_FINISH,
     };
+}
+
+/* What a network does not take from the caller's memory: some of the destinations, through the
+ * cache, as it will be read at once. */
+static void store_rest(const struct execution *x, const struct plan_step *step, int destinations,
+                       size_t count)
+{
+    struct kernel_call call;
+
+    if (!only_copies(x, step)) {
+        call = kernel_call_of(x, step, destinations, count);
+        kernel_reduce(x->op, &call);
+        return;
+    }
+    for (int i = 0; i < destinations; i++)
+        if (x->world->destinations[i] != x->world->sources[0])
+            kernel_copy(x->world->destinations[i], x->world->sources[0], count * x->shape.element);
+}
+
+static void reduce(struct execution *x, const struct plan_step *step, size_t count)
+{
+    const struct plan_operand *operands = plan_destinations(x->plan, step);
+    struct kernel_call call = kernel_call_of(x, step, step->destinations, count);
 
     for (int i = 0; i < step->destinations; i++)
         if (goes_past(x, &operands[i], count * x->shape.element)) {
@@ -198,11 +223,16 @@ enum exec_state move_step(struct execution *x, struct exec_program *program,
     const struct plan_operand *operands = plan_sources(x->plan, step);
     size_t count = step_elements(x, program, step);
     size_t bytes = count * x->shape.element;
+    int left;
 
-    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && only_copies(x, step))
+    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && !x->lends &&
+        only_copies(x, step))
         return copy_one(x, program, step, bytes);
-    for (int i = 0; i < step->sources; i++)
+    for (int i = 0; i < step->sources; i++) {
         world->sources[i] = locate(x, program, &operands[i], true, bytes);
+        if (x->lends && operands[i].buffer == PLAN_SLOT)
+            world->sources[i] = lend_placed(x, &operands[i], world->sources[i]);
+    }
     operands += step->sources;
     for (int i = 0; i < step->destinations; i++)
         world->destinations[i] = locate(x, program, &operands[i], false, bytes);
@@ -210,7 +240,10 @@ enum exec_state move_step(struct execution *x, struct exec_program *program,
         return EXEC_MOVED;
     if (!world->sources[0])
         return read_across(x, program, step, bytes);
-    if (only_copies(x, step))
+    left = x->lends ? lend_destinations(x, step, bytes, only_copies(x, step)) : step->destinations;
+    if (left < step->destinations)
+        store_rest(x, step, left, count);
+    else if (only_copies(x, step))
         copy(x, step, bytes);
     else
         reduce(x, step, count);

@@ -32,22 +32,42 @@ struct connection_ops {
      * or, if it is inlined, the room beside its flag; the reader wants it in the same of the two.
      * `flag` is what the reader's slot gets: low half the message's number, counted from 1 without
      * gaps, high half the fingerprint. All stays as it is until the reader has given it back.
+     *
+     * A transport that has settle() also takes payload from anywhere else: lent memory, which stays
+     * as it is until flushed(), let_go(), or a settle() that names it.
      */
     void (*push)(struct connection *connection, struct link_slot *slot, const char *payload,
                  size_t bytes, uint64_t flag);
     /* Reader: `received` messages have been read since the start (a number that wraps). */
     void (*give_back)(struct connection *connection, uint32_t received);
+    /* Writer: this memory is about to be written. What was lent of it, over whatever connection of
+     * the network, and is not sent yet, is copied into its slot. NULL: nothing may be lent. */
+    void (*settle)(struct connection *connection, const void *at, size_t bytes);
+    /*
+     * Reader: the message with that flag may have its payload put `at`, if it is so long and none
+     * of it has come. Then `placed` is its flag by the time that the slot's is stored. For one
+     * message at a time, until let_go(). NULL if settle() is.
+     */
+    void (*expect)(struct connection *connection, uint64_t flag, void *at, size_t bytes);
 };
 
 struct connection {
     const struct connection_ops *ops; /* first member of what a transport keeps */
     int peer, lane;
+    uint64_t looked_for; /* flag of the last message that the executor may have expected */
+    uint64_t placed;     /* flag of the last message that went where it was expected; never 0 */
+    void *place;         /* there */
 };
 
 static inline void connection_push(struct connection *connection, struct link_slot *slot,
                                    const char *payload, size_t bytes, uint64_t flag)
 {
     connection->ops->push(connection, slot, payload, bytes, flag);
+}
+
+static inline bool connection_lends(const struct connection *connection)
+{
+    return connection && connection->ops->settle;
 }
 
 static inline void connection_give_back(struct connection *connection, uint32_t received)
@@ -103,6 +123,8 @@ struct network_ops {
     void (*tell)(struct network *network, const struct network_failure *failure);
     /* A few bytes to the peer's owner->note, in order, beside the data. NULL: it can't. */
     rondo_result (*note)(struct network *network, int peer, const void *bytes, size_t count);
+    /* A call has failed: no memory that was lent or expected is touched any more. NULL: none is. */
+    void (*let_go)(struct network *network);
     /* Frees it; says good-bye to peers. Accepts NULL. */
     void (*close)(struct network *network);
 };

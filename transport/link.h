@@ -88,6 +88,8 @@ struct link_out {
     struct connection *connection;
     size_t stride; /* bytes from slot to slot */
     char *fill;    /* where the next piece of the open slot goes; NULL: no slot is open */
+    const char
+        *lent; /* the open slot's payload is there, in memory of the caller; NULL: it isn't */
     struct link_shorts *shorts; /* NULL: this link has slots only */
     char *packed;               /* LINK_PACKED bytes of this rank, if it has shorts */
     uint32_t slot_count;

@@ -8,23 +8,45 @@
 #include "transport/tcp_address.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-enum { EVENTS = 32, LARGE = 64 << 10 };
+enum {
+    EVENTS = 32,
+    LARGE = 64 << 10, /* bytes of a message for which further lines are opened */
+    DEFER = 16 << 10, /* ... that is sent with those behind it */
+};
 static const double look_time = 0.01; /* seconds between looks at deadlines */
 static const double ask_time = 0.2;   /* ... between questions to a silent peer */
 static const double starve_time = 2;  /* ... that a peer may stand at the door: errors take < 5 */
-static const double tell_time = 0.5;  /* ... that ranks who compute may keep one that failed */
-static const double leave_time = 60;  /* ... that closing may take, if a peer does not read */
 
 /* ---- Links ----------------------------------------------------------------------------------- */
+
+/* More of it may be pushed at once: the system is slower with pieces. */
+static void defer(struct tcp_peer *peer)
+{
+    struct tcp_network *network = peer->network;
+
+    if (peer->deferred)
+        return;
+    peer->deferred = true;
+    peer->next = network->deferred;
+    network->deferred = peer;
+}
+
+static void send_deferred(struct tcp_network *network)
+{
+    while (network->deferred) {
+        struct tcp_peer *peer = network->deferred;
+
+        network->deferred = peer->next;
+        peer->deferred = false;
+        tcp_peer_send(peer);
+    }
+}
 
 static void push(struct connection *connection, struct link_slot *slot, const char *payload,
                  size_t bytes, uint64_t flag)
@@ -45,6 +67,9 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
     }
     message = tcp_peer_append(peer);
     message->payload = payload;
+    message->slot = NULL;
+    if (payload != slot->payload && payload != slot->head.payload)
+        message->slot = slot->payload;
     message->frame = (struct tcp_frame){.kind = TCP_DATA,
                                         .lane = (uint8_t)connection->lane,
                                         .inlined = payload == slot->head.payload,
@@ -56,7 +81,10 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
     link->told = link->given;
     if (bytes >= LARGE)
         tcp_peer_widen(peer);
-    tcp_peer_send(peer);
+    if (bytes < DEFER)
+        tcp_peer_send(peer);
+    else
+        defer(peer);
 done:
     pthread_mutex_unlock(&network->lock);
 }
@@ -75,6 +103,7 @@ static void give_back(struct connection *connection, uint32_t received)
         struct tcp_message *message = tcp_peer_append(peer);
 
         message->payload = NULL;
+        message->slot = NULL;
         message->frame = (struct tcp_frame){
             .kind = TCP_CREDIT, .lane = (uint8_t)connection->lane, .consumed = link->given};
         link->told = link->given;
@@ -83,7 +112,29 @@ static void give_back(struct connection *connection, uint32_t received)
     pthread_mutex_unlock(&network->lock);
 }
 
-const struct connection_ops tcp_link_ops = {.push = push, .give_back = give_back};
+static void settle(struct connection *connection, const void *at, size_t bytes)
+{
+    struct tcp_network *network = ((struct tcp_link *)connection)->peer->network;
+
+    pthread_mutex_lock(&network->lock);
+    tcp_lent_settle(network, at, bytes);
+    pthread_mutex_unlock(&network->lock);
+}
+
+static void expect(struct connection *connection, uint64_t flag, void *at, size_t bytes)
+{
+    struct tcp_link *link = (struct tcp_link *)connection;
+    struct tcp_network *network = link->peer->network;
+
+    pthread_mutex_lock(&network->lock);
+    link->expected.flag = flag;
+    link->expected.at = at;
+    link->expected.bytes = bytes;
+    pthread_mutex_unlock(&network->lock);
+}
+
+const struct connection_ops tcp_link_ops = {
+    .push = push, .give_back = give_back, .settle = settle, .expect = expect};
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
@@ -126,7 +177,7 @@ static void look_at_deadlines(struct tcp_network *network, double now)
     }
 }
 
-static void bury(struct tcp_network *network)
+void tcp_bury(struct tcp_network *network)
 {
     while (network->closed) {
         struct tcp_line *line = network->closed;
@@ -136,18 +187,21 @@ static void bury(struct tcp_network *network)
     }
 }
 
-/* With the lock held. */
-static void work(struct tcp_network *network, int milliseconds)
+void tcp_work(struct tcp_network *network, int milliseconds)
 {
     struct epoll_event events[EVENTS];
-    int count = epoll_wait(network->epoll, events, EVENTS, milliseconds);
-    double now = clock_seconds();
+    double now;
+    int count;
+
+    send_deferred(network);
+    count = epoll_wait(network->epoll, events, EVENTS, milliseconds);
+    now = clock_seconds();
 
     for (int i = 0; i < count; i++)
         serve(network, &events[i]);
     if (now - network->timed > look_time)
         look_at_deadlines(network, now);
-    bury(network);
+    tcp_bury(network);
 }
 
 /* The peer waits for us to accept it, and we for the peer: nobody else can tell. */
@@ -169,7 +223,7 @@ static rondo_result progress(struct network *base, bool *ret_moved)
 
     pthread_mutex_lock(&network->lock);
     network->moved = false;
-    work(network, 0);
+    tcp_work(network, 0);
     *ret_moved = network->moved;
     if (network->failed) {
         base->culprit = network->failed->rank;
@@ -261,159 +315,13 @@ static rondo_result note(struct network *base, int rank, const void *bytes, size
     return result;
 }
 
-/* ---- The end --------------------------------------------------------------------------------- */
-
-void tcp_tell_peer(struct tcp_peer *peer)
-{
-    const struct tcp_network *network = peer->network;
-    const struct network_failure *failure = &network->failure;
-    const struct tcp_frame frame = {.kind = TCP_FAIL,
-                                    .bytes = (uint32_t)strlen(failure->sentence),
-                                    .flag = (uint64_t)(uint32_t)failure->culprit << 32 |
-                                            (uint32_t)failure->result};
-
-    if (peer->state == TCP_UP)
-        tcp_peer_control(peer, &frame, failure->sentence);
-}
-
-static void stop_listening(struct tcp_network *network)
-{
-    if (network->listener >= 0)
-        close(network->listener);
-    network->listener = -1;
-    while (network->strangers)
-        tcp_hello_drop(network->strangers);
-}
-
-/* Of those whom we have not talked to, ranks at distances of powers of 2: each tells its own. */
-static bool is_neighbour(const struct tcp_network *network, int rank)
-{
-    int ahead = (rank - network->rank + network->size) % network->size;
-    int behind = network->size - ahead;
-
-    return (ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0;
-}
-
-static bool all_told(const struct tcp_network *network)
-{
-    for (int rank = 0; rank < network->size; rank++) {
-        const struct tcp_peer *peer = network->peers[rank];
-
-        if (peer &&
-            (peer->control_bytes || peer->state == TCP_DIALING || peer->state == TCP_AWAITED))
-            return false;
-    }
-    return !network->strangers;
-}
-
-/* Who dials after that finds nobody listening, and knows from it. */
-static void tell(struct network *base, const struct network_failure *failure)
-{
-    struct tcp_network *network = (struct tcp_network *)base;
-    double until = clock_seconds() + tell_time;
-
-    pthread_mutex_lock(&network->lock);
-    if (!network->broken) {
-        network->broken = true;
-        network->failure = *failure;
-        snprintf(network->sentence, sizeof(network->sentence), "%s", failure->sentence);
-        network->failure.sentence = network->sentence;
-        for (int rank = 0; rank < network->size; rank++) {
-            struct tcp_peer *peer = network->peers[rank];
-
-            if (peer && peer->state == TCP_NEW && is_neighbour(network, rank))
-                tcp_peer_dial(peer);
-            else if (peer)
-                tcp_tell_peer(peer);
-        }
-        while (!all_told(network) && clock_seconds() < until)
-            work(network, 5);
-        stop_listening(network);
-    }
-    pthread_mutex_unlock(&network->lock);
-}
-
-/* Has everything that was sent arrived on the other host? */
-static bool delivered(const struct tcp_network *network)
-{
-    for (int rank = 0; rank < network->size; rank++) {
-        const struct tcp_peer *peer = network->peers[rank];
-
-        for (int i = 1; peer && i < TCP_LINES; i++) {
-            int bytes = 0;
-
-            if (peer->lines[i] && peer->lines[i]->state == TCP_OPEN &&
-                !ioctl(peer->lines[i]->fd, SIOCOUTQ, &bytes) && bytes)
-                return false;
-        }
-    }
-    return network->unsent == 0;
-}
-
-/* Peers that close as well wait for just that: see below. */
-static void acknowledge_all(const struct tcp_network *network)
-{
-    for (int rank = 0; rank < network->size; rank++) {
-        const struct tcp_peer *peer = network->peers[rank];
-
-        for (int i = 1; peer && i < TCP_LINES; i++)
-            if (peer->lines[i] && peer->lines[i]->state == TCP_OPEN)
-                tcp_acknowledge(peer->lines[i]->fd);
-    }
-}
-
-/*
- * A socket that is closed over unread bytes, or that gets some later, answers with a reset, which
- * throws away what the peer has not taken yet. So: read until all is delivered.
- */
-static void say_goodbye(struct tcp_network *network)
-{
-    const struct tcp_frame bye = {.kind = TCP_BYE};
-    double until = clock_seconds() + leave_time;
-
-    for (int rank = 0; rank < network->size; rank++)
-        if (network->peers[rank] && network->peers[rank]->state == TCP_UP)
-            tcp_peer_control(network->peers[rank], &bye, NULL);
-    acknowledge_all(network);
-    for (int wait = 0; !delivered(network) && clock_seconds() < until; wait += wait < 10) {
-        work(network, wait);
-        acknowledge_all(network);
-    }
-}
-
-static void free_peer(struct tcp_peer *peer)
-{
-    if (!peer)
-        return;
-    for (int i = 0; i < TCP_LINES; i++)
-        if (peer->lines[i])
-            tcp_line_close(peer->lines[i]);
-    free(peer->queue);
-    free(peer->control);
-    free(peer);
-}
-
-static void tcp_close(struct network *base)
+static void let_go(struct network *base)
 {
     struct tcp_network *network = (struct tcp_network *)base;
 
-    if (!network)
-        return;
     pthread_mutex_lock(&network->lock);
-    if (network->peers && !network->broken)
-        say_goodbye(network);
-    stop_listening(network);
-    for (int rank = 0; network->peers && rank < network->size; rank++)
-        free_peer(network->peers[rank]);
-    bury(network);
+    tcp_lent_end(network);
     pthread_mutex_unlock(&network->lock);
-    if (network->epoll >= 0)
-        close(network->epoll);
-    if (network->rings)
-        munmap(network->rings, network->rings_bytes);
-    pthread_mutex_destroy(&network->lock);
-    free(network->peers);
-    free(network);
 }
 
 const struct network_ops tcp_network_ops = {
@@ -422,7 +330,8 @@ const struct network_ops tcp_network_ops = {
     .flushed = flushed,
     .doze = doze,
     .watch = watch,
-    .tell = tell,
+    .tell = tcp_tell,
     .note = note,
+    .let_go = let_go,
     .close = tcp_close,
 };

@@ -8,10 +8,11 @@
  *                                                                   tcp_hello.c (who is it?)
  *
  * A message goes out on the first data line that is free, straight from its slot, and comes in
- * straight into the slot that its number belongs to; so lines need not keep the order. The control
- * line never carries data: it is nearly empty, so that a failure can always be told, and the
- * kernel's keepalive works on it whatever the program does. (A user timeout on a data line would
- * take a rank for dead that computes while its window is full.)
+ * straight into the slot that its number belongs to; so lines need not keep the order. Where they
+ * can, long messages leave from memory of the caller and come to it (tcp_lent.c). The control line
+ * never carries data: it is nearly empty, so that a failure can always be told, and the kernel's
+ * keepalive works on it whatever the program does. (A user timeout on a data line would take a rank
+ * for dead that computes while its window is full.)
  *
  * Everything here runs under network->lock.
  */
@@ -75,6 +76,7 @@ enum tcp_verdict { TCP_WELCOME = 0x57454c43, TCP_BUSY = 0x42555359 };
 struct tcp_message {
     struct tcp_frame frame;
     const char *payload;
+    char *slot; /* payload is lent: it goes there if its owner wants to write over it */
 };
 
 enum tcp_line_state {
@@ -115,6 +117,8 @@ struct tcp_line {
     struct link_slot *slot; /* TCP_DATA: where it belongs */
     char *to;               /* the rest of it */
     size_t left;
+    bool aimed;  /* `to` is where it stays, be that its slot or where it was expected */
+    bool placed; /* the latter */
     size_t have; /* bytes in `ahead` */
     char ahead[TCP_AHEAD];
     char aside[FAIL_SENTENCE_MAX]; /* payload of control frames */
@@ -131,6 +135,11 @@ struct tcp_link {
     uint32_t given;       /* messages of the peer's that were given back */
     uint32_t given_index; /* slot of the next one */
     uint32_t told;        /* of `given`, what the peer knows */
+    struct {
+        uint64_t flag; /* 0: none is */
+        char *at;
+        size_t bytes;
+    } expected; /* a message that may go right to where it is wanted */
 };
 
 enum tcp_peer_state {
@@ -154,7 +163,9 @@ struct tcp_peer {
     double began; /* the first attempt to dial, 0: none */
     double since; /* TCP_AWAITED: dial again then; TCP_UP: when the first line ended, 0: none has */
     double asked; /* when the last TCP_ASK went */
-    bool asking;  /* and no answer has come: one at a time */
+    struct tcp_peer *next; /* among the deferred */
+    bool deferred;
+    bool asking;               /* and no answer has come: one at a time */
     struct tcp_message *queue; /* messages that no line has taken */
     uint32_t head, tail;       /* they wrap; the room is a power of 2 */
     char *control;             /* bytes for the control line */
@@ -164,7 +175,8 @@ struct tcp_peer {
 };
 
 struct tcp_network {
-    struct network base; /* first: comes back from the communicator */
+    struct network base;      /* first: comes back from the communicator */
+    struct tcp_network *next; /* of this process */
     pthread_mutex_t lock;
     struct tcp_card card;
     struct network_owner owner;
@@ -172,7 +184,8 @@ struct tcp_network {
     uint64_t comm;
     int rank, size, lanes, slots;
     size_t slot_bytes, stride;
-    int streams;     /* data lines per peer */
+    int streams; /* data lines per peer */
+    const char *congestion;
     double patience; /* seconds until a host that does not answer is given up */
     int listener, epoll;
     struct tcp_peer **peers; /* [rank], NULL: not over TCP */
@@ -183,9 +196,10 @@ struct tcp_network {
     double starved; /* since when a connection could not be accepted, 0: all could */
     int starved_of; /* errno */
     uint32_t queue_room;
-    size_t unsent;           /* messages in queues and batches, and control bytes */
-    struct tcp_peer *failed; /* gone with messages for it waiting */
-    double timed;            /* when deadlines were last looked at */
+    size_t unsent;             /* messages in queues and batches, and control bytes */
+    struct tcp_peer *deferred; /* something long was pushed, and nothing was sent since */
+    struct tcp_peer *failed;   /* gone with messages for it waiting */
+    double timed;              /* when deadlines were last looked at */
     bool moved;
     bool broken; /* and told: what is dialed later is told, too */
     struct network_failure failure;
@@ -196,8 +210,19 @@ struct tcp_network {
 
 extern const struct network_ops tcp_network_ops;
 extern const struct connection_ops tcp_link_ops;
+/* Serve sockets that are ready; wait so long for one. */
+void tcp_work(struct tcp_network *network, int milliseconds);
+/* Free lines that were closed. */
+void tcp_bury(struct tcp_network *network);
+
+/* ---- tcp_end.c ------------------------------------------------------------------------------- */
+
 /* Why the communicator is broken, if the peer can be told now. */
 void tcp_tell_peer(struct tcp_peer *peer);
+void tcp_tell(struct network *base, const struct network_failure *failure);
+void tcp_close(struct network *base);
+/* It is complete: others of this process that close look at it. */
+void tcp_enlist(struct tcp_network *network);
 
 /* ---- tcp_socket.c: sockets ------------------------------------------------------------------- */
 
@@ -206,6 +231,8 @@ rondo_result tcp_listen(struct tcp_card *card, int *ret_fd);
 int tcp_dial(const struct tcp_address *address, unsigned port);
 /* What a line of this kind needs. */
 void tcp_tune(int fd, bool control, double patience);
+/* The congestion control of a connected data line: a name, or auto. */
+void tcp_congest(int fd, const char *wanted);
 /* Acknowledge now what has come, not with the next answer or in 40 ms. */
 void tcp_acknowledge(int fd);
 
@@ -260,7 +287,16 @@ rondo_result tcp_peer_lost(const struct tcp_peer *peer);
 
 /* Where the payload of line->frame belongs; false: nobody of ours sends that. */
 bool tcp_take_expect(struct tcp_line *line);
+/* The first payload of line->frame comes: say for good where to. */
+void tcp_take_aim(struct tcp_line *line);
 /* A whole frame came; false if the line has ended through it. */
 bool tcp_take(struct tcp_line *line);
+
+/* ---- tcp_lent.c: memory of the caller -------------------------------------------------------- */
+
+/* Of these bytes nothing waits to be sent after this: it lies in slots. */
+void tcp_lent_settle(struct tcp_network *network, const char *at, size_t bytes);
+/* The caller's memory is not touched after this. */
+void tcp_lent_end(struct tcp_network *network);
 
 #endif

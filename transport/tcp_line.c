@@ -18,7 +18,8 @@
 
 enum {
     AT_ONCE = 1 << 20, /* bytes received before others get their turn */
-    LARGE = 64 << 10,  /* bytes of a message that has a line for itself */
+    LARGE = 64 << 10,  /* bytes of a message that has a line for itself, if there are several */
+    ALONE = 16 << 10,  /* bytes of a message behind which no other's payload is read */
 };
 
 struct tcp_line *tcp_line_new(struct tcp_network *network, int fd, enum tcp_line_state state)
@@ -67,13 +68,13 @@ static void refill(struct tcp_line *line)
 {
     struct tcp_peer *peer = line->peer;
     uint32_t mask = line->network->queue_room - 1;
-    size_t bytes = 0;
+    size_t bytes = 0, most = peer->lines[2] ? LARGE : SIZE_MAX;
 
     while (line->batched < TCP_BATCH && peer->head != peer->tail) {
         const struct tcp_message *next = &peer->queue[peer->head & mask];
 
         bytes += next->frame.bytes;
-        if (line->batched && bytes > LARGE)
+        if (line->batched && bytes > most)
             break;
         line->batch[line->batched++] = *next;
         peer->head++;
@@ -194,8 +195,12 @@ static bool digest(struct tcp_line *line)
         size_t bytes = line->have - at;
 
         if (line->left) {
+            if (!bytes)
+                break;
             if (bytes > line->left)
                 bytes = line->left;
+            if (!line->aimed)
+                tcp_take_aim(line);
             memcpy(line->to, line->ahead + at, bytes);
             line->to += bytes;
             line->left -= bytes;
@@ -233,18 +238,28 @@ static bool arrived(struct tcp_line *line, size_t got)
     return digest(line);
 }
 
+/* Behind a long message only the next frame is read, and then nothing until the executor has had
+ * a look: it may say where the payload of that frame shall go. */
 void tcp_line_receive(struct tcp_line *line)
 {
     size_t all = 0;
+    bool last = false;
 
-    while (all < AT_ONCE) {
-        struct iovec pieces[2] = {{line->to, line->left},
-                                  {line->ahead + line->have, sizeof(line->ahead) - line->have}};
+    while (all < AT_ONCE && !last) {
+        bool alone = line->left >= ALONE;
+        size_t ahead = alone ? sizeof(line->frame) : sizeof(line->ahead);
+        struct iovec pieces[2] = {{NULL, line->left},
+                                  {line->ahead + line->have, ahead - line->have}};
         size_t room = line->left + pieces[1].iov_len;
         struct msghdr message = {.msg_iov = line->left ? pieces : pieces + 1,
                                  .msg_iovlen = line->left ? 2 : 1};
-        ssize_t got = recvmsg(line->fd, &message, MSG_DONTWAIT);
+        ssize_t got;
 
+        if (line->left && !line->aimed)
+            tcp_take_aim(line);
+        pieces[0].iov_base = line->to;
+        last = alone;
+        got = recvmsg(line->fd, &message, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

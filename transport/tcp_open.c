@@ -17,6 +17,7 @@ static rondo_result read_settings(struct tcp_network *network)
     rondo_result result = setting_read_int(SETTING_TCP_STREAMS, &streams);
 
     network->streams = (int)streams;
+    network->congestion = setting_read_word(SETTING_TCP_CONGESTION);
     if (!result)
         result = setting_read_seconds(SETTING_TCP_PATIENCE, &network->patience);
     return result ? result : proof_init();
@@ -91,6 +92,7 @@ rondo_result tcp_start(struct network *base, const struct tcp_job *job)
     if (!network->peers)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for connections over TCP.");
     network->size = job->size;
+    tcp_enlist(network);
     return RONDO_OK;
 }
 

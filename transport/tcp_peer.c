@@ -129,6 +129,7 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
     peer->lines[line->index] = line;
     network->moved = true;
     if (line->index > 0) {
+        tcp_congest(line->fd, network->congestion);
         tcp_peer_send(peer);
         return;
     }

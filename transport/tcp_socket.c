@@ -2,11 +2,13 @@
 /* tcp_socket.c - sockets that listen, dial, and notice when the other host is gone. */
 #include "transport/tcp_engine.h"
 
+#include "base/log.h"
 #include "transport/tcp_address.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { BACKLOG = 4096 }; /* the system cuts it to net.core.somaxconn */
@@ -84,6 +86,36 @@ void tcp_tune(int fd, bool control, double patience)
     set(fd, TCP_KEEPCNT, probes);
     if (control)
         set(fd, TCP_USER_TIMEOUT, (int)(1000 * patience) - 500);
+}
+
+static bool congest(int fd, const char *name)
+{
+    return !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name));
+}
+
+/*
+ * BBR sends as fast as it believes that the path can take. On a short path, where calls come in
+ * bursts and packets wait for processors, it believes in half of it: docs/performance.md.
+ */
+void tcp_congest(int fd, const char *wanted)
+{
+    const unsigned near = 1000; /* us there and back */
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof(info), length;
+    char name[64] = "";
+
+    length = sizeof(name) - 1;
+    if (strcmp(wanted, "auto") != 0) {
+        if (!congest(fd, wanted))
+            log_info("congestion control %s of TCP: %s", wanted, strerror(errno));
+        return;
+    }
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) || strncmp(name, "bbr", 3) != 0 ||
+        info.tcpi_min_rtt >= near)
+        return;
+    if (!congest(fd, "cubic")) /* only those are allowed to everybody that the system lists */
+        congest(fd, "reno");
 }
 
 void tcp_acknowledge(int fd)

@@ -22,7 +22,23 @@ static bool expect_message(struct tcp_line *line)
     line->slot = (struct link_slot *)(void *)(link->inbox + slot * network->stride);
     line->to = frame->inlined ? line->slot->head.payload : line->slot->payload;
     line->left = frame->bytes;
+    line->aimed = frame->inlined;
+    line->placed = false;
     return true;
+}
+
+void tcp_take_aim(struct tcp_line *line)
+{
+    struct tcp_network *network = line->network;
+    struct tcp_link *link = &line->peer->links[line->frame.lane];
+
+    line->aimed = true;
+    if (link->expected.flag != line->frame.flag || link->expected.bytes != line->left)
+        return;
+    tcp_lent_settle(network, link->expected.at, link->expected.bytes);
+    link->base.place = line->to = link->expected.at;
+    link->expected.flag = 0;
+    line->placed = true;
 }
 
 bool tcp_take_expect(struct tcp_line *line)
@@ -38,6 +54,7 @@ bool tcp_take_expect(struct tcp_line *line)
         return false;
     line->to = line->aside;
     line->left = frame->bytes;
+    line->aimed = true;
     return true;
 }
 
@@ -59,6 +76,9 @@ static void take_message(struct tcp_line *line)
 
     if (line->frame.kind == TCP_DATA) {
         network->owner.heard(network->owner.context, peer->rank, line->frame.caption);
+        if (line->placed)
+            peer->links[line->frame.lane].base.placed = line->frame.flag;
+        line->placed = false;
         /* Release, pairs with the acquire in step_wait_data(). */
         atomic_store_explicit(&line->slot->head.flag, line->frame.flag, memory_order_release);
     }

@@ -27,9 +27,9 @@ def the_matrix_passes_on_four_hosts_with_two_ranks_each():
         goes(hosts, 2, ["matrix", "6"], 120)
 
 
-def the_matrix_passes_over_ipv6_and_over_one_stream():
+def the_matrix_passes_over_ipv6_and_over_three_streams():
     with Hosts(3, ipv6=True) as hosts:
-        goes(hosts, 1, ["matrix", "7"], RONDO_TCP_STREAMS=1)
+        goes(hosts, 1, ["matrix", "7"], RONDO_TCP_STREAMS=3)
 
 
 def groups_streams_and_splits_pass_on_three_hosts():
@@ -165,7 +165,7 @@ def an_interface_can_be_chosen_by_name_range_and_exclusion():
 TESTS = [
     the_matrix_passes_on_two_hosts,
     the_matrix_passes_on_four_hosts_with_two_ranks_each,
-    the_matrix_passes_over_ipv6_and_over_one_stream,
+    the_matrix_passes_over_ipv6_and_over_three_streams,
     groups_streams_and_splits_pass_on_three_hosts,
     a_slow_link_is_only_slow,
     a_rank_that_computes_for_longer_than_the_patience_is_not_given_up,

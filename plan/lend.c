@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lend.c - see lend.h. */
+#include "plan/lend.h"
+
+#include "transport/connection.h"
+
+#include <string.h>
+
+#define STEP_FUNCTION static inline
+#include "plan/pieces.h"
+
+static struct link_in *link_in_of(const struct execution *x, int lane, int peer)
+{
+    return &x->world->in[lane * x->world->size + peer];
+}
+
+/* What the flag of the next message will be. */
+static uint64_t next_flag(const struct execution *x, const struct link_in *in)
+{
+    return (uint64_t)x->fingerprint << 32 | (in->received + 1);
+}
+
+static bool is_own_output(const struct execution *x, const struct plan_operand *operand)
+{
+    return operand->buffer == PLAN_OUTPUT && operand->rank == x->plan->rank;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* The copy of a message of that link, behind the wait for it; NULL: something else is done. */
+static const struct plan_step *copy_behind(const struct execution *x,
+                                           const struct exec_program *program,
+                                           const struct plan_step *wait)
+{
+    const struct plan_step *end = &x->plan->steps[program->end], *step = wait + 1;
+    const struct plan_operand *source;
+
+    while (step < end && step->verb == PLAN_WAIT)
+        step++;
+    if (step == end || step->verb != PLAN_COPY || step->sources != 1 || !only_copies(x, step))
+        return NULL;
+    source = plan_sources(x->plan, step);
+    return source->buffer == PLAN_SLOT && source->rank == wait->peer && source->lane == wait->lane
+               ? step
+               : NULL;
+}
+
+void lend_expect(struct execution *x, const struct exec_program *program)
+{
+    const struct plan_step *wait = &x->plan->steps[program->at], *step;
+    struct connection *connection;
+    const struct link_in *in;
+    size_t bytes;
+
+    if (program->at == program->end || wait->verb != PLAN_WAIT || wait->event != PLAN_DATA)
+        return;
+    in = link_in_of(x, wait->lane, wait->peer);
+    connection = in->connection;
+    if (!connection_lends(connection) || connection->looked_for == next_flag(x, in))
+        return;
+    connection->looked_for = next_flag(x, in);
+    step = copy_behind(x, program, wait);
+    bytes = step ? step_elements(x, program, step) * x->shape.element : 0;
+    for (int i = 0; i < (bytes >= LEND_FROM ? step->destinations : 0); i++) {
+        const struct plan_operand *output = &plan_destinations(x->plan, step)[i];
+
+        if (!is_own_output(x, output))
+            continue;
+        connection->ops->expect(connection, connection->looked_for,
+                                x->output + user_offset(x, program, output), bytes);
+        return;
+    }
+}
+
+const char *lend_placed(const struct execution *x, const struct plan_operand *slot, const char *at)
+{
+    const struct link_in *in = link_in_of(x, slot->lane, slot->rank);
+
+    return in->connection && in->connection->placed == next_flag(x, in) ? in->connection->place
+                                                                        : at;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* Memory of the call that has what the step stores; NULL: there is none. */
+static const char *lendable(const struct execution *x, const struct plan_step *step, bool copies)
+{
+    const struct plan_operand *operands = plan_destinations(x->plan, step);
+    const struct plan_operand *source = plan_sources(x->plan, step);
+
+    for (int i = 0; i < step->destinations; i++)
+        if (is_own_output(x, &operands[i]))
+            return x->world->destinations[i];
+    if (copies && source->rank == x->plan->rank &&
+        (source->buffer == PLAN_INPUT || source->buffer == PLAN_OUTPUT))
+        return x->world->sources[0];
+    return NULL;
+}
+
+/* Does the link take this piece, the first of its message, from there? */
+static bool lend(struct execution *x, struct link_out *link, const char *piece, const char *from)
+{
+    char *payload =
+        ((struct link_slot *)(void *)(link->slots + link->index * link->stride))->payload;
+
+    if (from && piece == payload && connection_lends(link->connection)) {
+        link->lent = from;
+        x->world->lender = link->connection;
+        return true;
+    }
+    if (link->lent) { /* and now there is a second piece */
+        memcpy(payload, link->lent, (size_t)(piece - payload));
+        link->lent = NULL;
+    }
+    return false;
+}
+
+int lend_destinations(struct execution *x, const struct plan_step *step, size_t bytes, bool copies)
+{
+    const struct plan_operand *operands = plan_destinations(x->plan, step);
+    const char *from = bytes >= LEND_FROM ? lendable(x, step, copies) : NULL;
+    struct exec_world *world = x->world;
+    int left = 0;
+
+    for (int i = 0; i < step->destinations; i++) {
+        char *to = world->destinations[i];
+        const struct plan_operand *operand = &operands[i];
+
+        if (operand->buffer == PLAN_SLOT &&
+            lend(x, &world->out[operand->lane * world->size + operand->rank], to, from))
+            continue;
+        if (is_own_output(x, operand) && world->lender && (!copies || to != world->sources[0]))
+            world->lender->ops->settle(world->lender, to, bytes);
+        world->destinations[left++] = to;
+    }
+    return left;
+}
