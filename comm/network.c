@@ -231,6 +231,15 @@ rondo_result networks_watch(rondo_comm *comm, int peer)
     return RONDO_OK;
 }
 
+void networks_settle(rondo_comm *comm)
+{
+    struct connection *lender = comm->world.lender;
+
+    comm->world.lender = NULL;
+    if (lender)
+        lender->ops->settle(lender, NULL, SIZE_MAX);
+}
+
 void networks_let_go(rondo_comm *comm)
 {
     for (int i = 0; i < NETWORKS; i++)

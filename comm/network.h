@@ -35,6 +35,9 @@ bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local);
 /* About once a millisecond of waiting for `peer`: is it there? An error has broken the
  * communicator. */
 rondo_result networks_watch(rondo_comm *comm, int peer);
+/* A call of a group is done, and the next may write what it read: nothing waits to be sent from
+ * memory of the caller any more. */
+void networks_settle(rondo_comm *comm);
 /* A call has failed: its memory is the caller's again. */
 void networks_let_go(rondo_comm *comm);
 /* The communicator is broken. From any thread. */

@@ -175,7 +175,8 @@ static bool advance_task(struct batch *batch, int index)
         if (task->execution.plan->address_messages)
             note_attempt(batch->comm, true);
         task->state = TASK_DONE;
-        batch->left--;
+        if (--batch->left)
+            networks_settle(batch->comm);
         return true;
     case EXEC_MOVED:
         return true;
