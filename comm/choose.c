@@ -223,6 +223,14 @@ static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *alg
     const struct choice_key *key = &choice->key;
     rondo_result result = compile(comm, key, algorithm, cut, &choice->plan);
 
+    /* In one window, if a longer slot makes it one. */
+    if (!result && key->collective == RONDO_ALL_REDUCE &&
+        comm->long_slot_bytes > comm->world.slot_bytes) {
+        result = exec_shape_plan(choice->plan, key->count, element, comm->long_slot_bytes,
+                                 &choice->shape);
+        if (!result && choice->shape.window == key->count)
+            return RONDO_OK;
+    }
     return result ? result
                   : exec_shape_plan(choice->plan, key->count, element, comm->world.slot_bytes,
                                     &choice->shape);

@@ -57,6 +57,7 @@ struct rondo_comm {
     struct link_costs costs;
     struct grouping *groups; /* of ranks near each other; NULL: all are equally near */
     unsigned past_cache;     /* what calls begin to store that way (PAST_CACHE_...), as measured */
+    size_t long_slot_bytes;  /* of slots over TCP, at least what other slots have */
     int spin_rounds;         /* polls before a wait yields */
     int crowd;               /* ranks per core of this machine, 1 to 100 */
     struct choices choices;

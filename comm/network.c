@@ -124,7 +124,7 @@ rondo_result networks_start(rondo_comm *comm)
                           .size = comm->size,
                           .lanes = PLAN_LANES,
                           .slots = comm->settings.slots,
-                          .slot_bytes = comm->settings.slot_bytes};
+                          .slot_bytes = comm->long_slot_bytes};
     rondo_result result;
     int apart = 0;
 
