@@ -14,10 +14,10 @@
 static struct world_report report;
 static char log_text[1 << 20];
 
-static void run(const char *machine, int size, bool processes, int cases)
+static void run_body(const char *machine, int size, bool processes, struct gpu_scene scene,
+                     world_body body)
 {
     char name[256], log[] = "/tmp/rondo-links-XXXXXX", devices[8];
-    struct gpu_scene scene = {.devices = size, .cases = cases};
     struct world world = {.size = size, .processes = processes};
     int file = mkstemp(log), stderr_file = dup(2), failed;
     ssize_t length;
@@ -29,7 +29,8 @@ static void run(const char *machine, int size, bool processes, int cases)
     setenv("CUDA_STANDIN_DEVICES", devices, 1);
     setenv("RONDO_LOG", "info", 1);
     dup2(file, 2);
-    failed = world_run(&world, gpu_matrix, &scene, &report);
+    scene.devices = size;
+    failed = world_run(&world, body, &scene, &report);
     dup2(stderr_file, 2);
     length = pread(file, log_text, sizeof(log_text) - 1, 0);
     log_text[length > 0 ? length : 0] = 0;
@@ -37,6 +38,11 @@ static void run(const char *machine, int size, bool processes, int cases)
     close(stderr_file);
     unlink(log);
     cr_assert(failed == 0, "%d ranks on %s: %s", size, machine, report.summary);
+}
+
+static void run(const char *machine, int size, bool processes, int cases)
+{
+    run_body(machine, size, processes, (struct gpu_scene){.cases = cases}, gpu_matrix);
 }
 
 static bool says(const char *text)
@@ -76,6 +82,17 @@ Test(gpu_links, groups_that_are_no_runs_serve_where_the_order_does_not_matter)
     cr_expect(says("devices in groups 0,1,0,1"));
     cr_expect(says("but not where the order of sums matters"));
     cr_expect(says(in_levels));
+}
+
+Test(gpu_links, sums_of_floats_have_the_bits_of_the_host)
+{
+    run_body("slow4", 4, true, (struct gpu_scene){0}, gpu_keeps_bits);
+    cr_expect(says(in_levels));
+    run_body("slow8", 8, true, (struct gpu_scene){0}, gpu_keeps_bits);
+    cr_expect(says(in_levels));
+    run_body("slowmixed4", 4, true, (struct gpu_scene){0}, gpu_keeps_bits);
+    cr_expect_not(says(in_levels), "the order of sums is lost");
+    run_body("nvswitch8", 3, false, (struct gpu_scene){0}, gpu_keeps_bits);
 }
 
 Test(gpu_links, on_one_switch_all_are_equally_near)
