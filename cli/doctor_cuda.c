@@ -195,6 +195,25 @@ static void say_links(struct doctor_report *report, const struct topology *topol
         doctor_say(report, DOCTOR_OK, "GPU links", NULL, "%d: %s", number, text);
 }
 
+/* The first pair that NVML knows a reason of. */
+static void say_obstacle(struct doctor_report *report, const struct topology *topology,
+                         char (*addresses)[PCI_BYTES], int count)
+{
+    for (int a = 0; a < count; a++)
+        for (int b = 0; b < count; b++) {
+            const struct topology_link *link =
+                topology_link_of(topology, addresses[a], addresses[b]);
+
+            if (a == b || !link || !link->no_peer)
+                continue;
+            doctor_say(report, DOCTOR_NOTE, "GPU peers",
+                       "in a virtual machine: let its host pass peer access on; on a board of "
+                       "one's own: see ACS and the IOMMU in the firmware",
+                       "by NVML, %d does not read the memory of %d: %s", a, b, link->no_peer);
+            return;
+        }
+}
+
 static void check_links(struct doctor_report *report, const struct cuda_driver *driver, int count)
 {
     struct topology *topology = NULL;
@@ -218,6 +237,7 @@ static void check_links(struct doctor_report *report, const struct cuda_driver *
             addresses[i][0] = 0;
     for (int i = 0; i < count; i++)
         say_links(report, topology, addresses, (const int[2]){i, count});
+    say_obstacle(report, topology, addresses, count);
     topology_close(topology);
 }
 

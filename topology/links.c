@@ -265,14 +265,35 @@ static struct topology_link between(const struct topology *topology, const struc
     if (pair[0] == pair[1])
         return (struct topology_link){.kind = TOPOLOGY_LINK_SAME};
     if (there->lanes && back->lanes)
-        return (struct topology_link){TOPOLOGY_LINK_NVLINK,
-                                      there->lanes < back->lanes ? there->lanes : back->lanes,
-                                      less(there->GBps, back->GBps)};
+        return (struct topology_link){.kind = TOPOLOGY_LINK_NVLINK,
+                                      .lanes =
+                                          there->lanes < back->lanes ? there->lanes : back->lanes,
+                                      .GBps = less(there->GBps, back->GBps)};
     if (a->switched && b->switched)
-        return (struct topology_link){TOPOLOGY_LINK_NVSWITCH,
-                                      a->switched < b->switched ? a->switched : b->switched,
-                                      less(a->switched_GBps, b->switched_GBps)};
+        return (struct topology_link){.kind = TOPOLOGY_LINK_NVSWITCH,
+                                      .lanes =
+                                          a->switched < b->switched ? a->switched : b->switched,
+                                      .GBps = less(a->switched_GBps, b->switched_GBps)};
     return by_pci(topology, nvml, gpus, pair);
+}
+
+/* NULL: it reads it, or there is nobody to ask. */
+static const char *why_no_peer(const struct nvml *nvml, const struct gpu *a, const struct gpu *b)
+{
+    static const char *const clauses[] = {NULL,
+                                          "the chipset does not support it",
+                                          "a GPU does not support it",
+                                          "their places on the bus do not support it",
+                                          "a setting of the driver forbids it",
+                                          "it is not supported",
+                                          NULL};
+    int status = 0;
+
+    if (!nvml || !nvml->nvmlDeviceGetP2PStatus || a == b || !a->device || !b->device ||
+        nvml->nvmlDeviceGetP2PStatus(a->device, b->device, NVML_PEER_READS, &status) ||
+        status < 0 || status >= (int)(sizeof(clauses) / sizeof(clauses[0])))
+        return NULL;
+    return clauses[status];
 }
 
 static void free_gpus(struct gpu *gpus, int count)
@@ -303,9 +324,12 @@ static rondo_result fill(struct topology *topology, const struct nvml *nvml)
     if (nvml)
         ask_gpus(topology, nvml, gpus);
     for (int a = 0; a < (int)count; a++)
-        for (int b = 0; b < (int)count; b++)
-            link[(size_t)a * count + (size_t)b] =
-                between(topology, nvml, gpus, (const int[2]){a, b});
+        for (int b = 0; b < (int)count; b++) {
+            struct topology_link *pair = &link[(size_t)a * count + (size_t)b];
+
+            *pair = between(topology, nvml, gpus, (const int[2]){a, b});
+            pair->no_peer = why_no_peer(nvml, &gpus[a], &gpus[b]);
+        }
     free_gpus(gpus, (int)count);
     topology->link = link;
     return RONDO_OK;

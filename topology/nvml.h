@@ -24,6 +24,7 @@ enum {
 };
 
 enum { NVML_END_GPU = 0, NVML_END_SWITCH = 2 }; /* of an NVLink */
+enum { NVML_PEER_READS = 0 };                   /* what is asked of a pair */
 enum { NVML_FIELD_NVLINK_SPEED = 164 };         /* MB/s of a link, one way */
 
 struct nvml_device;
@@ -68,6 +69,8 @@ struct nvml_field {
         (struct nvml_device *device, unsigned link, struct nvml_pci *pci)) \
     use(nvmlDeviceGetNvLinkRemoteDeviceType, \
         (struct nvml_device *device, unsigned link, int *type)) \
+    use(nvmlDeviceGetP2PStatus, \
+        (struct nvml_device *a, struct nvml_device *b, int question, int *status)) \
     use(nvmlDeviceGetFieldValues, \
         (struct nvml_device *device, int count, struct nvml_field *fields))
 /* clang-format on */

@@ -80,6 +80,9 @@ struct topology_link {
     enum topology_link_kind kind;
     int lanes;   /* NVLinks, 0: another kind */
     double GBps; /* one way, by what the hardware can do; 0 unknown */
+    /* Why one does not read the other's memory, as the driver has it: a clause; NULL: it does, or
+     * nothing is known. */
+    const char *no_peer;
 };
 
 /*

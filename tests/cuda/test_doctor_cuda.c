@@ -88,3 +88,13 @@ Test(doctor_cuda, links_are_those_of_the_devices_that_are_visible)
     doctor();
     cr_expect(says("ok    GPU links: 0: 1 other by 12 x NVLink\n"), "%s", output);
 }
+
+Test(doctor_cuda, why_devices_do_not_reach_each_other_is_said)
+{
+    setenv("CUDA_STANDIN_PEER", "0", 1);
+    setenv("NVML_STANDIN", TEST_MACHINES "/apart2", 1);
+    doctor();
+    cr_expect(says("note  GPU peers: by NVML, 0 does not read the memory of 1: the chipset does "
+                   "not support it"),
+              "%s", output);
+}

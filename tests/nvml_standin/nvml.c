@@ -47,6 +47,7 @@ struct gpu {
     int links[GPUS_MAX];
     int switches, foreign;
     int common[GPUS_MAX];
+    int no_peer[GPUS_MAX];
 };
 
 static struct gpu gpus[GPUS_MAX];
@@ -80,6 +81,8 @@ static void read_line(const char *line)
         gpus[a].links[b] = gpus[b].links[a] = value;
     if (read_pair(line, "common %d %d %d", &a, &b, &value))
         gpus[a].common[b] = gpus[b].common[a] = value;
+    if (read_pair(line, "peer %d %d %d", &a, &b, &value))
+        gpus[a].no_peer[b] = gpus[b].no_peer[a] = value;
     if (sscanf(line, "switch %d %d", &a, &value) == 2 && is_gpu(a))
         gpus[a].switches = value;
     if (sscanf(line, "foreign %d %d", &a, &value) == 2 && is_gpu(a))
@@ -262,6 +265,16 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(struct gpu *gpu, unsigned link, int *typ
 
     if (!code)
         *type = end >= 0 ? DEVICE_GPU : end == TO_SWITCH ? DEVICE_SWITCH : DEVICE_OTHER;
+    return code;
+}
+
+int nvmlDeviceGetP2PStatus(struct gpu *a, struct gpu *b, int question, int *status)
+{
+    int code = enter(__func__);
+
+    (void)question;
+    if (!code)
+        *status = a->no_peer[b->index];
     return code;
 }
 

@@ -153,6 +153,16 @@ Test(links, a_question_that_fails_leaves_pci)
     topology_close(topology);
 }
 
+Test(links, why_a_gpu_does_not_read_anothers_memory_is_told)
+{
+    look_at_text("gpus 3\npcie 4 16\npeer 0 1 1\npeer 0 2 6\n");
+    cr_expect_str_eq(link_of(0, 1)->no_peer, "the chipset does not support it");
+    cr_expect_str_eq(link_of(1, 0)->no_peer, "the chipset does not support it");
+    cr_expect_null(link_of(0, 2)->no_peer);
+    cr_expect_null(link_of(1, 2)->no_peer);
+    topology_close(topology);
+}
+
 Test(links, ends_that_cannot_be_told_are_no_links)
 {
     look_at_text("gpus 2\npcie 4 16\nnvlink 4 25000\nlink 0 1 4\ncommon 0 1 30\n"
