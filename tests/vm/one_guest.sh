@@ -111,6 +111,21 @@ link_down() {
     named 0 && named 1 && grep -qE "rxe[01] port 1" "$scratch/0" "$scratch/1"
 }
 
+# Yama's setting, which hosts of tests rarely have: from 1 on a process may not attach to its sister. Heaps open all the
+# same; plain memory is not read across processes then, and files of device memory are asked for.
+under_yama() {
+    local scope said=$scratch/yama
+    for scope in 1 3; do # back to less it does not go
+        sysctl -qw "kernel.yama.ptrace_scope=$scope" || return
+        setpriv --bounding-set=-sys_ptrace "$rondo" doctor >"$said"
+        grep "cross-memory attach" "$said"
+        grep -q "forbidden by Yama: kernel.yama.ptrace_scope is $scope" "$said" &&
+            grep -q "ok *heaps of other ranks" "$said" || return
+        RONDO_LOG=info setpriv --bounding-set=-sys_ptrace "$rondo" bench all_reduce -n 3 -b 8,2M --iterations 2 \
+            --rounds 1 >"$said" 2>&1 && grep -q "wrong values: 0 OK" "$said" || return
+    done
+}
+
 check "two devices are active" devices_are_there
 check "rondo doctor lists devices and addresses" doctor_lists_devices
 check "rondo doctor says what is missing" doctor_says_what_is_missing
@@ -123,5 +138,6 @@ check "nothing is left of many communicators" many_communicators 200
 check "memory that cannot be locked is a sentence" little_locked_memory
 check "an adapter that has no room for one more thing is named by all ranks" registrations_run_out
 check "a killed peer is named" killed_peer
+check "ranks that may not attach to each other work all the same" under_yama
 # Last: routes go with the link.
 check "a link that went down is named, with the port" link_down
