@@ -187,9 +187,11 @@ static unsigned choose_team(const struct cuda_seat *seat, const struct cuda_prog
 static void describe(struct cuda_seat *seat, const struct cuda_program *program,
                      const struct cuda_execute_call *call, struct cuda_execute_argument *argument)
 {
+    struct exec_world on_host = {0}; /* which lends nothing */
     struct execution *x = &argument->execution;
 
     x->op = call->op;
+    x->world = &on_host;
     x->input = (const char *)(uintptr_t)call->input;
     x->output = (char *)(uintptr_t)call->output;
     x->own = call->own;
