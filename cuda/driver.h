@@ -28,11 +28,14 @@
     use(cuDeviceCanAccessPeer) use(cuDeviceGetP2PAttribute) \
     use(cuDevicePrimaryCtxRetain) use(cuDevicePrimaryCtxRelease) \
     use(cuCtxGetCurrent) use(cuCtxSetCurrent) use(cuCtxPushCurrent) use(cuCtxPopCurrent) \
-    use(cuCtxGetDevice) use(cuCtxEnablePeerAccess) use(cuMemAlloc) use(cuMemFree) \
+    use(cuCtxGetDevice) use(cuCtxEnablePeerAccess) use(cuCtxGetStreamPriorityRange) \
+    use(cuMemAlloc) use(cuMemFree) \
     use(cuMemHostAlloc) use(cuMemFreeHost) use(cuMemHostRegister) use(cuMemHostUnregister) \
     use(cuMemHostGetDevicePointer) use(cuMemGetAddressRange) use(cuPointerGetAttribute) \
     use(cuPointerGetAttributes) use(cuMemcpyAsync) use(cuMemcpyHtoDAsync) use(cuMemcpyDtoHAsync) \
     use(cuMemcpyDtoDAsync) use(cuMemsetD8Async) use(cuMemsetD32Async) use(cuStreamCreate) \
+    use(cuStreamCreateWithPriority) use(cuMemGetHandleForAddressRange) \
+    use(cuFlushGPUDirectRDMAWrites) \
     use(cuStreamDestroy) use(cuStreamSynchronize) use(cuStreamQuery) use(cuStreamWaitEvent) \
     use(cuStreamIsCapturing) use(cuStreamWriteValue32) use(cuStreamWaitValue32) \
     use(cuStreamWriteValue64) use(cuStreamWaitValue64) use(cuStreamBatchMemOp) use(cuEventCreate) \
