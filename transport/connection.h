@@ -26,6 +26,14 @@
 
 struct connection;
 
+/* Where messages lie that a device fills and reads, of which the host sees flags and counters only.
+ */
+struct connection_rings {
+    uint64_t out, in; /* device memory of the layout of the link's slots; 0: in the slots, and: */
+    void *memory;     /* pages that hold both rings of slots and nothing of other connections */
+    size_t bytes;
+};
+
 struct connection_ops {
     /*
      * Writer: the message in `slot` is complete: `bytes` at `payload`, which is the slot's payload
@@ -49,6 +57,13 @@ struct connection_ops {
      * message at a time, until let_go(). NULL if settle() is.
      */
     void (*expect)(struct connection *connection, uint64_t flag, void *at, size_t bytes);
+    /* False: not known until the ranks are connected, which is seen to. The same at every call
+     * after that, and on both sides as to device memory. */
+    bool (*rings)(struct connection *connection, struct connection_rings *ret_rings);
+    /* As push(), of a message that lies in the ring of the device; `payload` is where it would lie
+     * in the slot. NULL: there is no such ring. */
+    void (*push_device)(struct connection *connection, struct link_slot *slot, const char *payload,
+                        size_t bytes, uint64_t flag);
 };
 
 struct connection {

@@ -133,8 +133,18 @@ static void expect(struct connection *connection, uint64_t flag, void *at, size_
     pthread_mutex_unlock(&network->lock);
 }
 
+/* Both rings of a link lie side by side, see tcp_connect(). */
+static bool rings(struct connection *connection, struct connection_rings *ret_rings)
+{
+    const struct tcp_link *link = (const struct tcp_link *)connection;
+
+    *ret_rings = (struct connection_rings){.memory = link->credit,
+                                           .bytes = 2 * link->peer->network->ring_bytes};
+    return true;
+}
+
 const struct connection_ops tcp_link_ops = {
-    .push = push, .give_back = give_back, .settle = settle, .expect = expect};
+    .push = push, .give_back = give_back, .settle = settle, .expect = expect, .rings = rings};
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 

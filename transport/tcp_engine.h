@@ -183,8 +183,8 @@ struct tcp_network {
     unsigned char key[NETWORK_KEY];
     uint64_t comm;
     int rank, size, lanes, slots;
-    size_t slot_bytes, stride;
-    int streams; /* data lines per peer */
+    size_t slot_bytes, stride, ring_bytes; /* of a ring: whole pages */
+    int streams;                           /* data lines per peer */
     const char *congestion;
     double patience; /* seconds until a host that does not answer is given up */
     int listener, epoll;

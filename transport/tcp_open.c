@@ -66,7 +66,7 @@ static uint32_t power_of_2(uint32_t least)
 rondo_result tcp_start(struct network *base, const struct tcp_job *job)
 {
     struct tcp_network *network = (struct tcp_network *)base;
-    size_t ring = link_ring_bytes(job->slots, job->slot_bytes);
+    const size_t page = 4096;
 
     network->owner = *job->owner;
     memcpy(network->key, job->key, sizeof(network->key));
@@ -76,10 +76,11 @@ rondo_result tcp_start(struct network *base, const struct tcp_job *job)
     network->slots = job->slots;
     network->slot_bytes = job->slot_bytes;
     network->stride = link_stride(job->slot_bytes);
+    network->ring_bytes = (link_ring_bytes(job->slots, job->slot_bytes) + page - 1) / page * page;
     /* Every slot of every lane, and what is given back; both halves of it at the most. */
     network->queue_room = power_of_2((uint32_t)job->lanes * ((uint32_t)job->slots + 4));
     /* Rings that are never used cost address space only. */
-    network->rings_bytes = 2 * (size_t)job->size * (size_t)job->lanes * ring;
+    network->rings_bytes = 2 * (size_t)job->size * (size_t)job->lanes * network->ring_bytes;
     network->rings = mmap(NULL, network->rings_bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (network->rings == MAP_FAILED) {
@@ -99,7 +100,7 @@ rondo_result tcp_start(struct network *base, const struct tcp_job *job)
 static void make_link(struct tcp_peer *peer, int lane, struct link_out *out, struct link_in *in)
 {
     struct tcp_network *network = peer->network;
-    size_t ring = link_ring_bytes(network->slots, network->slot_bytes);
+    size_t ring = network->ring_bytes;
     int at = lane * network->size + peer->rank;
     char *outbox = network->rings + 2 * (size_t)at * ring;
     char *inbox = outbox + ring;

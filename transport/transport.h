@@ -7,6 +7,7 @@
 #ifndef RONDO_TRANSPORT_TRANSPORT_H
 #define RONDO_TRANSPORT_TRANSPORT_H
 
+#include "transport/device_memory.h"
 #include "transport/heap.h"
 #include "transport/link.h"
 #include "transport/tcp.h"
@@ -27,6 +28,8 @@ struct device_link {
 };
 struct device_card {
     uint64_t arena; /* offset in the heap, 0: the rank has no device */
+    uint8_t way;    /* enum device_way: what its adapters and it were found to be able to */
+    uint8_t unused[7];
     unsigned char uuid[DEVICE_UUID];
     unsigned char seen[DEVICES_SEEN][DEVICE_UUID]; /* devices that its own one reads and writes */
     struct device_link links[DEVICES_SEEN];        /* ... and what is between */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-static const uint8_t CARD_VERSION = 2;
+static const uint8_t CARD_VERSION = 3;
 enum { IDLE_LOOKS = 16 };      /* looks in vain before the kernel gets our processor */
 static const double DRAIN = 1; /* seconds at closing until what is under way is given up */
 

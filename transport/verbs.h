@@ -14,6 +14,7 @@
 #define RONDO_TRANSPORT_VERBS_H
 
 #include "transport/connection.h"
+#include "transport/device_memory.h"
 
 #include <stdbool.h>
 
@@ -29,6 +30,9 @@ struct verbs_job {
     struct network *control;           /* carries our notes; outlives this network */
     int rank, size, lanes, slots;
     size_t slot_bytes;
+    /* All ranks have found their adapters to be able to use their devices' memory, this one so: */
+    enum device_way way;
+    const struct device_source *device; /* NULL: they have not; outlives this network */
 };
 
 /*
@@ -36,6 +40,12 @@ struct verbs_job {
  * RONDO_ERROR_UNSUPPORTED with a sentence that says what is missing.
  */
 rondo_result verbs_open(struct verbs_card *ret_card, struct network **ret_network);
+/*
+ * Which way do the rails use that device's memory, if all do so? Tried by a connection of each rail
+ * with itself, unless `wanted` (RONDO_GPUDIRECT) says otherwise. The log says what was found.
+ */
+enum device_way verbs_try_device(struct network *network, const struct device_source *device,
+                                 const char *wanted);
 /* Before the first verbs_connect_links(). */
 rondo_result verbs_start(struct network *network, const struct verbs_job *job);
 /* Make the links to and from a peer: out[lane * size + peer], in[...]. Nothing is pinned yet. */

@@ -33,7 +33,8 @@ struct verbs_cell {
     uint8_t rails; /* bits: where immediates follow payload */
     char caption[NETWORK_CAPTION];
     uint32_t returned; /* messages of the other direction of the lane that were given back */
-    uint32_t credit;   /* 1: there is no message */
+    uint16_t credit;   /* 1: there is no message */
+    uint16_t device;   /* 1: payload lies in the ring of the device */
     char payload[LINK_INLINE];
     char rest[VERBS_CELL - VERBS_CELL_HEAD - LINK_INLINE];
 };

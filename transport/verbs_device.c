@@ -86,6 +86,7 @@ rondo_result verbs_device_open(const struct verbs_calls *calls, const struct rdm
     }
     verbs_memory_init(&device->memory, calls, device->pd, device->name);
     pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->trying, NULL);
     *ret_device = device;
     return RONDO_OK;
 fail:
@@ -101,6 +102,7 @@ void verbs_device_close(struct verbs_device *device)
     device->calls->dealloc_pd(device->pd);
     device->calls->close_device(device->context);
     pthread_mutex_destroy(&device->lock);
+    pthread_mutex_destroy(&device->trying);
     free(device);
 }
 

@@ -12,7 +12,15 @@
 #include "topology/rdma.h"
 #include "transport/verbs_memory.h"
 
-enum { VERBS_RAILS = 4, VERBS_TROUBLE = 160 };
+enum { VERBS_RAILS = 4, VERBS_TROUBLE = 160, VERBS_TRIALS = 16 };
+
+/* What came out when the port was tried with memory of a GPU: verbs_try.h. */
+struct verbs_trial {
+    int way;       /* enum device_way */
+    char name[32]; /* of the GPU */
+    rondo_result result;
+    char sentence[256];
+};
 
 struct verbs_device {
     const struct verbs_calls *calls;
@@ -29,6 +37,9 @@ struct verbs_device {
     pthread_mutex_t lock;
     bool dead;                   /* the adapter said that it is unusable */
     char trouble[VERBS_TROUBLE]; /* the last thing that it said, "": nothing */
+    pthread_mutex_t trying;      /* of what follows */
+    int trials;
+    struct verbs_trial trial[VERBS_TRIALS];
 };
 
 struct verbs_rails {

@@ -12,6 +12,7 @@
  *     control:  | cells from it | cells to it |
  *     inbox:    | ring of lane 0 | ring of lane 1 | ...      the adapter writes payload here
  *     outbox:   | ring of lane 0 | ring of lane 1 | ...      and reads it from here
+ *     device:   | inbox | outbox |    the same in memory of a device, for messages that it moves
  *
  * The inbox may be written in any order (relaxed), control memory never is: see verbs_cell.h.
  */
@@ -26,7 +27,7 @@ struct verbs_message {
     const char *payload;
     size_t bytes;
     uint64_t flag;
-    bool inlined;
+    bool inlined, device;
 };
 
 struct verbs_lane {
@@ -57,8 +58,9 @@ enum verbs_state {
 struct verbs_rail {
     struct verbs_queue queue;
     struct verbs_region *control, *inbox, *outbox;
-    uint64_t expected;           /* immediates that cells have announced */
-    struct verbs_port_card peer; /* the port that it is paired with */
+    struct ibv_mr *device_inbox, *device_outbox; /* NULL: none */
+    uint64_t expected;                           /* immediates that cells have announced */
+    struct verbs_port_card peer;                 /* the port that it is paired with */
 };
 
 struct verbs_peer {
@@ -74,7 +76,9 @@ struct verbs_peer {
     uint64_t cells_in, cells_out; /* so many read and written */
     struct verbs_cell due;        /* the next cell, if its payload is still under way */
     bool is_due;
-    uint64_t peer_control, peer_inbox;
+    uint64_t peer_control, peer_inbox, peer_device;
+    struct device_memory device; /* ours; of zeroes: none */
+    bool uses_device;            /* both sides have it */
     struct {
         size_t count;
         char bytes[NETWORK_NOTE];
@@ -128,6 +132,13 @@ rondo_result verbs_meet(struct verbs_peer *peer);
 rondo_result verbs_meet_note(struct verbs_peer *peer, const void *bytes, size_t count);
 /* Queues and registrations of it are given back. */
 void verbs_part(struct verbs_peer *peer);
+
+/* ---- verbs_device_memory.c ------------------------------------------------------------------- */
+
+/* Memory of the device for the peer, known to all rails; where that cannot be had the log says why,
+ * and the host's slots serve. */
+void verbs_take_device(struct verbs_peer *peer);
+void verbs_give_device(struct verbs_peer *peer); /* after its queues were closed */
 
 /* ---- verbs_link.c ---------------------------------------------------------------------------- */
 

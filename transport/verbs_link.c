@@ -34,11 +34,30 @@ static size_t slot_offset(const struct verbs_lane *lane, unsigned at)
            at * link_stride(network->job.slot_bytes);
 }
 
+/* Where some of a message's payload is, and where it goes to. */
+static struct verbs_write locate(const struct verbs_lane *lane, const struct verbs_rail *rail,
+                                 const struct verbs_message *message, size_t done)
+{
+    const struct verbs_peer *peer = lane->peer;
+    size_t at = slot_offset(lane, lane->post_at) + offsetof(struct link_slot, payload) + done;
+    uint64_t outbox = peer->device.address + verbs_box_bytes(peer->network);
+
+    if (message->device)
+        return (struct verbs_write){.from = (const void *)(uintptr_t)(outbox + at),
+                                    .local_key = rail->device_outbox->lkey,
+                                    .to = peer->peer_device + at,
+                                    .remote_key = rail->peer.device_key,
+                                    .device = true};
+    return (struct verbs_write){.from = message->payload + done,
+                                .local_key = rail->outbox->mr->lkey,
+                                .to = peer->peer_inbox + at,
+                                .remote_key = rail->peer.data_key};
+}
+
 /* Payload into the peer's slot, over one rail or all. Returns which rails carry some of it. */
 static unsigned write_payload(struct verbs_lane *lane, const struct verbs_message *message)
 {
     struct verbs_peer *peer = lane->peer;
-    size_t to = slot_offset(lane, lane->post_at) + offsetof(struct link_slot, payload);
     int pairs = message->bytes >= STRIPE_FROM ? peer->pairs : 1;
     size_t grains = (message->bytes + STRIPE_GRAIN - 1) / STRIPE_GRAIN;
     size_t share = (grains + (size_t)pairs - 1) / (size_t)pairs * STRIPE_GRAIN;
@@ -48,13 +67,10 @@ static unsigned write_payload(struct verbs_lane *lane, const struct verbs_messag
         int at = (peer->home + (int)step) % peer->pairs;
         struct verbs_rail *rail = &peer->rail[at];
         size_t left = message->bytes - done;
-        struct verbs_write data = {.from = message->payload + done,
-                                   .bytes = (uint32_t)(left < share ? left : share),
-                                   .local_key = rail->outbox->mr->lkey,
-                                   .to = peer->peer_inbox + to + done,
-                                   .remote_key = rail->peer.data_key};
+        struct verbs_write data = locate(lane, rail, message, done);
         struct verbs_write last = {.immediate = true};
 
+        data.bytes = (uint32_t)(left < share ? left : share);
         verbs_queue_add(&rail->queue, &data);
         if (at != peer->home) { /* at home the cell is the last */
             verbs_queue_add(&rail->queue, &last);
@@ -108,6 +124,7 @@ static void post_message(struct verbs_lane *lane)
                               .bytes = (uint32_t)message->bytes,
                               .lane = (uint16_t)lane->base.lane,
                               .inlined = message->inlined,
+                              .device = message->device,
                               .returned = lane->returned};
 
     if (message->inlined)
@@ -166,16 +183,48 @@ static void want(struct verbs_peer *peer)
         verbs_give(peer);
 }
 
-static void push(struct connection *connection, struct link_slot *slot, const char *payload,
-                 size_t bytes, uint64_t flag)
+static void append(struct verbs_lane *lane, const struct verbs_message *message)
 {
-    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
-
-    lane->messages[lane->push_at] =
-        (struct verbs_message){payload, bytes, flag, payload != slot->payload};
+    lane->messages[lane->push_at] = *message;
     lane->push_at = after(lane->peer->network, lane->push_at);
     lane->pushed++;
     want(lane->peer);
+}
+
+static void push(struct connection *connection, struct link_slot *slot, const char *payload,
+                 size_t bytes, uint64_t flag)
+{
+    append((struct verbs_lane *)(void *)connection,
+           &(struct verbs_message){payload, bytes, flag, payload != slot->payload, false});
+}
+
+/* Where the payload is follows from the number of the slot. */
+static void push_device(struct connection *connection, struct link_slot *slot, const char *payload,
+                        size_t bytes, uint64_t flag)
+{
+    (void)slot;
+    append((struct verbs_lane *)(void *)connection,
+           &(struct verbs_message){payload, bytes, flag, false, true});
+}
+
+/* Both inboxes and outboxes of a peer lie side by side. */
+static bool rings(struct connection *connection, struct connection_rings *ret_rings)
+{
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
+    struct verbs_peer *peer = lane->peer;
+    size_t box = verbs_box_bytes(peer->network);
+    size_t at = (size_t)connection->lane * verbs_ring_bytes(peer->network);
+
+    if (peer->state < VERBS_HEARD) {
+        want(peer);
+        return false;
+    }
+    *ret_rings = (struct connection_rings){.memory = peer->inbox, .bytes = 2 * box};
+    if (peer->uses_device) {
+        ret_rings->in = peer->device.address + at;
+        ret_rings->out = peer->device.address + box + at;
+    }
+    return true;
 }
 
 static void give_back(struct connection *connection, uint32_t received)
@@ -188,7 +237,8 @@ static void give_back(struct connection *connection, uint32_t received)
     want(lane->peer);
 }
 
-const struct connection_ops verbs_connection_ops = {.push = push, .give_back = give_back};
+const struct connection_ops verbs_connection_ops = {
+    .push = push, .give_back = give_back, .rings = rings, .push_device = push_device};
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -234,6 +284,8 @@ static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell 
         return refuse(peer, "number of a message");
     if (cell->bytes > (cell->inlined ? LINK_INLINE : network->job.slot_bytes))
         return refuse(peer, "length");
+    if (cell->device && !peer->uses_device)
+        return refuse(peer, "memory of the device");
     if (cell->rails >> peer->pairs || (!cell->inlined && cell->bytes && !cell->rails))
         return refuse(peer, "rails");
     for (int i = 0; i < peer->pairs; i++)

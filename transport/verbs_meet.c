@@ -24,6 +24,7 @@ enum note_kind { NOTE_HELLO = 1, NOTE_JOINED };
 struct note {
     uint8_t kind, rails, unused[6];
     uint64_t control, inbox; /* addresses in the sender's memory */
+    uint64_t device;         /* of its inbox there, 0: none */
     struct verbs_port_card ports[VERBS_RAILS];
 };
 _Static_assert(sizeof(struct note) <= NETWORK_NOTE, "a note must be short");
@@ -76,7 +77,10 @@ static rondo_result open_rails(struct verbs_peer *peer)
         peer->rails = i + 1;
         result = open_rail(peer, i);
     }
-    return result ? blame_own(peer, result) : RONDO_OK;
+    if (result)
+        return blame_own(peer, result);
+    verbs_take_device(peer);
+    return RONDO_OK;
 }
 
 static rondo_result say(struct verbs_peer *peer, enum note_kind kind)
@@ -85,7 +89,8 @@ static rondo_result say(struct verbs_peer *peer, enum note_kind kind)
     struct note note = {.kind = (uint8_t)kind,
                         .rails = (uint8_t)peer->rails,
                         .control = (uintptr_t)peer->control,
-                        .inbox = (uintptr_t)peer->inbox};
+                        .inbox = (uintptr_t)peer->inbox,
+                        .device = peer->device.address};
 
     for (int i = 0; i < peer->rails; i++) {
         const struct verbs_rail *rail = &peer->rail[i];
@@ -93,6 +98,7 @@ static rondo_result say(struct verbs_peer *peer, enum note_kind kind)
         verbs_queue_card(&rail->queue, &note.ports[i]);
         note.ports[i].data_key = rail->inbox->mr->rkey;
         note.ports[i].control_key = rail->control->mr->rkey;
+        note.ports[i].device_key = rail->device_inbox ? rail->device_inbox->rkey : 0;
     }
     return control->ops->note(control, peer->rank, &note, sizeof(note));
 }
@@ -198,6 +204,8 @@ static rondo_result join(struct verbs_peer *peer, const struct note *note)
     }
     peer->peer_control = note->control;
     peer->peer_inbox = note->inbox;
+    peer->peer_device = note->device;
+    peer->uses_device = peer->device.address && note->device;
     network->active[network->active_count++] = peer;
     peer->state = VERBS_HEARD;
     log_debug("rank %d is connected with rank %d over %d rails, %u bytes inline", network->job.rank,
@@ -247,6 +255,7 @@ void verbs_part(struct verbs_peer *peer)
         verbs_memory_put(memory, rail->inbox);
         verbs_memory_put(memory, rail->outbox);
     }
+    verbs_give_device(peer);
     memset(peer->rail, 0, sizeof(peer->rail));
     peer->rails = peer->pairs = 0;
 }

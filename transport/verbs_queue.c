@@ -212,7 +212,7 @@ void verbs_queue_add(struct verbs_queue *queue, const struct verbs_write *write)
         .opcode = write->immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
         .wr.rdma = {.remote_addr = write->to, .rkey = write->remote_key},
     };
-    if (write->bytes <= queue->inlined)
+    if (write->bytes <= queue->inlined && !write->device)
         request->send_flags |= IBV_SEND_INLINE;
     if (request->wr_id - queue->signalled >= VERBS_SIGNAL) {
         request->send_flags |= IBV_SEND_SIGNALED;

@@ -23,6 +23,7 @@ struct verbs_port_card {
     uint16_t lid;
     uint8_t mtu, ethernet;
     uint32_t data_key, control_key; /* of the memory that may be written */
+    uint32_t device_key;            /* and of the device's */
 };
 
 struct verbs_queue {
@@ -53,6 +54,7 @@ struct verbs_write {
     uint64_t to;
     uint32_t remote_key;
     bool immediate; /* the peer's `arrived` counts it, after all that was written before */
+    bool device;    /* from memory that the processor cannot read */
 };
 
 /* `receives`: immediates that may be under way at once; `depth`: writes that may. */

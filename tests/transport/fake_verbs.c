@@ -146,7 +146,7 @@ static void put(int device, const char *name, const char *text)
 
 void fake_verbs_open(int count)
 {
-    fake = (struct fake_verbs){.fate = IBV_WC_SUCCESS};
+    fake = (struct fake_verbs){.fate = IBV_WC_SUCCESS, .dmabuf_room = (size_t)1 << 40};
     strcpy(folder, "/tmp/rondo_fake_XXXXXX");
     if (!mkdtemp(folder))
         abort();

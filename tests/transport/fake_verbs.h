@@ -25,6 +25,9 @@ struct fake_verbs {
     int moves_when_polled; /* words that arrive whenever completions are looked at */
     int living;            /* contexts, domains, queues, memory */
     int registered;        /* memory only */
+    bool no_dmabuf;        /* its driver knows nothing of it */
+    size_t dmabuf_room;    /* bytes of files that it can register; begins as very many */
+    bool astray;           /* what is registered by a file is a copy of it */
     unsigned long writes, immediates, out_of_order;
 };
 extern struct fake_verbs fake;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { QUEUES = 4096, COMPLETIONS = FAKE_COMPLETIONS, WRITES = 8192 };
 
@@ -55,6 +56,8 @@ struct fake_mr {
     struct ibv_mr mr;
     struct fake_mr *next;
     int access;
+    char *mapped; /* where the bytes of a file are; NULL: at the address */
+    size_t offset;
 };
 static struct fake_mr *memory;
 static uint32_t keys = 100;
@@ -89,27 +92,61 @@ static struct ibv_mr *reg_mr_iova2(struct ibv_pd *pd, void *at, size_t bytes, ui
     return reg_mr(pd, at, bytes, (int)access);
 }
 
+static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova,
+                                    int fd, int access)
+{
+    struct fake_mr *mr;
+    char *mapped;
+
+    errno = fake.no_dmabuf ? EOPNOTSUPP : fd < 0 ? EBADF : ENOMEM;
+    if (fake.no_dmabuf || fd < 0 || bytes > fake.dmabuf_room)
+        return NULL;
+    mapped = mmap(NULL, offset + bytes, PROT_READ | PROT_WRITE,
+                  fake.astray ? MAP_PRIVATE : MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+        abort();
+    mr = (struct fake_mr *)(void *)reg_mr(pd, (void *)(uintptr_t)iova, bytes, access);
+    if (!mr) {
+        munmap(mapped, offset + bytes);
+        return NULL;
+    }
+    mr->mapped = mapped;
+    mr->offset = offset;
+    fake.dmabuf_room -= bytes;
+    return &mr->mr;
+}
+
 static int dereg_mr(struct ibv_mr *gone)
 {
-    struct fake_mr **at = &memory;
+    struct fake_mr **at = &memory, *mr;
 
     while (&(*at)->mr != gone)
         at = &(*at)->next;
+    mr = *at;
     *at = (*at)->next;
+    if (mr->mapped) {
+        munmap(mr->mapped, mr->offset + gone->length);
+        fake.dmabuf_room += gone->length;
+    }
     free(gone);
     fake.living--;
     fake.registered--;
     return 0;
 }
 
-/* May `bytes` at `at` be used with this key and these rights? */
-static bool allowed(uint32_t key, uint64_t at, size_t bytes, int access)
+/* Where `bytes` at `at` are, if they may be used with this key and these rights. */
+static char *find(uint32_t key, uint64_t at, size_t bytes, int access)
 {
-    for (struct fake_mr *mr = memory; mr; mr = mr->next)
-        if (mr->mr.lkey == key)
-            return (mr->access & access) == access && at >= (uintptr_t)mr->mr.addr &&
-                   at + bytes <= (uintptr_t)mr->mr.addr + mr->mr.length;
-    return false;
+    for (struct fake_mr *mr = memory; mr; mr = mr->next) {
+        uint64_t begin = (uintptr_t)mr->mr.addr;
+
+        if (mr->mr.lkey != key)
+            continue;
+        if ((mr->access & access) != access || at < begin || at + bytes > begin + mr->mr.length)
+            return NULL;
+        return mr->mapped ? mr->mapped + mr->offset + (at - begin) : (char *)(uintptr_t)at;
+    }
+    return NULL;
 }
 
 /* ---- Writes ---------------------------------------------------------------------------------- */
@@ -129,7 +166,6 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
         size_t length = request->num_sge ? request->sg_list->length : 0;
         struct write write = {
             .from = from,
-            .to = (char *)(uintptr_t)request->wr.rdma.remote_addr,
             .length = (uint32_t)length,
             .number = request->wr_id,
             .immediate = request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -141,17 +177,19 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
             *bad = request;
             return EINVAL;
         }
-        write.source = length ? (const char *)(uintptr_t)request->sg_list->addr : NULL;
         if (length && request->send_flags & IBV_SEND_INLINE) {
             write.bytes = malloc(length);
-            memcpy(write.bytes, write.source, length);
+            memcpy(write.bytes, (const char *)(uintptr_t)request->sg_list->addr, length);
             write.source = write.bytes;
-        } else if (length && !allowed(request->sg_list->lkey, request->sg_list->addr, length, 0)) {
-            write.status = IBV_WC_LOC_PROT_ERR;
+        } else if (length) {
+            write.source = find(request->sg_list->lkey, request->sg_list->addr, length, 0);
+            if (!write.source)
+                write.status = IBV_WC_LOC_PROT_ERR;
         }
-        if (length && !write.status &&
-            !allowed(request->wr.rdma.rkey, request->wr.rdma.remote_addr, length,
-                     IBV_ACCESS_REMOTE_WRITE))
+        if (length)
+            write.to = find(request->wr.rdma.rkey, request->wr.rdma.remote_addr, length,
+                            IBV_ACCESS_REMOTE_WRITE);
+        if (length && !write.status && !write.to)
             write.status = IBV_WC_REM_ACCESS_ERR;
         if (!queues[from->peer % QUEUES] || queues[from->peer % QUEUES]->state < IBV_QPS_RTR)
             write.status = IBV_WC_RETRY_EXC_ERR;
@@ -333,6 +371,7 @@ void fake_wire_fill(struct verbs_calls *calls)
     calls->modify_qp = modify_qp;
     calls->destroy_qp = destroy_qp;
     calls->reg_mr_iova2 = reg_mr_iova2;
+    calls->reg_dmabuf_mr = reg_dmabuf_mr;
 }
 
 void fake_wire_context(struct ibv_context *context)

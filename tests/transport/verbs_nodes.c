@@ -5,6 +5,7 @@
 #include <string.h>
 
 struct node nodes[NODES];
+const struct device_source *nodes_device;
 
 /* ---- The network for notes ------------------------------------------------------------------- */
 
@@ -71,7 +72,9 @@ static rondo_result open_node(int rank)
                             .size = NODES,
                             .lanes = NODE_LANES,
                             .slots = NODE_SLOTS,
-                            .slot_bytes = NODE_SLOT_BYTES};
+                            .slot_bytes = NODE_SLOT_BYTES,
+                            .way = nodes_device ? DEVICE_DMABUF : DEVICE_STAGED,
+                            .device = nodes_device};
     rondo_result result;
 
     *node = (struct node){.control = {.ops = &control_ops}, .rank = rank};
@@ -184,4 +187,76 @@ int node_receive(int to, int from, int lane)
     in->index = (in->index + 1) % in->slot_count;
     connection_give_back(in->connection, in->received);
     return right ? 1 : -1;
+}
+
+/* ---- Messages of a device -------------------------------------------------------------------- */
+
+static void fill(char *bytes, size_t count, int from, int lane, uint32_t number)
+{
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (char)byte_of(from, lane, number, i);
+}
+
+static uint64_t ring_offset(const char *slots, const struct link_slot *slot)
+{
+    return (uint64_t)(slot->payload - slots);
+}
+
+bool node_has_device(int from, int to, int lane)
+{
+    struct connection *connection = nodes[from].out[lane * NODES + to].connection;
+    struct connection_rings rings = {0};
+
+    return connection->ops->rings(connection, &rings) && rings.out && rings.in;
+}
+
+bool node_send_device(int from, int to, int lane)
+{
+    struct link_out *out = &nodes[from].out[lane * NODES + to];
+    struct link_slot *slot = (struct link_slot *)(void *)(out->slots + out->index * out->stride);
+    size_t bytes = node_length(from, to, lane, out->sent + 1);
+    static char payload[NODE_SLOT_BYTES];
+    struct connection_rings rings;
+    uint64_t flag;
+
+    if (out->sent - atomic_load_explicit(&out->credit->consumed, memory_order_acquire) >=
+            out->slot_count ||
+        !out->connection->ops->rings(out->connection, &rings))
+        return false;
+    out->sent++;
+    fill(payload, bytes, from, lane, out->sent);
+    flag = (uint64_t)(0xdef + out->sent) << 32 | out->sent;
+    if (rings.out) {
+        fake_device_source.write(NULL, rings.out + ring_offset(out->slots, slot), payload, bytes);
+        out->connection->ops->push_device(out->connection, slot, slot->payload, bytes, flag);
+    } else {
+        memcpy(slot->payload, payload, bytes);
+        connection_push(out->connection, slot, slot->payload, bytes, flag);
+    }
+    out->index = (out->index + 1) % out->slot_count;
+    return true;
+}
+
+int node_receive_device(int to, int from, int lane)
+{
+    struct link_in *in = &nodes[to].in[lane * NODES + from];
+    struct link_slot *slot = (struct link_slot *)(void *)(in->slots + in->index * in->stride);
+    uint64_t flag = atomic_load_explicit(&slot->head.flag, memory_order_acquire);
+    size_t bytes = node_length(from, to, lane, in->received + 1);
+    static char payload[NODE_SLOT_BYTES], expected[NODE_SLOT_BYTES];
+    struct connection_rings rings;
+
+    if ((uint32_t)flag != in->received + 1)
+        return 0;
+    in->received++;
+    if (!in->connection->ops->rings(in->connection, &rings))
+        return -1; /* a message has come, so they are connected */
+    if (rings.in)
+        fake_device_source.read(NULL, payload, rings.in + ring_offset(in->slots, slot), bytes);
+    else
+        memcpy(payload, slot->payload, bytes);
+    fill(expected, bytes, from, lane, in->received);
+    in->index = (in->index + 1) % in->slot_count;
+    connection_give_back(in->connection, in->received);
+    return flag >> 32 == 0xdef + in->received && !memcmp(payload, expected, bytes) ? 1 : -1;
 }

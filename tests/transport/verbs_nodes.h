@@ -7,6 +7,7 @@
 #define RONDO_TESTS_VERBS_NODES_H
 
 #include "transport/verbs.h"
+#include "fake_device.h"
 
 enum { NODES = 3, NODE_LANES = 2, NODE_SLOTS = 4, NODE_SLOT_BYTES = 150000 };
 
@@ -32,6 +33,8 @@ struct node {
 };
 
 extern struct node nodes[NODES];
+/* What those that are opened from now on have; NULL: no device. */
+extern const struct device_source *nodes_device;
 
 /* Networks and links of all; an error is returned as it came. */
 rondo_result nodes_open(void);
@@ -46,5 +49,11 @@ size_t node_length(int from, int to, int lane, uint32_t number);
 bool node_send(int from, int to, int lane);
 /* Take the next message; 1: it was right, 0: it is not there, -1: it was wrong. */
 int node_receive(int to, int from, int lane);
+/* The same from device to device, or where the rings are in its place; the first is false, too, if
+ * that is not known yet. */
+bool node_send_device(int from, int to, int lane);
+int node_receive_device(int to, int from, int lane);
+/* Are these rings of a device? */
+bool node_has_device(int from, int to, int lane);
 
 #endif
