@@ -137,6 +137,13 @@ static const struct setting table[SETTINGS] = {
          "Calls on CUDA streams that go by way of the host: all_reduce, reduce and broadcast of "
          "more bytes are cut into pieces, whose copies and messages overlap.",
          NULL, 4096, 1 << 30},
+    [SETTING_GPUDIRECT] =
+        {"RONDO_GPUDIRECT", SETTING_WORD, "auto",
+         "Calls on CUDA streams between hosts: auto lets RDMA adapters use device memory if a test "
+         "of it passed on every rank, by dmabuf or else by peer memory; a name allows that way "
+         "alone; slots: the device fills pinned slots of the host, over any transport; off: all "
+         "is copied to the host before.",
+         "auto|dmabuf|peer|slots|off", 0, 0},
     [SETTING_TOPOLOGY] = {"RONDO_TOPOLOGY", SETTING_WORD, "",
                           "A machine recorded as hwloc XML that `rondo topo` and `rondo doctor` "
                           "look at instead of this one.",

@@ -44,6 +44,7 @@ enum setting_id {
     SETTING_TCP_PATIENCE, /* seconds, RONDO_TCP_TIMEOUT */
     SETTING_CUDA,         /* word: auto, host */
     SETTING_CUDA_PIECE,   /* size: bytes of a long call that goes by way of the host */
+    SETTING_GPUDIRECT,    /* word: auto, dmabuf, peer, slots, off */
     SETTING_TOPOLOGY,     /* word: an hwloc XML file to use instead of this machine */
     SETTING_BENCH_DIR,    /* word */
     SETTING_COSTS,      /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */

@@ -79,6 +79,7 @@ void doctor_check_devices(struct doctor_report *report)
 {
     doctor_check_rdma(report);
     doctor_check_cuda(report);
+    doctor_check_gpudirect(report);
 }
 
 /* ---- Launchers ------------------------------------------------------------------------------- */

@@ -55,6 +55,7 @@ void doctor_check_launchers(struct doctor_report *report);
 void doctor_check_rdma(struct doctor_report *report);
 /* doctor_cuda.c: the driver of GPUs, the devices, and who reaches whom. */
 void doctor_check_cuda(struct doctor_report *report);
+void doctor_check_gpudirect(struct doctor_report *report);
 /* doctor_settings.c: the RONDO_ variables of the environment. */
 void doctor_check_settings(struct doctor_report *report);
 

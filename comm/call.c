@@ -174,6 +174,7 @@ rondo_result call_check(const rondo_call *call, struct task *ret_task)
     ret_task->output = call->output;
     ret_task->state = TASK_NEW;
     ret_task->mourned = 0;
+    ret_task->on_device = false;
     ret_task->again = false;
     return RONDO_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gpu.c - the device of a communicator, and blocking calls on its memory. */
-#include "comm/gpu_inside.h"
+#include "comm/gpu_mover.h"
 
 #include "rondo/cuda.h"
 
@@ -52,11 +52,35 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
     return RONDO_OK;
 }
 
-void gpu_close(struct gpu *gpu, bool broken)
+void gpu_agree(rondo_comm *comm)
+{
+    if (comm->gpu)
+        gpu_mover_agree(comm);
+}
+
+const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way)
+{
+    const struct gpu_mover *mover = comm->gpu ? comm->gpu->mover : NULL;
+
+    *ret_way = mover ? mover->way : DEVICE_STAGED;
+    return *ret_way > DEVICE_SLOTS ? &mover->source : NULL;
+}
+
+void gpu_stop(struct gpu *gpu)
 {
     if (!gpu)
         return;
     rondo_stream_close(gpu->worker);
+    gpu->worker = NULL;
+    gpu_mover_stop(gpu->mover);
+}
+
+void gpu_close(struct gpu *gpu, bool broken)
+{
+    if (!gpu)
+        return;
+    gpu_stop(gpu);
+    gpu_mover_close(gpu->mover);
     if (!cuda_enter(&gpu->device)) {
         gpu_plans_close(gpu->plans);
         gpu_blocks_close(gpu, broken);
@@ -133,7 +157,8 @@ static rondo_result visit_begin(struct batch *batch, struct visit *visit)
     cuda_leave(&gpu->device);
     if (result)
         return result;
-    stage_place(visit->stages, batch->tasks, batch->count, visit->block->payload);
+    stage_place(visit->stages, batch->tasks, batch->count, visit->block->payload,
+                visit->block->payload);
     return bring(gpu, batch, visit, stage_in);
 }
 

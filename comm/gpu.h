@@ -21,8 +21,18 @@ rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card);
 rondo_result gpu_connect(rondo_comm *comm);
 /* Then, when all ranks have got there: what they find out together. */
 rondo_result gpu_settle(rondo_comm *comm);
+/* With everybody's cards, before networks are set up: will devices move messages between nodes? */
+void gpu_agree(rondo_comm *comm);
+/* ... then this is what adapters are to know of: the way, and who lends memory; NULL: nobody. */
+const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way);
+/* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
+void gpu_stop(struct gpu *gpu);
 /* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL. */
 void gpu_close(struct gpu *gpu, bool broken);
+
+/* gpu_move.c: a task whose messages the device moves, when it has a plan; and exec_advance(). */
+rondo_result gpu_move_begin(rondo_comm *comm, struct task *task);
+enum exec_state gpu_move_advance(struct execution *execution);
 
 /* run_batches() with calls on device memory among them: it is brought to the host and back. */
 rondo_result gpu_run_batches(struct batch *batches, int count);

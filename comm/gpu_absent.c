@@ -42,6 +42,38 @@ rondo_result gpu_settle(rondo_comm *comm)
     return RONDO_OK;
 }
 
+void gpu_agree(rondo_comm *comm)
+{
+    (void)comm;
+}
+
+const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way)
+{
+    (void)comm;
+    *ret_way = DEVICE_STAGED;
+    return NULL;
+}
+
+void gpu_stop(struct gpu *gpu)
+{
+    (void)gpu;
+}
+
+/* No task says that a device moves its messages: it would have been made on a CUDA stream. */
+rondo_result gpu_move_begin(rondo_comm *comm, struct task *task)
+{
+    (void)comm;
+    (void)task;
+    return refuse();
+}
+
+enum exec_state gpu_move_advance(struct execution *execution)
+{
+    (void)execution;
+    refuse();
+    return EXEC_FAILED;
+}
+
 void gpu_close(struct gpu *gpu, bool broken)
 {
     (void)gpu;

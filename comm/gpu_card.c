@@ -70,7 +70,10 @@ rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
     gpu->arena = arena;
     card->arena = (uint64_t)((char *)arena - heap_base());
     memcpy(card->uuid, gpu->device.uuid, DEVICE_UUID);
-    return RONDO_OK;
+    result = setting_check(SETTING_GPUDIRECT);
+    if (!result)
+        card->way = (uint8_t)gpu_mover_find(comm);
+    return result;
 }
 
 static bool sees(const struct device_card *card, const struct device_card *other)
@@ -262,7 +265,8 @@ rondo_result gpu_connect(rondo_comm *comm)
         return RONDO_OK;
     obstacle = find_obstacle(comm);
     if (obstacle) {
-        log_info("calls on CUDA streams go by way of the host: %s", obstacle);
+        log_info("calls on CUDA streams go by way of the host%s: %s",
+                 gpu->mover ? ", but for their payload" : "", obstacle);
         return RONDO_OK;
     }
     plans = make_plans(comm);

@@ -45,6 +45,7 @@ struct gpu {
     struct staged *captured; /* parts of graphs */
     void *arena;             /* gpu_arena.h; in the shared heap, NULL: none */
     struct gpu_plans *plans; /* NULL: calls go by way of the host */
+    struct gpu_mover *mover; /* NULL: the host moves all that goes by way of it */
 };
 
 /* ---- gpu.c ---- */
@@ -91,18 +92,41 @@ struct stage {
     const void *user_input;
     void *user_output;
     size_t input_bytes, output_bytes;
+    /* It is plain memory of the host, which the host copies, not the stream. */
+    bool plain_input, plain_output;
     /* Where it is to be in the block. */
     size_t input_at, output_at;
 };
 
-/* Which memory of a batch's tasks the host cannot use, and where it will be: what overlaps for the
- * user does so in the block. RONDO_ERROR_MEMORY, or the bytes of block that it takes. */
+/* Which memory of a batch's tasks the host cannot use (or the device, if it moves the messages),
+ * and where it will be: what overlaps for the user does so in the block. RONDO_ERROR_MEMORY, or the
+ * bytes of block that it takes. */
 rondo_result stage_plan(const struct gpu *gpu, const struct batch *batch, struct stage *ret_stages,
                         size_t *ret_bytes);
-/* Have the tasks work in the block. */
-void stage_place(struct stage *stages, struct task *tasks, int count, char *block);
+/* Have the tasks work in the block, which is at `device` for whoever moves the messages. */
+void stage_place(struct stage *stages, struct task *tasks, int count, char *block, char *device);
+/* Plain memory, by the host, when the stream is there: before the call, and after it. */
+void stage_in_plain(const struct stage *stage);
+void stage_out_plain(const struct stage *stage);
 rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream);
 rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstream stream);
+
+/* ---- gpu_mover.c ---- */
+
+/* After networks_open(): can this rank's device move messages to other nodes, and which way? */
+enum device_way gpu_mover_find(rondo_comm *comm);
+/* With all cards: do all ranks' devices? Else there is no mover any more, and the log says why. */
+void gpu_mover_agree(rondo_comm *comm);
+/* Nothing is queued any more; rings are still there. The memory that it lent stays valid. */
+void gpu_mover_stop(struct gpu_mover *mover);
+void gpu_mover_close(struct gpu_mover *mover); /* networks are closed; both accept NULL */
+
+/* ---- gpu_move.c ---- */
+
+/* Do the messages of this batch go from and to the device? The same answer on every rank. */
+bool gpu_moves(const struct gpu *gpu, const struct batch *batch);
+/* The batch has ended, or failed: what is queued for it on the device ends. */
+void gpu_move_end(struct gpu *gpu);
 
 /* ---- gpu_queue.c ---- */
 

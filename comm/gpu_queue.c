@@ -63,8 +63,15 @@ static void free_staged(struct staged *staged)
     free(staged);
 }
 
+/* Where a device that moves the messages finds a block. */
+static char *block_on_device(const struct gpu_block *block)
+{
+    return (char *)(uintptr_t)(block->device_flags + sizeof(struct gpu_flags));
+}
+
 static rondo_result make(struct gpu *gpu, const struct batch *batch, struct staged **ret_staged)
 {
+    bool on_device = gpu_moves(gpu, batch);
     size_t count = (size_t)batch->count;
     struct staged *staged =
         calloc(1, sizeof(*staged) + 2 * count * sizeof(struct task) + count * sizeof(struct stage));
@@ -79,14 +86,18 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
     staged->stages = (struct stage *)(void *)(staged->originals + count);
     staged->batch = (struct batch){.comm = batch->comm, .count = batch->count};
     memcpy(staged->originals, batch->tasks, count * sizeof(struct task));
-    result = stage_plan(gpu, batch, staged->stages, &bytes);
+    for (size_t i = 0; i < count; i++)
+        staged->originals[i].on_device = on_device;
+    staged->batch.tasks = staged->originals;
+    result = stage_plan(gpu, &staged->batch, staged->stages, &bytes);
     if (!result)
         result = gpu_block_take(gpu, bytes, &staged->block);
     if (result) {
         free(staged);
         return result;
     }
-    stage_place(staged->stages, staged->originals, batch->count, staged->block->payload);
+    stage_place(staged->stages, staged->originals, batch->count, staged->block->payload,
+                on_device ? block_on_device(staged->block) : staged->block->payload);
     *ret_staged = staged;
     return RONDO_OK;
 }
@@ -108,6 +119,24 @@ static void await_ready(const struct staged *staged)
     }
 }
 
+static rondo_result run_on_device(struct staged *staged)
+{
+    struct batch *batch = &staged->batch;
+    rondo_result entered = cuda_enter(&staged->gpu->device), result;
+
+    if (entered) /* it has its turn, which must be used up */
+        comm_break(batch->comm, entered, batch->comm->rank);
+    for (int i = 0; i < batch->count; i++)
+        stage_in_plain(&staged->stages[i]);
+    result = run_batches(batch, 1);
+    gpu_move_end(staged->gpu);
+    for (int i = 0; i < batch->count && !result; i++)
+        stage_out_plain(&staged->stages[i]);
+    if (!entered)
+        cuda_leave(&staged->gpu->device);
+    return result;
+}
+
 /* The worker's part. */
 static void run(void *context)
 {
@@ -115,7 +144,8 @@ static void run(void *context)
     rondo_result result;
 
     await_ready(staged);
-    result = run_batches(&staged->batch, 1);
+    result =
+        staged->originals[0].on_device ? run_on_device(staged) : run_batches(&staged->batch, 1);
     if (result)
         note_error(staged->errors, result);
     /* Release, to the stream: what the call wrote comes before. */
@@ -252,7 +282,7 @@ static rondo_result append_pieces(struct list *list, const struct batch *batch)
     if (result)
         return result;
     each = gpu->piece / element;
-    if (whole->key.count <= each)
+    if (whole->key.count <= each || gpu_moves(gpu, batch))
         return append(list, batch);
     for (size_t start = 0; start < whole->key.count && !result; start += each) {
         struct task piece = *whole;

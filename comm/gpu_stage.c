@@ -6,13 +6,15 @@
  * of the block.
  *
  * Memory of the host that is ready in the order of the stream is used where it is, also in a call
- * whose other buffer is on the device.
+ * whose other buffer is on the device. Where the device moves the messages it is the other way
+ * round: what it does not reach is brought to memory of the host that it does.
  */
 #include "comm/gpu_inside.h"
 
 #include "base/fail.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { LINE = 64 };
 
@@ -21,9 +23,23 @@ static size_t padded(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-static bool is_foreign(const struct gpu *gpu, const void *memory)
+/* Is it out of the reach of who works on it? */
+static bool is_foreign(const struct gpu *gpu, const struct task *task, const void *memory)
 {
-    return cuda_memory_kind(gpu->device.driver, memory) >= CUDA_MEMORY_DEVICE;
+    enum cuda_memory kind = cuda_memory_kind(gpu->device.driver, memory);
+    int number = -1;
+
+    if (!task->on_device)
+        return kind >= CUDA_MEMORY_DEVICE;
+    if (kind == CUDA_MEMORY_DEVICE)
+        gpu->device.driver->cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                                  cuda_address(memory));
+    return kind == CUDA_MEMORY_HOST || (kind == CUDA_MEMORY_DEVICE && number != gpu->device.number);
+}
+
+static bool is_plain(const struct gpu *gpu, const void *memory)
+{
+    return cuda_memory_kind(gpu->device.driver, memory) == CUDA_MEMORY_HOST;
 }
 
 static struct stage measure(const struct gpu *gpu, const rondo_comm *comm, const struct task *task)
@@ -36,10 +52,12 @@ static struct stage measure(const struct gpu *gpu, const rondo_comm *comm, const
         block * (size_t)plan_input_blocks(key->collective, comm->size, comm->rank, key->root);
     stage.output_bytes =
         block * (size_t)plan_output_blocks(key->collective, comm->size, comm->rank, key->root);
-    if (!stage.input_bytes || !is_foreign(gpu, task->input))
+    if (!stage.input_bytes || !is_foreign(gpu, task, task->input))
         stage.input_bytes = 0;
-    if (!stage.output_bytes || !is_foreign(gpu, task->output))
+    if (!stage.output_bytes || !is_foreign(gpu, task, task->output))
         stage.output_bytes = 0;
+    stage.plain_input = stage.input_bytes && is_plain(gpu, task->input);
+    stage.plain_output = stage.output_bytes && is_plain(gpu, task->output);
     return stage;
 }
 
@@ -127,16 +145,30 @@ rondo_result stage_plan(const struct gpu *gpu, const struct batch *batch, struct
     return RONDO_OK;
 }
 
-void stage_place(struct stage *stages, struct task *tasks, int count, char *block)
+void stage_place(struct stage *stages, struct task *tasks, int count, char *block, char *device)
 {
     for (int i = 0; i < count; i++) {
         struct stage *stage = &stages[i];
 
+        stage->input = block + stage->input_at;
+        stage->output = block + stage->output_at;
         if (stage->input_bytes)
-            tasks[i].input = stage->input = block + stage->input_at;
+            tasks[i].input = device + stage->input_at;
         if (stage->output_bytes)
-            tasks[i].output = stage->output = block + stage->output_at;
+            tasks[i].output = device + stage->output_at;
     }
+}
+
+void stage_in_plain(const struct stage *stage)
+{
+    if (stage->plain_input)
+        memcpy(stage->input, stage->user_input, stage->input_bytes);
+}
+
+void stage_out_plain(const struct stage *stage)
+{
+    if (stage->plain_output)
+        memcpy(stage->user_output, stage->output, stage->output_bytes);
 }
 
 rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream)
@@ -144,7 +176,7 @@ rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream
     const struct cuda_driver *cuda = gpu->device.driver;
     CUdeviceptr from = cuda_address(stage->user_input);
 
-    if (!stage->input_bytes)
+    if (!stage->input_bytes || stage->plain_input)
         return RONDO_OK;
     return cuda_result(cuda->cuMemcpyDtoHAsync(stage->input, from,
                                                cuda_copyable(cuda, from, stage->input_bytes),
@@ -157,7 +189,7 @@ rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstrea
     const struct cuda_driver *cuda = gpu->device.driver;
     CUdeviceptr to = cuda_address(stage->user_output);
 
-    if (!stage->output_bytes)
+    if (!stage->output_bytes || stage->plain_output)
         return RONDO_OK;
     return cuda_result(cuda->cuMemcpyHtoDAsync(
                            to, stage->output, cuda_copyable(cuda, to, stage->output_bytes), stream),

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/proof.h"
+#include "comm/gpu.h"
 #include "comm/health.h"
 #include "comm/wait.h"
 
@@ -99,14 +100,15 @@ rondo_result networks_open(rondo_comm *comm, struct rank_card *card)
 
 static rondo_result start_verbs(rondo_comm *comm, const struct network_owner *owner)
 {
-    const struct verbs_job job = {.owner = owner,
-                                  .control = comm->networks[NETWORK_TCP],
-                                  .rank = comm->rank,
-                                  .size = comm->size,
-                                  .lanes = PLAN_LANES,
-                                  .slots = comm->settings.slots,
-                                  .slot_bytes = comm->settings.slot_bytes};
+    struct verbs_job job = {.owner = owner,
+                            .control = comm->networks[NETWORK_TCP],
+                            .rank = comm->rank,
+                            .size = comm->size,
+                            .lanes = PLAN_LANES,
+                            .slots = comm->settings.slots,
+                            .slot_bytes = comm->settings.slot_bytes};
 
+    job.device = gpu_lender(comm, &job.way);
     return comm->networks[NETWORK_VERBS] ? verbs_start(comm->networks[NETWORK_VERBS], &job)
                                          : RONDO_OK;
 }

@@ -341,6 +341,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
         result = check_card(comm, rank);
     comm->long_slot_bytes = long_slot_bytes(comm);
     if (!result)
+        gpu_agree(comm);
+    if (!result)
         result = networks_start(comm);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
@@ -379,8 +381,9 @@ void comm_free(rondo_comm *comm)
     if (!comm)
         return;
     broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
-    gpu_close(comm->gpu, broken);
+    gpu_stop(comm->gpu);
     networks_close(comm);
+    gpu_close(comm->gpu, broken);
     memory_deregister_all(comm);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)
         process_detach(comm->processes[rank]);

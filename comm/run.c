@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/collective.h"
 #include "base/log.h"
+#include "comm/gpu.h"
 #include "comm/health.h"
 #include "comm/memory.h"
 #include "comm/network.h"
@@ -115,6 +116,10 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     }
     if (x->plan->address_messages)
         x->unreachable = !address_announce(comm, task->input, task->output, x);
+    if (task->on_device)
+        result = gpu_move_begin(comm, task);
+    if (result)
+        return result;
     exec_start(x);
     task->state = TASK_RUNNING;
     return RONDO_OK;
@@ -168,7 +173,7 @@ static bool advance_task(struct batch *batch, int index)
             return true;
         }
     }
-    switch (exec_advance(&task->execution)) {
+    switch (task->on_device ? gpu_move_advance(&task->execution) : exec_advance(&task->execution)) {
     case EXEC_DONE:
         if (task->began > 0)
             note_time(task);
@@ -193,7 +198,9 @@ static bool advance_task(struct batch *batch, int index)
         batch->result = health_mismatch(batch->comm, task);
         return true;
     case EXEC_FAILED:
-        batch->result = comm_break(batch->comm, RONDO_ERROR_PEER, task->execution.blamed);
+        batch->result =
+            comm_break(batch->comm, task->on_device ? RONDO_ERROR_SYSTEM : RONDO_ERROR_PEER,
+                       task->execution.blamed);
         return true;
     }
     return false;

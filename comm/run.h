@@ -19,8 +19,9 @@ struct task {
     const void *input;
     void *output;
     enum task_state state;
-    int mourned; /* 1 + the peer that was seen to have closed or ended, 0: none */
-    bool again;  /* the second attempt: peers' memory can't be reached */
+    int mourned;    /* 1 + the peer that was seen to have closed or ended, 0: none */
+    bool on_device; /* a device moves its messages: gpu_move.c */
+    bool again;     /* the second attempt: peers' memory can't be reached */
     struct choice *choice;
     double began;          /* if its time tells the choice how to store */
     struct operation made; /* of an operation of the user's own, which may be destroyed by now */

@@ -6,6 +6,7 @@ set -u
 build=$1 rondo=$1/cli/rondo
 . "$(dirname "$0")/checks.sh"
 . "$(dirname "$0")/jobs.sh"
+. "$(dirname "$0")/gpu_direct.sh"
 
 devices_are_there() {
     local device
@@ -139,5 +140,7 @@ check "memory that cannot be locked is a sentence" little_locked_memory
 check "an adapter that has no room for one more thing is named by all ranks" registrations_run_out
 check "a killed peer is named" killed_peer
 check "ranks that may not attach to each other work all the same" under_yama
+# Not built where there is no CUDA toolkit. A subshell, as drivers come by the environment.
+[ -x "$direct_rank" ] && (check_gpu_direct)
 # Last: routes go with the link.
 check "a link that went down is named, with the port" link_down
