@@ -91,10 +91,17 @@ static inline CUdeviceptr gpu_view_at(const struct gpu_view *view, const void *m
 
 /* ---- gpu_arena.c ---- */
 
-/* Pin memory of the host for all devices, once per process however many ranks ask for it. */
-rondo_result gpu_pin(const struct cuda_driver *driver, void *memory, size_t bytes,
+struct gpu_pages {
+    uint64_t comm; /* whose they are; ranks of a communicator agree on them */
+    char *memory;
+    size_t bytes;
+};
+
+/* Pin memory of the host for all devices, once per process however many ranks ask for it. What of
+ * it another communicator has pinned is that one's no longer. */
+rondo_result gpu_pin(const struct cuda_driver *driver, const struct gpu_pages *pages,
                      CUdeviceptr *ret_device);
-void gpu_unpin(const struct cuda_driver *driver, void *memory);
+void gpu_unpin(const struct cuda_driver *driver, const void *memory, uint64_t comm);
 
 /* ---- Plans on CUDA streams: what a rank keeps, in gpu->plans ---- */
 

@@ -118,7 +118,8 @@ static rondo_result pin_arenas(struct gpu_plans *plans)
         if (!arena)
             return rondo_fail(RONDO_ERROR_PEER,
                               "Rank %d says that its arena is outside of its shared heap.", rank);
-        result = gpu_pin(plans->gpu->device.driver, arena, bytes, &view->device);
+        result = gpu_pin(plans->gpu->device.driver, &(struct gpu_pages){comm->id, arena, bytes},
+                         &view->device);
         if (!result)
             view->arena = (struct gpu_arena *)(void *)arena;
     }
@@ -325,7 +326,7 @@ static void close_device(struct gpu_plans *plans)
         cuda->cuStreamDestroy(plans->side);
     for (int rank = 0; rank < plans->comm->size; rank++)
         if (plans->views[rank].arena)
-            gpu_unpin(cuda, plans->views[rank].arena);
+            gpu_unpin(cuda, plans->views[rank].arena, plans->comm->id);
 }
 
 /* Streams may still use all of it, the arenas of peers too. */

@@ -72,7 +72,8 @@ static void note_return(struct execution *x, const struct link_in *in)
 static uint64_t pin(struct gpu_mover *mover, void *memory, size_t bytes)
 {
     CUdeviceptr device = 0;
-    rondo_result result = gpu_pin(mover->gpu->device.driver, memory, bytes, &device);
+    rondo_result result = gpu_pin(mover->gpu->device.driver,
+                                  &(struct gpu_pages){mover->comm->id, memory, bytes}, &device);
 
     if (result)
         gpu_mover_fail(mover, result);

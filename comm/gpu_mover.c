@@ -189,7 +189,7 @@ void gpu_mover_stop(struct gpu_mover *mover)
     if (!mover || cuda_enter(&mover->gpu->device))
         return;
     while (mover->pinned_count)
-        gpu_unpin(mover->gpu->device.driver, mover->pinned[--mover->pinned_count]);
+        gpu_unpin(mover->gpu->device.driver, mover->pinned[--mover->pinned_count], mover->comm->id);
     cuda_leave(&mover->gpu->device);
 }
 

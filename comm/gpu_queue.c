@@ -121,17 +121,22 @@ static void await_ready(const struct staged *staged)
 
 static rondo_result run_on_device(struct staged *staged)
 {
+    const struct cuda_driver *cuda = staged->gpu->device.driver;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     struct batch *batch = &staged->batch;
     rondo_result entered = cuda_enter(&staged->gpu->device), result;
 
     if (entered) /* it has its turn, which must be used up */
         comm_break(batch->comm, entered, batch->comm->rank);
+    /* Some thread may be capturing, which forbids others to pin and to allocate. */
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
     for (int i = 0; i < batch->count; i++)
         stage_in_plain(&staged->stages[i]);
     result = run_batches(batch, 1);
     gpu_move_end(staged->gpu);
     for (int i = 0; i < batch->count && !result; i++)
         stage_out_plain(&staged->stages[i]);
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
     if (!entered)
         cuda_leave(&staged->gpu->device);
     return result;

@@ -36,6 +36,7 @@ rondo_result gpu_matrix(rondo_comm *comm, void *scene, char *sentence);
 /* calls.c */
 rondo_result gpu_orders_streams(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_replays_graphs(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_moves_beside_captures(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_exchanges_messages(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_blocks_on_device_memory(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_tolerates_long_counts(rondo_comm *comm, void *scene, char *sentence);

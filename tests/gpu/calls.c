@@ -5,6 +5,7 @@
 
 #include "rondo/cuda.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,6 +196,53 @@ static rondo_result replays_graphs(struct gpu_rank *rank)
 rondo_result gpu_replays_graphs(rondo_comm *comm, void *scene, char *sentence)
 {
     return gpu_rank_run(comm, scene, sentence, replays_graphs);
+}
+
+/* The first call, all of it, while its rank captures on another stream, in the strictest mode. */
+static rondo_result move_beside_captures(struct gpu_rank *rank, struct trio *trio)
+{
+    const struct device_driver *cuda = device_driver();
+    _Atomic uint32_t *done = device_alloc(MEMORY_PINNED, sizeof(*done));
+    int size = rondo_comm_size(rank->comm);
+    CUstream other;
+    CUgraph graph = NULL;
+    rondo_result result;
+
+    if (!done)
+        return fail(rank, "pinned memory");
+    *done = 0;
+    fill(trio->host, rondo_comm_rank(rank->comm), COUNT);
+    if (!device_copy(trio->first, trio->host, COUNT * sizeof(int32_t)) ||
+        cuda->cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) ||
+        cuda->cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_GLOBAL))
+        return fail(rank, "begin of capture");
+    result = rondo_all_reduce(trio->first, trio->first, COUNT, RONDO_INT32, RONDO_SUM, rank->comm,
+                              rank->stream);
+    if (!result &&
+        cuda->cuStreamWriteValue32(rank->cuda_stream, (CUdeviceptr)(uintptr_t)done, 1, 0))
+        result = RONDO_ERROR_SYSTEM;
+    while (!result && !*done) /* to wait for a stream is nothing that captures like */
+        sched_yield();
+    if (cuda->cuStreamEndCapture(other, &graph) || result)
+        return fail(rank, "capture beside a call");
+    cuda->cuGraphDestroy(graph);
+    cuda->cuStreamDestroy(other);
+    result = rondo_stream_synchronize(rank->stream);
+    device_free(MEMORY_PINNED, (void *)done);
+    device_copy(trio->host, trio->first, COUNT * sizeof(int32_t));
+    if (!result && !holds(trio->host, size, 0, size * (size - 1) / 2, COUNT))
+        return fail(rank, "wrong sums beside a capture");
+    return result;
+}
+
+static rondo_result moves_beside_captures(struct gpu_rank *rank)
+{
+    return with_trio(rank, move_beside_captures);
+}
+
+rondo_result gpu_moves_beside_captures(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, moves_beside_captures);
 }
 
 /* ---- Messages -------------------------------------------------------------------------------- */

@@ -86,6 +86,11 @@ Test(gpu_slots, graphs_are_replayed)
     expect_right(2, gpu_replays_graphs, (struct gpu_scene){.devices = 2});
 }
 
+Test(gpu_slots, a_capture_elsewhere_does_not_hinder_the_device)
+{
+    expect_right(2, gpu_moves_beside_captures, (struct gpu_scene){.devices = 2});
+}
+
 Test(gpu_slots, messages_are_exchanged)
 {
     expect_right(3, gpu_exchanges_messages, (struct gpu_scene){.devices = 2});
