@@ -26,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TRY_BYTES = 256 << 10, PAGE = 4096, DEPTH = 16, RECEIVES = 4 };
+enum { TRY_BYTES = 256 << 10, PAGE = 4096, DEPTH = 64, RECEIVES = 4 };
 static const double TRY_SECONDS = 2; /* until what was written has to be there */
 
 struct attempt {
