@@ -40,7 +40,7 @@
     use(cuStreamIsCapturing) use(cuStreamWriteValue32) use(cuStreamWaitValue32) \
     use(cuStreamWriteValue64) use(cuStreamWaitValue64) use(cuStreamBatchMemOp) use(cuEventCreate) \
     use(cuEventRecord) use(cuEventQuery) use(cuEventSynchronize) use(cuEventDestroy) \
-    use(cuEventElapsedTime) use(cuIpcGetMemHandle) use(cuIpcOpenMemHandle) \
+    use(cuIpcGetMemHandle) use(cuIpcOpenMemHandle) \
     use(cuIpcCloseMemHandle) use(cuMemRetainAllocationHandle) use(cuMemRelease) \
     use(cuMemGetAllocationPropertiesFromHandle) use(cuMemExportToShareableHandle) \
     use(cuMemImportFromShareableHandle) use(cuMemAddressReserve) use(cuMemAddressFree) \
