@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_lend.c - plans of all algorithms over a network that takes every liberty that lend.h gives
+ * it: results are those of plain slots, also in place and one call behind the other.
+ *
+ * One thread advances ranks and messages in an order by chance.
+ */
+#include "base/collective.h"
+#include "collectives/algorithm.h"
+#include "late_network.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALLS = 2, ROUNDS = 2, PATIENCE = 1000000, POOL = 128 << 20 };
+
+static long all_lent, all_placed;
+
+static unsigned by_chance(struct job *job, unsigned below)
+{
+    job->chance = job->chance * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(job->chance >> 33) % below;
+}
+
+/* ---- Ranks ----------------------------------------------------------------------------------- */
+
+static size_t ring_bytes(const struct job *job)
+{
+    return (link_ring_bytes(SLOTS, job->slot_bytes) + 63) / 64 * 64;
+}
+
+static bool apart(const struct job *job, int a, int b)
+{
+    return job->lends && a != b &&
+           (!job->groups || job->groups->group_of[a] != job->groups->group_of[b]);
+}
+
+/* From memory that is used again by the next job, as fresh pages take longer than all else. */
+static char *new_ring(struct job *job)
+{
+    static char *pool;
+    char *ring;
+
+    if (!pool)
+        pool = aligned_alloc(64, POOL);
+    cr_assert(pool && job->pool_used + ring_bytes(job) <= POOL);
+    ring = pool + job->pool_used;
+    job->pool_used += ring_bytes(job);
+    memset(ring, 0, sizeof(struct link_credit));
+    for (size_t i = 0; i < SLOTS; i++)
+        memset(ring + sizeof(struct link_credit) + i * link_stride(job->slot_bytes), 0,
+               sizeof(struct link_slot));
+    return ring;
+}
+
+static void connect_pair(struct job *job, int from, int to, int lane)
+{
+    struct half *writer = &job->seats[from].halves[lane * job->size + to];
+    struct half *reader = &job->seats[to].halves[lane * job->size + from];
+    bool network = apart(job, from, to);
+    char *out = new_ring(job), *in = network ? new_ring(job) : out;
+
+    writer->credit = (struct link_credit *)(void *)out;
+    reader->given = (struct link_credit *)(void *)in;
+    reader->inbox = in + sizeof(struct link_credit);
+    job->seats[from].world.out[lane * job->size + to] =
+        (struct link_out){.slots = out + sizeof(struct link_credit),
+                          .credit = writer->credit,
+                          .connection = network ? &writer->base : NULL,
+                          .stride = link_stride(job->slot_bytes),
+                          .slot_count = SLOTS};
+    job->seats[to].world.in[lane * job->size + from] =
+        (struct link_in){.slots = reader->inbox,
+                         .credit = reader->given,
+                         .connection = network ? &reader->base : NULL,
+                         .stride = link_stride(job->slot_bytes),
+                         .slot_count = SLOTS};
+}
+
+static size_t blocks(const struct job *job, int rank, bool output)
+{
+    return (size_t)(output ? plan_output_blocks(job->collective, job->size, rank, job->root)
+                           : plan_input_blocks(job->collective, job->size, rank, job->root));
+}
+
+static void place_buffers(struct seat *seat)
+{
+    struct job *job = seat->job;
+    size_t block = job->count * 4, in = blocks(job, seat->rank, false) * block;
+    size_t out = blocks(job, seat->rank, true) * block;
+    size_t mine = (size_t)seat->rank * block;
+
+    seat->bytes = in + out;
+    seat->memory = malloc(seat->bytes + 1);
+    cr_assert(seat->memory != NULL);
+    seat->input = seat->memory;
+    seat->output = seat->memory + in;
+    if (job->in_place && in && out) {
+        seat->bytes = in > out ? in : out;
+        seat->input = seat->memory + (in < out ? mine : 0);
+        seat->output = seat->memory + (out < in ? mine : 0);
+    }
+    for (size_t i = 0; i < seat->bytes / 4; i++)
+        ((int32_t *)(void *)seat->memory)[i] = -1;
+    for (size_t i = 0; i < in / 4; i++)
+        ((int32_t *)(void *)seat->input)[i] = (int32_t)(i * 31 + (size_t)seat->rank * 70001 + 5);
+}
+
+static const struct kernel_op sum = {.type = RONDO_INT32, .function = KERNEL_SUM};
+
+static void start(struct seat *seat)
+{
+    struct job *job = seat->job;
+    struct execution *x = &seat->execution;
+
+    x->plan = job->plans[seat->rank];
+    x->world = &seat->world;
+    x->op = collective_reduces(job->collective) ? &sum : NULL;
+    x->input = seat->input;
+    x->output = seat->output;
+    x->fingerprint = 100 + (uint32_t)seat->calls++;
+    cr_assert_eq(exec_shape_plan(job->plans[0], job->count, 4, job->slot_bytes, &x->shape),
+                 RONDO_OK);
+    exec_start(x);
+}
+
+static void open_seat(struct job *job, int rank)
+{
+    struct seat *seat = &job->seats[rank];
+    size_t links = (size_t)job->size * PLAN_LANES;
+
+    *seat = (struct seat){.job = job, .rank = rank};
+    seat->halves = calloc(links, sizeof(*seat->halves));
+    seat->queues = calloc((size_t)job->size, sizeof(*seat->queues));
+    seat->world = (struct exec_world){.rank = rank,
+                                      .size = job->size,
+                                      .slot_bytes = job->slot_bytes,
+                                      .rooms = {4, 2},
+                                      .lends = job->lends,
+                                      .out = calloc(links, sizeof(struct link_out)),
+                                      .in = calloc(links, sizeof(struct link_in)),
+                                      .peers = calloc((size_t)job->size, sizeof(struct exec_peer)),
+                                      .sources = calloc(64, sizeof(void *)),
+                                      .destinations = calloc(64, sizeof(void *))};
+    for (size_t i = 0; i < links; i++) {
+        seat->halves[i].seat = seat;
+        seat->halves[i].base = (struct connection){
+            .ops = &late_ops, .peer = (int)i % job->size, .lane = (int)i / job->size};
+    }
+    place_buffers(seat);
+}
+
+static void close_seat(struct job *job, int rank)
+{
+    struct seat *seat = &job->seats[rank];
+
+    free(seat->halves);
+    free(seat->queues);
+    free(seat->world.out);
+    free(seat->world.in);
+    free(seat->world.peers);
+    free(seat->world.sources);
+    free(seat->world.destinations);
+    free(seat->world.scratch);
+    free(seat->memory);
+}
+
+static bool play(struct job *job)
+{
+    int left = job->size;
+
+    for (int rounds = 0; left && rounds < PATIENCE; rounds++) {
+        struct seat *seat = &job->seats[by_chance(job, (unsigned)job->size)];
+        enum exec_state state;
+
+        if (by_chance(job, 3)) {
+            late_deliver(job, (int)by_chance(job, (unsigned)job->size),
+                         (int)by_chance(job, (unsigned)job->size));
+            continue;
+        }
+        if (seat->calls > CALLS)
+            continue;
+        state = exec_advance(&seat->execution);
+        if (state == EXEC_MOVED)
+            rounds = 0;
+        if (state > EXEC_BLOCKED)
+            return false;
+        if (state != EXEC_DONE)
+            continue;
+        if (seat->calls < CALLS) {
+            seat->world.lender = NULL;
+            late_settle(seat, NULL, SIZE_MAX);
+            start(seat);
+        } else {
+            seat->calls++;
+            left--;
+        }
+    }
+    return !left;
+}
+
+/* Run it; memory of all ranks one behind the other, NULL: it did not end. */
+static char *run(struct job *job, size_t *ret_bytes)
+{
+    size_t bytes = 0;
+    char *all = NULL;
+    bool ended;
+
+    job->pool_used = 0;
+    for (int r = 0; r < job->size; r++)
+        open_seat(job, r);
+    for (int from = 0; from < job->size; from++)
+        for (int to = 0; to < job->size; to++)
+            for (int lane = 0; lane < PLAN_LANES; lane++)
+                connect_pair(job, from, to, lane);
+    for (int r = 0; r < job->size; r++) {
+        start(&job->seats[r]);
+        job->seats[r].world.scratch =
+            malloc(exec_scratch_bytes(job->plans[r], &job->seats[r].execution.shape) + 1);
+        bytes += job->seats[r].bytes;
+    }
+    ended = play(job);
+    all = ended ? malloc(bytes + 1) : NULL;
+    *ret_bytes = 0;
+    for (int r = 0; r < job->size; r++) {
+        if (all)
+            memcpy(all + *ret_bytes, job->seats[r].memory, job->seats[r].bytes);
+        *ret_bytes += job->seats[r].bytes;
+        close_seat(job, r);
+    }
+    return all;
+}
+
+static void compare(struct job *job, const char *name)
+{
+    size_t bytes, length;
+    char *right, *got;
+
+    job->lends = false;
+    right = run(job, &bytes);
+    cr_assert(right, "%s did not end", name);
+    job->lends = true;
+    for (int round = 0; round < ROUNDS; round++) {
+        got = run(job, &length);
+        cr_assert(got, "%s over a network did not end", name);
+        if (length != bytes || memcmp(got, right, bytes) != 0)
+            cr_expect_fail(
+                "%s collective %d, %d ranks, root %d, %zu elements, slots of %zu, in place %d, "
+                "groups %d",
+                name, job->collective, job->size, job->root, job->count, job->slot_bytes,
+                job->in_place, job->groups ? job->groups->groups : 0);
+        free(got);
+    }
+    free(right);
+    all_lent += job->lent;
+    all_placed += job->placed;
+}
+
+static void try_form(const struct algorithm *algorithm, rondo_collective collective, int size,
+                     int shape)
+{
+    struct grouping *groups = NULL;
+    unsigned promises;
+    static uint64_t seed;
+
+    if (!algorithm->forms[collective].write || collective >= RONDO_BARRIER)
+        return;
+    cr_assert_eq(grouping_shape(size, shape, &groups), RONDO_OK);
+    promises = algorithm_promises(algorithm, collective, groups);
+    for (int k = 0; k < 4 && !(promises & PROMISE_PEER_MEMORY); k++) {
+        struct job job = {.collective = collective,
+                          .groups = k & 2 ? groups : NULL,
+                          .size = size,
+                          .root = collective_has_root(collective) ? size / 2 : 0,
+                          .in_place = k & 1,
+                          .chance = ++seed};
+
+        if (job.in_place && !(promises & PROMISE_IN_PLACE))
+            continue;
+        job.slot_bytes = by_chance(&job, 2) ? 8192 : 4096 * (size_t)size;
+        job.count = 500 + by_chance(&job, 20000);
+        for (int r = 0; r < size; r++) {
+            struct plan_seat seat = {collective, size, r, job.root, groups};
+
+            cr_assert_eq(algorithm_write(algorithm, &seat, &job.plans[r]), RONDO_OK);
+        }
+        compare(&job, algorithm->name);
+        for (int r = 0; r < size; r++)
+            plan_close(job.plans[r]);
+    }
+    grouping_close(groups);
+}
+
+static void try_all(int size)
+{
+    for (int i = 0; algorithms[i]; i++)
+        for (int collective = 0; collective < RONDO_BARRIER; collective++)
+            for (int shape = 0; shape < (algorithms[i]->levels ? GROUPING_SHAPES : 1); shape++)
+                try_form(algorithms[i], (rondo_collective)collective, size, shape);
+    cr_expect(all_lent && all_placed);
+}
+
+Test(lend, plans_of_2_ranks)
+{
+    try_all(2);
+}
+Test(lend, plans_of_3_ranks)
+{
+    try_all(3);
+}
+Test(lend, plans_of_4_ranks)
+{
+    try_all(4);
+}
+Test(lend, plans_of_5_ranks)
+{
+    try_all(5);
+}
+Test(lend, plans_of_8_ranks)
+{
+    try_all(8);
+}
