@@ -99,6 +99,7 @@ static void give_back(struct connection *connection, uint32_t received)
     pthread_mutex_lock(&network->lock);
     link->given_index = (link->given_index + received - link->given) % (uint32_t)network->slots;
     link->given = received;
+    link->expected.flag = 0; /* what was expected has come, here or elsewhere */
     if (link->given - link->told >= (uint32_t)network->slots / 2 && peer->state != TCP_GONE) {
         struct tcp_message *message = tcp_peer_append(peer);
 

@@ -8,6 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Is another line at a message for that slot? The end of one must not be taken for that of both:
+ * the rest would come to memory that is the caller's again. */
+static bool comes_twice(const struct tcp_line *line, const struct link_slot *slot)
+{
+    for (int i = 1; i < TCP_LINES; i++) {
+        const struct tcp_line *other = line->peer->lines[i];
+
+        if (other && other != line && other->left && other->frame.kind == TCP_DATA &&
+            other->slot == slot)
+            return true;
+    }
+    return false;
+}
+
 static bool expect_message(struct tcp_line *line)
 {
     struct tcp_network *network = line->network;
@@ -20,6 +34,8 @@ static bool expect_message(struct tcp_line *line)
         frame->bytes > (frame->inlined ? LINK_INLINE : network->slot_bytes))
         return false;
     line->slot = (struct link_slot *)(void *)(link->inbox + slot * network->stride);
+    if (comes_twice(line, line->slot))
+        return false;
     line->to = frame->inlined ? line->slot->head.payload : line->slot->payload;
     line->left = frame->bytes;
     line->aimed = frame->inlined;

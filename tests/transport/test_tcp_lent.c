@@ -177,3 +177,26 @@ Test(lent, memory_is_copied_before_a_message_comes_to_it)
     line->left = 0; /* it never came */
     cr_assert(is_all(come(2), 'a'));
 }
+
+/* Else the caller would go on when one is complete, and the other still come to its memory. */
+Test(lent, a_message_that_comes_on_two_lines_at_once_is_refused)
+{
+    struct tcp_line *line, other = {.index = 2};
+
+    lend(1, 8);
+    cr_assert(come(1));
+    line = node_tcp(1)->peers[0]->lines[1];
+    reader()->ops->expect(reader(), flag_of(2), place, BYTES);
+    line->frame = (struct tcp_frame){.kind = TCP_DATA, .flag = flag_of(2), .bytes = BYTES};
+    cr_assert(tcp_take_expect(line));
+    tcp_take_aim(line);
+    other.network = line->network;
+    other.peer = line->peer;
+    other.frame = line->frame;
+    cr_expect_not(tcp_take_expect(&other));
+    other.frame.flag = flag_of(3);
+    cr_expect(tcp_take_expect(&other));
+    line->left = 0; /* it never came */
+    other.frame.flag = flag_of(2);
+    cr_expect(tcp_take_expect(&other));
+}
