@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALLS = 2, ROUNDS = 2, PATIENCE = 1000000, POOL = 128 << 20 };
+enum { CALLS = 2, ROUNDS = 1, PATIENCE = 1000000, POOL = 128 << 20 };
 
 static long all_lent, all_placed;
 
@@ -279,7 +279,7 @@ static void try_form(const struct algorithm *algorithm, rondo_collective collect
         if (job.in_place && !(promises & PROMISE_IN_PLACE))
             continue;
         job.slot_bytes = by_chance(&job, 2) ? 8192 : 4096 * (size_t)size;
-        job.count = 500 + by_chance(&job, 20000);
+        job.count = 500 + by_chance(&job, 16000);
         for (int r = 0; r < size; r++) {
             struct plan_seat seat = {collective, size, r, job.root, groups};
 
