@@ -32,6 +32,18 @@ def the_matrix_passes_over_ipv6_and_over_three_streams():
         goes(hosts, 1, ["matrix", "7"], RONDO_TCP_STREAMS=3)
 
 
+def ranks_may_differ_in_how_many_streams_they_want():
+    for rank in (0, 1):
+        wants = f'test "$RONDO_RANK" = {rank} && export RONDO_TCP_STREAMS=4; exec "$0" calls 1048576'
+        with Hosts(2) as hosts:
+            ranks = hosts.start(["sh", "-c", wants, NET_RANK], **QUIET)
+            time.sleep(2.5)
+            ended = [r.number for r in ranks if r.process.poll() is not None]
+            for each in ranks:
+                each.process.kill()
+            assert not ended, f"ranks {ended} gave up when rank {rank} wanted 4"
+
+
 def groups_streams_and_splits_pass_on_three_hosts():
     with Hosts(3) as hosts:
         goes(hosts, 2, ["bodies"])
@@ -166,6 +178,7 @@ TESTS = [
     the_matrix_passes_on_two_hosts,
     the_matrix_passes_on_four_hosts_with_two_ranks_each,
     the_matrix_passes_over_ipv6_and_over_three_streams,
+    ranks_may_differ_in_how_many_streams_they_want,
     groups_streams_and_splits_pass_on_three_hosts,
     a_slow_link_is_only_slow,
     a_rank_that_computes_for_longer_than_the_patience_is_not_given_up,
