@@ -110,7 +110,7 @@ static size_t find(const struct span *spans, int count, const void *memory)
         else
             high = middle;
     }
-    return count ? spans[low].at + (wanted - spans[low].begin) : 0;
+    return spans[low].at + (wanted - spans[low].begin);
 }
 
 static int add(struct span *spans, int count, const void *memory, size_t bytes)
@@ -138,8 +138,12 @@ rondo_result stage_plan(const struct gpu *gpu, const struct batch *batch, struct
     }
     count = merge(spans, count, ret_bytes);
     for (int i = 0; i < batch->count; i++) {
-        ret_stages[i].input_at = find(spans, count, ret_stages[i].user_input);
-        ret_stages[i].output_at = find(spans, count, ret_stages[i].user_output);
+        struct stage *stage = &ret_stages[i];
+
+        if (stage->input_bytes)
+            stage->input_at = find(spans, count, stage->user_input);
+        if (stage->output_bytes)
+            stage->output_at = find(spans, count, stage->user_output);
     }
     free(spans);
     return RONDO_OK;
