@@ -179,8 +179,11 @@ const char *client_run(const struct client_world *world, client_body body)
     else
         run_threads(seats, world->size);
     for (int rank = world->size - 1; rank >= 0; rank--)
-        if (said_by(rank)[0])
+        if (said_by(rank)[0]) {
+            if (said[0])
+                fprintf(stderr, "rank %d: %s\n", rank, said_by(rank));
             said = said_by(rank);
+        }
     munmap(seats, sizeof(*seats) * CLIENT_RANKS);
     return said;
 }

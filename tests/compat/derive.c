@@ -147,16 +147,20 @@ bool derive_shrink_in_mid_flight(struct client *client)
 
 bool derive_revoke(struct client *client)
 {
+    atomic_int *summed = client->argument;
     ncclComm_t part = NULL;
     ncclResult_t state = ncclInternalError;
     char byte = 0;
-    bool fine = sums_up(client, client->comm) &&
-                client_ok(client, ncclCommRevoke(client->comm, 0), "ncclCommRevoke") &&
-                client_ok(client, ncclCommGetAsyncError(client->comm, &state), "the state") &&
-                (state == ncclSuccess || client_say(client, "the state is %d", (int)state));
+    bool fine = sums_up(client, client->comm);
 
+    /* It stops what is in flight on peers, too. */
+    atomic_fetch_add_explicit(summed, 1, memory_order_release);
+    while (fine && atomic_load_explicit(summed, memory_order_acquire) < client->size)
+        client_sleep(1);
     fine =
-        fine &&
+        fine && client_ok(client, ncclCommRevoke(client->comm, 0), "ncclCommRevoke") &&
+        client_ok(client, ncclCommGetAsyncError(client->comm, &state), "the state") &&
+        (state == ncclSuccess || client_say(client, "the state is %d", (int)state)) &&
         client_refused(
             client, ncclAllReduce(&byte, &byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
             ncclInvalidUsage, "revoked") &&

@@ -23,7 +23,6 @@ static int run_threads(void)
         {"two streams", streams_share_a_communicator, false},
         {"a split", derive_split, false},
         {"a shrink", derive_shrink, false},
-        {"a revoked communicator", derive_revoke, false},
         {"joining in the background", ends_join_in_the_background, true},
         {"an abort in mid-flight", ends_abort_in_mid_flight, false},
         {"scaled sums", rest_scaled_sums, false},
@@ -43,6 +42,8 @@ int main(void)
     int failed = run_threads();
 
     failed += say("a shrink in mid-flight", client_run(&world, derive_shrink_in_mid_flight));
+    world.argument = client_share(4096);
+    failed += say("a revoked communicator", client_run(&world, derive_revoke));
     world = (struct client_world){.size = 4, .apart = true, .argument = client_share(4096)};
     failed += say("growing", client_run(&world, derive_grow));
     failed += say("all ranks in one thread", client_run_alone(3, false, groups_alone));

@@ -124,7 +124,7 @@ Test(derive, shrinking_ends_the_calls_in_flight)
 
 Test(derive, a_revoked_communicator_can_be_split)
 {
-    as_threads(3, derive_revoke);
+    run(&(struct client_world){.size = 3, .argument = client_share(4096)}, derive_revoke);
 }
 
 Test(derive, new_ranks_come_to_old_ones)
