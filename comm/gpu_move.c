@@ -241,19 +241,11 @@ static void addresses(struct execution *x, int peer)
 /* Both are stored in functions whose execution is `x`. */
 #define step_store(p, v) \
     _Generic((p), _Atomic uint64_t * : note_flag, _Atomic uint32_t * : note_count)(x, p, v)
-#define step_push(out, slot, payload, flag)     note_push(x, out, slot, payload, flag)
-#define step_return(in)                         note_return(x, in)
-#define step_expect(head)                       ((void)(head))
-#define step_addresses(x, peer, said)           ((void)(said), addresses(x, peer))
-#define step_combine                            move
-#define step_write_packets(x, out, lines, flag) packets_write(&(x)->world->rooms, out, lines, flag)
-#define step_read_packets(x, in, lines, flag)   packets_read(&(x)->world->rooms, in, lines, flag)
-#define step_short_head(x, shorts, before, lines) \
-    packets_head(&(x)->world->rooms, shorts, before, lines)
-#define step_short_room(x, lines) \
-    ((lines) == 1 ? (x)->world->rooms.inlined : (x)->world->rooms.packed)
-#define step_at(x, program)   (&(x)->plan->steps[(program)->at])
-#define step_next(x, program) ((program)->at++)
+#define step_push(out, slot, payload, flag) note_push(x, out, slot, payload, flag)
+#define step_return(in)                     note_return(x, in)
+#define step_expect(head)                   ((void)(head))
+#define step_addresses(x, peer, said)       ((void)(said), addresses(x, peer))
+#define step_combine                        move
 #include "plan/step_loop.h"
 
 bool gpu_moves(const struct gpu *gpu, const struct batch *batch)

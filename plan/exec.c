@@ -47,15 +47,7 @@ static inline void step_expect(const struct link_packet *head)
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
 
-#define step_combine                            move_step
-#define step_write_packets(x, out, lines, flag) packets_write(&(x)->world->rooms, out, lines, flag)
-#define step_read_packets(x, in, lines, flag)   packets_read(&(x)->world->rooms, in, lines, flag)
-#define step_short_head(x, shorts, before, lines) \
-    packets_head(&(x)->world->rooms, shorts, before, lines)
-#define step_short_room(x, lines) \
-    ((lines) == 1 ? (x)->world->rooms.inlined : (x)->world->rooms.packed)
-#define step_at(x, program)   (&(x)->plan->steps[(program)->at])
-#define step_next(x, program) ((program)->at++)
+#define step_combine move_step
 #include "plan/step_loop.h"
 
 enum {

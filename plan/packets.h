@@ -48,4 +48,14 @@ static inline bool packets_read(const struct link_rooms *rooms, const struct lin
     return true;
 }
 
+/* What step_loop.h asks for, of whoever goes through a plan on the host. */
+#define step_write_packets(x, out, lines, flag) packets_write(&(x)->world->rooms, out, lines, flag)
+#define step_read_packets(x, in, lines, flag)   packets_read(&(x)->world->rooms, in, lines, flag)
+#define step_short_head(x, shorts, before, lines) \
+    packets_head(&(x)->world->rooms, shorts, before, lines)
+#define step_short_room(x, lines) \
+    ((lines) == 1 ? (x)->world->rooms.inlined : (x)->world->rooms.packed)
+#define step_at(x, program)   (&(x)->plan->steps[(program)->at])
+#define step_next(x, program) ((program)->at++)
+
 #endif
