@@ -184,6 +184,7 @@ static rondo_result ask(const struct gpu_plans *plans, int file, const struct wi
                              .msg_iovlen = 1,
                              .msg_control = files.bytes,
                              .msg_controllen = sizeof(files.bytes)};
+    ssize_t got;
     int count;
 
     if (recv(file, nonce, sizeof(nonce), 0) != sizeof(nonce))
@@ -191,10 +192,11 @@ static rondo_result ask(const struct gpu_plans *plans, int file, const struct wi
     proof_nonce(demand.nonce);
     proof_make(&session, asks, wish, sizeof(*wish), demand.proof);
     if (send(file, &demand, sizeof(demand), MSG_NOSIGNAL) != sizeof(demand) ||
-        recvmsg(file, &message, MSG_CMSG_CLOEXEC) != PROOF_BYTES)
+        (got = recvmsg(file, &message, MSG_CMSG_CLOEXEC)) < 0)
         return rondo_fail_errno(RONDO_ERROR_PEER, "rank %d gives no files", wish->owner);
-    count = unpack(&message, ret_files);
-    if (count == pieces && proof_check(&session, gives, wish, sizeof(*wish), proof))
+    count = unpack(&message, ret_files); /* also with a wrong answer: they are open here now */
+    if (got == PROOF_BYTES && count == pieces &&
+        proof_check(&session, gives, wish, sizeof(*wish), proof))
         return RONDO_OK;
     for (int i = 0; i < count; i++)
         close(ret_files[i]);

@@ -322,19 +322,24 @@ enum exec_state gpu_move_advance(struct execution *x)
     return moved ? EXEC_MOVED : EXEC_BLOCKED;
 }
 
-/* Nothing that is queued waits for anybody, so it ends, unless the device has failed. */
+/*
+ * Nothing that is queued waits for anybody, so it ends, unless the device has failed. After an
+ * error no count is queued behind the last work, so it is the stream that is asked: what it still
+ * does must not touch buffers that the caller believes to be its own again.
+ */
 void gpu_move_end(struct gpu *gpu)
 {
     struct gpu_mover *mover = gpu->mover;
-    const struct cuda_driver *cuda = gpu->device.driver;
+    CUresult code = CUDA_ERROR_NOT_READY;
 
     gpu_mover_count(mover);
-    while (!gpu_mover_has_reached(mover, mover->counted) && !mover->result) {
-        CUresult code = cuda->cuStreamQuery(mover->stream);
-
-        if (code != CUDA_SUCCESS && code != CUDA_ERROR_NOT_READY)
+    while (code == CUDA_ERROR_NOT_READY &&
+           (mover->result || !gpu_mover_has_reached(mover, mover->counted))) {
+        code = gpu->device.driver->cuStreamQuery(mover->stream);
+        if (code == CUDA_ERROR_NOT_READY)
+            sched_yield();
+        else if (code != CUDA_SUCCESS)
             gpu_mover_fail(mover, cuda_result(code, "cuStreamQuery"));
-        sched_yield();
     }
     mover->notice_first = mover->notice_end = 0;
 }

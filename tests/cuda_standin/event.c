@@ -394,3 +394,11 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent first_handle, CUevent s
     call_unlock();
     return result;
 }
+
+/* Drivers offer the first version, of the same parameters, as well. */
+#undef cuEventElapsedTime
+CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent second);
+CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent second)
+{
+    return cuEventElapsedTime_v2(milliseconds, first, second);
+}

@@ -11,6 +11,10 @@
 #include <cublas_v2.h>
 #include <cuda.h>
 
+/* CUDA 12.8 gave it a second version with the same parameters, which earlier drivers lack. */
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to);
+
 /* clang-format off */
 #define DRIVER_FUNCTIONS(use) \
     use(cuInit) use(cuGetErrorName) use(cuGetErrorString) use(cuDeviceGetCount) use(cuDeviceGet) \
