@@ -29,9 +29,10 @@ struct bootstrap_place {
 /* What the launcher told this process. */
 struct launch {
     const char
-        *launcher; /* "rondo run", "torchrun", "Open MPI", "MPICH", "Slurm", "none": for messages */
+        *launcher; /* "rondo run", "torchrun", "Open MPI", "MPICH", "Slurm", "PMIx", "none" */
     int rank, size, local_rank, local_size; /* local ones -1 if unknown */
     struct bootstrap_place place;           /* meeting point; unused when size is 1 */
+    bool served;                            /* by a thread, so rank 0 need not */
 };
 
 /* Read the environment. RONDO_ERROR_INVALID with a sentence for half-set or contradictory
@@ -41,6 +42,8 @@ rondo_result launch_read(struct launch *ret_launch);
 /* Unique ids: a place on this host with a fresh secret, and a thread of this process that
  * serves it once. */
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id);
+/* The same at an address that ranks of other hosts reach; see RONDO_INTERFACE. */
+rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id);
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place);
 
 /*

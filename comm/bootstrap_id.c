@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
+#include "transport/tcp_address.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -97,10 +98,9 @@ __attribute__((destructor)) static void stop_all(void)
     reap(true);
 }
 
-/* RONDO_ADDRESS names a host for this process: serve there, else on this host only. */
-static rondo_result open_place(struct bootstrap_place *place, int *ret_listener)
+/* `wanted` names a host for this process: serve there; "": on this host only. */
+static rondo_result open_place(const char *wanted, struct bootstrap_place *place, int *ret_listener)
 {
-    const char *wanted = setting_read_word(SETTING_ADDRESS);
     const char *colon;
     rondo_result result;
     int port = 0;
@@ -166,7 +166,7 @@ static void write_id(const struct bootstrap_place *place, struct id_bytes *ret_b
     memcpy(ret_bytes->check, hash, sizeof(ret_bytes->check));
 }
 
-rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
+static rondo_result create(const char *wanted, rondo_unique_id *ret_id)
 {
     struct id_server *server;
     struct id_bytes bytes;
@@ -184,7 +184,7 @@ rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
     server->task = (struct server_task){.place = &server->place, .stop = -1, .listener = -1};
     server->task.timeout = timeout;
     server->owner = getpid();
-    result = open_place(&server->place, &server->task.listener);
+    result = open_place(wanted, &server->place, &server->task.listener);
     if (!result) {
         write_id(&server->place, &bytes);
         result = id_start(server); /* from here on the thread has the listener */
@@ -198,6 +198,26 @@ rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
     log_debug("an id is served at %s", bytes.address);
     memcpy(ret_id, &bytes, sizeof(bytes));
     return RONDO_OK;
+}
+
+rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
+{
+    return create(setting_read_word(SETTING_ADDRESS), ret_id);
+}
+
+rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id)
+{
+    char address[BOOTSTRAP_ADDRESS_MAX];
+    struct tcp_card card;
+    rondo_result result = tcp_addresses_find(&card);
+
+    if (result)
+        return result;
+    if (!card.count)
+        return rondo_fail(RONDO_ERROR_SYSTEM, "this host has no network address at which ranks of "
+                                              "other hosts could meet");
+    tcp_address_text(&card.addresses[0], 0, address, sizeof(address));
+    return create(address, ret_id);
 }
 
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place)

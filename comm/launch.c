@@ -34,6 +34,9 @@ static const struct launcher launchers[] = {
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL, launch_by_slurm},
 };
 
+/* Any launcher that speaks PMIx, of those that set no variable for the size. */
+static const struct launcher by_pmix = {"PMIx", NULL, NULL, NULL, NULL, launch_by_pmix};
+
 enum { LAUNCHERS = sizeof(launchers) / sizeof(launchers[0]) };
 
 const char *launch_variable(const char *name)
@@ -106,6 +109,8 @@ static rondo_result find(const struct launcher **ret_launcher)
     }
     if (half && (half == &launchers[0] || !*ret_launcher))
         return half_set(half);
+    if (!*ret_launcher && launch_has_pmix())
+        *ret_launcher = &by_pmix;
     return RONDO_OK;
 }
 
@@ -151,7 +156,7 @@ static void fill_local(struct launch *launch, const struct launch_job *job)
 
 rondo_result launch_read(struct launch *ret_launch)
 {
-    struct launch launch = {"none", 0, 1, -1, -1, {"", {0}}};
+    struct launch launch = {.launcher = "none", .size = 1, .local_rank = -1, .local_size = -1};
     struct launch_job job = {false, ""};
     const struct launcher *launcher;
     rondo_result result = find(&launcher);
@@ -165,7 +170,7 @@ rondo_result launch_read(struct launch *ret_launch)
     if (!result) {
         fill_local(&launch, &job);
         if (launch.size > 1)
-            result = launch_place(&launch, &job, &launch.place);
+            result = launch_place(&launch, &job);
     }
     if (result)
         return result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * launch.h - inside launch_read(): who am I (launch.c), what is this job (launch_job.c), where
- * does it meet (launch_place.c).
+ * launch.h - inside launch_read(): who am I (launch.c), what is this job (launch_job.c,
+ * launch_pmix.c), where does it meet (launch_place.c).
  */
 #ifndef RONDO_COMM_LAUNCH_H
 #define RONDO_COMM_LAUNCH_H
@@ -28,7 +28,15 @@ typedef rondo_result launch_describe(struct launch *launch, struct launch_job *j
 launch_describe launch_by_rondo, launch_by_torchrun, launch_by_openmpi, launch_by_mpich,
     launch_by_slurm;
 
-rondo_result launch_place(const struct launch *launch, const struct launch_job *job,
-                          struct bootstrap_place *ret_place);
+/*
+ * PMIx: has the launcher's daemon spoken to us? If so, it knows rank and size as well, and carries
+ * bytes under a new name from rank 0 to all others. RONDO_ERROR_UNSUPPORTED: there is no library.
+ */
+bool launch_has_pmix(void);
+launch_describe launch_by_pmix;
+rondo_result launch_share(int rank, const char *key, void *bytes, size_t count);
+
+/* Fills place and served. */
+rondo_result launch_place(struct launch *launch, const struct launch_job *job);
 
 #endif

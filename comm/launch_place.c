@@ -5,6 +5,7 @@
  *     RONDO_ADDRESS              there; over TCP only with RONDO_SECRET
  *     all ranks on this host     an abstract Unix socket, named by a hash of user, launcher and job
  *     MASTER_ADDR, MASTER_PORT   TCP, with RONDO_SECRET
+ *     the launcher speaks PMIx   TCP, at an address and with a secret that rank 0 makes up
  *
  * On one host the operating system tells us the user at the other end, so the hash needs no
  * secret. A process may open several communicators one after the other: a counter keeps their
@@ -133,23 +134,51 @@ static rondo_result place_master(const struct launch *launch, struct bootstrap_p
     return place_tcp(launch, place);
 }
 
-rondo_result launch_place(const struct launch *launch, const struct launch_job *job,
-                          struct bootstrap_place *ret_place)
+/* A place that cannot be opened is told as well, as nothing, so that nobody waits for it. */
+static rondo_result place_shared(struct launch *launch)
 {
+    unsigned open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
+    rondo_result opened = RONDO_OK, result;
+    char key[32], why[FAIL_SENTENCE_MAX] = "";
+    rondo_unique_id id;
+
+    snprintf(key, sizeof(key), "rondo.place.%u", open);
+    if (launch->rank == 0)
+        opened = bootstrap_id_create_for_hosts(&id);
+    if (opened)
+        snprintf(why, sizeof(why), "%s", fail_sentence());
+    result = launch_share(launch->rank, key, &id, opened ? 0 : sizeof(id));
+    if (opened)
+        return rondo_fail(opened, "%s", why);
+    if (!result)
+        result = bootstrap_id_read(&id, &launch->place);
+    launch->served = !result;
+    return result;
+}
+
+rondo_result launch_place(struct launch *launch, const struct launch_job *job)
+{
+    const char *hint = "";
     rondo_result result = wire_init();
 
     if (result)
         return result;
     if (setting_is_set(SETTING_ADDRESS))
-        return place_given(launch, ret_place);
+        return place_given(launch, &launch->place);
     if (job->one_host)
-        return place_local(launch, job, ret_place);
+        return place_local(launch, job, &launch->place);
     if (launch_variable("MASTER_ADDR") && launch_variable("MASTER_PORT"))
-        return place_master(launch, ret_place);
+        return place_master(launch, &launch->place);
+    if (launch_has_pmix()) {
+        result = place_shared(launch);
+        if (result != RONDO_ERROR_UNSUPPORTED)
+            return result;
+        hint = "; or install libpmix2, as the launcher speaks PMIx";
+    }
     return rondo_fail(
         RONDO_ERROR_INVALID,
         "%d ranks on several hosts, started by %s, need a place to meet: set "
         "RONDO_ADDRESS to HOST:PORT of rank 0 and RONDO_SECRET to the same random text "
-        "on all hosts",
-        launch->size, launch->launcher);
+        "on all hosts%s",
+        launch->size, launch->launcher, hint);
 }

@@ -92,7 +92,7 @@ rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
     return take_seat(&(struct seat){.place = launch.size > 1 ? &launch.place : NULL,
                                     .rank = launch.rank,
                                     .size = launch.size,
-                                    .serve = true},
+                                    .serve = !launch.served},
                      config, ret_comm);
 }
 

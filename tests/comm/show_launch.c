@@ -17,8 +17,8 @@ static rondo_result meet(struct launch *ret_launch, int *ret_ranks)
 
     if (result)
         return result;
-    return bootstrap_all_gather(&ret_launch->place, ret_launch->rank, ret_launch->size, true, 20,
-                                &ret_launch->rank, sizeof(int), ret_ranks);
+    return bootstrap_all_gather(&ret_launch->place, ret_launch->rank, ret_launch->size,
+                                !ret_launch->served, 20, &ret_launch->rank, sizeof(int), ret_ranks);
 }
 
 int main(void)

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_launch_pmix.c - ranks whose launcher speaks nothing but PMIx: rank, size and where to meet.
+ * The library is that of fake_pmix.c; test_launch_mpi.c has a real one.
+ */
+#include "comm/bootstrap.h"
+
+#include "base/fail.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { VARIABLES = 10, RANKS = 2 };
+
+/* What a rank has to say in the end. */
+struct said {
+    rondo_result result;
+    struct launch launch;
+    char launcher[16], sentence[FAIL_SENTENCE_MAX];
+};
+
+static char folder[] = "/tmp/rondo-pmix-XXXXXX";
+
+static void be_rank(int rank, const char *const *variables, struct said *said)
+{
+    char text[80];
+
+    clearenv();
+    setenv("RONDO_LOG", "none", 1);
+    setenv("PMIX_NAMESPACE", "a-job", 1);
+    snprintf(text, sizeof(text), "%s/said", folder);
+    setenv("FAKE_FILE", text, 1);
+    snprintf(text, sizeof(text), "%d", rank);
+    setenv("PMIX_RANK", text, 1);
+    setenv("FAKE_LOCAL_RANK", text, 1);
+    for (; *variables; variables++)
+        putenv((char *)*variables); /* which copies nothing and changes nothing */
+    said->result = launch_read(&said->launch);
+    if (said->result)
+        snprintf(said->sentence, sizeof(said->sentence), "%s", fail_sentence());
+    else
+        snprintf(said->launcher, sizeof(said->launcher), "%s", said->launch.launcher);
+}
+
+/* Each rank is a process: the library is initialised once in each. */
+static void run_ranks(const char *const *variables, struct said said[RANKS])
+{
+    int ends[RANKS][2];
+
+    cr_assert(mkdtemp(strcpy(folder, "/tmp/rondo-pmix-XXXXXX")));
+    for (int rank = 0; rank < RANKS; rank++) {
+        cr_assert_eq(pipe(ends[rank]), 0);
+        if (fork() == 0) {
+            static struct said mine;
+
+            be_rank(rank, variables, &mine);
+            _exit(write(ends[rank][1], &mine, sizeof(mine)) != sizeof(mine));
+        }
+        close(ends[rank][1]);
+    }
+    for (int rank = 0; rank < RANKS; rank++) {
+        cr_assert_eq(read(ends[rank][0], &said[rank], sizeof(said[rank])),
+                     (ssize_t)sizeof(said[rank]));
+        close(ends[rank][0]);
+        wait(NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        char path[80];
+
+        snprintf(path, sizeof(path), "%s/said%s", folder, i ? ".done" : "");
+        unlink(path);
+    }
+    cr_assert_eq(rmdir(folder), 0);
+}
+
+static void expect_ranks(const struct said *said, int local_size)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        const struct launch *launch = &said[rank].launch;
+
+        cr_assert_eq(said[rank].result, RONDO_OK, "%s", said[rank].sentence);
+        cr_assert_str_eq(said[rank].launcher, "PMIx");
+        cr_assert_eq(launch->rank, rank);
+        cr_assert_eq(launch->size, RANKS);
+        cr_assert_eq(launch->local_size, local_size);
+        cr_assert_str_eq(launch->place.address, said[0].launch.place.address);
+        cr_assert_arr_eq(launch->place.secret, said[0].launch.place.secret, BOOTSTRAP_SECRET);
+    }
+}
+
+Test(launch_pmix, ranks_of_one_host_meet_at_a_socket_of_their_job)
+{
+    static const char *const variables[] = {"FAKE_SIZE=2", "FAKE_LOCAL_SIZE=2", NULL};
+    struct said said[RANKS];
+
+    run_ranks(variables, said);
+    expect_ranks(said, RANKS);
+    cr_assert_eq(strncmp(said[0].launch.place.address, "unix:", 5), 0);
+    cr_assert_not(said[0].launch.served);
+}
+
+/* As on two hosts: nobody has set an address or a secret. */
+Test(launch_pmix, ranks_of_several_hosts_meet_where_rank_0_says)
+{
+    static const char *const variables[] = {"FAKE_SIZE=2", "RONDO_INTERFACE=lo", NULL};
+    struct said said[RANKS];
+    unsigned char nothing[BOOTSTRAP_SECRET] = {0};
+
+    run_ranks(variables, said);
+    expect_ranks(said, -1);
+    cr_assert_eq(strncmp(said[0].launch.place.address, "127.0.0.1:", 10), 0, "%s",
+                 said[0].launch.place.address);
+    cr_assert_arr_neq(said[0].launch.place.secret, nothing, BOOTSTRAP_SECRET);
+    cr_assert(said[0].launch.served && said[1].launch.served);
+}
+
+Test(launch_pmix, an_address_that_is_set_counts_more)
+{
+    static const char *const variables[] = {"FAKE_SIZE=2", "RONDO_ADDRESS=host:4711",
+                                            "RONDO_SECRET=a secret of some length", NULL};
+    struct said said[RANKS];
+
+    run_ranks(variables, said);
+    expect_ranks(said, -1);
+    cr_assert_str_eq(said[1].launch.place.address, "host:4711");
+}
+
+static const struct {
+    const char *parts[RANKS]; /* of their sentences */
+    const char *variables[VARIABLES];
+} bad[] = {
+    {{"PMIx does not answer: UNREACHABLE", "PMIx does not answer: UNREACHABLE"},
+     {"FAKE_BROKEN=PMIx_Init", NULL}},
+    {{"does not say how many ranks the job has", "does not say how many ranks the job has"},
+     {NULL}},
+    {{"", "calls this rank 1 and the job one of 1 ranks"}, {"FAKE_SIZE=1", NULL}},
+    {{"not all ranks came to a fence of the launcher's PMIx (TIMEOUT)", "not all ranks came"},
+     {"FAKE_SIZE=2", "FAKE_BROKEN=PMIx_Fence", "RONDO_INTERFACE=lo", NULL}},
+    {{"PMIx takes no words for other ranks: UNREACHABLE", "not all ranks came"},
+     {"FAKE_SIZE=2", "FAKE_BROKEN=PMIx_Put", "RONDO_INTERFACE=lo", NULL}},
+    {{"RONDO_INTERFACE is \"none-such\"", "rank 0 could not open a place where ranks meet"},
+     {"FAKE_SIZE=2", "RONDO_INTERFACE=none-such", NULL}},
+};
+
+Test(launch_pmix, whatever_is_missing_gets_a_sentence_on_every_rank, .timeout = 60)
+{
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct said said[RANKS];
+
+        run_ranks(bad[i].variables, said);
+        for (int rank = 0; rank < RANKS; rank++) {
+            cr_assert_eq(said[rank].result != RONDO_OK, *bad[i].parts[rank] != '\0', "%zu: %s", i,
+                         said[rank].sentence);
+            cr_assert(strstr(said[rank].sentence, bad[i].parts[rank]), "'%s' should be '%s'",
+                      said[rank].sentence, bad[i].parts[rank]);
+        }
+    }
+}
