@@ -19,26 +19,29 @@
 #include "collectives/cost.h"
 #include "collectives/operands.h"
 
-enum { LANE = 0, LANE_BACK = 1 };
+/* An all_reduce has lanes of its own: its ranks wait for each other in every call, so slots that
+ * let them run ahead are of no use to it, and cost cache where ranks share cores. */
+enum { LANE = 0, LANE_BACK = 1, LANE_ALL = PLAN_LANE_SHALLOW, LANE_ALL_BACK };
 
 /* Chunk (or block) j to rank j. */
-static void hand_out(struct plan *plan,
+static void hand_out(struct plan *plan, int lane,
                      struct plan_operand (*piece)(const struct plan *plan, int j))
 {
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, distance);
-        plan_combine(plan, 1, 0, PLAN_LIST(piece(plan, peer)), PLAN_LIST(plan_slot(peer, LANE)));
+        plan_combine(plan, 1, 0, PLAN_LIST(piece(plan, peer)), PLAN_LIST(plan_slot(peer, lane)));
     }
 }
 
 /* Mine, summed over all ranks, to `destinations`. */
-static void sum_up(struct plan *plan, struct plan_operand (*piece)(const struct plan *plan, int j),
+static void sum_up(struct plan *plan, int lane,
+                   struct plan_operand (*piece)(const struct plan *plan, int j),
                    struct plan_list destinations)
 {
     struct operands sources;
 
     operands_open(&sources, plan);
-    operands_add_ranks(&sources, plan, LANE, piece(plan, plan->rank));
+    operands_add_ranks(&sources, plan, lane, piece(plan, plan->rank));
     plan_combine(plan, 1, PLAN_FINISH | PLAN_BALANCED, operands_list(&sources), destinations);
     operands_close(&sources);
 }
@@ -53,11 +56,11 @@ static struct plan_operand block(const struct plan *plan, int j)
     return plan_input(plan, j, 0);
 }
 
-static void take_slices(struct plan *plan)
+static void take_slices(struct plan *plan, int lane)
 {
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, -distance);
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE_BACK)),
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, lane)),
                      PLAN_LIST(plan_output(plan, 0, peer)));
     }
 }
@@ -69,37 +72,37 @@ static void all_reduce(struct plan *plan)
     plan_shape(plan, (unsigned)plan->size, 1, 0);
     operands_open(&destinations, plan);
     operands_add(&destinations, plan_output(plan, 0, plan->rank));
-    operands_add_peers(&destinations, plan, LANE_BACK);
-    hand_out(plan, chunk);
+    operands_add_peers(&destinations, plan, LANE_ALL_BACK);
+    hand_out(plan, LANE_ALL, chunk);
     plan_next_program(plan);
-    sum_up(plan, chunk, operands_list(&destinations));
+    sum_up(plan, LANE_ALL, chunk, operands_list(&destinations));
     operands_close(&destinations);
     plan_next_program(plan);
-    take_slices(plan);
+    take_slices(plan, LANE_ALL_BACK);
 }
 
 static void reduce(struct plan *plan)
 {
     plan_shape(plan, (unsigned)plan->size, 1, 0);
     if (plan->rank != plan->root) {
-        hand_out(plan, chunk);
+        hand_out(plan, LANE, chunk);
         plan_next_program(plan);
-        sum_up(plan, chunk, PLAN_LIST(plan_slot(plan->root, LANE_BACK)));
+        sum_up(plan, LANE, chunk, PLAN_LIST(plan_slot(plan->root, LANE_BACK)));
         return;
     }
-    hand_out(plan, chunk);
+    hand_out(plan, LANE, chunk);
     plan_next_program(plan);
-    sum_up(plan, chunk, PLAN_LIST(plan_output(plan, 0, plan->rank)));
+    sum_up(plan, LANE, chunk, PLAN_LIST(plan_output(plan, 0, plan->rank)));
     plan_next_program(plan);
-    take_slices(plan);
+    take_slices(plan, LANE_BACK);
 }
 
 static void reduce_scatter(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
-    hand_out(plan, block);
+    hand_out(plan, LANE, block);
     plan_next_program(plan);
-    sum_up(plan, block, PLAN_LIST(plan_output(plan, 0, 0)));
+    sum_up(plan, LANE, block, PLAN_LIST(plan_output(plan, 0, 0)));
 }
 
 /* My input to all peers and to my own output. */

@@ -15,14 +15,14 @@
 #include "collectives/cost.h"
 #include "collectives/operands.h"
 
-enum { LANE = 0 };
+enum { LANE = 0, LANE_ALL = PLAN_LANE_SHALLOW /* direct.c says why */ };
 
-static void sum_up(struct plan *plan)
+static void sum_up(struct plan *plan, int lane)
 {
     struct operands sources;
 
     operands_open(&sources, plan);
-    operands_add_ranks(&sources, plan, LANE, plan_input(plan, 0, 0));
+    operands_add_ranks(&sources, plan, lane, plan_input(plan, 0, 0));
     plan_combine(plan, 1, PLAN_FINISH | PLAN_BALANCED, operands_list(&sources),
                  PLAN_LIST(plan_output(plan, 0, 0)));
     operands_close(&sources);
@@ -35,18 +35,18 @@ static void all_reduce(struct plan *plan)
     plan_shape(plan, 1, 1, 0);
     if (plan->size > 1) {
         operands_open(&peers, plan);
-        operands_add_peers(&peers, plan, LANE);
+        operands_add_peers(&peers, plan, LANE_ALL);
         plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)), operands_list(&peers));
         operands_close(&peers);
     }
-    sum_up(plan);
+    sum_up(plan, LANE_ALL);
 }
 
 static void reduce(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
     if (plan->rank == plan->root)
-        sum_up(plan);
+        sum_up(plan, LANE);
     else
         plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)),
                      PLAN_LIST(plan_slot(plan->root, LANE)));

@@ -217,6 +217,22 @@ static void begin_stores(const rondo_comm *comm, struct choice *choice)
     stores_open(&choice->stores, ways_to_store(comm, choice), comm->past_cache, is_long);
 }
 
+/*
+ * Where ranks share cores, what one of them writes is read after a change of process, by when it
+ * has left the first cache in any case. Short windows that lie in the same place again and again
+ * stay in the second one; shallow lanes are the other half of it.
+ */
+static rondo_result shape_small(const rondo_comm *comm, const struct choice_key *key,
+                                size_t element, struct choice *choice)
+{
+    enum { SMALL_SLOT = 64 << 10 };
+    size_t slot = comm->world.slot_bytes < SMALL_SLOT ? comm->world.slot_bytes : SMALL_SLOT;
+    rondo_result result = exec_shape_plan(choice->plan, key->count, element, slot, &choice->shape);
+
+    choice->shape.last_place = 0;
+    return result;
+}
+
 static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *algorithm, int cut,
                                    size_t element, struct choice *choice)
 {
@@ -231,6 +247,8 @@ static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *alg
         if (!result && choice->shape.window == key->count)
             return RONDO_OK;
     }
+    if (!result && key->collective == RONDO_ALL_REDUCE && comm->shares_cores)
+        return shape_small(comm, key, element, choice);
     return result ? result
                   : exec_shape_plan(choice->plan, key->count, element, comm->world.slot_bytes,
                                     &choice->shape);

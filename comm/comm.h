@@ -60,6 +60,7 @@ struct rondo_comm {
     size_t long_slot_bytes;  /* of slots over TCP, at least what other slots have */
     int spin_rounds;         /* polls before a wait yields */
     int crowd;               /* ranks per core of this machine, 1 to 100 */
+    bool shares_cores;       /* all ranks are on this node, and outnumber its cores */
     struct choices choices;
     struct operations operations;
     struct turn turn;

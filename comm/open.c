@@ -306,6 +306,23 @@ static struct link_rooms choose_rooms(const rondo_comm *comm)
     return rooms;
 }
 
+/* What ranks that share cores hand each other shall still be in the second cache when it is read:
+ * the rings of shallow lanes are as short as any plan can do with. */
+static void make_shallow(rondo_comm *comm)
+{
+    enum { LEAST = 2 }; /* slots, for which plans are proved */
+    struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
+
+    comm->shares_cores = comm->local_size == comm->size && crowd.ranks > crowd.cores;
+    for (int lane = PLAN_LANE_SHALLOW; comm->shares_cores && lane < PLAN_LANE_P2P; lane++)
+        for (int rank = 0; rank < comm->size; rank++) {
+            int at = lane * comm->size + rank;
+
+            if (comm->world.out[at].shorts)
+                comm->world.out[at].slot_count = comm->world.in[at].slot_count = LEAST;
+        }
+}
+
 /*
  * Between two hosts with a rank each, TCP is quickest if what goes one way at a time is one message
  * (docs/performance.md). All that decides is on the cards, so both find the same.
@@ -346,6 +363,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
         result = networks_start(comm);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
+    if (!result)
+        make_shallow(comm);
     if (!result)
         result = comm_find_groups(comm);
     if (!result)

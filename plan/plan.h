@@ -38,7 +38,9 @@
 enum {
     PLAN_PROGRAMS_MAX = 4, /* per rank */
     PLAN_LANES = 5,        /* per ordered pair of ranks; 0..3 are for collectives */
-    PLAN_LANE_P2P = 4,     /* for send and recv */
+    /* 2 and 3: where ranks share cores they have fewer slots than others, and need less cache */
+    PLAN_LANE_SHALLOW = 2,
+    PLAN_LANE_P2P = 4, /* for send and recv */
 };
 
 enum plan_verb { PLAN_COPY, PLAN_REDUCE, PLAN_SIGNAL, PLAN_WAIT };

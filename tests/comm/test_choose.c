@@ -4,6 +4,7 @@
 #include "comm/comm.h"
 
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,5 +193,62 @@ Test(choose, operations_that_do_not_commute_keep_the_order_of_ranks)
     cr_expect(algorithm->forms[RONDO_ALL_REDUCE].promises & PROMISE_RANK_ORDER);
     key.op = 12345;
     cr_expect(choose(comms[0], &key, &(struct choice *){NULL}) == RONDO_ERROR_INVALID);
+    close_ranks();
+}
+
+/* Of 4 ranks that have one core between them. */
+static void open_on_one_core(void)
+{
+    cpu_set_t before, one;
+    int cpu = 0;
+
+    cr_assert(sched_getaffinity(0, sizeof(before), &before) == 0);
+    while (!CPU_ISSET(cpu, &before))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    cr_assert(sched_setaffinity(0, sizeof(one), &one) == 0);
+    open_ranks("auto", 0);
+    cr_expect(sched_setaffinity(0, sizeof(before), &before) == 0);
+}
+
+Test(choose, an_all_reduce_of_ranks_that_share_cores_uses_little_memory_between_them)
+{
+    const struct choice_key sum = {.collective = RONDO_ALL_REDUCE,
+                                   .type = RONDO_FLOAT32,
+                                   .count = 1 << 20,
+                                   .no_peer_memory = true};
+    struct choice_key gather = sum;
+    struct choice *choice;
+    const struct plan *plan;
+
+    open_on_one_core();
+    gather.collective = RONDO_ALL_GATHER;
+    cr_assert(comms[1]->shares_cores);
+    for (int lane = 0; lane < PLAN_LANES; lane++) {
+        bool shallow = lane >= PLAN_LANE_SHALLOW && lane != PLAN_LANE_P2P;
+        uint32_t slots = shallow ? 2 : (uint32_t)comms[1]->settings.slots;
+
+        cr_expect_eq(comms[1]->world.out[lane * RANKS].slot_count, slots);
+        cr_expect_eq(comms[1]->world.in[lane * RANKS].slot_count, slots);
+    }
+    choice = decide(1, &sum);
+    plan = choice->plan;
+    cr_expect_eq(choice->shape.longest, 64 << 10);
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].verb == PLAN_WAIT)
+            cr_expect(plan->steps[i].lane >= PLAN_LANE_SHALLOW);
+    cr_expect_eq(decide(1, &gather)->shape.longest, 128 << 10, "others run ahead");
+    close_ranks();
+}
+
+Test(choose, an_all_reduce_of_ranks_with_a_core_each_uses_whole_slots)
+{
+    struct choice_key key = key_of(RONDO_ALL_REDUCE, 1 << 20);
+
+    open_on_one_core();
+    key.no_peer_memory = true;
+    comms[0]->shares_cores = false;
+    cr_expect_eq(decide(0, &key)->shape.longest, 128 << 10);
     close_ranks();
 }
