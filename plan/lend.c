@@ -45,30 +45,79 @@ static const struct plan_step *copy_behind(const struct execution *x,
                : NULL;
 }
 
+/* Where a copy puts its part of my output, as bytes of the output; false: it doesn't. */
+static bool own_output(const struct execution *x, const struct exec_program *program,
+                       const struct plan_step *copy, size_t *ret_at)
+{
+    const struct plan_operand *outputs = plan_destinations(x->plan, copy);
+
+    for (int i = 0; i < copy->destinations; i++)
+        if (is_own_output(x, &outputs[i])) {
+            *ret_at = user_offset(x, program, &outputs[i]);
+            return true;
+        }
+    return false;
+}
+
+/* Behind a copy: the step that begins with the next wait. */
+static const struct plan_step *behind(const struct execution *x, const struct exec_program *program,
+                                      const struct plan_step *copy)
+{
+    const struct plan_step *end = &x->plan->steps[program->end], *step = copy + 1;
+
+    while (step < end && step->verb == PLAN_SIGNAL)
+        step++;
+    return step;
+}
+
+/* Does a copy between the program's place and this one touch what this one writes? */
+static bool is_touched(const struct execution *x, const struct exec_program *program,
+                       const struct plan_step *copy, size_t at, size_t bytes)
+{
+    const struct plan_step *other = &x->plan->steps[program->at];
+    size_t begin;
+
+    while ((other = copy_behind(x, program, other)) && other != copy) {
+        size_t length = step_elements(x, program, other) * x->shape.element;
+
+        if (own_output(x, program, other, &begin) && begin < at + bytes && at < begin + length)
+            return true;
+        other = behind(x, program, other);
+    }
+    return false;
+}
+
+static void expect_copy(struct execution *x, const struct exec_program *program,
+                        const struct plan_step *copy, struct connection *connection)
+{
+    size_t bytes = step_elements(x, program, copy) * x->shape.element, at;
+
+    if (bytes >= LEND_FROM && own_output(x, program, copy, &at) &&
+        !is_touched(x, program, copy, at, bytes))
+        connection->ops->expect(connection, connection->looked_for, x->output + at, bytes);
+}
+
+/* Peers are waited for one after the other, and their messages come in any order. So all are
+ * expected that will only be copied, as far as nothing else is done in between. */
 void lend_expect(struct execution *x, const struct exec_program *program)
 {
-    const struct plan_step *wait = &x->plan->steps[program->at], *step;
-    struct connection *connection;
-    const struct link_in *in;
-    size_t bytes;
+    const struct plan_step *end = &x->plan->steps[program->end], *copy;
+    const struct plan_step *wait = &x->plan->steps[program->at];
 
-    if (program->at == program->end || wait->verb != PLAN_WAIT || wait->event != PLAN_DATA)
-        return;
-    in = link_in_of(x, wait->lane, wait->peer);
-    connection = in->connection;
-    if (!connection_lends(connection) || connection->looked_for == next_flag(x, in))
-        return;
-    connection->looked_for = next_flag(x, in);
-    step = copy_behind(x, program, wait);
-    bytes = step ? step_elements(x, program, step) * x->shape.element : 0;
-    for (int i = 0; i < (bytes >= LEND_FROM ? step->destinations : 0); i++) {
-        const struct plan_operand *output = &plan_destinations(x->plan, step)[i];
+    for (; wait < end && wait->verb == PLAN_WAIT && wait->event == PLAN_DATA;
+         wait = behind(x, program, copy)) {
+        const struct link_in *in = link_in_of(x, wait->lane, wait->peer);
+        bool lends = connection_lends(in->connection);
 
-        if (!is_own_output(x, output))
-            continue;
-        connection->ops->expect(connection, connection->looked_for,
-                                x->output + user_offset(x, program, output), bytes);
-        return;
+        if (lends && in->connection->looked_for == next_flag(x, in))
+            return; /* and so have been those behind it */
+        copy = copy_behind(x, program, wait);
+        if (lends)
+            in->connection->looked_for = next_flag(x, in);
+        if (!copy)
+            return;
+        if (lends)
+            expect_copy(x, program, copy, in->connection);
     }
 }
 

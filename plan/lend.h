@@ -11,7 +11,8 @@
  * Invariant: a plan is written as if slots were copies. So lent memory is settled before anything
  * is written over it (connection.h). Memory where a message is expected may be written as soon as
  * that was sent, before the wait for it ends; this is safe because a plan orders what else uses it
- * either before that wait in the same program, or before the sending through messages.
+ * either before that wait in the same program, or before the sending through messages. Several are
+ * expected at once only where the program does nothing in between but take them to other places.
  */
 #ifndef RONDO_PLAN_LEND_H
 #define RONDO_PLAN_LEND_H
@@ -20,7 +21,7 @@
 
 enum { LEND_FROM = 4096 /* bytes of a message */ };
 
-/* If the program waits for a message that may go right to the output, say so. */
+/* If the program waits for messages that may go right to the output, say so. */
 void lend_expect(struct execution *x, const struct exec_program *program);
 /* The piece `at` of a message that has come: there, or where it was expected. */
 const char *lend_placed(const struct execution *x, const struct plan_operand *slot, const char *at);
