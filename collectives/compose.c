@@ -256,7 +256,8 @@ static void copy_program(const struct composition *c, const struct plan_program 
     }
 }
 
-void compose(struct plan *plan, struct inner *inner)
+/* Programs first .. last of the inner plan, or as many as there are. */
+static void compose_programs(struct plan *plan, struct inner *inner, int first, int last)
 {
     struct composition c = {.plan = plan, .inner = inner};
     struct plan *from = NULL;
@@ -270,7 +271,7 @@ void compose(struct plan *plan, struct inner *inner)
     }
     if (c.operands && emptied) {
         mark_emptied(&c, emptied);
-        for (int p = 0; p < from->programs; p++) {
+        for (int p = first; p < from->programs && p <= last; p++) {
             if (p && inner->side_by_side)
                 plan_next_program(plan);
             copy_program(&c, &from->program[p], emptied);
@@ -283,6 +284,16 @@ void compose(struct plan *plan, struct inner *inner)
     plan_close(from);
     places_close(&inner->input);
     places_close(&inner->output);
+}
+
+void compose(struct plan *plan, struct inner *inner)
+{
+    compose_programs(plan, inner, 0, PLAN_PROGRAMS_MAX);
+}
+
+void compose_part(struct plan *plan, struct inner *inner, int part)
+{
+    compose_programs(plan, inner, part, part);
 }
 
 void compose_next_program(struct plan *plan, int lane)

@@ -67,6 +67,8 @@ struct inner {
  * Closes inner->input and inner->output.
  */
 void compose(struct plan *plan, struct inner *inner);
+/* The same with one of its programs only: the others are appended elsewhere. */
+void compose_part(struct plan *plan, struct inner *inner, int part);
 
 /*
  * A further program that goes on, in each window, where this one ends: it waits for a message of

@@ -20,9 +20,9 @@
 
 extern const struct algorithm direct_algorithm, ring_algorithm, zero_copy_algorithm;
 
-static const struct recipe near = {&direct_algorithm, &direct_algorithm, false};
-static const struct recipe ring = {&direct_algorithm, &ring_algorithm, false};
-static const struct recipe reach = {&zero_copy_algorithm, &zero_copy_algorithm, true};
+static const struct recipe near = {&direct_algorithm, &direct_algorithm, .flows = true};
+static const struct recipe ring = {&direct_algorithm, &ring_algorithm, .reaches = false};
+static const struct recipe reach = {&zero_copy_algorithm, &zero_copy_algorithm, .reaches = true};
 
 /* First all of my group, then one of each group per rail. */
 void hierarchy_barrier(struct plan *plan, const struct recipe *recipe)

@@ -13,6 +13,7 @@
 struct recipe {
     const struct algorithm *inside, *across;
     bool reaches; /* both touch memory of peers: partial sums are where these can reach them */
+    bool flows;   /* both are `direct`, whose programs take turns window by window */
 };
 
 struct levels {

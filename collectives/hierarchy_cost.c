@@ -89,8 +89,12 @@ static void add_slices(struct sum *sum, rondo_collective collective, double byte
     switch (collective) {
     case RONDO_ALL_REDUCE:
         inside(sum, RONDO_REDUCE_SCATTER, slice, 0);
-        across(sum, RONDO_REDUCE_SCATTER, atom, 0);
-        across(sum, RONDO_ALL_GATHER, atom, atom / 2);
+        if (sum->recipe->flows) {
+            across(sum, RONDO_ALL_REDUCE, slice, 0);
+        } else {
+            across(sum, RONDO_REDUCE_SCATTER, atom, 0);
+            across(sum, RONDO_ALL_GATHER, atom, atom / 2);
+        }
         inside(sum, RONDO_ALL_GATHER, slice, slice / 2);
         break;
     case RONDO_REDUCE:

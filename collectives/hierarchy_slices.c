@@ -13,6 +13,13 @@
  * program: while a window is on its way between groups the next is summed inside of them. Partial
  * sums wait in the output, or in scratch; there is one scratch, so reduce is one program.
  *
+ * Where both levels are `direct`, which has programs of its own, there are five, and no program
+ * that sends waits for what its window brings (^ goes to peers, v comes from them):
+ *
+ *     ^ slices inside | v sum them, ^ atoms across | v sum, ^ them back | v, ^ slices inside | v
+ *
+ * So what several windows send to a group leaves together, which is fewer and longer packets.
+ *
  * Where peers reach each other's memory, all_reduce needs no slots: the owner of a slice reads it
  * out of the inputs of its group, then out of the outputs of its rail, and finished parts are
  * pulled the same way. What is far is read once by each group, not once by each rank.
@@ -84,8 +91,19 @@ static void add_piece(const struct levels *levels, struct places *places, enum p
     places_add(levels->plan, places, (struct place){buffer, 0, begin + from, to - from});
 }
 
+enum { ALL_PARTS = -1 };
+
+static void take_in(const struct levels *levels, struct inner *inner, int part)
+{
+    if (part == ALL_PARTS)
+        compose(levels->plan, inner);
+    else
+        compose_part(levels->plan, inner, part);
+}
+
 /* My group's sum of the slices of my rails, to `result`. */
-static void sum_inside(const struct levels *levels, const struct cut *cut, enum plan_buffer result)
+static void sum_inside(const struct levels *levels, const struct cut *cut, enum plan_buffer result,
+                       int part)
 {
     for (int piece = 0; piece < cut->pieces; piece++) {
         struct inner inner = levels_inside(levels, RONDO_REDUCE_SCATTER, LANE_IN);
@@ -95,12 +113,12 @@ static void sum_inside(const struct levels *levels, const struct cut *cut, enum 
             add_piece(levels, &inner.input, PLAN_INPUT, i, cut, piece);
             add_piece(levels, &inner.output, result, i, cut, piece);
         }
-        compose(levels->plan, &inner);
+        take_in(levels, &inner, part);
     }
 }
 
 /* From finished slices of my rails to finished slices of all. */
-static void gather_inside(const struct levels *levels, const struct cut *cut, int lane)
+static void gather_inside(const struct levels *levels, const struct cut *cut, int lane, int part)
 {
     for (int piece = 0; piece < cut->pieces; piece++) {
         struct inner inner = levels_inside(levels, RONDO_ALL_GATHER, lane);
@@ -109,7 +127,7 @@ static void gather_inside(const struct levels *levels, const struct cut *cut, in
             add_piece(levels, &inner.input, PLAN_OUTPUT, i, cut, piece);
             add_piece(levels, &inner.output, PLAN_OUTPUT, i, cut, piece);
         }
-        compose(levels->plan, &inner);
+        take_in(levels, &inner, part);
     }
 }
 
@@ -163,16 +181,75 @@ static int pieces_wanted(const struct levels *levels)
     return wanted > 1 ? wanted : 1;
 }
 
+/* One of the programs of `direct` across, over one of my rails. */
+static void flow_rail(const struct levels *levels, int rail, int part)
+{
+    struct inner inner = levels_across(levels, RONDO_ALL_REDUCE, LANE_ACROSS, rail);
+
+    inner.finish = true;
+    levels_add_atom(levels, &inner.input, levels->inside ? PLAN_OUTPUT : PLAN_INPUT,
+                    rail * levels->count);
+    levels_add_atom(levels, &inner.output, PLAN_OUTPUT, rail * levels->count);
+    compose_part(levels->plan, &inner, part);
+}
+
+/*
+ * A program of `direct` across, rail by rail: each begins when the program before has done as much
+ * with its rail, of which it hears on lane `from`, and tells the one behind on lane `to`. (Ranks
+ * may meet on several rails, and two messages are all that is sure to fit between them.)
+ */
+static void flow_across(const struct levels *levels, int part, int from, int to)
+{
+    struct plan *plan = levels->plan;
+
+    for (int rail = levels->rail; rail < levels->end; rail++) {
+        if (from >= 0)
+            plan_await(plan, plan->rank, from, 0);
+        flow_rail(levels, rail, part);
+        if (to >= 0)
+            plan_notify(plan, plan->rank, to, 0);
+    }
+}
+
+/* Five programs, see the top of the file. The last one waits for peers of this host only when it
+ * is its turn: they are waited for in another way than those behind a network. */
+static void flow(const struct levels *levels, const struct cut *cut)
+{
+    enum { HAND_OUT, SUM_UP, TAKE, NOBODY = -1 };
+
+    if (levels->inside) {
+        sum_inside(levels, cut, PLAN_OUTPUT, HAND_OUT);
+        plan_next_program(levels->plan);
+        sum_inside(levels, cut, PLAN_OUTPUT, SUM_UP);
+    }
+    flow_across(levels, HAND_OUT, NOBODY, LANE_IN);
+    plan_next_program(levels->plan);
+    flow_across(levels, SUM_UP, LANE_IN, LANE_ACROSS);
+    plan_next_program(levels->plan);
+    flow_across(levels, TAKE, LANE_ACROSS, NOBODY);
+    if (levels->inside) {
+        plan_notify(levels->plan, levels->plan->rank, LANE_BACK, 0);
+        gather_inside(levels, cut, LANE_OUT, 0);
+        plan_next_program(levels->plan);
+        plan_await(levels->plan, levels->plan->rank, LANE_BACK, 0);
+        gather_inside(levels, cut, LANE_OUT, 1);
+    }
+}
+
 void hierarchy_all_reduce(struct plan *plan, const struct recipe *recipe)
 {
     struct levels levels = levels_of(plan, recipe);
     struct cut cut = {.parts = levels.count, .pieces = pieces_wanted(&levels)};
 
     shape(&levels, &cut, 1, 0);
+    if (recipe->flows && levels.across) {
+        flow(&levels, &cut);
+        return;
+    }
     if (recipe->reaches)
         introduce(plan);
     if (levels.inside || !levels.across)
-        sum_inside(&levels, &cut, PLAN_OUTPUT);
+        sum_inside(&levels, &cut, PLAN_OUTPUT, ALL_PARTS);
     if (levels.across) {
         enum plan_buffer partial = levels.inside ? PLAN_OUTPUT : PLAN_INPUT;
 
@@ -186,7 +263,7 @@ void hierarchy_all_reduce(struct plan *plan, const struct recipe *recipe)
     }
     if (levels.inside) {
         next_part(&levels, LANE_BACK);
-        gather_inside(&levels, &cut, LANE_OUT);
+        gather_inside(&levels, &cut, LANE_OUT, ALL_PARTS);
     }
 }
 
@@ -231,7 +308,7 @@ void hierarchy_reduce(struct plan *plan, const struct recipe *recipe)
     shape_across(&levels, RONDO_REDUCE, &cut.parts, &atoms);
     shape(&levels, &cut, atoms, levels.groups->rails > 1);
     if (levels.inside || !levels.across)
-        sum_inside(&levels, &cut, kept(&levels, plan->rank));
+        sum_inside(&levels, &cut, kept(&levels, plan->rank), ALL_PARTS);
     for (int rail = levels.rail; levels.across && rail < levels.end; rail++)
         reduce_across(&levels, rail, cut.parts);
     if (levels.inside && levels.group == levels.root_group)
@@ -281,6 +358,6 @@ void hierarchy_broadcast(struct plan *plan, const struct recipe *recipe)
     }
     if (levels.inside) {
         compose_next_program(plan, LANE_ACROSS);
-        gather_inside(&levels, &cut, LANE_OUT);
+        gather_inside(&levels, &cut, LANE_OUT, ALL_PARTS);
     }
 }

@@ -23,8 +23,8 @@ enum { LANE_IN = 0, LANE_ACROSS = 1, LANE_OUT = 3, FEW_GROUPS = 8 };
 
 extern const struct algorithm direct_algorithm, one_shot_algorithm, binomial_algorithm;
 
-static const struct recipe few = {&one_shot_algorithm, &one_shot_algorithm, false};
-static const struct recipe many = {&one_shot_algorithm, &binomial_algorithm, false};
+static const struct recipe few = {&one_shot_algorithm, &one_shot_algorithm, .reaches = false};
+static const struct recipe many = {&one_shot_algorithm, &binomial_algorithm, .reaches = false};
 
 struct team {
     struct levels levels;

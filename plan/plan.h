@@ -36,7 +36,7 @@
 #include <stdint.h>
 
 enum {
-    PLAN_PROGRAMS_MAX = 4, /* per rank */
+    PLAN_PROGRAMS_MAX = 5, /* per rank */
     PLAN_LANES = 5,        /* per ordered pair of ranks; 0..3 are for collectives */
     /* 2 and 3: where ranks share cores they have fewer slots than others, and need less cache */
     PLAN_LANE_SHALLOW = 2,

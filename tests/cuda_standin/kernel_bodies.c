@@ -59,7 +59,7 @@ void body_resident_blocks_run_side_by_side(struct check *check)
     CHECK_OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, meet, 1, 0));
     CHECK_OK(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
     unsigned most = (unsigned)(each * processors);
-    CHECK(most == 32);
+    CHECK(most == 40);
     struct meeting job = {memory, memory + 64}, second = {memory + 2048, memory + 2112};
     void *parameters[] = {&job};
     CHECK_OK(launch(meet, most, other, &second)); /* a kernel of another stream beside it */

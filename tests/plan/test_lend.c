@@ -366,3 +366,27 @@ Test(lend, whichever_peer_is_first_its_message_goes_where_it_belongs)
     cr_expect_eq(job.placed, 4 * 3, "%ld of 12 messages were expected", job.placed);
     close_job(&job);
 }
+
+/* Ranks 0 and 1 are on one host, and nothing arrives from elsewhere. */
+Test(lend, a_rank_of_two_levels_sends_windows_that_peers_have_not_asked_for_yet)
+{
+    static struct job job = {.collective = RONDO_ALL_REDUCE,
+                             .size = 4,
+                             .count = 16 * 4096,
+                             .slot_bytes = 8192,
+                             .lends = true};
+    struct grouping *groups = NULL;
+    bool moved = true;
+
+    cr_assert_eq(grouping_parse("2x2", 4, &groups), RONDO_OK);
+    job.groups = groups;
+    open_job(&job, "hierarchy");
+    while (moved) {
+        moved = exec_advance(&job.seats[0].execution) == EXEC_MOVED;
+        moved |= exec_advance(&job.seats[1].execution) == EXEC_MOVED;
+    }
+    cr_expect_eq(job.seats[0].queues[2].count, SLOTS);
+    cr_expect_eq(job.seats[1].queues[3].count, SLOTS);
+    close_job(&job);
+    grouping_close(groups);
+}
