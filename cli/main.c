@@ -12,7 +12,7 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *summary;
 } commands[] = {
-    {"run", command_run, "start local ranks of a program"},
+    {"run", command_run, "start ranks of a program, here or by ssh"},
     {"bench", command_bench, "time collectives, check them, compare with other libraries"},
     {"explain", command_explain, "show the steps of a collective, as it really runs"},
     {"verify", command_verify, "prove that plans are right and free of deadlocks and races"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * run_rank.c - one rank: fork, environment, place, group, exec.
+ * run_rank.c - one rank, or the way to a host of ranks: fork, environment, place, group, exec.
  *
  * A rank leads a process group of its own, so that signals reach what it starts, too, and Ctrl-C
  * comes to it once, through us. The kernel kills it when we die. If exec fails, its errno comes
@@ -37,8 +37,8 @@ static void set_number(const char *name, int value)
 
 static void set_environment(const struct run_job *job, int rank)
 {
-    set_number("RONDO_RANK", rank);
-    set_number("RONDO_SIZE", job->size);
+    set_number("RONDO_RANK", job->first + rank);
+    set_number("RONDO_SIZE", job->world);
     set_number("RONDO_LOCAL_RANK", rank);
     set_number("RONDO_LOCAL_SIZE", job->size);
     setenv("RONDO_ADDRESS", job->address, 1);
@@ -46,21 +46,18 @@ static void set_environment(const struct run_job *job, int rank)
     setenv("RONDO_BIND", job->topology ? "core" : "none", 1);
 }
 
-/* Input is for rank 0, but not from a terminal, which stops groups in the background that read
- * it. */
 static void set_files(const struct start *start)
 {
-    int nothing;
+    int input = start->job->ranks[start->rank].input;
 
     if (start->out >= 0)
         dup2(start->out, STDOUT_FILENO);
     if (start->err >= 0)
         dup2(start->err, STDERR_FILENO);
-    if (start->rank == 0 && !isatty(STDIN_FILENO))
-        return;
-    nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing >= 0)
-        dup2(nothing, STDIN_FILENO);
+    if (input < 0)
+        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input > STDIN_FILENO)
+        dup2(input, STDIN_FILENO);
 }
 
 static void set_place(const struct run_job *job, int rank)
@@ -71,7 +68,8 @@ static void set_place(const struct run_job *job, int rank)
         return;
     topology_place(job->topology, rank, job->size, &place);
     if (topology_bind(job->topology, &place))
-        fprintf(stderr, "rondo run: rank %d is not bound: %s\n", rank, fail_sentence());
+        fprintf(stderr, "rondo run: rank %d is not bound: %s\n", job->first + rank,
+                fail_sentence());
 }
 
 /* In the child; does not return. */
@@ -85,19 +83,21 @@ _Noreturn static void become(const struct start *start)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->parent) /* it died before the line above */
         _exit(RUN_EXIT_FAILED);
-    set_environment(job, start->rank);
+    if (!job->hosts)
+        set_environment(job, start->rank);
     set_files(start);
     set_place(job, start->rank);
+    signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &job->signals_before, NULL);
-    execvp(job->program[0], job->program);
+    execvp(job->ranks[start->rank].program[0], job->ranks[start->rank].program);
     number = errno;
     told = write(start->report, &number, sizeof(number));
     _exit(told == sizeof(number) ? RUN_EXIT_NOT_FOUND : RUN_EXIT_FAILED);
 }
 
-static int say_why(const struct run_job *job, int number)
+static int say_why(const char *program, int number)
 {
-    fprintf(stderr, "rondo run: cannot start '%s': %s\n", job->program[0], strerror(number));
+    fprintf(stderr, "rondo run: cannot start '%s': %s\n", program, strerror(number));
     if (number == ENOENT)
         return RUN_EXIT_NOT_FOUND;
     return number == EACCES || number == ENOEXEC ? RUN_EXIT_NOT_EXECUTABLE : RUN_EXIT_FAILED;
@@ -115,7 +115,7 @@ static int settle(struct run_job *job, int rank, pid_t pid, int report)
     while (told < 0 && errno == EINTR);
     if (told == sizeof(number)) {
         waitpid(pid, NULL, 0);
-        return say_why(job, number);
+        return say_why(job->ranks[rank].program[0], number);
     }
     job->ranks[rank].pid = pid;
     job->running++;
@@ -137,9 +137,9 @@ int run_rank_start(struct run_job *job, int rank)
     pid_t pid = -1;
     bool ready = !pipe2(report, O_CLOEXEC);
 
-    if (ready && job->tag)
-        ready = run_tag_init(&me->out, rank, STDOUT_FILENO, &start.out) &&
-                run_tag_init(&me->err, rank, STDERR_FILENO, &start.err);
+    if (ready && job->tag && !job->hosts)
+        ready = run_tag_init(&me->out, job->first + rank, STDOUT_FILENO, &start.out) &&
+                run_tag_init(&me->err, job->first + rank, STDERR_FILENO, &start.err);
     start.report = report[1];
     if (ready) {
         pid = fork();
@@ -147,7 +147,8 @@ int run_rank_start(struct run_job *job, int rank)
             become(&start);
     }
     if (pid < 0)
-        fprintf(stderr, "rondo run: cannot start rank %d: %s\n", rank, strerror(errno));
+        fprintf(stderr, "rondo run: cannot start rank %d: %s\n", job->first + rank,
+                strerror(errno));
     close_if_open(report[1]);
     close_if_open(start.out);
     close_if_open(start.err);

@@ -28,7 +28,7 @@ struct watch {
     double terminate_at, kill_at; /* INFINITY: not planned */
     double timeout_at;
     int interrupts;
-    struct pollfd *polls; /* the signals, then two for each rank */
+    struct pollfd *polls; /* the signals, the control, then two for each rank */
 };
 
 void run_signals(sigset_t *ret_set)
@@ -52,13 +52,19 @@ void run_kill(const struct run_job *job, int number)
 
 static void report(const struct run_job *job, int rank, pid_t pid, int status)
 {
+    char who[280];
+
+    if (job->hosts)
+        snprintf(who, sizeof(who), "host %s", job->hosts[rank].name);
+    else
+        snprintf(who, sizeof(who), "rank %d", job->first + rank);
     if (WIFSIGNALED(status))
-        fprintf(stderr, "rondo run: rank %d (pid %d) was killed by signal %d (%s)%s\n", rank,
-                (int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)),
+        fprintf(stderr, "rondo run: %s (pid %d) was killed by signal %d (%s)%s\n", who, (int)pid,
+                WTERMSIG(status), strsignal(WTERMSIG(status)),
                 WCOREDUMP(status) ? ", core dumped" : "");
     else
-        fprintf(stderr, "rondo run: rank %d (pid %d) of %d ended with status %d\n", rank, (int)pid,
-                job->size, WEXITSTATUS(status));
+        fprintf(stderr, "rondo run: %s (pid %d) of %d ended with status %d\n", who, (int)pid,
+                job->hosts ? job->size : job->world, WEXITSTATUS(status));
 }
 
 static void end_of_rank(struct watch *watch, int rank, int status)
@@ -97,7 +103,8 @@ static void pass_on(struct watch *watch, int number)
     bool last = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 
     if (last && ++watch->interrupts > 1) {
-        fprintf(stderr, "rondo run: the second signal, killing %d ranks\n", watch->job->running);
+        fprintf(stderr, "rondo run: the second signal, killing %d %ss\n", watch->job->running,
+                watch->job->what);
         watch->kill_at = 0;
         return;
     }
@@ -128,15 +135,16 @@ static void keep_time(struct watch *watch)
     double now = clock_seconds();
 
     if (now >= watch->timeout_at) {
-        fprintf(stderr, "rondo run: %d of %d ranks still run after %g s, ending them\n",
-                job->running, job->size, job->timeout);
+        fprintf(stderr, "rondo run: %d of %d %ss still run after %g s, ending them\n", job->running,
+                job->size, job->what, job->timeout);
         watch->timeout_at = INFINITY;
         watch->terminate_at = now;
         job->status = job->status ? job->status : RUN_EXIT_TIMEOUT;
     }
     if (now >= watch->terminate_at) {
         if (job->running)
-            fprintf(stderr, "rondo run: ending the %d ranks that still run\n", job->running);
+            fprintf(stderr, "rondo run: ending the %d %ss that still run\n", job->running,
+                    job->what);
         watch->terminate_at = INFINITY;
         watch->kill_at = fmin(watch->kill_at, now + kill_time);
         run_kill(job, SIGTERM);
@@ -163,10 +171,11 @@ static int milliseconds_left(const struct watch *watch)
 static nfds_t prepare(struct watch *watch)
 {
     struct run_job *job = watch->job;
-    nfds_t count = 1;
+    nfds_t count = 2;
 
     watch->polls[0] = (struct pollfd){.fd = watch->signals, .events = POLLIN};
-    for (int rank = 0; job->tag && rank < job->size; rank++) {
+    watch->polls[1] = (struct pollfd){.fd = job->control, .events = POLLIN}; /* -1 is left out */
+    for (int rank = 0; job->tag && !job->hosts && rank < job->size; rank++) {
         watch->polls[count++] = (struct pollfd){.fd = job->ranks[rank].out.from, .events = POLLIN};
         watch->polls[count++] = (struct pollfd){.fd = job->ranks[rank].err.from, .events = POLLIN};
     }
@@ -175,21 +184,34 @@ static nfds_t prepare(struct watch *watch)
 
 static void move_output(struct watch *watch, nfds_t count)
 {
-    for (nfds_t i = 1; i < count; i++) {
-        struct run_rank *rank = &watch->job->ranks[(i - 1) / 2];
+    for (nfds_t i = 2; i < count; i++) {
+        struct run_rank *rank = &watch->job->ranks[(i - 2) / 2];
 
         if (watch->polls[i].revents)
-            run_tag_move(i % 2 ? &rank->out : &rank->err);
+            run_tag_move(i % 2 ? &rank->err : &rank->out);
     }
+}
+
+/* Whoever started this host's ranks is gone, or wants them to end. */
+static void look_at_control(struct watch *watch)
+{
+    struct run_job *job = watch->job;
+
+    if (!watch->polls[1].revents || !run_agent_is_over(job))
+        return;
+    close(job->control);
+    job->control = -1;
+    job->status = job->status ? job->status : RUN_EXIT_FAILED;
+    watch->terminate_at = clock_seconds();
 }
 
 void run_watch(struct run_job *job, int signals)
 {
     struct watch watch = {job, signals, INFINITY, INFINITY, INFINITY, 0, NULL};
 
-    watch.polls = calloc(1 + 2 * (size_t)job->size, sizeof(*watch.polls));
+    watch.polls = calloc(2 + 2 * (size_t)job->size, sizeof(*watch.polls));
     if (!watch.polls) {
-        fprintf(stderr, "rondo run: no memory to watch %d ranks\n", job->size);
+        fprintf(stderr, "rondo run: no memory to watch %d %ss\n", job->size, job->what);
         job->status = RUN_EXIT_FAILED;
         run_kill(job, SIGKILL);
         while (wait(NULL) > 0 || errno == EINTR)
@@ -206,6 +228,7 @@ void run_watch(struct run_job *job, int signals)
 
         if (poll(watch.polls, count, milliseconds_left(&watch)) > 0) {
             move_output(&watch, count);
+            look_at_control(&watch);
             take_signals(&watch);
         }
         keep_time(&watch);

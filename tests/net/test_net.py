@@ -3,7 +3,9 @@
 """test_net.py - jobs over several hosts, made of network namespaces. Usage: test_net.py NET_RANK [TEST...]; prints TAP.
 Without the right to make namespaces everything is skipped, with the reason."""
 import os
+import subprocess
 import sys
+import tempfile
 import time
 
 from hosts import Hosts, why_not
@@ -174,7 +176,22 @@ def an_interface_can_be_chosen_by_name_range_and_exclusion():
             goes(hosts, 1, ["sleep", "0"], RONDO_INTERFACE=words)
 
 
+def a_job_is_started_by_way_of_something_like_ssh():
+    with Hosts(2) as hosts, tempfile.TemporaryDirectory() as folder:
+        ssh = os.path.join(folder, "ssh")
+        with open(ssh, "w", encoding="ascii") as script:
+            script.write('#!/bin/sh\nhost=$((${1##*.} - 1))\nexport RONDO_HOST_ID=$host\n'
+                         f'exec ip netns exec {hosts.name("")}$host sh -c "$2"\n')
+        os.chmod(ssh, 0o700)
+        done = subprocess.run([os.environ["RUN"], "--hosts", "10.77.0.1:2,10.77.0.2:2", "--ssh", ssh, "--tag",
+                               NET_RANK, "matrix", "6"], env={**os.environ, **QUIET}, capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert all(f"[{rank}] " in done.stdout for rank in range(4)) and done.stdout.count("good") == 4, done.stdout
+
+
 TESTS = [
+    a_job_is_started_by_way_of_something_like_ssh,
     the_matrix_passes_on_two_hosts,
     the_matrix_passes_on_four_hosts_with_two_ranks_each,
     the_matrix_passes_over_ipv6_and_over_three_streams,
