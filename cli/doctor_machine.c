@@ -108,7 +108,8 @@ void doctor_check_launchers(struct doctor_report *report)
     } launchers[] = {{"mpirun.openmpi", "Open MPI"},
                      {"mpirun.mpich", "MPICH"},
                      {"torchrun", "PyTorch"},
-                     {"srun", "Slurm"}};
+                     {"srun", "Slurm"},
+                     {"ssh", "rondo run --hosts"}};
     char found[128] = "`rondo run`", missing[128] = "";
 
     for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {

@@ -11,7 +11,7 @@
 enum {
     DEVICE_LIMIT = 16,
     DEVICE_MULTIPROCESSORS = 10, /* with their blocks, enough for 8 ranks of 5 programs */
-    DEVICE_BLOCKS_EACH = 4, /* blocks that a multiprocessor runs at a time */
+    DEVICE_BLOCKS_EACH = 4,      /* blocks that a multiprocessor runs at a time */
     DEVICE_SHARED_BYTES = 228 * 1024,
     DEVICE_SHARED_BYTES_BLOCK = 227 * 1024,
 };
