@@ -76,6 +76,35 @@ static void note(void *context, int peer, const void *bytes, size_t count)
 
 /* ---- Open and close -------------------------------------------------------------------------- */
 
+/*
+ * Between two hosts with a rank each, a message that is longer than slots are elsewhere is cheaper
+ * (docs/performance.md): over TCP where one is enough for what goes one way at a time, over
+ * soft-RoCE always. All that decides is on the cards, so both find the same.
+ */
+enum { TIMES = 4, MOST = 1 << 30 };
+
+/* What verbs pins for a peer then. */
+static size_t long_rings_bytes(const rondo_comm *comm)
+{
+    const struct comm_settings *settings = &comm->settings;
+
+    return (size_t)2 * PLAN_LANES * (size_t)settings->slots * TIMES * settings->slot_bytes;
+}
+
+void networks_size_slots(rondo_comm *comm)
+{
+    const struct rank_card *a = &comm->cards[0], *b = &comm->cards[1];
+
+    comm->long_slot_bytes = comm->settings.slot_bytes;
+    if (comm->size != 2 || memcmp(a->host, b->host, sizeof(a->host)) == 0 ||
+        comm->long_slot_bytes > MOST / TIMES)
+        return;
+    if (!a->verbs.rails || !b->verbs.rails)
+        comm->long_slot_bytes *= TIMES;
+    else if (a->verbs.long_slots && b->verbs.long_slots)
+        comm->world.slot_bytes = comm->long_slot_bytes *= TIMES;
+}
+
 /* RDMA is used where it is, unless another transport was asked for; it must be there if it was. */
 static rondo_result open_verbs(rondo_comm *comm, struct rank_card *card)
 {
@@ -85,6 +114,9 @@ static rondo_result open_verbs(rondo_comm *comm, struct rank_card *card)
     if (!must && strcmp(comm->settings.transport, "auto") != 0)
         return RONDO_OK;
     result = verbs_open(&card->verbs, &comm->networks[NETWORK_VERBS]);
+    if (!result)
+        card->verbs.long_slots =
+            verbs_wants_long_slots(comm->networks[NETWORK_VERBS], long_rings_bytes(comm));
     return must ? result : RONDO_OK;
 }
 
@@ -106,7 +138,7 @@ static rondo_result start_verbs(rondo_comm *comm, const struct network_owner *ow
                             .size = comm->size,
                             .lanes = PLAN_LANES,
                             .slots = comm->settings.slots,
-                            .slot_bytes = comm->settings.slot_bytes};
+                            .slot_bytes = comm->world.slot_bytes};
 
     job.device = gpu_lender(comm, &job.way);
     return comm->networks[NETWORK_VERBS] ? verbs_start(comm->networks[NETWORK_VERBS], &job)

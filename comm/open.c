@@ -323,22 +323,6 @@ static void make_shallow(rondo_comm *comm)
         }
 }
 
-/*
- * Between two hosts with a rank each, TCP is quickest if what goes one way at a time is one message
- * (docs/performance.md). All that decides is on the cards, so both find the same.
- */
-static size_t long_slot_bytes(const rondo_comm *comm)
-{
-    enum { TIMES = 4, MOST = 1 << 30 };
-    const struct rank_card *a = &comm->cards[0], *b = &comm->cards[1];
-    size_t bytes = comm->settings.slot_bytes;
-
-    if (comm->size != 2 || memcmp(a->host, b->host, sizeof(a->host)) == 0 ||
-        (a->verbs.rails && b->verbs.rails) || bytes > MOST / TIMES)
-        return bytes;
-    return TIMES * bytes;
-}
-
 rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
 {
     rondo_result result = RONDO_OK;
@@ -356,7 +340,7 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     atomic_store_explicit(&comm->boards[comm->rank]->id, comm->id, memory_order_release);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = check_card(comm, rank);
-    comm->long_slot_bytes = long_slot_bytes(comm);
+    networks_size_slots(comm);
     if (!result)
         gpu_agree(comm);
     if (!result)
@@ -375,7 +359,7 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     choose_spinning(comm);
     comm->world.rooms = choose_rooms(comm);
     log_info("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
-             comm->rank, comm->size, comm->local_size, comm->costs.cores, comm->settings.slot_bytes,
+             comm->rank, comm->size, comm->local_size, comm->costs.cores, comm->world.slot_bytes,
              comm->settings.slots);
     return RONDO_OK;
 }

@@ -11,9 +11,10 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
-static const uint8_t CARD_VERSION = 3;
+static const uint8_t CARD_VERSION = 4;
 enum { IDLE_LOOKS = 16 };      /* looks in vain before the kernel gets our processor */
 static const double DRAIN = 1; /* seconds at closing until what is under way is given up */
 
@@ -237,6 +238,18 @@ rondo_result verbs_open(struct verbs_card *ret_card, struct network **ret_networ
                                     .version = CARD_VERSION};
     *ret_network = &network->base;
     return RONDO_OK;
+}
+
+bool verbs_wants_long_slots(const struct network *base, size_t bytes)
+{
+    const struct verbs_network *network = (const struct verbs_network *)(const void *)base;
+    struct rlimit limit = {0};
+    bool all_soft = true;
+
+    for (int i = 0; i < network->rails.count; i++)
+        all_soft &= network->rails.device[i]->soft;
+    /* Half of what may be pinned is left to others. */
+    return all_soft && !getrlimit(RLIMIT_MEMLOCK, &limit) && bytes <= limit.rlim_cur / 2;
 }
 
 rondo_result verbs_start(struct network *base, const struct verbs_job *job)

@@ -22,7 +22,9 @@
 struct verbs_card {
     uint8_t rails;    /* 0: this rank has no RDMA */
     uint8_t ethernet; /* or InfiniBand */
-    uint8_t version, unused[5];
+    uint8_t version;
+    uint8_t long_slots; /* messages shall be long (network.c), and there may be memory for that */
+    uint8_t unused[4];
 };
 
 struct verbs_job {
@@ -40,6 +42,11 @@ struct verbs_job {
  * RONDO_ERROR_UNSUPPORTED with a sentence that says what is missing.
  */
 rondo_result verbs_open(struct verbs_card *ret_card, struct network **ret_network);
+/*
+ * Are long messages worth more slots' memory, and may so many bytes be pinned? They are where the
+ * kernel moves the bytes: each message costs two system calls' worth of packets that carry nothing.
+ */
+bool verbs_wants_long_slots(const struct network *network, size_t bytes);
 /*
  * Which way do the rails use that device's memory, if all do so? Tried by a connection of each rail
  * with itself, unless `wanted` (RONDO_GPUDIRECT) says otherwise. The log says what was found.

@@ -26,6 +26,13 @@ enum device_way verbs_try_device(struct network *network, const struct device_so
     return DEVICE_STAGED;
 }
 
+bool verbs_wants_long_slots(const struct network *network, size_t bytes)
+{
+    (void)network;
+    (void)bytes;
+    return false;
+}
+
 rondo_result verbs_start(struct network *network, const struct verbs_job *job)
 {
     (void)network;

@@ -165,6 +165,13 @@ void fake_verbs_open(int count)
     verbs_load_instead(&calls);
 }
 
+void fake_verbs_open_hard(int count)
+{
+    fake_verbs_open(count);
+    for (int i = 0; i < count; i++)
+        put(i, "device/numa_node", "-1\n");
+}
+
 void fake_verbs_close(void)
 {
     char command[96];

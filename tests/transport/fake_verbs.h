@@ -34,6 +34,8 @@ extern struct fake_verbs fake;
 
 /* `devices` ports of Ethernet, described in a folder that is made; undone by close. */
 void fake_verbs_open(int devices);
+/* The same with hardware behind them; the others look as soft-RoCE does. */
+void fake_verbs_open_hard(int devices);
 void fake_verbs_close(void);
 /* Let so many words of the writes under way arrive, chosen at random. */
 void fake_verbs_move(int words);

@@ -11,6 +11,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void open_with(int devices)
@@ -393,4 +394,22 @@ Test(verbs_links, who_reaches_whom)
     other = with;
     other.version = 2;
     cr_expect(!verbs_reaches(&with, &other, &why));
+}
+
+Test(verbs_links, long_slots_are_wanted_of_the_kernel_if_memory_may_be_locked)
+{
+    struct rlimit limit = {0};
+
+    cr_assert(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+    cr_assert(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    cr_expect(verbs_wants_long_slots(nodes[0].network, limit.rlim_cur / 2));
+    cr_expect(!verbs_wants_long_slots(nodes[0].network, limit.rlim_cur / 2 + 1));
+}
+
+Test(verbs_hard, an_adapter_with_hardware_wants_no_long_slots, .fini = end)
+{
+    fake_verbs_open_hard(1);
+    cr_assert(nodes_open() == RONDO_OK, "%s", fail_sentence());
+    cr_expect(!verbs_wants_long_slots(nodes[0].network, 1));
 }

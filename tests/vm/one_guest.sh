@@ -62,6 +62,13 @@ over_both_rails() {
     RONDO_VERBS_DEVICES="$RXE_DEV,$RXE_PEER_DEV" good 150 bodies
 }
 
+# What the ranks say of their slots, if they may lock so many KiB.
+slots_are() { # BYTES KIB
+    (ulimit -l "$2" && RONDO_LOG=info job 30 "$net_rank" bodies) >"$scratch/job" 2>&1
+    grep -E 'slots of|good$' "$scratch/job"
+    [ "$(grep -c "slots of $1 bytes" "$scratch/job")" -ge 2 ] && [ "$(grep -c 'good$' "$scratch/job")" = 2 ]
+}
+
 little_locked_memory() { # root may lock what it likes, unless that right is taken away
     export -f job rank
     (ulimit -l 256 && scratch=$scratch job 30 setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \
@@ -136,6 +143,8 @@ check "they are right over two rails" over_both_rails
 check "the matrix of collectives is right over TCP with 1 % loss and 20 ms delay" \
     good_over 100 "delay 20ms loss 1%" matrix 8 20
 check "nothing is left of many communicators" many_communicators 200
+check "messages are long where the kernel moves the bytes" slots_are $((512 << 10)) unlimited
+check "they are not where little memory may be locked" slots_are $((128 << 10)) 65536
 check "memory that cannot be locked is a sentence" little_locked_memory
 check "an adapter that has no room for one more thing is named by all ranks" registrations_run_out
 check "a killed peer is named" killed_peer
