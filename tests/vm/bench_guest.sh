@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# bench_guest.sh: inside of a guest, all_reduce of two ranks over soft-RoCE beside what perftest gets from the same two
-# devices, in turns. $1: the build folder; $2: lat (8 bytes beside ib_write_lat), bw (beside ib_write_bw) or both;
-# $3: rounds; $4: sizes of bw in MiB. `./dev bench-vm` builds, and runs this. A guest under emulation is slow: only
-# ratios mean something.
+# bench_guest.sh: inside of a guest, all_reduce and broadcast of two ranks over soft-RoCE beside what perftest gets from
+# the same two devices, in turns. $1: the build folder; $2: lat (8 bytes beside ib_write_lat), bw (beside ib_write_bw)
+# or both; $3: rounds; $4: sizes of bw in MiB. `./dev bench-vm` builds, and runs this. A guest under emulation is slow:
+# only ratios mean something.
 set -u
 build=$1 what=${2:-both} rounds=${3:-5} sizes=${4:-1 4 16}
 export RONDO_SECRET=a-secret-for-the-benchmark
@@ -37,10 +37,10 @@ pair() { # PROGRAM OPTIONS...: both ends of a program of perftest; the row of nu
     wait $server
 }
 
-rondo() { # SIZES OPTIONS...: lines of "bytes median_us min_us busbw"
-    local sizes=$1
-    shift
-    "$build/cli/rondo" bench all_reduce -n 2 --hosts 2 --enter "$scratch/enter" --meet 127.0.0.1:7009 \
+rondo() { # COLLECTIVE SIZES OPTIONS...: lines of "bytes median_us min_us busbw"
+    local collective=$1 sizes=$2
+    shift 2
+    "$build/cli/rondo" bench "$collective" -n 2 --hosts 2 --enter "$scratch/enter" --meet 127.0.0.1:7009 \
         --transport verbs --bytes "$sizes" --csv "$scratch/csv" "$@" >"$scratch/said" 2>&1 || cat "$scratch/said" >&2
     awk -F, 'NR > 1 { print $5, $10, $11, $13 }' "$scratch/csv"
 }
@@ -50,19 +50,21 @@ median() { # KEY FILE: of its lines "KEY NUMBER"
 }
 
 # In an all_reduce both ranks write at once, in ib_write_lat one after the other. So beside it: the time per write when
-# both do and wait for its completion.
+# both do and wait for its completion. Of ib_write_lat the mean, as Rondo's and the other are means, and the median.
 latency() {
     local round
     for ((round = 0; round < rounds; round++)); do
-        pair ib_write_lat -s 8 -n 3000 | awk '{ print "write", $5 }'
-        rondo 8 --iterations 500 --rounds 2 --seconds 0.2 | awk '{ print "rondo", $2 }'
+        pair ib_write_lat -s 8 -n 3000 | awk '{ print "write", $6; print "typical", $5 }'
+        rondo all_reduce 8 --iterations 500 --rounds 2 --seconds 0.2 | awk '{ print "rondo", $2 }'
         pair ib_write_bw -b -t 1 -s 8 -n 3000 | awk '{ print "both", 2 / $5 }'
     done >"$scratch/lat"
     paste -s -d ' ' "$scratch/lat" | sed 's/^/# 8 bytes, us, in turns: /'
-    awk -v write="$(median write "$scratch/lat")" -v rondo="$(median rondo "$scratch/lat")" \
+    awk -v write="$(median write "$scratch/lat")" -v typical="$(median typical "$scratch/lat")" \
+        -v rondo="$(median rondo "$scratch/lat")" \
         -v both="$(median both "$scratch/lat")" 'BEGIN {
-        printf "8 B: ib_write_lat %.1f us, a write each way at once %.1f us; all_reduce %.1f us: %.2f and %.2f times\n",
-            write, both, rondo, rondo / write, rondo / both }'
+        printf "8 B: ib_write_lat %.1f us (median %.1f), a write each way at once %.1f us; ", write, typical, both
+        printf "all_reduce %.1f us: %.2f (%.2f) and %.2f times\n", rondo, rondo / write, rondo / typical, rondo / both
+    }'
 }
 
 bandwidth() {
@@ -72,7 +74,8 @@ bandwidth() {
             size=$((mib << 20))
             perftest=(-s "$size" -n $((64 / mib + 4)) --report_gbits)
             pair ib_write_bw "${perftest[@]}" | awk -v s="$mib" '{ print "one" s, $4 / 8 }'
-            rondo "$size" --seconds 0.5 --rounds 2 | awk -v s="$mib" '{ print "rondo" s, $4 }'
+            rondo all_reduce "$size" --seconds 0.5 --rounds 2 | awk -v s="$mib" '{ print "rondo" s, $4 }'
+            rondo broadcast "$size" --seconds 0.5 --rounds 2 | awk -v s="$mib" '{ print "broadcast" s, $4 }'
             pair ib_write_bw -b "${perftest[@]}" | awk -v s="$mib" '{ print "both" s, $4 / 16 }'
         done
     done >"$scratch/bw"
@@ -80,9 +83,10 @@ bandwidth() {
         grep -E "^[a-z]*$mib " "$scratch/bw" | sed "s/$mib / /" | paste -s -d ' ' |
             sed "s/^/# $mib MiB, GB\/s, in turns: /"
         awk -v mib="$mib" -v one="$(median "one$mib" "$scratch/bw")" -v both="$(median "both$mib" "$scratch/bw")" \
-            -v rondo="$(median "rondo$mib" "$scratch/bw")" 'BEGIN {
+            -v rondo="$(median "rondo$mib" "$scratch/bw")" -v way="$(median "broadcast$mib" "$scratch/bw")" 'BEGIN {
             printf "%d MiB: ib_write_bw %.4f GB/s one way, %.4f each way if both are busy; ", mib, one, both
-            printf "busbw %.4f GB/s: %.0f %% and %.0f %%\n", rondo, 100 * rondo / one, 100 * rondo / both }'
+            printf "broadcast %.4f GB/s: %.0f %% of one way; ", way, 100 * way / one
+            printf "all_reduce %.4f GB/s: %.0f %% and %.0f %%\n", rondo, 100 * rondo / one, 100 * rondo / both }'
     done
 }
 
