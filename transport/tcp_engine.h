@@ -200,6 +200,8 @@ struct tcp_network {
     struct tcp_peer *deferred; /* something long was pushed, and nothing was sent since */
     struct tcp_peer *failed;   /* gone with messages for it waiting */
     double timed;              /* when deadlines were last looked at */
+    struct tcp_line *hot;      /* from which alone something came at the last looks, or NULL */
+    unsigned in_a_row, looks;  /* how often it did; looks at it */
     bool moved;
     bool broken; /* and told: what is dialed later is told, too */
     struct network_failure failure;

@@ -20,6 +20,7 @@ enum {
     AT_ONCE = 1 << 20, /* bytes received before others get their turn */
     LARGE = 64 << 10,  /* bytes of a message that has a line for itself, if there are several */
     ALONE = 16 << 10,  /* bytes of a message behind which no other's payload is read */
+    SHORT = 2048,      /* bytes of a frame and payload that are quicker sent as one piece */
 };
 
 struct tcp_line *tcp_line_new(struct tcp_network *network, int fd, enum tcp_line_state state)
@@ -56,6 +57,8 @@ void tcp_line_close(struct tcp_line *line)
     close(line->fd);
     line->fd = -1;
     line->state = TCP_CLOSED;
+    if (line->network->hot == line)
+        line->network->hot = NULL;
     line->network->unsent -= (size_t)line->batched;
     line->batched = 0;
     line->next = line->network->closed;
@@ -130,7 +133,17 @@ static void advance(struct tcp_line *line, size_t bytes)
 static bool write_some(struct tcp_line *line, struct iovec *pieces, int count, size_t *ret_bytes)
 {
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
-    ssize_t sent = sendmsg(line->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    char flat[SHORT];
+    ssize_t sent;
+
+    if (count == 2 && pieces[0].iov_len + pieces[1].iov_len <= SHORT) {
+        memcpy(flat, pieces[0].iov_base, pieces[0].iov_len);
+        memcpy(flat + pieces[0].iov_len, pieces[1].iov_base, pieces[1].iov_len);
+        sent = send(line->fd, flat, pieces[0].iov_len + pieces[1].iov_len,
+                    MSG_NOSIGNAL | MSG_DONTWAIT);
+    } else {
+        sent = sendmsg(line->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
 
     *ret_bytes = sent > 0 ? (size_t)sent : 0;
     if (sent >= 0 || errno == EINTR)
@@ -259,7 +272,8 @@ void tcp_line_receive(struct tcp_line *line)
             tcp_take_aim(line);
         pieces[0].iov_base = line->to;
         last = alone;
-        got = recvmsg(line->fd, &message, MSG_DONTWAIT);
+        got = line->left ? recvmsg(line->fd, &message, MSG_DONTWAIT)
+                         : recv(line->fd, pieces[1].iov_base, room, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

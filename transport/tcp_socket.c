@@ -11,7 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096 }; /* the system cuts it to net.core.somaxconn */
+enum {
+    BACKLOG = 4096, /* the system cuts it to net.core.somaxconn */
+    /*
+     * Bytes of a data line that may wait in the system for their turn. They are sent when an
+     * acknowledgement comes, by the processor that it comes to, and may overtake what this one
+     * sends; the other end then reports losses, and this one sends twice and slows down.
+     */
+    UNSENT = 64 << 10,
+};
 
 static int listen_on(int family, const struct sockaddr *where, socklen_t length)
 {
@@ -86,6 +94,8 @@ void tcp_tune(int fd, bool control, double patience)
     set(fd, TCP_KEEPCNT, probes);
     if (control)
         set(fd, TCP_USER_TIMEOUT, (int)(1000 * patience) - 500);
+    else
+        set(fd, TCP_NOTSENT_LOWAT, UNSENT);
 }
 
 static bool congest(int fd, const char *name)

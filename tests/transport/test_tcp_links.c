@@ -8,6 +8,8 @@
 #include "base/clock.h"
 
 #include <criterion/criterion.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -114,6 +116,52 @@ static void say_frame(int fd, struct tcp_frame frame, const char *payload)
     rogue_say(fd, &frame, sizeof(frame));
     if (payload)
         rogue_say(fd, payload, frame.bytes);
+}
+
+/* One message, sent and taken. */
+static void pass_one(int from, int to)
+{
+    double until = clock_seconds() + 20;
+
+    cr_assert(node_send(from, to, 0));
+    while (!node_receive(to, from, 0)) {
+        cr_assert_eq(nodes_progress(), RONDO_OK, "%s", fail_sentence());
+        cr_assert(clock_seconds() < until);
+    }
+}
+
+/* Who hears of one peer only looks at its line first, and still hears of the others. */
+Test(links, serve_all_peers_while_one_talks_alone)
+{
+    const struct tcp_network *network = node_tcp(0);
+    double until = clock_seconds() + 20;
+
+    pass_one(2, 0);
+    for (int i = 0; i < 100; i++)
+        pass_one(1, 0);
+    cr_assert_eq(network->hot, network->peers[1]->lines[1], "rank 1 talked alone");
+    pass_one(2, 0);
+    cr_expect_neq(network->hot, network->peers[1]->lines[1], "it no longer did");
+    for (int i = 0; i < 100; i++)
+        pass_one(1, 0);
+    cr_assert_eq(network->hot, network->peers[1]->lines[1]);
+    node_close(1);
+    while (network->hot && clock_seconds() < until)
+        nodes_progress();
+    cr_expect_null(network->hot, "its line is closed");
+}
+
+/* What waits in the system is sent by whichever processor acknowledgements come to, and overtakes
+ * what this one sends. */
+Test(links, leave_little_unsent_with_the_system)
+{
+    unsigned most = 0;
+    socklen_t length = sizeof(most);
+
+    pass_one(0, 1);
+    cr_assert(!getsockopt(node_tcp(0)->peers[1]->lines[1]->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT,
+                          &most, &length));
+    cr_expect_eq(most, 65536);
 }
 
 Test(links, end_when_a_peer_sends_what_no_rank_sends)
