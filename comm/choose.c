@@ -255,20 +255,21 @@ static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *alg
 }
 
 /*
- * What goes from host to host costs by the message. So messages between hosts shall have 32 KiB:
- * see struct grouping. Longer messages mean longer windows, of which fewer are under way at once
- * (docs/performance.md).
+ * What goes from host to host costs by the message. So messages between hosts shall have 32 KiB,
+ * and 128 KiB where there are many windows: see struct grouping. Longer messages mean longer
+ * windows, of which fewer are under way at once (docs/performance.md).
  */
-enum { CUT_MOST = 16, GOOD_MESSAGE = 32 << 10 };
+enum { CUT_MOST = 16, FEW_WINDOWS = 8, GOOD_MESSAGE = 32 << 10, GOOD_MESSAGE_OF_MANY = 128 << 10 };
 
 static int find_cut(const struct choice *choice)
 {
     const struct exec_shape *shape = &choice->shape;
     size_t windows = shape->window ? (shape->count - 1) / shape->window + 1 : 0;
     size_t message = shape->window / choice->plan->parts * shape->element; /* between hosts */
+    size_t good = windows > FEW_WINDOWS ? GOOD_MESSAGE_OF_MANY : GOOD_MESSAGE;
     int cut = 1;
 
-    while (cut < CUT_MOST && (size_t)cut < windows && (size_t)cut * message < GOOD_MESSAGE)
+    while (cut < CUT_MOST && (size_t)cut < windows && (size_t)cut * message < good)
         cut *= 2;
     return cut;
 }
