@@ -8,6 +8,7 @@
 
 #include "collectives/algorithm.h"
 #include "comm/operation.h"
+#include "comm/reads.h"
 #include "comm/stores.h"
 #include "plan/exec.h"
 
@@ -37,6 +38,7 @@ struct choice {
     struct kernel_op op; /* if it reduces */
     uint32_t hash; /* of the key and the algorithm: a fingerprint without the sequence number */
     struct stores stores;
+    struct reads reads;
     uint32_t key_hash; /* of what the ranks were asked for, whichever path they take */
 };
 

@@ -26,7 +26,8 @@ struct comm_settings {
     char transport[8];  /* auto, or the only one allowed */
     int cuda_device;    /* -1: none */
     bool reads_across;  /* cross-memory attach is used */
-    bool measure_reads; /* ... if it is found to be faster */
+    bool measure_reads; /* ... if it is possible, in calls that are faster with it */
+    bool tries_reads;   /* ... as it is possible */
     int streams;        /* past the cache into slots: 1 yes, 0 no, -1 whatever is faster */
     char algorithm[32];
     size_t slot_bytes;

@@ -3,8 +3,8 @@
  * measure.c - what links cost, found out once when a communicator opens.
  *
  * Ranks 0 and 1 play ping-pong with small messages (latency) and exchange large ones (bandwidth
- * through slots, stored in both ways; the same memory read across processes, if that is in
- * question); rank 0 adds how fast it copies and reduces. All of it takes a few milliseconds. Rank
+ * through slots, stored in both ways); rank 1 sees whether it can read rank 0's memory across
+ * processes; rank 0 adds how fast it copies and reduces. All of it takes a few milliseconds. Rank
  * 0's numbers go to everybody, so that all ranks choose alike.
  */
 #include "comm/comm.h"
@@ -248,10 +248,7 @@ rondo_result comm_measure(rondo_comm *comm)
     result = find_costs(comm, &measured);
     if (!result && !setting_is_set(SETTING_COSTS))
         result = comm_measure_groups(comm, &measured.costs.across);
-    measured.reads_across =
-        comm->settings.reads_across ||
-        (measured.reads_time > 0 && measured.reads_time < measured.stored_time &&
-         measured.reads_time < measured.streamed_time);
+    measured.reads_across = comm->settings.reads_across || measured.reads_time > 0;
     if (!result && comm->size > 1)
         result = call(comm, RONDO_BROADCAST, 0, &measured, sizeof(measured));
     if (result)
@@ -259,6 +256,7 @@ rondo_result comm_measure(rondo_comm *comm)
     log_debug("reads %.1f us", 1e6 * measured.reads_time);
     comm->costs = measured.costs;
     comm->settings.reads_across = measured.reads_across;
+    comm->settings.tries_reads = comm->settings.measure_reads && measured.reads_across;
     comm->past_cache = measured.streams ? PAST_CACHE_SLOTS : 0;
     forget_choices(comm); /* they were made with guessed costs */
     if (comm->rank == 0)

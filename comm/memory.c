@@ -51,8 +51,18 @@ bool address_announce(const rondo_comm *comm, const void *input, const void *out
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
     if (!reachable)
-        *own = (struct link_addresses){.input_kind = ADDRESS_HIDDEN, .output_kind = ADDRESS_HIDDEN};
+        address_hide(x);
     return reachable;
+}
+
+bool address_is_plain(const struct execution *x)
+{
+    return x->own.input_kind == ADDRESS_PLAIN || x->own.output_kind == ADDRESS_PLAIN;
+}
+
+void address_hide(struct execution *x)
+{
+    x->own = (struct link_addresses){.input_kind = ADDRESS_HIDDEN, .output_kind = ADDRESS_HIDDEN};
 }
 
 /* One buffer as `peer` announced it. What peers say is

@@ -19,6 +19,11 @@ extern const struct exec_world_ops comm_world_ops;
 bool address_announce(const rondo_comm *comm, const void *input, const void *output,
                       struct execution *x);
 
+/* Did x->own say where plain memory is? Peers of other processes can only read that. */
+bool address_is_plain(const struct execution *x);
+/* Announce nothing instead. */
+void address_hide(struct execution *x);
+
 /* What is still registered when a communicator closes becomes private again, where that works. */
 void memory_deregister_all(rondo_comm *comm);
 

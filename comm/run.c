@@ -82,6 +82,20 @@ static void note_attempt(rondo_comm *comm, bool reached)
         comm->resting = REST;
 }
 
+/* Plain memory may be read by peers; it is hidden where slots were found to be quicker. */
+static void offer_reads(const rondo_comm *comm, struct task *task)
+{
+    struct execution *x = &task->execution;
+
+    if (!comm->settings.tries_reads || comm->one_process || x->op || !address_is_plain(x))
+        return;
+    task->offer = task->choice;
+    task->offered = clock_seconds();
+    x->unreachable = reads_hide(&task->offer->reads);
+    if (x->unreachable)
+        address_hide(x);
+}
+
 static rondo_result start(rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
@@ -108,14 +122,19 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     x->past_cache = choice->stores.now;
     task->choice = choice;
     task->began = stores_matter(&choice->stores) ? clock_seconds() : 0;
+    if (!task->again)
+        task->offer = NULL;
     if (!is_pair(task)) {
         if (!task->again)
             comm->calls++;
         x->fingerprint ^= comm->calls * 0x9e3779b9u;
         show(comm, choice);
     }
-    if (x->plan->address_messages)
+    if (x->plan->address_messages) {
         x->unreachable = !address_announce(comm, task->input, task->output, x);
+        if (!x->unreachable)
+            offer_reads(comm, task);
+    }
     if (task->on_device)
         result = gpu_move_begin(comm, task);
     if (result)
@@ -140,6 +159,18 @@ static void refuse(struct batch *batch, struct task *task, rondo_result result)
         batch->refused = comm_note_error(batch->comm, result);
     task->state = TASK_DONE;
     batch->left--;
+}
+
+/* How long it took tells whether to read across, unless another call has taken the place of the
+ * choice of the first attempt. */
+static void note_reads(const struct task *task)
+{
+    const struct execution *x = &task->execution;
+    struct choice *offer = task->offer;
+
+    if (offer->valid && offer->plan->collective == x->plan->collective &&
+        offer->plan->address_messages && offer->shape.count == x->shape.count)
+        reads_note(&offer->reads, x->plan->address_messages > 0, clock_seconds() - task->offered);
 }
 
 /* How long it took tells which way to store, unless another call has taken the choice's place. */
@@ -177,6 +208,8 @@ static bool advance_task(struct batch *batch, int index)
     case EXEC_DONE:
         if (task->began > 0)
             note_time(task);
+        if (task->offer)
+            note_reads(task);
         if (task->execution.plan->address_messages)
             note_attempt(batch->comm, true);
         task->state = TASK_DONE;

@@ -24,6 +24,8 @@ struct task {
     bool again;     /* the second attempt: peers' memory can't be reached */
     struct choice *choice;
     double began;          /* if its time tells the choice how to store */
+    struct choice *offer;  /* the choice of the first attempt, if plain memory might be read */
+    double offered;        /* ... and when that began */
     struct operation made; /* of an operation of the user's own, which may be destroyed by now */
     struct kernel_op op;
     struct execution execution;

@@ -122,6 +122,7 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
         offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */
         offspring->comm->costs.cores = cores;
         offspring->comm->settings.reads_across = parent->settings.reads_across;
+        offspring->comm->settings.tries_reads = parent->settings.tries_reads;
         offspring->comm->past_cache = parent->past_cache;
         if (!result)
             result = comm_assemble(offspring->comm);
