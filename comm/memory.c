@@ -55,9 +55,9 @@ bool address_announce(const rondo_comm *comm, const void *input, const void *out
     return reachable;
 }
 
-bool address_is_plain(const struct execution *x)
+bool address_shows_plain_input(const struct execution *x)
 {
-    return x->own.input_kind == ADDRESS_PLAIN || x->own.output_kind == ADDRESS_PLAIN;
+    return x->own.input_kind == ADDRESS_PLAIN;
 }
 
 void address_hide(struct execution *x)

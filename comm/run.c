@@ -82,12 +82,12 @@ static void note_attempt(rondo_comm *comm, bool reached)
         comm->resting = REST;
 }
 
-/* Plain memory may be read by peers; it is hidden where slots were found to be quicker. */
+/* A plain input may be read by peers; it is hidden where slots were found to be quicker. */
 static void offer_reads(const rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
 
-    if (!comm->settings.tries_reads || comm->one_process || x->op || !address_is_plain(x))
+    if (!comm->settings.tries_reads || comm->one_process || x->op || !address_shows_plain_input(x))
         return;
     task->offer = task->choice;
     task->offered = clock_seconds();

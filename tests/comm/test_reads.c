@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_reads.c - trials of reading across processes, with times that are made up. */
+#include "comm/memory.h"
 #include "comm/reads.h"
 
 #include <criterion/criterion.h>
@@ -59,4 +60,14 @@ Test(reads, ranks_out_of_step_end_in_slots)
 
     cr_expect_lt(run(reads, 2, quick, slow, 6), 1);
     cr_expect(reads_hide(&reads[0]));
+}
+
+/* Of a rank that only receives a broadcast, say: its peers would not notice, and wait for it. */
+Test(reads, nothing_is_hidden_but_an_input)
+{
+    const struct execution receives = {.own = {.output_kind = ADDRESS_PLAIN}};
+    const struct execution sends = {.own = {.input_kind = ADDRESS_PLAIN}};
+
+    cr_expect_not(address_shows_plain_input(&receives));
+    cr_expect(address_shows_plain_input(&sends));
 }
