@@ -20,9 +20,9 @@ bool address_announce(const rondo_comm *comm, const void *input, const void *out
                       struct execution *x);
 
 /*
- * Did x->own say where a plain input is? Peers of other processes read it, and all of them notice if
- * it is hidden; nobody looks at an output in a call without a reduction, so hiding that alone would
- * be noticed by this rank only, which would then do something else than its peers.
+ * Did x->own say where a plain input is? Peers of other processes read it, and all of them notice
+ * if it is hidden; nobody looks at an output in a call without a reduction, so hiding that alone
+ * would be noticed by this rank only, which would then do something else than its peers.
  */
 bool address_shows_plain_input(const struct execution *x);
 /* Announce nothing instead. */
