@@ -28,8 +28,8 @@ enum { FIRST_PORT = 20000, PORTS = 10000 }; /* below those of the system */
 /* "node1", "user@node1:2", "[fd00::1]:2" */
 static bool read_host(const char *text, size_t length, struct run_host *ret_host)
 {
-    const char *end = text + length, *colon = NULL;
-    const char *from = *text == '[' ? memchr(text, ']', length) : text;
+    const char *end = text + length, *colon = NULL, *open = memchr(text, '[', length);
+    const char *from = open ? memchr(open, ']', (size_t)(end - open)) : text;
     long slots = 0;
 
     if (from)
@@ -261,14 +261,25 @@ static void write_command(char *text, size_t bytes)
         snprintf(text, bytes, "rondo run --agent");
 }
 
+/* As ssh wants it: an address has brackets in the list, where a number of ranks may follow. */
+static void write_target(const struct run_host *host, char target[sizeof(host->name)])
+{
+    for (const char *from = host->name; *from; from++)
+        if (*from != '[' && *from != ']')
+            *target++ = *from;
+    *target = '\0';
+}
+
 static int start_host(struct run_job *job, int number, struct order *order)
 {
     static char command[2 * 4096 + 80], batch[] = "-oBatchMode=yes", ssh[] = "ssh";
     struct run_host *host = &job->hosts[number];
-    char *by_ssh[] = {ssh, batch, host->name, command, NULL};
-    char *by_other[] = {job->ssh, host->name, command, NULL};
+    char target[sizeof(host->name)];
+    char *by_ssh[] = {ssh, batch, target, command, NULL};
+    char *by_other[] = {job->ssh, target, command, NULL};
     int ends[2], status = RUN_EXIT_FAILED;
 
+    write_target(host, target);
     order->used = 0;
     write_order(job, host, order);
     write_command(command, sizeof(command));

@@ -77,6 +77,14 @@ Test(run_hosts, arguments_folder_and_variables_go_along_as_they_are)
     cr_assert_null(strstr(said, "|/|"), "it is in the folder of ssh: %s", said);
 }
 
+Test(run_hosts, ssh_gets_addresses_without_brackets)
+{
+    cr_assert_eq(run_command(RUN " --ssh echo --hosts a:1,[fd00::1]:2,me@[fd00::2]:1 true 2>&1"), 0,
+                 "%s", said);
+    check_says("fd00::1 sh -c ");
+    check_says("me@fd00::2 sh -c ");
+}
+
 Test(run_hosts, the_secret_is_on_no_command_line)
 {
     cr_assert_eq(run("--hosts a:1 sh -c 'tr \"\\0\" \" \" < /proc/$PPID/cmdline; "
