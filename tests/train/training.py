@@ -28,7 +28,7 @@ def environment(**more):
 
 
 def train(*options, status=0):
-    result = subprocess.run([RONDO, "train", *options], capture_output=True, text=True, timeout=100, check=False,
+    result = subprocess.run([RONDO, "train", *options], capture_output=True, text=True, timeout=250, check=False,
                             env=environment())
     assert result.returncode == status, f"status {result.returncode}, not {status}\n{result.stdout}{result.stderr}"
     return result.stdout if status == 0 else result.stderr
@@ -232,7 +232,7 @@ def under_mpirun():
 def bench_compares_numbers_of_ranks():
     subprocess.run([RONDO, "bench", "ddp", "-n", "1,2", "--steps=8", "--rounds=2", "--csv=b.csv", "--json=b.json", "--",
                     "--digits=2", "--width=32", "--heads=2", "--batch=8"], check=True, capture_output=True,
-                   timeout=100, env=environment())
+                   timeout=250, env=environment())
     one, two = rows("b.csv")
     assert (one["ranks"], two["ranks"], float(one["speed_up"])) == ("1", "2", 1)
     assert float(two["tokens_per_s"]) > 0 and float(two["bytes_per_step"]) > 0

@@ -17,7 +17,7 @@ ROUNDING = 1e-5  # relative
 
 
 def train(*options, status=0, **environment):
-    result = subprocess.run([RONDO, "train", *options], capture_output=True, text=True, timeout=100, check=False,
+    result = subprocess.run([RONDO, "train", *options], capture_output=True, text=True, timeout=250, check=False,
                             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment})
     assert result.returncode == status, f"status {result.returncode}, not {status}\n{result.stdout}{result.stderr}"
     return result.stdout if status == 0 else result.stderr
