@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_reads.c - trials of reading across processes, with times that are made up. */
+/* test_reads.c - trials of reading across processes, with times that are made up, and what becomes
+ * of ranks that disagree. */
+#include "reads_bodies.h"
+
 #include "comm/memory.h"
 #include "comm/reads.h"
 
@@ -70,4 +73,22 @@ Test(reads, nothing_is_hidden_but_an_input)
 
     cr_expect_not(address_shows_plain_input(&receives));
     cr_expect(address_shows_plain_input(&sends));
+}
+
+Test(reads, ranks_may_hide_in_any_set)
+{
+    for (int size = 2; size <= 4; size++) {
+        const char *wrong = ranks_may_hide_in_any_set(size);
+
+        cr_expect_null(wrong, "%s", wrong);
+    }
+}
+
+Test(reads, ranks_may_measure_anything)
+{
+    for (int size = 2; size <= 4; size++) {
+        const char *wrong = ranks_may_measure_anything(size, 600);
+
+        cr_expect_null(wrong, "%s", wrong);
+    }
 }
