@@ -4,7 +4,7 @@
  * checks it and runs it, queues it, or leaves it to the group.
  */
 #include "comm/call.h"
-#include "comm/gpu.h"
+#include "comm/repeat.h"
 #include "comm/stream.h"
 
 #include "base/collective.h"
@@ -184,6 +184,8 @@ static rondo_result run(const rondo_call *call)
     struct task task;
     rondo_result result = comm_check(call->comm);
 
+    if (!result && !call->stream && !group_is_open() && repeat_run(call, &result))
+        return result;
     if (!result)
         result = call_check(call, &task);
     if (result) {
@@ -196,7 +198,7 @@ static rondo_result run(const rondo_call *call)
     if (call->stream)
         return call->stream->ops->add_batches(
             call->stream, &(struct batch){.comm = call->comm, .tasks = &task, .count = 1}, 1);
-    return gpu_run_task(call->comm, &task);
+    return repeat_run_new(call, &task);
 }
 
 rondo_result rondo_collective_call(const rondo_call *call)

@@ -298,6 +298,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     struct operation operation = {0};
     rondo_result result = RONDO_OK;
 
+    comm->choices.made++;
     *choice = (struct choice){.key = *key};
     choice->key.made = NULL;
     choice->reduces = collective_reduces(key->collective);

@@ -46,6 +46,7 @@ struct plan_entry;
 struct choices {
     struct choice slots[CHOICES];
     struct choice *last; /* the one used last */
+    unsigned made;       /* decisions so far: one may have taken the place of another */
     struct plan_entry *plans;
 };
 

@@ -65,6 +65,7 @@ struct rondo_comm {
     struct choices choices;
     struct operations operations;
     struct turn turn;
+    struct repeat *repeat;      /* repeat.h */
     const struct choice *shown; /* whose call the board shows, while its hash is `shown_hash` */
     uint32_t shown_hash;
     uint32_t calls; /* collectives begun: the sequence number in fingerprints */

@@ -17,6 +17,7 @@
 #include "comm/host.h"
 #include "comm/memory.h"
 #include "comm/network.h"
+#include "comm/repeat.h"
 #include "transport/process.h"
 
 #include <stdlib.h>
@@ -33,14 +34,15 @@ static rondo_result allocate(rondo_comm *comm)
     comm->cards = calloc(size, sizeof(*comm->cards));
     comm->processes = calloc(size, sizeof(*comm->processes));
     comm->boards = calloc(size, sizeof(*comm->boards));
+    comm->repeat = repeat_open();
     world->out = calloc(links, sizeof(*world->out));
     world->in = calloc(links, sizeof(*world->in));
     world->packed = calloc(2 * links, LINK_PACKED);
     world->peers = calloc(size, sizeof(*world->peers));
     world->sources = calloc(size + 2, sizeof(*world->sources));
     world->destinations = calloc(size + 2, sizeof(*world->destinations));
-    if (!comm->cards || !comm->processes || !comm->boards || !world->out || !world->in ||
-        !world->packed || !world->peers || !world->sources || !world->destinations)
+    if (!comm->cards || !comm->processes || !comm->boards || !comm->repeat || !world->out ||
+        !world->in || !world->packed || !world->peers || !world->sources || !world->destinations)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
                           comm->size);
     return RONDO_OK;
@@ -400,6 +402,7 @@ void comm_free(rondo_comm *comm)
     if (comm->entered)
         heap_leave();
     choices_done(&comm->choices);
+    free(comm->repeat);
     grouping_close(comm->groups);
     operations_done(&comm->operations);
     pthread_mutex_destroy(&comm->error_lock);

@@ -12,6 +12,7 @@
 #include "comm/health.h"
 #include "comm/memory.h"
 #include "comm/network.h"
+#include "comm/repeat.h"
 #include "comm/wait.h"
 
 #include <string.h>
@@ -66,13 +67,10 @@ enum { ATTEMPTS = 4, REST = 31 };
  * KiB takes. After some attempts in vain it is not tried for a while, whatever the memory. All
  * ranks have seen the same attempts in the same collectives, so all do alike.
  */
-static bool rests(rondo_comm *comm, const struct task *task)
+bool task_rests(const rondo_comm *comm, const struct task *task)
 {
-    if (!comm->resting || is_pair(task) || task->key.algorithm ||
-        strcmp(comm->settings.algorithm, "auto") != 0)
-        return false;
-    comm->resting--;
-    return true;
+    return comm->resting && !is_pair(task) && !task->key.algorithm &&
+           strcmp(comm->settings.algorithm, "auto") == 0;
 }
 
 static void note_attempt(rondo_comm *comm, bool reached)
@@ -96,31 +94,15 @@ static void offer_reads(const rondo_comm *comm, struct task *task)
         address_hide(x);
 }
 
-static rondo_result start(rondo_comm *comm, struct task *task)
+rondo_result task_begin(rondo_comm *comm, struct task *task)
 {
+    const struct choice *choice = task->choice;
     struct execution *x = &task->execution;
-    struct choice *choice;
-    rondo_result result;
+    rondo_result result = RONDO_OK;
 
-    task->key.no_peer_memory = task->again || rests(comm, task);
-    task->key.made = task->made.handle ? &task->made : NULL;
-    result = choose(comm, &task->key, &choice);
-    if (result)
-        return result;
-    x->plan = choice->plan;
-    x->world = &comm->world;
-    x->shape = choice->shape;
-    x->op = NULL;
-    if (choice->reduces) {
-        task->op = choice->op;
-        x->op = &task->op;
-    }
-    x->input = task->input;
-    x->output = task->output;
     x->fingerprint = choice->hash;
     x->unreachable = false;
     x->past_cache = choice->stores.now;
-    task->choice = choice;
     task->began = stores_matter(&choice->stores) ? clock_seconds() : 0;
     if (!task->again)
         task->offer = NULL;
@@ -142,6 +124,33 @@ static rondo_result start(rondo_comm *comm, struct task *task)
     exec_start(x);
     task->state = TASK_RUNNING;
     return RONDO_OK;
+}
+
+static rondo_result start(rondo_comm *comm, struct task *task)
+{
+    struct execution *x = &task->execution;
+    struct choice *choice;
+    rondo_result result;
+
+    task->key.no_peer_memory = task->again || task_rests(comm, task);
+    if (task->key.no_peer_memory && !task->again)
+        comm->resting--;
+    task->key.made = task->made.handle ? &task->made : NULL;
+    result = choose(comm, &task->key, &choice);
+    if (result)
+        return result;
+    x->plan = choice->plan;
+    x->world = &comm->world;
+    x->shape = choice->shape;
+    x->op = NULL;
+    if (choice->reduces) {
+        task->op = choice->op;
+        x->op = &task->op;
+    }
+    x->input = task->input;
+    x->output = task->output;
+    task->choice = choice;
+    return task_begin(comm, task);
 }
 
 /*
@@ -189,22 +198,11 @@ static void note_time(const struct task *task)
                   names[choice->stores.way]);
 }
 
-/* Advance one task; true if it moved. Errors go to the batch. */
-static bool advance_task(struct batch *batch, int index)
+bool task_react(struct batch *batch, struct task *task, enum exec_state state)
 {
-    struct task *task = &batch->tasks[index];
     rondo_result refused;
 
-    if (task->state == TASK_NEW) {
-        if (!may_start(batch, index))
-            return false;
-        refused = start(batch->comm, task);
-        if (refused) {
-            refuse(batch, task, refused);
-            return true;
-        }
-    }
-    switch (task->on_device ? gpu_move_advance(&task->execution) : exec_advance(&task->execution)) {
+    switch (state) {
     case EXEC_DONE:
         if (task->began > 0)
             note_time(task);
@@ -239,6 +237,26 @@ static bool advance_task(struct batch *batch, int index)
     return false;
 }
 
+/* Advance one task; true if it moved. Errors go to the batch. */
+static bool advance_task(struct batch *batch, int index)
+{
+    struct task *task = &batch->tasks[index];
+    rondo_result refused;
+
+    if (task->state == TASK_NEW) {
+        if (!may_start(batch, index))
+            return false;
+        refused = start(batch->comm, task);
+        if (refused) {
+            refuse(batch, task, refused);
+            return true;
+        }
+    }
+    return task_react(batch, task,
+                      task->on_device ? gpu_move_advance(&task->execution)
+                                      : exec_advance(&task->execution));
+}
+
 static void batch_close(struct batch *batch)
 {
     batch->done = true;
@@ -246,6 +264,8 @@ static void batch_close(struct batch *batch)
         networks_let_go(batch->comm);
     else
         batch->result = batch->refused;
+    if (batch->call && !batch->result)
+        repeat_note(batch);
     turn_pass(&batch->comm->turn);
 }
 
@@ -306,9 +326,28 @@ static bool waits_locally(const struct batch *batch)
     return false;
 }
 
+/*
+ * What one call waits for comes within a line's journey between two cores, most of the time. A
+ * pause, and going through all of the call once more, take a fifth of that. So first its flags
+ * alone are looked at; not where ranks share cores, as then a peer may need this one to get on.
+ */
+static bool poll_batch(const struct batch *batch, struct waiter *waiter)
+{
+    enum { ROUNDS = 16, LOOKS = 64 };
+    const struct task *task = &batch->tasks[0];
+
+    if (waiter->rounds >= ROUNDS || waiter->crowd > 1 || batch->count > 1 ||
+        task->state != TASK_RUNNING || task->on_device)
+        return false;
+    waiter->rounds++;
+    return exec_poll(&task->execution, LOOKS);
+}
+
 /* One pause of all batches; true if it is time to look after them. */
 static bool pause_batches(struct batch *batches, int count, struct waiter *waiter)
 {
+    if (count == 1 && poll_batch(batches, waiter))
+        return false;
     if (count > 1 || !networks_any(batches[0].comm) ||
         !turn_is(&batches[0].comm->turn, batches[0].ticket))
         return waiter_pause(waiter);

@@ -35,13 +35,25 @@ struct batch {
     rondo_comm *comm;
     struct task *tasks;
     int count;
-    int left;        /* tasks not done */
-    unsigned ticket; /* of the turn, taken when the calls were made */
-    double began;    /* when the present wait was first noticed, 0: it moves */
+    int left;               /* tasks not done */
+    unsigned ticket;        /* of the turn, taken when the calls were made */
+    const rondo_call *call; /* that the only task is, where repetitions are looked for, or NULL */
+    double began;           /* when the present wait was first noticed, 0: it moves */
     bool done;
     rondo_result refused; /* the first error of a call that did not start */
     rondo_result result;
 };
+
+/* ---- The parts that repeat.c runs by itself; the turn is the batch's ------------------------- */
+
+/* Would this call leave out looking for peers' memory, if it came now? */
+bool task_rests(const rondo_comm *comm, const struct task *task);
+/* Its choice is made, and its execution bound to it: from here on it can be advanced. */
+rondo_result task_begin(rondo_comm *comm, struct task *task);
+/* What advancing it led to; true if it moved. */
+bool task_react(struct batch *batch, struct task *task, enum exec_state state);
+
+/* ---- Batches --------------------------------------------------------------------------------- */
 
 /* A batch over the caller's tasks, in line for its turn. It must be run. */
 void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count);

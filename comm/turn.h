@@ -17,6 +17,17 @@ static inline unsigned turn_take(struct turn *turn)
     return atomic_fetch_add_explicit(&turn->next, 1, memory_order_relaxed);
 }
 
+/* Only if nobody has it, or waits for it. */
+static inline bool turn_take_idle(struct turn *turn, unsigned *ret_ticket)
+{
+    /* Acquire, pairs with the release in turn_pass(). */
+    unsigned serving = atomic_load_explicit(&turn->serving, memory_order_acquire);
+
+    *ret_ticket = serving;
+    return atomic_compare_exchange_strong_explicit(&turn->next, &serving, serving + 1,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
 static inline bool turn_is(struct turn *turn, unsigned ticket)
 {
     /* Acquire, pairs with the release in turn_pass(): what

@@ -170,6 +170,30 @@ enum exec_state exec_advance(struct execution *x)
     return moved ? EXEC_MOVED : EXEC_BLOCKED;
 }
 
+bool exec_poll(const struct execution *x, int looks)
+{
+    const struct link_packet *heads[PLAN_PROGRAMS_MAX];
+    uint32_t numbers[PLAN_PROGRAMS_MAX];
+    int count = 0;
+
+    for (int i = 0; i < x->plan->programs; i++) {
+        const struct exec_program *program = &x->programs[i];
+        const struct plan_step *step = &x->plan->steps[program->at];
+        const struct link_in *in;
+
+        if (program->done || step->verb != PLAN_WAIT || step->event != PLAN_DATA)
+            continue;
+        in = &x->world->in[step->lane * x->world->size + step->peer];
+        heads[count] = step_in_head(x, in);
+        numbers[count++] = in->received + 1;
+    }
+    for (; looks > 0 && count; looks--)
+        for (int i = 0; i < count; i++)
+            if ((uint32_t)step_load(&heads[i]->flag) == numbers[i])
+                return true;
+    return false;
+}
+
 /* Has the next message of a link come in a form of so many lines? */
 static bool has_come(const struct execution *x, const struct link_in *in, unsigned lines,
                      uint32_t *ret_fingerprint)

@@ -117,6 +117,11 @@ size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shap
 void exec_start(struct execution *execution);
 enum exec_state exec_advance(struct execution *execution);
 /*
+ * Blocked: look up to `looks` times whether a message is there that some program waits for. A look
+ * is a load, where exec_advance() takes as long as tens of them.
+ */
+bool exec_poll(const struct execution *execution, int looks);
+/*
  * Blocked: has a message come in another form than the one that is waited for, so from another
  * call? Sets `blamed` and `foreign`. For suspicious waits only; exec_advance() does not look there.
  */

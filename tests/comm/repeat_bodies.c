@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* repeat_bodies.c - repeated calls, see repeat_bodies.h. */
+#include "repeat_bodies.h"
+
+#include "comm/repeat.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 2, MOST = 20000, SENTENCE = 512 };
+
+struct rank {
+    rondo_comm *comm;
+    int times;
+    bool mapped; /* memory that peers map */
+    size_t count;
+    int32_t *input, *output[2];
+    char wrong[SENTENCE];
+};
+
+static rondo_result complain(struct rank *rank, const char *what, int call)
+{
+    snprintf(rank->wrong, sizeof(rank->wrong), "rank %d, %zu elements%s, call %d: %s",
+             rank->comm->rank, rank->count, rank->mapped ? ", mapped" : "", call, what);
+    return RONDO_ERROR_INTERNAL;
+}
+
+/* What a rank contributes to call number `call`. */
+static int32_t part(int rank, int call, size_t at)
+{
+    return (int32_t)((size_t)call * 3 + at % 1000 + (size_t)rank * 5000);
+}
+
+static rondo_result sum_once(struct rank *rank, int call)
+{
+    /* Rank 0 never repeats its call, the others do. */
+    int32_t *output = rank->output[rank->comm->rank == 0 && call % 2];
+
+    for (size_t i = 0; i < rank->count; i++)
+        rank->input[i] = part(rank->comm->rank, call, i);
+    memset(output, 0xff, rank->count * sizeof(*output));
+    if (rondo_all_reduce(rank->input, output, rank->count, RONDO_INT32, RONDO_SUM, rank->comm,
+                         NULL))
+        return complain(rank, rondo_last_error(rank->comm), call);
+    for (size_t i = 0; i < rank->count; i++)
+        if (output[i] != part(0, call, i) + part(1, call, i))
+            return complain(rank, "a wrong sum", call);
+    return RONDO_OK;
+}
+
+/* ---- Memory and threads ---------------------------------------------------------------------- */
+
+static void *allocate(bool mapped)
+{
+    void *memory = NULL;
+
+    if (!mapped)
+        return malloc(MOST * sizeof(int32_t));
+    return rondo_mem_alloc(MOST * sizeof(int32_t), &memory) ? NULL : memory;
+}
+
+static void give_back(bool mapped, void *memory)
+{
+    if (mapped)
+        rondo_mem_free(memory);
+    else
+        free(memory);
+}
+
+static bool open_rank(struct rank *rank, rondo_comm *comm, bool mapped, int times)
+{
+    *rank = (struct rank){.comm = comm, .mapped = mapped, .times = times};
+    rank->input = allocate(mapped);
+    rank->output[0] = allocate(mapped);
+    rank->output[1] = allocate(mapped);
+    return rank->input && rank->output[0] && rank->output[1];
+}
+
+static void close_rank(struct rank *rank)
+{
+    give_back(rank->mapped, rank->input);
+    give_back(rank->mapped, rank->output[0]);
+    give_back(rank->mapped, rank->output[1]);
+}
+
+/* The step for `threads` of each of the ranks, all at once. */
+static const char *run(rondo_result (*step)(void *), bool mapped, int threads, int times)
+{
+    static char wrong[SENTENCE];
+    enum { MOST_THREADS = 2 };
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct rank ranks[RANKS * MOST_THREADS];
+    void *arguments[RANKS * MOST_THREADS];
+    rondo_comm *comms[RANKS];
+    rondo_result result;
+    bool opened = true;
+
+    config.timeout = 10; /* ranks that wait for each other say so */
+    if (rondo_comm_open_all(RANKS, &config, comms))
+        return rondo_last_error(NULL);
+    for (int i = 0; i < RANKS * threads; i++) {
+        opened &= open_rank(&ranks[i], comms[i % RANKS], mapped, times);
+        arguments[i] = &ranks[i];
+    }
+    result = opened ? comm_in_threads(step, arguments, RANKS * threads) : RONDO_ERROR_MEMORY;
+    snprintf(wrong, sizeof(wrong), "%s", opened ? "" : "no memory");
+    for (int i = 0; i < RANKS * threads; i++) {
+        if (!wrong[0])
+            memcpy(wrong, ranks[i].wrong, sizeof(wrong));
+        close_rank(&ranks[i]);
+    }
+    for (int i = 0; i < RANKS; i++)
+        rondo_comm_close(comms[i]);
+    return result ? wrong : NULL;
+}
+
+/* ---- The same call over and over ------------------------------------------------------------- */
+
+/* As in a process of its own, of which no peer maps plain memory: that shows in a round of
+ * messages, which is left out in most of the calls. */
+static void be_apart(rondo_comm *comm)
+{
+    comm->one_process = false;
+    comm->costs.latency = 1e-15;
+    comm->costs.copy_bw = comm->costs.direct_bw = comm->costs.reduce_bw = 1e9;
+    memset(comm->choices.slots, 0, sizeof(comm->choices.slots));
+}
+
+static rondo_result repeat(void *argument)
+{
+    static const size_t counts[] = {1, 14, 100, 1000, MOST};
+    struct rank *rank = argument;
+    rondo_result result = RONDO_OK;
+
+    be_apart(rank->comm);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        rank->count = counts[i];
+        for (int call = 0; call < rank->times && !result; call++)
+            result = sum_once(rank, call);
+        if (!result && rank->comm->rank == 1 && !rank->comm->repeat->ready)
+            result = complain(rank, "no call was kept as one that repeats", rank->times);
+    }
+    return result;
+}
+
+const char *repetitions_do_what_is_asked(int times)
+{
+    const char *wrong = run(repeat, false, 1, times);
+
+    return wrong ? wrong : run(repeat, true, 1, times);
+}
+
+/* ---- Choices that are forgotten in between --------------------------------------------------- */
+
+/* What comes in a group is not looked at as something that might repeat. */
+static rondo_result broadcast_in_group(const struct rank *rank, size_t count)
+{
+    rondo_result result = rondo_group_start(), ended;
+
+    if (!result)
+        result = rondo_broadcast(rank->input, rank->input, count, RONDO_INT32, 0, rank->comm, NULL);
+    ended = rondo_group_end();
+    return result ? result : ended;
+}
+
+static rondo_result forget(void *argument)
+{
+    struct rank *rank = argument;
+    rondo_result result = RONDO_OK;
+
+    for (int round = 0; round < 8 && !result; round++) {
+        rank->count = 4 + (size_t)round;
+        for (int call = 0; call < 5 && !result; call++)
+            result = sum_once(rank, call);
+        /* A broadcast of any length may have the choice's place now. */
+        for (size_t count = 100; count < 100 + 3 * CHOICES && !result; count++)
+            result = broadcast_in_group(rank, count);
+        if (!result)
+            result = sum_once(rank, 6);
+    }
+    if (result && !rank->wrong[0])
+        complain(rank, rondo_last_error(rank->comm), 0);
+    return result;
+}
+
+const char *repetitions_outlive_their_choices(void)
+{
+    return run(forget, false, 1, 0);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static rondo_result repeat_beside(void *argument)
+{
+    struct rank *rank = argument;
+    rondo_result result = RONDO_OK;
+
+    /* Which of a rank's threads meets which of the other's is left open, so all give the same. */
+    for (int call = 0; call < rank->times && !result; call++) {
+        rank->input[0] = rank->comm->rank + 1;
+        rank->output[0][0] = 0;
+        result = rondo_all_reduce(rank->input, rank->output[0], 1, RONDO_INT32, RONDO_SUM,
+                                  rank->comm, NULL);
+        if (result)
+            return complain(rank, rondo_last_error(rank->comm), call);
+        if (rank->output[0][0] != 3)
+            result = complain(rank, "a wrong sum", call);
+    }
+    return result;
+}
+
+const char *threads_repeat_each_other(int times)
+{
+    return run(repeat_beside, false, 2, times);
+}
+
+/* ---- Another call ---------------------------------------------------------------------------- */
+
+static rondo_result differ(void *argument)
+{
+    struct rank *rank = argument;
+    rondo_result result = RONDO_OK;
+
+    rank->count = 4;
+    for (int call = 0; call < 10 && !result; call++)
+        result = rondo_all_reduce(rank->input, rank->output[0], 4, RONDO_INT32, RONDO_SUM,
+                                  rank->comm, NULL);
+    if (result)
+        return complain(rank, rondo_last_error(rank->comm), 0);
+    for (int more = 0; more < 2; more++) {
+        if (rank->comm->rank == 0)
+            result =
+                rondo_broadcast(rank->input, rank->output[0], 4, RONDO_INT32, 1, rank->comm, NULL);
+        else
+            result = rondo_all_reduce(rank->input, rank->output[0], 4, RONDO_INT32, RONDO_SUM,
+                                      rank->comm, NULL);
+        if (!result || !strstr(rondo_last_error(rank->comm), "broadcast") ||
+            !strstr(rondo_last_error(rank->comm), "all_reduce"))
+            return complain(rank, rondo_last_error(rank->comm), more);
+    }
+    return RONDO_OK;
+}
+
+const char *a_repetition_meets_another_call(void)
+{
+    return run(differ, false, 1, 0);
+}
