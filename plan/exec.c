@@ -170,6 +170,17 @@ enum exec_state exec_advance(struct execution *x)
     return moved ? EXEC_MOVED : EXEC_BLOCKED;
 }
 
+/* The link from which the program waits for a message; NULL: it doesn't. */
+static const struct link_in *awaited_link(const struct execution *x,
+                                          const struct exec_program *program)
+{
+    const struct plan_step *step = &x->plan->steps[program->at];
+
+    if (program->done || step->verb != PLAN_WAIT || step->event != PLAN_DATA)
+        return NULL;
+    return &x->world->in[step->lane * x->world->size + step->peer];
+}
+
 bool exec_poll(const struct execution *x, int looks)
 {
     const struct link_packet *heads[PLAN_PROGRAMS_MAX];
@@ -177,13 +188,10 @@ bool exec_poll(const struct execution *x, int looks)
     int count = 0;
 
     for (int i = 0; i < x->plan->programs; i++) {
-        const struct exec_program *program = &x->programs[i];
-        const struct plan_step *step = &x->plan->steps[program->at];
-        const struct link_in *in;
+        const struct link_in *in = awaited_link(x, &x->programs[i]);
 
-        if (program->done || step->verb != PLAN_WAIT || step->event != PLAN_DATA)
+        if (!in)
             continue;
-        in = &x->world->in[step->lane * x->world->size + step->peer];
         heads[count] = step_in_head(x, in);
         numbers[count++] = in->received + 1;
     }
@@ -209,19 +217,14 @@ static bool has_come(const struct execution *x, const struct link_in *in, unsign
 bool exec_strays(struct execution *x)
 {
     for (int i = 0; i < x->plan->programs; i++) {
-        const struct exec_program *program = &x->programs[i];
-        const struct plan_step *step = &x->plan->steps[program->at];
-        const struct link_in *in;
+        const struct link_in *in = awaited_link(x, &x->programs[i]);
 
-        if (program->done || step->verb != PLAN_WAIT || step->event != PLAN_DATA)
-            continue;
-        in = &x->world->in[step->lane * x->world->size + step->peer];
-        for (unsigned lines = 0; lines <= 2; lines++) {
+        for (unsigned lines = 0; in && lines <= 2; lines++) {
             bool awaited = lines == (x->shape.lines > 2 ? 2 : x->shape.lines);
 
             if (awaited || !has_come(x, in, lines, &x->foreign))
                 continue;
-            x->blamed = step->peer;
+            x->blamed = x->plan->steps[x->programs[i].at].peer;
             return in->shorts;
         }
     }
