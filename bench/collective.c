@@ -38,7 +38,7 @@ enum bench_collective bench_collective_find(const char *name)
     return (enum bench_collective)found;
 }
 
-static const char *const memories[BENCH_MEMORIES] = {"host", "shared", "cuda"};
+static const char *const memories[BENCH_MEMORIES] = {"host", "shared", "registered", "cuda"};
 
 const char *bench_memory_name(enum bench_memory memory)
 {

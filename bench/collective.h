@@ -39,8 +39,9 @@ enum bench_collective {
 /* Where the buffers are. */
 enum bench_memory {
     BENCH_MEMORY_HOST = 0,
-    BENCH_MEMORY_SHARED, /* that peers map, where the library has such; else as host */
-    BENCH_MEMORY_CUDA,   /* of the rank's device */
+    BENCH_MEMORY_SHARED,     /* that peers map, where the library has such; else as host */
+    BENCH_MEMORY_REGISTERED, /* as host, and given to the library before; likewise */
+    BENCH_MEMORY_CUDA,       /* of the rank's device */
     BENCH_MEMORIES
 };
 

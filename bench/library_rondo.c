@@ -13,9 +13,17 @@
 
 enum { PAGE = 4096 };
 
+/* Memory of malloc() that the communicator knows. */
+struct registered {
+    struct registered *next;
+    void *data;
+    rondo_registration *registration;
+};
+
 struct state {
     rondo_comm *comm;
     rondo_stream *stream; /* over that of the rank's device; NULL: none */
+    struct registered *registered;
     int size;
 };
 
@@ -126,6 +134,50 @@ static const char *rondo_lacks(void *memory, const struct bench_call *call)
     return NULL;
 }
 
+static void *plain_alloc(size_t bytes)
+{
+    void *data;
+
+    if (posix_memalign(&data, PAGE, bytes))
+        return NULL;
+    return memset(data, 0, bytes);
+}
+
+/* Whole pages, so that nothing else lies in the last one. */
+static void *registered_alloc(struct state *state, size_t bytes)
+{
+    struct registered *entry = malloc(sizeof(*entry));
+
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    if (!entry)
+        return NULL;
+    entry->data = plain_alloc(bytes);
+    if (!entry->data ||
+        rondo_comm_register(state->comm, entry->data, bytes, &entry->registration)) {
+        free(entry->data);
+        free(entry);
+        return NULL;
+    }
+    entry->next = state->registered;
+    state->registered = entry;
+    return entry->data;
+}
+
+static void registered_free(struct state *state, void *data)
+{
+    struct registered **link = &state->registered, *entry;
+
+    while (*link && (*link)->data != data)
+        link = &(*link)->next;
+    entry = *link;
+    if (entry) {
+        *link = entry->next;
+        rondo_comm_deregister(state->comm, entry->registration);
+        free(entry);
+    }
+    free(data);
+}
+
 static void *rondo_alloc(void *state, size_t bytes, enum bench_memory memory)
 {
     void *data = NULL;
@@ -134,9 +186,9 @@ static void *rondo_alloc(void *state, size_t bytes, enum bench_memory memory)
         return rondo_cuda_mem_alloc(bytes, &data) ? NULL : data;
     if (memory == BENCH_MEMORY_SHARED)
         return rondo_mem_alloc(bytes, &data) ? NULL : data;
-    if (posix_memalign(&data, PAGE, bytes))
-        return NULL;
-    return memset(data, 0, bytes);
+    if (memory == BENCH_MEMORY_REGISTERED)
+        return registered_alloc(state, bytes);
+    return plain_alloc(bytes);
 }
 
 static void rondo_free(void *state, void *data, enum bench_memory memory)
@@ -145,6 +197,8 @@ static void rondo_free(void *state, void *data, enum bench_memory memory)
         rondo_cuda_mem_free(data);
     else if (memory == BENCH_MEMORY_SHARED)
         rondo_mem_free(data);
+    else if (memory == BENCH_MEMORY_REGISTERED)
+        registered_free(state, data);
     else
         free(data);
 }

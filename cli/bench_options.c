@@ -53,7 +53,9 @@ static const struct argp_option table[] = {
     {"root", KEY_ROOT, "R", 0, "root of rooted collectives (0)", 1},
     {"in-place", KEY_IN_PLACE, NULL, 0, "output and input share memory", 1},
     {"memory", KEY_MEMORY, "KIND", 0,
-     "host (malloc), shared (rondo_mem_alloc; other libraries: host), or cuda (of GPUs)", 1},
+     "host (malloc), shared (rondo_mem_alloc), registered (malloc and rondo_comm_register; other "
+     "libraries: host), or cuda (of GPUs)",
+     1},
     {"algo", KEY_ALGO, "NAME", 0, "Rondo's algorithm: auto, ring, tree, ... (auto)", 1},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0, "Rondo sums in one fixed order", 1},
     {"threads", KEY_THREADS, NULL, 0, "Rondo's and NCCL's ranks are threads of one process", 1},
@@ -131,7 +133,7 @@ static void set_words(struct argp_state *state, struct bench_options *options, i
     if (key == KEY_MEMORY) {
         options->memory = bench_memory_find(arg);
         if (options->memory == BENCH_MEMORIES)
-            argp_error(state, "--memory is host, shared or cuda, not '%s'", arg);
+            argp_error(state, "--memory is host, shared, registered or cuda, not '%s'", arg);
     }
     if (key == KEY_ALGO) {
         if (strlen(arg) >= sizeof(call->algorithm))

@@ -106,8 +106,7 @@ static void pace_init(struct pace *pace, const struct bench_sweep *sweep, int li
     command->call.count = sweep->sizes[sweep->size_count].count;
     if (!rondo)
         command->call.algorithm[0] = 0;
-    command->memory =
-        options->memory == BENCH_MEMORY_SHARED && !rondo ? BENCH_MEMORY_HOST : options->memory;
+    command->memory = rondo || cuda ? options->memory : BENCH_MEMORY_HOST;
     command->call.queued = cuda && !options->blocking;
     command->graph = options->graph;
     command->buffer_bytes = largest;

@@ -21,12 +21,11 @@ const char *bench_algorithm_of(const struct bench_sweep *sweep, int library)
 const char *bench_memory_of(const struct bench_sweep *sweep, int library)
 {
     const char *name = sweep->options->libraries[library];
-    bool shared = sweep->options->memory == BENCH_MEMORY_SHARED;
+    enum bench_memory memory = sweep->options->memory;
 
-    if (sweep->options->memory == BENCH_MEMORY_CUDA)
-        return bench_memory_name(BENCH_MEMORY_CUDA);
-    shared = (shared && !strcmp(name, "rondo")) || !strcmp(name, "limit");
-    return bench_memory_name(shared ? BENCH_MEMORY_SHARED : BENCH_MEMORY_HOST);
+    if (memory == BENCH_MEMORY_CUDA || !strcmp(name, "rondo"))
+        return bench_memory_name(memory);
+    return bench_memory_name(strcmp(name, "limit") ? BENCH_MEMORY_HOST : BENCH_MEMORY_SHARED);
 }
 
 const char *bench_op_of(const struct bench_sweep *sweep)

@@ -77,6 +77,17 @@ Test(bench, ranks_may_be_threads, .timeout = 60)
     free(run);
 }
 
+Test(bench, memory_may_be_registered, .timeout = 60)
+{
+    struct run *run =
+        bench(TEST_WORKERS, "all_reduce -n 2 --memory registered --bytes 8,100K --seconds 0.02");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s", run->out);
+    cr_expect(strstr(run->out, "memory registered"), "%s", run->out);
+    free(run);
+}
+
 Test(bench, every_collective_is_right_in_and_out_of_place, .timeout = 120)
 {
     for (int i = 0; i < BENCH_COLLECTIVES; i++)
