@@ -21,6 +21,11 @@ bool reads_hide(const struct reads *reads)
     return reads->staged < reads->across;
 }
 
+bool reads_trying(const struct reads *reads)
+{
+    return place_in_round(reads) < 2 * TRIAL_CALLS;
+}
+
 void reads_note(struct reads *reads, bool across, double seconds)
 {
     unsigned place = place_in_round(reads);

@@ -21,6 +21,8 @@ struct reads {
 
 /* Should this rank hide its plain input in the next attempt? */
 bool reads_hide(const struct reads *reads);
+/* Will it matter how long the next attempt takes? */
+bool reads_trying(const struct reads *reads);
 /* The attempt is over: was it read across, and how long did the call take? */
 void reads_note(struct reads *reads, bool across, double seconds);
 

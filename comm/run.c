@@ -15,6 +15,7 @@
 #include "comm/repeat.h"
 #include "comm/wait.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool is_pair(const struct task *task)
@@ -88,7 +89,7 @@ static void offer_reads(const rondo_comm *comm, struct task *task)
     if (!comm->settings.tries_reads || comm->one_process || x->op || !address_shows_plain_input(x))
         return;
     task->offer = task->choice;
-    task->offered = clock_seconds();
+    task->offered = reads_trying(&task->offer->reads) ? clock_seconds() : 0;
     x->unreachable = reads_hide(&task->offer->reads);
     if (x->unreachable)
         address_hide(x);
@@ -103,7 +104,7 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     x->fingerprint = choice->hash;
     x->unreachable = false;
     x->past_cache = choice->stores.now;
-    task->began = stores_matter(&choice->stores) ? clock_seconds() : 0;
+    task->began = choice->stores.trying ? clock_seconds() : 0;
     if (!task->again)
         task->offer = NULL;
     if (!is_pair(task)) {
@@ -170,6 +171,13 @@ static void refuse(struct batch *batch, struct task *task, rondo_result result)
     batch->left--;
 }
 
+/* Only what is on trial is timed: reading the clock waits for all loads before it, and the next
+ * call can't begin while they are under way. */
+static double seconds_since(double began)
+{
+    return began > 0 ? clock_seconds() - began : INFINITY;
+}
+
 /* How long it took tells whether to read across, unless another call has taken the place of the
  * choice of the first attempt. */
 static void note_reads(const struct task *task)
@@ -179,7 +187,7 @@ static void note_reads(const struct task *task)
 
     if (offer->valid && offer->plan->collective == x->plan->collective &&
         offer->plan->address_messages && offer->shape.count == x->shape.count)
-        reads_note(&offer->reads, x->plan->address_messages > 0, clock_seconds() - task->offered);
+        reads_note(&offer->reads, x->plan->address_messages > 0, seconds_since(task->offered));
 }
 
 /* How long it took tells which way to store, unless another call has taken the choice's place. */
@@ -192,7 +200,7 @@ static void note_time(const struct task *task)
 
     if (choice->plan == task->execution.plan &&
         choice->shape.count == task->execution.shape.count &&
-        stores_note(&choice->stores, clock_seconds() - task->began))
+        stores_note(&choice->stores, seconds_since(task->began)))
         log_debug("%s of %zu elements: stores %s from now on",
                   rondo_collective_name(choice->key.collective), choice->shape.count,
                   names[choice->stores.way]);
@@ -204,7 +212,7 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
 
     switch (state) {
     case EXEC_DONE:
-        if (task->began > 0)
+        if (stores_matter(&task->choice->stores) && !task->on_device)
             note_time(task);
         if (task->offer)
             note_reads(task);

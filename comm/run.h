@@ -23,9 +23,9 @@ struct task {
     bool on_device; /* a device moves its messages: gpu_move.c */
     bool again;     /* the second attempt: peers' memory can't be reached */
     struct choice *choice;
-    double began;          /* if its time tells the choice how to store */
+    double began;          /* if its time tells the choice how to store, else 0 */
     struct choice *offer;  /* the choice of the first attempt, if plain memory might be read */
-    double offered;        /* ... and when that began */
+    double offered;        /* ... and when that began, if its time tells whether to; else 0 */
     struct operation made; /* of an operation of the user's own, which may be destroyed by now */
     struct kernel_op op;
     struct execution execution;
