@@ -257,7 +257,7 @@ static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *alg
 /*
  * What goes from host to host costs by the message. So messages between hosts shall have 32 KiB,
  * and 128 KiB where there are many windows: see struct grouping. Longer messages mean longer
- * windows, of which fewer are under way at once (docs/performance.md).
+ * windows, of which fewer are under way at once (docs/performance_networks.md).
  */
 enum { CUT_MOST = 16, FEW_WINDOWS = 8, GOOD_MESSAGE = 32 << 10, GOOD_MESSAGE_OF_MANY = 128 << 10 };
 

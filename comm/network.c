@@ -78,8 +78,8 @@ static void note(void *context, int peer, const void *bytes, size_t count)
 
 /*
  * Between two hosts with a rank each, a message that is longer than slots are elsewhere is cheaper
- * (docs/performance.md): over TCP where one is enough for what goes one way at a time, over
- * soft-RoCE always. All that decides is on the cards, so both find the same.
+ * (docs/performance_networks.md): over TCP where one is enough for what goes one way at a time,
+ * over soft-RoCE always. All that decides is on the cards, so both find the same.
  */
 enum { TIMES = 4, MOST = 1 << 30 };
 

@@ -105,7 +105,7 @@ static bool congest(int fd, const char *name)
 
 /*
  * BBR sends as fast as it believes that the path can take. On a short path, where calls come in
- * bursts and packets wait for processors, it believes in half of it: docs/performance.md.
+ * bursts and packets wait for processors, it believes in half of it: docs/performance_networks.md.
  */
 void tcp_congest(int fd, const char *wanted)
 {
