@@ -218,7 +218,7 @@ Test(bench, a_silent_rank_is_an_error_after_the_timeout, .timeout = 60)
     struct run *run;
 
     setenv("TEST_BENCH_FAULT", "hang", 1);
-    run = bench(TEST_FAULTY, "all_reduce -n 2 --bytes 400 --timeout 0.5");
+    run = bench(TEST_FAULTY, "all_reduce -n 2 --bytes 400 --timeout 3");
     cr_expect_eq(run->status, 1, "%s", run->err);
     cr_expect(strstr(run->err, "rank 0 of rondo, "), "what rank 0 saw: %s", run->err);
     free(run);
