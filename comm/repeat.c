@@ -62,13 +62,12 @@ static bool fits(const rondo_comm *comm, const struct repeat *repeat, const rond
 /* To the end, or for as long as a line takes from one core to another. */
 static enum exec_state advance(const rondo_comm *comm, struct execution *x)
 {
-    enum { ROUNDS = 16, LOOKS = 64 };
     enum exec_state state = exec_advance(x);
 
-    for (int i = 0; i < ROUNDS && comm->crowd == 1; i++) {
+    for (int i = 0; i < POLL_ROUNDS && comm->crowd == 1; i++) {
         if (state != EXEC_MOVED && state != EXEC_BLOCKED)
             break;
-        exec_poll(x, LOOKS);
+        exec_poll(x, POLL_LOOKS);
         state = exec_advance(x);
     }
     return state;

@@ -335,20 +335,19 @@ static bool waits_locally(const struct batch *batch)
 }
 
 /*
- * What one call waits for comes within a line's journey between two cores, most of the time. A
- * pause, and going through all of the call once more, take a fifth of that. So first its flags
- * alone are looked at; not where ranks share cores, as then a peer may need this one to get on.
+ * A pause, and going through all of the call once more, take a fifth of what a line's journey does.
+ * So first flags alone are looked at; not where ranks share cores, as then a peer may need this one
+ * to get on.
  */
 static bool poll_batch(const struct batch *batch, struct waiter *waiter)
 {
-    enum { ROUNDS = 16, LOOKS = 64 };
     const struct task *task = &batch->tasks[0];
 
-    if (waiter->rounds >= ROUNDS || waiter->crowd > 1 || batch->count > 1 ||
+    if (waiter->rounds >= POLL_ROUNDS || waiter->crowd > 1 || batch->count > 1 ||
         task->state != TASK_RUNNING || task->on_device)
         return false;
     waiter->rounds++;
-    return exec_poll(&task->execution, LOOKS);
+    return exec_poll(&task->execution, POLL_LOOKS);
 }
 
 /* One pause of all batches; true if it is time to look after them. */

@@ -44,6 +44,10 @@ struct batch {
     rondo_result result;
 };
 
+/* What one call waits for comes within a line's journey between two cores, most of the time: for so
+ * many rounds of so many looks its flags alone are polled (exec_poll()). */
+enum { POLL_ROUNDS = 16, POLL_LOOKS = 64 };
+
 /* ---- The parts that repeat.c runs by itself; the turn is the batch's ------------------------- */
 
 /* Would this call leave out looking for peers' memory, if it came now? */
