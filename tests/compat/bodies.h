@@ -53,6 +53,7 @@ bool rest_scaled_sums(struct client *client);
 bool rest_device_scalars(struct client *client);
 bool rest_asks(struct client *client);
 bool rest_configurations(struct client *client);
+bool rest_wrong_configurations(struct client *client);
 bool rest_memory(struct client *client);
 bool rest_mistakes(struct client *client);
 bool rest_what_is_not_offered(struct client *client);

@@ -167,30 +167,38 @@ bool rest_configurations(struct client *client)
         int unknown[64];
     } newer = {.known = NCCL_CONFIG_INITIALIZER};
     ncclConfig_t older = NCCL_CONFIG_INITIALIZER;
-    ncclConfig_t wrong = NCCL_CONFIG_INITIALIZER;
-    ncclComm_t comm;
 
     newer.known.size = sizeof(newer);
     memset(newer.unknown, 0x5a, sizeof(newer.unknown));
     memset((char *)&older + 20, 0x5a, sizeof(older) - 20);
     older.size = 20; /* up to `blocking` */
-    wrong.magic = 1;
-    if (!client_refused(client,
-                        ncclCommInitRankConfig(&comm, client->size, ids[0], client->rank, &wrong),
-                        ncclInvalidArgument, "NCCL_CONFIG_INITIALIZER"))
-        return false;
-    wrong.magic = older.magic;
-    wrong.blocking = 7;
-    return client_refused(client,
-                          ncclCommInitRankConfig(&comm, client->size, ids[0], client->rank, &wrong),
-                          ncclInvalidArgument, "blocking = 7") &&
-           join(client, &ids[0], &newer.known) && join(client, &ids[1], &older) &&
+    return join(client, &ids[0], &newer.known) && join(client, &ids[1], &older) &&
            join(client, &ids[2], NULL) &&
            client_ok(client,
                      ncclCommInitRankScalable(&client->comm, client->size, client->rank, 2, &ids[3],
                                               NULL),
                      "ncclCommInitRankScalable") &&
            sums_up(client, client->comm);
+}
+
+static bool is_refused(struct client *client, ncclConfig_t *config, const char *words)
+{
+    ncclComm_t comm;
+
+    return client_refused(client,
+                          ncclCommInitRankConfig(&comm, client->size, client->id, 0, config),
+                          ncclInvalidArgument, words);
+}
+
+bool rest_wrong_configurations(struct client *client)
+{
+    ncclConfig_t foreign = NCCL_CONFIG_INITIALIZER;
+    ncclConfig_t wrong = NCCL_CONFIG_INITIALIZER;
+
+    foreign.magic = 1;
+    wrong.blocking = 7;
+    return is_refused(client, &foreign, "NCCL_CONFIG_INITIALIZER") &&
+           is_refused(client, &wrong, "blocking = 7");
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */

@@ -182,6 +182,12 @@ Test(rest, configurations_of_other_versions_are_read_as_far_as_they_go)
     run(&(struct client_world){.size = 2, .apart = true, .argument = ids}, rest_configurations);
 }
 
+/* Alone: two threads would find each other's words in NCCL's last error. */
+Test(rest, wrong_configurations_are_refused)
+{
+    run(&(struct client_world){.size = 1, .apart = true}, rest_wrong_configurations);
+}
+
 Test(rest, memory_given_and_registered)
 {
     as_processes(2, rest_memory);
