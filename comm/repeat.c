@@ -20,11 +20,11 @@ static bool is_same(const rondo_call *a, const rondo_call *b)
            a->root == b->root && a->algorithm == b->algorithm;
 }
 
-/* Only where nothing but this rank and its peers on this host takes part. */
+/* Only where no device takes part, and nothing that may mean something else by the next time. */
 static bool may_repeat(const rondo_comm *comm, const rondo_call *call, const struct task *task)
 {
-    return !comm->gpu && !networks_any(comm) && !call->algorithm && !task->again &&
-           !task->made.handle && !collective_is_pair(call->collective);
+    return !comm->gpu && !call->algorithm && !task->again && !task->made.handle &&
+           !collective_is_pair(call->collective);
 }
 
 void repeat_note(const struct batch *batch)
@@ -73,6 +73,31 @@ static enum exec_state advance(const rondo_comm *comm, struct execution *x)
     return state;
 }
 
+/* The same over networks: as many looks at them as a call takes before it sleeps. What they find
+ * broken is told to run_batches(), which looks for that first. */
+static enum exec_state advance_apart(rondo_comm *comm, struct execution *x)
+{
+    enum exec_state state = exec_advance(x);
+
+    for (int i = 0; i < comm->network_rounds; i++) {
+        bool moved;
+
+        if (state != EXEC_MOVED && state != EXEC_BLOCKED)
+            break;
+        if (networks_progress(comm, &moved))
+            return EXEC_BLOCKED;
+        if (moved || exec_poll(x, 1))
+            state = exec_advance(x);
+    }
+    return state;
+}
+
+/* Nothing is left to do: no message, and none of ours that waits to be sent. */
+static bool is_over(rondo_comm *comm, const struct batch *batch)
+{
+    return !batch->left && !batch->result && (!networks_any(comm) || networks_flushed(comm, NULL));
+}
+
 bool repeat_run(const rondo_call *call, rondo_result *ret_result)
 {
     rondo_comm *comm = call->comm;
@@ -96,8 +121,10 @@ bool repeat_run(const rondo_call *call, rondo_result *ret_result)
     if (task->key.no_peer_memory)
         comm->resting--;
     if (!task_begin(comm, task))
-        task_react(batch, task, advance(comm, &task->execution));
-    if (!batch->left && !batch->result) {
+        task_react(batch, task,
+                   networks_any(comm) ? advance_apart(comm, &task->execution)
+                                      : advance(comm, &task->execution));
+    if (is_over(comm, batch)) {
         turn_pass(&comm->turn);
         *ret_result = RONDO_OK;
     } else {

@@ -6,7 +6,8 @@
  * make sense, which plan, cut how, bound to what. A call that came twice in a row is kept as a task
  * that is ready to begin, and the third time begins there. Whatever a call depends on besides its
  * arguments is looked at each time: whether memory is mapped, how to store, whether to look for
- * peers' memory at all.
+ * peers' memory at all. Over networks it is the same call: only the end also waits until what was
+ * sent is on its way.
  */
 #ifndef RONDO_COMM_REPEAT_H
 #define RONDO_COMM_REPEAT_H

@@ -8,13 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RANKS = 2, MOST = 20000, SENTENCE = 512 };
+
+/* Ranks of one host, with memory of either kind; ranks that only TCP links. */
+enum where { PLAIN, MAPPED, APART };
 
 struct rank {
     rondo_comm *comm;
     int times;
-    bool mapped; /* memory that peers map */
+    enum where where;
     size_t count;
     int32_t *input, *output[2];
     char wrong[SENTENCE];
@@ -22,8 +26,10 @@ struct rank {
 
 static rondo_result complain(struct rank *rank, const char *what, int call)
 {
+    static const char *const where[] = {"", ", mapped", ", over TCP"};
+
     snprintf(rank->wrong, sizeof(rank->wrong), "rank %d, %zu elements%s, call %d: %s",
-             rank->comm->rank, rank->count, rank->mapped ? ", mapped" : "", call, what);
+             rank->comm->rank, rank->count, where[rank->where], call, what);
     return RONDO_ERROR_INTERNAL;
 }
 
@@ -52,56 +58,69 @@ static rondo_result sum_once(struct rank *rank, int call)
 
 /* ---- Memory and threads ---------------------------------------------------------------------- */
 
-static void *allocate(bool mapped)
+static void *allocate(enum where where)
 {
     void *memory = NULL;
 
-    if (!mapped)
+    if (where != MAPPED)
         return malloc(MOST * sizeof(int32_t));
     return rondo_mem_alloc(MOST * sizeof(int32_t), &memory) ? NULL : memory;
 }
 
-static void give_back(bool mapped, void *memory)
+static void give_back(enum where where, void *memory)
 {
-    if (mapped)
+    if (where == MAPPED)
         rondo_mem_free(memory);
     else
         free(memory);
 }
 
-static bool open_rank(struct rank *rank, rondo_comm *comm, bool mapped, int times)
+static bool open_rank(struct rank *rank, rondo_comm *comm, enum where where, int times)
 {
-    *rank = (struct rank){.comm = comm, .mapped = mapped, .times = times};
-    rank->input = allocate(mapped);
-    rank->output[0] = allocate(mapped);
-    rank->output[1] = allocate(mapped);
+    *rank = (struct rank){.comm = comm, .where = where, .times = times};
+    rank->input = allocate(where);
+    rank->output[0] = allocate(where);
+    rank->output[1] = allocate(where);
     return rank->input && rank->output[0] && rank->output[1];
 }
 
 static void close_rank(struct rank *rank)
 {
-    give_back(rank->mapped, rank->input);
-    give_back(rank->mapped, rank->output[0]);
-    give_back(rank->mapped, rank->output[1]);
+    give_back(rank->where, rank->input);
+    give_back(rank->where, rank->output[0]);
+    give_back(rank->where, rank->output[1]);
+}
+
+static rondo_result open_all(enum where where, rondo_comm **comms)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    rondo_result result;
+
+    config.timeout = 10; /* ranks that wait for each other say so */
+    if (where == APART) {
+        setenv("RONDO_TRANSPORT", "tcp", 1);
+        setenv("RONDO_INTERFACE", "lo", 1);
+    }
+    result = rondo_comm_open_all(RANKS, &config, comms);
+    unsetenv("RONDO_TRANSPORT");
+    return result;
 }
 
 /* The step for `threads` of each of the ranks, all at once. */
-static const char *run(rondo_result (*step)(void *), bool mapped, int threads, int times)
+static const char *run(rondo_result (*step)(void *), enum where where, int threads, int times)
 {
     static char wrong[SENTENCE];
     enum { MOST_THREADS = 2 };
-    rondo_config config = RONDO_CONFIG_INIT;
     struct rank ranks[RANKS * MOST_THREADS];
     void *arguments[RANKS * MOST_THREADS];
     rondo_comm *comms[RANKS];
     rondo_result result;
     bool opened = true;
 
-    config.timeout = 10; /* ranks that wait for each other say so */
-    if (rondo_comm_open_all(RANKS, &config, comms))
+    if (open_all(where, comms))
         return rondo_last_error(NULL);
     for (int i = 0; i < RANKS * threads; i++) {
-        opened &= open_rank(&ranks[i], comms[i % RANKS], mapped, times);
+        opened &= open_rank(&ranks[i], comms[i % RANKS], where, times);
         arguments[i] = &ranks[i];
     }
     result = opened ? comm_in_threads(step, arguments, RANKS * threads) : RONDO_ERROR_MEMORY;
@@ -134,7 +153,8 @@ static rondo_result repeat(void *argument)
     struct rank *rank = argument;
     rondo_result result = RONDO_OK;
 
-    be_apart(rank->comm);
+    if (rank->where != APART)
+        be_apart(rank->comm);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         rank->count = counts[i];
         for (int call = 0; call < rank->times && !result; call++)
@@ -147,9 +167,11 @@ static rondo_result repeat(void *argument)
 
 const char *repetitions_do_what_is_asked(int times)
 {
-    const char *wrong = run(repeat, false, 1, times);
+    const char *wrong = run(repeat, PLAIN, 1, times);
 
-    return wrong ? wrong : run(repeat, true, 1, times);
+    if (!wrong)
+        wrong = run(repeat, MAPPED, 1, times);
+    return wrong ? wrong : run(repeat, APART, 1, times);
 }
 
 /* ---- Choices that are forgotten in between --------------------------------------------------- */
@@ -187,7 +209,9 @@ static rondo_result forget(void *argument)
 
 const char *repetitions_outlive_their_choices(void)
 {
-    return run(forget, false, 1, 0);
+    const char *wrong = run(forget, PLAIN, 1, 0);
+
+    return wrong ? wrong : run(forget, APART, 1, 0);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -213,7 +237,9 @@ static rondo_result repeat_beside(void *argument)
 
 const char *threads_repeat_each_other(int times)
 {
-    return run(repeat_beside, false, 2, times);
+    const char *wrong = run(repeat_beside, PLAIN, 2, times);
+
+    return wrong ? wrong : run(repeat_beside, APART, 2, times);
 }
 
 /* ---- Another call ---------------------------------------------------------------------------- */
@@ -245,5 +271,40 @@ static rondo_result differ(void *argument)
 
 const char *a_repetition_meets_another_call(void)
 {
-    return run(differ, false, 1, 0);
+    const char *wrong = run(differ, PLAIN, 1, 0);
+
+    return wrong ? wrong : run(differ, APART, 1, 0);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* Rank 1 is about to leave: rank 0, which is in its call by then, is told who did and why. */
+static rondo_result end(void *argument)
+{
+    struct rank *rank = argument;
+    rondo_result result = RONDO_OK;
+
+    for (int call = 0; call < 20 && !result; call++)
+        result = rondo_all_reduce(rank->input, rank->output[0], 4, RONDO_INT32, RONDO_SUM,
+                                  rank->comm, NULL);
+    if (result || !rank->comm->repeat->ready)
+        return complain(rank, result ? rondo_last_error(rank->comm) : "it does not repeat", 0);
+    if (rank->comm->rank == 1) {
+        usleep(2000);
+        rondo_comm_abort(rank->comm);
+    }
+    for (int more = 0; more < 2; more++) {
+        result = rondo_all_reduce(rank->input, rank->output[0], 4, RONDO_INT32, RONDO_SUM,
+                                  rank->comm, NULL);
+        if (result != RONDO_ERROR_ABORTED || !strstr(rondo_last_error(rank->comm), "Rank 1"))
+            return complain(rank, rondo_last_error(rank->comm), more);
+    }
+    return RONDO_OK;
+}
+
+const char *a_repetition_ends_with_its_peer(void)
+{
+    const char *wrong = run(end, PLAIN, 1, 0);
+
+    return wrong ? wrong : run(end, APART, 1, 0);
 }

@@ -4,8 +4,9 @@
 #ifndef RONDO_TESTS_COMM_REPEAT_BODIES_H
 #define RONDO_TESTS_COMM_REPEAT_BODIES_H
 
-/* The same call over and over, of several lengths and kinds of memory: results follow the inputs.
- * Rank 0 changes its output from call to call, so that it never repeats what its peers do. */
+/* The same call over and over, of several lengths and kinds of memory, and over TCP: results follow
+ * the inputs. Rank 0 changes its output from call to call, so that it never repeats what its peers
+ * do. */
 const char *repetitions_do_what_is_asked(int times);
 /* More kinds of calls than are remembered come between two that are the same. */
 const char *repetitions_outlive_their_choices(void);
@@ -13,5 +14,7 @@ const char *repetitions_outlive_their_choices(void);
 const char *threads_repeat_each_other(int times);
 /* After some repetitions one rank calls something else: both say so, and do not hang. */
 const char *a_repetition_meets_another_call(void);
+/* One rank aborts while the other's repetition waits for it. */
+const char *a_repetition_ends_with_its_peer(void);
 
 #endif

@@ -28,3 +28,8 @@ Test(repeat, a_repetition_meets_another_call)
 {
     expect_null(a_repetition_meets_another_call());
 }
+
+Test(repeat, a_repetition_ends_with_its_peer)
+{
+    expect_null(a_repetition_ends_with_its_peer());
+}
