@@ -26,6 +26,16 @@ void board_begin(struct board *board, uint32_t call, const struct call_record *r
     atomic_store_explicit(&board->sequence, 2 * call, memory_order_release);
 }
 
+bool board_shows(const struct board *board, const struct call_record *record)
+{
+    uint32_t words[WORDS], others = 0;
+
+    memcpy(words, record, sizeof(words));
+    for (int i = 0; i < WORDS; i++)
+        others |= words[i] ^ atomic_load_explicit(&board->words[i], memory_order_relaxed);
+    return !others;
+}
+
 bool board_read(const struct board *board, uint32_t call, struct call_record *ret_record)
 {
     uint32_t words[WORDS];

@@ -34,6 +34,8 @@ struct board {
 
 /* Owner: a collective call begins. */
 void board_begin(struct board *board, uint32_t call, const struct call_record *record);
+/* Owner: is that the call it shows? */
+bool board_shows(const struct board *board, const struct call_record *record);
 /* Owner: the call begins that the board shows already, once more. */
 static inline void board_repeat(struct board *board, uint32_t call)
 {

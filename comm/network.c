@@ -28,20 +28,20 @@ enum { LOOKS_PER_TCP = 16, LOOKS_PER_CONTROL = 256 };
 
 /* ---- What networks ask ----------------------------------------------------------------------- */
 
-static const void *caption(void *context)
+/* From any thread: one that breaks the communicator answers peers, too. */
+static void caption(void *context, void *ret_caption)
 {
-    static _Thread_local struct caption own;
     const rondo_comm *comm = context;
     const struct board *board = comm->boards[comm->rank];
     uint32_t call = atomic_load_explicit(&board->sequence, memory_order_acquire) / 2;
     struct call_record record;
+    struct caption own = {0};
 
-    own = (struct caption){0};
     if (call && board_read(board, call, &record)) {
         own.call = call;
         memcpy(own.record, &record, sizeof(record));
     }
-    return &own;
+    memcpy(ret_caption, &own, sizeof(own));
 }
 
 static void heard(void *context, int peer, const void *bytes)
@@ -52,11 +52,14 @@ static void heard(void *context, int peer, const void *bytes)
     struct call_record record;
 
     memcpy(&theirs, bytes, sizeof(theirs));
-    memcpy(&record, theirs.record, sizeof(record));
     if (!theirs.call ||
         atomic_load_explicit(&mirror->sequence, memory_order_relaxed) == 2 * theirs.call)
         return;
-    board_begin(mirror, theirs.call, &record);
+    memcpy(&record, theirs.record, sizeof(record));
+    if (board_shows(mirror, &record))
+        board_repeat(mirror, theirs.call);
+    else
+        board_begin(mirror, theirs.call, &record);
 }
 
 static void failed(void *context, int peer, const struct network_failure *failure)

@@ -104,8 +104,8 @@ struct network_failure {
 /* What the communicator wants to know and to say; called from progress() only. */
 struct network_owner {
     void *context; /* handed to all of them */
-    /* NETWORK_CAPTION bytes about the call in progress, which travel with its messages ... */
-    const void *(*caption)(void *context);
+    /* Writes NETWORK_CAPTION bytes about the call in progress, which go with its messages ... */
+    void (*caption)(void *context, void *ret_caption);
     /* ... and come out here. Not believed: for sentences only. */
     void (*heard)(void *context, int peer, const void *caption);
     /* The communicator of `peer` is broken; the sentence is terminated and printable. */

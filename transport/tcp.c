@@ -78,8 +78,7 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
                                         .bytes = (uint32_t)bytes,
                                         .flag = flag,
                                         .consumed = link->given};
-    memcpy(message->frame.caption, network->owner.caption(network->owner.context),
-           sizeof(message->frame.caption));
+    network->owner.caption(network->owner.context, message->frame.caption);
     link->told = link->given;
     if (bytes >= LARGE)
         tcp_peer_widen(peer);
@@ -217,7 +216,7 @@ static void note_sources(struct tcp_network *network, const struct epoll_event *
 /* Read it without asking first who can be read, which saves every message a system call. */
 static bool read_hot(struct tcp_network *network)
 {
-    if (!network->hot || network->in_a_row < HOT_AFTER || network->unsent ||
+    if (!network->hot || network->in_a_row < HOT_AFTER || tcp_unsent(network) ||
         ++network->looks % HOT_LOOKS == 0)
         return false;
     tcp_line_receive(network->hot);
@@ -290,15 +289,17 @@ static bool waits(const struct tcp_peer *peer)
 static bool flushed(struct network *base, int *ret_peer)
 {
     struct tcp_network *network = (struct tcp_network *)base;
-    bool all;
 
+    if (!tcp_unsent(network))
+        return true;
+    if (!ret_peer)
+        return false;
     pthread_mutex_lock(&network->lock);
-    all = !network->unsent;
-    for (int rank = 0; rank < network->size && ret_peer && !all; rank++)
+    for (int rank = 0; rank < network->size; rank++)
         if (network->peers[rank] && waits(network->peers[rank]))
             *ret_peer = rank;
     pthread_mutex_unlock(&network->lock);
-    return all;
+    return false;
 }
 
 /* Without the lock: the set of sockets may change meanwhile, which does no harm. */

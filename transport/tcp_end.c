@@ -102,7 +102,7 @@ static bool delivered(const struct tcp_network *network)
                 return false;
         }
     }
-    return network->unsent == 0;
+    return tcp_unsent(network) == 0;
 }
 
 /* Who closes waits for just that: see say_goodbye(). */

@@ -196,7 +196,7 @@ struct tcp_network {
     double starved; /* since when a connection could not be accepted, 0: all could */
     int starved_of; /* errno */
     uint32_t queue_room;
-    size_t unsent;             /* messages in queues and batches, and control bytes */
+    _Atomic size_t unsent;     /* messages in queues and batches, and control bytes */
     struct tcp_peer *deferred; /* something long was pushed, and nothing was sent since */
     struct tcp_peer *failed;   /* gone with messages for it waiting */
     double timed;              /* when deadlines were last looked at */
@@ -207,6 +207,20 @@ struct tcp_network {
     struct network_failure failure;
     char sentence[FAIL_SENTENCE_MAX];
 };
+
+/* So much more waits to be sent, or less. Release, pairs with the acquire of flushed(), which has
+ * no lock: memory that was lent is not read any more. */
+static inline void tcp_count_unsent(struct tcp_network *network, size_t more)
+{
+    size_t unsent = atomic_load_explicit(&network->unsent, memory_order_relaxed);
+
+    atomic_store_explicit(&network->unsent, unsent + more, memory_order_release);
+}
+
+static inline size_t tcp_unsent(const struct tcp_network *network)
+{
+    return atomic_load_explicit(&network->unsent, memory_order_acquire);
+}
 
 /* ---- tcp.c ----------------------------------------------------------------------------------- */
 

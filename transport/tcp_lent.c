@@ -39,7 +39,7 @@ static void settle_peer(struct tcp_peer *peer, struct span span)
 
 static void settle_all(struct tcp_network *network, struct span span)
 {
-    for (int rank = 0; rank < network->size && network->unsent; rank++)
+    for (int rank = 0; rank < network->size && tcp_unsent(network); rank++)
         if (network->peers[rank])
             settle_peer(network->peers[rank], span);
 }

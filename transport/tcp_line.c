@@ -59,7 +59,7 @@ void tcp_line_close(struct tcp_line *line)
     line->state = TCP_CLOSED;
     if (line->network->hot == line)
         line->network->hot = NULL;
-    line->network->unsent -= (size_t)line->batched;
+    tcp_count_unsent(line->network, -(size_t)line->batched);
     line->batched = 0;
     line->next = line->network->closed;
     line->network->closed = line;
@@ -126,7 +126,7 @@ static void advance(struct tcp_line *line, size_t bytes)
         return;
     line->batched -= done;
     memmove(line->batch, line->batch + done, (size_t)line->batched * sizeof(line->batch[0]));
-    line->network->unsent -= (size_t)done;
+    tcp_count_unsent(line->network, -(size_t)done);
 }
 
 /* One write; false if the line can't take more now, or has ended. */
@@ -168,7 +168,7 @@ static void send_control(struct tcp_line *line)
         if (!write_some(line, &piece, 1, &sent))
             return;
         peer->control_bytes -= sent;
-        line->network->unsent -= sent;
+        tcp_count_unsent(line->network, -sent);
         memmove(peer->control, peer->control + sent, peer->control_bytes);
     }
     if (line->blocked)

@@ -214,8 +214,8 @@ void tcp_peer_gone(struct tcp_peer *peer, const char *why)
             tcp_line_close(peer->lines[i]);
             peer->lines[i] = NULL;
         }
-    network->unsent -= peer->tail - peer->head;
-    network->unsent -= peer->control_bytes;
+    tcp_count_unsent(network, -(size_t)(peer->tail - peer->head));
+    tcp_count_unsent(network, -peer->control_bytes);
     peer->head = peer->tail;
     peer->control_bytes = 0;
     network->moved = true;
@@ -269,7 +269,7 @@ void tcp_peer_look(struct tcp_peer *peer, double now)
 
 struct tcp_message *tcp_peer_append(struct tcp_peer *peer)
 {
-    peer->network->unsent++;
+    tcp_count_unsent(peer->network, 1);
     return &peer->queue[peer->tail++ & (peer->network->queue_room - 1)];
 }
 
@@ -302,7 +302,7 @@ void tcp_peer_control(struct tcp_peer *peer, const struct tcp_frame *frame, cons
     if (frame->bytes)
         memcpy(peer->control + peer->control_bytes + sizeof(*frame), bytes, frame->bytes);
     peer->control_bytes += more;
-    peer->network->unsent += more;
+    tcp_count_unsent(peer->network, more);
     if (peer->lines[0] && peer->lines[0]->state == TCP_OPEN && !peer->lines[0]->blocked)
         tcp_line_send(peer->lines[0]);
 }

@@ -138,7 +138,7 @@ static void take_control(struct tcp_line *line)
         tcp_peer_widen(peer);
         break;
     case TCP_ASK:
-        memcpy(answer.caption, owner->caption(owner->context), sizeof(answer.caption));
+        owner->caption(owner->context, answer.caption);
         if (peer->state == TCP_UP)
             tcp_peer_control(peer, &answer, NULL);
         break;

@@ -19,6 +19,7 @@
 
 #include "transport/connection.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 enum { VERBS_CELL = 128, VERBS_CELL_HEAD = 64 };
@@ -49,7 +50,15 @@ static inline uint32_t verbs_cell_bytes(const struct verbs_cell *cell)
 
 /* Sets the check; all else is filled in, `number` as the 64 bits that do not wrap. */
 void verbs_cell_seal(struct verbs_cell *cell, uint64_t number);
-/* Is the cell of this number whole at `at`, which is being written? Then it is copied out. */
+/* May the cell of this number be there? Most looks end here. */
+static inline bool verbs_cell_shows(const struct verbs_cell *at, uint64_t number)
+{
+    /* Relaxed: verbs_cell_read() looks again. */
+    return atomic_load_explicit((const _Atomic(uint32_t) *)&at->number, memory_order_relaxed) ==
+           (uint32_t)number;
+}
+/* Is the cell of this number whole at `at`, which is being written? Then it is copied out, but for
+ * payload that it hasn't; if not, what is in `ret_cell` means nothing. */
 bool verbs_cell_read(const struct verbs_cell *at, uint64_t number, struct verbs_cell *ret_cell);
 
 #endif

@@ -74,8 +74,10 @@ struct verbs_peer {
     int home;  /* the pair for everything that is not striped */
     struct verbs_rail rail[VERBS_RAILS];
     uint64_t cells_in, cells_out; /* so many read and written */
+    unsigned cell_in, cell_out;   /* places of the next ones */
     struct verbs_cell due;        /* the next cell, if its payload is still under way */
     bool is_due;
+    struct verbs_cell own; /* the one that is being written */
     uint64_t peer_control, peer_inbox, peer_device;
     struct device_memory device; /* ours; of zeroes: none */
     bool uses_device;            /* both sides have it */

@@ -81,22 +81,26 @@ static unsigned write_payload(struct verbs_lane *lane, const struct verbs_messag
     return rails;
 }
 
-static void write_cell(struct verbs_peer *peer, struct verbs_cell *cell)
+/* Seal peer->own and write it. What an adapter does not take along with the request, it reads from
+ * memory that stays as it is until the peer has read the cell. */
+static void write_cell(struct verbs_peer *peer)
 {
     const struct verbs_network *network = peer->network;
     struct verbs_rail *home = &peer->rail[peer->home];
-    size_t at = (size_t)(peer->cells_out % network->cells) * VERBS_CELL;
-    struct verbs_cell *own =
-        (struct verbs_cell *)(void *)(peer->control + verbs_half(network) + at);
-    struct verbs_write write = {.from = own,
-                                .bytes = verbs_cell_bytes(cell),
+    size_t at = (size_t)peer->cell_out * VERBS_CELL;
+    struct verbs_write write = {.from = &peer->own,
+                                .bytes = verbs_cell_bytes(&peer->own),
                                 .local_key = home->control->mr->lkey,
                                 .to = peer->peer_control + at,
                                 .remote_key = home->peer.control_key,
-                                .immediate = cell->rails != 0};
+                                .immediate = peer->own.rails != 0};
 
-    verbs_cell_seal(cell, peer->cells_out++);
-    *own = *cell;
+    verbs_cell_seal(&peer->own, peer->cells_out++);
+    peer->cell_out = peer->cell_out + 1 == network->cells ? 0 : peer->cell_out + 1;
+    if (write.bytes > home->queue.inlined) {
+        write.from = peer->control + verbs_half(network) + at;
+        memcpy(peer->control + verbs_half(network) + at, &peer->own, write.bytes);
+    }
     verbs_queue_add(&home->queue, &write);
     verbs_queue_flush(&home->queue);
 }
@@ -115,24 +119,26 @@ static bool has_room(struct verbs_peer *peer)
     return true;
 }
 
-static void post_message(struct verbs_lane *lane)
+static void post_message(struct verbs_lane *lane, const struct verbs_message *message)
 {
     struct verbs_peer *peer = lane->peer;
-    const struct network_owner *owner = peer->network->job.owner;
-    const struct verbs_message *message = &lane->messages[lane->post_at];
-    struct verbs_cell cell = {.flag = message->flag,
-                              .bytes = (uint32_t)message->bytes,
-                              .lane = (uint16_t)lane->base.lane,
-                              .inlined = message->inlined,
-                              .device = message->device,
-                              .returned = lane->returned};
+    const struct network_owner *owner = &peer->network->owner;
+    struct verbs_cell *cell = &peer->own;
 
+    cell->flag = message->flag;
+    cell->bytes = (uint32_t)message->bytes;
+    cell->lane = (uint16_t)lane->base.lane;
+    cell->inlined = message->inlined;
+    cell->rails = 0;
+    owner->caption(owner->context, cell->caption);
+    cell->returned = lane->returned;
+    cell->credit = 0;
+    cell->device = message->device;
     if (message->inlined)
-        memcpy(cell.payload, message->payload, message->bytes);
+        memcpy(cell->payload, message->payload, message->bytes);
     else
-        cell.rails = (uint8_t)write_payload(lane, message);
-    memcpy(cell.caption, owner->caption(owner->context), NETWORK_CAPTION);
-    write_cell(peer, &cell);
+        cell->rails = (uint8_t)write_payload(lane, message);
+    write_cell(peer);
     lane->credited = lane->returned;
     lane->post_at = after(peer->network, lane->post_at);
     lane->posted++;
@@ -141,10 +147,9 @@ static void post_message(struct verbs_lane *lane)
 /* Tell how many messages were given back, when no message of ours tells it for too long. */
 static void post_credit(struct verbs_lane *lane)
 {
-    struct verbs_cell cell = {
+    lane->peer->own = (struct verbs_cell){
         .lane = (uint16_t)lane->base.lane, .returned = lane->returned, .credit = 1};
-
-    write_cell(lane->peer, &cell);
+    write_cell(lane->peer);
     lane->credited = lane->returned;
 }
 
@@ -160,7 +165,7 @@ bool verbs_give(struct verbs_peer *peer)
         struct verbs_lane *lane = &peer->lanes[i];
 
         while (lane->posted != lane->pushed && has_room(peer)) {
-            post_message(lane);
+            post_message(lane, &lane->messages[lane->post_at]);
             gave = true;
         }
         if (lane->returned - lane->credited >= network->batch && has_room(peer)) {
@@ -183,12 +188,21 @@ static void want(struct verbs_peer *peer)
         verbs_give(peer);
 }
 
+/* Most messages find nothing that waits before them. */
 static void append(struct verbs_lane *lane, const struct verbs_message *message)
 {
-    lane->messages[lane->push_at] = *message;
-    lane->push_at = after(lane->peer->network, lane->push_at);
+    struct verbs_peer *peer = lane->peer;
+    unsigned at = lane->push_at;
+    bool first = lane->posted == lane->pushed;
+
+    lane->push_at = after(peer->network, at);
     lane->pushed++;
-    want(lane->peer);
+    if (first && peer->state == VERBS_JOINED && has_room(peer)) {
+        post_message(lane, message);
+        return;
+    }
+    lane->messages[at] = *message;
+    want(peer);
 }
 
 static void push(struct connection *connection, struct link_slot *slot, const char *payload,
@@ -256,7 +270,7 @@ static bool is_complete(struct verbs_peer *peer, const struct verbs_cell *cell)
 {
     bool complete = true;
 
-    for (int i = 0; i < peer->pairs; i++) {
+    for (int i = 0; i < peer->pairs && cell->rails; i++) {
         struct verbs_rail *rail = &peer->rail[i];
 
         if (!(cell->rails >> i & 1) || rail->queue.arrived >= rail->expected)
@@ -288,7 +302,7 @@ static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell 
         return refuse(peer, "memory of the device");
     if (cell->rails >> peer->pairs || (!cell->inlined && cell->bytes && !cell->rails))
         return refuse(peer, "rails");
-    for (int i = 0; i < peer->pairs; i++)
+    for (int i = 0; i < peer->pairs && cell->rails; i++)
         peer->rail[i].expected += cell->rails >> i & 1;
     return RONDO_OK;
 }
@@ -308,33 +322,39 @@ static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
         return;
     if (cell->inlined)
         memcpy(slot->head.payload, cell->payload, cell->bytes);
-    network->job.owner->heard(network->job.owner->context, peer->rank, cell->caption);
+    network->owner.heard(network->owner.context, peer->rank, cell->caption);
     lane->arrive_at = after(network, lane->arrive_at);
     lane->arrived++;
     /* Release, pairs with the acquire in step_wait_data(). */
     atomic_store_explicit(&slot->head.flag, cell->flag, memory_order_release);
 }
 
-rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved)
+/* Is another cell there? Then it is the one that is due. */
+static rondo_result next_cell(struct verbs_peer *peer)
 {
-    const struct verbs_network *network = peer->network;
+    const char *at = peer->control + (size_t)peer->cell_in * VERBS_CELL;
+    const struct verbs_cell *cell = (const struct verbs_cell *)(const void *)at;
     rondo_result result;
 
-    for (;;) {
-        const char *at = peer->control + peer->cells_in % network->cells * VERBS_CELL;
+    if (!verbs_cell_shows(cell, peer->cells_in) ||
+        !verbs_cell_read(cell, peer->cells_in, &peer->due))
+        return RONDO_OK;
+    result = check_cell(peer, &peer->due);
+    if (result)
+        return result;
+    peer->is_due = true;
+    peer->cells_in++;
+    peer->cell_in = peer->cell_in + 1 == peer->network->cells ? 0 : peer->cell_in + 1;
+    return RONDO_OK;
+}
 
-        if (!peer->is_due) {
-            if (!verbs_cell_read((const struct verbs_cell *)(const void *)at, peer->cells_in,
-                                 &peer->due))
-                return RONDO_OK;
-            result = check_cell(peer, &peer->due);
-            if (result)
-                return result;
-            peer->is_due = true;
-            peer->cells_in++;
-        }
-        if (!is_complete(peer, &peer->due))
-            return RONDO_OK;
+rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved)
+{
+    for (;;) {
+        rondo_result result = peer->is_due ? RONDO_OK : next_cell(peer);
+
+        if (result || !peer->is_due || !is_complete(peer, &peer->due))
+            return result;
         peer->is_due = false;
         deliver(peer, &peer->due);
         *ret_moved = true;

@@ -20,9 +20,9 @@ static const double patience = 5; /* seconds */
 
 /* ---- Their owner ----------------------------------------------------------------------------- */
 
-static const void *caption(void *context)
+static void caption(void *context, void *ret_caption)
 {
-    return ((struct node *)context)->caption;
+    memcpy(ret_caption, ((struct node *)context)->caption, NETWORK_CAPTION);
 }
 
 static void heard(void *context, int peer, const void *bytes)

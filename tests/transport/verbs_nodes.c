@@ -41,9 +41,9 @@ static const struct network_ops control_ops = {
 
 /* ---- Their owner ----------------------------------------------------------------------------- */
 
-static const void *caption(void *context)
+static void caption(void *context, void *ret_caption)
 {
-    return ((struct node *)context)->caption;
+    memcpy(ret_caption, ((struct node *)context)->caption, NETWORK_CAPTION);
 }
 
 static void heard(void *context, int peer, const void *bytes)
