@@ -107,16 +107,16 @@ void lend_expect(struct execution *x, const struct exec_program *program)
     for (; wait < end && wait->verb == PLAN_WAIT && wait->event == PLAN_DATA;
          wait = behind(x, program, copy)) {
         const struct link_in *in = link_in_of(x, wait->lane, wait->peer);
-        bool lends = connection_lends(in->connection);
+        bool expects = connection_expects(in->connection);
 
-        if (lends && in->connection->looked_for == next_flag(x, in))
+        if (expects && in->connection->looked_for == next_flag(x, in))
             return; /* and so have been those behind it */
         copy = copy_behind(x, program, wait);
-        if (lends)
+        if (expects)
             in->connection->looked_for = next_flag(x, in);
         if (!copy)
             return;
-        if (lends)
+        if (expects)
             expect_copy(x, program, copy, in->connection);
     }
 }
@@ -146,13 +146,21 @@ static const char *lendable(const struct execution *x, const struct plan_step *s
     return NULL;
 }
 
+/* Only one network can be asked to settle. */
+static bool may_lend(const struct exec_world *world, const struct link_out *link)
+{
+    return !world->lender || !link->connection || world->lender->ops == link->connection->ops;
+}
+
 /* Does the link take this piece, the first of its message, from there? */
-static bool lend(struct execution *x, struct link_out *link, const char *piece, const char *from)
+static bool lend(struct execution *x, struct link_out *link, const char *piece, size_t bytes,
+                 const char *from)
 {
     char *payload =
         ((struct link_slot *)(void *)(link->slots + link->index * link->stride))->payload;
 
-    if (from && piece == payload && connection_lends(link->connection)) {
+    if (from && piece == payload && may_lend(x->world, link) &&
+        connection_takes(link->connection, from, bytes)) {
         link->lent = from;
         x->world->lender = link->connection;
         return true;
@@ -176,7 +184,7 @@ int lend_destinations(struct execution *x, const struct plan_step *step, size_t 
         const struct plan_operand *operand = &operands[i];
 
         if (operand->buffer == PLAN_SLOT &&
-            lend(x, &world->out[operand->lane * world->size + operand->rank], to, from))
+            lend(x, &world->out[operand->lane * world->size + operand->rank], to, bytes, from))
             continue;
         if (is_own_output(x, operand) && world->lender && (!copies || to != world->sources[0]))
             world->lender->ops->settle(world->lender, to, bytes);

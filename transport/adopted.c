@@ -103,6 +103,23 @@ bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset)
     return found;
 }
 
+bool adopted_block(const void *memory, char **ret_begin, size_t *ret_bytes)
+{
+    const char *at = memory;
+    bool found = false;
+
+    pthread_rwlock_rdlock(&ranges_lock);
+    for (const struct range *range = ranges; range && !found; range = range->next) {
+        found = at >= range->memory && at < range->memory + range->bytes;
+        if (found) {
+            *ret_begin = range->memory;
+            *ret_bytes = range->bytes;
+        }
+    }
+    pthread_rwlock_unlock(&ranges_lock);
+    return found;
+}
+
 bool adopted_overlaps(const void *memory, size_t bytes)
 {
     const char *at = memory;

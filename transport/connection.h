@@ -10,7 +10,8 @@
  * flag or a counter whatever the transport is. Only two calls tell the transport that something
  * is to be sent; all else happens in progress(), which whoever holds the communicator's turn
  * calls: while its call is blocked, and at the end of it until flushed(). A blocked call always
- * progresses, so who waits for credit also receives. No function here waits, except doze().
+ * progresses, so who waits for credit also receives. No function here waits, except doze(), and
+ * settle() for an adapter.
  *
  * Orders of memory: what arrives is stored before the slot's flag (release; pairs with
  * step_wait_data()), and link_credit.consumed of an outbox only when its bytes are not needed any
@@ -41,20 +42,23 @@ struct connection_ops {
      * `flag` is what the reader's slot gets: low half the message's number, counted from 1 without
      * gaps, high half the fingerprint. All stays as it is until the reader has given it back.
      *
-     * A transport that has settle() also takes payload from anywhere else: lent memory, which stays
-     * as it is until flushed(), let_go(), or a settle() that names it.
+     * A transport that has settle() also takes payload from where takes() says so: lent memory,
+     * which stays as it is until flushed(), let_go(), or a settle() that names it.
      */
     void (*push)(struct connection *connection, struct link_slot *slot, const char *payload,
                  size_t bytes, uint64_t flag);
     /* Reader: `received` messages have been read since the start (a number that wraps). */
     void (*give_back)(struct connection *connection, uint32_t received);
     /* Writer: this memory is about to be written. What was lent of it, over whatever connection of
-     * the network, and is not sent yet, is copied into its slot. NULL: nothing may be lent. */
+     * the network, and is not sent yet, is copied into its slot; where an adapter reads it at this
+     * moment, that is waited for. NULL: nothing may be lent. */
     void (*settle)(struct connection *connection, const void *at, size_t bytes);
+    /* Writer: would a message from there save a copy? NULL: always. */
+    bool (*takes)(struct connection *connection, const void *payload, size_t bytes);
     /*
      * Reader: the message with that flag may have its payload put `at`, if it is so long and none
      * of it has come. Then `placed` is its flag by the time that the slot's is stored. For one
-     * message at a time, until let_go(). NULL if settle() is.
+     * message at a time, until let_go(). NULL: all messages come to slots.
      */
     void (*expect)(struct connection *connection, uint64_t flag, void *at, size_t bytes);
     /* False: not known until the ranks are connected, which is seen to. The same at every call
@@ -83,6 +87,18 @@ static inline void connection_push(struct connection *connection, struct link_sl
 static inline bool connection_lends(const struct connection *connection)
 {
     return connection && connection->ops->settle;
+}
+
+static inline bool connection_expects(const struct connection *connection)
+{
+    return connection && connection->ops->expect;
+}
+
+static inline bool connection_takes(struct connection *connection, const void *payload,
+                                    size_t bytes)
+{
+    return connection_lends(connection) &&
+           (!connection->ops->takes || connection->ops->takes(connection, payload, bytes));
 }
 
 static inline void connection_give_back(struct connection *connection, uint32_t received)

@@ -14,6 +14,7 @@
 #include "transport/adopted.h"
 #include "transport/pages.h"
 #include "transport/spans.h"
+#include "transport/verbs.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -230,6 +231,32 @@ rondo_result heap_alloc(size_t bytes, void **ret_memory)
     return result;
 }
 
+bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
+{
+    const char *at = memory;
+    struct span span = {0};
+
+    pthread_mutex_lock(&heap.lock);
+    if (is_ours() && at >= heap_base() && at < heap.end)
+        span = spans_holding(&heap.spans, (size_t)(at - heap_base()) / PAGE);
+    if (span.length) {
+        *ret_begin = heap_base() + span.start * PAGE;
+        *ret_bytes = span.length * PAGE;
+    }
+    pthread_mutex_unlock(&heap.lock);
+    return span.length || adopted_block(memory, ret_begin, ret_bytes);
+}
+
+/* Adapters that have it registered would go on using the pages that it has now. */
+static void forget(const void *memory)
+{
+    char *begin;
+    size_t bytes;
+
+    if (heap_block(memory, &begin, &bytes) && begin == memory)
+        verbs_forget(begin, bytes);
+}
+
 rondo_result heap_free(void *memory)
 {
     char *at = memory;
@@ -237,6 +264,7 @@ rondo_result heap_free(void *memory)
 
     if (!memory)
         return RONDO_OK;
+    forget(memory);
     pthread_mutex_lock(&heap.lock);
     if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
         result =
@@ -320,6 +348,7 @@ rondo_result heap_disown(void *memory)
     rondo_result result;
     uint64_t offset = 0;
 
+    forget(memory);
     pthread_mutex_lock(&heap.lock);
     result = adopted_move_out(memory, &offset);
     if (!result &&

@@ -44,6 +44,8 @@ void heap_retire(void *memory, size_t keep);
  * see it; false if it does not. No lock on the way. */
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset);
 char *heap_base(void);
+/* The allocation or adopted range that `memory` lies in; false: it is no such memory. */
+bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 
 /* Move the pages of a private range into the heap, at the same address; and back. Page aligned. */
 rondo_result heap_adopt(void *memory, size_t bytes);

@@ -72,6 +72,14 @@ size_t spans_length(const struct spans *spans, size_t start)
     return 0;
 }
 
+struct span spans_holding(const struct spans *spans, size_t page)
+{
+    for (size_t i = 0; i < spans->count; i++)
+        if (page - spans->used[i].start < spans->used[i].length)
+            return spans->used[i];
+    return (struct span){0};
+}
+
 void spans_done(struct spans *spans)
 {
     free(spans->used);

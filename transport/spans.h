@@ -26,6 +26,8 @@ size_t spans_take_at(struct spans *spans, size_t length, size_t multiple);
 size_t spans_give(struct spans *spans, size_t start);
 /* The length of the span that begins at `start`; 0: there is none. */
 size_t spans_length(const struct spans *spans, size_t start);
+/* The span that holds the page; of length 0: there is none. */
+struct span spans_holding(const struct spans *spans, size_t page);
 void spans_done(struct spans *spans);
 
 #endif

@@ -65,6 +65,8 @@ static rondo_result progress(struct network *base, bool *ret_moved)
         result = verbs_take(peer, ret_moved);
         if (peer->owes)
             *ret_moved |= verbs_give(peer);
+        if (peer->loan_count)
+            *ret_moved |= verbs_lent_collect(peer);
     }
     network->idle = *ret_moved ? 0 : network->idle + 1;
     if (network->soft && network->idle > IDLE_LOOKS)
@@ -77,7 +79,8 @@ static bool flushed(struct network *base, int *ret_peer)
     const struct verbs_network *network = (const struct verbs_network *)(const void *)base;
 
     for (int rank = 0; rank < network->job.size; rank++)
-        if (network->peers[rank] && network->peers[rank]->owes) {
+        if (network->peers[rank] &&
+            (network->peers[rank]->owes || network->peers[rank]->loan_count)) {
             if (ret_peer)
                 *ret_peer = rank;
             return false;
@@ -121,6 +124,11 @@ static void tell(struct network *base, const struct network_failure *failure)
 
     (void)failure;
     atomic_store_explicit(&network->broken, true, memory_order_relaxed);
+}
+
+static void let_go(struct network *base)
+{
+    verbs_lent_end((struct verbs_network *)(void *)base);
 }
 
 /* ---- Closing --------------------------------------------------------------------------------- */
@@ -175,16 +183,12 @@ static void free_peer(struct verbs_peer *peer)
         return;
     network = peer->network;
     verbs_part(peer);
-    if (peer->control) {
-        size_t bytes = verbs_control_bytes(network) + 2 * verbs_box_bytes(network);
-
-        verbs_rails_forget(peer->control, bytes);
-        heap_free(peer->control);
-    }
+    heap_free(peer->control); /* NULL: it never came to that */
     if (peer->lanes)
         for (int i = 0; i < network->job.lanes; i++)
             free(peer->lanes[i].messages);
     free(peer->lanes);
+    free(peer->loans);
     free(peer);
 }
 
@@ -211,6 +215,7 @@ static const struct network_ops ops = {
     .watch = watch,
     .tell = tell,
     .note = NULL,
+    .let_go = let_go,
     .close = close_network,
 };
 
@@ -277,6 +282,7 @@ static rondo_result make_lanes(struct verbs_peer *peer)
     const struct verbs_network *network = peer->network;
 
     peer->lanes = calloc((size_t)network->job.lanes, sizeof(*peer->lanes));
+    peer->loans = calloc(verbs_loans_room(network), sizeof(*peer->loans));
     for (int i = 0; peer->lanes && i < network->job.lanes; i++) {
         struct verbs_lane *lane = &peer->lanes[i];
 
@@ -289,7 +295,7 @@ static rondo_result make_lanes(struct verbs_peer *peer)
         if (!lane->messages)
             return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
     }
-    if (!peer->lanes)
+    if (!peer->lanes || !peer->loans)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
     return RONDO_OK;
 }

@@ -60,6 +60,8 @@ rondo_result verbs_connect_links(struct network *network, int peer, struct link_
                                  struct link_in *in);
 /* Can two ranks reach each other? If not, `why` is a clause. */
 bool verbs_reaches(const struct verbs_card *own, const struct verbs_card *peer, const char **why);
+/* Memory is about to be freed or mapped anew: no adapter keeps it registered. */
+void verbs_forget(const void *memory, size_t bytes);
 /* owner->note of the control network: a note of the peer's, which progress() will read. */
 void verbs_note(struct network *network, int peer, const void *bytes, size_t count);
 

@@ -64,7 +64,4 @@ rondo_result verbs_device_check(struct verbs_device *device);
 /* A clause for sentences about it: "mlx5_0 port 1 (10.1.2.3)", and what it said last. */
 void verbs_device_describe(struct verbs_device *device, char *text, size_t room);
 
-/* `memory` is about to be freed: no rail keeps it registered. */
-void verbs_rails_forget(const void *memory, size_t bytes);
-
 #endif

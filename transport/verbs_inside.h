@@ -6,6 +6,7 @@
  *     verbs.c        the network: progress, watching, closing
  *     verbs_meet.c   getting connected to a peer, when there is first something to say
  *     verbs_link.c   messages, credits, cells
+ *     verbs_lent.c   messages that leave from the caller's memory
  *
  * Memory for one peer, in this process's heap; it is pinned when the peer is connected:
  *
@@ -25,9 +26,19 @@
 
 struct verbs_message {
     const char *payload;
+    char *slot; /* where it may move to if it is lent */
     size_t bytes;
     uint64_t flag;
     bool inlined, device;
+    bool lent; /* in memory of the caller, and not in the slot */
+};
+
+/* Memory of the caller that adapters read. Complete in the order in which they were posted. */
+struct verbs_loan {
+    const char *at;
+    size_t bytes;
+    struct verbs_region *regions[VERBS_RAILS];
+    uint64_t until[VERBS_RAILS]; /* what the rail must have completed */
 };
 
 struct verbs_lane {
@@ -73,6 +84,8 @@ struct verbs_peer {
     int pairs; /* that are paired with one of the peer's: rail[0 .. pairs - 1] */
     int home;  /* the pair for everything that is not striped */
     struct verbs_rail rail[VERBS_RAILS];
+    struct verbs_loan *loans; /* a ring of verbs_loans_room() */
+    unsigned first_loan, loan_count;
     uint64_t cells_in, cells_out; /* so many read and written */
     unsigned cell_in, cell_out;   /* places of the next ones */
     struct verbs_cell due;        /* the next cell, if its payload is still under way */
@@ -100,6 +113,8 @@ struct verbs_network {
     struct verbs_peer **active; /* those that are HEARD or JOINED */
     int active_count;
     double patience; /* seconds until a peer that acknowledges nothing is given up */
+    unsigned lent;   /* messages in memory of the caller that are not over */
+    bool lends_not;  /* memory could not be registered */
     bool wanting;    /* something was pushed to a peer that is APART */
     bool noted;      /* a note has come */
     unsigned idle;   /* looks since something moved */
@@ -126,6 +141,12 @@ static inline size_t verbs_control_bytes(const struct verbs_network *network)
     return (2 * verbs_half(network) + 4095) / 4096 * 4096; /* shares no page with the inbox */
 }
 
+/* As many messages as may be under way to a peer. */
+static inline unsigned verbs_loans_room(const struct verbs_network *network)
+{
+    return (unsigned)network->job.lanes * (unsigned)network->job.slots;
+}
+
 /* ---- verbs_meet.c ---------------------------------------------------------------------------- */
 
 /* See to it that the peer is or gets connected. */
@@ -141,6 +162,23 @@ void verbs_part(struct verbs_peer *peer);
  * and the host's slots serve. */
 void verbs_take_device(struct verbs_peer *peer);
 void verbs_give_device(struct verbs_peer *peer); /* after its queues were closed */
+
+/* ---- verbs_lent.c ---------------------------------------------------------------------------- */
+
+/* Is a message from there worth lending? */
+bool verbs_lent_takes(const struct verbs_network *network, const void *from, size_t bytes);
+/* The message is about to be posted. NULL: it is in its slot now, as its memory can't be lent. */
+struct verbs_loan *verbs_lent_begin(struct verbs_peer *peer, struct verbs_message *message);
+/* ... and was, on these rails (bits). */
+void verbs_lent_posted(struct verbs_peer *peer, struct verbs_loan *loan, unsigned rails);
+/* Looks which loans are over; true if any. */
+bool verbs_lent_collect(struct verbs_peer *peer);
+/* This memory is about to be written: no message is lent there when it returns. */
+void verbs_lent_settle(struct verbs_network *network, const void *at, size_t bytes);
+/* No memory is read any more; connections that can't promise that are of no use after it. */
+void verbs_lent_end(struct verbs_network *network);
+/* The rail's queue was closed: its regions of all loans go back to `memory`. */
+void verbs_lent_drop(struct verbs_peer *peer, int rail, struct verbs_memory *memory);
 
 /* ---- verbs_link.c ---------------------------------------------------------------------------- */
 

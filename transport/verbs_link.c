@@ -35,10 +35,12 @@ static size_t slot_offset(const struct verbs_lane *lane, unsigned at)
 }
 
 /* Where some of a message's payload is, and where it goes to. */
-static struct verbs_write locate(const struct verbs_lane *lane, const struct verbs_rail *rail,
-                                 const struct verbs_message *message, size_t done)
+static struct verbs_write locate(const struct verbs_lane *lane, int rail_at,
+                                 const struct verbs_message *message, const struct verbs_loan *loan,
+                                 size_t done)
 {
     const struct verbs_peer *peer = lane->peer;
+    const struct verbs_rail *rail = &peer->rail[rail_at];
     size_t at = slot_offset(lane, lane->post_at) + offsetof(struct link_slot, payload) + done;
     uint64_t outbox = peer->device.address + verbs_box_bytes(peer->network);
 
@@ -49,13 +51,15 @@ static struct verbs_write locate(const struct verbs_lane *lane, const struct ver
                                     .remote_key = rail->peer.device_key,
                                     .device = true};
     return (struct verbs_write){.from = message->payload + done,
-                                .local_key = rail->outbox->mr->lkey,
+                                .local_key =
+                                    (loan ? loan->regions[rail_at] : rail->outbox)->mr->lkey,
                                 .to = peer->peer_inbox + at,
                                 .remote_key = rail->peer.data_key};
 }
 
 /* Payload into the peer's slot, over one rail or all. Returns which rails carry some of it. */
-static unsigned write_payload(struct verbs_lane *lane, const struct verbs_message *message)
+static unsigned write_payload(struct verbs_lane *lane, const struct verbs_message *message,
+                              const struct verbs_loan *loan)
 {
     struct verbs_peer *peer = lane->peer;
     int pairs = message->bytes >= STRIPE_FROM ? peer->pairs : 1;
@@ -67,8 +71,8 @@ static unsigned write_payload(struct verbs_lane *lane, const struct verbs_messag
         int at = (peer->home + (int)step) % peer->pairs;
         struct verbs_rail *rail = &peer->rail[at];
         size_t left = message->bytes - done;
-        struct verbs_write data = locate(lane, rail, message, done);
-        struct verbs_write last = {.immediate = true};
+        struct verbs_write data = locate(lane, at, message, loan, done);
+        struct verbs_write last = {.immediate = true, .signalled = loan != NULL};
 
         data.bytes = (uint32_t)(left < share ? left : share);
         verbs_queue_add(&rail->queue, &data);
@@ -83,7 +87,7 @@ static unsigned write_payload(struct verbs_lane *lane, const struct verbs_messag
 
 /* Seal peer->own and write it. What an adapter does not take along with the request, it reads from
  * memory that stays as it is until the peer has read the cell. */
-static void write_cell(struct verbs_peer *peer)
+static void write_cell(struct verbs_peer *peer, bool signalled)
 {
     const struct verbs_network *network = peer->network;
     struct verbs_rail *home = &peer->rail[peer->home];
@@ -93,7 +97,8 @@ static void write_cell(struct verbs_peer *peer)
                                 .local_key = home->control->mr->lkey,
                                 .to = peer->peer_control + at,
                                 .remote_key = home->peer.control_key,
-                                .immediate = peer->own.rails != 0};
+                                .immediate = peer->own.rails != 0,
+                                .signalled = signalled};
 
     verbs_cell_seal(&peer->own, peer->cells_out++);
     peer->cell_out = peer->cell_out + 1 == network->cells ? 0 : peer->cell_out + 1;
@@ -119,11 +124,12 @@ static bool has_room(struct verbs_peer *peer)
     return true;
 }
 
-static void post_message(struct verbs_lane *lane, const struct verbs_message *message)
+static void post_message(struct verbs_lane *lane, struct verbs_message *message)
 {
     struct verbs_peer *peer = lane->peer;
     const struct network_owner *owner = &peer->network->owner;
     struct verbs_cell *cell = &peer->own;
+    struct verbs_loan *loan = message->lent ? verbs_lent_begin(peer, message) : NULL;
 
     cell->flag = message->flag;
     cell->bytes = (uint32_t)message->bytes;
@@ -137,8 +143,10 @@ static void post_message(struct verbs_lane *lane, const struct verbs_message *me
     if (message->inlined)
         memcpy(cell->payload, message->payload, message->bytes);
     else
-        cell->rails = (uint8_t)write_payload(lane, message);
-    write_cell(peer);
+        cell->rails = (uint8_t)write_payload(lane, message, loan);
+    write_cell(peer, loan != NULL);
+    if (loan)
+        verbs_lent_posted(peer, loan, cell->rails);
     lane->credited = lane->returned;
     lane->post_at = after(peer->network, lane->post_at);
     lane->posted++;
@@ -149,7 +157,7 @@ static void post_credit(struct verbs_lane *lane)
 {
     lane->peer->own = (struct verbs_cell){
         .lane = (uint16_t)lane->base.lane, .returned = lane->returned, .credit = 1};
-    write_cell(lane->peer);
+    write_cell(lane->peer, false);
     lane->credited = lane->returned;
 }
 
@@ -189,7 +197,7 @@ static void want(struct verbs_peer *peer)
 }
 
 /* Most messages find nothing that waits before them. */
-static void append(struct verbs_lane *lane, const struct verbs_message *message)
+static void append(struct verbs_lane *lane, struct verbs_message *message)
 {
     struct verbs_peer *peer = lane->peer;
     unsigned at = lane->push_at;
@@ -208,8 +216,16 @@ static void append(struct verbs_lane *lane, const struct verbs_message *message)
 static void push(struct connection *connection, struct link_slot *slot, const char *payload,
                  size_t bytes, uint64_t flag)
 {
-    append((struct verbs_lane *)(void *)connection,
-           &(struct verbs_message){payload, bytes, flag, payload != slot->payload, false});
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
+    struct verbs_message message = {.payload = payload,
+                                    .slot = slot->payload,
+                                    .bytes = bytes,
+                                    .flag = flag,
+                                    .inlined = payload == slot->head.payload};
+
+    message.lent = !message.inlined && payload != slot->payload;
+    lane->peer->network->lent += message.lent;
+    append(lane, &message);
 }
 
 /* Where the payload is follows from the number of the slot. */
@@ -217,8 +233,9 @@ static void push_device(struct connection *connection, struct link_slot *slot, c
                         size_t bytes, uint64_t flag)
 {
     (void)slot;
-    append((struct verbs_lane *)(void *)connection,
-           &(struct verbs_message){payload, bytes, flag, false, true});
+    append(
+        (struct verbs_lane *)(void *)connection,
+        &(struct verbs_message){.payload = payload, .bytes = bytes, .flag = flag, .device = true});
 }
 
 /* Both inboxes and outboxes of a peer lie side by side. */
@@ -251,8 +268,23 @@ static void give_back(struct connection *connection, uint32_t received)
     want(lane->peer);
 }
 
-const struct connection_ops verbs_connection_ops = {
-    .push = push, .give_back = give_back, .rings = rings, .push_device = push_device};
+static void settle(struct connection *connection, const void *at, size_t bytes)
+{
+    verbs_lent_settle(((struct verbs_lane *)(void *)connection)->peer->network, at, bytes);
+}
+
+static bool takes(struct connection *connection, const void *payload, size_t bytes)
+{
+    return verbs_lent_takes(((struct verbs_lane *)(void *)connection)->peer->network, payload,
+                            bytes);
+}
+
+const struct connection_ops verbs_connection_ops = {.push = push,
+                                                    .give_back = give_back,
+                                                    .settle = settle,
+                                                    .takes = takes,
+                                                    .rings = rings,
+                                                    .push_device = push_device};
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 

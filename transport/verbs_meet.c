@@ -251,6 +251,7 @@ void verbs_part(struct verbs_peer *peer)
                                                          : &peer->network->rails.device[i]->memory;
 
         verbs_queue_close(&rail->queue);
+        verbs_lent_drop(peer, i, memory);
         verbs_memory_put(memory, rail->control);
         verbs_memory_put(memory, rail->inbox);
         verbs_memory_put(memory, rail->outbox);
@@ -258,4 +259,6 @@ void verbs_part(struct verbs_peer *peer)
     verbs_give_device(peer);
     memset(peer->rail, 0, sizeof(peer->rail));
     peer->rails = peer->pairs = 0;
+    peer->network->lent -= peer->loan_count;
+    peer->loan_count = 0;
 }

@@ -131,7 +131,30 @@ static rondo_result make(struct verbs_memory *memory, uint64_t begin, uint64_t e
     return RONDO_OK;
 }
 
+static struct verbs_region *find(struct verbs_memory *memory, uint64_t begin, uint64_t end,
+                                 int access)
+{
+    struct verbs_region *region = (struct verbs_region *)(void *)intervals_holding(
+        &memory->regions, begin, end, allows, &access);
+
+    if (region && region->users++ == 0)
+        leave_idle(memory, region);
+    return region;
+}
+
 /* ---- The interface --------------------------------------------------------------------------- */
+
+struct verbs_region *verbs_memory_find(struct verbs_memory *memory, const void *at, size_t bytes,
+                                       int access)
+{
+    uint64_t begin = (uintptr_t)at;
+    struct verbs_region *region;
+
+    pthread_mutex_lock(&memory->lock);
+    region = find(memory, begin, begin + bytes, access);
+    pthread_mutex_unlock(&memory->lock);
+    return region;
+}
 
 rondo_result verbs_memory_get(struct verbs_memory *memory, void *at, size_t bytes, int access,
                               struct verbs_region **ret_region)
@@ -142,12 +165,9 @@ rondo_result verbs_memory_get(struct verbs_memory *memory, void *at, size_t byte
     struct verbs_region *region;
 
     pthread_mutex_lock(&memory->lock);
-    region = (struct verbs_region *)(void *)intervals_holding(&memory->regions, begin, end, allows,
-                                                              &access);
+    region = find(memory, begin, end, access);
     if (!region)
         result = make(memory, begin, end, access, &region);
-    else if (region->users++ == 0)
-        leave_idle(memory, region);
     pthread_mutex_unlock(&memory->lock);
     if (!result)
         *ret_region = region;

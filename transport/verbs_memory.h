@@ -39,6 +39,9 @@ void verbs_memory_init(struct verbs_memory *memory, const struct verbs_calls *ca
 /* All regions have been given back. */
 void verbs_memory_done(struct verbs_memory *memory);
 
+/* A range that was registered before and holds it, to be given back as the others; NULL: none. */
+struct verbs_region *verbs_memory_find(struct verbs_memory *memory, const void *at, size_t bytes,
+                                       int access);
 /*
  * Memory that the adapter may use as `access` says (IBV_ACCESS_...); give it back with
  * verbs_memory_put(). RONDO_ERROR_MEMORY with a sentence that names the limit and the remedy.

@@ -214,7 +214,7 @@ void verbs_queue_add(struct verbs_queue *queue, const struct verbs_write *write)
     };
     if (write->bytes <= queue->inlined && !write->device)
         request->send_flags |= IBV_SEND_INLINE;
-    if (request->wr_id - queue->signalled >= VERBS_SIGNAL) {
+    if (write->signalled || request->wr_id - queue->signalled >= VERBS_SIGNAL) {
         request->send_flags |= IBV_SEND_SIGNALED;
         queue->signalled = request->wr_id;
     }
@@ -236,12 +236,18 @@ void verbs_queue_flush(struct verbs_queue *queue)
     queue->batched = 0;
 }
 
+void verbs_queue_stop(struct verbs_queue *queue)
+{
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
+
+    modify(queue, &attributes, IBV_QP_STATE, "silent");
+}
+
 void verbs_queue_probe(struct verbs_queue *queue)
 {
-    struct verbs_write nothing = {0};
+    struct verbs_write nothing = {.signalled = true};
 
     verbs_queue_flush(queue);
-    queue->signalled = queue->posted - VERBS_SIGNAL; /* so that this one is */
     verbs_queue_add(queue, &nothing);
     verbs_queue_flush(queue);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* verbs_rails.c - which ports this process uses; one set for all of its communicators. */
+#include "transport/verbs.h"
 #include "transport/verbs_open.h"
 
 #include "base/fail.h"
@@ -160,7 +161,7 @@ void verbs_rails_close(void)
     pthread_mutex_unlock(&shared.lock);
 }
 
-void verbs_rails_forget(const void *memory, size_t bytes)
+void verbs_forget(const void *memory, size_t bytes)
 {
     pthread_mutex_lock(&shared.lock);
     if (shared.pid == getpid())

@@ -7,8 +7,8 @@
  * life: open, all_reduce, close.
  *
  * Memory     any host pointer works; memory from rondo_mem_alloc() or rondo_comm_register() is
- *            mapped by the peers on the same node, so that no staging copy is made. The result
- *            never depends on the kind of memory.
+ *            mapped by the peers on the same node, so that no staging copy is made, and read by
+ *            RDMA adapters where it is. The result never depends on the kind of memory.
  * Blocking   a NULL stream means: return when this rank's output is complete and its input may be
  *            changed again. With a stream the call returns at once and runs after everything
  *            queued on that stream before it.

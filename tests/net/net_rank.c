@@ -5,7 +5,8 @@
  *
  *     matrix SEED [K] the matrix of calls (tests/api/matrix.h), or every Kth of them
  *     bodies          groups, streams, splits
- *     calls BYTES     all_reduce without end, until an error; prints it, and seconds the call took
+ *     calls BYTES     all_reduce without end, until an error; prints it, and seconds the call took;
+ *                     of memory that an adapter may read
  *     sleep SECONDS   one call, nothing for so long, another call
  *     deaf            every rank waits for a message of the next one's, which never comes
  *     lives COUNT     so many communicators, one after another; nothing may be left of them
@@ -99,8 +100,8 @@ static int run_bodies(rondo_comm *comm)
 static int run_calls(rondo_comm *comm, const char *bytes)
 {
     size_t count = strtoul(bytes, NULL, 10) / sizeof(float);
-    float *values = calloc(count + 1, sizeof(*values));
-    rondo_result result = values ? RONDO_OK : RONDO_ERROR_MEMORY;
+    void *values = NULL;
+    rondo_result result = rondo_mem_alloc((count + 1) * sizeof(float), &values);
     double began = now();
 
     for (int call = 0; !result; call++) {
@@ -113,7 +114,7 @@ static int run_calls(rondo_comm *comm, const char *bytes)
     }
     printf("rank %d: after %.1f s: %s\n", rondo_comm_rank(comm), now() - began,
            rondo_last_error(comm));
-    free(values);
+    rondo_mem_free(values);
     return result != RONDO_ERROR_PEER;
 }
 

@@ -4,15 +4,15 @@
 
 #include <string.h>
 
-void late_settle(struct seat *seat, const char *at, size_t bytes)
+void late_settle(struct seat *seat, const struct connection_ops *ops, const char *at, size_t bytes)
 {
     for (int to = 0; to < seat->job->size; to++)
         for (int i = 0; i < seat->queues[to].count; i++) {
             struct message *m = &seat->queues[to].messages[i];
             uintptr_t from = (uintptr_t)m->payload, begin = (uintptr_t)at;
 
-            if (m->inlined || m->payload == m->slot_payload || from >= begin + bytes ||
-                from + m->bytes <= begin)
+            if ((ops && seat->halves[to].base.ops != ops) || m->inlined ||
+                m->payload == m->slot_payload || from >= begin + bytes || from + m->bytes <= begin)
                 continue;
             memcpy(m->slot_payload, m->payload, m->bytes);
             m->payload = m->slot_payload;
@@ -46,7 +46,7 @@ static void give_back(struct connection *connection, uint32_t received)
 
 static void settle(struct connection *connection, const void *at, size_t bytes)
 {
-    late_settle(((struct half *)connection)->seat, at, bytes);
+    late_settle(((struct half *)connection)->seat, connection->ops, at, bytes);
 }
 
 static void expect(struct connection *connection, uint64_t flag, void *at, size_t bytes)
@@ -58,8 +58,9 @@ static void expect(struct connection *connection, uint64_t flag, void *at, size_
     half->expected.bytes = bytes;
 }
 
-const struct connection_ops late_ops = {
-    .push = push, .give_back = give_back, .settle = settle, .expect = expect};
+const struct connection_ops late_ops[2] = {
+    {.push = push, .give_back = give_back, .settle = settle, .expect = expect},
+    {.push = push, .give_back = give_back, .settle = settle, .expect = expect}};
 
 void late_deliver(struct job *job, int from, int to)
 {
@@ -76,7 +77,7 @@ void late_deliver(struct job *job, int from, int to)
         m->begun = true;
         m->to = m->inlined ? slot->head.payload : slot->payload;
         if (!m->inlined && half->expected.flag == m->flag && half->expected.bytes == m->bytes) {
-            late_settle(&job->seats[to], half->expected.at, half->expected.bytes);
+            late_settle(&job->seats[to], NULL, half->expected.at, half->expected.bytes);
             half->base.place = m->to = half->expected.at;
             half->expected.flag = 0;
             m->placed = true;

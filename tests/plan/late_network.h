@@ -60,15 +60,17 @@ struct job {
     int size, root;
     size_t count, slot_bytes, pool_used;
     bool in_place, lends;
+    int networks; /* 1, or 2: to peers of even and odd ranks */
     uint64_t chance;
     struct seat seats[RANKS];
     struct plan *plans[RANKS];
     long lent, placed;
 };
 
-extern const struct connection_ops late_ops;
-/* Of these bytes nothing waits to be sent after this: it lies in slots. */
-void late_settle(struct seat *seat, const char *at, size_t bytes);
+extern const struct connection_ops late_ops[2]; /* of two networks */
+/* Of these bytes nothing waits to be sent by that network, or any (NULL), after this: it lies in
+ * slots. */
+void late_settle(struct seat *seat, const struct connection_ops *ops, const char *at, size_t bytes);
 /* Half of the next message of a pair, if there is one. */
 void late_deliver(struct job *job, int from, int to);
 

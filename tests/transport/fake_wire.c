@@ -31,7 +31,7 @@ struct write {
     char *bytes; /* own copy if it was inline */
     const char *source;
     char *to;
-    uint32_t length, moved;
+    uint32_t length, moved, key;
     unsigned offsets; /* of which a word has arrived, when there are few */
     uint64_t number;
     bool immediate, signalled, placed;
@@ -120,6 +120,9 @@ static int dereg_mr(struct ibv_mr *gone)
 {
     struct fake_mr **at = &memory, *mr;
 
+    for (int i = 0; i < write_count; i++)
+        if (writes[i].key == gone->lkey && !writes[i].placed)
+            writes[i].status = IBV_WC_LOC_PROT_ERR;
     while (&(*at)->mr != gone)
         at = &(*at)->next;
     mr = *at;
@@ -182,7 +185,8 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
             memcpy(write.bytes, (const char *)(uintptr_t)request->sg_list->addr, length);
             write.source = write.bytes;
         } else if (length) {
-            write.source = find(request->sg_list->lkey, request->sg_list->addr, length, 0);
+            write.key = request->sg_list->lkey;
+            write.source = find(write.key, request->sg_list->addr, length, 0);
             if (!write.source)
                 write.status = IBV_WC_LOC_PROT_ERR;
         }
@@ -336,8 +340,11 @@ static int modify_qp(struct ibv_qp *queue, struct ibv_qp_attr *attributes, int m
     struct fake_qp *qp = (struct fake_qp *)(void *)queue;
 
     if (mask & IBV_QP_STATE) {
-        if (attributes->qp_state != qp->state + 1)
+        if (attributes->qp_state != qp->state + 1 && attributes->qp_state != IBV_QPS_ERR)
             return EINVAL;
+        for (int i = 0; i < write_count && attributes->qp_state == IBV_QPS_ERR; i++)
+            if (writes[i].from == qp)
+                writes[i].status = IBV_WC_WR_FLUSH_ERR;
         qp->state = attributes->qp_state;
     }
     if (mask & IBV_QP_DEST_QPN)

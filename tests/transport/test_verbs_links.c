@@ -105,6 +105,14 @@ Test(verbs_links, an_adapter_without_inline_data_serves_as_well)
     exchange_many(30);
 }
 
+Test(verbs_links, messages_leave_from_memory_that_is_written_again)
+{
+    nodes_lend = true;
+    fake.moves_when_polled = 1;
+    exchange_many(48);
+    nodes_lend = false;
+}
+
 Test(verbs_links, nothing_is_written_before_the_peer_can_receive)
 {
     for (int i = 0; i < NODE_SLOTS; i++)
@@ -159,6 +167,15 @@ Test(verbs_rails, long_messages_are_spread_over_all_rails, .fini = end)
     open_with(3);
     exchange_many(48);
     cr_expect_gt(fake.immediates, fake.writes / 4);
+}
+
+Test(verbs_rails, memory_is_lent_to_all_rails, .fini = end)
+{
+    open_with(3);
+    nodes_lend = true;
+    fake.moves_when_polled = 1;
+    exchange_many(48);
+    nodes_lend = false;
 }
 
 /* ---- What goes wrong ------------------------------------------------------------------------- */

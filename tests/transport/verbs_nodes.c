@@ -2,10 +2,13 @@
 /* verbs_nodes.c - see verbs_nodes.h; slots are used as plan/step_loop.h does it. */
 #include "verbs_nodes.h"
 
+#include "transport/heap.h"
+
 #include <string.h>
 
 struct node nodes[NODES];
 const struct device_source *nodes_device;
+bool nodes_lend;
 
 /* ---- The network for notes ------------------------------------------------------------------- */
 
@@ -106,6 +109,8 @@ void nodes_close(void)
         if (nodes[rank].network) {
             nodes[rank].network->ops->close(nodes[rank].network);
             nodes[rank].network = NULL;
+            heap_free(nodes[rank].lent);
+            nodes[rank].lent = NULL;
         }
 }
 
@@ -148,18 +153,37 @@ static unsigned char byte_of(int from, int lane, uint32_t number, size_t at)
     return (unsigned char)(at * 31 + (at >> 8) + number * 7 + (unsigned)(from + 3 * lane));
 }
 
+/* Where the sender writes its message: in the slot, or in memory that it lends. */
+static char *place_of(struct node *node, const struct link_out *out, struct link_slot *slot,
+                      size_t bytes)
+{
+    struct connection *connection = out->connection;
+    void *memory = node->lent;
+
+    if (bytes <= LINK_INLINE)
+        return slot->head.payload;
+    if (!nodes_lend || (!memory && heap_alloc(NODE_SLOT_BYTES, &memory)))
+        return slot->payload;
+    node->lent = memory;
+    if (!connection_takes(connection, memory, bytes))
+        return slot->payload;
+    connection->ops->settle(connection, memory, bytes);
+    return memory;
+}
+
 bool node_send(int from, int to, int lane)
 {
     struct link_out *out = &nodes[from].out[lane * NODES + to];
     struct link_slot *slot = (struct link_slot *)(void *)(out->slots + out->index * out->stride);
     size_t bytes = node_length(from, to, lane, out->sent + 1);
-    char *payload = bytes <= LINK_INLINE ? slot->head.payload : slot->payload;
+    char *payload;
     uint64_t flag;
 
     if (out->sent - atomic_load_explicit(&out->credit->consumed, memory_order_acquire) >=
         out->slot_count)
         return false;
     out->sent++;
+    payload = place_of(&nodes[from], out, slot, bytes);
     for (size_t i = 0; i < bytes; i++)
         payload[i] = (char)byte_of(from, lane, out->sent, i);
     flag = (uint64_t)(0xabc + out->sent) << 32 | out->sent;

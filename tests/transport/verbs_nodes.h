@@ -29,7 +29,8 @@ struct node {
     rondo_result fate; /* what the control network says of any peer */
     int heard_from;    /* captions that came and were right */
     char caption[NETWORK_CAPTION];
-    int naps; /* looks at the control network */
+    char *lent; /* of NODE_SLOT_BYTES, for messages on whatever link */
+    int naps;   /* looks at the control network */
 };
 
 extern struct node nodes[NODES];
@@ -45,6 +46,8 @@ rondo_result nodes_deliver(void);
 rondo_result nodes_progress(void);
 
 size_t node_length(int from, int to, int lane, uint32_t number);
+/* From now on long messages leave from memory of the sender that is written again at once. */
+extern bool nodes_lend;
 /* Push the next message; false: there is no slot. */
 bool node_send(int from, int to, int lane);
 /* Take the next message; 1: it was right, 0: it is not there, -1: it was wrong. */

@@ -88,6 +88,9 @@ bandwidth() {
             rondo all_reduce "$size" --seconds 0.5 --rounds 2 | awk -v s="$mib" '{ print "rondo" s, $4 }'
             rondo all_reduce "$size" --dtype int32 --seconds 0.5 --rounds 2 | awk -v s="$mib" '{ print "int" s, $4 }'
             rondo broadcast "$size" --seconds 0.5 --rounds 2 | awk -v s="$mib" '{ print "broadcast" s, $4 }'
+            rondo broadcast "$size" --memory shared --seconds 0.5 --rounds 2 | awk -v s="$mib" '{ print "lent" s, $4 }'
+            rondo all_reduce "$size" --memory shared --dtype int32 --seconds 0.5 --rounds 2 |
+                awk -v s="$mib" '{ print "intlent" s, $4 }'
             pair ib_write_bw -b "${perftest[@]}" | awk -v s="$mib" '{ print "both" s, $4 * 0.000524288 }'
         done
         bare bw
@@ -97,11 +100,14 @@ bandwidth() {
             sed "s/^/# $mib MiB, GB\/s, in turns: /"
         awk -v mib="$mib" -v one="$(median "one$mib" "$scratch/bw")" -v both="$(median "both$mib" "$scratch/bw")" \
             -v rondo="$(median "rondo$mib" "$scratch/bw")" -v ints="$(median "int$mib" "$scratch/bw")" \
-            -v way="$(median "broadcast$mib" "$scratch/bw")" 'BEGIN {
+            -v way="$(median "broadcast$mib" "$scratch/bw")" -v lent="$(median "lent$mib" "$scratch/bw")" \
+            -v intlent="$(median "intlent$mib" "$scratch/bw")" 'BEGIN {
             printf "%d MiB: ib_write_bw %.4f GB/s one way, %.4f each way if both are busy; ", mib, one, both
-            printf "broadcast %.4f GB/s: %.0f %% of one way; ", way, 100 * way / one
-            printf "all_reduce %.4f GB/s: %.0f %% and %.0f %%, of int32 %.4f GB/s: %.0f %%\n",
-                rondo, 100 * rondo / one, 100 * rondo / both, ints, 100 * ints / one }'
+            printf "broadcast %.4f GB/s: %.0f %% of one way, ", way, 100 * way / one
+            printf "of memory that is lent %.4f GB/s: %.0f %%; ", lent, 100 * lent / one
+            printf "all_reduce %.4f GB/s: %.0f %% and %.0f %%, of int32 %.4f GB/s: %.0f %%, ",
+                rondo, 100 * rondo / one, 100 * rondo / both, ints, 100 * ints / one
+            printf "of int32 in memory that is lent %.4f GB/s: %.0f %%\n", intlent, 100 * intlent / one }'
     done
     awk -v stream="$(median stream "$scratch/bw")" -v messages="$(median messages "$scratch/bw")" \
         -v exchange="$(median exchange "$scratch/bw")" -v crossing="$(median crossing "$scratch/bw")" 'BEGIN {
