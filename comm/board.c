@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct call_record) == 24, "a record is six words");
+_Static_assert(sizeof(struct call_record) == 24, "a record is three words");
 _Static_assert(sizeof(struct board) <= 4096, "a board is at most a page");
 
-enum { WORDS = 6 };
+enum { WORDS = 3 };
 
 void board_begin(struct board *board, uint32_t call, const struct call_record *record)
 {
-    uint32_t words[WORDS];
+    uint64_t words[WORDS];
 
     memcpy(words, record, sizeof(words));
     atomic_store_explicit(&board->sequence, 2 * call - 1, memory_order_relaxed);
@@ -28,7 +28,7 @@ void board_begin(struct board *board, uint32_t call, const struct call_record *r
 
 bool board_shows(const struct board *board, const struct call_record *record)
 {
-    uint32_t words[WORDS], others = 0;
+    uint64_t words[WORDS], others = 0;
 
     memcpy(words, record, sizeof(words));
     for (int i = 0; i < WORDS; i++)
@@ -38,7 +38,7 @@ bool board_shows(const struct board *board, const struct call_record *record)
 
 bool board_read(const struct board *board, uint32_t call, struct call_record *ret_record)
 {
-    uint32_t words[WORDS];
+    uint64_t words[WORDS];
 
     if (atomic_load_explicit(&board->sequence, memory_order_acquire) != 2 * call)
         return false;

@@ -26,7 +26,7 @@ struct call_record {
 struct board {
     _Atomic uint64_t id;       /* of the communicator: the board is in use */
     _Atomic uint32_t sequence; /* calls begun; the record below belongs to it while it is even */
-    _Atomic uint32_t words[6]; /* a struct call_record, as words so that reading it is no race */
+    _Atomic uint64_t words[3]; /* a struct call_record, as words so that reading it is no race */
     _Atomic uint32_t failed;   /* a rondo_result; the fields below are written before */
     _Atomic int32_t culprit;   /* the rank to blame, -1 unknown */
     _Atomic char sentence[FAIL_SENTENCE_MAX];

@@ -22,8 +22,8 @@ _Static_assert(sizeof(struct caption) == NETWORK_CAPTION, "wire format");
 static const double DOZE = 1e-3;        /* seconds: then it is worth a look at the peers' health */
 static const double DOZE_LOCAL = 50e-6; /* ranks of this host wake nobody */
 
-/* Beside RDMA, TCP is looked at once in so many looks, as each is a system call, and whenever a
- * wait has been long enough to sleep: it may carry only what is not urgent. */
+/* Beside RDMA, TCP is looked at once in so many looks (powers of 2), as each is a system call, and
+ * whenever a wait has been long enough to sleep: it may carry only what is not urgent. */
 enum { LOOKS_PER_TCP = 16, LOOKS_PER_CONTROL = 256 };
 
 /* ---- What networks ask ----------------------------------------------------------------------- */
@@ -209,7 +209,7 @@ static bool wants_tcp(rondo_comm *comm)
 {
     if (!comm->networks[NETWORK_VERBS])
         return true;
-    return ++comm->looks % (comm->tcp_carries ? LOOKS_PER_TCP : LOOKS_PER_CONTROL) == 0;
+    return !(++comm->looks & ((comm->tcp_carries ? LOOKS_PER_TCP : LOOKS_PER_CONTROL) - 1));
 }
 
 rondo_result networks_progress(rondo_comm *comm, bool *ret_moved)

@@ -191,7 +191,7 @@ static void reduce(struct execution *x, const struct plan_step *step, size_t cou
     const struct plan_operand *operands = plan_destinations(x->plan, step);
     struct kernel_call call = kernel_call_of(x, step, step->destinations, count);
 
-    for (int i = 0; i < step->destinations; i++)
+    for (int i = 0; i < step->destinations && x->past_cache; i++)
         if (goes_past(x, &operands[i], count * x->shape.element)) {
             reduce_past(x, step, &call, count);
             return;
