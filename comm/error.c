@@ -46,17 +46,30 @@ rondo_result comm_say_broken(rondo_comm *comm)
     return comm_note_error(comm, rondo_fail((rondo_result)broken, "%s", sentence));
 }
 
+/* What ranks of other hosts said has to be fetched. If a call of another thread has the turn, that
+ * one does so. */
+static rondo_result fetch(rondo_comm *comm)
+{
+    rondo_result result;
+    unsigned ticket;
+    bool moved;
+
+    if (!turn_take_idle(&comm->turn, &ticket))
+        return RONDO_OK;
+    result = networks_progress(comm, &moved);
+    turn_pass(&comm->turn);
+    return result;
+}
+
 rondo_result rondo_comm_query(rondo_comm *comm)
 {
     rondo_result result;
-    bool moved;
 
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_query: the communicator is NULL.");
     if (atomic_load_explicit(&comm->broken, memory_order_acquire))
         return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
-    /* Boards are looked at; what ranks of other hosts said has to be fetched. */
-    result = networks_progress(comm, &moved);
+    result = fetch(comm);
     return result ? result : health_adopt(comm);
 }
 

@@ -175,6 +175,34 @@ Test(health, boards_of_other_communicators_are_left_alone)
     expect_sentence("it has not made this call");
 }
 
+static int looks;
+
+static rondo_result look(struct network *network, bool *ret_moved)
+{
+    (void)network;
+    looks++;
+    *ret_moved = false;
+    return RONDO_OK;
+}
+
+/* As a watchdog does: networks belong to the thread whose call has the turn. */
+Test(health, who_asks_during_a_call_leaves_networks_alone)
+{
+    const struct network_ops ops = {.progress = look};
+    struct network network = {.ops = &ops};
+    unsigned ticket;
+
+    comms[0]->networks[NETWORK_TCP] = &network;
+    cr_assert(turn_take_idle(&comms[0]->turn, &ticket));
+    cr_expect(rondo_comm_query(comms[0]) == RONDO_OK);
+    cr_expect_eq(looks, 0);
+    turn_pass(&comms[0]->turn);
+    cr_expect(rondo_comm_query(comms[0]) == RONDO_OK);
+    cr_expect_eq(looks, 1);
+    cr_expect(turn_idle(&comms[0]->turn), "the turn was passed on");
+    comms[0]->networks[NETWORK_TCP] = NULL;
+}
+
 Test(health, a_communicator_without_a_sentence_still_says_what_kind_of_error)
 {
     atomic_store_explicit(&comms[0]->broken, RONDO_ERROR_TIMEOUT, memory_order_release);
