@@ -85,39 +85,43 @@ rondo_result adopted_move_out(void *memory, uint64_t *ret_offset)
     return result;
 }
 
+/* With the read lock: the range that holds so many bytes there; NULL: there is none. */
+static const struct range *holding(const char *at, size_t bytes)
+{
+    const struct range *range = ranges;
+
+    while (range && !(at >= range->memory && at < range->memory + range->bytes &&
+                      bytes <= (size_t)(range->memory + range->bytes - at)))
+        range = range->next;
+    return range;
+}
+
 bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset)
 {
-    const char *at = memory;
-    bool found = false;
+    const struct range *range;
 
     if (!atomic_load_explicit(&range_count, memory_order_relaxed))
         return false;
     pthread_rwlock_rdlock(&ranges_lock);
-    for (const struct range *range = ranges; range && !found; range = range->next) {
-        found = at >= range->memory && at < range->memory + range->bytes &&
-                bytes <= (size_t)(range->memory + range->bytes - at);
-        if (found)
-            *ret_offset = range->offset + (uint64_t)(at - range->memory);
-    }
+    range = holding(memory, bytes);
+    if (range)
+        *ret_offset = range->offset + (uint64_t)((const char *)memory - range->memory);
     pthread_rwlock_unlock(&ranges_lock);
-    return found;
+    return range;
 }
 
 bool adopted_block(const void *memory, char **ret_begin, size_t *ret_bytes)
 {
-    const char *at = memory;
-    bool found = false;
+    const struct range *range;
 
     pthread_rwlock_rdlock(&ranges_lock);
-    for (const struct range *range = ranges; range && !found; range = range->next) {
-        found = at >= range->memory && at < range->memory + range->bytes;
-        if (found) {
-            *ret_begin = range->memory;
-            *ret_bytes = range->bytes;
-        }
+    range = holding(memory, 0);
+    if (range) {
+        *ret_begin = range->memory;
+        *ret_bytes = range->bytes;
     }
     pthread_rwlock_unlock(&ranges_lock);
-    return found;
+    return range;
 }
 
 bool adopted_overlaps(const void *memory, size_t bytes)
