@@ -5,13 +5,19 @@
 
 #include "base/collective.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct call_record) == 24, "a record is three words");
 _Static_assert(sizeof(struct board) <= 4096, "a board is at most a page");
+_Static_assert(offsetof(struct board, sequence) == 64 && offsetof(struct board, inside) == 128,
+               "what changes in every call has lines of its own");
 
 enum { WORDS = 3 };
+
+/* Numbers of calls on boards have 31 bits, and wrap. */
+static const uint32_t numbers = UINT32_MAX / 2;
 
 void board_begin(struct board *board, uint32_t call, const struct call_record *record)
 {
@@ -51,6 +57,25 @@ bool board_read(const struct board *board, uint32_t call, struct call_record *re
     return true;
 }
 
+/* The call that has begun and not ended, or else the next. */
+static uint32_t first_spoilt(const struct board *board)
+{
+    uint32_t ended = atomic_load_explicit(&board->ended, memory_order_acquire);
+    uint32_t sequence = atomic_load_explicit(&board->sequence, memory_order_acquire);
+    uint32_t begun = (sequence + 1) / 2;
+
+    return (begun == (ended & numbers) ? begun + 1 : begun) & numbers;
+}
+
+bool board_spoils(const struct board *board, uint32_t call)
+{
+    /* Acquire, pairs with the release in board_fail(). */
+    if (!atomic_load_explicit(&board->failed, memory_order_acquire))
+        return false;
+    return ((call - atomic_load_explicit(&board->spoils, memory_order_relaxed)) & numbers) <=
+           numbers / 2;
+}
+
 void board_fail(struct board *board, rondo_result result, int culprit, const char *sentence)
 {
     size_t length = strlen(sentence);
@@ -63,6 +88,7 @@ void board_fail(struct board *board, rondo_result result, int culprit, const cha
         atomic_store_explicit(&board->sentence[i], sentence[i], memory_order_relaxed);
     atomic_store_explicit(&board->sentence[length], 0, memory_order_relaxed);
     atomic_store_explicit(&board->culprit, culprit, memory_order_relaxed);
+    atomic_store_explicit(&board->spoils, first_spoilt(board), memory_order_relaxed);
     /* Release, pairs with the acquire in board_failure(). */
     atomic_store_explicit(&board->failed, (uint32_t)result, memory_order_release);
 }

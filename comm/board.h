@@ -23,12 +23,19 @@ struct call_record {
     uint64_t count;
 };
 
+/* Three lines, by how often they change: peers look at the first one only after an alarm. */
 struct board {
-    _Atomic uint64_t id;       /* of the communicator: the board is in use */
+    _Atomic uint64_t id;     /* of the communicator: the board is in use */
+    _Atomic uint32_t failed; /* a rondo_result; the fields below are written before */
+    _Atomic int32_t culprit; /* the rank to blame, -1 unknown */
+    _Atomic uint32_t spoils; /* the first call that its failure spoils, as `sequence` / 2 */
+    _Atomic uint32_t closed; /* nonzero: the owner has closed the communicator */
+    char unused[40];
     _Atomic uint32_t sequence; /* calls begun; the record below belongs to it while it is even */
+    _Atomic uint32_t ended;    /* collectives ended */
     _Atomic uint64_t words[3]; /* a struct call_record, as words so that reading it is no race */
-    _Atomic uint32_t failed;   /* a rondo_result; the fields below are written before */
-    _Atomic int32_t culprit;   /* the rank to blame, -1 unknown */
+    char unused_too[32];
+    _Atomic uint32_t inside; /* nonzero: the owner may be touching memory of peers (leave.h) */
     _Atomic char sentence[FAIL_SENTENCE_MAX];
 };
 
@@ -41,15 +48,23 @@ static inline void board_repeat(struct board *board, uint32_t call)
 {
     atomic_store_explicit(&board->sequence, 2 * call, memory_order_release);
 }
+/* Owner: that call has ended well. */
+static inline void board_end(struct board *board, uint32_t call)
+{
+    atomic_store_explicit(&board->ended, call, memory_order_release);
+}
 /* Reader: the call that `board` shows if it is number `call`. */
 bool board_read(const struct board *board, uint32_t call, struct call_record *ret_record);
 
-/* Owner: first failure only. */
+/* Owner: first failure only. It spoils the call that has begun and not ended, or else the next. */
 void board_fail(struct board *board, rondo_result result, int culprit, const char *sentence);
 /* Reader: RONDO_OK, or the failure with its sentence
  * (printable, terminated, whatever was written there). */
 rondo_result board_failure(const struct board *board, int *ret_culprit,
                            char sentence[FAIL_SENTENCE_MAX]);
+
+/* Reader: has it failed before it ended call number `call`? */
+bool board_spoils(const struct board *board, uint32_t call);
 
 /* "all_reduce of 17 float32, sum" */
 void board_describe(const struct call_record *record, char *text, size_t size);

@@ -12,6 +12,7 @@
 #include "collectives/select.h"
 #include "comm/board.h"
 #include "comm/choose.h"
+#include "comm/exposure.h"
 #include "comm/operation.h"
 #include "comm/turn.h"
 #include "plan/exec.h"
@@ -50,6 +51,9 @@ struct rondo_comm {
     struct process **processes; /* [rank], NULL: on another node */
     struct board **boards;      /* [rank], own one included; mirrors of ranks of other nodes */
     struct board *mirrors;      /* [rank], NULL: all ranks are on this node */
+    _Atomic uint32_t **alarms;  /* [rank], what wakes the ranks of this node; NULL: others */
+    struct exposure exposure;   /* leave.h */
+    rondo_comm *next;           /* in the list of all, leave.c */
     struct network *networks[NETWORKS]; /* NULL: not used */
     unsigned char key[32];              /* the job's secret */
     int network_rounds;                 /* looks at the network before a wait sleeps */

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "comm/health.h"
+#include "comm/leave.h"
 #include "comm/network.h"
 
 #include <stdio.h>
@@ -30,6 +31,7 @@ rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit)
             .result = result, .culprit = culprit, .sentence = fail_sentence()};
 
         board_fail(comm->boards[comm->rank], result, culprit, fail_sentence());
+        leave_ring(comm);
         networks_tell(comm, &failure);
     }
     return result;

@@ -90,7 +90,7 @@ void gpu_close(struct gpu *gpu, bool broken)
         cuda_leave(&gpu->device);
     }
     if (gpu->arena) /* a peer's stream may look once more whether its message was taken */
-        heap_retire(gpu->arena, 0);
+        heap_retire(gpu->arena, 0, NULL);
     cuda_device_close(&gpu->device);
     pthread_mutex_destroy(&gpu->lock);
     free(gpu);

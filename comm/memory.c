@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "comm/comm.h"
+#include "comm/leave.h"
 #include "transport/heap.h"
 #include "transport/pages.h"
 #include "transport/process.h"
@@ -17,7 +18,7 @@
 
 struct rondo_registration {
     struct rondo_registration *next;
-    void *memory;
+    void *memory; /* NULL: it was taken back from peers after a failed call */
 };
 
 static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_address)
@@ -31,23 +32,31 @@ static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_addre
     return ADDRESS_PLAIN;
 }
 
-bool address_announce(const rondo_comm *comm, const void *input, const void *output,
-                      struct execution *x)
+struct address_lengths address_lengths(const struct execution *x)
 {
     const struct plan *plan = x->plan;
     size_t block = x->shape.count * x->shape.element;
     size_t inputs = (size_t)plan_input_blocks(plan->collective, plan->size, plan->rank, plan->root);
     size_t outputs =
         (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root);
-    bool in_place = plan->collective == RONDO_ALL_TO_ALL && input == output && block;
+
+    return (struct address_lengths){inputs * block, outputs * block};
+}
+
+bool address_announce(rondo_comm *comm, const void *input, const void *output, struct execution *x)
+{
+    const struct address_lengths bytes = address_lengths(x);
+    bool in_place = x->plan->collective == RONDO_ALL_TO_ALL && input == output && bytes.input;
     bool plain_input = comm->one_process || (comm->settings.reads_across && !x->op);
     bool plain_output =
         comm->one_process || !x->op; /* without a reduction nobody writes it for us */
     struct link_addresses *own = &x->own;
     bool reachable;
 
-    own->input_kind = address_of(input, inputs * block, &own->input);
-    own->output_kind = address_of(output, outputs * block, &own->output);
+    if (x->op)
+        exposure_open(&comm->exposure, output, bytes.output);
+    own->input_kind = address_of(input, bytes.input, &own->input);
+    own->output_kind = address_of(output, bytes.output, &own->output);
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
     if (!reachable)
@@ -97,7 +106,13 @@ static rondo_result read_across(struct exec_world *world, int peer, void *to, ui
     return process_read(comm->processes[peer], to, from, bytes);
 }
 
-const struct exec_world_ops comm_world_ops = {.resolve = resolve, .read = read_across};
+static bool is_left(struct exec_world *world)
+{
+    return leave_spoils((const rondo_comm *)world);
+}
+
+const struct exec_world_ops comm_world_ops = {
+    .resolve = resolve, .read = read_across, .is_left = is_left};
 
 rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory)
 {
@@ -157,7 +172,7 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
     if (!*link)
         result = rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_deregister: this communicator has no "
                                                  "such registration.");
-    else
+    else if (registration->memory)
         result = heap_disown(registration->memory);
     if (!result)
         *link = registration->next;
@@ -167,13 +182,23 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
     return comm_note_error(comm, result);
 }
 
+void memory_forget_registration(rondo_comm *comm, const char *begin, const char *end)
+{
+    pthread_mutex_lock(&comm->registrations_lock);
+    for (rondo_registration *at = comm->registrations; at; at = at->next)
+        if ((const char *)at->memory >= begin && (const char *)at->memory < end)
+            at->memory = NULL;
+    pthread_mutex_unlock(&comm->registrations_lock);
+}
+
 void memory_deregister_all(rondo_comm *comm)
 {
     while (comm->registrations) {
         rondo_registration *registration = comm->registrations;
 
         comm->registrations = registration->next;
-        heap_disown(registration->memory);
+        if (registration->memory)
+            heap_disown(registration->memory);
         free(registration);
     }
 }

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "comm/gpu.h"
 #include "comm/host.h"
+#include "comm/leave.h"
 #include "comm/memory.h"
 #include "comm/network.h"
 #include "comm/repeat.h"
@@ -34,6 +35,7 @@ static rondo_result allocate(rondo_comm *comm)
     comm->cards = calloc(size, sizeof(*comm->cards));
     comm->processes = calloc(size, sizeof(*comm->processes));
     comm->boards = calloc(size, sizeof(*comm->boards));
+    comm->alarms = calloc(size, sizeof(*comm->alarms));
     comm->repeat = repeat_open();
     world->out = calloc(links, sizeof(*world->out));
     world->in = calloc(links, sizeof(*world->in));
@@ -41,8 +43,9 @@ static rondo_result allocate(rondo_comm *comm)
     world->peers = calloc(size, sizeof(*world->peers));
     world->sources = calloc(size + 2, sizeof(*world->sources));
     world->destinations = calloc(size + 2, sizeof(*world->destinations));
-    if (!comm->cards || !comm->processes || !comm->boards || !comm->repeat || !world->out ||
-        !world->in || !world->packed || !world->peers || !world->sources || !world->destinations)
+    if (!comm->cards || !comm->processes || !comm->boards || !comm->alarms || !comm->repeat ||
+        !world->out || !world->in || !world->packed || !world->peers || !world->sources ||
+        !world->destinations)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
                           comm->size);
     return RONDO_OK;
@@ -113,6 +116,9 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
         goto fail;
     comm->arena = arena;
     comm->boards[rank] = arena;
+    comm->alarms[rank] = (_Atomic uint32_t *)(void *)(comm->arena + SHM_BOARD_BYTES);
+    comm->world.alarm = comm->alarms[rank];
+    comm->world.inside = &comm->boards[rank]->inside;
     result = make_card(comm, card);
     if (result)
         goto fail;
@@ -171,6 +177,20 @@ static void give_room(struct exec_world *world, int peer)
     }
 }
 
+/* A rank of this host: what it shows, and how to alarm it. */
+static rondo_result find_board(rondo_comm *comm, int rank)
+{
+    char *arena = process_at(comm->processes[rank], comm->cards[rank].arena,
+                             SHM_BOARD_BYTES + SHM_ALARM_BYTES);
+
+    if (!arena)
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "Rank %d says that its board is outside of its shared heap.", rank);
+    comm->boards[rank] = (struct board *)(void *)arena;
+    comm->alarms[rank] = (_Atomic uint32_t *)(void *)(arena + SHM_BOARD_BYTES);
+    return RONDO_OK;
+}
+
 static rondo_result connect_rank(rondo_comm *comm, int rank)
 {
     struct transport_pair pair = {.own = &comm->cards[comm->rank],
@@ -187,13 +207,9 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
         result = process_attach(&pair.peer->heap, &comm->processes[rank]);
         if (result)
             return result;
-        comm->boards[rank] = (struct board *)(void *)process_at(comm->processes[rank],
-                                                                pair.peer->arena, SHM_BOARD_BYTES);
-        if (!comm->boards[rank])
-            return rondo_fail(RONDO_ERROR_PEER,
-                              "Rank %d says that its board is outside of its "
-                              "shared heap.",
-                              rank);
+        result = find_board(comm, rank);
+        if (result)
+            return result;
         comm->local_rank += rank < comm->rank;
         comm->local_size++;
         comm->one_process &= process_is_own(comm->processes[rank]);
@@ -349,6 +365,7 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
         result = networks_start(comm);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
+    leave_enlist(comm);
     if (!result)
         make_shallow(comm);
     if (!result)
@@ -379,6 +396,29 @@ rondo_result comm_assemble(rondo_comm *comm)
     return RONDO_OK;
 }
 
+/*
+ * Peers that have not closed the communicator may write into the arena: a message that nobody took,
+ * or whatever a call does that this rank has left. Those of a broken one have to read why it broke.
+ */
+static void close_arena(rondo_comm *comm, bool broken)
+{
+    struct board *board = comm->boards ? comm->boards[comm->rank] : NULL;
+    struct lease *lease;
+
+    if (!board)
+        return;
+    if (!broken)
+        atomic_store_explicit(&board->id, 0, memory_order_release);
+    atomic_store_explicit(&board->closed, 1, memory_order_release);
+    lease = leave_lease(comm);
+    if (lease && lease->ops->is_over(lease)) {
+        lease->ops->close(lease);
+        heap_free(comm->arena);
+    } else {
+        heap_retire(comm->arena, broken ? SHM_BOARD_BYTES : 0, lease);
+    }
+}
+
 void comm_free(rondo_comm *comm)
 {
     bool broken;
@@ -390,15 +430,10 @@ void comm_free(rondo_comm *comm)
     networks_close(comm);
     gpu_close(comm->gpu, broken);
     memory_deregister_all(comm);
+    leave_delist(comm);
+    close_arena(comm, broken);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)
         process_detach(comm->processes[rank]);
-    if (comm->arena) {
-        /* Peers of a broken communicator may still write into it, and have to read why it broke. */
-        if (broken)
-            heap_retire(comm->arena, SHM_BOARD_BYTES);
-        else
-            heap_free(comm->arena);
-    }
     if (comm->entered)
         heap_leave();
     choices_done(&comm->choices);
@@ -417,5 +452,6 @@ void comm_free(rondo_comm *comm)
     free(comm->cards);
     free(comm->processes);
     free(comm->boards);
+    free(comm->alarms);
     free(comm);
 }

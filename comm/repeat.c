@@ -115,7 +115,7 @@ bool repeat_run(const rondo_call *call, rondo_result *ret_result)
     }
     batch->ticket = ticket;
     batch->left = 1;
-    batch->began = 0;
+    batch->began = batch->leaving = 0;
     batch->done = false;
     batch->refused = batch->result = RONDO_OK;
     if (task->key.no_peer_memory)

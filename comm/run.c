@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comm/gpu.h"
 #include "comm/health.h"
+#include "comm/leave.h"
 #include "comm/memory.h"
 #include "comm/network.h"
 #include "comm/repeat.h"
@@ -206,12 +207,40 @@ static void note_time(const struct task *task)
                   names[choice->stores.way]);
 }
 
+/* A rank has left the call; its sentence is ours. */
+static rondo_result leave_too(rondo_comm *comm)
+{
+    rondo_result result = health_adopt(comm);
+
+    if (result)
+        return result;
+    rondo_fail(RONDO_ERROR_PEER, "A rank has left the call that rank %d is in.", comm->rank);
+    return comm_break(comm, RONDO_ERROR_PEER, -1);
+}
+
+/* The plan is done. RONDO_OK: so is the call, and its result is right. */
+static rondo_result end_call(rondo_comm *comm, const struct task *task)
+{
+    if (is_pair(task))
+        return RONDO_OK; /* what came was sent before its sender failed */
+    if (task->execution.plan->address_messages)
+        exposure_close(&comm->exposure);
+    atomic_thread_fence(memory_order_acquire); /* what was read of peers was read before */
+    if (atomic_load_explicit(comm->world.alarm, memory_order_acquire) && leave_spoils(comm))
+        return leave_too(comm);
+    board_end(comm->boards[comm->rank], comm->calls);
+    return RONDO_OK;
+}
+
 bool task_react(struct batch *batch, struct task *task, enum exec_state state)
 {
     rondo_result refused;
 
     switch (state) {
     case EXEC_DONE:
+        batch->result = end_call(batch->comm, task);
+        if (batch->result)
+            return true;
         if (stores_matter(&task->choice->stores) && !task->on_device)
             note_time(task);
         if (task->offer)
@@ -235,6 +264,9 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
         return true;
     case EXEC_MISMATCH:
         batch->result = health_mismatch(batch->comm, task);
+        return true;
+    case EXEC_LEFT:
+        batch->result = leave_too(batch->comm);
         return true;
     case EXEC_FAILED:
         batch->result =
@@ -268,31 +300,43 @@ static bool advance_task(struct batch *batch, int index)
 static void batch_close(struct batch *batch)
 {
     batch->done = true;
-    if (batch->result)
-        networks_let_go(batch->comm);
-    else
+    if (!batch->result)
         batch->result = batch->refused;
     if (batch->call && !batch->result)
         repeat_note(batch);
     turn_pass(&batch->comm->turn);
 }
 
-/* Advance all of a batch that can; true if anything moved. */
-static bool advance(struct batch *batch)
+/* Its tasks as far as they come; true if anything moved. */
+static bool advance_tasks(struct batch *batch)
 {
-    bool moved = false, networked;
+    bool moved = false;
 
-    if (!turn_is(&batch->comm->turn, batch->ticket))
-        return false;
     batch->result = comm_check(batch->comm);
     for (int i = 0; i < batch->count && !batch->result; i++)
         if (batch->tasks[i].state != TASK_DONE)
             moved |= advance_task(batch, i);
-    networked = networks_any(batch->comm);
-    if (networked && !batch->result && !moved)
+    if (networks_any(batch->comm) && !batch->result && !moved)
         batch->result = networks_progress(batch->comm, &moved);
-    /* What was sent is on its way without us. */
-    if (batch->result || (!batch->left && (!networked || networks_flushed(batch->comm, NULL))))
+    return moved;
+}
+
+/* Is nothing left to do? What was sent is on its way without us. */
+static bool is_over(const struct batch *batch)
+{
+    return !batch->left && (!networks_any(batch->comm) || networks_flushed(batch->comm, NULL));
+}
+
+/* Advance all of a batch that can; true if anything moved. */
+static bool advance(struct batch *batch)
+{
+    bool moved = false;
+
+    if (!turn_is(&batch->comm->turn, batch->ticket))
+        return false;
+    if (!batch->leaving)
+        moved = advance_tasks(batch);
+    if (batch->result ? leave_done(batch) : is_over(batch))
         batch_close(batch);
     if (moved)
         batch->began = 0;
@@ -302,7 +346,7 @@ static bool advance(struct batch *batch)
 /* What a batch that does not move is waiting for; it may find out that this will never come. */
 static bool look_after(struct batch *batch, double now)
 {
-    if (batch->done || !turn_is(&batch->comm->turn, batch->ticket))
+    if (batch->done || batch->leaving || !turn_is(&batch->comm->turn, batch->ticket))
         return false;
     if (!batch->began)
         batch->began = now;
@@ -311,7 +355,7 @@ static bool look_after(struct batch *batch, double now)
             batch->result = health_check(batch->comm, &batch->tasks[i], now - batch->began);
     if (!batch->left)
         batch->result = health_flush(batch->comm, now - batch->began);
-    if (batch->result)
+    if (batch->result && leave_done(batch))
         batch_close(batch);
     return batch->done;
 }

@@ -39,6 +39,7 @@ struct batch {
     unsigned ticket;        /* of the turn, taken when the calls were made */
     const rondo_call *call; /* that the only task is, where repetitions are looked for, or NULL */
     double began;           /* when the present wait was first noticed, 0: it moves */
+    double leaving;         /* since when it leaves a failed call (leave.h), 0: it doesn't */
     bool done;
     rondo_result refused; /* the first error of a call that did not start */
     rondo_result result;

@@ -45,6 +45,45 @@ static inline void step_expect(const struct link_packet *head)
     __builtin_prefetch(head);
 }
 
+/* The alarm is a line of this rank's own, so asking costs a load from the cache. */
+static inline bool is_left(const struct execution *x)
+{
+    const _Atomic uint32_t *alarm = x->world->alarm;
+
+    return alarm && atomic_load_explicit(alarm, memory_order_acquire) &&
+           x->world->ops->is_left(x->world);
+}
+
+static enum exec_state step_enter(struct execution *x)
+{
+    if (!x->world->inside)
+        return EXEC_MOVED;
+    x->entered = true;
+    atomic_store_explicit(x->world->inside, 1, memory_order_relaxed);
+    /* Pairs with the fence in leave_done(): either this rank sees the alarm of one that has left,
+     * or that one sees it inside, and waits. */
+    atomic_thread_fence(memory_order_seq_cst);
+    return is_left(x) ? EXEC_LEFT : EXEC_MOVED;
+}
+
+static inline bool step_holds(const struct execution *x)
+{
+    if (!x->entered)
+        return true;
+    /* What was read of peers was read before the look at the alarm: a rank that has left rang it
+     * before its caller could write there. */
+    atomic_thread_fence(memory_order_acquire);
+    return !is_left(x);
+}
+
+/* Nothing of peers is touched any more. */
+static void go_outside(struct execution *x)
+{
+    x->entered = false;
+    /* Release, pairs with the acquire in leave_done(): the touching came before. */
+    atomic_store_explicit(x->world->inside, 0, memory_order_release);
+}
+
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
 
 #define step_combine move_step
@@ -116,6 +155,7 @@ void exec_start(struct execution *x)
     const struct plan *plan = x->plan;
 
     x->awaited = plan->address_messages;
+    x->entered = false;
     x->lends = x->shape.longest >= LEND_FROM && x->world->lends;
     x->reduces = collective_reduces(plan->collective);
     for (int i = 0; i < plan->programs; i++) {
@@ -165,9 +205,11 @@ enum exec_state exec_advance(struct execution *x)
         moved |= state != EXEC_BLOCKED;
         done &= state == EXEC_DONE;
     }
-    if (done)
-        return EXEC_DONE;
-    return moved ? EXEC_MOVED : EXEC_BLOCKED;
+    if (!done)
+        return moved ? EXEC_MOVED : EXEC_BLOCKED;
+    if (x->entered)
+        go_outside(x);
+    return EXEC_DONE;
 }
 
 /* The link from which the program waits for a message; NULL: it doesn't. */

@@ -28,6 +28,8 @@ struct exec_world_ops {
                     const size_t bytes[2], struct exec_peer *ret_peer);
     /* Copy from the memory of a peer that is not mapped. */
     rondo_result (*read)(struct exec_world *world, int peer, void *to, uint64_t from, size_t bytes);
+    /* The alarm is on: has a rank of this host left the call in progress? */
+    bool (*is_left)(struct exec_world *world);
 };
 
 /* What a communicator lends to the executions of one rank. */
@@ -44,6 +46,10 @@ struct exec_world {
     char *packed; /* memory that the links pack their short messages in */
     char *scratch;
     size_t scratch_bytes;
+    /* Ranks touch each other's memory only under these (comm/leave.h). NULL: they never do. */
+    LINK_ATOMIC(uint32_t) * inside; /* nonzero: this rank may be touching memory of peers */
+    LINK_ATOMIC(uint32_t) *
+        alarm;                 /* nonzero: some rank of this host has left a call with an error */
     bool lends;                /* some links take payload from memory of the caller: lend.h */
     struct connection *lender; /* one that did; NULL: none has */
 };
@@ -85,6 +91,7 @@ enum exec_state {
     EXEC_FALLBACK, /* memory can't be reached: all ranks see this before any data moved */
     EXEC_MISMATCH, /* a message of another call came from `blamed` */
     EXEC_FAILED,   /* reading a peer's memory failed; the sentence is set */
+    EXEC_LEFT,     /* a rank has left the call: its memory is its own again */
 };
 
 struct execution {
@@ -103,6 +110,7 @@ struct execution {
     bool reduces;     /* the collective reduces: peers' memory must be mapped, not only readable */
     bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
     uint32_t awaited; /* address messages still to come */
+    bool entered;     /* from here on memory of peers is touched */
     struct exec_program programs[PLAN_PROGRAMS_MAX];
 };
 

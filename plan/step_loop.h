@@ -16,6 +16,10 @@
  *     step_write_packets(x, out, lines, flag), step_read_packets(x, in, lines, flag)
  *                                       the next message as packets, from and to its link's
  *                                       `packed`; the reading one is false while some are missing
+ *     step_enter(x)                     all addresses are known: EXEC_MOVED, memory of peers may be
+ *                                       touched from now on, or EXEC_LEFT
+ *     step_holds(x)                     is what was read of peers' memory still theirs? Asked before
+ *                                       others hear of it
  *     step_expect(head)                 that line is wanted soon
  *     step_short_head(x, shorts, before, lines), step_short_room(x, lines)
  *                                       the line with the flag of message `before` + 1 in a short
@@ -174,8 +178,8 @@ STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct p
     /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
     step_store(&in->credit->consumed, in->received);
     step_return(in);
-    if (step->flags & PLAN_ADDRESSES && --x->awaited == 0 && x->unreachable)
-        return EXEC_FALLBACK;
+    if (step->flags & PLAN_ADDRESSES && --x->awaited == 0)
+        return x->unreachable ? EXEC_FALLBACK : step_enter(x);
     return EXEC_MOVED;
 }
 
@@ -188,6 +192,8 @@ STEP_FUNCTION enum exec_state step_one(struct execution *x, struct exec_program 
     case PLAN_SIGNAL:
         if (step->event == PLAN_CREDIT)
             return step_give_back(x, step);
+        if (!step_holds(x))
+            return EXEC_LEFT;
         step_publish(x, step);
         return EXEC_MOVED;
     default:

@@ -124,6 +124,30 @@ bool adopted_block(const void *memory, char **ret_begin, size_t *ret_bytes)
     return range;
 }
 
+bool adopted_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint64_t *ret_offset)
+{
+    const char *at = memory;
+    struct range **link = &ranges;
+    struct range *range;
+    bool found;
+
+    pthread_rwlock_wrlock(&ranges_lock);
+    while (*link && !(at >= (*link)->memory && at < (*link)->memory + (*link)->bytes))
+        link = &(*link)->next;
+    range = *link;
+    if (range) {
+        *link = range->next;
+        *ret_begin = range->memory;
+        *ret_bytes = range->bytes;
+        *ret_offset = range->offset;
+        atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
+    }
+    found = range != NULL;
+    pthread_rwlock_unlock(&ranges_lock);
+    free(range);
+    return found;
+}
+
 bool adopted_overlaps(const void *memory, size_t bytes)
 {
     const char *at = memory;

@@ -21,6 +21,11 @@ rondo_result adopted_move_in(void *memory, size_t bytes, int fd, const char *bas
 /* Back to private pages; tells which offset of the heap is free now. */
 rondo_result adopted_move_out(void *memory, uint64_t *ret_offset);
 bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset);
+/*
+ * The registered range that holds `memory` is none from now on: its pages stay where they are, and
+ * what lies there is the caller's business. False: there is none.
+ */
+bool adopted_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint64_t *ret_offset);
 /* The registered range that holds it; false: there is none. */
 bool adopted_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 /* Does any byte of it belong to the heap already? */

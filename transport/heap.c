@@ -13,8 +13,10 @@
 #include "base/setting.h"
 #include "transport/adopted.h"
 #include "transport/pages.h"
+#include "transport/retired.h"
 #include "transport/spans.h"
 #include "transport/verbs.h"
+#include "transport/withdrawn.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -109,12 +111,31 @@ static bool is_ours(void)
     return heap_base() && heap.pid == getpid();
 }
 
+/* The pages go back to the system; read again they are zero. */
+static void punch(size_t start, size_t pages)
+{
+    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
+              (off_t)(pages * PAGE));
+}
+
+/* No peer touches a span any more that was retired. */
+static void give_retired(size_t start)
+{
+    size_t pages = spans_give(&heap.spans, start);
+
+    if (pages)
+        punch(start, pages);
+}
+
 /* Unmap and close when nothing is in it and nobody has entered it. */
 static void close_if_unused(void)
 {
     char *base = heap_base();
 
-    if (!is_ours() || heap.users || heap.spans.count > 1)
+    if (!is_ours() || heap.users)
+        return;
+    retired_reap(give_retired);
+    if (heap.spans.count > 1)
         return;
     atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
@@ -137,6 +158,8 @@ static rondo_result ensure_open(void)
         atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
         spans_done(&heap.spans);
         adopted_forget();
+        withdrawn_forget();
+        retired_forget();
     }
     return open_heap();
 }
@@ -166,13 +189,6 @@ void heap_leave(void)
     pthread_mutex_unlock(&heap.lock);
 }
 
-/* The pages go back to the system; read again they are zero. */
-static void punch(size_t start, size_t pages)
-{
-    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
-              (off_t)(pages * PAGE));
-}
-
 /* A peer that takes a closed communicator for an open one has stored into what was given back. */
 static void clear_again(size_t start, size_t pages)
 {
@@ -189,6 +205,7 @@ static rondo_result take(size_t bytes, char **ret_memory)
 
     if (!pages)
         pages = 1;
+    retired_reap(give_retired);
     start = heap.spans.pages;
     if (bytes >= PAGES_HUGE_BYTES && pages_are_huge())
         start = spans_take_at(&heap.spans, pages, PAGES_HUGE_BYTES / PAGE);
@@ -204,14 +221,38 @@ static rondo_result take(size_t bytes, char **ret_memory)
     return RONDO_OK;
 }
 
-static rondo_result give(const char *memory)
+/*
+ * Private pages were exchanged for some of a block. Its addresses go back to the heap with all the
+ * others; what is there in the heap's file peers may still touch. True: not any more.
+ */
+static bool restore(char *block, size_t bytes)
+{
+    size_t start = (size_t)(block - heap_base()) / PAGE;
+    struct lease *leases = NULL;
+    bool ends = withdrawn_remove(block, block + bytes, &leases);
+
+    leases = leases_reap(leases);
+    ends &= mmap(block, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                 heap.fd, (off_t)(start * PAGE)) != MAP_FAILED;
+    if (ends && !leases)
+        return true;
+    punch(start, bytes / PAGE);
+    if (ends)
+        retired_add(start, leases);
+    return false;
+}
+
+static rondo_result give(char *memory)
 {
     size_t start = (size_t)(memory - heap_base()) / PAGE;
-    size_t pages = spans_give(&heap.spans, start);
+    size_t pages = spans_length(&heap.spans, start);
 
     if (!pages)
         return rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().",
                           (const void *)memory);
+    if (withdrawn_touches(memory, pages * PAGE) && !restore(memory, pages * PAGE))
+        return RONDO_OK;
+    spans_give(&heap.spans, start);
     punch(start, pages);
     return RONDO_OK;
 }
@@ -247,14 +288,24 @@ bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
     return span.length || adopted_block(memory, ret_begin, ret_bytes);
 }
 
-/* Adapters that have it registered would go on using the pages that it has now. */
+/* Adapters that have the block registered would go on using the pages that it has now. */
+static void forget_block(const void *memory)
+{
+    char *begin;
+    size_t bytes;
+
+    if (heap_block(memory, &begin, &bytes))
+        verbs_forget(begin, bytes);
+}
+
+/* The same for the beginning of a block only. */
 static void forget(const void *memory)
 {
     char *begin;
     size_t bytes;
 
     if (heap_block(memory, &begin, &bytes) && begin == memory)
-        verbs_forget(begin, bytes);
+        forget_block(memory);
 }
 
 rondo_result heap_free(void *memory)
@@ -276,7 +327,7 @@ rondo_result heap_free(void *memory)
     return result;
 }
 
-void heap_retire(void *memory, size_t keep)
+void heap_retire(void *memory, size_t keep, struct lease *lease)
 {
     pthread_mutex_lock(&heap.lock);
     if (is_ours()) {
@@ -285,6 +336,8 @@ void heap_retire(void *memory, size_t keep)
 
         if (spans_length(&heap.spans, start) > kept)
             punch(start + kept, spans_length(&heap.spans, start) - kept);
+        if (lease)
+            retired_add(start, lease);
     }
     pthread_mutex_unlock(&heap.lock);
 }
@@ -297,7 +350,7 @@ bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
 
     if (base && at >= base && at < end && bytes <= (size_t)(end - at)) {
         *ret_offset = (uint64_t)(at - base);
-        return true;
+        return !withdrawn_touches(memory, bytes);
     }
     return adopted_find(memory, bytes, ret_offset);
 }
@@ -357,4 +410,40 @@ rondo_result heap_disown(void *memory)
     close_if_unused();
     pthread_mutex_unlock(&heap.lock);
     return result;
+}
+
+/* Where a range that was registered lies in the heap's file, peers may store until the lease ends;
+ * its addresses are the caller's. */
+static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal)
+{
+    char *begin;
+    size_t bytes;
+    uint64_t offset;
+    rondo_result result;
+
+    if (!adopted_drop(withdrawal->memory, &begin, &bytes, &offset))
+        return RONDO_OK;                       /* by another call that failed */
+    atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
+    withdrawal->warn(withdrawal->context, begin, begin + bytes);
+    result = withdrawn_exchange(begin, begin + bytes, heap.fd, offset);
+    if (!result)
+        heap_retire(heap_base() + offset, 0, withdrawal->lease);
+    return result;
+}
+
+rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal)
+{
+    uintptr_t at = (uintptr_t)withdrawal->memory;
+    char *begin = (char *)(at - at % PAGE);
+    char *end = begin + (at % PAGE + withdrawal->bytes + PAGE - 1) / PAGE * PAGE;
+    rondo_result result;
+
+    forget_block(withdrawal->memory);
+    if (begin < heap_base() || begin >= heap.end)
+        return withdraw_registered(withdrawal);
+    result = withdrawn_note(begin, end, withdrawal->lease);
+    if (result)
+        return result;
+    withdrawal->warn(withdrawal->context, begin, end);
+    return withdrawn_exchange(begin, end, heap.fd, (uint64_t)(begin - heap_base()));
 }

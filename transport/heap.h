@@ -13,8 +13,9 @@
 #define RONDO_TRANSPORT_HEAP_H
 
 #include "rondo/rondo.h"
+#include "transport/lease.h"
 
-#include <stdbool.h>
+#include <stdint.h>
 
 /* What a peer needs to map it; part of the bootstrap message. */
 struct heap_card {
@@ -36,9 +37,28 @@ void heap_leave(void);
 /* Page aligned, zeroed. Freeing gives the pages back to the system at once. Thread-safe. */
 rondo_result heap_alloc(size_t bytes, void **ret_memory);
 rondo_result heap_free(void *memory);
-/* Give the pages after the first `keep` back, but never
- * hand the place out again: somebody may still use it. */
-void heap_retire(void *memory, size_t keep);
+/*
+ * As heap_free(), but the first `keep` bytes stay as they are, and the place is handed out again
+ * only when the lease is over, NULL: never. Peers may go on using it until then. The lease is the
+ * heap's.
+ */
+void heap_retire(void *memory, size_t keep, struct lease *lease);
+
+/* Memory of the heap, or registered, that is taken back from peers which may still touch it. */
+struct heap_withdrawal {
+    const void *memory;
+    size_t bytes;
+    struct lease *lease; /* over when they will not touch it any more; NULL: never */
+    /* Peers are told of none of [begin, end) from now on, but may have been told before. */
+    void (*warn)(void *context, const char *begin, const char *end);
+    void *context;
+};
+/*
+ * The memory keeps its address and what lies there, and is as private as malloc()'s from now on; so
+ * is all of a registered range, which is registered no more, and what else lies on the pages of it.
+ * Whatever peers store into the pages that they know is lost. The lease is the heap's.
+ */
+rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal);
 
 /* Where [memory, memory + bytes) lies in the heap, as peers
  * see it; false if it does not. No lock on the way. */

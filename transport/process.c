@@ -149,6 +149,13 @@ rondo_result process_attach(const struct heap_card *card, struct process **ret_p
     return result;
 }
 
+void process_hold(struct process *process)
+{
+    pthread_mutex_lock(&table_lock);
+    process->users++;
+    pthread_mutex_unlock(&table_lock);
+}
+
 void process_detach(struct process *process)
 {
     struct process **link = &table;

@@ -18,6 +18,8 @@ struct process;
  * process_detach(). Our own process is no special case. */
 rondo_result process_attach(const struct heap_card *card, struct process **ret_process);
 void process_detach(struct process *process); /* accepts NULL */
+/* One more process_detach() is due. */
+void process_hold(struct process *process);
 
 bool process_is_own(const struct process *process);
 int process_id(const struct process *process); /* its pid */

@@ -81,8 +81,8 @@ extern const struct transport_ops tcp_transport;
 rondo_result transport_choose(const struct rank_card *own, const struct rank_card *peer,
                               const char *wanted, const struct transport_ops **ret_transport);
 
-/* Bytes of a rank's arena: room for a board, and the rings of all lanes from all ranks. */
+/* Bytes of a rank's arena: its board, its alarm, and the rings of all lanes from all ranks. */
 size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes);
-enum { SHM_BOARD_BYTES = 4096 };
+enum { SHM_BOARD_BYTES = 4096, SHM_ALARM_BYTES = 4096 /* from there on peers write */ };
 
 #endif

@@ -101,6 +101,19 @@ LANE_FUNCTION void step_expect(const struct link_packet *head)
     (void)head;
 }
 
+/* The host looks after ranks that leave: comm/gpu_watch.c. */
+LANE_FUNCTION enum exec_state step_enter(const struct execution *x)
+{
+    (void)x;
+    return EXEC_MOVED;
+}
+
+LANE_FUNCTION bool step_holds(const struct execution *x)
+{
+    (void)x;
+    return true;
+}
+
 LANE_FUNCTION void step_return(const struct link_in *in)
 {
     (void)in;

@@ -119,7 +119,7 @@ Test(heap, gives_pages_back_but_not_the_place_when_retired)
     char *after;
 
     memset(memory, 1, 4 * PAGE);
-    heap_retire(memory, PAGE + 1);
+    heap_retire(memory, PAGE + 1, NULL);
     cr_expect(is_filled((unsigned char *)memory, 2 * PAGE, 1), "what is kept");
     cr_expect(is_filled((unsigned char *)memory + 2 * PAGE, 2 * PAGE, 0), "what is not");
     after = take(PAGE);
@@ -237,7 +237,7 @@ static int free_what_is_the_parents(void *argument)
     const struct inherited *parents = argument;
     rondo_result result = heap_free(parents->memory);
 
-    heap_retire(parents->memory, 0);
+    heap_retire(parents->memory, 0, NULL);
     return result == RONDO_ERROR_INVALID && strlen(fail_sentence()) > 10 ? 0 : 1;
 }
 
