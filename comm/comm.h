@@ -51,8 +51,9 @@ struct rondo_comm {
     struct process **processes; /* [rank], NULL: on another node */
     struct board **boards;      /* [rank], own one included; mirrors of ranks of other nodes */
     struct board *mirrors;      /* [rank], NULL: all ranks are on this node */
-    _Atomic uint32_t **alarms;  /* [rank], what wakes the ranks of this node; NULL: others */
+    struct shm_alarm **alarms;  /* [rank], of the ranks of this node; NULL: others */
     struct exposure exposure;   /* leave.h */
+    struct lease *lease;        /* on the arena; NULL: not all peers are known */
     rondo_comm *next;           /* in the list of all, leave.c */
     struct network *networks[NETWORKS]; /* NULL: not used */
     unsigned char key[32];              /* the job's secret */

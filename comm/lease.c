@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lease.c - until when the other ranks of this host may touch what a communicator showed them. */
+/*
+ * lease.c - until when the other ranks of this host may touch what a communicator showed them.
+ *
+ * A rank that closes a communicator writes so beside the alarm of each peer it knows: into memory
+ * of the peer, who finds it there whatever becomes of the rank. One that failed before it knew its
+ * peers has it on its board, which stays.
+ */
 #include "comm/leave.h"
 
 #include "transport/process.h"
@@ -7,40 +13,54 @@
 #include <stdlib.h>
 
 struct peer {
+    int rank;
     struct process *process; /* held: its heap stays mapped, and the board in it */
     const struct board *board;
 };
 
-struct peers_lease {
-    struct lease lease; /* first: ops get it back */
-    uint64_t id;        /* of the communicator */
+/* Shared by the leases on the arena and on what was taken back from peers. */
+struct peers {
+    atomic_int users;
+    atomic_bool left;              /* all of them; `alarm` may be gone then */
+    const struct shm_alarm *alarm; /* this rank's */
     int count;
     struct peer peers[];
 };
 
-static bool has_left(const struct peers_lease *lease, const struct peer *peer)
-{
-    const struct board *board = peer->board;
+struct peers_lease {
+    struct lease lease; /* first: ops get it back */
+    struct peers *peers;
+};
 
-    return atomic_load_explicit(&board->id, memory_order_acquire) != lease->id ||
-           atomic_load_explicit(&board->closed, memory_order_acquire) ||
+static bool has_left(const struct peers *peers, const struct peer *peer)
+{
+    return atomic_load_explicit(&peers->alarm->gone[peer->rank], memory_order_acquire) ||
+           atomic_load_explicit(&peer->board->closed, memory_order_acquire) ||
            !process_alive(peer->process);
 }
 
 static bool is_over(const struct lease *lease)
 {
-    const struct peers_lease *peers = (const struct peers_lease *)(const void *)lease;
+    struct peers *peers = ((const struct peers_lease *)(const void *)lease)->peers;
+    bool left = atomic_load_explicit(&peers->left, memory_order_acquire);
 
-    for (int i = 0; i < peers->count; i++)
-        if (!has_left(peers, &peers->peers[i]))
-            return false;
-    return true;
+    if (left)
+        return true;
+    left = true;
+    for (int i = 0; i < peers->count && left; i++)
+        left = has_left(peers, &peers->peers[i]);
+    if (left)
+        atomic_store_explicit(&peers->left, true, memory_order_release);
+    return left;
 }
 
 static void close_lease(struct lease *lease)
 {
-    struct peers_lease *peers = (struct peers_lease *)(void *)lease;
+    struct peers *peers = ((struct peers_lease *)(void *)lease)->peers;
 
+    free(lease);
+    if (atomic_fetch_sub_explicit(&peers->users, 1, memory_order_acq_rel) > 1)
+        return;
     for (int i = 0; i < peers->count; i++)
         process_detach(peers->peers[i].process);
     free(peers);
@@ -48,21 +68,44 @@ static void close_lease(struct lease *lease)
 
 static const struct lease_ops ops = {.is_over = is_over, .close = close_lease};
 
-struct lease *leave_lease(const rondo_comm *comm)
+static struct peers *find_peers(const rondo_comm *comm)
 {
-    struct peers_lease *lease =
-        calloc(1, sizeof(*lease) + (size_t)comm->size * sizeof(lease->peers[0]));
+    struct peers *peers = calloc(1, sizeof(*peers) + (size_t)comm->size * sizeof(peers->peers[0]));
 
-    if (!lease)
+    if (!peers)
         return NULL;
-    lease->lease.ops = &ops;
-    lease->id = comm->id;
+    peers->alarm = comm->alarms[comm->rank];
     for (int rank = 0; rank < comm->size; rank++) {
         if (rank == comm->rank || !comm->alarms[rank])
             continue;
         process_hold(comm->processes[rank]);
-        lease->peers[lease->count++] =
-            (struct peer){.process = comm->processes[rank], .board = comm->boards[rank]};
+        peers->peers[peers->count++] = (struct peer){
+            .rank = rank, .process = comm->processes[rank], .board = comm->boards[rank]};
     }
+    return peers;
+}
+
+struct lease *leave_lease(const rondo_comm *comm)
+{
+    struct peers_lease *lease = calloc(1, sizeof(*lease));
+
+    if (!lease)
+        return NULL;
+    lease->peers =
+        comm->lease ? ((struct peers_lease *)(void *)comm->lease)->peers : find_peers(comm);
+    if (!lease->peers) {
+        free(lease);
+        return NULL;
+    }
+    lease->lease.ops = &ops;
+    atomic_fetch_add_explicit(&lease->peers->users, 1, memory_order_relaxed);
     return &lease->lease;
+}
+
+void leave_for_good(const rondo_comm *comm)
+{
+    for (int rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && comm->alarms[rank])
+            /* Release, pairs with the acquire in has_left(): nothing is written there any more. */
+            atomic_store_explicit(&comm->alarms[rank]->gone[comm->rank], 1, memory_order_release);
 }

@@ -21,12 +21,17 @@ static const double PATIENCE = 0.1; /* seconds; a peer that runs is outside with
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static rondo_comm *list;
 
-void leave_enlist(rondo_comm *comm)
+rondo_result leave_enlist(rondo_comm *comm)
 {
+    comm->lease = leave_lease(comm);
+    if (!comm->lease)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
+                          comm->size);
     pthread_mutex_lock(&list_lock);
     comm->next = list;
     list = comm;
     pthread_mutex_unlock(&list_lock);
+    return RONDO_OK;
 }
 
 void leave_delist(rondo_comm *comm)
@@ -48,7 +53,7 @@ void leave_ring(const rondo_comm *comm)
     for (int rank = 0; comm->alarms && rank < comm->size; rank++)
         if (comm->alarms[rank])
             /* Release, pairs with the acquire in exec.c: who hears it sees the board. */
-            atomic_store_explicit(comm->alarms[rank], 1, memory_order_release);
+            atomic_store_explicit(&comm->alarms[rank]->rung, 1, memory_order_release);
 }
 
 bool leave_spoils(const rondo_comm *comm)

@@ -31,8 +31,10 @@
 #include "comm/run.h"
 #include "transport/lease.h"
 
-/* From comm_connect() to comm_free(): calls of other communicators that fail know of this one. */
-void leave_enlist(rondo_comm *comm);
+/* With all links there: makes the lease on the arena, and from now on calls of other communicators
+ * that fail know of this one. */
+rondo_result leave_enlist(rondo_comm *comm);
+/* Accepts one that is not listed. */
 void leave_delist(rondo_comm *comm);
 
 /*
@@ -48,5 +50,7 @@ void leave_ring(const rondo_comm *comm);
 /* Over when every other rank of this host has closed the communicator or ended. NULL: out of
  * memory. */
 struct lease *leave_lease(const rondo_comm *comm);
+/* This rank closes it, and touches nothing of peers from now on. */
+void leave_for_good(const rondo_comm *comm);
 
 #endif

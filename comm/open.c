@@ -116,8 +116,8 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
         goto fail;
     comm->arena = arena;
     comm->boards[rank] = arena;
-    comm->alarms[rank] = (_Atomic uint32_t *)(void *)(comm->arena + SHM_BOARD_BYTES);
-    comm->world.alarm = comm->alarms[rank];
+    comm->alarms[rank] = (struct shm_alarm *)(void *)(comm->arena + SHM_BOARD_BYTES);
+    comm->world.alarm = &comm->alarms[rank]->rung;
     comm->world.inside = &comm->boards[rank]->inside;
     result = make_card(comm, card);
     if (result)
@@ -181,13 +181,13 @@ static void give_room(struct exec_world *world, int peer)
 static rondo_result find_board(rondo_comm *comm, int rank)
 {
     char *arena = process_at(comm->processes[rank], comm->cards[rank].arena,
-                             SHM_BOARD_BYTES + SHM_ALARM_BYTES);
+                             SHM_BOARD_BYTES + shm_alarm_bytes(comm->size));
 
     if (!arena)
         return rondo_fail(RONDO_ERROR_PEER,
                           "Rank %d says that its board is outside of its shared heap.", rank);
     comm->boards[rank] = (struct board *)(void *)arena;
-    comm->alarms[rank] = (_Atomic uint32_t *)(void *)(arena + SHM_BOARD_BYTES);
+    comm->alarms[rank] = (struct shm_alarm *)(void *)(arena + SHM_BOARD_BYTES);
     return RONDO_OK;
 }
 
@@ -365,7 +365,8 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
         result = networks_start(comm);
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
-    leave_enlist(comm);
+    if (!result)
+        result = leave_enlist(comm);
     if (!result)
         make_shallow(comm);
     if (!result)
@@ -403,20 +404,22 @@ rondo_result comm_assemble(rondo_comm *comm)
 static void close_arena(rondo_comm *comm, bool broken)
 {
     struct board *board = comm->boards ? comm->boards[comm->rank] : NULL;
-    struct lease *lease;
+    bool unused = !broken;
 
     if (!board)
         return;
     if (!broken)
         atomic_store_explicit(&board->id, 0, memory_order_release);
     atomic_store_explicit(&board->closed, 1, memory_order_release);
-    lease = leave_lease(comm);
-    if (lease && lease->ops->is_over(lease)) {
-        lease->ops->close(lease);
+    leave_for_good(comm);
+    if (comm->lease)
+        unused = comm->lease->ops->is_over(comm->lease);
+    if (unused && comm->lease)
+        comm->lease->ops->close(comm->lease);
+    if (unused)
         heap_free(comm->arena);
-    } else {
-        heap_retire(comm->arena, broken ? SHM_BOARD_BYTES : 0, lease);
-    }
+    else
+        heap_retire(comm->arena, SHM_BOARD_BYTES + shm_alarm_bytes(comm->size), comm->lease);
 }
 
 void comm_free(rondo_comm *comm)

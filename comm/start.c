@@ -70,6 +70,7 @@ static rondo_result take_seat(const struct seat *seat, const rondo_config *confi
         result = comm_measure(comm);
     free(cards);
     if (result) {
+        comm_break(comm, result, comm->rank); /* peers may know where its rings are */
         comm_free(comm);
         return result;
     }
@@ -225,7 +226,9 @@ static rondo_result connect_all(rondo_comm **comms, int size)
         result = comm_connect(comms[rank], cards);
     free(cards);
     if (!result)
-        result = comm_in_threads(measure_step, (void *const *)comms, size);
+        return comm_in_threads(measure_step, (void *const *)comms, size);
+    for (int rank = 0; rank < size; rank++)
+        comm_break(comms[rank], result, -1); /* some know where the rings of all are */
     return result;
 }
 

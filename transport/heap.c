@@ -132,10 +132,10 @@ static void close_if_unused(void)
 {
     char *base = heap_base();
 
-    if (!is_ours() || heap.users)
+    if (!is_ours())
         return;
     retired_reap(give_retired);
-    if (heap.spans.count > 1)
+    if (heap.users || heap.spans.count > 1)
         return;
     atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);

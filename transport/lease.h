@@ -23,6 +23,7 @@ struct lease_ops {
 struct lease {
     const struct lease_ops *ops;
     struct lease *next; /* in a list of whoever owns it */
+    size_t start;       /* of a retired span: its first page */
 };
 
 /* Close those of a list that are over; returns what is left of it. */

@@ -1,52 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* retired.c - a list, looked through whenever the heap is asked for memory; it is short, and empty
- * as long as communicators close together. */
+/* retired.c - a list of leases, which know their spans. It is looked through whenever the heap is
+ * asked for memory; it is short, and empty as long as communicators close together. */
 #include "transport/retired.h"
 
-#include <stdlib.h>
-
-struct retired {
-    struct retired *next;
-    size_t start; /* page */
-    struct lease *leases;
-};
-
-static struct retired *list;
+static struct lease *list;
 
 void retired_add(size_t start, struct lease *leases)
 {
-    struct retired *retired = malloc(sizeof(*retired));
+    for (struct lease *lease = leases; lease; lease = lease->next)
+        lease->start = start;
+    list = leases_join(leases, list);
+}
 
-    if (!retired)
-        return;
-    *retired = (struct retired){.next = list, .start = start, .leases = leases};
-    list = retired;
+static bool is_retired(size_t start)
+{
+    const struct lease *lease = list;
+
+    while (lease && lease->start != start)
+        lease = lease->next;
+    return lease;
 }
 
 void retired_reap(void (*give)(size_t start))
 {
-    struct retired **link = &list;
+    struct lease **link = &list;
 
     while (*link) {
-        struct retired *retired = *link;
+        struct lease *lease = *link;
+        size_t start = lease->start;
 
-        retired->leases = leases_reap(retired->leases);
-        if (retired->leases) {
-            link = &retired->next;
+        if (!lease->ops->is_over(lease)) {
+            link = &lease->next;
             continue;
         }
-        *link = retired->next;
-        give(retired->start);
-        free(retired);
+        *link = lease->next;
+        lease->ops->close(lease);
+        if (!is_retired(start))
+            give(start);
     }
 }
 
 void retired_forget(void)
 {
-    while (list) {
-        struct retired *retired = list;
-
-        list = retired->next;
-        free(retired);
-    }
+    list = NULL;
 }

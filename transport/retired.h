@@ -6,8 +6,7 @@
 
 #include "transport/lease.h"
 
-/* The span that begins at page `start`. The leases are the list's now. Without memory to note it
- * the span stays away for ever, with its leases. */
+/* The span that begins at page `start`. The leases are the list's now. */
 void retired_add(size_t start, struct lease *leases);
 /* Calls give() for every span whose leases are over. */
 void retired_reap(void (*give)(size_t start));

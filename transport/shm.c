@@ -32,9 +32,14 @@ static size_t ring_bytes(int slots, size_t slot_bytes)
     return page_up(sizeof(struct link_shorts) + link_ring_bytes(slots, slot_bytes));
 }
 
+size_t shm_alarm_bytes(int size)
+{
+    return page_up(sizeof(struct shm_alarm) + (size_t)size);
+}
+
 size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes)
 {
-    return SHM_BOARD_BYTES + SHM_ALARM_BYTES +
+    return SHM_BOARD_BYTES + shm_alarm_bytes(size) +
            (size_t)size * (size_t)lanes * ring_bytes(slots, slot_bytes);
 }
 
@@ -49,7 +54,7 @@ static uint64_t ring_offset(const struct rank_card *owner, int from, int lane, i
 {
     size_t bytes = ring_bytes((int)owner->slots, owner->slot_bytes);
 
-    return owner->arena + SHM_BOARD_BYTES + SHM_ALARM_BYTES +
+    return owner->arena + SHM_BOARD_BYTES + shm_alarm_bytes(owner->size) +
            ((uint64_t)from * (uint64_t)lanes + (uint64_t)lane) * bytes;
 }
 

@@ -83,6 +83,13 @@ rondo_result transport_choose(const struct rank_card *own, const struct rank_car
 
 /* Bytes of a rank's arena: its board, its alarm, and the rings of all lanes from all ranks. */
 size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes);
-enum { SHM_BOARD_BYTES = 4096, SHM_ALARM_BYTES = 4096 /* from there on peers write */ };
+enum { SHM_BOARD_BYTES = 4096 };
+/* Behind the board, and what peers write begins with it. */
+struct shm_alarm {
+    _Atomic uint32_t rung; /* nonzero: look at the boards of all ranks of this node */
+    char unused[60];
+    _Atomic uint8_t gone[]; /* [rank], nonzero: it has closed the communicator */
+};
+size_t shm_alarm_bytes(int size);
 
 #endif
