@@ -34,6 +34,9 @@ void gpu_close(struct gpu *gpu, bool broken);
 rondo_result gpu_move_begin(rondo_comm *comm, struct task *task);
 enum exec_state gpu_move_advance(struct execution *execution);
 
+/* Is that memory of the host in which a call is staged? `gpu`: NULL: no. */
+bool gpu_stages(struct gpu *gpu, const void *memory);
+
 /* run_batches() with calls on device memory among them: it is brought to the host and back. */
 rondo_result gpu_run_batches(struct batch *batches, int count);
 

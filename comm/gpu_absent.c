@@ -54,6 +54,13 @@ const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *
     return NULL;
 }
 
+bool gpu_stages(struct gpu *gpu, const void *memory)
+{
+    (void)gpu;
+    (void)memory;
+    return false;
+}
+
 void gpu_stop(struct gpu *gpu)
 {
     (void)gpu;

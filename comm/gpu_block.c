@@ -111,6 +111,20 @@ void gpu_block_lose(struct gpu *gpu, struct gpu_block *block)
     pthread_mutex_unlock(&gpu->lock);
 }
 
+bool gpu_stages(struct gpu *gpu, const void *memory)
+{
+    const char *at = memory;
+    bool found = false;
+
+    if (!gpu)
+        return false;
+    pthread_mutex_lock(&gpu->lock);
+    for (const struct gpu_block *block = gpu->blocks; block && !found; block = block->next)
+        found = at >= block->payload && at < block->payload + block->bytes;
+    pthread_mutex_unlock(&gpu->lock);
+    return found;
+}
+
 void gpu_blocks_close(struct gpu *gpu, bool lost)
 {
     const struct timespec doze = {0, 20 * 1000};

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "comm/gpu.h"
 #include "comm/memory.h"
 #include "comm/network.h"
 #include "transport/heap.h"
@@ -140,8 +141,11 @@ static void warn(void *context, const char *begin, const char *end)
     pthread_mutex_unlock(&list_lock);
 }
 
+/* What is staged for a device is not the caller's; a broken communicator does not stage again. */
 static rondo_result withdraw(rondo_comm *comm, const void *memory, size_t bytes)
 {
+    if (gpu_stages(comm->gpu, memory))
+        return RONDO_OK;
     return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
                                                    .bytes = bytes,
                                                    .lease = leave_lease(comm),

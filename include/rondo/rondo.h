@@ -15,7 +15,13 @@
  * Errors     every function returns a rondo_result; outputs are written on success only.
  *            rondo_last_error() holds the sentence that names the rank, the peer, the call and the
  *            remedy. After an error inside a collective (anything but RONDO_ERROR_INVALID) the
- *            communicator is broken on every rank and only wants closing.
+ *            communicator is broken on every rank, which the call that a rank is in returns, or
+ *            its next one, and only wants closing. Once a call has returned an error, no peer
+ *            reads or writes its buffers any more: they may be changed and freed at once. (If a
+ *            peer does not let go of them, because it is stopped, their pages are exchanged:
+ *            memory from rondo_mem_alloc() is as good as malloc()'s from then on until it is freed,
+ *            registered memory is not registered any more, and pages that a program has pinned by
+ *            other means are not those that it sees.) RONDO_OK means that the result is right.
  * Threads    different communicators are independent. Calls on one communicator may come from
  *            several threads and are then served one after another; all ranks must see the same
  *            order.

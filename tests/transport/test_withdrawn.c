@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_withdrawn.c - memory of the heap that is taken back from peers, which go on storing. A second
+ * mapping of the heap stands for a peer's. */
+#include "base/fail.h"
+#include "transport/heap.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PAGES = 6 };
+
+/* ---- A lease that ends when the test says so ------------------------------------------------- */
+
+struct switched {
+    struct lease lease; /* first */
+    bool over;
+    int *closed;
+};
+
+static bool is_over(const struct lease *lease)
+{
+    return ((const struct switched *)(const void *)lease)->over;
+}
+
+static void close_switched(struct lease *lease)
+{
+    ++*((struct switched *)(void *)lease)->closed;
+}
+
+static const struct lease_ops switched_ops = {.is_over = is_over, .close = close_switched};
+
+static int closed;
+
+static struct switched switched(void)
+{
+    closed = 0;
+    return (struct switched){.lease = {.ops = &switched_ops}, .closed = &closed};
+}
+
+/* ---- The scene ------------------------------------------------------------------------------- */
+
+static struct heap_card card;
+static char *peer; /* the heap as a peer has it mapped */
+
+static void open_heap(void)
+{
+    cr_assert(heap_enter(&card) == RONDO_OK, "%s", fail_sentence());
+    peer = mmap(NULL, card.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, card.fd, 0);
+    cr_assert(peer != MAP_FAILED);
+}
+
+static void close_heap(void)
+{
+    munmap(peer, card.bytes);
+    heap_leave();
+}
+
+static char *block(size_t bytes)
+{
+    void *memory = NULL;
+
+    cr_assert(heap_alloc(bytes, &memory) == RONDO_OK, "%s", fail_sentence());
+    memset(memory, 7, bytes);
+    return memory;
+}
+
+static bool is_all(const char *memory, size_t bytes, char value)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (memory[i] != value)
+            return false;
+    return true;
+}
+
+struct warning {
+    int count;
+    const char *begin, *end;
+};
+
+static void note_warning(void *context, const char *begin, const char *end)
+{
+    struct warning *warning = context;
+
+    warning->count++;
+    warning->begin = begin;
+    warning->end = end;
+}
+
+static rondo_result withdraw(const char *memory, size_t bytes, struct lease *lease,
+                             struct warning *warning)
+{
+    *warning = (struct warning){.count = 0};
+    return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
+                                                   .bytes = bytes,
+                                                   .lease = lease,
+                                                   .warn = note_warning,
+                                                   .context = warning});
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+Test(withdrawn, memory_keeps_what_it_holds_and_does_not_see_what_peers_store, .init = open_heap,
+     .fini = close_heap)
+{
+    struct switched lease = switched();
+    char *memory = block(PAGES * PAGE);
+    char *theirs = peer + (memory - heap_base());
+    struct warning warning;
+    uint64_t offset;
+
+    theirs[PAGE] = 1;
+    cr_expect(memory[PAGE] == 1, "it is shared");
+    memory[PAGE] = 7;
+    cr_assert(withdraw(memory + PAGE + 100, 2 * PAGE, &lease.lease, &warning) == RONDO_OK);
+    cr_expect(warning.count == 1 && warning.begin == memory + PAGE &&
+              warning.end == memory + 4 * PAGE);
+    cr_expect(is_all(memory, PAGES * PAGE, 7));
+    memset(theirs + PAGE, 1, 3 * PAGE);
+    cr_expect(is_all(memory, PAGES * PAGE, 7), "all of the pages that it touches are private");
+    memset(memory + PAGE, 9, 3 * PAGE);
+    cr_expect(is_all(theirs + PAGE, 3 * PAGE, 1), "and peers do not see what is stored");
+    memory[0] = 5;
+    cr_expect(theirs[0] == 5, "the other pages are still shared");
+    cr_expect(!heap_find(memory, PAGES * PAGE, &offset) && !heap_find(memory + PAGE, 1, &offset));
+    cr_expect(heap_find(memory, PAGE, &offset) && heap_find(memory + 4 * PAGE, PAGE, &offset));
+    lease.over = true;
+    cr_expect(heap_free(memory) == RONDO_OK);
+    cr_expect(closed == 1);
+}
+
+Test(withdrawn, a_place_is_handed_out_again_when_the_lease_is_over_and_is_shared_then,
+     .init = open_heap, .fini = close_heap)
+{
+    struct switched lease = switched();
+    char *memory = block(PAGES * PAGE), *theirs = peer + (memory - heap_base()), *other, *again;
+    struct warning warning;
+    uint64_t offset;
+
+    cr_assert(withdraw(memory, PAGES * PAGE, &lease.lease, &warning) == RONDO_OK);
+    cr_assert(heap_free(memory) == RONDO_OK);
+    other = block(PAGES * PAGE);
+    cr_expect(other != memory, "a peer may still store there");
+    memset(theirs, 1, PAGES * PAGE);
+    cr_expect(is_all(other, PAGES * PAGE, 7));
+    cr_expect(closed == 0);
+    lease.over = true;
+    again = block(PAGES * PAGE);
+    cr_expect(again == memory && closed == 1);
+    cr_expect(heap_find(again, PAGES * PAGE, &offset));
+    theirs[5] = 3;
+    cr_expect(again[5] == 3, "it is shared as any other");
+    cr_expect(heap_free(again) == RONDO_OK && heap_free(other) == RONDO_OK);
+}
+
+Test(withdrawn, what_is_withdrawn_twice_loses_nothing_and_waits_for_both_leases, .init = open_heap,
+     .fini = close_heap)
+{
+    struct switched first = switched(), second = switched();
+    char *memory = block(PAGES * PAGE), *again;
+    struct warning warning;
+
+    cr_assert(withdraw(memory, 2 * PAGE, &first.lease, &warning) == RONDO_OK);
+    memset(memory, 4, PAGES * PAGE);
+    cr_assert(withdraw(memory + PAGE, 3 * PAGE, &second.lease, &warning) == RONDO_OK);
+    cr_expect(is_all(memory, PAGES * PAGE, 4));
+    memset(peer + (memory - heap_base()), 1, 4 * PAGE);
+    cr_expect(is_all(memory, PAGES * PAGE, 4));
+    cr_assert(heap_free(memory) == RONDO_OK);
+    first.over = true;
+    again = block(PAGES * PAGE);
+    cr_expect(again != memory && closed == 1);
+    heap_free(again);
+    second.over = true;
+    again = block(PAGES * PAGE);
+    cr_expect(again == memory && closed == 2);
+    heap_free(again);
+}
+
+Test(withdrawn, a_lease_that_never_ends_keeps_the_place_for_ever, .init = open_heap,
+     .fini = close_heap)
+{
+    char *memory = block(PAGE), *other;
+    struct warning warning;
+
+    cr_assert(withdraw(memory, PAGE, NULL, &warning) == RONDO_OK);
+    cr_expect(heap_free(memory) == RONDO_OK);
+    for (int i = 0; i < 10; i++) {
+        other = block(PAGE);
+        cr_expect(other != memory);
+        heap_free(other);
+    }
+}
+
+/* ---- Other threads of the owner -------------------------------------------------------------- */
+
+struct busy {
+    _Atomic uint32_t *words;
+    size_t count, stride;
+    atomic_bool stop;
+    uint32_t rounds;
+};
+
+static void *count_up(void *argument)
+{
+    struct busy *busy = argument;
+
+    while (!atomic_load(&busy->stop)) {
+        for (size_t i = 0; i < busy->count; i++)
+            atomic_fetch_add_explicit(&busy->words[i * busy->stride], 1, memory_order_relaxed);
+        busy->rounds++;
+    }
+    return NULL;
+}
+
+Test(withdrawn, what_other_threads_store_meanwhile_is_not_lost, .init = open_heap,
+     .fini = close_heap)
+{
+    enum { WORDS = 64, BYTES = 512 * PAGE };
+    char *memory = block(BYTES);
+    struct busy busy = {
+        .words = (void *)memory, .count = WORDS, .stride = BYTES / WORDS / sizeof(uint32_t)};
+    struct switched lease = switched();
+    struct warning warning;
+    pthread_t thread;
+
+    memset(memory, 0, BYTES);
+    cr_assert(pthread_create(&thread, NULL, count_up, &busy) == 0);
+    for (int i = 0; i < 100 && !atomic_load(&busy.words[0]); i++)
+        usleep(1000);
+    cr_expect(withdraw(memory, BYTES, &lease.lease, &warning) == RONDO_OK);
+    usleep(2000);
+    atomic_store(&busy.stop, true);
+    pthread_join(thread, NULL);
+    cr_expect(busy.rounds > 0);
+    for (size_t i = 0; i < WORDS; i++)
+        cr_expect(atomic_load(&busy.words[i * busy.stride]) == busy.rounds, "word %zu: %u of %u", i,
+                  atomic_load(&busy.words[i * busy.stride]), busy.rounds);
+    lease.over = true;
+    heap_free(memory);
+}
+
+/* ---- Registered memory ----------------------------------------------------------------------- */
+
+Test(withdrawn, a_registered_range_goes_back_to_private_pages, .init = open_heap,
+     .fini = close_heap)
+{
+    struct switched lease = switched();
+    char *memory = aligned_alloc(PAGE, PAGES * PAGE), *theirs, *other;
+    struct warning warning;
+    uint64_t offset, again;
+
+    memset(memory, 7, PAGES * PAGE);
+    cr_assert(heap_adopt(memory, PAGES * PAGE) == RONDO_OK);
+    cr_assert(heap_find(memory, 1, &offset));
+    theirs = peer + offset;
+    theirs[17] = 2;
+    cr_expect(memory[17] == 2);
+    memory[17] = 7;
+    cr_assert(withdraw(memory + 100, 10, &lease.lease, &warning) == RONDO_OK);
+    cr_expect(warning.begin == memory && warning.end == memory + PAGES * PAGE);
+    cr_expect(!heap_find(memory, 1, &again), "none of it is registered any more");
+    memset(theirs, 1, PAGES * PAGE);
+    cr_expect(is_all(memory, PAGES * PAGE, 7));
+    other = block(PAGES * PAGE);
+    cr_expect(other != heap_base() + offset, "a peer may still store there");
+    heap_free(other);
+    lease.over = true;
+    other = block(PAGES * PAGE);
+    cr_expect(other == heap_base() + offset && closed == 1);
+    cr_expect(is_all(memory, PAGES * PAGE, 7), "also when its place has been given back");
+    heap_free(other);
+    cr_expect(heap_adopt(memory, PAGES * PAGE) == RONDO_OK, "it can be registered once more");
+    cr_expect(is_all(memory, PAGES * PAGE, 7));
+    cr_expect(heap_disown(memory) == RONDO_OK);
+    free(memory);
+}
+
+/* ---- Retired places -------------------------------------------------------------------------- */
+
+Test(withdrawn, a_retired_place_is_handed_out_again_when_its_lease_is_over, .init = open_heap,
+     .fini = close_heap)
+{
+    struct switched lease = switched();
+    char *memory = block(PAGES * PAGE), *other;
+
+    heap_retire(memory, PAGE, &lease.lease);
+    cr_expect(is_all(memory, PAGE, 7) && is_all(memory + PAGE, (PAGES - 1) * PAGE, 0));
+    other = block(PAGES * PAGE);
+    cr_expect(other != memory);
+    heap_free(other);
+    lease.over = true;
+    other = block(PAGES * PAGE);
+    cr_expect(other == memory && closed == 1);
+    heap_free(other);
+}
