@@ -21,8 +21,9 @@
 enum { SOURCES = 64 };
 
 static _Thread_local struct {
-    bool counts;
-    unsigned count, moment;
+    bool counts, data_only;
+    struct steps steps;
+    unsigned moment;
     struct fate_post *armed; /* NULL: nothing will happen */
 } own;
 
@@ -103,18 +104,19 @@ static void strike(const char *where)
 void fate_count(void)
 {
     own.counts = true;
-    own.count = 0;
+    own.steps = (struct steps){0, 0};
 }
 
-unsigned fate_counted(void)
+struct steps fate_counted(void)
 {
     own.counts = false;
-    return own.count;
+    return own.steps;
 }
 
-void fate_arm(struct fate_post *post, unsigned moment)
+void fate_arm(struct fate_post *post, bool data_only, unsigned moment)
 {
     fate_count();
+    own.data_only = data_only;
     own.moment = moment;
     own.armed = post;
 }
@@ -129,9 +131,15 @@ void fate_finish(void)
 }
 
 /* One more step. Is it the one? */
-static bool is_now(void)
+static bool is_now(bool moves_data)
 {
-    return own.counts && own.count++ == own.moment && own.armed;
+    unsigned number = own.data_only ? own.steps.data : own.steps.all;
+
+    if (!own.counts)
+        return false;
+    own.steps.all++;
+    own.steps.data += moves_data;
+    return own.armed && number == own.moment && (moves_data || !own.data_only);
 }
 
 static size_t first_part(size_t whole)
@@ -158,7 +166,7 @@ void __wrap_kernel_copy(void *to, const void *from, size_t bytes)
 {
     size_t part = 0;
 
-    if (is_now()) {
+    if (is_now(true)) {
         part = first_part(bytes);
         __real_kernel_copy(to, from, part);
         strike("a copy");
@@ -170,7 +178,7 @@ void __wrap_kernel_stream(void *to, const void *from, size_t bytes)
 {
     size_t part = 0;
 
-    if (is_now()) {
+    if (is_now(true)) {
         part = first_part(bytes);
         __real_kernel_stream(to, from, part);
         strike("a copy past the cache");
@@ -201,7 +209,7 @@ void __wrap_kernel_reduce(const struct kernel_op *op, const struct kernel_call *
 {
     size_t part;
 
-    if (!is_now() || call->source_count > SOURCES || call->destination_count > SOURCES) {
+    if (!is_now(true) || call->source_count > SOURCES || call->destination_count > SOURCES) {
         __real_kernel_reduce(op, call);
         return;
     }
@@ -217,7 +225,7 @@ rondo_result __wrap_process_read(const struct process *process, void *to, uint64
     rondo_result result = RONDO_OK;
     size_t part = 0;
 
-    if (is_now()) {
+    if (is_now(true)) {
         part = first_part(bytes);
         if (part)
             result = __real_process_read(process, to, from, part);
@@ -233,7 +241,7 @@ enum exec_state __wrap_exec_advance(struct execution *execution)
 {
     enum exec_state state = __real_exec_advance(execution);
 
-    if (state != EXEC_BLOCKED && is_now())
+    if (state != EXEC_BLOCKED && is_now(false))
         strike(state == EXEC_DONE ? "behind the last step" : "between steps");
     return state;
 }

@@ -15,8 +15,8 @@ static bool only_complains(const char *behind)
     return strncmp(behind, " waited", 7) == 0 || strncmp(behind, " waits", 6) == 0;
 }
 
-/* Does the sentence blame this rank; or with -1 any rank but `self`? */
-static bool blames(const char *sentence, int rank, int self)
+/* Does the sentence blame this rank; or with -1 any? */
+static bool blames(const char *sentence, int rank)
 {
     const char *at = sentence;
 
@@ -28,16 +28,16 @@ static bool blames(const char *sentence, int rank, int self)
         number = strtol(at, &behind, 10);
         if (behind == at || only_complains(behind))
             continue;
-        if (rank < 0 ? number != self : number == rank)
+        if (rank < 0 || number == rank)
             return true;
     }
     return false;
 }
 
 /*
- * Where a rank is silent in the middle of a call, its neighbours wait for it and others wait for the
- * neighbours, all for the same time: who gives up first may name a neighbour. The board of a rank on
- * the same host tells that it has not begun a call, but not how far it is in one.
+ * Where a rank is silent in the middle of a call, its neighbours wait for it and others wait for
+ * the neighbours, all for the same time: who gives up first may name a neighbour. The board of a
+ * rank on the same host tells that it has not begun a call, but not how far it is in one.
  */
 static bool may_be_indirect(const struct scene *scene)
 {
@@ -52,10 +52,9 @@ static void judge_sentence(const struct scene *scene, const struct rank_report *
 {
     int victim = scene->fate.victim;
 
-    if (rank == victim || !report->called || !report->result ||
-        blames(report->sentence, victim, rank))
+    if (rank == victim || !report->called || !report->result || blames(report->sentence, victim))
         return;
-    if (may_be_indirect(scene) && blames(report->sentence, -1, rank))
+    if (may_be_indirect(scene) && blames(report->sentence, -1))
         outcome->indirect++;
     else
         outcome_add(outcome, DEFECT_UNNAMED, "rank %d says \"%s\"", rank, report->sentence);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rank.c - what a rank does: calls, one of which fails for somebody, and a watch over its memory. */
+/* rank.c - what a rank does: calls, one of which fails for somebody; a watch over its memory. */
 #include "soak.h"
 
 #include <pthread.h>
@@ -80,7 +80,7 @@ static bool blocks_are_right(const struct rank *rank, size_t first)
 }
 
 /* Looks at all of the output. */
-static bool is_right(const struct rank *rank)
+static bool output_is_right(const struct rank *rank)
 {
     const struct scene *scene = rank->scene;
     size_t mine = (size_t)rank->number * scene->count;
@@ -106,22 +106,38 @@ static bool is_right(const struct rank *rank)
     }
 }
 
+/* Is the output right, and the input as it was? */
+static bool is_right(const struct rank *rank)
+{
+    const struct memory *memory = &rank->memory;
+    bool in_place = rank->scene->in_place && memory->output;
+
+    if (memory->input && !in_place &&
+        !world_check_moved(&rank->data, rank->number, 0, memory->input_count, memory->input,
+                           rank->report->wrong))
+        return false;
+    return output_is_right(rank);
+}
+
 /* The same calls without a fate; the last one tells of how many steps a call is. */
 static rondo_result warm_up(struct rank *rank)
 {
+    struct rank_report *report = rank->report;
+
     for (unsigned i = 0; i < rank->scene->warm_ups; i++) {
         rondo_result result;
 
         prepare(rank, i);
         fate_count();
         result = make_call(rank);
-        rank->report->moments = fate_counted();
+        report->steps = fate_counted();
         if (result == RONDO_ERROR_UNSUPPORTED && rank->algorithm) {
             rank->algorithm = NULL; /* all ranks were told the same */
             i--;
         } else if (result) {
             return result;
         } else if (!is_right(rank)) {
+            snprintf(report->early, sizeof(report->early), "a call before: %.400s", report->wrong);
             return RONDO_ERROR_INTERNAL;
         }
     }
@@ -143,24 +159,28 @@ static void *abort_when_told(void *argument)
 
 static void arm(struct rank *rank)
 {
+    const struct fate *fate = &rank->scene->fate;
     struct rank_report *report = rank->report;
+    unsigned steps;
+    bool at_data;
 
     rank->post.scene = rank->scene;
     rank->post.stage = rank->stage;
     rank->post.rank = rank->number;
-    if (rank->number != rank->scene->fate.victim)
+    if (rank->number != fate->victim)
         return;
     if (is_victim(rank, FATE_LATE)) {
         snprintf(report->where, sizeof(report->where), "before the call");
         fate_linger(&rank->post);
-        report->after_errors = !rank->scene->fate.in_time;
+        report->after_errors = !fate->in_time;
         return;
     }
     rank->aborts =
         is_victim(rank, FATE_ABORT) && !pthread_create(&rank->aborter, NULL, abort_when_told, rank);
-    report->moment =
-        (unsigned)(rank->scene->fate.draw % (report->moments ? report->moments : FEW_STEPS));
-    fate_arm(&rank->post, report->moment);
+    at_data = fate->at_data && report->steps.data;
+    steps = at_data ? report->steps.data : report->steps.all;
+    report->moment = (unsigned)(fate->draw % (steps ? steps : FEW_STEPS));
+    fate_arm(&rank->post, at_data, report->moment);
 }
 
 static void fail_together(struct rank *rank)
@@ -226,8 +246,8 @@ void rank_run(const struct scene *scene, struct stage *stage, int number, rondo_
     if (!result)
         result = warm_up(&rank);
     if (result) {
-        snprintf(rank.report->early, sizeof(rank.report->early), "%s: %s",
-                 rondo_result_string(result), rondo_last_error(comm));
+        world_say(rank.report->early, result, "%s: %s", rondo_result_string(result),
+                  rondo_last_error(comm));
         enter(&rank, PHASE_GONE);
         return;
     }

@@ -47,8 +47,10 @@ static bool is_reduction(rondo_collective collective)
            collective == RONDO_REDUCE_SCATTER;
 }
 
-static const char *draw_algorithm(uint64_t *state, rondo_collective collective)
+static const char *draw_algorithm(uint64_t *state, rondo_collective collective,
+                                  enum soak_transport transport)
 {
+    static const char *const readers[] = {"zero_copy", "none", "hierarchy_zero_copy"};
     const char *names[ALGORITHMS];
     bool reads_peers = percent(state, 45), chosen = percent(state, 20);
     unsigned count = 0, pick = below(state, 1 << 16);
@@ -56,7 +58,7 @@ static const char *draw_algorithm(uint64_t *state, rondo_collective collective)
     for (int i = 0; algorithms[i] && count < ALGORITHMS; i++) {
         if (!algorithms[i]->forms[collective].write)
             continue;
-        if (reads_peers && strcmp(algorithms[i]->name, "zero_copy") == 0)
+        if (reads_peers && strcmp(algorithms[i]->name, readers[transport]) == 0)
             return algorithms[i]->name;
         names[count++] = algorithms[i]->name;
     }
@@ -84,7 +86,7 @@ static void draw_call(uint64_t *state, struct scene *scene)
     scene->collective = (rondo_collective)below(state, RONDO_SCATTER + 1);
     if (percent(state, 35))
         scene->collective = RONDO_ALL_REDUCE;
-    scene->algorithm = draw_algorithm(state, scene->collective);
+    scene->algorithm = draw_algorithm(state, scene->collective, scene->transport);
     scene->type = (rondo_type)below(state, RONDO_TYPES);
     scene->op = (rondo_op)below(state, RONDO_OPS);
     if (!is_reduction(scene->collective))
@@ -153,6 +155,7 @@ static void draw_fate(uint64_t *state, struct scene *scene)
 
     fate->kind = scene->threads ? of_threads[below(state, 4)] : of_processes[below(state, 10)];
     fate->victim = (int)below(state, (unsigned)scene->size);
+    fate->at_data = percent(state, 60);
     fate->draw = draw(state);
     fate->parts = below(state, FATE_PARTS + 1);
     fate->in_time = percent(state, 25);

@@ -2,8 +2,8 @@
 /*
  * soak.h - many small jobs in which one rank fails, and what must hold in each of them.
  *
- * A seed is a scene: ranks, a call, the memory of its buffers, a victim and its fate. The ranks make
- * the call; at a random step of the victim's plan, also in the middle of a copy, the fate strikes.
+ * A seed is a scene: ranks, a call, the memory of its buffers, a victim and its fate. The ranks
+ * make the call; at a random step of the victim's plan, also in the middle of a copy, the fate strikes.
  * As soon as a rank's call has ended, the rank poisons its buffers, gives them back and uses new
  * ones, and watches all of them until every rank is done. Then
  *
@@ -25,7 +25,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { SOAK_RANKS = 6, SOAK_TEXT = 512 };
+enum { SOAK_RANKS = 6, SOAK_TEXT = WORLD_SENTENCE };
 
 /* ---- The scene ------------------------------------------------------------------------------- */
 
@@ -61,6 +61,7 @@ enum { FATE_PARTS = 16 };
 struct fate {
     enum soak_fate kind;
     int victim;
+    bool at_data;   /* at a step that moves data, if there is one; else at any */
     uint64_t draw;  /* which step: modulo their number, as counted in the call before */
     unsigned parts; /* so many of FATE_PARTS of that step's data are moved before it strikes */
     bool in_time;   /* it goes on after `pause`, else when all others have done with their memory */
@@ -112,19 +113,25 @@ enum phase {
     PHASE_GONE,    /* it has reported, or died */
 };
 
+/* Of a call, as fate.c sees them. */
+struct steps {
+    unsigned all, data; /* data: those that move some */
+};
+
 struct rank_report {
     char early[SOAK_TEXT]; /* what went wrong before the fate could strike */
     rondo_result result;
     bool called;
     char sentence[SOAK_TEXT];
-    char wrong[SOAK_TEXT];    /* RONDO_OK, but this */
-    size_t changed;           /* words */
-    char touched[SOAK_TEXT];  /* which */
-    unsigned moments, moment; /* steps of the call before, and which one was chosen */
-    char where[64];           /* the victim: what was struck */
-    bool missed;              /* the call ended before that step */
-    bool after_errors;        /* the victim went on when a call elsewhere had failed */
-    double ended;             /* seconds from the start of the calls */
+    char wrong[SOAK_TEXT];   /* RONDO_OK, but this */
+    size_t changed;          /* words */
+    char touched[SOAK_TEXT]; /* which */
+    struct steps steps;      /* of the call before */
+    unsigned moment;         /* which step was chosen */
+    char where[64];          /* the victim: what was struck */
+    bool missed;             /* the call ended before that step */
+    bool after_errors;       /* the victim went on when a call elsewhere had failed */
+    double ended;            /* seconds from the start of the calls */
 };
 
 /* What all ranks of a run see, and who watches them. */
@@ -177,15 +184,16 @@ void outcome_add(struct outcome *outcome, enum defect defect, const char *format
 
 /* Count the steps of the calls from now on. */
 void fate_count(void);
-unsigned fate_counted(void);
+struct steps fate_counted(void);
 struct fate_post {
     const struct scene *scene;
     struct stage *stage;
     int rank;
     _Atomic int aborts, aborted; /* for the thread that aborts */
 };
-/* The fate strikes at step number `moment` of the calls from now on. */
-void fate_arm(struct fate_post *post, unsigned moment);
+/* The fate strikes at step number `moment` of the calls from now on; or at that of those which move
+ * data. */
+void fate_arm(struct fate_post *post, bool data_only, unsigned moment);
 /* The call has ended; if the step has not come, the fate strikes now. */
 void fate_finish(void);
 /* The victim waits as its fate says. */

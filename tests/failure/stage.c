@@ -318,8 +318,8 @@ static void show(const struct play *play)
                soak_memories[seat->output], seat->renews ? "renews it" : "keeps it",
                soak_endings[seat->ending]);
         if (report->where[0])
-            printf("        step %u of %u, %u/%d of it\n", report->moment, report->moments,
-                   play->scene->fate.parts, FATE_PARTS);
+            printf("        step %u of %u, %u of them with data, %u/%d of it\n", report->moment,
+                   report->steps.all, report->steps.data, play->scene->fate.parts, FATE_PARTS);
         if (report->changed)
             printf("        CHANGED: %s\n", report->touched);
         if (report->early[0])
