@@ -2,10 +2,10 @@
 /*
  * fate.c - strikes the victim at a step of its plan.
  *
- * The linker leads what moves data (kernels, reads across processes) and the executor itself through
- * this file. Each movement is a step; the one that was chosen is done in two parts, and the fate
- * strikes in between: a rank that is stopped there has written half of its bytes into the memory of
- * a peer, and writes the others when it goes on.
+ * The linker leads what moves data (kernels, reads across processes) and the executor itself
+ * through this file. Each movement is a step; the one that was chosen is done in two parts, and the
+ * fate strikes in between: a rank that is stopped there has written half of its bytes into the
+ * memory of a peer, and writes the others when it goes on.
  */
 #include "soak.h"
 

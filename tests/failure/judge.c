@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* judge.c - what was wrong in a run: memory that changed, wrong results, sentences without a name. */
+/* judge.c - what was wrong in a run: changed memory, wrong results, sentences without a name. */
 #include "soak.h"
 
 #include <ctype.h>

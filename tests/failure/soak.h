@@ -3,7 +3,7 @@
  * soak.h - many small jobs in which one rank fails, and what must hold in each of them.
  *
  * A seed is a scene: ranks, a call, the memory of its buffers, a victim and its fate. The ranks
- * make the call; at a random step of the victim's plan, also in the middle of a copy, the fate strikes.
+ * make the call; at a random step of the victim's plan, also in the middle of a copy, it strikes.
  * As soon as a rank's call has ended, the rank poisons its buffers, gives them back and uses new
  * ones, and watches all of them until every rank is done. Then
  *
