@@ -121,6 +121,12 @@ void fate_arm(struct fate_post *post, bool data_only, unsigned moment)
     own.armed = post;
 }
 
+void fate_strike(const char *where)
+{
+    if (own.armed)
+        strike(where);
+}
+
 void fate_finish(void)
 {
     own.counts = false;

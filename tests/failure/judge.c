@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const soak_defects[SOAK_DEFECTS] = {"changed", "wrong",   "hung",
+const char *const soak_defects[SOAK_DEFECTS] = {"changed", "wrong",   "untold", "hung",
                                                 "crashed", "unnamed", "spoiled"};
 
 /* Who complains is no culprit: "Rank 2 waited 0.4 s for rank 1 in ...". */
@@ -67,6 +67,9 @@ static void judge_rank(const struct scene *scene, const struct rank_report *repo
         outcome_add(outcome, DEFECT_SPOILED, "rank %d: %s", rank, report->early);
     if (report->called && !report->result && report->wrong[0])
         outcome_add(outcome, DEFECT_WRONG, "rank %d got RONDO_OK, but %s", rank, report->wrong);
+    if (report->untold)
+        outcome_add(outcome, DEFECT_UNTOLD, "rank %d got RONDO_OK of its stream, but %s", rank,
+                    report->wrong);
     if (report->changed)
         outcome_add(outcome, DEFECT_CHANGED, "rank %d: %s", rank, report->touched);
     outcome->changed += report->changed;

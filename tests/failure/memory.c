@@ -5,7 +5,7 @@
  * Poison is a number per word that depends on its place, the arena and the rank, so that a copy of
  * poison to another place shows, too.
  */
-#include "soak.h"
+#include "device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,11 @@ enum { PAGE = 4096 };
 static size_t round_up(size_t bytes)
 {
     return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static bool is_on_device(enum soak_memory kind)
+{
+    return kind >= HOST_MEMORIES;
 }
 
 /* ---- Arenas ---------------------------------------------------------------------------------- */
@@ -36,6 +41,10 @@ static rondo_result allocate(struct arena *arena, void *wish, rondo_comm *comm)
     rondo_result result;
     void *base = NULL;
 
+    if (is_on_device(arena->kind)) {
+        arena->base = soak_device_alloc(arena->kind, arena->bytes);
+        return arena->base ? RONDO_OK : RONDO_ERROR_MEMORY;
+    }
     switch (arena->kind) {
     case MEMORY_MALLOC:
         arena->base = malloc(arena->bytes);
@@ -78,7 +87,9 @@ static rondo_result deregister(struct arena *arena, rondo_comm *comm)
 
 static void release(struct arena *arena)
 {
-    if (arena->kind == MEMORY_MALLOC)
+    if (is_on_device(arena->kind))
+        soak_device_free(arena->kind, arena->base);
+    else if (arena->kind == MEMORY_MALLOC)
         free(arena->base);
     else if (arena->kind == MEMORY_HEAP)
         rondo_mem_free(arena->base);
@@ -134,11 +145,31 @@ rondo_result memory_open(const struct scene *scene, int rank, rondo_comm *comm,
         overlay(m, rank, element);
     else
         m->output = together ? m->input + in : m->arenas[1].base + seat->output_offset;
-    if (!in)
-        m->input = NULL;
-    if (!out)
-        m->output = NULL;
+    m->input_view = m->input = in ? m->input : NULL;
+    m->output_view = m->output = out ? m->output : NULL;
+    m->element = element;
+    m->input_is_far = in && is_on_device(m->arenas[0].kind);
+    m->output_is_far = out && is_on_device(m->arenas[together ? 0 : 1].kind);
+    if (m->input_is_far)
+        m->input_view = malloc(in);
+    if (m->output_is_far)
+        m->output_view = malloc(out);
     return RONDO_OK;
+}
+
+void memory_push(struct memory *memory)
+{
+    if (memory->input_is_far)
+        soak_device_copy(memory->input, memory->input_view, memory->input_count * memory->element);
+}
+
+void memory_pull(struct memory *memory)
+{
+    if (memory->input_is_far)
+        soak_device_copy(memory->input_view, memory->input, memory->input_count * memory->element);
+    if (memory->output_is_far)
+        soak_device_copy(memory->output_view, memory->output,
+                         memory->output_count * memory->element);
 }
 
 rondo_result memory_reuse(struct memory *memory, const struct seat *seat, rondo_comm *comm)
@@ -182,6 +213,10 @@ void memory_close(struct memory *memory, rondo_comm *comm)
         release(&memory->arenas[i]);
     }
     memory->count = 0;
+    if (memory->input_is_far)
+        free(memory->input_view);
+    if (memory->output_is_far)
+        free(memory->output_view);
 }
 
 /* ---- Poison ---------------------------------------------------------------------------------- */
@@ -191,15 +226,36 @@ static uint64_t poison_at(uint64_t salt, size_t word)
     return salt ^ word * 0x9e3779b97f4a7c15u;
 }
 
+/* The words of an arena to look at or to write: its own, or room for a copy. NULL: no memory. */
+static uint64_t *words_of(const struct arena *arena)
+{
+    return is_on_device(arena->kind) ? malloc(arena->bytes) : (void *)arena->base;
+}
+
 void memory_poison(struct memory *memory)
 {
     for (int i = 0; i < memory->count; i++) {
-        uint64_t *words = (uint64_t *)(void *)memory->arenas[i].base;
+        const struct arena *arena = &memory->arenas[i];
+        uint64_t *words = words_of(arena);
         uint64_t salt = world_hash(memory->salt, (uint64_t)i);
 
-        for (size_t w = 0; w < memory->arenas[i].bytes / sizeof(*words); w++)
+        for (size_t w = 0; words && w < arena->bytes / sizeof(*words); w++)
             words[w] = poison_at(salt, w);
+        if (is_on_device(arena->kind)) {
+            soak_device_copy(arena->base, words, arena->bytes);
+            free(words);
+        }
     }
+}
+
+static size_t count_changed(const uint64_t *words, size_t total, uint64_t salt, size_t *ret_first)
+{
+    size_t changed = 0;
+
+    for (size_t w = 0; w < total; w++)
+        if (words[w] != poison_at(salt, w) && !changed++)
+            *ret_first = w;
+    return changed;
 }
 
 size_t memory_changed(const struct memory *memory, char *text, size_t size)
@@ -208,13 +264,14 @@ size_t memory_changed(const struct memory *memory, char *text, size_t size)
 
     for (int i = 0; i < memory->count; i++) {
         const struct arena *arena = &memory->arenas[i];
-        const uint64_t *words = (const uint64_t *)(const void *)arena->base;
-        uint64_t salt = world_hash(memory->salt, (uint64_t)i);
-        size_t total = arena->bytes / sizeof(*words), changed = 0, first = 0;
+        uint64_t *words = words_of(arena);
+        size_t total = arena->bytes / sizeof(*words), first = 0, changed = total;
 
-        for (size_t w = 0; w < total; w++)
-            if (words[w] != poison_at(salt, w) && !changed++)
-                first = w;
+        if (words &&
+            (!is_on_device(arena->kind) || soak_device_copy(words, arena->base, arena->bytes)))
+            changed = count_changed(words, total, world_hash(memory->salt, (uint64_t)i), &first);
+        if (is_on_device(arena->kind))
+            free(words);
         all += changed;
         if (changed && used < size)
             used += (size_t)snprintf(text + used, size - used,

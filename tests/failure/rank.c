@@ -20,6 +20,8 @@ struct rank {
     int number;
     struct memory memory;
     struct world_data data;
+    const struct soak_device *device;
+    double took; /* seconds of the call before */
     struct fate_post post;
     pthread_t aborter;
     bool aborts;
@@ -48,7 +50,8 @@ static void prepare(struct rank *rank, unsigned call)
                                      .seed = world_hash(scene->seed, call)};
     memory_poison(&rank->memory);
     if (rank->memory.input)
-        world_fill(&rank->data, rank->number, rank->memory.input_count, rank->memory.input);
+        world_fill(&rank->data, rank->number, rank->memory.input_count, rank->memory.input_view);
+    memory_push(&rank->memory);
 }
 
 static rondo_result make_call(struct rank *rank)
@@ -63,9 +66,21 @@ static rondo_result make_call(struct rank *rank)
                              .output = rank->memory.output,
                              .count = scene->count,
                              .comm = rank->comm,
+                             .stream = rank->device->stream,
                              .algorithm = rank->algorithm};
+    rondo_result result = rondo_collective_call(&call);
 
-    return rondo_collective_call(&call);
+    if (result || !call.stream)
+        return result;
+    /* No step of a device can be led through here: it is struck after a part of the time. */
+    usleep((useconds_t)(1e6 * rank->took * rank->scene->fate.parts / FATE_PARTS));
+    fate_strike("a call on a stream");
+    result = rondo_stream_synchronize(call.stream);
+    if (result)
+        return result;
+    result = rondo_comm_query(rank->comm);
+    rank->report->untold = result != RONDO_OK;
+    return result;
 }
 
 static bool blocks_are_right(const struct rank *rank, size_t first)
@@ -74,7 +89,7 @@ static bool blocks_are_right(const struct rank *rank, size_t first)
 
     for (int r = 0; r < rank->scene->size; r++)
         if (!world_check_moved(&rank->data, r, first, rank->scene->count,
-                               rank->memory.output + (size_t)r * block, rank->report->wrong))
+                               rank->memory.output_view + (size_t)r * block, rank->report->wrong))
             return false;
     return true;
 }
@@ -84,7 +99,7 @@ static bool output_is_right(const struct rank *rank)
 {
     const struct scene *scene = rank->scene;
     size_t mine = (size_t)rank->number * scene->count;
-    const char *output = rank->memory.output;
+    const char *output = rank->memory.output_view;
     char *wrong = rank->report->wrong;
 
     if (!output)
@@ -107,13 +122,14 @@ static bool output_is_right(const struct rank *rank)
 }
 
 /* Is the output right, and the input as it was? */
-static bool is_right(const struct rank *rank)
+static bool is_right(struct rank *rank)
 {
-    const struct memory *memory = &rank->memory;
+    struct memory *memory = &rank->memory;
     bool in_place = rank->scene->in_place && memory->output;
 
+    memory_pull(memory);
     if (memory->input && !in_place &&
-        !world_check_moved(&rank->data, rank->number, 0, memory->input_count, memory->input,
+        !world_check_moved(&rank->data, rank->number, 0, memory->input_count, memory->input_view,
                            rank->report->wrong))
         return false;
     return output_is_right(rank);
@@ -125,11 +141,14 @@ static rondo_result warm_up(struct rank *rank)
     struct rank_report *report = rank->report;
 
     for (unsigned i = 0; i < rank->scene->warm_ups; i++) {
+        double began;
         rondo_result result;
 
         prepare(rank, i);
         fate_count();
+        began = soak_now();
         result = make_call(rank);
+        rank->took = soak_now() - began;
         report->steps = fate_counted();
         if (result == RONDO_ERROR_UNSUPPORTED && rank->algorithm) {
             rank->algorithm = NULL; /* all ranks were told the same */
@@ -201,8 +220,8 @@ static void fail_together(struct rank *rank)
     report->ended = soak_now() - rank->stage->began;
     if (result)
         snprintf(report->sentence, sizeof(report->sentence), "%s", rondo_last_error(rank->comm));
-    else
-        is_right(rank);
+    if (!result || report->untold)
+        report->untold &= !is_right(rank);
     memory_poison(&rank->memory);
     report->result = result;
     report->called = true;
@@ -232,13 +251,15 @@ static void settle(struct rank *rank)
         close_comm(rank);
 }
 
-void rank_run(const struct scene *scene, struct stage *stage, int number, rondo_comm *comm)
+void rank_run(const struct scene *scene, struct stage *stage, int number, rondo_comm *comm,
+              const struct soak_device *device)
 {
     struct rank rank = {.scene = scene,
                         .seat = &scene->seats[number],
                         .stage = stage,
                         .report = &stage->reports[number],
                         .comm = comm,
+                        .device = device,
                         .algorithm = scene->algorithm,
                         .number = number};
     rondo_result result = memory_open(scene, number, comm, &rank.memory);

@@ -8,9 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const soak_transports[SOAK_TRANSPORTS] = {"shm", "tcp", "mixed"};
+const char *const soak_transports[SOAK_TRANSPORTS] = {"shm", "tcp", "mixed", "gpu"};
 const char *const soak_fates[SOAK_FATES] = {"stop", "kill", "abort", "slow", "late", "close"};
-const char *const soak_memories[SOAK_MEMORIES] = {"malloc", "mapped", "heap", "registered"};
+const char *const soak_memories[SOAK_MEMORIES] = {"malloc",     "mapped", "heap",
+                                                  "registered", "cuda",   "cuda_shared"};
 const char *const soak_endings[SOAK_ENDINGS] = {"closes first", "closes after reuse", "keeps open"};
 
 enum {
@@ -50,7 +51,7 @@ static bool is_reduction(rondo_collective collective)
 static const char *draw_algorithm(uint64_t *state, rondo_collective collective,
                                   enum soak_transport transport)
 {
-    static const char *const readers[] = {"zero_copy", "none", "hierarchy_zero_copy"};
+    static const char *const readers[] = {"zero_copy", "none", "hierarchy_zero_copy", "zero_copy"};
     const char *names[ALGORITHMS];
     bool reads_peers = percent(state, 45), chosen = percent(state, 20);
     unsigned count = 0, pick = below(state, 1 << 16);
@@ -110,6 +111,8 @@ static void draw_settings(uint64_t *state, struct scene *scene)
     scene->deterministic = percent(state, 15);
     scene->cma = ways[below(state, 3)];
     scene->stream = ways[below(state, 3)];
+    scene->cuda = percent(state, 20) ? "host" : "auto";
+    scene->cuda_piece = percent(state, 50) ? "64K" : "4M";
 }
 
 static size_t draw_offset(uint64_t *state)
@@ -119,18 +122,26 @@ static size_t draw_offset(uint64_t *state)
     return percent(state, 50) ? 0 : pages * 4096 + odd;
 }
 
+static enum soak_memory draw_memory(uint64_t *state, enum soak_transport transport)
+{
+    enum soak_memory host = (enum soak_memory)below(state, HOST_MEMORIES);
+    enum soak_memory device = percent(state, 50) ? MEMORY_CUDA : MEMORY_CUDA_SHARED;
+
+    return transport == SOAK_GPU && percent(state, 85) ? device : host;
+}
+
 static void draw_seats(uint64_t *state, struct scene *scene)
 {
     bool alike = percent(state, 60);
-    enum soak_memory common = (enum soak_memory)below(state, SOAK_MEMORIES);
+    enum soak_memory common = draw_memory(state, scene->transport);
 
-    if (percent(state, 40))
+    if (percent(state, 40) && scene->transport != SOAK_GPU)
         common = MEMORY_HEAP;
     for (int r = 0; r < scene->size; r++) {
         struct seat *seat = &scene->seats[r];
 
-        seat->input = (enum soak_memory)below(state, SOAK_MEMORIES);
-        seat->output = (enum soak_memory)below(state, SOAK_MEMORIES);
+        seat->input = draw_memory(state, scene->transport);
+        seat->output = draw_memory(state, scene->transport);
         if (alike)
             seat->input = seat->output = common;
         if (scene->in_place || scene->shares_page)
@@ -154,6 +165,8 @@ static void draw_fate(uint64_t *state, struct scene *scene)
     struct fate *fate = &scene->fate;
 
     fate->kind = scene->threads ? of_threads[below(state, 4)] : of_processes[below(state, 10)];
+    if (scene->transport == SOAK_GPU && fate->kind == FATE_SLOW)
+        fate->kind = FATE_STOP; /* what runs on the device cannot be slowed down from here */
     fate->victim = (int)below(state, (unsigned)scene->size);
     fate->at_data = percent(state, 60);
     fate->draw = draw(state);
@@ -176,12 +189,12 @@ static double crowd(void)
 void scene_make(uint64_t seed, enum soak_transport transport, double patience,
                 struct scene *ret_scene)
 {
-    uint64_t state = seed * SOAK_TRANSPORTS + (uint64_t)transport;
+    uint64_t state = world_hash(seed, (uint64_t)transport);
     bool waits;
 
     *ret_scene = (struct scene){.seed = seed, .transport = transport};
     ret_scene->size = 2 + (int)below(&state, SOAK_RANKS - 1);
-    ret_scene->threads = percent(&state, 20) && transport != SOAK_MIXED;
+    ret_scene->threads = percent(&state, 20) && transport != SOAK_MIXED && transport != SOAK_GPU;
     draw_call(&state, ret_scene);
     draw_settings(&state, ret_scene);
     draw_seats(&state, ret_scene);

@@ -2,7 +2,8 @@
 /*
  * soak.c - the runs of a range of seeds, some at a time.
  *
- *     soak [--transport shm|tcp|mixed] [--first N] [--runs N] [--seconds S] [--jobs N] [--csv FILE]
+ *     soak [--transport shm|tcp|mixed|gpu] [--first N] [--runs N] [--seconds S] [--jobs N]
+ *          [--csv FILE]
  *     soak --seed N [--transport T]     one run, with all that its ranks say
  *
  * Ends with status 1 if any run had a defect. A run that failed before its fate could strike, as a
@@ -36,8 +37,9 @@ struct job {
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: soak [--transport shm|tcp|mixed] [--first N] [--runs N] [--seconds S] "
-                    "[--jobs N] [--csv FILE] | --seed N\n");
+    fprintf(stderr,
+            "usage: soak [--transport shm|tcp|mixed|gpu] [--first N] [--runs N] [--seconds S] "
+            "[--jobs N] [--csv FILE] | --seed N\n");
     exit(2);
 }
 

@@ -29,7 +29,13 @@ enum { SOAK_RANKS = 6, SOAK_TEXT = WORLD_SENTENCE };
 
 /* ---- The scene ------------------------------------------------------------------------------- */
 
-enum soak_transport { SOAK_SHM, SOAK_TCP, SOAK_MIXED, SOAK_TRANSPORTS }; /* mixed: two "hosts" */
+enum soak_transport {
+    SOAK_SHM,
+    SOAK_TCP,
+    SOAK_MIXED, /* two "hosts" */
+    SOAK_GPU,   /* calls on CUDA streams, on one host */
+    SOAK_TRANSPORTS
+};
 
 enum soak_fate {
     FATE_STOP,  /* SIGSTOP at a step, SIGCONT later: mostly when the others have given up */
@@ -41,7 +47,16 @@ enum soak_fate {
     SOAK_FATES
 };
 
-enum soak_memory { MEMORY_MALLOC, MEMORY_MAPPED, MEMORY_HEAP, MEMORY_REGISTERED, SOAK_MEMORIES };
+enum soak_memory {
+    MEMORY_MALLOC,
+    MEMORY_MAPPED,
+    MEMORY_HEAP,
+    MEMORY_REGISTERED,
+    HOST_MEMORIES,
+    MEMORY_CUDA = HOST_MEMORIES, /* cuMemAlloc() */
+    MEMORY_CUDA_SHARED,          /* rondo_cuda_mem_alloc() */
+    SOAK_MEMORIES
+};
 
 /* When a rank closes the communicator after its call. */
 enum soak_ending { CLOSES_FIRST, CLOSES_AFTER_REUSE, KEEPS_OPEN, SOAK_ENDINGS };
@@ -84,7 +99,7 @@ struct scene {
     unsigned warm_ups;          /* the same call before; at least one, if an algorithm is named */
     size_t slot_bytes;
     int slots, deterministic;
-    const char *cma, *stream; /* settings of these names */
+    const char *cma, *stream, *cuda, *cuda_piece; /* settings of these names */
     struct fate fate;
     struct seat seats[SOAK_RANKS];
     double timeout; /* seconds; depends on the machine's load, all else on the seed alone */
@@ -123,8 +138,9 @@ struct rank_report {
     rondo_result result;
     bool called;
     char sentence[SOAK_TEXT];
-    char wrong[SOAK_TEXT];   /* RONDO_OK, but this */
-    size_t changed;          /* words */
+    char wrong[SOAK_TEXT]; /* RONDO_OK, but this */
+    bool untold;    /* RONDO_OK of the stream, an error of the communicator, and a wrong result */
+    size_t changed; /* words */
     char touched[SOAK_TEXT]; /* which */
     struct steps steps;      /* of the call before */
     unsigned moment;         /* which step was chosen */
@@ -147,6 +163,7 @@ struct stage {
 enum defect {
     DEFECT_CHANGED, /* memory was written after its owner's call had ended */
     DEFECT_WRONG,   /* RONDO_OK with a wrong result */
+    DEFECT_UNTOLD,  /* the same of rondo_stream_synchronize(), but rondo_comm_query() knows */
     DEFECT_HUNG,
     DEFECT_CRASHED,
     DEFECT_UNNAMED, /* a survivor's sentence does not name the victim */
@@ -172,8 +189,15 @@ double soak_now(void);
 bool stage_others_reached(struct stage *stage, int size, int rank, enum phase phase);
 /* Start the ranks of a scene and watch them. In a process of its own without threads. */
 void stage_run(const struct scene *scene, bool verbose, struct outcome *ret_outcome);
+/* Where a rank's calls run, if not on the host. */
+struct soak_device {
+    int number;
+    void *cuda_stream;
+    rondo_stream *stream; /* NULL: they run on the host */
+};
 /* A rank from its start to its end. */
-void rank_run(const struct scene *scene, struct stage *stage, int rank, rondo_comm *comm);
+void rank_run(const struct scene *scene, struct stage *stage, int rank, rondo_comm *comm,
+              const struct soak_device *device);
 /* What is wrong with a run in which nothing hung or crashed; adds to the outcome. */
 void judge_run(const struct scene *scene, const struct stage *stage, struct outcome *outcome);
 /* Note a defect with a sentence. */
@@ -194,6 +218,8 @@ struct fate_post {
 /* The fate strikes at step number `moment` of the calls from now on; or at that of those which move
  * data. */
 void fate_arm(struct fate_post *post, bool data_only, unsigned moment);
+/* It strikes now, if it has not yet; the text says where. */
+void fate_strike(const char *where);
 /* The call has ended; if the step has not come, the fate strikes now. */
 void fate_finish(void);
 /* The victim waits as its fate says. */
@@ -215,11 +241,17 @@ struct memory {
     struct arena arenas[MEMORY_ARENAS];
     int count;
     char *input, *output; /* NULL: none */
-    size_t input_count, output_count;
+    /* The same on the host: themselves, or copies of device memory. */
+    char *input_view, *output_view;
+    bool input_is_far, output_is_far; /* on a device */
+    size_t input_count, output_count, element;
 };
 
 rondo_result memory_open(const struct scene *scene, int rank, rondo_comm *comm,
                          struct memory *ret_memory);
+/* Of device memory: bring what the views have there, bring what is there to the views. */
+void memory_push(struct memory *memory);
+void memory_pull(struct memory *memory);
 /* Fill all of it with numbers that depend on the place. */
 void memory_poison(struct memory *memory);
 /* Give the buffers back as the seat says, and use what the allocators hand out next. */

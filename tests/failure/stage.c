@@ -5,7 +5,7 @@
  * Ranks are children of this process, or threads of one child; they say in shared memory how far
  * they are. The watch over their memory ends when each has settled or died, and a moment later.
  */
-#include "soak.h"
+#include "device.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ bool stage_others_reached(struct stage *stage, int size, int rank, enum phase ph
     return true;
 }
 
-static rondo_config config_of(const struct scene *scene)
+static rondo_config config_of(const struct scene *scene, const struct soak_device *device)
 {
     rondo_config config = RONDO_CONFIG_INIT;
 
@@ -53,6 +53,7 @@ static rondo_config config_of(const struct scene *scene)
     config.slot_bytes = scene->slot_bytes;
     config.slots = scene->slots;
     config.deterministic = scene->deterministic;
+    config.cuda_device = device->number;
     return config;
 }
 
@@ -63,26 +64,34 @@ static void set_environment(const struct scene *scene)
     setenv("RONDO_STREAM", scene->stream, 1);
     setenv("RONDO_COSTS", "2,5,5,20,1,1", 1);
     setenv("RONDO_TRANSPORT", scene->transport == SOAK_TCP ? "tcp" : "auto", 1);
-    if (scene->transport != SOAK_SHM) {
+    setenv("RONDO_CUDA", scene->cuda, 1);
+    setenv("RONDO_CUDA_PIECE", scene->cuda_piece, 1);
+    if (scene->transport == SOAK_TCP || scene->transport == SOAK_MIXED) {
         setenv("RONDO_INTERFACE", "lo", 1);
         setenv("RONDO_ADDRESS", "127.0.0.1:0", 1);
     }
 }
 
-static void fail_early(struct stage *stage, int rank)
+static void fail_early(struct stage *stage, int rank, const char *sentence)
 {
-    snprintf(stage->reports[rank].early, SOAK_TEXT, "open: %s", rondo_last_error(NULL));
+    snprintf(stage->reports[rank].early, SOAK_TEXT, "open: %s", sentence);
     atomic_store_explicit(&stage->phases[rank], PHASE_GONE, memory_order_release);
 }
 
 /* Rank 0 makes the id, the others take it from the stage. */
 static void run_process(const struct scene *scene, struct stage *stage, int rank)
 {
-    const rondo_config config = config_of(scene);
+    struct soak_device device = {.number = -1};
     rondo_comm *comm = NULL;
+    rondo_config config;
     rondo_result result;
     int state;
 
+    if (scene->transport == SOAK_GPU && !soak_device_open(rank, &device)) {
+        fail_early(stage, rank, "no CUDA device");
+        return;
+    }
+    config = config_of(scene, &device);
     if (scene->transport == SOAK_MIXED)
         setenv("RONDO_HOST_ID", rank % 2 ? "odd" : "even", 1);
     if (rank == 0) {
@@ -94,9 +103,10 @@ static void run_process(const struct scene *scene, struct stage *stage, int rank
     result = state == 2 ? RONDO_ERROR_SYSTEM
                         : rondo_comm_open_id(&stage->id, scene->size, rank, &config, &comm);
     if (result)
-        fail_early(stage, rank);
+        fail_early(stage, rank, rondo_last_error(NULL));
     else
-        rank_run(scene, stage, rank, comm);
+        rank_run(scene, stage, rank, comm, &device);
+    soak_device_close(&device);
 }
 
 struct threaded {
@@ -106,23 +116,25 @@ struct threaded {
     rondo_comm *comm;
 };
 
+static const struct soak_device on_host = {.number = -1};
+
 static void *thread_main(void *argument)
 {
     struct threaded *t = argument;
 
-    rank_run(t->scene, t->stage, t->rank, t->comm);
+    rank_run(t->scene, t->stage, t->rank, t->comm, &on_host);
     return NULL;
 }
 
 static void run_threads(const struct scene *scene, struct stage *stage)
 {
-    const rondo_config config = config_of(scene);
+    const rondo_config config = config_of(scene, &on_host);
     rondo_comm *comms[SOAK_RANKS];
     struct threaded arguments[SOAK_RANKS];
     pthread_t threads[SOAK_RANKS];
 
     if (rondo_comm_open_all(scene->size, &config, comms)) {
-        fail_early(stage, 0);
+        fail_early(stage, 0, rondo_last_error(NULL));
         return;
     }
     for (int r = 0; r < scene->size; r++) {
