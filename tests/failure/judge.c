@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* judge.c - what was wrong in a run: changed memory, wrong results, sentences without a name. */
+#include "soak.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const soak_defects[SOAK_DEFECTS] = {"changed", "wrong",   "untold", "hung",
+                                                "crashed", "unnamed", "spoiled"};
+
+/* Who complains is no culprit: "Rank 2 waited 0.4 s for rank 1 in ...". */
+static bool only_complains(const char *behind)
+{
+    return strncmp(behind, " waited", 7) == 0 || strncmp(behind, " waits", 6) == 0;
+}
+
+/* Does the sentence blame this rank; or with -1 any? */
+static bool blames(const char *sentence, int rank)
+{
+    const char *at = sentence;
+
+    while ((at = strcasestr(at, "rank "))) {
+        char *behind;
+        long number;
+
+        at += 5;
+        number = strtol(at, &behind, 10);
+        if (behind == at || only_complains(behind))
+            continue;
+        if (rank < 0 || number == rank)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Where a rank is silent in the middle of a call, its neighbours wait for it and others wait for
+ * the neighbours, all for the same time: who gives up first may name a neighbour. The board of a
+ * rank on the same host tells that it has not begun a call, but not how far it is in one.
+ */
+static bool may_be_indirect(const struct scene *scene)
+{
+    enum soak_fate kind = scene->fate.kind;
+
+    return kind == FATE_STOP || kind == FATE_SLOW ||
+           (kind == FATE_LATE && scene->transport != SOAK_SHM);
+}
+
+static void judge_sentence(const struct scene *scene, const struct rank_report *report, int rank,
+                           struct outcome *outcome)
+{
+    int victim = scene->fate.victim;
+
+    if (rank == victim || !report->called || !report->result || blames(report->sentence, victim))
+        return;
+    if (may_be_indirect(scene) && blames(report->sentence, -1))
+        outcome->indirect++;
+    else
+        outcome_add(outcome, DEFECT_UNNAMED, "rank %d says \"%s\"", rank, report->sentence);
+}
+
+static void judge_rank(const struct scene *scene, const struct rank_report *report, int rank,
+                       struct outcome *outcome)
+{
+    if (report->early[0] && outcome->defects == 0)
+        outcome_add(outcome, DEFECT_SPOILED, "rank %d: %s", rank, report->early);
+    if (report->called && !report->result && report->wrong[0])
+        outcome_add(outcome, DEFECT_WRONG, "rank %d got RONDO_OK, but %s", rank, report->wrong);
+    if (report->untold)
+        outcome_add(outcome, DEFECT_UNTOLD, "rank %d got RONDO_OK of its stream, but %s", rank,
+                    report->wrong);
+    if (report->changed)
+        outcome_add(outcome, DEFECT_CHANGED, "rank %d: %s", rank, report->touched);
+    outcome->changed += report->changed;
+    outcome->missed |= report->missed;
+    outcome->late_ok |= report->called && !report->result && report->after_errors;
+    outcome->spared &= report->called && !report->result;
+    judge_sentence(scene, report, rank, outcome);
+}
+
+void judge_run(const struct scene *scene, const struct stage *stage, struct outcome *outcome)
+{
+    outcome->spared = true;
+    for (int r = 0; r < scene->size; r++)
+        judge_rank(scene, &stage->reports[r], r, outcome);
+}
