@@ -121,8 +121,7 @@ static bool exposes(const struct batch *batch)
 
 /* ---- Taking memory back ---------------------------------------------------------------------- */
 
-/* What peers of another communicator write there meanwhile would be lost. */
-static void warn(void *context, const char *begin, const char *end)
+void leave_warn(void *context, const char *begin, const char *end)
 {
     const rondo_comm *failed = context;
 
@@ -149,7 +148,7 @@ static rondo_result withdraw(rondo_comm *comm, const void *memory, size_t bytes)
     return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
                                                    .bytes = bytes,
                                                    .lease = leave_lease(comm),
-                                                   .warn = warn,
+                                                   .warn = leave_warn,
                                                    .context = comm});
 }
 

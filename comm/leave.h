@@ -42,6 +42,11 @@ void leave_delist(rondo_comm *comm);
  * returned; false: ask again. Never waits.
  */
 bool leave_done(struct batch *batch);
+/*
+ * The pages of [begin, end) are about to be exchanged, for a call of the communicator `context`.
+ * What peers of another one write there from then on would be lost, so that one is broken.
+ */
+void leave_warn(void *context, const char *begin, const char *end);
 /* The alarm is on: is the collective in progress, the last one that began, spoilt? */
 bool leave_spoils(const rondo_comm *comm);
 /* Every rank of this host is to look at the boards. From any thread. */

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_leave.c - leaving a failed call. Ranks are threads, or words on boards that the test writes;
+ * ranks that are stopped in the middle of a step are in tests/failure. */
+#include "comm/leave.h"
+
+#include "base/fail.h"
+#include "comm/call.h"
+#include "transport/heap.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 2, COUNT = 1 << 16 };
+
+static rondo_comm *comms[RANKS];
+
+static void open_ranks(void)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+
+    config.timeout = 0.3;
+    setenv("RONDO_COSTS", "1,1,1", 1);
+    cr_assert(rondo_comm_open_all(RANKS, &config, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+}
+
+static void close_ranks(void)
+{
+    for (int r = 0; r < RANKS; r++)
+        rondo_comm_close(comms[r]);
+}
+
+TestSuite(leave, .init = open_ranks, .fini = close_ranks);
+
+struct part {
+    pthread_t thread;
+    const char *algorithm;
+    int rank;
+    size_t count;
+    void *memory;
+    rondo_result result;
+};
+
+static void *all_reduce(void *argument)
+{
+    struct part *part = argument;
+    const rondo_call call = {sizeof(call),   RONDO_ALL_REDUCE, RONDO_INT32, RONDO_SUM,         0,
+                             part->memory,   part->memory,     part->count, comms[part->rank], NULL,
+                             part->algorithm};
+
+    part->result = rondo_collective_call(&call);
+    return NULL;
+}
+
+static void start(struct part *part)
+{
+    cr_assert(pthread_create(&part->thread, NULL, all_reduce, part) == 0);
+}
+
+/* ---- Broken on every rank -------------------------------------------------------------------- */
+
+Test(leave, who_comes_when_the_others_have_given_up_gets_their_error)
+{
+    static const char *const names[] = {"one_shot", "direct", "ring", "tree", "zero_copy"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        int32_t values[RANKS] = {1, 1};
+        struct part parts[RANKS];
+
+        for (int r = 0; r < RANKS; r++) {
+            parts[r] =
+                (struct part){.algorithm = names[i], .rank = r, .count = 1, .memory = &values[r]};
+            start(&parts[r]);
+            pthread_join(parts[r].thread, NULL); /* the other one comes after */
+            cr_expect(parts[r].result == RONDO_ERROR_TIMEOUT, "%s, rank %d: %d", names[i], r,
+                      parts[r].result);
+            cr_expect(strstr(rondo_last_error(comms[r]), "rank 1"), "%s",
+                      rondo_last_error(comms[r]));
+        }
+        close_ranks();
+        open_ranks();
+    }
+}
+
+static void both_sum_up(int32_t values[RANKS])
+{
+    struct part parts[RANKS];
+
+    for (int r = 0; r < RANKS; r++) {
+        parts[r] =
+            (struct part){.algorithm = "one_shot", .rank = r, .count = 1, .memory = &values[r]};
+        start(&parts[r]);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        pthread_join(parts[r].thread, NULL);
+        cr_assert(parts[r].result == RONDO_OK, "%s", rondo_last_error(comms[r]));
+    }
+}
+
+Test(leave, a_rank_that_aborts_after_its_last_call_does_not_spoil_that_call_for_others)
+{
+    int32_t values[RANKS] = {1, 2};
+
+    both_sum_up(values);
+    cr_expect(rondo_comm_abort(comms[1]) == RONDO_OK);
+    cr_expect(!leave_spoils(comms[0]), "both have ended it");
+    comms[0]->calls++;
+    cr_expect(leave_spoils(comms[0]), "but not the next one");
+}
+
+Test(leave, a_rank_that_aborts_in_a_call_spoils_it_also_when_numbers_have_wrapped)
+{
+    const struct call_record record = {.fingerprint = 1};
+    struct board *board = comms[1]->boards[1];
+    uint32_t last = UINT32_MAX / 2; /* numbers of calls on boards have 31 bits */
+
+    board_begin(board, last, &record);
+    board_end(board, last);
+    comms[0]->calls = last;
+    rondo_comm_abort(comms[1]);
+    cr_expect(!leave_spoils(comms[0]));
+    comms[0]->calls = last + 1;
+    cr_expect(leave_spoils(comms[0]));
+    comms[0]->calls = last + 1000;
+    cr_expect(leave_spoils(comms[0]));
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+static void *memory_of_heap(size_t bytes)
+{
+    void *memory = NULL;
+
+    cr_assert(rondo_mem_alloc(bytes, &memory) == RONDO_OK);
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+Test(leave, who_leaves_waits_for_ranks_of_its_process_that_are_inside)
+{
+    struct part part = {.algorithm = "zero_copy",
+                        .rank = 0,
+                        .count = COUNT,
+                        .memory = memory_of_heap(COUNT * sizeof(int32_t))};
+    const struct timespec doze = {0, 50 * 1000 * 1000};
+    _Atomic uint32_t *inside = &comms[1]->boards[1]->inside;
+
+    atomic_store(inside, 1); /* rank 1 seems to touch memory of rank 0 */
+    start(&part);
+    while (!rondo_comm_query(comms[0]))
+        nanosleep(&doze, NULL);
+    nanosleep(&doze, NULL);
+    cr_expect(rondo_comm_query(comms[0]) == RONDO_ERROR_TIMEOUT);
+    cr_expect(!turn_idle(&comms[0]->turn), "its call has not returned");
+    atomic_store(inside, 0);
+    pthread_join(part.thread, NULL);
+    cr_expect(part.result == RONDO_ERROR_TIMEOUT);
+    rondo_mem_free(part.memory);
+}
+
+Test(leave, who_did_not_tell_peers_where_its_memory_is_does_not_wait_for_them)
+{
+    int32_t value = 1;
+    struct part part = {.algorithm = "ring", .rank = 0, .count = 1, .memory = &value};
+
+    atomic_store(&comms[1]->boards[1]->inside, 1);
+    start(&part);
+    pthread_join(part.thread, NULL);
+    cr_expect(part.result == RONDO_ERROR_TIMEOUT);
+    atomic_store(&comms[1]->boards[1]->inside, 0);
+}
+
+Test(leave, nobody_goes_inside_when_the_alarm_has_been_rung)
+{
+    struct part part = {.algorithm = "zero_copy",
+                        .rank = 1,
+                        .count = COUNT,
+                        .memory = memory_of_heap(COUNT * sizeof(int32_t))};
+
+    part.rank = 0;
+    start(&part); /* it tells its address, and gives up */
+    pthread_join(part.thread, NULL);
+    part.rank = 1;
+    start(&part);
+    pthread_join(part.thread, NULL);
+    cr_expect(part.result == RONDO_ERROR_TIMEOUT, "%s", rondo_last_error(comms[1]));
+    cr_expect(atomic_load(&comms[1]->boards[1]->inside) == 0);
+    rondo_mem_free(part.memory);
+}
+
+/* ---- Places ---------------------------------------------------------------------------------- */
+
+Test(leave, what_peers_may_still_write_to_is_not_handed_out_before_they_have_closed)
+{
+    char *arena = comms[0]->arena, *other = comms[1]->arena;
+    size_t bytes =
+        shm_arena_bytes(RANKS, PLAN_LANES, comms[0]->settings.slots, comms[0]->settings.slot_bytes);
+    void *memory = NULL;
+
+    rondo_comm_close(comms[0]);
+    comms[0] = NULL;
+    memory = memory_of_heap(bytes);
+    cr_expect(memory != arena, "rank 1 may send to rank 0, whether or not anybody takes it");
+    rondo_mem_free(memory);
+    rondo_comm_close(comms[1]);
+    comms[1] = NULL;
+    memory = memory_of_heap(bytes);
+    cr_expect(memory == (arena < other ? arena : other));
+    rondo_mem_free(memory);
+}
+
+Test(leave, an_output_on_the_pages_of_a_failed_call_is_not_written_unseen)
+{
+    rondo_comm *others[RANKS];
+    char *memory = memory_of_heap(2 * 4096);
+    struct exposure exposure = {NULL, NULL};
+
+    exposure_open(&exposure, memory + 4000, 200);
+    cr_expect(exposure_touches(&exposure, memory, memory + 4096));
+    cr_expect(exposure_touches(&exposure, memory + 4096, memory + 2 * 4096));
+    cr_expect(!exposure_touches(&exposure, memory, memory + 4000));
+    cr_expect(!exposure_touches(&exposure, memory + 4200, memory + 5000));
+    exposure_close(&exposure);
+    cr_expect(!exposure_touches(&exposure, memory, memory + 2 * 4096));
+
+    cr_assert(rondo_comm_open_all(RANKS, NULL, others) == RONDO_OK);
+    exposure_open(&others[0]->exposure, memory + 4000, 200);
+    leave_warn(comms[0], memory, memory + 4096);
+    cr_expect(rondo_comm_query(others[0]) == RONDO_ERROR_PEER);
+    cr_expect(strstr(rondo_last_error(others[0]), "share pages"), "%s",
+              rondo_last_error(others[0]));
+    cr_expect(rondo_comm_query(comms[0]) == RONDO_OK, "the one that warns has failed before");
+    for (int r = 0; r < RANKS; r++)
+        rondo_comm_close(others[r]);
+    rondo_mem_free(memory);
+}
