@@ -82,10 +82,10 @@ static void strike(const char *where)
     snprintf(report->where, sizeof(report->where), "%s", where);
     switch (post->scene->fate.kind) {
     case FATE_STOP:
-        kill(getpid(), SIGSTOP);
+        raise(SIGSTOP); /* of this thread: where there are others, they run on for a moment */
         break;
     case FATE_KILL:
-        kill(getpid(), SIGKILL);
+        raise(SIGKILL);
         break;
     case FATE_ABORT:
         atomic_store_explicit(&post->aborts, 1, memory_order_release);
