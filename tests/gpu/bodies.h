@@ -7,7 +7,7 @@
 
 /* How ranks are spread over devices, and which calls they make; the argument of a body. */
 struct gpu_scene {
-    int devices; /* rank r is on device r modulo this */
+    int devices; /* rank r is on device r modulo this, or what the machine has if that is less */
     bool host;   /* calls go by way of the host */
     int cases;   /* of the matrix */
     bool pieces; /* ... all on memory of virtual memory management */
