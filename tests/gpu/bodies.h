@@ -53,6 +53,9 @@ rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_replaces_unused(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_maps_beside_captures(rondo_comm *comm, void *scene, char *sentence);
 
+/* frees_behind.c */
+rondo_result gpu_frees_behind_calls(rondo_comm *comm, void *scene, char *sentence);
+
 /* failures.c */
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence);
