@@ -266,14 +266,18 @@ def under_mpirun():
 
 
 def bench_compares_numbers_of_ranks():
-    subprocess.run([RONDO, "bench", "ddp", "-n", "1,2", "--steps=8", "--rounds=2", "--csv=b.csv", "--json=b.json", "--",
-                    "--digits=2", "--width=32", "--heads=2", "--batch=8"], check=True, capture_output=True,
-                   timeout=250, env=environment())
+    said = subprocess.run([RONDO, "bench", "ddp", "-n", "1,2", "--steps=8", "--rounds=2", "--csv=b.csv",
+                           "--json=b.json", "--", "--digits=2", "--width=32", "--heads=2", "--batch=8"], check=True,
+                          capture_output=True, text=True, timeout=250, env=environment())
+    turns = [int(turn) for turn in re.findall(r"round \d of 2: (\d) rank", said.stderr)]
+    assert turns == [1, 2, 2, 1], f"what slows down all the time favours some of {turns}"
     one, two = rows("b.csv")
     assert (one["ranks"], two["ranks"], float(one["speed_up"])) == ("1", "2", 1)
     assert float(two["tokens_per_s"]) > 0 and float(two["bytes_per_step"]) > 0
     with open("b.json", encoding="utf-8") as file:
-        assert [len(world["rounds"]) for world in json.load(file)["worlds"]] == [2, 2]
+        report = json.load(file)
+    assert [len(world["rounds"]) for world in report["worlds"]] == [2, 2]
+    assert bool(report["warnings"]) == ("# warning: " in said.stdout) == (float(two["efficiency"]) > 1.0005), said.stdout
 
 
 CASES = (learns, same_seed_same_bits, same_bits_on_any_number_of_ranks, two_ranks_are_one_with_the_combined_batch,
