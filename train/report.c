@@ -117,8 +117,8 @@ static json_t *json_of(const struct trainer *trainer)
 
     trainer->engine->ops->memory(trainer->engine, &memory);
     return json_pack(
-        "{s:i, s:I, s:i, s:i, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:f, s:{s:I, s:I, s:I, s:I}}",
+        "{s:i, s:I, s:i, s:i, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "s:f, s:f, s:{s:I, s:I, s:I, s:I}}",
         "ranks", trainer->size, "steps", (json_int_t)trainer->step, "batch", options->batch,
         "accumulate", options->accumulate, "computes_on", options->cuda ? "cuda" : "host", "shard",
         train_shard_name(options->shard), "precision", train_precision_name(options->precision),

@@ -167,8 +167,8 @@ static rondo_result step_and_tell(struct trainer *trainer)
 }
 
 /*
- * Means over ranks, for the report: of all times, as a rank that keeps the others waiting, as rank 0
- * does while it writes, has shorter steps than they have.
+ * Means over ranks, for the report; of all times, as a rank that the others wait for, like rank 0
+ * while it writes, has shorter steps than they have.
  */
 static rondo_result sum_times(struct trainer *trainer)
 {

@@ -277,7 +277,8 @@ def bench_compares_numbers_of_ranks():
     with open("b.json", encoding="utf-8") as file:
         report = json.load(file)
     assert [len(world["rounds"]) for world in report["worlds"]] == [2, 2]
-    assert bool(report["warnings"]) == ("# warning: " in said.stdout) == (float(two["efficiency"]) > 1.0005), said.stdout
+    assert bool(report["warnings"]) == ("# warning: " in said.stdout) == (float(two["efficiency"]) > 1.0005), \
+        said.stdout
 
 
 CASES = (learns, same_seed_same_bits, same_bits_on_any_number_of_ranks, two_ranks_are_one_with_the_combined_batch,
