@@ -3,7 +3,9 @@
  * bench_ddp.c - `rondo bench ddp`: trainings on 1, 2, 4 ranks in turns.
  *
  * Every round trains a few steps on each number of ranks, so that what slows the machine down for a
- * while slows all of them down; speed-ups are taken within a round. The batch per rank is the same.
+ * while slows all of them down; speed-ups are taken within a round. Every second round goes through
+ * them backwards: what gets slower or faster all the time favours none. The batch per rank is the
+ * same.
  */
 #include "cli/bench_ddp.h"
 
@@ -32,7 +34,8 @@ static const char doc[] =
     "Trains the model of `rondo train` on several numbers of ranks, with the same batch per rank.\v"
     "What comes after -- goes to `rondo train`: its model, its batch, its precision.\n\n"
     "The speed of a training is that of its median step; the speed-up is the median over rounds. "
-    "\"hidden\" is the part of communication that went on behind the backward pass.";
+    "\"hidden\" is the part of communication that went on behind the backward pass. An efficiency "
+    "above 100 % gets a warning: what it is compared with was slowed down by something else.";
 
 static void set_ranks(const struct argp_state *state, struct bench_ddp_options *options, char *list)
 {
@@ -157,7 +160,8 @@ static int measure(const struct bench_ddp_options *options, const char *path,
                    struct bench_ddp_result *result)
 {
     for (int round = 0; round < options->rounds; round++) {
-        for (int i = 0; i < options->world_count; i++) {
+        for (int turn = 0; turn < options->world_count; turn++) {
+            int i = round % 2 ? options->world_count - 1 - turn : turn;
             struct bench_ddp_world *world = &result->worlds[i];
 
             fprintf(stderr, "\rround %d of %d: %d rank%s ", round + 1, options->rounds,
@@ -197,7 +201,7 @@ int bench_ddp(int argc, char **argv)
     unlink(path);
     if (failed)
         return 1;
-    bench_ddp_print(&result);
+    bench_ddp_print(&result, stdout);
     if (options.csv)
         failed |= bench_ddp_csv_write(&result, options.csv);
     if (options.json)

@@ -7,6 +7,8 @@
 #ifndef RONDO_CLI_BENCH_DDP_H
 #define RONDO_CLI_BENCH_DDP_H
 
+#include <stdio.h>
+
 enum { BENCH_DDP_WORLDS = 8, BENCH_DDP_ROUNDS = 64 };
 
 /* One training. */
@@ -40,7 +42,7 @@ struct bench_ddp_result {
 /* The contract of a subcommand; argv[0] is "ddp". */
 int bench_ddp(int argc, char **argv);
 
-void bench_ddp_print(const struct bench_ddp_result *result);
+void bench_ddp_print(const struct bench_ddp_result *result, FILE *to);
 /* 0, or -1 with a sentence on stderr. */
 int bench_ddp_csv_write(const struct bench_ddp_result *result, const char *path);
 int bench_ddp_json_write(const struct bench_ddp_result *result, const char *path);

@@ -24,6 +24,30 @@ enum {
     MACHINE_MARGIN = 16
 };
 
+/* Advance widths of the printable characters of ASCII, in hundredths of the font's size. */
+static const unsigned char dejavu_sans[] = {
+    32, 40, 46, 84, 64, 95, 78, 27, 39,  39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56, 86, 75, 79,
+    60, 79, 69, 63, 61, 73, 68, 99, 69,  61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63,
+    63, 28, 28, 58, 28, 97, 63, 61, 63,  63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84};
+static const unsigned char dejavu_sans_bold[] = {
+    35, 46,  52, 84, 70, 100, 87, 31,  46, 46, 52, 84, 38, 42,  38, 37, 70, 70,  70,
+    70, 70,  70, 70, 70, 70,  70, 40,  40, 84, 84, 84, 58, 100, 77, 76, 73, 83,  68,
+    68, 82,  84, 37, 37, 77,  64, 100, 84, 85, 73, 85, 77, 72,  68, 81, 77, 110, 77,
+    72, 73,  46, 37, 46, 84,  50, 50,  67, 72, 59, 72, 68, 44,  72, 71, 34, 34,  67,
+    34, 104, 71, 69, 72, 72,  49, 60,  48, 71, 65, 92, 65, 65,  58, 71, 37, 71,  84};
+
+double boxes_text_width(const char *text, int pixels, bool bold)
+{
+    const unsigned char *widths = bold ? dejavu_sans_bold : dejavu_sans;
+    int sum = 0;
+
+    for (; *text; text++)
+        if (*text >= ' ' && *text <= '~') /* others are not drawn */
+            sum += widths[*text - ' '];
+    return sum * pixels / 100.0;
+}
+
 /* Index of the new box, -1 when memory is out. */
 static int box_new(struct boxes *boxes, enum box_kind kind, int parent, int item)
 {
@@ -130,6 +154,22 @@ static int home_of(const struct topology *topology, const struct boxes *boxes, h
     return 0;
 }
 
+static void describe_device(const struct topology_device *device, struct box *box)
+{
+    bool gpu = device->kind == TOPOLOGY_GPU;
+
+    if (gpu)
+        snprintf(box->label, sizeof(box->label), "GPU %d", box->item);
+    else
+        snprintf(box->label, sizeof(box->label), "%s %s", topology_device_kind_name(device->kind),
+                 device->name);
+    if (device->link_GBps > 0)
+        snprintf(box->detail, sizeof(box->detail), "%s, %.0f GB/s",
+                 gpu ? device->name : device->pci + 5, device->link_GBps);
+    else
+        snprintf(box->detail, sizeof(box->detail), "%s", device->pci[0] ? device->pci : "virtual");
+}
+
 /* Devices under one switch share a box; its number is that of its first device. */
 static int add_devices(const struct topology *topology, struct boxes *boxes)
 {
@@ -146,7 +186,7 @@ static int add_devices(const struct topology *topology, struct boxes *boxes)
         box = home < 0 ? -1 : box_new(boxes, BOX_DEVICE, home, i);
         if (box < 0)
             return -1;
-        snprintf(boxes->box[box].label, sizeof(boxes->box[box].label), "%s", device->name);
+        describe_device(device, &boxes->box[box]);
         snprintf(boxes->box[home].label, sizeof(boxes->box[home].label), "%s",
                  device->pci[0] ? "PCI" : "virtual");
     }
@@ -218,6 +258,30 @@ static double margin_of(const struct box *box)
     return box->kind == BOX_MACHINE ? MACHINE_MARGIN : GAP;
 }
 
+/* What the words in a box need of its width, with some room on either side. */
+static double words_width(const struct box *box)
+{
+    double label, detail;
+
+    switch (box->kind) {
+    case BOX_CORE:
+        return boxes_text_width(box->label, BOXES_SMALL_PIXELS, false) + 4;
+    case BOX_DEVICE:
+        label = boxes_text_width(box->label, BOXES_DEVICE_PIXELS, true);
+        detail = boxes_text_width(box->detail, BOXES_SMALL_PIXELS, false);
+        return (label > detail ? label : detail) + 8;
+    case BOX_PACKAGE:
+        return boxes_text_width(box->label, BOXES_HEADING_PIXELS, true) + 2 * BOXES_INDENT;
+    default:
+        return boxes_text_width(box->label, BOXES_TITLE_PIXELS, false) + 2 * BOXES_INDENT;
+    }
+}
+
+static double at_least(double width, const struct box *box)
+{
+    return width > words_width(box) ? width : words_width(box);
+}
+
 static void measure(struct boxes *boxes, int index)
 {
     struct box *box = &boxes->box[index];
@@ -227,11 +291,11 @@ static void measure(struct boxes *boxes, int index)
         grid_width(inner) > grid_width(devices) ? grid_width(inner) : grid_width(devices);
 
     if (box->kind == BOX_CORE || box->kind == BOX_DEVICE) {
-        box->w = box->kind == BOX_CORE ? CORE_W : DEVICE_W;
+        box->w = at_least(box->kind == BOX_CORE ? CORE_W : DEVICE_W, box);
         box->h = box->kind == BOX_CORE ? CORE_H : DEVICE_H;
         return;
     }
-    box->w = wider + 2 * margin_of(box);
+    box->w = at_least(wider + 2 * margin_of(box), box);
     box->h = TITLE + grid_height(inner) + grid_height(devices) + margin_of(box) - GAP;
 }
 
@@ -254,7 +318,9 @@ static void place_grid(struct boxes *boxes, int parent, bool devices, double top
             column = grid.columns - 1 - column;
         box->x = around->x + margin_of(around) + column * (grid.w + GAP);
         box->y = top + row * (grid.h + GAP);
-        if (box->kind != BOX_CORE && box->kind != BOX_DEVICE)
+        if (box->kind == BOX_CORE || box->kind == BOX_DEVICE)
+            box->w = grid.w; /* those of a grid are alike */
+        else
             box->h = grid.h;
         index++;
     }

@@ -13,10 +13,17 @@ enum box_kind { BOX_MACHINE, BOX_PACKAGE, BOX_NUMA, BOX_CACHE, BOX_CORE, BOX_SWI
 struct box {
     enum box_kind kind;
     char label[64];
+    char detail[48]; /* device: the line below its label */
     int item;   /* core: index among usable cores, -1 not usable; device: its index; else unused */
     int parent; /* index of the box around it, -1 */
     double x, y, w, h; /* on the page, in pixels */
 };
+
+/* How wide a text is drawn, in pixels, in DejaVu Sans; Verdana is about as wide. */
+double boxes_text_width(const char *text, int pixels, bool bold);
+/* From the left border of a box to its title; the sizes of the fonts. */
+enum { BOXES_INDENT = 10, BOXES_TITLE_PIXELS = 11, BOXES_HEADING_PIXELS = 13 };
+enum { BOXES_DEVICE_PIXELS = 12, BOXES_SMALL_PIXELS = 9 };
 
 struct boxes {
     int count, room;

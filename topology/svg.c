@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARGIN = 20, HEADER = 54, TREE_GAP = 34 };
+enum { MARGIN = 20, HEADER = 54, TREE_GAP = 34, PAGE_PIXELS = 17, RANK_PIXELS = 14 };
 
 struct picture {
     const struct topology *topology;
@@ -24,6 +24,7 @@ struct picture {
     int *order;                    /* room for a ring or tree over ranks or GPUs */
     FILE *to;
     double w, h;
+    struct svg_drawn drawn;
     bool bows; /* which arrows are drawn now: bows, or the straight ones between neighbours */
 };
 
@@ -37,6 +38,14 @@ void svg_text(FILE *to, const char *text)
         else if (c >= 0x20 && c < 0x7f)
             fputc(c, to);
     }
+}
+
+void svg_fit(FILE *to, const char *text, int pixels, double room)
+{
+    double wide = boxes_text_width(text, pixels, true);
+
+    if (wide > room)
+        fprintf(to, " style=\"font-size:%.1fpx\"", pixels * room / wide);
 }
 
 const char *svg_colour(int distance)
@@ -66,8 +75,8 @@ static void draw_words(const struct picture *p, double x, double y, const char *
     fprintf(p->to, "</text>\n");
 }
 
-/* "5", "1,3", or "1,3.." on a core that many ranks share. */
-static void name_ranks(const struct picture *p, int core, char *text, size_t size)
+/* "5", "1,3", or "1,3.." on a core that more ranks share; of `most` numbers. */
+static void list_ranks(const struct picture *p, int core, int most, char *text, size_t size)
 {
     int found = 0;
     size_t length = 0;
@@ -76,7 +85,7 @@ static void name_ranks(const struct picture *p, int core, char *text, size_t siz
     for (int rank = 0; rank < p->ranks && length < size; rank++) {
         if (p->places[rank].core != core)
             continue;
-        if (found++ == 2) {
+        if (found++ == most) {
             snprintf(text + length, size - length, "..");
             return;
         }
@@ -85,17 +94,27 @@ static void name_ranks(const struct picture *p, int core, char *text, size_t siz
     }
 }
 
-static void draw_core(const struct picture *p, const struct box *box)
+/* As many ranks as the box has room for, but one at least, however small. */
+static void draw_ranks(const struct picture *p, const struct box *box)
 {
+    double room = box->w - 4;
     char ranks[32];
 
-    name_ranks(p, box->item, ranks, sizeof(ranks));
+    list_ranks(p, box->item, 2, ranks, sizeof(ranks));
+    if (boxes_text_width(ranks, RANK_PIXELS, true) > room)
+        list_ranks(p, box->item, 1, ranks, sizeof(ranks));
+    draw_rect(p, box, ranks[0] ? "#fff6d6" : "#ffffff", ranks[0] ? "#d9a400" : "#b9c0c8", 5);
+    fprintf(p->to, "<text x=\"%.1f\" y=\"%.1f\" class=\"rank\"", box->x + box->w / 2, box->y + 18);
+    svg_fit(p->to, ranks, RANK_PIXELS, room);
+    fprintf(p->to, ">%s</text>\n", ranks);
+}
+
+static void draw_core(const struct picture *p, const struct box *box)
+{
     if (box->item < 0)
         draw_rect(p, box, "#e3e5e8", "#c9cdd2", 5);
     else
-        draw_rect(p, box, ranks[0] ? "#fff6d6" : "#ffffff", ranks[0] ? "#d9a400" : "#b9c0c8", 5);
-    if (box->item >= 0)
-        draw_words(p, box->x + box->w / 2, box->y + 18, "rank", ranks);
+        draw_ranks(p, box);
     draw_words(p, box->x + box->w / 2, box->y + box->h - 6, "small", box->label);
 }
 
@@ -104,20 +123,10 @@ static void draw_device(const struct picture *p, const struct box *box)
     static const char *const fills[] = {"#d8f0c8", "#dce8fa", "#ece0f8"};
     static const char *const strokes[] = {"#5b9a32", "#4a7fc1", "#8a5cc2"};
     const struct topology_device *device = topology_device_at(p->topology, box->item);
-    char text[96];
 
     draw_rect(p, box, fills[device->kind], strokes[device->kind], 8);
-    if (device->kind == TOPOLOGY_GPU)
-        snprintf(text, sizeof(text), "GPU %d", box->item);
-    else
-        snprintf(text, sizeof(text), "%s %s", topology_device_kind_name(device->kind), box->label);
-    draw_words(p, box->x + box->w / 2, box->y + 17, "device", text);
-    if (device->link_GBps > 0)
-        snprintf(text, sizeof(text), "%s, %.0f GB/s",
-                 device->kind == TOPOLOGY_GPU ? box->label : device->pci + 5, device->link_GBps);
-    else
-        snprintf(text, sizeof(text), "%s", device->pci[0] ? device->pci : "virtual");
-    draw_words(p, box->x + box->w / 2, box->y + 32, "small", text);
+    draw_words(p, box->x + box->w / 2, box->y + 17, "device", box->label);
+    draw_words(p, box->x + box->w / 2, box->y + 32, "small", box->detail);
 }
 
 static void draw_box(const struct picture *p, const struct box *box)
@@ -131,8 +140,8 @@ static void draw_box(const struct picture *p, const struct box *box)
         draw_device(p, box);
     } else {
         draw_rect(p, box, fills[box->kind], "#c3cad3", 8);
-        draw_words(p, box->x + 10, box->y + 15, box->kind == BOX_PACKAGE ? "heading" : "title",
-                   box->label);
+        draw_words(p, box->x + BOXES_INDENT, box->y + 15,
+                   box->kind == BOX_PACKAGE ? "heading" : "title", box->label);
     }
 }
 
@@ -154,9 +163,9 @@ static void border(const struct box *box, double x, double y, double *ret_x, dou
 /*
  * Neighbours get a short straight arrow, others a bow beside the straight line, so that it shows
  * what it passes. Bows are drawn before cores and devices, which then cover them: text stays
- * readable.
+ * readable. True: it is drawn in this pass.
  */
-static void arrow(const struct picture *p, const struct box *from, const struct box *to,
+static bool arrow(const struct picture *p, const struct box *from, const struct box *to,
                   int distance)
 {
     double ax, ay, bx, by;
@@ -167,7 +176,7 @@ static void arrow(const struct picture *p, const struct box *from, const struct 
     double mx = (fx + tx) / 2 + bow * (ty - fy), my = (fy + ty) / 2 - bow * (tx - fx);
 
     if (from == to || (bow > 0) != p->bows)
-        return;
+        return false;
     border(from, mx, my, &ax, &ay);
     border(to, mx, my, &bx, &by);
     fprintf(p->to,
@@ -175,71 +184,54 @@ static void arrow(const struct picture *p, const struct box *from, const struct 
             "stroke-width=\"%s\" opacity=\"%s\" marker-end=\"url(#head%d)\"/>\n",
             ax, ay, mx, my, bx, by, svg_colour(distance), bow > 0 ? "2.2" : "2",
             bow > 0 ? "0.8" : "1", distance);
+    return true;
 }
 
-static void draw_rank_ring(const struct picture *p)
+static void draw_rank_ring(struct picture *p)
 {
     topology_ring(p->ranks, topology_distance_of_places, p->places, p->order);
     for (int i = 0; i < p->ranks && p->ranks > 1; i++) {
         int from = p->order[i], to = p->order[(i + 1) % p->ranks];
+        int distance = topology_place_distance(&p->places[from], &p->places[to]);
 
-        arrow(p, boxes_find(&p->boxes, BOX_CORE, p->places[from].core),
-              boxes_find(&p->boxes, BOX_CORE, p->places[to].core),
-              topology_place_distance(&p->places[from], &p->places[to]));
+        if (arrow(p, boxes_find(&p->boxes, BOX_CORE, p->places[from].core),
+                  boxes_find(&p->boxes, BOX_CORE, p->places[to].core), distance))
+            p->drawn.places |= 1u << distance;
     }
 }
 
-static void draw_gpu_ring(const struct picture *p, int gpus)
+static void draw_gpu_ring(struct picture *p, int gpus)
 {
     topology_ring(gpus, topology_distance_of_devices, p->topology, p->order);
     for (int i = 0; i < gpus && gpus > 1; i++) {
         int from = p->order[i], to = p->order[(i + 1) % gpus];
+        int distance = topology_distance_of_devices(p->topology, from, to);
 
-        arrow(p, boxes_find(&p->boxes, BOX_DEVICE, from), boxes_find(&p->boxes, BOX_DEVICE, to),
-              topology_distance_of_devices(p->topology, from, to));
+        if (arrow(p, boxes_find(&p->boxes, BOX_DEVICE, from), boxes_find(&p->boxes, BOX_DEVICE, to),
+                  distance))
+            p->drawn.devices |= 1u << distance;
     }
 }
 
 /* ---- The page -------------------------------------------------------------------------------- */
 
-static void draw_head(struct picture *p)
+/* The page reaches beyond everything that is drawn on it. */
+static void widen(struct picture *p, double right)
 {
-    static const char *const names[] = {"",
-                                        "NVLink",
-                                        "shared cache or PCI switch",
-                                        "same NUMA node or host bridge",
-                                        "same package",
-                                        "other package"};
-    double x = MARGIN;
+    if (right + MARGIN > p->w)
+        p->w = right + MARGIN;
+}
 
-    fprintf(p->to, "<defs>\n");
-    for (int d = 0; d <= TOPOLOGY_MACHINE; d++)
-        fprintf(p->to,
-                "<marker id=\"head%d\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
-                "markerHeight=\"7\" markerUnits=\"userSpaceOnUse\" orient=\"auto\">"
-                "<path d=\"M0 0L8 4L0 8z\" fill=\"%s\"/></marker>\n",
-                d, svg_colour(d));
-    fprintf(p->to,
-            "</defs>\n<style>text{font-family:\"DejaVu Sans\",Verdana,sans-serif;font-size:11px;"
-            "fill:#2b3440}.heading{font-size:13px;font-weight:bold}.title{fill:#5b6775}"
-            ".page{font-size:17px;font-weight:bold}.rank{font-size:14px;font-weight:bold}"
-            ".small{font-size:9px;fill:#77808b}.device{font-size:12px;font-weight:bold}"
-            ".rank,.small,.device,.leaf,.inner{text-anchor:middle}.inner{fill:#ffffff;"
-            "font-weight:bold}</style>\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
-            "<text x=\"%d\" y=\"28\" class=\"page\">%d rank%s on %d usable core%s%s</text>\n",
-            MARGIN, p->ranks, p->ranks == 1 ? "" : "s", p->topology->cores,
-            p->topology->cores == 1 ? "" : "s",
-            p->topology->recorded ? " of a recorded machine" : "");
-    for (int d = p->topology->link ? TOPOLOGY_LINKED : TOPOLOGY_CLOSE; d <= TOPOLOGY_MACHINE; d++) {
-        fprintf(p->to,
-                "<path d=\"M%.0f 44h24\" stroke=\"%s\" stroke-width=\"3\"/>"
-                "<text x=\"%.0f\" y=\"48\" class=\"title\">%s</text>\n",
-                x, svg_colour(d), x + 30, names[d]);
-        x += 50 + 6.6 * (double)strlen(names[d]);
-    }
-    if (x + MARGIN > p->w)
-        p->w = x + MARGIN;
+static void draw_title(struct picture *p)
+{
+    char text[96];
+    int cores = p->topology->cores;
+
+    snprintf(text, sizeof(text), "%d rank%s on %d usable core%s%s", p->ranks,
+             p->ranks == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
+             p->topology->recorded ? " of a recorded machine" : "");
+    fprintf(p->to, "<text x=\"%d\" y=\"28\" class=\"page\">%s</text>\n", MARGIN, text);
+    widen(p, MARGIN + boxes_text_width(text, PAGE_PIXELS, true));
 }
 
 static bool draw_tree(struct picture *p, const struct svg_tree *shape)
@@ -250,7 +242,7 @@ static bool draw_tree(struct picture *p, const struct svg_tree *shape)
     if (!svg_tree_draw(shape, MARGIN, p->h + TREE_GAP / 2, &w, &h, p->to))
         return false;
     p->h += h + TREE_GAP / 2;
-    p->w = w + 2 * MARGIN > p->w ? w + 2 * MARGIN : p->w;
+    widen(p, MARGIN + w);
     return true;
 }
 
@@ -258,10 +250,10 @@ static bool draw_all(struct picture *p)
 {
     struct box *box = p->boxes.box;
     int gpus = topology_gpus(p->topology);
-    struct svg_tree ranks = {"tree over the ranks", p->ranks, p->order, topology_distance_of_places,
-                             p->places};
-    struct svg_tree devices = {"tree over the GPUs", gpus, p->order, topology_distance_of_devices,
-                               p->topology};
+    struct svg_tree ranks = {"tree over the ranks",       p->ranks,  p->order,
+                             topology_distance_of_places, p->places, &p->drawn.places};
+    struct svg_tree devices = {"tree over the GPUs",         gpus,        p->order,
+                               topology_distance_of_devices, p->topology, &p->drawn.devices};
 
     for (int i = 0; i < p->boxes.count; i++) {
         box[i].x += MARGIN;
@@ -270,7 +262,7 @@ static bool draw_all(struct picture *p)
     snprintf(box[0].label, sizeof(box[0].label), "machine");
     p->w = box[0].w + 2 * MARGIN;
     p->h = HEADER + box[0].h + 6;
-    draw_head(p);
+    draw_title(p);
     for (int pass = 0; pass < 2; pass++) {
         bool inner = pass == 1;
 
@@ -284,28 +276,44 @@ static bool draw_all(struct picture *p)
     return draw_tree(p, &ranks) && (gpus < 2 || draw_tree(p, &devices));
 }
 
-/* The body is written to memory first: the size of the page is known at its end only. */
-static rondo_result draw(struct picture *p, FILE *file)
+/* What `part` writes, in memory; NULL: out of memory. */
+static char *written_by(struct picture *p, bool (*part)(struct picture *p))
 {
-    char *body = NULL;
+    char *text = NULL;
     size_t length;
     bool good;
 
-    p->to = open_memstream(&body, &length);
+    p->to = open_memstream(&text, &length);
     if (!p->to)
-        return rondo_fail(RONDO_ERROR_MEMORY, "out of memory while drawing the machine");
-    good = draw_all(p);
+        return NULL;
+    good = part(p);
     good &= !fclose(p->to);
-    if (good) {
+    if (good)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static bool draw_head(struct picture *p)
+{
+    widen(p, svg_head_draw(&p->drawn, MARGIN, p->to));
+    return true;
+}
+
+/* The size of the page, and what its legend explains, are known at the end of its body only. */
+static rondo_result draw(struct picture *p, FILE *file)
+{
+    char *body = written_by(p, draw_all);
+    char *head = body ? written_by(p, draw_head) : NULL;
+
+    if (head)
         fprintf(file,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-                "viewBox=\"0 0 %.0f %.0f\">\n",
-                p->w, p->h + MARGIN, p->w, p->h + MARGIN);
-        fwrite(body, 1, length, file);
-        fprintf(file, "</svg>\n");
-    }
+                "viewBox=\"0 0 %.0f %.0f\">\n%s%s</svg>\n",
+                p->w, p->h + MARGIN, p->w, p->h + MARGIN, head, body);
     free(body);
-    return good ? RONDO_OK
+    free(head);
+    return head ? RONDO_OK
                 : rondo_fail(RONDO_ERROR_MEMORY, "out of memory while drawing the machine");
 }
 

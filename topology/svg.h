@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * svg.h - what the two halves of the picture share: text that is safe in XML, and the colours of
- * distances.
+ * svg.h - what the parts of the picture share: text that is safe in XML, the colours of distances,
+ * and which distances are drawn: the legend explains those and no others.
  */
 #ifndef RONDO_TOPOLOGY_SVG_H
 #define RONDO_TOPOLOGY_SVG_H
@@ -13,8 +13,17 @@
  * characters left out.
  */
 void svg_text(FILE *to, const char *text);
+/* An attribute that makes the font smaller, if `text` would be wider than `room`. */
+void svg_fit(FILE *to, const char *text, int pixels, double room);
 /* The colour of an edge of this distance, TOPOLOGY_SAME .. TOPOLOGY_MACHINE. */
 const char *svg_colour(int distance);
+
+/* Sets of distances that have been drawn, 1 << distance each. */
+struct svg_drawn {
+    unsigned places, devices; /* between ranks; between GPUs */
+};
+/* Arrow heads, style, and the legend, which begins at x; where it ends comes back. */
+double svg_head_draw(const struct svg_drawn *drawn, double x, FILE *to);
 
 struct svg_tree {
     const char *title;
@@ -22,6 +31,7 @@ struct svg_tree {
     const int *parents;
     int (*distance)(const void *context, int a, int b);
     const void *context;
+    unsigned *drawn; /* gets the distances of the edges */
 };
 /*
  * Draws the tree with its upper left corner at (x, y); width and height come back. False: out of

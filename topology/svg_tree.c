@@ -4,6 +4,7 @@
  * side; the leaves of a node stand together in one block, to which one edge leads, so that a node
  * with 31 of them stays readable.
  */
+#include "topology/boxes.h"
 #include "topology/svg.h"
 
 #include <stdbool.h>
@@ -47,21 +48,27 @@ static void edge(const struct layout *l, int from, int to, double x, double y)
 {
     double x0 = l->x[from], y0 = l->y[from] + RADIUS;
     double middle = (y0 + y) / 2;
+    int distance = l->tree->distance(l->tree->context, from, to);
 
+    *l->tree->drawn |= 1u << distance;
     fprintf(l->to,
             "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"%s\" "
             "stroke-width=\"2\"/>\n",
-            x0, y0, x0, middle, x, middle, x, y,
-            svg_colour(l->tree->distance(l->tree->context, from, to)));
+            x0, y0, x0, middle, x, middle, x, y, svg_colour(distance));
 }
 
 static void circle(const struct layout *l, int node, bool inner)
 {
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", node);
     fprintf(l->to,
             "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\" stroke=\"#3b6ea8\"/>"
-            "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">%d</text>\n",
+            "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\"",
             l->x[node], l->y[node], RADIUS, inner ? "#3b6ea8" : "#ffffff", l->x[node],
-            l->y[node] + 4, inner ? "inner" : "leaf", node);
+            l->y[node] + 4, inner ? "inner" : "leaf");
+    svg_fit(l->to, number, BOXES_TITLE_PIXELS, 2 * RADIUS - 2);
+    fprintf(l->to, ">%s</text>\n", number);
 }
 
 /* The block of leaves under `node`, its left border at x. */

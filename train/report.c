@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,11 +25,15 @@ void report_start(const struct trainer *trainer)
     if (trainer->began)
         fprintf(stderr, "rondo train: goes on after step %" PRIu64 " of %s\n", trainer->began,
                 trainer->options->checkpoint);
+    if (trainer->began && trainer->began >= trainer->options->steps)
+        fprintf(stderr, "rondo train: that is all of --steps %" PRIu64 "; more of them go on\n",
+                trainer->options->steps);
 }
 
 static double seconds_left(const struct trainer *trainer)
 {
-    double each = (trainer->time.training + trainer->time.evaluating) /
+    const struct trainer_time *time = &trainer->time;
+    double each = (time->training + time->evaluating + time->saving) /
                   (double)(trainer->step - trainer->began);
 
     return each * (double)(trainer->options->steps - trainer->step);
@@ -113,15 +118,15 @@ static json_t *json_of(const struct trainer *trainer)
     trainer->engine->ops->memory(trainer->engine, &memory);
     return json_pack(
         "{s:i, s:I, s:i, s:i, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:f, s:{s:I, s:I, s:I, s:I}}",
+        "s:f, s:f, s:{s:I, s:I, s:I, s:I}}",
         "ranks", trainer->size, "steps", (json_int_t)trainer->step, "batch", options->batch,
         "accumulate", options->accumulate, "computes_on", options->cuda ? "cuda" : "host", "shard",
         train_shard_name(options->shard), "precision", train_precision_name(options->precision),
         "parameters", (json_int_t)trainer->model->element_count, "tokens_per_step",
         (json_int_t)(steps > 0 ? (double)time->tokens / steps : 0), "seconds", time->training,
         "tokens_per_s", time->training > 0 ? (double)time->tokens / time->training : 0.0,
-        "median_step_s", median_step(trainer), "waiting", time->waiting, "communicating",
-        time->communication, "hidden", time->hidden, "bytes_per_step",
+        "median_step_s", median_step(trainer), "waiting", time->waiting, "saving", time->saving,
+        "communicating", time->communication, "hidden", time->hidden, "bytes_per_step",
         steps > 0 ? (double)time->bytes / steps : 0.0, "held_out_loss", trainer->score.loss,
         "held_out_accuracy", trainer->score.accuracy, "memory", "parameters",
         (json_int_t)memory.parameters, "gradients", (json_int_t)memory.gradients, "states",
@@ -157,14 +162,17 @@ static void print_memory(const struct trainer *trainer)
 static void print_time(const struct trainer *trainer)
 {
     const struct trainer_time *time = &trainer->time;
-    double all = time->training + time->evaluating;
+    double all = time->training + time->evaluating + time->saving;
 
     if (all <= 0 || !time->tokens)
         return;
     printf("time: %.1f s, of which computing %.1f %%, waiting for communication %.1f %%, "
-           "evaluating %.1f %%\n",
-           all, 100 * (time->training - time->waiting) / all, 100 * time->waiting / all,
+           "evaluating %.1f %%",
+           all, 100 * fmax(0, time->training - time->waiting) / all, 100 * time->waiting / all,
            100 * time->evaluating / all);
+    if (trainer->options->checkpoint)
+        printf(", saving %.1f %%", 100 * time->saving / all);
+    printf("\n");
     if (time->hidden >= 0 && trainer->size > 1)
         printf("hidden communication: %.1f %% of %.2f s went on behind the backward pass\n",
                100 * time->hidden, time->communication);

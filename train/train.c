@@ -138,6 +138,15 @@ static rondo_result look(struct trainer *trainer)
     return result;
 }
 
+static rondo_result save(struct trainer *trainer)
+{
+    double start = clock_now();
+    rondo_result result = saved_write(trainer);
+
+    trainer->time.saving += clock_now() - start;
+    return result;
+}
+
 static rondo_result step_and_tell(struct trainer *trainer)
 {
     struct curve_point point;
@@ -151,29 +160,37 @@ static rondo_result step_and_tell(struct trainer *trainer)
     if (!result && trainer->rank == 0)
         result = curve_add(trainer->curve, &point);
     if (!result && trainer->options->checkpoint && is_due(trainer, trainer->options->every))
-        result = saved_write(trainer);
+        result = save(trainer);
     if (!result && trainer->rank == 0)
         report_step(trainer);
     return result;
 }
 
-/* Means over ranks, for the report. */
+/*
+ * Means over ranks, for the report; of all times, as a rank that the others wait for, like rank 0
+ * while it writes, has shorter steps than they have.
+ */
 static rondo_result sum_times(struct trainer *trainer)
 {
+    struct trainer_time *time = &trainer->time;
     struct engine_times engine;
-    double sums[3];
-    double size = trainer->size;
+    double exposed;
+    double *const means[] = {&time->training, &time->evaluating, &time->saving,
+                             &time->waiting,  &exposed,          &time->communication};
+    enum { MEANS = sizeof(means) / sizeof(means[0]) };
+    double sums[MEANS];
     rondo_result result;
 
     trainer->engine->ops->times(trainer->engine, &engine);
-    sums[0] = trainer->time.waiting;
-    sums[1] = engine.exposed;
-    sums[2] = engine.communication;
-    result = rondo_all_reduce(sums, sums, 3, RONDO_FLOAT64, RONDO_SUM, trainer->comm, NULL);
-    trainer->time.waiting = sums[0] / size;
-    trainer->time.communication = sums[2] / size;
-    trainer->time.hidden = sums[2] > 0 ? fmax(0, 1 - sums[1] / sums[2]) : -1;
-    trainer->time.bytes = engine.bytes;
+    exposed = engine.exposed;
+    time->communication = engine.communication;
+    time->bytes = engine.bytes;
+    for (int i = 0; i < MEANS; i++)
+        sums[i] = *means[i];
+    result = rondo_all_reduce(sums, sums, MEANS, RONDO_FLOAT64, RONDO_AVG, trainer->comm, NULL);
+    for (int i = 0; i < MEANS; i++)
+        *means[i] = sums[i];
+    time->hidden = time->communication > 0 ? fmax(0, 1 - exposed / time->communication) : -1;
     return say_comm(result, trainer->comm);
 }
 

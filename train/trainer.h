@@ -30,7 +30,7 @@ struct score {
 
 /* Since the program began; seconds, the means over ranks at the end. */
 struct trainer_time {
-    double training, evaluating;
+    double training, evaluating, saving;
     double waiting;       /* part of training in which nothing was computed */
     double communication; /* of gradients; negative: not known */
     double hidden;        /* which part of it went on while others computed; negative: not known */

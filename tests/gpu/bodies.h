@@ -7,7 +7,7 @@
 
 /* How ranks are spread over devices, and which calls they make; the argument of a body. */
 struct gpu_scene {
-    int devices; /* rank r is on device r modulo this */
+    int devices; /* rank r is on device r modulo this, or what the machine has if that is less */
     bool host;   /* calls go by way of the host */
     int cases;   /* of the matrix */
     bool pieces; /* ... all on memory of virtual memory management */
@@ -52,6 +52,9 @@ rondo_result gpu_copies_refused_pieces(rondo_comm *comm, void *scene, char *sent
 rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_replaces_unused(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_maps_beside_captures(rondo_comm *comm, void *scene, char *sentence);
+
+/* frees_behind.c */
+rondo_result gpu_frees_behind_calls(rondo_comm *comm, void *scene, char *sentence);
 
 /* failures.c */
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);

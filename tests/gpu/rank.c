@@ -21,10 +21,18 @@ static rondo_result open_streams(struct gpu_rank *rank)
     return result;
 }
 
+/* Where there are fewer devices than the scene asks for, ranks share those that are there. */
+static int device_of(int rank, const struct gpu_scene *scene)
+{
+    int there = device_count();
+
+    return rank % (scene->devices < there || there < 1 ? scene->devices : there);
+}
+
 rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char *sentence,
                           gpu_body body)
 {
-    int number = rondo_comm_rank(comm) % scene->devices;
+    int number = device_of(rondo_comm_rank(comm), scene);
     struct gpu_rank rank = {.scene = scene, .sentence = sentence};
     rondo_config config = RONDO_CONFIG_INIT;
     rondo_result result;

@@ -59,6 +59,26 @@ def check_links(text):
             if not os.path.exists(os.path.join(ROOT, link))]
 
 
+def table_row(page, heading, first):
+    """The cells of the row that begins with `first`, under a heading."""
+    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+        section = file.read().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("|")]
+    names, row = rows[0], next(row for row in rows if row[0] == first)
+    return dict(zip(names, row))
+
+
+def check_figures(text):
+    """Figures of the training are those of docs/performance.md."""
+    measured = table_row("docs/performance.md", "Training", "2")
+    claimed = re.search(r"two ranks are ([\d.]+) times as fast as one, and\s+(\d+ %) of the communication is hidden",
+                        text)
+    if not claimed:
+        return ["there is no sentence on the speed of two ranks"]
+    wanted = (measured["speed-up"], measured["communication hidden"])
+    return [] if claimed.groups() == wanted else [f"README.md has {claimed.groups()}, docs/performance.md {wanted}"]
+
+
 def check_algorithms():
     listing = subprocess.run(["rondo", "explain", "--list"], env=environment(), capture_output=True, text=True,
                              check=False).stdout
@@ -85,6 +105,7 @@ def main():
         text = file.read()
     checks = {"the program is the first example": check_program(text), "every ./dev word exists": check_words(text),
               "every link leads to a file": check_links(text),
+              "figures are those of docs/performance.md": check_figures(text),
               "every algorithm has a page and is in the test matrix": check_algorithms(), **check_commands(text)}
     print(f"1..{len(checks)}")
     for number, (name, complaints) in enumerate(checks.items(), 1):

@@ -5,14 +5,17 @@
 Does it learn, are runs alike, do 1, 2, 4 and 8 ranks agree, does it go on after kill -9 as if nothing had happened?
 """
 import csv
+import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.dom.minidom
 
@@ -175,6 +178,39 @@ def other_numbers_of_ranks_go_on():
     assert content("many.ck") == content("one.ck")
 
 
+def parts_of_the_time(output):
+    line = next(line for line in output.splitlines() if line.startswith("time: "))
+    return {name: float(share) for name, share in re.findall(r"([a-z ]+) (-?[\d.]+) %", line.split("of which")[1])}
+
+
+def drain(path):
+    """Reads a pipe as a slow disk would: 4 KiB, then a pause."""
+    with open(path, "rb", buffering=0) as pipe:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+        while pipe.read(4096):
+            time.sleep(0.3)
+
+
+def no_part_of_the_time_is_negative():
+    """Rank 0 waits for a disk while rank 1 waits for rank 0, in a step."""
+    os.mkfifo("slow.csv")
+    reader = threading.Thread(target=drain, args=("slow.csv",))
+    reader.start()
+    output = train("-n", "2", *SMALL, "--batch=1", "--steps=600", "--csv=slow.csv", "--checkpoint=s.ck", "--every=100")
+    reader.join()
+    parts = parts_of_the_time(output)
+    assert set(parts) == {" computing", " waiting for communication", " evaluating", " saving"}, output
+    assert min(parts.values()) >= 0 and abs(sum(parts.values()) - 100) < 0.5, output
+
+
+def a_training_that_is_done_says_so():
+    train("-n", "1", *TINY, "--checkpoint=d.ck")
+    again = subprocess.run([RONDO, "train", "-n", "1", *TINY, "--steps=10", "--checkpoint=d.ck", "--resume"],
+                           check=False, capture_output=True, text=True, timeout=100, env=environment())
+    assert again.returncode == 0 and "that is all of --steps 10" in again.stderr, again
+    assert "-" not in again.stdout.replace("held-out", ""), again.stdout
+
+
 def learns_a_text():
     with open("text", "w", encoding="utf-8") as file:
         file.write("the quick brown fox jumps over the lazy dog. " * 200)
@@ -230,21 +266,26 @@ def under_mpirun():
 
 
 def bench_compares_numbers_of_ranks():
-    subprocess.run([RONDO, "bench", "ddp", "-n", "1,2", "--steps=8", "--rounds=2", "--csv=b.csv", "--json=b.json", "--",
-                    "--digits=2", "--width=32", "--heads=2", "--batch=8"], check=True, capture_output=True,
-                   timeout=250, env=environment())
+    said = subprocess.run([RONDO, "bench", "ddp", "-n", "1,2", "--steps=8", "--rounds=2", "--csv=b.csv",
+                           "--json=b.json", "--", "--digits=2", "--width=32", "--heads=2", "--batch=8"], check=True,
+                          capture_output=True, text=True, timeout=250, env=environment())
+    turns = [int(turn) for turn in re.findall(r"round \d of 2: (\d) rank", said.stderr)]
+    assert turns == [1, 2, 2, 1], f"what slows down all the time favours some of {turns}"
     one, two = rows("b.csv")
     assert (one["ranks"], two["ranks"], float(one["speed_up"])) == ("1", "2", 1)
     assert float(two["tokens_per_s"]) > 0 and float(two["bytes_per_step"]) > 0
     with open("b.json", encoding="utf-8") as file:
-        assert [len(world["rounds"]) for world in json.load(file)["worlds"]] == [2, 2]
+        report = json.load(file)
+    assert [len(world["rounds"]) for world in report["worlds"]] == [2, 2]
+    assert bool(report["warnings"]) == ("# warning: " in said.stdout) == (float(two["efficiency"]) > 1.0005), \
+        said.stdout
 
 
 CASES = (learns, same_seed_same_bits, same_bits_on_any_number_of_ranks, two_ranks_are_one_with_the_combined_batch,
          every_kind_of_sharding_has_the_same_losses, gradients_travel_in_sixteen_bits, goes_on_after_kill,
          goes_on_after_kill_with_everything_divided, other_options_do_not_go_on, other_numbers_of_ranks_go_on,
-         learns_a_text, wrong_use_is_explained, a_gradient_that_is_no_number_ends_the_training,
-         under_torchrun, under_mpirun, bench_compares_numbers_of_ranks)
+         no_part_of_the_time_is_negative, a_training_that_is_done_says_so, learns_a_text, wrong_use_is_explained,
+         a_gradient_that_is_no_number_ends_the_training, under_torchrun, under_mpirun, bench_compares_numbers_of_ranks)
 
 
 def main():
