@@ -16,10 +16,10 @@
  *     step_write_packets(x, out, lines, flag), step_read_packets(x, in, lines, flag)
  *                                       the next message as packets, from and to its link's
  *                                       `packed`; the reading one is false while some are missing
- *     step_enter(x)                     all addresses are known: EXEC_MOVED, memory of peers may be
- *                                       touched from now on, or EXEC_LEFT
- *     step_holds(x)                     is what was read of peers' memory still theirs? Asked before
- *                                       others hear of it
+ *     step_enter(x)                     all addresses are known: EXEC_MOVED, memory of peers may
+ *                                       be touched from now on, or EXEC_LEFT
+ *     step_holds(x)                     has nobody left whose memory was read? Asked before others
+ *                                       hear of it
  *     step_expect(head)                 that line is wanted soon
  *     step_short_head(x, shorts, before, lines), step_short_room(x, lines)
  *                                       the line with the flag of message `before` + 1 in a short

@@ -3,7 +3,7 @@
  * shm.c - links between ranks of one node, processes or threads: rings of slots in the reader's
  * heap.
  *
- *     arena of rank r:  | board | alarm | from 0, lane 0 | from 0, lane 1 | ... | from 1, lane 0 | ...
+ *     arena of rank r:  | board | alarm | from 0, lane 0 | from 0, lane 1 | ... | from 1, lane 0 |
  *     ring:             | credit line | shorts | slot 0 | slot 1 | ...
  *
  * The writer stores into the reader's memory, so a reader polls lines that are its own until a

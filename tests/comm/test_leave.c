@@ -126,6 +126,12 @@ Test(leave, a_rank_that_aborts_in_a_call_spoils_it_also_when_numbers_have_wrappe
     cr_expect(leave_spoils(comms[0]));
 }
 
+/* Does rank 1 seem to touch memory of its peers? */
+static void set_inside(uint32_t inside)
+{
+    atomic_store_explicit(&comms[1]->boards[1]->inside, inside, memory_order_release);
+}
+
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 static void *memory_of_heap(size_t bytes)
@@ -144,16 +150,15 @@ Test(leave, who_leaves_waits_for_ranks_of_its_process_that_are_inside)
                         .count = COUNT,
                         .memory = memory_of_heap(COUNT * sizeof(int32_t))};
     const struct timespec doze = {0, 50 * 1000 * 1000};
-    _Atomic uint32_t *inside = &comms[1]->boards[1]->inside;
 
-    atomic_store(inside, 1); /* rank 1 seems to touch memory of rank 0 */
+    set_inside(1);
     start(&part);
     while (!rondo_comm_query(comms[0]))
         nanosleep(&doze, NULL);
     nanosleep(&doze, NULL);
     cr_expect(rondo_comm_query(comms[0]) == RONDO_ERROR_TIMEOUT);
     cr_expect(!turn_idle(&comms[0]->turn), "its call has not returned");
-    atomic_store(inside, 0);
+    set_inside(0);
     pthread_join(part.thread, NULL);
     cr_expect(part.result == RONDO_ERROR_TIMEOUT);
     rondo_mem_free(part.memory);
@@ -164,11 +169,11 @@ Test(leave, who_did_not_tell_peers_where_its_memory_is_does_not_wait_for_them)
     int32_t value = 1;
     struct part part = {.algorithm = "ring", .rank = 0, .count = 1, .memory = &value};
 
-    atomic_store(&comms[1]->boards[1]->inside, 1);
+    set_inside(1);
     start(&part);
     pthread_join(part.thread, NULL);
     cr_expect(part.result == RONDO_ERROR_TIMEOUT);
-    atomic_store(&comms[1]->boards[1]->inside, 0);
+    set_inside(0);
 }
 
 Test(leave, nobody_goes_inside_when_the_alarm_has_been_rung)
@@ -185,7 +190,7 @@ Test(leave, nobody_goes_inside_when_the_alarm_has_been_rung)
     start(&part);
     pthread_join(part.thread, NULL);
     cr_expect(part.result == RONDO_ERROR_TIMEOUT, "%s", rondo_last_error(comms[1]));
-    cr_expect(atomic_load(&comms[1]->boards[1]->inside) == 0);
+    cr_expect(!atomic_load_explicit(&comms[1]->boards[1]->inside, memory_order_acquire));
     rondo_mem_free(part.memory);
 }
 

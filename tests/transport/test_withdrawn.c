@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_withdrawn.c - memory of the heap that is taken back from peers, which go on storing. A second
- * mapping of the heap stands for a peer's. */
+/* test_withdrawn.c - memory of the heap that is taken back from peers, which go on storing. A
+ * second mapping of the heap stands for a peer's. */
 #include "base/fail.h"
 #include "transport/heap.h"
 
@@ -205,11 +205,16 @@ struct busy {
     uint32_t rounds;
 };
 
+static uint32_t word(const struct busy *busy, size_t index)
+{
+    return atomic_load_explicit(&busy->words[index * busy->stride], memory_order_relaxed);
+}
+
 static void *count_up(void *argument)
 {
     struct busy *busy = argument;
 
-    while (!atomic_load(&busy->stop)) {
+    while (!atomic_load_explicit(&busy->stop, memory_order_relaxed)) {
         for (size_t i = 0; i < busy->count; i++)
             atomic_fetch_add_explicit(&busy->words[i * busy->stride], 1, memory_order_relaxed);
         busy->rounds++;
@@ -230,16 +235,16 @@ Test(withdrawn, what_other_threads_store_meanwhile_is_not_lost, .init = open_hea
 
     memset(memory, 0, BYTES);
     cr_assert(pthread_create(&thread, NULL, count_up, &busy) == 0);
-    for (int i = 0; i < 100 && !atomic_load(&busy.words[0]); i++)
+    for (int i = 0; i < 100 && !word(&busy, 0); i++)
         usleep(1000);
     cr_expect(withdraw(memory, BYTES, &lease.lease, &warning) == RONDO_OK);
     usleep(2000);
-    atomic_store(&busy.stop, true);
+    atomic_store_explicit(&busy.stop, true, memory_order_relaxed);
     pthread_join(thread, NULL);
     cr_expect(busy.rounds > 0);
     for (size_t i = 0; i < WORDS; i++)
-        cr_expect(atomic_load(&busy.words[i * busy.stride]) == busy.rounds, "word %zu: %u of %u", i,
-                  atomic_load(&busy.words[i * busy.stride]), busy.rounds);
+        cr_expect(word(&busy, i) == busy.rounds, "word %zu: %u of %u", i, word(&busy, i),
+                  busy.rounds);
     lease.over = true;
     heap_free(memory);
 }
