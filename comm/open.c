@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 4 };
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 5 };
 
 static rondo_result allocate(rondo_comm *comm)
 {
@@ -83,7 +83,7 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     rondo_comm *comm = calloc(1, sizeof(*comm));
     struct rank_card *card;
     rondo_result result;
-    void *arena = NULL;
+    void *arena = NULL, *board = NULL;
 
     if (!comm)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator.");
@@ -112,7 +112,10 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     if (result)
         goto fail;
     comm->arena = arena;
-    comm->boards[rank] = arena;
+    result = shown_take(&board, &card->board);
+    if (result)
+        goto fail;
+    comm->boards[rank] = comm->board = board;
     result = make_card(comm, card);
     if (result)
         goto fail;
@@ -187,13 +190,11 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
         result = process_attach(&pair.peer->heap, &comm->processes[rank]);
         if (result)
             return result;
-        comm->boards[rank] = (struct board *)(void *)process_at(comm->processes[rank],
-                                                                pair.peer->arena, SHM_BOARD_BYTES);
+        comm->boards[rank] =
+            process_shown(comm->processes[rank], pair.peer->board, sizeof(struct board));
         if (!comm->boards[rank])
             return rondo_fail(RONDO_ERROR_PEER,
-                              "Rank %d says that its board is outside of its "
-                              "shared heap.",
-                              rank);
+                              "Rank %d says that its board is outside of what it shows.", rank);
         comm->local_rank += rank < comm->rank;
         comm->local_size++;
         comm->one_process &= process_is_own(comm->processes[rank]);
@@ -392,13 +393,14 @@ void comm_free(rondo_comm *comm)
     memory_deregister_all(comm);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)
         process_detach(comm->processes[rank]);
-    if (comm->arena) {
-        /* Peers of a broken communicator may still write into it, and have to read why it broke. */
-        if (broken)
-            heap_retire(comm->arena, SHM_BOARD_BYTES);
-        else
-            heap_free(comm->arena);
-    }
+    /* Peers of a broken communicator may still write into it, and have to read why it broke: its
+     * board stays. */
+    if (comm->arena && broken)
+        heap_retire(comm->arena, 0);
+    else if (comm->arena)
+        heap_free(comm->arena);
+    if (comm->board && !broken)
+        shown_give(comm->board);
     if (comm->entered)
         heap_leave();
     choices_done(&comm->choices);

@@ -60,7 +60,7 @@ static size_t wanted_bytes(void)
 static rondo_result open_heap(void)
 {
     size_t bytes = wanted_bytes();
-    int fd = memfd_create("rondo-heap", MFD_CLOEXEC);
+    int fd = memfd_create("rondo-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     rondo_result result;
     char *base;
 
@@ -71,6 +71,11 @@ static rondo_result open_heap(void)
                                   "Cannot size the shared heap to %zu bytes; RONDO_HEAP_BYTES "
                                   "sets a smaller one",
                                   bytes);
+        goto fail;
+    }
+    /* Else any process of this user could truncate it: SIGBUS in all that have it mapped. */
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+        result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot seal the shared heap (F_ADD_SEALS)");
         goto fail;
     }
     base = pages_map(fd, bytes);
@@ -143,16 +148,20 @@ static rondo_result ensure_open(void)
 
 rondo_result heap_enter(struct heap_card *ret_card)
 {
+    struct shown_card shown;
     rondo_result result;
 
     pthread_mutex_lock(&heap.lock);
     result = ensure_open();
+    if (!result)
+        result = shown_enter(&shown);
     if (!result) {
         heap.users++;
-        *ret_card =
-            (struct heap_card){.pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes};
+        *ret_card = (struct heap_card){
+            .pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes, .shown = shown};
         memcpy(ret_card->id, heap.id, sizeof(heap.id));
     }
+    close_if_unused();
     pthread_mutex_unlock(&heap.lock);
     return result;
 }
@@ -160,8 +169,10 @@ rondo_result heap_enter(struct heap_card *ret_card)
 void heap_leave(void)
 {
     pthread_mutex_lock(&heap.lock);
-    if (is_ours() && heap.users)
+    if (is_ours() && heap.users) {
         heap.users--;
+        shown_leave();
+    }
     close_if_unused();
     pthread_mutex_unlock(&heap.lock);
 }
