@@ -50,7 +50,7 @@ static bool move(const struct seeker *me, const struct wire_seat *seat,
     if (!result)
         result = seeker_reach(up);
     if (!result)
-        result = seeker_claim(up);
+        result = seeker_hand_in(up);
     if (!result)
         result = seeker_hear(up, &there, NULL);
     if (!result && !up->told)
