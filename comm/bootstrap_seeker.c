@@ -165,14 +165,16 @@ rondo_result seeker_reach(struct seeker *me)
     for (int attempt = 0; attempt == 0 || clock_seconds() < me->deadline; attempt++) {
         rondo_result result = socket_connect(me->place->address, me->deadline, &me->fd);
 
-        if (result)
+        if (result && result != RONDO_ERROR_AUTH)
             return result;
-        if (me->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EACCES))
+        if (result)
+            heard(me, result, "%s", fail_sentence());
+        else if (me->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EACCES))
             return rondo_fail_errno(RONDO_ERROR_SYSTEM, "rank %d cannot connect to %s", me->rank,
                                     me->place->address);
-        if (me->fd < 0)
+        if (!result && me->fd < 0)
             me->last = strerrordesc_np(errno);
-        else if (enter(me))
+        else if (!result && enter(me))
             return RONDO_OK;
         seeker_close(me);
         if (me->relay)
