@@ -9,6 +9,8 @@
  */
 #include "base/log.h"
 
+#include "base/cancel.h"
+
 #include "base/setting.h"
 
 #include <errno.h>
@@ -64,6 +66,8 @@ void log_set_rank(int rank)
 
 static void write_whole(const char *line, size_t length)
 {
+    CANCEL_LATER(); /* write() is a place to be cancelled at, the callers are none */
+
     while (length > 0) {
         ssize_t done = write(STDERR_FILENO, line, length);
 

@@ -26,7 +26,7 @@ static rondo_result seek(struct seeker *me, void *ret_blobs)
     if (!result) {
         if (me->timeout > 0)
             me->deadline = clock_seconds() + me->timeout + server_grace;
-        result = seeker_claim(me);
+        result = seeker_hand_in(me);
     }
     if (!result)
         result = seeker_hear(me, &seat, ret_blobs);

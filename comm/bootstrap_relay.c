@@ -50,7 +50,7 @@ static bool move(const struct seeker *me, const struct wire_seat *seat,
     if (!result)
         result = seeker_reach(up);
     if (!result)
-        result = seeker_claim(up);
+        result = seeker_hand_in(up);
     if (!result)
         result = seeker_hear(up, &there, NULL);
     if (!result && !up->told)
@@ -152,7 +152,7 @@ rondo_result relay_sit(struct seeker *me, const struct wire_seat *seat, void *re
     else if (!result)
         result = seeker_hear(&up, NULL, ret_blobs);
     else if (listener >= 0)
-        close(listener);
+        socket_unlisten(listener);
     seeker_close(&up);
     return result;
 }

@@ -3,9 +3,10 @@
  * bootstrap_seeker.c - one connection of a rank to a meeting point or a relay: connect, prove, hand
  * in, hear.
  *
- * Until the challenge has come nothing has happened that the server remembers, so whatever fails
- * before is tried again until the timeout: rank 0 may not have started yet. After the claim the
- * connection is the membership: if it breaks, the job does not start.
+ * Until the welcome has come, whoever listens there has proved nothing: it may be anybody who has
+ * taken the port. So whatever fails before, and whatever is said, is as if nobody were there yet:
+ * another attempt is made until the timeout, and the sentence says then what was heard. After the
+ * welcome the connection is the membership: if it breaks, the job does not start.
  */
 #include "comm/bootstrap_seeker.h"
 
@@ -13,109 +14,145 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/log.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds for the challenge, which a meeting point sends at once. */
-static const double challenge_time = 10;
+/* Seconds for challenge and welcome, which a meeting point sends at once. */
+static const double answer_time = 10;
+static const char unproved[] =
+    "the answer of the meeting point %s to rank %d is not proved by our secret: somebody else "
+    "listens there, or RONDO_SECRET differs";
 
-/* ---- To the challenge ----------------------------------------------------------------------- */
+/* ---- To the welcome: nobody has proved anything to us ---------------------------------------- */
 
-static rondo_result refused(const struct seeker *me, const struct wire_header *header, double until)
+/* What was heard there, which anybody may have said: the sentence if it stays at that. */
+__attribute__((format(printf, 3, 4))) static void heard(struct seeker *me, rondo_result result,
+                                                        const char *format, ...)
 {
-    struct wire_refusal refusal = {.header = *header};
+    bool first = !me->rumour;
+    va_list arguments;
 
-    socket_receive(me->fd, (char *)&refusal + sizeof(*header), sizeof(refusal) - sizeof(*header),
-                   until);
-    if (wire_version(header) != WIRE_VERSION || le32toh(refusal.reason) == WIRE_WRONG_VERSION)
-        return rondo_fail(RONDO_ERROR_UNSUPPORTED,
-                          "the meeting point %s speaks version %u of the bootstrap, rank %d speaks "
-                          "%d: use the same version of Rondo everywhere",
-                          me->place->address, wire_version(header), me->rank, WIRE_VERSION);
-    if (le32toh(refusal.reason) == WIRE_COMPLETE)
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "all ranks have come to %s already: does another process claim rank %d?",
-                          me->place->address, me->rank);
-    return rondo_fail(RONDO_ERROR_AUTH,
-                      "the meeting point %s refuses rank %d, their secrets differ: give every rank "
-                      "the same RONDO_SECRET or unique id",
-                      me->place->address, me->rank);
+    me->rumour = result;
+    va_start(arguments, format);
+    vsnprintf(me->heard, sizeof(me->heard), format, arguments);
+    va_end(arguments);
+    if (first && !me->relay)
+        log_warn("%s; it may be somebody else that listens there, so rank %d tries on", me->heard,
+                 me->rank);
 }
 
-/* On a fresh connection. ret_again: it broke or stayed silent, another attempt may do better. */
-static rondo_result greet(struct seeker *me, bool *ret_again)
+static void hear_refusal(struct seeker *me, const struct wire_header *header, double until)
 {
-    double until = fmin(me->deadline, clock_seconds() + challenge_time);
-    struct wire_hello hello, challenge;
-    enum socket_outcome outcome;
+    struct wire_refusal refusal = {.header = *header};
+    size_t reason = sizeof(refusal.reason); /* older versions say no more */
 
-    *ret_again = false;
+    socket_receive(me->fd, &refusal.reason, reason, until);
+    if (wire_version(header) != WIRE_VERSION || le32toh(refusal.reason) == WIRE_WRONG_VERSION)
+        heard(me, RONDO_ERROR_UNSUPPORTED,
+              "the meeting point %s speaks version %u of the bootstrap, rank %d speaks %d: use the "
+              "same version of Rondo everywhere",
+              me->place->address, wire_version(header), me->rank, WIRE_VERSION);
+    else
+        heard(me, RONDO_ERROR_AUTH,
+              "the meeting point %s refuses rank %d, their secrets differ: give every rank the "
+              "same RONDO_SECRET or unique id",
+              me->place->address, me->rank);
+}
+
+/* Is it a frame of that kind? If not, what it is has been noted. A hello comes from ourselves: TCP
+ * can connect a port of this host to itself while nobody listens there. */
+static bool hear_frame(struct seeker *me, enum wire_kind kind, struct wire_header *ret_header,
+                       double until)
+{
+    enum socket_outcome outcome = socket_receive(me->fd, ret_header, sizeof(*ret_header), until);
+
+    me->last = outcome == SOCKET_TIMED_OUT ? "it does not answer" : "it hung up";
+    if (outcome != SOCKET_DONE || wire_is(ret_header, WIRE_HELLO))
+        return false;
+    if (wire_is(ret_header, kind))
+        return true;
+    if (wire_is_rondo(ret_header) &&
+        (wire_is(ret_header, WIRE_REFUSAL) || wire_version(ret_header) != WIRE_VERSION))
+        hear_refusal(me, ret_header, until);
+    else if (kind == WIRE_CHALLENGE)
+        heard(me, RONDO_ERROR_SYSTEM,
+              "what listens at %s is no meeting point of Rondo: choose another address",
+              me->place->address);
+    else
+        heard(me, RONDO_ERROR_AUTH, unproved, me->place->address, me->rank);
+    return false;
+}
+
+/* Hello and challenge: a nonce each way. */
+static bool greet(struct seeker *me, double until)
+{
+    struct wire_hello hello, challenge;
+
     randombytes_buf(me->session.rank_nonce, WIRE_NONCE);
     memcpy(hello.nonce, me->session.rank_nonce, WIRE_NONCE);
     wire_header_set(&hello.header, WIRE_HELLO, 0);
-    outcome = socket_send(me->fd, &hello, sizeof(hello), until);
-    if (outcome == SOCKET_DONE)
-        outcome = socket_receive(me->fd, &challenge.header, sizeof(challenge.header), until);
-    if (outcome == SOCKET_DONE && wire_is_rondo(&challenge.header) &&
-        (wire_is(&challenge.header, WIRE_REFUSAL) ||
-         wire_version(&challenge.header) != WIRE_VERSION))
-        return refused(me, &challenge.header, until);
-    /* A hello comes from ourselves: TCP can connect a port of this host to itself while nobody
-     * listens there. */
-    if (outcome == SOCKET_DONE && !wire_is(&challenge.header, WIRE_HELLO)) {
-        if (!wire_is(&challenge.header, WIRE_CHALLENGE))
-            return rondo_fail(RONDO_ERROR_SYSTEM,
-                              "what listens at %s is no meeting point of Rondo: choose another "
-                              "address",
-                              me->place->address);
-        outcome = socket_receive(me->fd, challenge.nonce, WIRE_NONCE, until);
-        memcpy(me->session.meeting_nonce, challenge.nonce, WIRE_NONCE);
-        *ret_again = outcome != SOCKET_DONE;
-    } else {
-        *ret_again = true;
-    }
-    me->last = outcome == SOCKET_TIMED_OUT ? "it does not answer" : "it hung up";
-    return RONDO_OK;
+    socket_send(me->fd, &hello, sizeof(hello), until);
+    if (!hear_frame(me, WIRE_CHALLENGE, &challenge.header, until) ||
+        socket_receive(me->fd, challenge.nonce, WIRE_NONCE, until) != SOCKET_DONE)
+        return false;
+    memcpy(me->session.meeting_nonce, challenge.nonce, WIRE_NONCE);
+    return true;
+}
+
+/* A server that refuses hangs up while we may still be sending: the reason is there to be read. */
+static void claim(const struct seeker *me, double until)
+{
+    struct wire_claim frame = {.rank = htole32((uint32_t)me->rank),
+                               .size = htole32((uint32_t)me->size),
+                               .pid = htole32((uint32_t)getpid())};
+
+    gethostname(frame.host, sizeof(frame.host) - 1);
+    wire_header_set(&frame.header, WIRE_CLAIM, me->blob_bytes);
+    wire_hash(me->blob, me->blob_bytes, frame.blob_hash);
+    wire_prove(&me->session, WIRE_CLAIM, &frame);
+    socket_send(me->fd, &frame, sizeof(frame), until);
+}
+
+/* On a fresh connection: does the meeting point prove that it is one? */
+static bool enter(struct seeker *me)
+{
+    double until = fmin(me->deadline, clock_seconds() + answer_time);
+    struct wire_welcome welcome;
+
+    if (!greet(me, until))
+        return false;
+    claim(me, until);
+    if (!hear_frame(me, WIRE_WELCOME, &welcome.header, until) ||
+        socket_receive(me->fd, welcome.proof, sizeof(welcome.proof), until) != SOCKET_DONE)
+        return false;
+    if (wire_check(&me->session, WIRE_WELCOME, &welcome))
+        return true;
+    heard(me, RONDO_ERROR_AUTH, unproved, me->place->address, me->rank);
+    return false;
 }
 
 static void nap(const struct seeker *me, int attempt)
 {
-    int pause = attempt < 10 ? 1 + attempt : 20; /* milliseconds */
+    int pause = me->rumour ? 200 : attempt < 10 ? 1 + attempt : 20; /* milliseconds */
 
     poll(NULL, 0, (int)fmin(pause, socket_poll_time(me->deadline) & INT32_MAX));
 }
 
-rondo_result seeker_reach(struct seeker *me)
+static rondo_result not_found(const struct seeker *me)
 {
-    for (int attempt = 0; attempt == 0 || clock_seconds() < me->deadline; attempt++) {
-        bool again = true;
-        rondo_result result = socket_connect(me->place->address, me->deadline, &me->fd);
-
-        if (result)
-            return result;
-        if (me->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EACCES))
-            return rondo_fail_errno(RONDO_ERROR_SYSTEM, "rank %d cannot connect to %s", me->rank,
-                                    me->place->address);
-        if (me->fd < 0)
-            me->last = strerrordesc_np(errno);
-        else
-            result = greet(me, &again);
-        if (result || !again)
-            return result;
-        if (me->fd >= 0)
-            close(me->fd);
-        me->fd = -1;
-        if (me->relay)
-            break; /* it listens, or it never will */
-        nap(me, attempt);
-    }
+    if (me->rumour)
+        return rondo_fail(me->rumour, "%s (rank %d of %d tried for %g s)", me->heard, me->rank,
+                          me->size, me->timeout);
     return rondo_fail(
         RONDO_ERROR_TIMEOUT,
         "rank %d of %d found no meeting point at %s for %g s (%s): is rank 0 running, "
@@ -123,7 +160,31 @@ rondo_result seeker_reach(struct seeker *me)
         me->rank, me->size, me->place->address, me->timeout, me->last);
 }
 
-/* ---- From the claim to the reply ------------------------------------------------------------ */
+rondo_result seeker_reach(struct seeker *me)
+{
+    for (int attempt = 0; attempt == 0 || clock_seconds() < me->deadline; attempt++) {
+        rondo_result result = socket_connect(me->place->address, me->deadline, &me->fd);
+
+        if (result && result != RONDO_ERROR_AUTH)
+            return result;
+        if (result)
+            heard(me, result, "%s", fail_sentence());
+        else if (me->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EACCES))
+            return rondo_fail_errno(RONDO_ERROR_SYSTEM, "rank %d cannot connect to %s", me->rank,
+                                    me->place->address);
+        if (!result && me->fd < 0)
+            me->last = strerrordesc_np(errno);
+        else if (!result && enter(me))
+            return RONDO_OK;
+        seeker_close(me);
+        if (me->relay)
+            break; /* it listens, or it never will */
+        nap(me, attempt);
+    }
+    return not_found(me);
+}
+
+/* ---- From the welcome to the reply ---------------------------------------------------------- */
 
 rondo_result seeker_broken(const struct seeker *me, enum socket_outcome outcome)
 {
@@ -143,29 +204,9 @@ rondo_result seeker_broken(const struct seeker *me, enum socket_outcome outcome)
                       me->place->address, me->rank, me->size, me->rank);
 }
 
-static enum socket_outcome claim(const struct seeker *me)
-{
-    struct wire_claim frame = {.rank = htole32((uint32_t)me->rank),
-                               .size = htole32((uint32_t)me->size),
-                               .pid = htole32((uint32_t)getpid())};
-    enum socket_outcome outcome;
-
-    gethostname(frame.host, sizeof(frame.host) - 1);
-    wire_header_set(&frame.header, WIRE_CLAIM, me->blob_bytes);
-    wire_hash(me->blob, me->blob_bytes, frame.blob_hash);
-    wire_prove(&me->session, WIRE_CLAIM, &frame);
-    outcome = socket_send(me->fd, &frame, sizeof(frame), me->deadline);
-    if (outcome == SOCKET_DONE)
-        outcome = socket_send(me->fd, me->blob, me->blob_bytes, me->deadline);
-    return outcome;
-}
-
 static rondo_result wrong_proof(const struct seeker *me)
 {
-    return rondo_fail(RONDO_ERROR_AUTH,
-                      "the answer of the meeting point %s to rank %d is not proved by our secret: "
-                      "somebody else listens there, or RONDO_SECRET differs",
-                      me->place->address, me->rank);
+    return rondo_fail(RONDO_ERROR_AUTH, unproved, me->place->address, me->rank);
 }
 
 /* A sentence instead of blobs; its length has been checked. */
@@ -247,14 +288,29 @@ static rondo_result take_seat(struct seeker *me, const struct wire_header *heade
     return RONDO_OK;
 }
 
-rondo_result seeker_claim(struct seeker *me)
+rondo_result seeker_hand_in(struct seeker *me)
 {
-    enum socket_outcome outcome = claim(me);
+    enum socket_outcome outcome = socket_send(me->fd, me->blob, me->blob_bytes, me->deadline);
 
-    /* A server that refuses hangs up while we may still be sending: the reason is there to be
-     * read. */
+    /* Who has decided already hangs up while we may still be sending: its answer is there. */
     return outcome == SOCKET_DONE || outcome == SOCKET_CLOSED ? RONDO_OK
                                                               : seeker_broken(me, outcome);
+}
+
+/* Its header has come. */
+static rondo_result take_refusal(const struct seeker *me, const struct wire_header *header)
+{
+    struct wire_refusal refusal = {.header = *header};
+    enum socket_outcome outcome = socket_receive(me->fd, (char *)&refusal + sizeof(*header),
+                                                 sizeof(refusal) - sizeof(*header), me->deadline);
+
+    if (outcome != SOCKET_DONE)
+        return seeker_broken(me, outcome);
+    if (!wire_check(&me->session, WIRE_REFUSAL, &refusal))
+        return wrong_proof(me);
+    return rondo_fail(RONDO_ERROR_INVALID,
+                      "all ranks have come to %s already: does another process claim rank %d?",
+                      me->place->address, me->rank);
 }
 
 rondo_result seeker_hear(struct seeker *me, struct wire_seat *ret_seat, void *ret_blobs)
@@ -265,7 +321,7 @@ rondo_result seeker_hear(struct seeker *me, struct wire_seat *ret_seat, void *re
     if (outcome != SOCKET_DONE)
         return seeker_broken(me, outcome);
     if (wire_is(&header, WIRE_REFUSAL))
-        return refused(me, &header, me->deadline);
+        return take_refusal(me, &header);
     if (wire_is(&header, WIRE_SEAT) && ret_seat)
         return take_seat(me, &header, ret_seat);
     return take_reply(me, &header, ret_blobs);

@@ -16,13 +16,17 @@ struct seeker {
     size_t each;       /* of every rank, to hear */
     int fd;
     struct wire_session session;
-    const char *last; /* why the last attempt to connect failed */
-    bool told;        /* a proven reply has come */
+    const char *last;    /* why the last attempt to connect failed */
+    rondo_result rumour; /* what the last one that listened there said of us, unproved */
+    char heard[384];
+    bool told; /* a proven reply has come */
 };
 
-/* Connect and get a challenge; tries until the deadline, a relay once. */
+/* Connect, claim, and hear that who listens there knows our secret; tries until the deadline, a
+ * relay once. */
 rondo_result seeker_reach(struct seeker *me);
-rondo_result seeker_claim(struct seeker *me);
+/* The blob. */
+rondo_result seeker_hand_in(struct seeker *me);
 /* Wait for a seat (ret_seat may be NULL: it has one) or the reply, which fills ret_blobs or is
  * an error. With a seat ret_seat->header is set. */
 rondo_result seeker_hear(struct seeker *me, struct wire_seat *ret_seat, void *ret_blobs);

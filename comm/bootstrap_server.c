@@ -236,7 +236,7 @@ static void shut(struct server *server)
 {
     double soon = clock_seconds() + short_leave;
 
-    close(server->listener);
+    socket_unlisten(server->listener);
     server->listener = -1;
     for (size_t i = 0; i < server->count; i++) {
         struct visitor *visitor = server->visitors[i];
@@ -281,7 +281,7 @@ rondo_result server_open(struct server *server, const struct server_task *task)
 void server_close(struct server *server)
 {
     if (server->listener >= 0)
-        close(server->listener);
+        socket_unlisten(server->listener);
     meeting_done(&server->meeting);
     free(server->visitors);
     free(server->polls);

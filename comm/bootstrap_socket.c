@@ -9,6 +9,8 @@
  */
 #include "comm/bootstrap_socket.h"
 
+#include "comm/bootstrap_unix.h"
+
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -97,30 +99,7 @@ rondo_result socket_address_check(const char *address)
                       address);
 }
 
-/* ---- Unix sockets --------------------------------------------------------------------------- */
-
-static socklen_t unix_address(const char *address, struct sockaddr_un *ret_where)
-{
-    const char *name = address + 5;
-    size_t length = strlen(name);
-
-    memset(ret_where, 0, sizeof(*ret_where));
-    ret_where->sun_family = AF_UNIX;
-    memcpy(ret_where->sun_path + 1, name,
-           length); /* first byte 0: abstract, gone with its socket */
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
-}
-
-static bool same_user(int fd, uid_t *ret_uid)
-{
-    struct ucred peer;
-    socklen_t length = sizeof(peer);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
-        return false;
-    *ret_uid = peer.uid;
-    return peer.uid == geteuid();
-}
+/* ---- Listening ------------------------------------------------------------------------------ */
 
 static int socket_new(int family)
 {
@@ -128,7 +107,7 @@ static int socket_new(int family)
 }
 
 /* A socket that listens, or -1 and errno. */
-static int listen_at(int family, const struct sockaddr *where, socklen_t length)
+int socket_listen_at(int family, const struct sockaddr *where, socklen_t length)
 {
     int fd = socket_new(family);
     int on = 1, off = 0, number;
@@ -145,14 +124,6 @@ static int listen_at(int family, const struct sockaddr *where, socklen_t length)
     close(fd);
     errno = number;
     return -1;
-}
-
-static int listen_unix(const char *address)
-{
-    struct sockaddr_un where;
-    socklen_t length = unix_address(address, &where);
-
-    return listen_at(AF_UNIX, (struct sockaddr *)&where, length);
 }
 
 void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX])
@@ -172,10 +143,10 @@ static int listen_everywhere(unsigned port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = listen_at(AF_INET6, (struct sockaddr *)&six, sizeof(six));
+    int fd = socket_listen_at(AF_INET6, (struct sockaddr *)&six, sizeof(six));
 
     if (fd < 0 && errno != EADDRINUSE)
-        fd = listen_at(AF_INET, (struct sockaddr *)&four, sizeof(four));
+        fd = socket_listen_at(AF_INET, (struct sockaddr *)&four, sizeof(four));
     return fd;
 }
 
@@ -194,7 +165,7 @@ static int listen_tcp(const char *address)
         snprintf(parts.host, sizeof(parts.host), "127.0.0.1");
     if (getaddrinfo(parts.host, parts.port, &hints, &found))
         return listen_everywhere((unsigned)atoi(parts.port));
-    fd = listen_at(found->ai_family, found->ai_addr, found->ai_addrlen);
+    fd = socket_listen_at(found->ai_family, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
     if (fd < 0 && errno == EADDRNOTAVAIL) {
         log_info("%s is no address of this host: listening on all of them", parts.host);
@@ -218,14 +189,24 @@ static int port_of(int fd)
 rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
 {
     double until = clock_seconds() + in_use_patience;
+    bool patient = false;
+    uid_t uid = 0;
     int fd;
 
     for (;;) {
-        fd = socket_address_is_unix(address) ? listen_unix(address) : listen_tcp(address);
-        if (fd >= 0 || errno != EADDRINUSE || clock_seconds() > until)
+        fd = socket_address_is_unix(address) ? unix_listen(address, patient, &uid)
+                                             : listen_tcp(address);
+        if (fd >= 0 || errno != EADDRINUSE || patient)
             break;
+        patient = clock_seconds() > until;
         poll(NULL, 0, 10);
     }
+    if (fd < 0 && errno == EACCES && uid)
+        return rondo_fail(RONDO_ERROR_SYSTEM,
+                          "rank 0 cannot open the meeting point %s: user %u holds the name, and "
+                          "there is no folder of our own to meet in, neither in XDG_RUNTIME_DIR "
+                          "nor /tmp/rondo-%u; choose another address (RONDO_ADDRESS)",
+                          address, (unsigned)uid, (unsigned)geteuid());
     if (fd < 0 && errno == EADDRINUSE)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,
                                 "rank 0 cannot open the meeting point %s, another program or job "
@@ -237,6 +218,17 @@ rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
         *ret_port = port_of(fd);
     *ret_fd = fd;
     return RONDO_OK;
+}
+
+void socket_unlisten(int fd)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNSPEC};
+    socklen_t length = sizeof(where);
+
+    if (!getsockname(fd, (struct sockaddr *)&where, &length) && where.sun_family == AF_UNIX &&
+        length > offsetof(struct sockaddr_un, sun_path) && where.sun_path[0])
+        unlink(where.sun_path);
+    close(fd);
 }
 
 /* Small messages that wait for answers; and a host that vanishes is noticed even without a
@@ -258,7 +250,7 @@ int socket_accept(int listener)
 
     if (fd < 0)
         return -1;
-    if (from.ss_family == AF_UNIX && !same_user(fd, &uid)) {
+    if (from.ss_family == AF_UNIX && !unix_same_user(fd, &uid)) {
         log_info("user %u knocked at the meeting point and was sent away", (unsigned)uid);
         close(fd);
         errno = EACCES;
@@ -271,7 +263,7 @@ int socket_accept(int listener)
 /* ---- Connecting ----------------------------------------------------------------------------- */
 
 /* A connected socket, or -1 and errno. */
-static int connect_to(int family, const struct sockaddr *where, socklen_t length, double deadline)
+int socket_connect_at(int family, const struct sockaddr *where, socklen_t length, double deadline)
 {
     int fd = socket_new(family);
     int number = 0;
@@ -295,23 +287,6 @@ static int connect_to(int family, const struct sockaddr *where, socklen_t length
     return -1;
 }
 
-static rondo_result connect_unix(const char *address, double deadline, int *ret_fd)
-{
-    struct sockaddr_un where;
-    socklen_t length = unix_address(address, &where);
-    int fd = connect_to(AF_UNIX, (struct sockaddr *)&where, length, deadline);
-    uid_t uid = 0;
-
-    if (fd >= 0 && !same_user(fd, &uid)) {
-        close(fd);
-        return rondo_fail(RONDO_ERROR_AUTH,
-                          "the meeting point %s belongs to user %u, not to us (user %u)", address,
-                          (unsigned)uid, (unsigned)geteuid());
-    }
-    *ret_fd = fd;
-    return RONDO_OK;
-}
-
 static rondo_result connect_tcp(const char *address, double deadline, int *ret_fd)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -330,7 +305,7 @@ static rondo_result connect_tcp(const char *address, double deadline, int *ret_f
         return rondo_fail(RONDO_ERROR_INVALID, "the host of the meeting point %s is not known: %s",
                           address, gai_strerror(error));
     for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
-        fd = connect_to(a->ai_family, a->ai_addr, a->ai_addrlen, deadline);
+        fd = socket_connect_at(a->ai_family, a->ai_addr, a->ai_addrlen, deadline);
     error = errno;
     freeaddrinfo(found);
     if (fd >= 0)
@@ -344,7 +319,7 @@ rondo_result socket_connect(const char *address, double deadline, int *ret_fd)
 {
     *ret_fd = -1;
     if (socket_address_is_unix(address))
-        return connect_unix(address, deadline, ret_fd);
+        return unix_connect(address, deadline, ret_fd);
     return connect_tcp(address, deadline, ret_fd);
 }
 

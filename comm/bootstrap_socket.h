@@ -11,6 +11,8 @@
 
 #include "comm/bootstrap.h"
 
+#include <sys/socket.h>
+
 enum socket_outcome { SOCKET_DONE, SOCKET_CLOSED, SOCKET_TIMED_OUT, SOCKET_FAILED };
 
 /* RONDO_ERROR_INVALID with a sentence unless `address` has one of the forms. Does not look
@@ -23,6 +25,11 @@ bool socket_address_is_unix(const char *address);
  * it. With port 0 the system picks one; ret_port (may be NULL) gets the port, 0 for a Unix socket.
  */
 rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port);
+/* Close it; its file goes, if it has one. */
+void socket_unlisten(int fd);
+/* For one address: a socket, or -1 and errno. */
+int socket_listen_at(int family, const struct sockaddr *where, socklen_t length);
+int socket_connect_at(int family, const struct sockaddr *where, socklen_t length, double deadline);
 /* One connection that waits, -1 and errno if there is none. A Unix peer of another user is
  * closed: errno EACCES. */
 int socket_accept(int listener);

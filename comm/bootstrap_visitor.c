@@ -73,7 +73,9 @@ static void refuse(struct visitor *visitor, const struct meeting *meeting, enum 
 
     log_warn("a connection to the meeting point %s was refused: %s", meeting->address, why);
     wire_header_set(&refusal.header, WIRE_REFUSAL, 0);
-    /* A fresh connection has room for 24 bytes; if it has not, it gets no explanation. */
+    if (reason == WIRE_COMPLETE)
+        wire_prove(&visitor->session, WIRE_REFUSAL, &refusal);
+    /* A fresh connection has room for so few bytes; if it has not, it gets no explanation. */
     if (send(visitor->fd, &refusal, sizeof(refusal), MSG_NOSIGNAL) != sizeof(refusal) ||
         shutdown(visitor->fd, SHUT_WR)) {
         hang_up(visitor);
@@ -171,6 +173,16 @@ static void take_hello(struct visitor *visitor, struct meeting *meeting)
         visitor->stage = VISITOR_CLAIM;
 }
 
+/* The claim is proved: prove that this is the meeting point, before anything else is said. */
+static bool welcome(const struct visitor *visitor)
+{
+    struct wire_welcome frame;
+
+    wire_header_set(&frame.header, WIRE_WELCOME, 0);
+    wire_prove(&visitor->session, WIRE_WELCOME, &frame);
+    return send(visitor->fd, &frame, sizeof(frame), MSG_NOSIGNAL) == sizeof(frame);
+}
+
 static void take_claim(struct visitor *visitor, struct meeting *meeting)
 {
     const struct wire_claim *claim = &visitor->in.claim;
@@ -182,6 +194,10 @@ static void take_claim(struct visitor *visitor, struct meeting *meeting)
     }
     if (!wire_check(&visitor->session, WIRE_CLAIM, claim)) {
         refuse(visitor, meeting, WIRE_WRONG_SECRET, "it does not know the secret");
+        return;
+    }
+    if (!welcome(visitor)) {
+        visitor_drop(visitor, meeting, "it does not take the welcome");
         return;
     }
     if (meeting->decided && !meeting->result) {

@@ -65,6 +65,8 @@ static const struct {
     [WIRE_REPLY] = {"rondo reply", offsetof(struct wire_reply, proof)},
     [WIRE_SEAT] = {"rondo seat", offsetof(struct wire_seat, proof)},
     [WIRE_SEATED] = {"rondo seated", offsetof(struct wire_seat, proof)},
+    [WIRE_WELCOME] = {"rondo welcome", offsetof(struct wire_welcome, proof)},
+    [WIRE_REFUSAL] = {"rondo refusal", offsetof(struct wire_refusal, proof)},
     [WIRE_NEWS] = {"rondo news", offsetof(struct wire_news, proof)},
 };
 

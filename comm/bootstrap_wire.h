@@ -4,12 +4,15 @@
  *
  *     rank    -> hello      a nonce
  *     meeting -> challenge  another nonce
- *     rank    -> claim      rank, size, hash of the blob, proof; then the blob
+ *     rank    -> claim      rank, size, hash of the blob, proof
+ *     meeting -> welcome    proof: so this is the meeting point, whatever it says from here on
+ *     rank    -> the blob
  *     meeting -> seat       where to wait for the reply: here, or at a relay; and: be one
  *     rank    -> seated     there I wait now; others may wait with me at this address
  *     meeting -> reply      result, hash of the body, proof; then the body: all blobs, or a
  *                           sentence
- *     meeting -> refusal    instead of a reply, to somebody whose proof is wrong
+ *     meeting -> refusal    instead of a welcome, to somebody whose proof is wrong: anybody could
+ *                           say that, so it is only remembered; or, proved, instead of a reply
  *     rank    -> news       from a relay: why the job can't start
  *
  * A rank that waits at a relay has the same talk with that; its claim brings no blob there.
@@ -28,7 +31,7 @@
 
 #include <stdint.h>
 
-enum { WIRE_VERSION = 2, WIRE_NONCE = PROOF_NONCE, WIRE_HASH = PROOF_BYTES, WIRE_HOST = 64 };
+enum { WIRE_VERSION = 3, WIRE_NONCE = PROOF_NONCE, WIRE_HASH = PROOF_BYTES, WIRE_HOST = 64 };
 enum { WIRE_SENTENCE = 1024 };
 /* A rank's blob is a few hundred bytes; the limits are what a member may make the others
  * allocate. */
@@ -43,7 +46,8 @@ enum wire_kind {
     WIRE_REFUSAL,
     WIRE_SEAT,
     WIRE_SEATED,
-    WIRE_NEWS
+    WIRE_NEWS,
+    WIRE_WELCOME
 };
 enum wire_reason { WIRE_WRONG_SECRET = 1, WIRE_WRONG_VERSION, WIRE_COMPLETE };
 
@@ -74,9 +78,15 @@ struct wire_reply {
     unsigned char proof[WIRE_HASH];
 };
 
+struct wire_welcome {
+    struct wire_header header;
+    unsigned char proof[WIRE_HASH];
+};
+
 struct wire_refusal {
     struct wire_header header;
     uint32_t reason, unused;
+    unsigned char proof[WIRE_HASH]; /* zeros before the claim is proved */
 };
 
 struct wire_seat { /* and seated */
@@ -100,7 +110,8 @@ _Static_assert(sizeof(struct wire_header) == 16, "wire format");
 _Static_assert(sizeof(struct wire_hello) == 48, "wire format");
 _Static_assert(sizeof(struct wire_claim) == 160, "wire format");
 _Static_assert(sizeof(struct wire_reply) == 88, "wire format");
-_Static_assert(sizeof(struct wire_refusal) == 24, "wire format");
+_Static_assert(sizeof(struct wire_welcome) == 48, "wire format");
+_Static_assert(sizeof(struct wire_refusal) == 56, "wire format");
 _Static_assert(sizeof(struct wire_seat) == 208, "wire format");
 _Static_assert(sizeof(struct wire_news) == 1080, "wire format");
 
@@ -119,7 +130,8 @@ bool wire_is(const struct wire_header *header, enum wire_kind kind); /* of our v
 uint64_t wire_body_bytes(const struct wire_header *header);
 
 void wire_hash(const void *bytes, size_t count, unsigned char *ret_hash);
-/* Fill the proof of a claim, reply, seat, seated or news whose other fields are complete. */
+/* Fill the proof of a claim, welcome, refusal, reply, seat, seated or news whose other fields are
+ * complete. */
 void wire_prove(const struct wire_session *session, enum wire_kind kind, void *frame);
 /* Is it of that kind, of our version, and proved? */
 bool wire_check(const struct wire_session *session, enum wire_kind kind, const void *frame);

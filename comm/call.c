@@ -7,6 +7,7 @@
 #include "comm/repeat.h"
 #include "comm/stream.h"
 
+#include "base/cancel.h"
 #include "base/collective.h"
 #include "base/fail.h"
 #include "kernels/kernels.h"
@@ -179,13 +180,11 @@ rondo_result call_check(const rondo_call *call, struct task *ret_task)
     return RONDO_OK;
 }
 
-static rondo_result run(const rondo_call *call)
+static rondo_result run_new(const rondo_call *call, rondo_result result)
 {
+    CANCEL_LATER();
     struct task task;
-    rondo_result result = comm_check(call->comm);
 
-    if (!result && !call->stream && !group_is_open() && repeat_run(call, &result))
-        return result;
     if (!result)
         result = call_check(call, &task);
     if (result) {
@@ -199,6 +198,15 @@ static rondo_result run(const rondo_call *call)
         return call->stream->ops->add_batches(
             call->stream, &(struct batch){.comm = call->comm, .tasks = &task, .count = 1}, 1);
     return repeat_run_new(call, &task);
+}
+
+static rondo_result run(const rondo_call *call)
+{
+    rondo_result result = comm_check(call->comm);
+
+    if (!result && !call->stream && !group_is_open() && repeat_run(call, &result))
+        return result;
+    return run_new(call, result);
 }
 
 rondo_result rondo_collective_call(const rondo_call *call)

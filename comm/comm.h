@@ -49,6 +49,7 @@ struct rondo_comm {
     char *arena;
     struct rank_card *cards;    /* [rank] */
     struct process **processes; /* [rank], NULL: on another node */
+    struct board *board;        /* our own: peers map it read-only, as we do theirs */
     struct board **boards;      /* [rank], own one included; mirrors of ranks of other nodes */
     struct board *mirrors;      /* [rank], NULL: all ranks are on this node */
     struct shm_alarm **alarms;  /* [rank], of the ranks of this node; NULL: others */

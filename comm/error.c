@@ -2,6 +2,7 @@
 /* error.c - what a communicator remembers of errors, and how breaking it reaches the peers. */
 #include "comm/comm.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 #include "comm/health.h"
 #include "comm/leave.h"
@@ -65,6 +66,7 @@ static rondo_result fetch(rondo_comm *comm)
 
 rondo_result rondo_comm_query(rondo_comm *comm)
 {
+    CANCEL_LATER();
     rondo_result result;
 
     if (!comm)
@@ -77,6 +79,8 @@ rondo_result rondo_comm_query(rondo_comm *comm)
 
 rondo_result rondo_comm_abort(rondo_comm *comm)
 {
+    CANCEL_LATER();
+
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_abort: the communicator is NULL.");
     rondo_fail(RONDO_ERROR_ABORTED, "Rank %d aborted the communicator (rondo_comm_abort).",

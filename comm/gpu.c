@@ -4,6 +4,7 @@
 
 #include "rondo/cuda.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -207,6 +208,7 @@ rondo_result gpu_run_batches(struct batch *batches, int count)
 
 rondo_result rondo_cuda_check(void)
 {
+    CANCEL_LATER();
     const struct cuda_driver *driver;
 
     return cuda_load(&driver);
@@ -229,6 +231,7 @@ static rondo_result enter_current(struct cuda_device *ret_device)
 /* The primary context stays retained: it holds the memory. */
 rondo_result rondo_cuda_mem_alloc(size_t bytes, void **ret_memory)
 {
+    CANCEL_LATER();
     struct cuda_device device;
     CUdeviceptr memory = 0;
     rondo_result result;
@@ -250,6 +253,7 @@ rondo_result rondo_cuda_mem_alloc(size_t bytes, void **ret_memory)
 
 rondo_result rondo_cuda_mem_free(void *memory)
 {
+    CANCEL_LATER();
     const struct cuda_driver *driver;
     struct cuda_device device;
     int number = 0;

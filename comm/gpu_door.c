@@ -30,6 +30,8 @@
 
 static const char asks[] = "asks for files", gives[] = "gives files";
 
+enum { BACKLOG = 4096 }; /* the system cuts it to net.core.somaxconn */
+
 struct wish {
     uint32_t order;
     int32_t owner, peer;
@@ -71,14 +73,26 @@ static void limit_waits(int file)
     setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
-/* `process`: -1 any. */
-static bool is_trusted(int file, int process)
+/* The process at the other end, if it is of our user; -1: it is not. */
+static int process_of(int file)
 {
     struct ucred who;
     socklen_t length = sizeof(who);
 
-    return !getsockopt(file, SOL_SOCKET, SO_PEERCRED, &who, &length) && who.uid == geteuid() &&
-           (process < 0 || who.pid == process);
+    return !getsockopt(file, SOL_SOCKET, SO_PEERCRED, &who, &length) && who.uid == geteuid()
+               ? (int)who.pid
+               : -1;
+}
+
+/* Others are sent away before they are waited for: a crowd of them costs a peer no time. */
+static bool is_of_peer(const rondo_comm *comm, int file)
+{
+    int process = process_of(file);
+
+    for (int rank = 0; process >= 0 && rank < comm->size; rank++)
+        if (comm->processes[rank] && process_id(comm->processes[rank]) == process)
+            return true;
+    return false;
 }
 
 /* ---- The owner ------------------------------------------------------------------------------- */
@@ -94,7 +108,7 @@ rondo_result gpu_door_open(struct gpu_plans *plans)
     length = name_of(comm, comm->rank, &address);
     plans->door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (plans->door >= 0 && !bind(plans->door, (struct sockaddr *)&address, length) &&
-        !listen(plans->door, comm->size))
+        !listen(plans->door, BACKLOG))
         return RONDO_OK;
     if (plans->door >= 0)
         close(plans->door);
@@ -127,7 +141,7 @@ static bool serve(const struct gpu_plans *plans, int file)
     const struct proof_session session = {plans->comm->key, nonce, demand.nonce};
 
     limit_waits(file);
-    if (!is_trusted(file, -1))
+    if (!is_of_peer(plans->comm, file))
         return false;
     proof_nonce(nonce);
     if (send(file, nonce, sizeof(nonce), MSG_NOSIGNAL) != sizeof(nonce) ||
@@ -218,7 +232,7 @@ rondo_result gpu_door_take(struct gpu_plans *plans, int rank, const struct gpu_o
     limit_waits(file);
     if (connect(file, (struct sockaddr *)&address, length))
         result = rondo_fail_errno(RONDO_ERROR_PEER, "rank %d has no socket for files", rank);
-    else if (!is_trusted(file, process_id(plans->comm->processes[rank])))
+    else if (process_of(file) != process_id(plans->comm->processes[rank]))
         result =
             rondo_fail(RONDO_ERROR_PEER, "another process than rank %d's listens for it", rank);
     else

@@ -5,6 +5,7 @@
 
 #include "rondo/cuda.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 
 #include <stdlib.h>
@@ -160,6 +161,7 @@ static const struct stream_ops cuda_stream_ops = {.add_batches = add_batches,
 
 rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream)
 {
+    CANCEL_LATER();
     struct cuda_stream *stream;
     const struct cuda_driver *driver;
     rondo_result result;

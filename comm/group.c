@@ -10,6 +10,7 @@
 #include "comm/gpu.h"
 #include "comm/stream.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 
 #include <stdlib.h>
@@ -258,6 +259,7 @@ static void forget(void)
 
 rondo_result rondo_group_end(void)
 {
+    CANCEL_LATER();
     rondo_result result;
 
     if (!depth)

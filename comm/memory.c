@@ -7,6 +7,7 @@
  */
 #include "comm/memory.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 #include "comm/comm.h"
 #include "comm/leave.h"
@@ -116,6 +117,7 @@ const struct exec_world_ops comm_world_ops = {
 
 rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory)
 {
+    CANCEL_LATER();
     rondo_result result;
 
     if (!ret_memory)
@@ -128,12 +130,15 @@ rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory)
 
 rondo_result rondo_mem_free(void *memory)
 {
+    CANCEL_LATER();
+
     return heap_free(memory);
 }
 
 rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
                                  rondo_registration **ret_registration)
 {
+    CANCEL_LATER();
     rondo_registration *registration;
     rondo_result result;
 
@@ -159,6 +164,7 @@ rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
 
 rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration)
 {
+    CANCEL_LATER();
     rondo_result result = RONDO_OK;
     rondo_registration **link;
 

@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "comm/crowd.h"
 #include "comm/gpu.h"
 #include "comm/host.h"
 #include "comm/leave.h"
@@ -24,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 4 };
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 5 };
 
 static rondo_result allocate(rondo_comm *comm)
 {
@@ -86,7 +87,7 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     rondo_comm *comm = calloc(1, sizeof(*comm));
     struct rank_card *card;
     rondo_result result;
-    void *arena = NULL;
+    void *arena = NULL, *board = NULL;
 
     if (!comm)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator.");
@@ -115,10 +116,13 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     if (result)
         goto fail;
     comm->arena = arena;
-    comm->boards[rank] = arena;
-    comm->alarms[rank] = (struct shm_alarm *)(void *)(comm->arena + SHM_BOARD_BYTES);
+    comm->alarms[rank] = (struct shm_alarm *)arena;
     comm->world.alarm = &comm->alarms[rank]->rung;
-    comm->world.inside = &comm->boards[rank]->inside;
+    result = shown_take(&board, &card->board);
+    if (result)
+        goto fail;
+    comm->boards[rank] = comm->board = board;
+    comm->world.inside = &comm->board->inside;
     result = make_card(comm, card);
     if (result)
         goto fail;
@@ -180,14 +184,17 @@ static void give_room(struct exec_world *world, int peer)
 /* A rank of this host: what it shows, and how to alarm it. */
 static rondo_result find_board(rondo_comm *comm, int rank)
 {
-    char *arena = process_at(comm->processes[rank], comm->cards[rank].arena,
-                             SHM_BOARD_BYTES + shm_alarm_bytes(comm->size));
+    const struct rank_card *card = &comm->cards[rank];
+    const struct process *process = comm->processes[rank];
 
-    if (!arena)
+    comm->boards[rank] = process_shown(process, card->board, sizeof(struct board));
+    comm->alarms[rank] =
+        (struct shm_alarm *)(void *)process_at(process, card->arena, shm_alarm_bytes(comm->size));
+    if (!comm->boards[rank] || !comm->alarms[rank])
         return rondo_fail(RONDO_ERROR_PEER,
-                          "Rank %d says that its board is outside of its shared heap.", rank);
-    comm->boards[rank] = (struct board *)(void *)arena;
-    comm->alarms[rank] = (struct shm_alarm *)(void *)(arena + SHM_BOARD_BYTES);
+                          "Rank %d says that its board is outside of what it shows, or its rings "
+                          "outside of its heap.",
+                          rank);
     return RONDO_OK;
 }
 
@@ -227,120 +234,6 @@ static rondo_result connect_rank(rondo_comm *comm, int rank)
     return RONDO_OK;
 }
 
-/* Ranks and cores of one machine: hosts that only look like different ones share its cores. */
-struct crowd {
-    int ranks, cores;
-};
-
-/*
- * Cores that the ranks of a machine have between them: they may be bound to one each. Every rank
- * counts the same, as the choice of algorithms depends on it: of different quotas the smallest
- * goes for all.
- */
-static struct crowd count_crowd(const rondo_comm *comm, uint64_t machine)
-{
-    struct crowd crowd = {0, 0};
-    uint64_t cpus[16] = {0};
-    int quota = 0;
-
-    for (int rank = 0; rank < comm->size; rank++) {
-        const struct rank_card *card = &comm->cards[rank];
-
-        if (card->machine != machine)
-            continue;
-        crowd.ranks++;
-        for (int i = 0; i < 16; i++)
-            cpus[i] |= card->cpus[i];
-        if (card->quota > 0 && (!quota || card->quota < quota))
-            quota = card->quota;
-    }
-    for (int i = 0; i < 16; i++)
-        crowd.cores += __builtin_popcountll(cpus[i]);
-    if (quota > 0 && quota < crowd.cores)
-        crowd.cores = quota;
-    if (!crowd.cores)
-        crowd.cores = 1;
-    return crowd;
-}
-
-/* With several machines, as many as if all were like the most crowded one. */
-static int count_cores(const rondo_comm *comm)
-{
-    struct crowd worst = count_crowd(comm, comm->cards[0].machine);
-
-    if (worst.ranks == comm->size)
-        return worst.cores;
-    for (int rank = 1; rank < comm->size; rank++) {
-        struct crowd crowd;
-
-        if (comm->cards[rank].machine == comm->cards[rank - 1].machine)
-            continue;
-        crowd = count_crowd(comm, comm->cards[rank].machine);
-        if ((long)crowd.ranks * worst.cores > (long)worst.ranks * crowd.cores)
-            worst = crowd;
-    }
-    return (int)(((long)comm->size * worst.cores + worst.ranks - 1) / worst.ranks);
-}
-
-enum { MOST_CROWDED = 100 };
-
-/* Spin only where the rank that we wait for can run at the same time. */
-static void choose_spinning(rondo_comm *comm)
-{
-    const double round = 20e-9; /* seconds of one pause */
-    const double longest = 1;   /* seconds: who spins does not look after its peers */
-    const double look = 5e-7;   /* ... of one look at the network */
-    double spin = comm->settings.spin;
-    struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
-    bool crowded = crowd.ranks > crowd.cores;
-
-    comm->spin_rounds = crowded ? 4 : 2000;
-    comm->network_rounds = crowded ? 2 : 200;
-    comm->crowd = crowd.ranks / crowd.cores;
-    comm->crowd = comm->crowd < 1 ? 1 : comm->crowd > MOST_CROWDED ? MOST_CROWDED : comm->crowd;
-    if (spin < 0)
-        return;
-    comm->spin_rounds = (int)((spin < longest ? spin : longest) / round);
-    comm->network_rounds = (int)((spin < longest ? spin : longest) / look);
-}
-
-/*
- * How many short messages may be under way: few enough that they stay in the first cache. But who
- * shares its core with the rank it waits for gets on by a change of process, and the more messages
- * one change serves, the better, as long as the lines of all links stay in the second cache.
- */
-static struct link_rooms choose_rooms(const rondo_comm *comm)
-{
-    enum { MESSAGES = 4096 }; /* of one line, into a rank; of several lines a 4th */
-    struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
-    struct link_rooms rooms = {128, 8};
-
-    if (crowd.ranks > crowd.cores)
-        rooms = (struct link_rooms){LINK_INLINED_MOST, LINK_PACKED_MOST};
-    while (rooms.inlined > 32 && rooms.inlined * (size_t)comm->size > MESSAGES)
-        rooms.inlined /= 2;
-    while (rooms.packed > 8 && rooms.packed * (size_t)comm->size > MESSAGES / 4)
-        rooms.packed /= 2;
-    return rooms;
-}
-
-/* What ranks that share cores hand each other shall still be in the second cache when it is read:
- * the rings of shallow lanes are as short as any plan can do with. */
-static void make_shallow(rondo_comm *comm)
-{
-    enum { LEAST = 2 }; /* slots, for which plans are proved */
-    struct crowd crowd = count_crowd(comm, comm->cards[comm->rank].machine);
-
-    comm->shares_cores = comm->local_size == comm->size && crowd.ranks > crowd.cores;
-    for (int lane = PLAN_LANE_SHALLOW; comm->shares_cores && lane < PLAN_LANE_P2P; lane++)
-        for (int rank = 0; rank < comm->size; rank++) {
-            int at = lane * comm->size + rank;
-
-            if (comm->world.out[at].shorts)
-                comm->world.out[at].slot_count = comm->world.in[at].slot_count = LEAST;
-        }
-}
-
 rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
 {
     rondo_result result = RONDO_OK;
@@ -368,16 +261,16 @@ rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
     if (!result)
         result = leave_enlist(comm);
     if (!result)
-        make_shallow(comm);
+        crowd_make_shallow(comm);
     if (!result)
         result = comm_find_groups(comm);
     if (!result)
         result = gpu_connect(comm);
     if (result)
         return comm_break(comm, result, comm->rank);
-    comm->costs.cores = count_cores(comm);
-    choose_spinning(comm);
-    comm->world.rooms = choose_rooms(comm);
+    comm->costs.cores = crowd_cores(comm);
+    crowd_choose_spinning(comm);
+    comm->world.rooms = crowd_choose_rooms(comm);
     log_info("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
              comm->rank, comm->size, comm->local_size, comm->costs.cores, comm->world.slot_bytes,
              comm->settings.slots);
@@ -403,14 +296,15 @@ rondo_result comm_assemble(rondo_comm *comm)
  */
 static void close_arena(rondo_comm *comm, bool broken)
 {
-    struct board *board = comm->boards ? comm->boards[comm->rank] : NULL;
     bool unused = !broken;
 
-    if (!board)
+    if (!comm->board) {
+        heap_free(comm->arena);
         return;
+    }
     if (!broken)
-        atomic_store_explicit(&board->id, 0, memory_order_release);
-    atomic_store_explicit(&board->closed, 1, memory_order_release);
+        atomic_store_explicit(&comm->board->id, 0, memory_order_release);
+    atomic_store_explicit(&comm->board->closed, 1, memory_order_release);
     leave_for_good(comm);
     if (comm->lease)
         unused = comm->lease->ops->is_over(comm->lease);
@@ -419,7 +313,9 @@ static void close_arena(rondo_comm *comm, bool broken)
     if (unused)
         heap_free(comm->arena);
     else
-        heap_retire(comm->arena, SHM_BOARD_BYTES + shm_alarm_bytes(comm->size), comm->lease);
+        heap_retire(comm->arena, shm_alarm_bytes(comm->size), comm->lease);
+    if (!broken)
+        shown_give(comm->board);
 }
 
 void comm_free(rondo_comm *comm)

@@ -2,6 +2,7 @@
 /* operation.c - from an operation's handle to what kernels do. */
 #include "comm/operation.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 #include "comm/comm.h"
 
@@ -142,6 +143,7 @@ static void read_integer(rondo_type type, const void *scalar, struct kernel_op *
 rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *scalar, rondo_type type,
                                         rondo_op *ret_op)
 {
+    CANCEL_LATER();
     struct operation operation = {.commutative = true, .type = type};
 
     if (!comm || !scalar || !ret_op || !rondo_type_size(type))
@@ -160,6 +162,7 @@ rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *scalar, ro
 rondo_result rondo_op_create_user(rondo_comm *comm, rondo_op_function function, void *context,
                                   int commutative, rondo_op *ret_op)
 {
+    CANCEL_LATER();
     struct operation operation = {.commutative = commutative != 0, .type = RONDO_TYPES};
 
     if (!comm || !function || !ret_op)
@@ -173,6 +176,7 @@ rondo_result rondo_op_create_user(rondo_comm *comm, rondo_op_function function, 
 
 rondo_result rondo_op_destroy(rondo_comm *comm, rondo_op op)
 {
+    CANCEL_LATER();
     struct operation *made;
 
     if (!comm)

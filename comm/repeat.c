@@ -2,6 +2,7 @@
 /* repeat.c - the short way of a repeated call, see repeat.h. */
 #include "comm/repeat.h"
 
+#include "base/cancel.h"
 #include "base/collective.h"
 #include "comm/gpu.h"
 #include "comm/network.h"
@@ -77,6 +78,7 @@ static enum exec_state advance(const rondo_comm *comm, struct execution *x)
  * broken is told to run_batches(), which looks for that first. */
 static enum exec_state advance_apart(rondo_comm *comm, struct execution *x)
 {
+    CANCEL_LATER();
     enum exec_state state = exec_advance(x);
 
     for (int i = 0; i < comm->network_rounds; i++) {
@@ -98,12 +100,23 @@ static bool is_over(rondo_comm *comm, const struct batch *batch)
     return !batch->left && !batch->result && (!networks_any(comm) || networks_flushed(comm, NULL));
 }
 
+/* What the short way was too short for: here the thread may sleep. */
+static rondo_result run_on(struct batch *batch, enum exec_state state)
+{
+    CANCEL_LATER();
+
+    if (state != EXEC_DONE)
+        task_react(batch, batch->tasks, state);
+    return run_batches(batch, 1);
+}
+
 bool repeat_run(const rondo_call *call, rondo_result *ret_result)
 {
     rondo_comm *comm = call->comm;
     struct repeat *repeat = comm->repeat;
     struct batch *batch = &repeat->batch;
     struct task *task = &repeat->task;
+    enum exec_state state = EXEC_BLOCKED;
     unsigned ticket;
 
     if (atomic_load_explicit(&repeat->input, memory_order_relaxed) != call->input ||
@@ -121,14 +134,15 @@ bool repeat_run(const rondo_call *call, rondo_result *ret_result)
     if (task->key.no_peer_memory)
         comm->resting--;
     if (!task_begin(comm, task))
-        task_react(batch, task,
-                   networks_any(comm) ? advance_apart(comm, &task->execution)
-                                      : advance(comm, &task->execution));
+        state = networks_any(comm) ? advance_apart(comm, &task->execution)
+                                   : advance(comm, &task->execution);
+    if (state == EXEC_DONE)
+        task_react(batch, task, state);
     if (is_over(comm, batch)) {
         turn_pass(&comm->turn);
         *ret_result = RONDO_OK;
     } else {
-        *ret_result = run_batches(batch, 1);
+        *ret_result = run_on(batch, state);
     }
     return true;
 }

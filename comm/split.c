@@ -6,6 +6,7 @@
  */
 #include "comm/call.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 
 #include <stdlib.h>
@@ -157,6 +158,7 @@ static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config 
 rondo_result rondo_comm_split(rondo_comm *comm, int color, int key, const rondo_config *config,
                               rondo_comm **ret_comm)
 {
+    CANCEL_LATER();
     rondo_result result;
 
     if (!comm || !ret_comm)

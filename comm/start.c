@@ -5,6 +5,7 @@
 #include "comm/call.h"
 #include "comm/gpu.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 #include "base/log.h"
 
@@ -80,6 +81,7 @@ static rondo_result take_seat(const struct seat *seat, const rondo_config *confi
 
 rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
 {
+    CANCEL_LATER();
     struct launch launch;
     rondo_result result;
 
@@ -99,6 +101,8 @@ rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
 
 rondo_result rondo_unique_id_create(rondo_unique_id *ret_id)
 {
+    CANCEL_LATER();
+
     if (!ret_id)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_unique_id_create: no place for the id.");
     return bootstrap_id_create(ret_id);
@@ -120,6 +124,7 @@ rondo_result join_by_id(void *argument)
 rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
                                 const rondo_config *config, rondo_comm **ret_comm)
 {
+    CANCEL_LATER();
     struct join join = {.size = size, .rank = rank, .ret_comm = ret_comm};
     rondo_result result = RONDO_OK;
 
@@ -234,6 +239,7 @@ static rondo_result connect_all(rondo_comm **comms, int size)
 
 rondo_result rondo_comm_open_all(int size, const rondo_config *config, rondo_comm **ret_comms)
 {
+    CANCEL_LATER();
     struct comm_settings settings;
     rondo_comm **comms;
     rondo_result result;
@@ -265,6 +271,8 @@ rondo_result rondo_comm_open_all(int size, const rondo_config *config, rondo_com
 
 rondo_result rondo_comm_finalize(rondo_comm *comm)
 {
+    CANCEL_LATER();
+
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_finalize: the communicator is NULL.");
     if (group_is_open())
@@ -276,6 +284,8 @@ rondo_result rondo_comm_finalize(rondo_comm *comm)
 
 void rondo_comm_close(rondo_comm *comm)
 {
+    CANCEL_LATER();
+
     if (!comm)
         return;
     while (!turn_idle(&comm->turn)) {

@@ -8,6 +8,7 @@
  */
 #include "comm/stream.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 
 #include <pthread.h>
@@ -35,12 +36,16 @@ struct mark {
 
 void rondo_stream_close(rondo_stream *stream)
 {
+    CANCEL_LATER();
+
     if (stream)
         stream->ops->close(stream);
 }
 
 rondo_result rondo_stream_synchronize(rondo_stream *stream)
 {
+    CANCEL_LATER();
+
     if (!stream)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_synchronize: the stream is NULL.");
     return stream->ops->synchronize(stream);
@@ -48,6 +53,8 @@ rondo_result rondo_stream_synchronize(rondo_stream *stream)
 
 rondo_result rondo_stream_query(rondo_stream *stream)
 {
+    CANCEL_LATER();
+
     if (!stream)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_query: the stream is NULL.");
     return stream->ops->query(stream);
@@ -55,6 +62,8 @@ rondo_result rondo_stream_query(rondo_stream *stream)
 
 rondo_result rondo_stream_call(rondo_stream *stream, rondo_stream_function function, void *context)
 {
+    CANCEL_LATER();
+
     if (!stream || !function)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_call: needs a stream and a function.");
     return stream->ops->call(stream, function, context);
@@ -146,6 +155,7 @@ static rondo_result out_of_memory(void)
 
 rondo_result rondo_event_open(rondo_event **ret_event)
 {
+    CANCEL_LATER();
     rondo_event *event;
 
     if (!ret_event)
@@ -162,12 +172,15 @@ rondo_result rondo_event_open(rondo_event **ret_event)
 
 void rondo_event_close(rondo_event *event)
 {
+    CANCEL_LATER();
+
     if (event)
         event_drop(event);
 }
 
 rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream)
 {
+    CANCEL_LATER();
     struct moment *moment;
     struct mark *mark;
     rondo_result result;
@@ -194,6 +207,7 @@ rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream)
 
 rondo_result rondo_stream_wait_event(rondo_stream *stream, rondo_event *event)
 {
+    CANCEL_LATER();
     struct mark *mark;
     rondo_result result;
 
@@ -220,6 +234,7 @@ rondo_result rondo_stream_wait_event(rondo_stream *stream, rondo_event *event)
 
 rondo_result rondo_event_query(rondo_event *event)
 {
+    CANCEL_LATER();
     bool reached;
 
     if (!event)
@@ -232,6 +247,7 @@ rondo_result rondo_event_query(rondo_event *event)
 
 rondo_result rondo_event_wait(rondo_event *event)
 {
+    CANCEL_LATER();
     struct moment *moment;
 
     if (!event)

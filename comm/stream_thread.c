@@ -10,6 +10,7 @@
 #include "comm/gpu.h"
 #include "comm/stream.h"
 
+#include "base/cancel.h"
 #include "base/fail.h"
 
 #include <pthread.h>
@@ -192,6 +193,7 @@ static const struct stream_ops thread_ops = {.add_batches = add_batches,
 
 rondo_result rondo_stream_open(rondo_stream **ret_stream)
 {
+    CANCEL_LATER();
     struct thread_stream *stream;
 
     if (!ret_stream)

@@ -4,7 +4,8 @@
  *
  * Nothing that the file says is believed before it was compared with the length of the file or with
  * a digest: first the tail, then the table, then the bytes of every array. Only then the file
- * counts as open. It stays open, so that a new checkpoint of the same name does not disturb.
+ * counts as open. It stays open, so that a new checkpoint of the same name does not disturb. As the
+ * file may be written to meanwhile, the digest is compared once more with what is handed out.
  */
 #include "ddp/checkpoint.h"
 
@@ -12,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -160,8 +162,10 @@ static rondo_result read_table(rondo_checkpoint *checkpoint, uint64_t bytes)
     return RONDO_OK;
 }
 
-static rondo_result check_array(const rondo_checkpoint *checkpoint,
-                                const struct checkpoint_array *array, char *piece)
+/* Read an array and compare its digest, with that of the very bytes that lie in `room` then: all of
+ * them (`whole`), or a piece after the other. */
+static rondo_result read_array(const rondo_checkpoint *checkpoint,
+                               const struct checkpoint_array *array, char *room, bool whole)
 {
     uint64_t bytes = array->entry.count * rondo_type_size((rondo_type)array->entry.type);
     unsigned char digest[CHECKPOINT_DIGEST];
@@ -169,6 +173,7 @@ static rondo_result check_array(const rondo_checkpoint *checkpoint,
 
     crypto_generichash_init(&state, NULL, 0, CHECKPOINT_DIGEST);
     for (uint64_t done = 0, some; done < bytes; done += some) {
+        char *piece = whole ? room + done : room;
         rondo_result result;
 
         some = bytes - done < PIECE ? bytes - done : PIECE;
@@ -178,12 +183,17 @@ static rondo_result check_array(const rondo_checkpoint *checkpoint,
         crypto_generichash_update(&state, (const unsigned char *)piece, some);
     }
     crypto_generichash_final(&state, digest, CHECKPOINT_DIGEST);
-    if (memcmp(digest, array->entry.digest, sizeof(digest)) != 0)
+    if (memcmp(digest, array->entry.digest, sizeof(digest)) == 0)
+        return RONDO_OK;
+    if (whole)
         return ddp_fail(RONDO_ERROR_INVALID,
-                        "Checkpoint %s is damaged: the digest of array \"%s\" is wrong. "
-                        "Use an older one.",
+                        "Checkpoint %s was changed while it was open: the digest of array \"%s\" "
+                        "is not right any more. Do not write to checkpoints, use an older one.",
                         checkpoint->path, array->name);
-    return RONDO_OK;
+    return ddp_fail(RONDO_ERROR_INVALID,
+                    "Checkpoint %s is damaged: the digest of array \"%s\" is wrong. "
+                    "Use an older one.",
+                    checkpoint->path, array->name);
 }
 
 static rondo_result check_file(rondo_checkpoint *checkpoint)
@@ -200,7 +210,7 @@ static rondo_result check_file(rondo_checkpoint *checkpoint)
     if (!piece)
         return ddp_fail(RONDO_ERROR_MEMORY, "No memory to read checkpoint %s.", checkpoint->path);
     for (size_t i = 0; i < checkpoint->count && !result; i++)
-        result = check_array(checkpoint, &checkpoint->arrays[i], piece);
+        result = read_array(checkpoint, &checkpoint->arrays[i], piece, false);
     free(piece);
     return result;
 }
@@ -318,7 +328,7 @@ rondo_result rondo_checkpoint_read(rondo_checkpoint *checkpoint, const char *nam
             name, checkpoint->path, (unsigned long long)array->entry.count,
             rondo_type_name((rondo_type)array->entry.type), count, rondo_type_name(type));
     if (checkpoint_is_writer(checkpoint))
-        result = get(checkpoint, ret_data, count * rondo_type_size(type), array->entry.offset);
+        result = read_array(checkpoint, array, ret_data, true);
     result = checkpoint_agree(checkpoint, result);
     if (result || !checkpoint->comm)
         return result;

@@ -11,6 +11,7 @@
 #include "topology/inside.h"
 
 #include "base/fail.h"
+#include "topology/recording.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,29 +30,31 @@ static void leave_out_slow_components(hwloc_topology_t hwloc)
         hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, names[i]);
 }
 
+static rondo_result load_recording(const char *file, struct topology *topology)
+{
+    char *xml = NULL;
+    size_t bytes = 0;
+    rondo_result result = topology_read_recording(file, &xml, &bytes);
+
+    if (!result && (hwloc_topology_set_xmlbuffer(topology->hwloc, xml, (int)bytes) ||
+                    hwloc_topology_load(topology->hwloc)))
+        result = rondo_fail(RONDO_ERROR_SYSTEM, "hwloc does not read %s a second time", file);
+    free(xml);
+    topology->recorded = true;
+    return result;
+}
+
 static rondo_result load(const char *xml, struct topology *topology)
 {
-    if (hwloc_topology_init(&topology->hwloc)) {
-        topology->hwloc = NULL;
+    topology->hwloc = topology_prepare();
+    if (!topology->hwloc)
         return rondo_fail_errno(RONDO_ERROR_MEMORY, "cannot start hwloc to read the machine");
-    }
-    hwloc_topology_set_io_types_filter(topology->hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-    hwloc_topology_set_type_filter(topology->hwloc, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
-    if (!xml) {
-        leave_out_slow_components(topology->hwloc);
-        if (hwloc_topology_load(topology->hwloc))
-            return rondo_fail_errno(RONDO_ERROR_SYSTEM, "hwloc cannot read this machine; "
-                                                        "`lstopo` may say more");
-        return RONDO_OK;
-    }
-    if (access(xml, R_OK))
-        return rondo_fail_errno(RONDO_ERROR_INVALID, "cannot read the recorded machine %s", xml);
-    if (hwloc_topology_set_xml(topology->hwloc, xml) || hwloc_topology_load(topology->hwloc))
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "%s is not a recorded machine: hwloc cannot read it as XML; "
-                          "`rondo topo --xml FILE` or `lstopo FILE.xml` writes one",
-                          xml);
-    topology->recorded = true;
+    if (xml)
+        return load_recording(xml, topology);
+    leave_out_slow_components(topology->hwloc);
+    if (hwloc_topology_load(topology->hwloc))
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "hwloc cannot read this machine; "
+                                                    "`lstopo` may say more");
     return RONDO_OK;
 }
 

@@ -10,8 +10,8 @@
 #include "transport/heap.h"
 
 #include "base/fail.h"
-#include "base/setting.h"
 #include "transport/adopted.h"
+#include "transport/heap_file.h"
 #include "transport/pages.h"
 #include "transport/retired.h"
 #include "transport/spans.h"
@@ -23,8 +23,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -47,61 +45,24 @@ char *heap_base(void)
     return atomic_load_explicit(&heap.base, memory_order_relaxed);
 }
 
-static size_t wanted_bytes(void)
-{
-    size_t bytes = 0;
-
-    if (setting_read_size(SETTING_HEAP_BYTES, &bytes) || !bytes) {
-        size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-
-        bytes = 4 * memory; /* sparse: only address space */
-    }
-    return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
 static rondo_result open_heap(void)
 {
-    size_t bytes = wanted_bytes();
-    int fd = memfd_create("rondo-heap", MFD_CLOEXEC);
-    rondo_result result;
-    char *base;
+    struct heap_file file;
+    rondo_result result = heap_file_open(&file);
 
-    if (fd < 0)
-        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");
-    if (fchmod(fd, 0600) || ftruncate(fd, (off_t)bytes)) {
-        result = rondo_fail_errno(RONDO_ERROR_MEMORY,
-                                  "Cannot size the shared heap to %zu bytes; RONDO_HEAP_BYTES "
-                                  "sets a smaller one",
-                                  bytes);
-        goto fail;
-    }
-    base = pages_map(fd, bytes);
-    if (!base) {
-        result = rondo_fail_errno(RONDO_ERROR_MEMORY,
-                                  "Cannot map %zu bytes of address space for the shared heap "
-                                  "(ulimit -v?); RONDO_HEAP_BYTES sets a smaller one",
-                                  bytes);
-        goto fail;
-    }
-    if (getrandom(heap.id, sizeof(heap.id), 0) != sizeof(heap.id)) {
-        result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "The system gives no random numbers");
-        munmap(base, bytes);
-        goto fail;
-    }
-    memcpy(((struct heap_head *)(void *)base)->id, heap.id, sizeof(heap.id));
-    heap.fd = fd;
-    heap.bytes = bytes;
+    if (result)
+        return result;
+    memcpy(heap.id, ((struct heap_head *)(void *)file.base)->id, sizeof(heap.id));
+    heap.fd = file.fd;
+    heap.bytes = file.bytes;
     heap.pid = getpid();
     heap.users = 0;
-    heap.spans = (struct spans){.pages = bytes / PAGE};
+    heap.spans = (struct spans){.pages = file.bytes / PAGE};
     heap.used = 0;
     spans_take(&heap.spans, 1);
-    atomic_store_explicit(&heap.end, base + bytes, memory_order_relaxed);
-    atomic_store_explicit(&heap.base, base, memory_order_relaxed);
+    atomic_store_explicit(&heap.end, file.base + file.bytes, memory_order_relaxed);
+    atomic_store_explicit(&heap.base, file.base, memory_order_relaxed);
     return RONDO_OK;
-fail:
-    close(fd);
-    return result;
 }
 
 /* With the lock held: open, and not what a fork() left us of
@@ -166,16 +127,20 @@ static rondo_result ensure_open(void)
 
 rondo_result heap_enter(struct heap_card *ret_card)
 {
+    struct shown_card shown;
     rondo_result result;
 
     pthread_mutex_lock(&heap.lock);
     result = ensure_open();
+    if (!result)
+        result = shown_enter(&shown);
     if (!result) {
         heap.users++;
-        *ret_card =
-            (struct heap_card){.pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes};
+        *ret_card = (struct heap_card){
+            .pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes, .shown = shown};
         memcpy(ret_card->id, heap.id, sizeof(heap.id));
     }
+    close_if_unused();
     pthread_mutex_unlock(&heap.lock);
     return result;
 }
@@ -183,8 +148,10 @@ rondo_result heap_enter(struct heap_card *ret_card)
 void heap_leave(void)
 {
     pthread_mutex_lock(&heap.lock);
-    if (is_ours() && heap.users)
+    if (is_ours() && heap.users) {
         heap.users--;
+        shown_leave();
+    }
     close_if_unused();
     pthread_mutex_unlock(&heap.lock);
 }

@@ -6,14 +6,16 @@
  * rondo_mem_alloc(), the slot rings of every communicator and registered memory all live in it, so
  * that an address in this process is an offset that means the same to every peer, and no file
  * descriptor is passed after the start. It costs address space, not memory: pages come when touched
- * and go back when freed. The kernel removes it with the last process that maps it, also after kill
- * -9; /dev/shm is not used.
+ * and go back when freed. It is sealed: nobody can cut it short under those who have it mapped. The
+ * kernel removes it with the last process that maps it, also after kill -9; /dev/shm is not used.
+ * What peers may read and not write lies elsewhere, see shown.h.
  */
 #ifndef RONDO_TRANSPORT_HEAP_H
 #define RONDO_TRANSPORT_HEAP_H
 
 #include "rondo/rondo.h"
 #include "transport/lease.h"
+#include "transport/shown.h"
 
 #include <stdint.h>
 
@@ -23,6 +25,7 @@ struct heap_card {
     int32_t pid;
     int32_t fd;
     uint64_t bytes;
+    struct shown_card shown;
 };
 
 /* First page of every heap: tells a peer that it mapped the right one. */

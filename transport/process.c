@@ -25,51 +25,87 @@ struct process {
     bool own;
     int pidfd; /* -1: own process */
     char *base;
+    const char *shown; /* of others: read-only */
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct process *table;
 
-static rondo_result map_heap(struct process *process)
+/* A file that `process` says to be its, of `bytes`, which nobody can cut short under us. */
+static rondo_result open_shared(const struct process *process, int file, uint64_t bytes, int how,
+                                int *ret_fd)
 {
-    const struct heap_card *card = &process->card;
-    rondo_result result = RONDO_OK;
+    int pid = (int)process->card.pid, fd, seals;
     struct stat status;
     char name[64];
-    char *base;
-    int fd;
 
-    snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
-    fd = open(name, O_RDWR | O_CLOEXEC);
+    snprintf(name, sizeof(name), "/proc/%d/fd/%d", pid, file);
+    fd = open(name, how | O_CLOEXEC);
     if (fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,
                                 "Cannot open the shared heap of process %d (%s); ranks of a node "
                                 "must run as the same user and see each other's processes",
-                                (int)card->pid, name);
-    if (fstat(fd, &status) || (uint64_t)status.st_size != card->bytes ||
-        card->bytes < sizeof(struct heap_head)) {
-        result = rondo_fail(RONDO_ERROR_PEER, "The shared heap of process %d is not what it said.",
-                            (int)card->pid);
-        goto done;
+                                pid, name);
+    seals = fcntl(fd, F_GET_SEALS); /* before the size, which does not change after */
+    if (!fstat(fd, &status) && (uint64_t)status.st_size == bytes &&
+        bytes >= sizeof(struct heap_head) && seals >= 0 && seals & F_SEAL_SHRINK) {
+        *ret_fd = fd;
+        return RONDO_OK;
     }
+    close(fd);
+    return rondo_fail(RONDO_ERROR_PEER,
+                      "The shared heap of process %d is not what it said, or is not sealed against "
+                      "being cut short.",
+                      pid);
+}
+
+static rondo_result no_room(const struct process *process)
+{
+    return rondo_fail_errno(RONDO_ERROR_MEMORY,
+                            "Cannot map %llu bytes of address space for the heap of process %d "
+                            "(ulimit -v?); RONDO_HEAP_BYTES sets smaller heaps",
+                            (unsigned long long)process->card.bytes, (int)process->card.pid);
+}
+
+static rondo_result map_heap(struct process *process)
+{
+    const struct heap_card *card = &process->card;
+    int fd = -1;
+    rondo_result result = open_shared(process, card->fd, card->bytes, O_RDWR, &fd);
+    char *base;
+
+    if (result)
+        return result;
     base = pages_map(fd, card->bytes);
     if (!base) {
-        result = rondo_fail_errno(RONDO_ERROR_MEMORY,
-                                  "Cannot map %llu bytes of address space for the heap of process "
-                                  "%d (ulimit -v?); RONDO_HEAP_BYTES sets smaller heaps",
-                                  (unsigned long long)card->bytes, (int)card->pid);
-        goto done;
-    }
-    if (memcmp(((struct heap_head *)(void *)base)->id, card->id, sizeof(card->id)) != 0) {
+        result = no_room(process);
+    } else if (memcmp(((struct heap_head *)(void *)base)->id, card->id, sizeof(card->id)) != 0) {
         munmap(base, card->bytes);
         result = rondo_fail(RONDO_ERROR_PEER,
                             "Process %d is not the one that joined: it has ended and its number "
                             "was given to another.",
                             (int)card->pid);
-        goto done;
+    } else {
+        process->base = base;
     }
-    process->base = base;
-done:
+    close(fd);
+    return result;
+}
+
+static rondo_result map_shown(struct process *process)
+{
+    const struct shown_card *card = &process->card.shown;
+    int fd = -1;
+    rondo_result result = open_shared(process, card->fd, card->bytes, O_RDONLY, &fd);
+    void *base;
+
+    if (result)
+        return result;
+    base = mmap(NULL, card->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED)
+        result = no_room(process);
+    else
+        process->shown = base;
     close(fd);
     return result;
 }
@@ -81,14 +117,27 @@ static rondo_result use_own_heap(struct process *process)
     const char *base = heap_base();
     uint64_t offset;
 
-    if (!base || !heap_find(base, card->bytes, &offset) ||
+    if (!base || !heap_find(base, card->bytes, &offset) || !shown_base() ||
+        card->shown.bytes != SHOWN_BYTES ||
         memcmp(((const struct heap_head *)(const void *)base)->id, card->id, sizeof(card->id)) != 0)
         return rondo_fail(RONDO_ERROR_PEER,
                           "A rank says that it is in process %d, as this one is, but its shared "
                           "heap is another.",
                           (int)card->pid);
     process->base = heap_base();
+    process->shown = shown_base();
     return RONDO_OK;
+}
+
+static void release(struct process *process)
+{
+    if (process->base && !process->own)
+        munmap(process->base, process->card.bytes);
+    if (process->shown && !process->own)
+        munmap((void *)(uintptr_t)process->shown, process->card.shown.bytes);
+    if (process->pidfd >= 0)
+        close(process->pidfd);
+    free(process);
 }
 
 static rondo_result open_process(const struct heap_card *card, struct process **ret_process)
@@ -111,11 +160,11 @@ static rondo_result open_process(const struct heap_card *card, struct process **
                                       "Cannot watch process %d (pidfd_open)", (int)card->pid);
         else
             result = map_heap(process);
+        if (!result)
+            result = map_shown(process);
     }
     if (result) {
-        if (process->pidfd >= 0)
-            close(process->pidfd);
-        free(process);
+        release(process);
         return result;
     }
     *ret_process = process;
@@ -167,11 +216,7 @@ void process_detach(struct process *process)
         while (*link != process)
             link = &(*link)->next;
         *link = process->next;
-        if (!process->own) {
-            munmap(process->base, process->card.bytes);
-            close(process->pidfd);
-        }
-        free(process);
+        release(process);
     }
     pthread_mutex_unlock(&table_lock);
 }
@@ -198,6 +243,15 @@ char *process_at(const struct process *process, uint64_t offset, size_t bytes)
     if (offset > process->card.bytes || bytes > process->card.bytes - offset)
         return NULL;
     return process->base + offset;
+}
+
+void *process_shown(const struct process *process, uint64_t offset, size_t bytes)
+{
+    uint64_t all = process->card.shown.bytes;
+
+    if (offset > all || bytes > all - offset)
+        return NULL;
+    return (void *)(uintptr_t)(process->shown + offset);
 }
 
 bool process_readable(const struct process *process, uint64_t address)

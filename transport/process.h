@@ -27,6 +27,9 @@ int process_id(const struct process *process); /* its pid */
 bool process_alive(const struct process *process);
 /* Where [offset, offset + bytes) of its heap is here; NULL if that is not inside it. */
 char *process_at(const struct process *process, uint64_t offset, size_t bytes);
+/* Where [offset, offset + bytes) of what it shows (shown.h) is here; NULL if that is not inside it.
+ * Only our own process may write there. */
+void *process_shown(const struct process *process, uint64_t offset, size_t bytes);
 /* Would process_read() be allowed? No sentence either way. */
 bool process_readable(const struct process *process, uint64_t address);
 /* Copy out of its private memory (cross-memory attach). */

@@ -3,7 +3,7 @@
  * shm.c - links between ranks of one node, processes or threads: rings of slots in the reader's
  * heap.
  *
- *     arena of rank r:  | board | alarm | from 0, lane 0 | from 0, lane 1 | ... | from 1, lane 0 |
+ *     arena of rank r:  | alarm | from 0, lane 0 | from 0, lane 1 | ... | from 1, lane 0 | ...
  *     ring:             | credit line | shorts | slot 0 | slot 1 | ...
  *
  * The writer stores into the reader's memory, so a reader polls lines that are its own until a
@@ -39,8 +39,7 @@ size_t shm_alarm_bytes(int size)
 
 size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes)
 {
-    return SHM_BOARD_BYTES + shm_alarm_bytes(size) +
-           (size_t)size * (size_t)lanes * ring_bytes(slots, slot_bytes);
+    return shm_alarm_bytes(size) + (size_t)size * (size_t)lanes * ring_bytes(slots, slot_bytes);
 }
 
 static bool shm_can_connect(const struct rank_card *a, const struct rank_card *b, const char **why)
@@ -54,7 +53,7 @@ static uint64_t ring_offset(const struct rank_card *owner, int from, int lane, i
 {
     size_t bytes = ring_bytes((int)owner->slots, owner->slot_bytes);
 
-    return owner->arena + SHM_BOARD_BYTES + shm_alarm_bytes(owner->size) +
+    return owner->arena + shm_alarm_bytes(owner->size) +
            ((uint64_t)from * (uint64_t)lanes + (uint64_t)lane) * bytes;
 }
 

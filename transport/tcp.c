@@ -187,6 +187,8 @@ static void look_at_deadlines(struct tcp_network *network, double now)
         if (now > line->deadline)
             tcp_hello_drop(line);
     }
+    if (network->shut)
+        tcp_hello_accept(network);
 }
 
 void tcp_bury(struct tcp_network *network)

@@ -29,7 +29,7 @@ enum {
     TCP_LINES = 9,       /* per peer at most: control and 8 for data */
     TCP_BATCH = 8,       /* messages that one system call may send */
     TCP_AHEAD = 8192,    /* bytes that are read beside what is asked for */
-    TCP_STRANGERS = 256, /* accepted connections that have not proved anything yet */
+    TCP_STRANGERS = 256, /* places for accepted connections that have not proved anything yet */
 };
 
 /* ---- What travels ---------------------------------------------------------------------------- */
@@ -163,7 +163,8 @@ struct tcp_peer {
     double began; /* the first attempt to dial, 0: none */
     double since; /* TCP_AWAITED: dial again then; TCP_UP: when the first line ended, 0: none has */
     double asked; /* when the last TCP_ASK went */
-    struct tcp_peer *next; /* among the deferred */
+    double troubled, again; /* TCP_UP: since when data lines fail, and are dialed next; 0: no */
+    struct tcp_peer *next;  /* among the deferred */
     bool deferred;
     bool asking;               /* and no answer has come: one at a time */
     struct tcp_message *queue; /* messages that no line has taken */
@@ -193,6 +194,7 @@ struct tcp_network {
     size_t rings_bytes;
     struct tcp_line *strangers, *closed;
     int stranger_count;
+    bool shut;      /* all their places are taken: no event is asked for from the listener */
     double starved; /* since when a connection could not be accepted, 0: all could */
     int starved_of; /* errno */
     uint32_t queue_room;

@@ -11,6 +11,9 @@
  * Two ranks may dial each other at the same time. Then the lower rank's line counts: it answers
  * "busy", and the higher one waits for the other line, which is on its way. Strangers are dropped:
  * whatever is wrong, without a word, and in 10 seconds at the latest.
+ *
+ * A crowd of strangers keeps nobody out: when all places are taken, connections wait in the
+ * system's queue, and the oldest line that has had time to speak gives its place to the next one.
  */
 #include "transport/tcp_engine.h"
 
@@ -18,13 +21,18 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static const char magic[8] = {'R', 'o', 'n', 'd', 'o', 'T', 'C', '1'};
 static const char *const by_acceptor = "rondo tcp accept", *const by_dialer = "rondo tcp dial";
 static const double stranger_time = 10, busy_time = 2; /* seconds */
+/* Seconds that a line which has said nothing, or proved nothing, keeps its place in a crowd. A rank
+ * says hello as soon as it is connected, and dials again if it was too slow. */
+static const double silent_time = 0.1, doubted_time = 2;
 
 static struct proof_session session_of(const struct tcp_line *line)
 {
@@ -131,38 +139,114 @@ static void take_verdict(struct tcp_line *line)
 
 /* ---- Acceptor -------------------------------------------------------------------------------- */
 
-/* Somebody is at the door, and there is no descriptor or memory to let it in? */
-static void note_starving(struct tcp_network *network)
+/* The line that has been here longest, and for `seconds` at least, of those that have
+ * said nothing, or of all. */
+static struct tcp_line *oldest(const struct tcp_network *network, bool silent, double seconds)
 {
-    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+    double before = clock_seconds() + stranger_time - seconds;
+    struct tcp_line *found = NULL;
+
+    for (struct tcp_line *line = network->strangers; line; line = line->next)
+        if ((!silent || line->state == TCP_GREETED) && line->deadline <= before)
+            found = line; /* new ones are first in the list */
+    return found;
+}
+
+/* Free the place of one line; false: all of them still have time. */
+static bool make_place(struct tcp_network *network)
+{
+    int count = network->stranger_count;
+
+    for (;;) {
+        struct tcp_line *line = oldest(network, true, silent_time);
+        enum tcp_line_state state;
+
+        if (!line)
+            line = oldest(network, false, doubted_time);
+        if (!line)
+            return false;
+        state = line->state;
+        tcp_hello_receive(line); /* it may have spoken while this rank was busy elsewhere */
+        if (network->stranger_count == count && line->state == state)
+            tcp_hello_drop(line);
+        if (network->stranger_count < count)
+            return true;
+    }
+}
+
+/* Who knocks waits in the system's queue until the next look at deadlines. */
+static void shut_door(struct tcp_network *network, bool shut)
+{
+    struct epoll_event event = {.events = shut ? 0 : EPOLLIN};
+
+    if (network->shut == shut)
         return;
+    network->shut = shut;
+    epoll_ctl(network->epoll, EPOLL_CTL_MOD, network->listener, &event);
+}
+
+/* accept() failed. True: a stranger has left its descriptor for the next attempt. */
+static bool can_go_on(struct tcp_network *network)
+{
+    int number = errno;
+
+    if (number == ECONNABORTED || number == EINTR)
+        return true;
+    if (number != EMFILE && number != ENFILE && number != ENOBUFS && number != ENOMEM)
+        return false;
+    if (make_place(network))
+        return true;
+    if (network->strangers) {
+        shut_door(network, true);
+        return false;
+    }
     if (!network->starved)
         network->starved = clock_seconds();
-    network->starved_of = errno;
+    network->starved_of = number;
+    return false;
+}
+
+static bool somebody_knocks(const struct tcp_network *network)
+{
+    struct pollfd door = {.fd = network->listener, .events = POLLIN};
+
+    return poll(&door, 1, 0) > 0;
+}
+
+static void greet(struct tcp_network *network, int fd)
+{
+    struct tcp_line *line = tcp_line_new(network, fd, TCP_GREETED);
+
+    if (!line)
+        return;
+    line->deadline = clock_seconds() + stranger_time;
+    line->next = network->strangers;
+    network->strangers = line;
+    network->stranger_count++;
 }
 
 void tcp_hello_accept(struct tcp_network *network)
 {
-    for (;;) {
-        int fd = accept4(network->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        struct tcp_line *line;
+    shut_door(network, false);
+    /* Bounded, so that a flood at the door does not keep this rank from its peers. */
+    for (int i = 0; i < TCP_STRANGERS; i++) {
+        int fd;
 
-        if (fd < 0) {
-            note_starving(network);
-            return;
-        }
-        network->starved = 0;
         if (network->stranger_count >= TCP_STRANGERS) {
-            close(fd);
-            continue;
+            if (!somebody_knocks(network))
+                return;
+            if (!make_place(network)) {
+                shut_door(network, true);
+                return;
+            }
         }
-        line = tcp_line_new(network, fd, TCP_GREETED);
-        if (!line)
+        fd = accept4(network->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && !can_go_on(network))
+            return;
+        if (fd < 0)
             continue;
-        line->deadline = clock_seconds() + stranger_time;
-        line->next = network->strangers;
-        network->strangers = line;
-        network->stranger_count++;
+        network->starved = 0;
+        greet(network, fd);
     }
 }
 

@@ -129,6 +129,7 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
     peer->lines[line->index] = line;
     network->moved = true;
     if (line->index > 0) {
+        peer->troubled = 0;
         tcp_congest(line->fd, network->congestion);
         tcp_peer_send(peer);
         return;
@@ -151,6 +152,21 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
         tcp_line_send(peer->lines[0]);
 }
 
+/*
+ * The control line stands, so the peer is there: a line that was dropped, or got no answer, may
+ * have been one too many in a crowd of strangers at its port. If nobody listens, the end of the
+ * control line is on its way.
+ */
+static void data_refused(struct tcp_peer *peer, bool nobody, double now)
+{
+    if (!peer->troubled)
+        peer->troubled = now;
+    if (!nobody && now - peer->troubled < peer->network->patience)
+        peer->again = now + again_time;
+    else if (!peer->since)
+        peer->since = now;
+}
+
 void tcp_peer_refused(struct tcp_line *line, const char *why)
 {
     struct tcp_peer *peer = line->peer;
@@ -162,8 +178,7 @@ void tcp_peer_refused(struct tcp_line *line, const char *why)
     peer->lines[line->index] = NULL;
     tcp_line_close(line);
     if (line->index > 0) {
-        if (!peer->since)
-            peer->since = now;
+        data_refused(peer, !hung_up && now <= line->deadline, now);
         return;
     }
     if (peer->attempt + 1 < peer->card.count) {
@@ -259,6 +274,10 @@ void tcp_peer_look(struct tcp_peer *peer, double now)
 
         if (line && line->state == TCP_CONNECTING && now > line->deadline)
             tcp_peer_refused(line, "its host does not answer");
+    }
+    if (peer->state == TCP_UP && peer->again && now > peer->again) {
+        peer->again = 0;
+        dial_data(peer);
     }
     if (peer->state == TCP_UP && peer->since && now - peer->since > leftover_time)
         tcp_peer_gone(peer, peer->bye ? "it has closed the communicator"

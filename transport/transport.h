@@ -41,7 +41,8 @@ struct rank_card {
     uint32_t version;
     unsigned char host[16]; /* same bytes: same kernel and process ids, so memory can be shared */
     struct heap_card heap;
-    uint64_t arena; /* offset in the heap: board, then the rings into this rank */
+    uint64_t arena; /* offset in the heap: the rings into this rank */
+    uint64_t board; /* offset in what its process shows */
     uint64_t slot_bytes;
     uint32_t slots;
     uint32_t settings; /* hash of what must be equal everywhere */
@@ -81,10 +82,9 @@ extern const struct transport_ops tcp_transport;
 rondo_result transport_choose(const struct rank_card *own, const struct rank_card *peer,
                               const char *wanted, const struct transport_ops **ret_transport);
 
-/* Bytes of a rank's arena: its board, its alarm, and the rings of all lanes from all ranks. */
+/* Bytes of a rank's arena: its alarm, and the rings of all lanes from all ranks. */
 size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes);
-enum { SHM_BOARD_BYTES = 4096 };
-/* Behind the board, and what peers write begins with it. */
+/* At the beginning of it: what peers store in words of their own. */
 struct shm_alarm {
     _Atomic uint32_t rung; /* nonzero: look at the boards of all ranks of this node */
     char unused[60];

@@ -24,7 +24,8 @@
  *            other means are not those that it sees.) RONDO_OK means that the result is right.
  * Threads    different communicators are independent. Calls on one communicator may come from
  *            several threads and are then served one after another; all ranks must see the same
- *            order.
+ *            order. pthread_cancel() takes effect when the function has returned, not within it:
+ *            rondo_comm_abort() ends a call that waits.
  * Bits       every rank gets the same bits, and the same call repeated gives the same bits. On one
  *            node, unless an algorithm is named, and always with the `deterministic` setting, a sum
  *            is associated as one balanced binary tree over the ranks, whatever the algorithm.

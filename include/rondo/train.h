@@ -120,7 +120,8 @@ RONDO_API rondo_result rondo_clip(const rondo_span *spans, size_t count, double 
 /*
  * Written by rank 0, and at once: a file of that name is either the old one or the new one,
  * complete, whatever is killed when. Read by rank 0, which checks every byte before anything is
- * handed out, and broadcasts. A scalar is an array of one. The format: docs/checkpoints.md.
+ * handed out, and once more what it hands out, and broadcasts. A scalar is an array of one. The
+ * format: docs/checkpoints.md.
  *
  *     rondo_checkpoint_create(path, comm, &c);           rondo_checkpoint_open(path, comm, &c);
  *     rondo_checkpoint_write(c, "step", ...);            rondo_checkpoint_read(c, "step", ...);

@@ -236,6 +236,7 @@ Test(bootstrap, a_member_with_another_secret_is_told_and_harms_nobody)
         ranks = party_new(&place, 3, 20);
         other = ranks[2];
         other.place.secret[31] ^= 1;
+        other.timeout = 1;
         party_start(ranks, 2);
         party_take_part(&other);
         party_start(ranks + 2, 1);

@@ -7,6 +7,12 @@
 #include "base/clock.h"
 
 #include <criterion/criterion.h>
+#include <stdbool.h>
+#include <sys/un.h>
+#include <sys/stat.h>
+#include <stdlib.h>
+#include <stddef.h>
+#include <signal.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -138,4 +144,114 @@ Test(sockets, a_unix_meeting_point_of_another_user_is_refused)
         cr_assert_eq(errno, EACCES);
     }
     close(listener);
+}
+
+/* ---- Names that another user holds ----------------------------------------------------------- */
+
+/* Another user takes the abstract name, and listens or not, until it is killed. */
+static pid_t squat(const char *address, bool listens)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    size_t length = strlen(address + 5);
+    int ready[2], fd;
+    char byte = 0;
+    pid_t pid;
+
+    memcpy(where.sun_path + 1, address + 5, length);
+    cr_assert_eq(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        byte = setgid(65534) || setuid(65534) ||
+               bind(fd, (struct sockaddr *)&where,
+                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) ||
+               (listens && listen(fd, 16));
+        if (write(ready[1], &byte, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    cr_assert(read(ready[0], &byte, 1) == 1 && byte == 0, "the name could not be taken");
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void meet_beside_a_squatter(bool listens)
+{
+    char folder[] = "/tmp/rondo_runtime_XXXXXX", inside[64];
+    struct bootstrap_place place;
+    struct party_rank *ranks;
+    pid_t pid;
+
+    cr_assert_not_null(mkdtemp(folder));
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    party_place(&place, false);
+    pid = squat(place.address, listens);
+    ranks = party_new(&place, 3, 20);
+    cr_expect_eq(party_run(ranks, 3), 3, "'%s', '%s'", ranks[0].sentence, ranks[1].sentence);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    snprintf(inside, sizeof(inside), "%s/rondo", folder);
+    cr_expect_eq(rmdir(inside), 0, "a socket is left in %s", inside);
+    cr_expect_eq(rmdir(folder), 0);
+    party_free(ranks);
+}
+
+Test(sockets, a_name_that_another_user_holds_keeps_no_ranks_apart, .timeout = 60)
+{
+    if (geteuid() != 0)
+        cr_skip_test("only root can be two users");
+    meet_beside_a_squatter(true);
+    meet_beside_a_squatter(false);
+}
+
+/* A killed rank 0 leaves its file: the next one takes its place. */
+Test(sockets, a_file_that_nobody_listens_at_is_no_hindrance, .timeout = 60)
+{
+    char folder[] = "/tmp/rondo_runtime_XXXXXX", inside[64];
+    struct bootstrap_place place;
+    int first = -1, second = -1, found = -1;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        cr_skip_test("only root can be two users");
+    cr_assert_not_null(mkdtemp(folder));
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    party_place(&place, false);
+    pid = squat(place.address, true);
+    cr_assert_eq(socket_listen(place.address, &first, NULL), RONDO_OK, "%s", fail_sentence());
+    close(first); /* and not socket_unlisten() */
+    cr_assert_eq(socket_listen(place.address, &second, NULL), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(socket_connect(place.address, clock_seconds() + 5, &found), RONDO_OK);
+    cr_expect_geq(found, 0);
+    close(found);
+    socket_unlisten(second);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    snprintf(inside, sizeof(inside), "%s/rondo", folder);
+    cr_expect(rmdir(inside) == 0 && rmdir(folder) == 0);
+}
+
+/* A folder that others can enter is none of ours. */
+Test(sockets, a_folder_that_others_may_enter_is_not_used, .timeout = 60)
+{
+    char folder[] = "/tmp/rondo_runtime_XXXXXX", inside[64];
+    struct bootstrap_place place;
+    int fd = -1;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        cr_skip_test("only root can be two users");
+    cr_assert_not_null(mkdtemp(folder));
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    snprintf(inside, sizeof(inside), "%s/rondo", folder);
+    cr_assert(mkdir(inside, 0700) == 0 && chmod(inside, 0755) == 0);
+    party_place(&place, false);
+    pid = squat(place.address, true);
+    socket_listen(place.address, &fd, NULL);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    if (fd >= 0)
+        socket_unlisten(fd); /* in /tmp/rondo-UID */
+    cr_expect(rmdir(inside) == 0 && rmdir(folder) == 0, "it was used");
 }

@@ -371,7 +371,7 @@ static void *sit_and_mislead(void *argument)
         blob[i] = (unsigned char)(me->rank * 31 + i);
     me->result = seeker_reach(&seeker);
     if (!me->result)
-        me->result = seeker_claim(&seeker);
+        me->result = seeker_hand_in(&seeker);
     if (!me->result)
         me->result = seeker_hear(&seeker, &seat, blobs);
     if (!me->result)

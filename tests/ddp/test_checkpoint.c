@@ -255,6 +255,42 @@ Test(checkpoint, the_damaged_array_is_named)
     cr_assert(strstr(rondo_ddp_last_error(), "\"weights\""), "%s", rondo_ddp_last_error());
 }
 
+/* Rank 0 overwrites a weight between the check of the whole file and its use. */
+static rondo_result change_what_is_open(rondo_comm *comm, void *argument, char *sentence)
+{
+    enum { WEIGHT = 16 + 8 + 8 + 4 * 7 }; /* head, step, rate, seven weights */
+    rondo_checkpoint *checkpoint = NULL;
+    float weights[SMALL], wrong = 777;
+    int64_t step = 0;
+    rondo_result result = write_version(path, comm, 9, SMALL);
+
+    if (!result)
+        result = rondo_checkpoint_open(path, comm, &checkpoint);
+    if (!result && rondo_comm_rank(comm) == 0) {
+        int file = open(path, O_WRONLY);
+
+        if (pwrite(file, &wrong, sizeof(wrong), WEIGHT) != sizeof(wrong))
+            result = world_say(sentence, RONDO_ERROR_SYSTEM, "cannot write");
+        close(file);
+    }
+    if (!result)
+        result = rondo_checkpoint_read(checkpoint, "step", RONDO_INT64, 1, &step);
+    if (result || step != 9)
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "before: %s", rondo_ddp_last_error());
+    result = rondo_checkpoint_read(checkpoint, "weights", RONDO_FLOAT32, SMALL, weights);
+    rondo_checkpoint_close(checkpoint);
+    if (result != RONDO_ERROR_INVALID || !strstr(rondo_ddp_last_error(), "\"weights\"") ||
+        !strstr(rondo_ddp_last_error(), "was changed while it was open"))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "read: %d, %s", (int)result,
+                         rondo_ddp_last_error());
+    return RONDO_OK;
+}
+
+Test(checkpoint, what_changes_after_the_check_is_refused_on_every_rank)
+{
+    cr_assert_eq(world_run_threads(3, change_what_is_open, NULL, &report), 0, "%s", report.summary);
+}
+
 static rondo_result open_what_is_not_there(rondo_comm *comm, void *argument, char *sentence)
 {
     rondo_checkpoint *checkpoint = NULL;

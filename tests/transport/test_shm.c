@@ -96,7 +96,7 @@ Test(shm, rings_neither_overlap_nor_leave_their_arena)
             rings[i] = (struct ring){(char *)in[rank][i].credit,
                                      in[rank][i].slots + SLOTS * in[rank][i].stride};
         qsort(rings, LANES * RANKS, sizeof(rings[0]), compare_rings);
-        cr_expect(rings[0].begin >= arena + SHM_BOARD_BYTES);
+        cr_expect(rings[0].begin >= arena);
         for (int i = 1; i < LANES * RANKS; i++)
             cr_expect(rings[i].begin >= rings[i - 1].end);
         cr_expect(rings[LANES * RANKS - 1].end <=
@@ -223,7 +223,7 @@ Test(shm, slots_outside_of_the_peers_heap_are_refused_and_named)
     bytes = own.heap.bytes;
     cr_assert(process_attach(&peer.heap, &pair.process) == RONDO_OK);
     for (int i = 0; i < 3; i++) {
-        const uint64_t arenas[] = {bytes, bytes - SHM_BOARD_BYTES - 1, UINT64_MAX / 2};
+        const uint64_t arenas[] = {bytes, bytes - 1, UINT64_MAX / 2};
 
         peer.arena = arenas[i];
         cr_expect(shm_transport.connect(&pair, out, in) == RONDO_ERROR_PEER);

@@ -200,6 +200,68 @@ Test(hello, of_a_crowd_is_heard_up_to_a_number)
     check_links();
 }
 
+/* Who is silent keeps nobody out, neither before a line is dialed nor after. */
+Test(hello, is_heard_in_a_crowd_that_says_nothing)
+{
+    enum { CROWD = TCP_STRANGERS + 50 };
+    static int fds[2 * CROWD];
+
+    for (int i = 0; i < 2 * CROWD; i++) {
+        fds[i] = rogue_dial(i % 2);
+        cr_assert_geq(fds[i], 0);
+        if (i < CROWD)
+            nodes_progress();
+    }
+    check_links();
+    cr_expect_leq(node_tcp(0)->stranger_count, TCP_STRANGERS);
+    for (int i = 0; i < 2 * CROWD; i++)
+        close(fds[i]);
+}
+
+/* Also who speaks the protocol, as far as it can be spoken without the key. */
+Test(hello, is_heard_in_a_crowd_that_proves_nothing)
+{
+    enum { CROWD = 2 * TCP_STRANGERS + 20 };
+    static int fds[CROWD];
+
+    for (int i = 0; i < CROWD; i++) {
+        struct tcp_hello hello = rogue_hello(2, i % 2, 0);
+
+        fds[i] = rogue_dial(i % 2);
+        cr_assert_geq(fds[i], 0);
+        rogue_say(fds[i], &hello, sizeof(hello));
+        nodes_progress();
+    }
+    check_links();
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+}
+
+/* What came while the rank was busy elsewhere counts, although it had not been read. */
+Test(hello, that_was_said_in_time_keeps_its_place)
+{
+    enum { CROWD = TCP_STRANGERS };
+    static int fds[CROWD];
+    struct tcp_hello hello = rogue_hello(1, 0, 0);
+    struct tcp_challenge challenge;
+    int rank = rogue_dial(0);
+
+    nodes_progress();
+    for (int i = 0; i < CROWD - 1; i++)
+        fds[i] = rogue_dial(0);
+    nodes_progress_for(0.05);
+    cr_assert_eq(node_tcp(0)->stranger_count, TCP_STRANGERS);
+    rogue_say(rank, &hello, sizeof(hello));
+    fds[CROWD - 1] = rogue_dial(0);
+    for (struct tcp_line *line = node_tcp(0)->strangers; line; line = line->next)
+        line->deadline -= 1; /* a second later */
+    tcp_hello_accept(node_tcp(0));
+    cr_assert(rogue_hear(rank, &challenge, sizeof(challenge)), "the oldest of all had spoken");
+    close(rank);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+}
+
 Test(hello, from_both_sides_at_once_makes_one_line)
 {
     for (int from = 0; from < NODES; from++)
@@ -220,20 +282,30 @@ Test(hello, from_both_sides_at_once_makes_one_line)
 
 enum manner { RUDE, WITHOUT_KEY, MUTE_THEN_GONE, UNWILLING };
 
-/* Rank 2 is somebody else: what does rank 0 say about it, when it has something to send? */
-static void check_impostor(enum manner manner, const char *clause)
+/* A port of somebody else on the loopback address. */
+static int rogue_listen(uint16_t *ret_port)
 {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(where);
-    int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+    cr_assert(!bind(listener, (struct sockaddr *)&where, length) && !listen(listener, 5) &&
+              !getsockname(listener, (struct sockaddr *)&where, &length));
+    *ret_port = ntohs(where.sin_port);
+    return listener;
+}
+
+/* Rank 2 is somebody else: what does rank 0 say about it, when it has something to send? */
+static void check_impostor(enum manner manner, const char *clause)
+{
+    uint16_t port;
+    int listener = rogue_listen(&port), fd;
     struct tcp_peer *peer = node_tcp(0)->peers[2];
     struct tcp_hello hello;
     unsigned char noise[sizeof(struct tcp_challenge)];
     rondo_result result;
 
-    cr_assert(!bind(listener, (struct sockaddr *)&where, length) && !listen(listener, 5) &&
-              !getsockname(listener, (struct sockaddr *)&where, &length));
-    peer->card.port = ntohs(where.sin_port);
+    peer->card.port = port;
     peer->card.count = 1;
     peer->card.addresses[0] =
         (struct tcp_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
@@ -288,4 +360,30 @@ Test(hello, that_gets_no_answer_is_repeated_for_a_while)
 Test(hello, to_a_rank_that_stops_listening_ends)
 {
     check_impostor(UNWILLING, "nobody listens there");
+}
+
+/* A full port drops lines; while the control line stands, that is no sign of a peer's end. */
+Test(hello, of_a_data_line_that_is_dropped_is_said_again)
+{
+    struct tcp_network *network = node_tcp(0);
+    struct tcp_peer *peer = network->peers[2];
+    uint16_t port, right = peer->card.port;
+    int listener = rogue_listen(&port);
+
+    network->streams = 2;
+    cr_assert_eq(network->base.ops->watch(nodes[0].network, 2), RONDO_OK);
+    cr_assert(nodes_await(0, 2, TCP_UP));
+    nodes_progress_for(0.1);
+    cr_assert(peer->dials && peer->lines[1]->state == TCP_OPEN);
+    peer->card.port = port;
+    tcp_peer_widen(peer);
+    for (int i = 0; i < 3; i++) {
+        close(accept(listener, NULL, NULL));
+        cr_assert_eq(nodes_progress_for(0.06), RONDO_OK, "%s", fail_sentence());
+    }
+    peer->card.port = right;
+    close(listener);
+    cr_assert_eq(nodes_progress_for(1.5), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(peer->state, TCP_UP, "'%s'", peer->why);
+    cr_assert(peer->lines[2] && peer->lines[2]->state == TCP_OPEN);
 }

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_cancel.c - a thread that is cancelled in a call finishes it first: what it holds, the turn
+ * of the communicator above all, is there for others afterwards.
+ */
+#include "../world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+static struct world_report report;
+
+static void pause_for(long milliseconds)
+{
+    struct timespec left = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) && errno == EINTR)
+        ;
+}
+
+/* A call in a thread of its own. */
+struct caller {
+    rondo_comm *comm;
+    rondo_stream *stream; /* if it waits for one */
+    float value;
+    rondo_result result;
+    bool returned;
+    pthread_t thread;
+};
+
+static void *call(void *argument)
+{
+    struct caller *me = argument;
+
+    me->value = 1;
+    if (me->stream)
+        me->result = rondo_stream_synchronize(me->stream);
+    else
+        me->result =
+            rondo_all_reduce(&me->value, &me->value, 1, RONDO_FLOAT32, RONDO_SUM, me->comm, NULL);
+    me->returned = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+static rondo_result add_up(rondo_comm *comm, rondo_stream *stream, float *value, char *sentence)
+{
+    rondo_result result;
+
+    *value = 1;
+    result = rondo_all_reduce(value, value, 1, RONDO_FLOAT32, RONDO_SUM, comm, stream);
+    if (result)
+        return world_say(sentence, result, "%s", rondo_last_error(comm));
+    if (!stream && *value != (float)rondo_comm_size(comm))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "the sum is %g", (double)*value);
+    return RONDO_OK;
+}
+
+/* Cancel it while it waits for ranks that come later: it is cancelled after its call. */
+static rondo_result cancel(struct caller *caller, char *sentence)
+{
+    void *end = NULL;
+
+    if (pthread_create(&caller->thread, NULL, call, caller))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
+    pause_for(150);
+    pthread_cancel(caller->thread);
+    pthread_join(caller->thread, &end);
+    if (end != PTHREAD_CANCELED || !caller->returned)
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "cancelled: %d, returned: %d",
+                         end == PTHREAD_CANCELED, caller->returned);
+    return caller->result;
+}
+
+/* `argument`: how many calls are made alike before, so that short ways of the library are taken. */
+static rondo_result cancel_in_a_call(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct caller caller = {.comm = comm};
+    rondo_result result = RONDO_OK;
+    float value;
+
+    for (int i = 0; i < *(const int *)argument && !result; i++)
+        result = add_up(comm, NULL, &caller.value, sentence);
+    if (result)
+        return result;
+    if (rondo_comm_rank(comm) == 0) {
+        result = cancel(&caller, sentence);
+        if (!result && caller.value != (float)rondo_comm_size(comm))
+            result = world_say(sentence, RONDO_ERROR_INTERNAL, "it had %g", (double)caller.value);
+    } else {
+        pause_for(400);
+        result = add_up(comm, NULL, &caller.value, sentence);
+    }
+    return result ? result : add_up(comm, NULL, &value, sentence);
+}
+
+Test(cancel, a_call_that_waits_is_finished_and_others_follow)
+{
+    static const int before[] = {0, 5};
+
+    for (int i = 0; i < 2; i++) {
+        struct world world = {.size = 3, .processes = true, .seconds = 40};
+        int calls = before[i];
+
+        cr_expect_eq(world_run(&world, cancel_in_a_call, &calls, &report), 0, "%s", report.summary);
+        world.processes = false;
+        cr_expect_eq(world_run(&world, cancel_in_a_call, &calls, &report), 0, "%s", report.summary);
+    }
+}
+
+static rondo_result cancel_at_a_stream(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct caller caller = {.comm = comm};
+    rondo_result result = rondo_stream_open(&caller.stream);
+    float value;
+
+    if (rondo_comm_rank(comm) > 0)
+        pause_for(400);
+    if (!result)
+        result = add_up(comm, caller.stream, &value, sentence);
+    if (!result && rondo_comm_rank(comm) == 0)
+        result = cancel(&caller, sentence);
+    if (!result)
+        result = rondo_stream_synchronize(caller.stream);
+    rondo_stream_close(caller.stream);
+    return result ? result : add_up(comm, NULL, &value, sentence);
+}
+
+Test(cancel, a_wait_for_a_stream_leaves_no_lock_behind)
+{
+    const struct world world = {.size = 2, .seconds = 40};
+
+    cr_expect_eq(world_run(&world, cancel_at_a_stream, NULL, &report), 0, "%s", report.summary);
+}
+
+/* Who does not want to wait aborts the call, and the cancellation follows. */
+static rondo_result abort_then_cancel(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct caller caller = {.comm = comm};
+    void *end = NULL;
+
+    if (rondo_comm_rank(comm) > 0) {
+        pause_for(400);
+        return RONDO_OK;
+    }
+    if (pthread_create(&caller.thread, NULL, call, &caller))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
+    pause_for(100);
+    pthread_cancel(caller.thread);
+    rondo_comm_abort(comm);
+    pthread_join(caller.thread, &end);
+    if (end != PTHREAD_CANCELED || caller.result != RONDO_ERROR_ABORTED)
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "cancelled: %d, result: %d",
+                         end == PTHREAD_CANCELED, (int)caller.result);
+    return RONDO_ERROR_ABORTED; /* no finalize: it is broken */
+}
+
+Test(cancel, an_abort_ends_the_call_and_close_ends)
+{
+    const struct world world = {.size = 2, .seconds = 40};
+
+    world_run(&world, abort_then_cancel, NULL, &report);
+    cr_expect_eq(report.results[0], RONDO_ERROR_ABORTED, "%s", report.summary);
+}
