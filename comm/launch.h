@@ -36,6 +36,11 @@ bool launch_has_pmix(void);
 launch_describe launch_by_pmix;
 rondo_result launch_share(int rank, const char *key, void *bytes, size_t count);
 
+/* launch_secret.c: is the secret long and random enough that it can't be found by trying? */
+bool launch_secret_is_strong(const char *secret);
+/* If not: a key that takes a guess as long to make as it takes us. Remembered. */
+rondo_result launch_secret_stretch(const char *secret, unsigned char ret_key[BOOTSTRAP_SECRET]);
+
 /* Fills place and served. */
 rondo_result launch_place(struct launch *launch, const struct launch_job *job);
 

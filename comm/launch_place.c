@@ -26,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECRET_GOOD = 16 }; /* characters; shorter ones can be found by trying */
+enum { SECRET_GOOD = 16 }; /* characters; shorter ones can be found although they are stretched */
 
 /* Of how many opens this process has asked for a place; only the number matters: relaxed. */
 static atomic_uint opens;
@@ -41,6 +41,18 @@ static void derive(const char *label, const char *const *texts, size_t bytes,
     for (; *texts; texts++)
         crypto_generichash_update(&state, (const unsigned char *)*texts, strlen(*texts) + 1);
     crypto_generichash_final(&state, ret_hash, bytes);
+}
+
+/* Over TCP handshakes can be recorded. */
+static rondo_result set_tcp_key(struct bootstrap_place *place)
+{
+    const char *secret = setting_read_word(SETTING_SECRET);
+    const char *texts[] = {"tcp", secret, NULL};
+
+    if (!launch_secret_is_strong(secret))
+        return launch_secret_stretch(secret, place->secret);
+    derive("rondo key", texts, BOOTSTRAP_SECRET, place->secret);
+    return RONDO_OK;
 }
 
 static void set_key(struct bootstrap_place *place, const char *identity)
@@ -66,8 +78,7 @@ static rondo_result place_tcp(const struct launch *launch, struct bootstrap_plac
     if (length < SECRET_GOOD && launch->rank == 0)
         log_warn("RONDO_SECRET has %zu characters: use at least %d random ones", length,
                  SECRET_GOOD);
-    set_key(place, "tcp");
-    return RONDO_OK;
+    return set_tcp_key(place);
 }
 
 static rondo_result place_given(const struct launch *launch, struct bootstrap_place *place)

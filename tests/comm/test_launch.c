@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_launch.c - environments in, rank, size and meeting point (or a sentence) out. */
-#include "comm/bootstrap.h"
+#include "comm/launch.h"
 
 #include "base/fail.h"
 
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { VARIABLES = 12 };
@@ -244,4 +245,55 @@ Test(launch, each_open_of_a_process_has_a_place_of_its_own)
         for (int j = 0; j < i; j++)
             cr_assert_str_neq(addresses[i], addresses[j]);
     }
+}
+
+/* ---- The key --------------------------------------------------------------------------------- */
+
+Test(launch, a_secret_is_strong_if_it_is_long_and_looks_random)
+{
+    cr_expect(launch_secret_is_strong("GGydDo6XZOO0gPv8nFRnQ2D5dpPyv0pN"));
+    cr_expect(launch_secret_is_strong("0123456789abcdef0123456789abcdef"));
+    cr_expect(!launch_secret_is_strong("GGydDo6XZOO0gPv8nFRnQ2D5dpPyv0p"), "31 characters");
+    cr_expect(!launch_secret_is_strong("xyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxy"));
+    cr_expect(!launch_secret_is_strong(""));
+}
+
+static struct bootstrap_place place_over_tcp(const char *secret)
+{
+    static const char *const job[] = {"RONDO_RANK=1", "RONDO_SIZE=2",
+                                      "RONDO_ADDRESS=127.0.0.1:29999", NULL};
+    struct launch launch;
+
+    set_only(job);
+    setenv("RONDO_SECRET", secret, 1);
+    cr_assert_eq(launch_read(&launch), RONDO_OK, "%s", fail_sentence());
+    return launch.place;
+}
+
+/* Seconds of processor time. */
+static double worked(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
+Test(launch, a_guess_at_a_weak_secret_costs_time_and_a_strong_one_none)
+{
+    static const char weak[] = "correct horse battery";
+    unsigned char key[BOOTSTRAP_SECRET];
+    struct bootstrap_place place;
+    double began = worked(), first, again;
+
+    place = place_over_tcp(weak);
+    first = worked() - began;
+    cr_expect_gt(first, 0.005, "%g s", first);
+    began = worked();
+    cr_assert_eq(launch_secret_stretch(weak, key), RONDO_OK);
+    again = worked() - began;
+    cr_expect_lt(again, first / 4, "the second time %g s, the first %g s", again, first);
+    cr_expect_arr_eq(place.secret, key, sizeof(key));
+    cr_assert_eq(launch_secret_stretch("correct horse batterz", key), RONDO_OK);
+    cr_expect_arr_neq(place.secret, key, sizeof(key));
+    began = worked();
+    place_over_tcp("GGydDo6XZOO0gPv8nFRnQ2D5dpPyv0pN");
+    cr_expect_lt(worked() - began, first / 4);
 }
