@@ -133,7 +133,7 @@ static void close_record(struct op *op)
 }
 
 static const struct op_kind record_kind = {CU_GRAPH_NODE_TYPE_EVENT_RECORD, run_record,
-                                           close_record};
+                                           close_record, NULL};
 
 static struct record *new_record(void)
 {
@@ -281,7 +281,7 @@ static void close_wait(struct op *op)
     call_unlock();
 }
 
-static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_wait, close_wait};
+static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_wait, close_wait, NULL};
 
 /* Has all that the event stands for been done? */
 static bool is_reached(CUevent event)

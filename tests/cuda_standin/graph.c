@@ -270,7 +270,7 @@ static void close_launch(struct op *op)
     let_go(((struct launch *)op)->exec);
 }
 
-static const struct op_kind launch_kind = {CU_GRAPH_NODE_TYPE_GRAPH, run_launch, close_launch};
+static const struct op_kind launch_kind = {CU_GRAPH_NODE_TYPE_GRAPH, run_launch, close_launch, NULL};
 
 CUresult cuGraphInstantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long long flags)
 {
