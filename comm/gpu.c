@@ -41,6 +41,8 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
     if (!result) {
         result = cuda_result(gpu->device.driver->cuStreamCreate(&gpu->stream, CU_STREAM_DEFAULT),
                              "cuStreamCreate");
+        if (!result)
+            result = gpu_sequence_open(&gpu->sequence, gpu->device.driver);
         cuda_leave(&gpu->device);
     }
     if (result) {
@@ -85,6 +87,7 @@ void gpu_close(struct gpu *gpu, bool broken)
         gpu_plans_close(gpu->plans);
         gpu_blocks_close(gpu, broken);
         gpu_captured_close(gpu);
+        gpu_sequence_close(&gpu->sequence);
         if (gpu->stream)
             gpu->device.driver->cuStreamDestroy(gpu->stream);
         cuda_leave(&gpu->device);
@@ -272,9 +275,8 @@ static rondo_result find_owner(const void *memory, int *ret_number)
 
     if (result)
         return result;
-    result = cuda_result(device.driver->cuPointerGetAttribute(ret_number,
-                                                              CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                                              cuda_address(memory)),
+    result = cuda_result(device.driver->cuPointerGetAttribute(
+                             ret_number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, cuda_address(memory)),
                          "cuPointerGetAttribute of memory to be freed");
     cuda_leave(&device);
     cuda_device_close(&device);

@@ -201,9 +201,6 @@ static rondo_result open_plans(struct gpu_plans *plans)
     if (!result)
         result = make_tables(plans);
     if (!result)
-        result = cuda_result(cuda->cuEventCreate(&plans->last, CU_EVENT_DISABLE_TIMING),
-                             "cuEventCreate");
-    if (!result)
         result = cuda_result(cuda->cuEventCreate(&plans->forked, CU_EVENT_DISABLE_TIMING),
                              "cuEventCreate");
     if (!result)
@@ -361,8 +358,6 @@ void gpu_plans_close(struct gpu_plans *plans)
         return;
     }
     close_device(plans);
-    if (plans->last)
-        cuda->cuEventDestroy(plans->last);
     if (plans->forked)
         cuda->cuEventDestroy(plans->forked);
     while (plans->entries) {
@@ -372,6 +367,8 @@ void gpu_plans_close(struct gpu_plans *plans)
         plan_close(entry->plan);
         free(entry);
     }
+    if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))
+        gpu_flights_count(-1);
     while (plans->flights) {
         struct gpu_flight *flight = plans->flights;
 
