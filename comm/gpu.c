@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
+#include "cuda/module.h"
 #include "transport/heap.h"
 
 #include <stdlib.h>
@@ -94,6 +95,7 @@ void gpu_close(struct gpu *gpu, bool broken)
     }
     if (gpu->arena) /* a peer's stream may look once more whether its message was taken */
         heap_retire(gpu->arena, 0);
+    cuda_launcher_close(gpu->launcher);
     cuda_device_close(&gpu->device);
     pthread_mutex_destroy(&gpu->lock);
     free(gpu);

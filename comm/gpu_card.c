@@ -62,6 +62,11 @@ rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
         log_info("this build of Rondo has no kernels for GPUs: build it where nvcc is");
         return RONDO_OK;
     }
+    if (cuda_launcher_open(&gpu->device, &gpu->launcher)) { /* it may be another than all others */
+        log_info("calls on CUDA device %d go by way of the host: %s", gpu->device.number,
+                 fail_sentence());
+        return RONDO_OK;
+    }
     result = list_seen(&gpu->device, card);
     if (!result)
         result = heap_alloc(gpu_arena_bytes(comm->size), &arena);

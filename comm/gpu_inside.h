@@ -42,7 +42,8 @@ struct gpu {
     rondo_stream *worker; /* runs the host's part of calls on CUDA streams */
     size_t piece;         /* bytes that it makes long calls of */
     struct gpu_sequence sequence;
-    pthread_mutex_t lock; /* of what follows */
+    struct cuda_launcher *launcher; /* NULL: the device cannot run Rondo's kernels */
+    pthread_mutex_t lock;           /* of what follows */
     struct gpu_block *blocks;
     struct staged *captured; /* parts of graphs */
     void *arena;             /* gpu_arena.h; in the shared heap, NULL: none */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_sequence.c - see gpu_sequence.h. What comes first is decided on the host, where calls are made and
- * graphs are launched: were it left to which work gets first to the device (a ticket there), ranks
- * could decide differently, and each would wait for the other. The driver knows when a graph is
- * launched, Rondo does not, so the order is told to it as events:
+ * gpu_sequence.c - see gpu_sequence.h. What comes first is decided on the host, where calls are
+ * made and graphs are launched: were it left to which work gets first to the device (a ticket
+ * there), ranks could decide differently, and each would wait for the other. The driver knows when
+ * a graph is launched, Rondo does not, so the order is told to it as events:
  *
  *     call in a stream     wait: last | call | record: last
  *     in a graph           wait: last, external | call 1 | record: last, external

@@ -45,7 +45,8 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatu
     use(cuStreamIsCapturing) use(cuStreamGetId) use(cuStreamGetCaptureInfo_v2) \
     use(cuStreamWriteValue32) use(cuStreamWaitValue32) \
     use(cuStreamWriteValue64) use(cuStreamWaitValue64) use(cuStreamBatchMemOp) use(cuEventCreate) \
-    use(cuEventRecord) use(cuEventRecordWithFlags) use(cuEventQuery) use(cuEventSynchronize) use(cuEventDestroy) \
+    use(cuEventRecord) use(cuEventRecordWithFlags) use(cuEventQuery) use(cuEventSynchronize) \
+    use(cuEventDestroy) \
     use(cuIpcGetMemHandle) use(cuIpcOpenMemHandle) \
     use(cuIpcCloseMemHandle) use(cuMemRetainAllocationHandle) use(cuMemRelease) \
     use(cuMemGetAllocationPropertiesFromHandle) use(cuMemExportToShareableHandle) \

@@ -6,8 +6,8 @@
  * A program that reads or writes device memory by its own hand then dies of SIGSEGV, as it would
  * with a real device without unified host access. Rights of a key belong to a thread; new threads
  * take over those of their creator. Without protection keys in the CPU or the kernel, and with
- * CUDA_STANDIN_GUARD=2, there is another kind of guard: device memory is mapped without access while
- * no stream has work that touches it (see memory.c). CUDA_STANDIN_GUARD=0 turns either off.
+ * CUDA_STANDIN_GUARD=2, there is another kind of guard: device memory is mapped without access
+ * while no stream has work that touches it (see memory.c). CUDA_STANDIN_GUARD=0 turns either off.
  */
 #include "guard.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_branches.c - calls of one communicator come one after another, in whatever graphs and streams
- * they are. */
+/* test_branches.c - calls of one communicator come one after another, in whatever graphs and
+ * streams they are. */
 #include "bodies.h"
 
 #include <criterion/criterion.h>
@@ -36,4 +36,11 @@ static void expect(world_body body, int size, bool processes, bool host)
 
 EACH_WAY(branches_of_a_graph_run_one_after_another, gpu_forks_graphs)
 EACH_WAY(graphs_and_calls_in_other_streams_keep_their_order, gpu_mixes_graphs)
-EACH_WAY(streams_of_one_handle_are_told_apart, gpu_shares_handles)
+
+/* Each rank has a context of its own: a thread's stream waits for the legacy one of its context, on
+ * which another rank's copies would wait for it. */
+Test(gpu_branches, streams_of_one_handle_are_told_apart)
+{
+    expect(gpu_shares_handles, 2, true, false);
+    expect(gpu_shares_handles, 3, true, false);
+}

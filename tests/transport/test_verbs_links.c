@@ -217,7 +217,7 @@ Test(verbs_links, who_only_waits_probes_and_finds_out_as_well)
     cr_expect(watch(0, 1) == RONDO_ERROR_PEER);
 }
 
-/* Looked at every 10 ms of a clock of our own, for so many seconds; true while it is not given up. */
+/* Looked at every 10 ms of a clock of our own, for so many seconds; false: it is given up. */
 static bool attend_for(struct verbs_queue *queue, double *now, double seconds)
 {
     for (int looks = (int)(100 * seconds); looks; looks--)
