@@ -3,6 +3,14 @@
  *
  */
 /*
+ * gpu_sequence.h - calls of one communicator run one after another on its device, whatever streams
+ * and graphs they are in: all ranks make them in the same order, and two at a time would take each
+ * other's messages.
+ */
+/*
+ *
+ */
+/*
  * gpu_sequence.h - calls of one communicator run one after another on its device, whatever
  * streams and graphs they are in: all ranks make them in the same order, and two at a time would take each
  * other's messages.

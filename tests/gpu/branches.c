@@ -110,7 +110,8 @@ static rondo_result with_fork(struct gpu_rank *rank, const size_t counts[2],
     for (int i = 0; i < 2; i++)
         branch_close(&fork.branch[i]);
     device_driver()->cuEventDestroy(fork.event);
-    return RONDO_OK;
+    /* To free waits for the device, where a rank of this process may have begun anew. */
+    return rondo_barrier(rank->comm, NULL);
 }
 
 /* Of two short calls, of two long ones, and of one of each. */

@@ -31,7 +31,6 @@ static void expect(world_body body, int size, bool processes, bool host)
     Test(gpu_branches, name##_by_the_host)           \
     {                                                \
         expect(body, 2, true, true);                 \
-        expect(body, 3, false, true);                \
     }
 
 EACH_WAY(branches_of_a_graph_run_one_after_another, gpu_forks_graphs)
