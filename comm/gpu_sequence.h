@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- *
- */
-/*
  * gpu_sequence.h - calls of one communicator run one after another on its device, whatever streams
  * and graphs they are in: all ranks make them in the same order, and two at a time would take each
- * other's messages.
- */
-/*
- *
- */
-/*
- * gpu_sequence.h - calls of one communicator run one after another on its device, whatever
- * streams and graphs they are in: all ranks make them in the same order, and two at a time would take each
  * other's messages.
  */
 #ifndef RONDO_COMM_GPU_SEQUENCE_H
