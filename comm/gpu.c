@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
+#include "cuda/module.h"
 #include "transport/heap.h"
 
 #include <stdlib.h>
@@ -42,6 +43,8 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
     if (!result) {
         result = cuda_result(gpu->device.driver->cuStreamCreate(&gpu->stream, CU_STREAM_DEFAULT),
                              "cuStreamCreate");
+        if (!result)
+            result = gpu_sequence_open(&gpu->sequence, gpu->device.driver);
         cuda_leave(&gpu->device);
     }
     if (result) {
@@ -86,12 +89,14 @@ void gpu_close(struct gpu *gpu, bool broken)
         gpu_plans_close(gpu->plans);
         gpu_blocks_close(gpu, broken);
         gpu_captured_close(gpu);
+        gpu_sequence_close(&gpu->sequence);
         if (gpu->stream)
             gpu->device.driver->cuStreamDestroy(gpu->stream);
         cuda_leave(&gpu->device);
     }
     if (gpu->arena) /* a peer's stream may look once more whether its message was taken */
         heap_retire(gpu->arena, 0, NULL);
+    cuda_launcher_close(gpu->launcher);
     cuda_device_close(&gpu->device);
     pthread_mutex_destroy(&gpu->lock);
     free(gpu);
@@ -119,27 +124,38 @@ struct visit {
     struct stage *stages; /* [task] */
 };
 
+/* The device's context is current. */
 static rondo_result bring(const struct gpu *gpu, const struct batch *batch, struct visit *visit,
                           rondo_result (*direction)(const struct gpu *, const struct stage *,
                                                     CUstream))
 {
-    rondo_result result = cuda_enter(&gpu->device);
+    rondo_result result = RONDO_OK;
 
-    if (result)
-        return result;
     for (int i = 0; i < batch->count && !result; i++)
         result = direction(gpu, &visit->stages[i], gpu->stream);
-    if (!result)
-        result = cuda_result(gpu->device.driver->cuStreamSynchronize(gpu->stream),
-                             "cuStreamSynchronize");
-    cuda_leave(&gpu->device);
-    return result;
+    return result ? result
+                  : cuda_result(gpu->device.driver->cuStreamSynchronize(gpu->stream),
+                                "cuStreamSynchronize");
+}
+
+/* The same: what memory is, too, the driver says only to threads that have a context. */
+static rondo_result bring_there(struct gpu *gpu, struct batch *batch, struct visit *visit)
+{
+    size_t bytes = 0;
+    rondo_result result = stage_plan(gpu, batch, visit->stages, &bytes);
+
+    if (!result && bytes)
+        result = gpu_block_take(gpu, bytes, &visit->block);
+    if (result || !bytes)
+        return result;
+    stage_place(visit->stages, batch->tasks, batch->count, visit->block->payload,
+                visit->block->payload);
+    return bring(gpu, batch, visit, stage_in);
 }
 
 static rondo_result visit_begin(struct batch *batch, struct visit *visit)
 {
     struct gpu *gpu = batch->comm->gpu;
-    size_t bytes = 0;
     rondo_result result;
 
     *visit = (struct visit){NULL, NULL};
@@ -148,19 +164,24 @@ static rondo_result visit_begin(struct batch *batch, struct visit *visit)
     visit->stages = calloc((size_t)batch->count, sizeof(*visit->stages));
     if (!visit->stages)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d calls.", batch->count);
-    result = stage_plan(gpu, batch, visit->stages, &bytes);
-    if (result || !bytes)
-        return result;
     result = cuda_enter(&gpu->device);
     if (result)
         return result;
-    result = gpu_block_take(gpu, bytes, &visit->block);
+    result = bring_there(gpu, batch, visit);
     cuda_leave(&gpu->device);
+    return result;
+}
+
+static rondo_result bring_back(struct batch *batch, struct visit *visit)
+{
+    struct gpu *gpu = batch->comm->gpu;
+    rondo_result result = cuda_enter(&gpu->device);
+
     if (result)
         return result;
-    stage_place(visit->stages, batch->tasks, batch->count, visit->block->payload,
-                visit->block->payload);
-    return bring(gpu, batch, visit, stage_in);
+    result = bring(gpu, batch, visit, stage_out);
+    cuda_leave(&gpu->device);
+    return result;
 }
 
 static rondo_result visit_end(struct batch *batch, struct visit *visit, bool ran)
@@ -168,7 +189,7 @@ static rondo_result visit_end(struct batch *batch, struct visit *visit, bool ran
     rondo_result result = RONDO_OK;
 
     if (visit->block && ran)
-        result = bring(batch->comm->gpu, batch, visit, stage_out);
+        result = bring_back(batch, visit);
     if (visit->block)
         gpu_block_return(batch->comm->gpu, visit->block);
     free(visit->stages);
@@ -251,29 +272,39 @@ rondo_result rondo_cuda_mem_alloc(size_t bytes, void **ret_memory)
     return RONDO_OK;
 }
 
+/* The number of the device that the memory is on; also for a thread without a context. */
+static rondo_result find_owner(const void *memory, int *ret_number)
+{
+    struct cuda_device device;
+    rondo_result result = enter_current(&device);
+
+    if (result)
+        return result;
+    result = cuda_result(device.driver->cuPointerGetAttribute(
+                             ret_number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, cuda_address(memory)),
+                         "cuPointerGetAttribute of memory to be freed");
+    cuda_leave(&device);
+    cuda_device_close(&device);
+    return result;
+}
+
 rondo_result rondo_cuda_mem_free(void *memory)
 {
     CANCEL_LATER();
-    const struct cuda_driver *driver;
     struct cuda_device device;
     int number = 0;
     rondo_result result;
 
     if (!memory)
         return RONDO_OK;
-    result = cuda_load(&driver);
-    if (!result)
-        result =
-            cuda_result(driver->cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                                      cuda_address(memory)),
-                        "cuPointerGetAttribute of memory to be freed");
+    result = find_owner(memory, &number);
     if (!result)
         result = cuda_device_open(number, &device);
     if (!result)
         result = cuda_enter(&device);
     if (result)
         return result;
-    result = cuda_result(driver->cuMemFree(cuda_address(memory)), "cuMemFree");
+    result = cuda_result(device.driver->cuMemFree(cuda_address(memory)), "cuMemFree");
     cuda_leave(&device);
     cuda_device_close(&device);
     if (!result) /* and once more, for what rondo_cuda_mem_alloc() retained */

@@ -195,10 +195,7 @@ struct gpu_plans {
     CUdeviceptr *inboxes;         /* [rank], as mapped here */
     bool seated;                  /* ... and all ranks' can */
     struct gpu_program *programs; /* plans for it */
-    CUevent last;                 /* after the last call that was queued */
-    CUstream last_stream;
-    bool recorded;
-    CUstream side; /* where groups of several communicators on one stream run */
+    CUstream side;                /* where groups of several communicators on one stream run */
     CUevent forked;
     pthread_mutex_t lock; /* of calls being queued */
     bool in_graph;        /* the one being queued goes into a graph */

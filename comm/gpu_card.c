@@ -62,6 +62,11 @@ rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
         log_info("this build of Rondo has no kernels for GPUs: build it where nvcc is");
         return RONDO_OK;
     }
+    if (cuda_launcher_open(&gpu->device, &gpu->launcher)) { /* it may be another than all others */
+        log_info("calls on CUDA device %d go by way of the host: %s", gpu->device.number,
+                 fail_sentence());
+        return RONDO_OK;
+    }
     result = list_seen(&gpu->device, card);
     if (!result)
         result = heap_alloc(gpu_arena_bytes(comm->size), &arena);
@@ -200,9 +205,6 @@ static rondo_result open_plans(struct gpu_plans *plans)
         result = cuda_launcher_open(&plans->gpu->device, &plans->launcher);
     if (!result)
         result = make_tables(plans);
-    if (!result)
-        result = cuda_result(cuda->cuEventCreate(&plans->last, CU_EVENT_DISABLE_TIMING),
-                             "cuEventCreate");
     if (!result)
         result = cuda_result(cuda->cuEventCreate(&plans->forked, CU_EVENT_DISABLE_TIMING),
                              "cuEventCreate");
@@ -361,8 +363,6 @@ void gpu_plans_close(struct gpu_plans *plans)
         return;
     }
     close_device(plans);
-    if (plans->last)
-        cuda->cuEventDestroy(plans->last);
     if (plans->forked)
         cuda->cuEventDestroy(plans->forked);
     while (plans->entries) {
@@ -372,6 +372,8 @@ void gpu_plans_close(struct gpu_plans *plans)
         plan_close(entry->plan);
         free(entry);
     }
+    if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))
+        gpu_flights_count(-1);
     while (plans->flights) {
         struct gpu_flight *flight = plans->flights;
 

@@ -4,6 +4,7 @@
 #define RONDO_COMM_GPU_INSIDE_H
 
 #include "comm/gpu.h"
+#include "comm/gpu_sequence.h"
 #include "cuda/device.h"
 
 #include <pthread.h>
@@ -40,7 +41,9 @@ struct gpu {
     CUstream stream;      /* for what has none: comes after the legacy default stream's work */
     rondo_stream *worker; /* runs the host's part of calls on CUDA streams */
     size_t piece;         /* bytes that it makes long calls of */
-    pthread_mutex_t lock; /* of what follows */
+    struct gpu_sequence sequence;
+    struct cuda_launcher *launcher; /* NULL: the device cannot run Rondo's kernels */
+    pthread_mutex_t lock;           /* of what follows */
     struct gpu_block *blocks;
     struct staged *captured; /* parts of graphs */
     void *arena;             /* gpu_arena.h; in the shared heap, NULL: none */

@@ -4,8 +4,9 @@
  *
  * What is replaced in a slot is not used by any call, but stays mapped for a while: to unmap may
  * wait for all work on the device, where a call may wait for a peer that waits for this watch. So
- * it is done when no call of this process is on its way, and none is being queued. Who has put off
- * too much of it says "not now" to an order that would add to it.
+ * it is done when no call of this process is on its way, and none is being queued; with calls in
+ * graphs, which the program launches whenever it likes, only when the communicator is closed. Who
+ * has put off too much of it says "not now" to an order that would add to it.
  */
 #include "comm/gpu_arena.h"
 

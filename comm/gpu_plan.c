@@ -350,51 +350,39 @@ static rondo_result queue_task(struct gpu_plans *plans, const struct task *task,
     return RONDO_OK;
 }
 
-/* ---- The order of calls on different streams ------------------------------------------------- */
+/* ---- A batch --------------------------------------------------------------------------------- */
 
-/* A stream that is captured can't wait for what is not; who replays a graph orders it himself. */
-static void follow(struct gpu_plans *plans, CUstream stream, bool in_graph, struct gpu_ops *ops)
+/* All calls of the batch; the order's place is entered. */
+static rondo_result queue_batch(struct gpu_plans *plans, const struct batch *batch, CUstream stream)
 {
-    if (plans->recorded && plans->last_stream != stream && !in_graph)
-        ops->result =
-            cuda_result(ops->cuda->cuStreamWaitEvent(stream, plans->last, 0), "cuStreamWaitEvent");
-}
+    bool in_graph = plans->in_graph;
+    rondo_result result = RONDO_OK;
 
-static rondo_result note_last(struct gpu_plans *plans, CUstream stream)
-{
-    rondo_result result =
-        cuda_result(plans->gpu->device.driver->cuEventRecord(plans->last, stream), "cuEventRecord");
-
-    plans->last_stream = stream;
-    plans->recorded = !result;
-    return result;
+    /* Nobody says when a graph is launched: from now on a call may be on its way at any time. */
+    if (in_graph && !atomic_exchange_explicit(&plans->graphs, true, memory_order_acq_rel))
+        gpu_flights_count(1);
+    for (int i = 0; i < batch->count && !result; i++)
+        if (!collective_is_pair(batch->tasks[i].key.collective))
+            result = queue_task(plans, &batch->tasks[i], in_graph, stream);
+    return result ? result : gpu_pairs_queue(plans, batch, in_graph, stream);
 }
 
 rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream)
 {
-    const struct cuda_driver *cuda = plans->gpu->device.driver;
-    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    struct gpu_ops ops = {.cuda = cuda, .stream = stream};
-    bool in_graph;
+    struct gpu_sequence *sequence = &plans->gpu->sequence;
+    struct gpu_place place;
+    rondo_result result;
 
     pthread_mutex_lock(&plans->lock);
     gpu_queueing_begin();
-    ops.result = cuda_result(cuda->cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
-    in_graph = capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    plans->in_graph = in_graph;
-    if (in_graph)
-        atomic_store_explicit(&plans->graphs, true, memory_order_release);
-    if (!ops.result)
-        follow(plans, stream, in_graph, &ops);
-    for (int i = 0; i < batch->count && !ops.result; i++)
-        if (!collective_is_pair(batch->tasks[i].key.collective))
-            ops.result = queue_task(plans, &batch->tasks[i], in_graph, stream);
-    if (!ops.result)
-        ops.result = gpu_pairs_queue(plans, batch, in_graph, stream);
-    if (!ops.result && !in_graph)
-        ops.result = note_last(plans, stream);
+    result = gpu_sequence_enter(sequence, stream, &place);
+    plans->in_graph = place.capture != 0;
+    if (!result)
+        result = queue_batch(plans, batch, stream);
+    if (!result)
+        result = gpu_sequence_leave(sequence, &place);
     gpu_queueing_end();
     pthread_mutex_unlock(&plans->lock);
     /* Peers wait for what was not queued. */
-    return ops.result ? comm_break(plans->comm, ops.result, plans->comm->rank) : RONDO_OK;
+    return result ? comm_break(plans->comm, result, plans->comm->rank) : RONDO_OK;
 }

@@ -9,7 +9,8 @@
  *
  * The batch takes its turn on the communicator when it is queued. In a graph the stream's part is
  * recorded, with a host function in front that clears the flags and queues the batch again at every
- * launch.
+ * launch. Where there are graphs, calls outside of them get their turns from their streams as well:
+ * a turn that was taken at the call could come before that of a launch, which the stream is behind.
  */
 #include "comm/gpu_inside.h"
 #include "comm/stream.h"
@@ -28,6 +29,11 @@ struct staged {
     struct gpu_errors *errors;
     struct batch batch;
     bool in_graph;
+    bool by_stream;         /* the stream hands it over */
+    bool last_piece;        /* of a call */
+    _Atomic int users;      /* who queues it, and who runs it if the stream hands it over */
+    struct staged *before;  /* the piece before of the same call, NULL: it is the first */
+    struct gpu_place place; /* where its stream's part is */
     struct task *originals; /* what tasks are before they run: [batch.count], behind the tasks */
     struct stage *stages;   /* behind the originals */
     struct task tasks[];
@@ -58,6 +64,8 @@ static void note_error(struct gpu_errors *errors, rondo_result result)
 
 static void free_staged(struct staged *staged)
 {
+    if (atomic_fetch_sub_explicit(&staged->users, 1, memory_order_acq_rel) != 1)
+        return;
     if (staged->errors)
         gpu_errors_drop(staged->errors);
     free(staged);
@@ -82,6 +90,7 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu calls on a CUDA stream.",
                           count);
     staged->gpu = gpu;
+    staged->users = 1;
     staged->originals = staged->tasks + count;
     staged->stages = (struct stage *)(void *)(staged->originals + count);
     staged->batch = (struct batch){.comm = batch->comm, .count = batch->count};
@@ -170,8 +179,8 @@ static void hand_over(struct staged *staged)
         run(staged);
 }
 
-/* At every launch of a graph. No CUDA calls are allowed here. */
-static void CUDA_CB relaunch(void *context)
+/* At every launch of a graph, or once. No CUDA calls are allowed here. */
+static void CUDA_CB by_stream(void *context)
 {
     struct staged *staged = context;
     struct gpu_flags *flags = staged->block->flags;
@@ -182,17 +191,42 @@ static void CUDA_CB relaunch(void *context)
     hand_over(staged);
 }
 
+/* Of the pieces of one call the first comes after other calls. The turns of calls are order enough
+ * where the stream does not get any. */
+static rondo_result take_place(struct staged *staged, CUstream stream)
+{
+    const struct cuda_driver *cuda = staged->gpu->device.driver;
+    struct gpu_sequence *sequence = &staged->gpu->sequence;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    rondo_result result = RONDO_OK;
+
+    if (staged->before) {
+        staged->place = staged->before->place;
+        staged->by_stream = staged->before->by_stream;
+        return RONDO_OK;
+    }
+    if (!atomic_load_explicit(&sequence->graphs, memory_order_acquire))
+        result = cuda_result(cuda->cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
+    else
+        staged->by_stream = true;
+    staged->by_stream |= capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (result || !staged->by_stream)
+        return result;
+    return gpu_sequence_enter(sequence, stream, &staged->place);
+}
+
 /* What the stream does before the host's part, and after it. */
 static rondo_result record_before(struct staged *staged, CUstream stream)
 {
     const struct cuda_driver *cuda = staged->gpu->device.driver;
-    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    rondo_result result =
-        cuda_result(cuda->cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
+    rondo_result result = take_place(staged, stream);
 
-    staged->in_graph = capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    if (!result && staged->in_graph)
-        result = cuda_result(cuda->cuLaunchHostFunc(stream, relaunch, staged), "cuLaunchHostFunc");
+    staged->in_graph = staged->place.capture != 0;
+    if (!result && staged->by_stream) {
+        staged->users += !staged->in_graph;
+        result = cuda_result(cuda->cuLaunchHostFunc(stream, by_stream, staged), "cuLaunchHostFunc");
+        staged->users -= result && !staged->in_graph;
+    }
     for (int i = 0; i < staged->batch.count && !result; i++)
         result = stage_in(staged->gpu, &staged->stages[i], stream);
     if (result)
@@ -211,10 +245,13 @@ static rondo_result record_after(struct staged *staged, CUstream stream)
 
     for (int i = 0; i < staged->batch.count && !result; i++)
         result = stage_out(staged->gpu, &staged->stages[i], stream);
-    if (result)
+    if (!result)
+        result =
+            cuda_result(cuda->cuStreamWriteValue32(stream, gpu_free_address(staged->block), 1, 0),
+                        "cuStreamWriteValue32");
+    if (result || !staged->by_stream || !staged->last_piece)
         return result;
-    return cuda_result(cuda->cuStreamWriteValue32(stream, gpu_free_address(staged->block), 1, 0),
-                       "cuStreamWriteValue32");
+    return gpu_sequence_leave(&staged->gpu->sequence, &staged->place);
 }
 
 typedef rondo_result (*recorder)(struct staged *staged, CUstream stream);
@@ -238,7 +275,7 @@ static rondo_result record(struct staged *list, CUstream stream, recorder what)
 
 struct list {
     struct gpu_errors *errors;
-    struct staged *first, **last;
+    struct staged *first, *tail, **last;
 };
 
 /* At the end of it. */
@@ -255,6 +292,12 @@ static rondo_result append(struct list *list, const struct batch *batch)
     cuda_leave(&gpu->device);
     if (result)
         return result;
+    (*list->last)->last_piece = true;
+    if (list->tail && list->tail->gpu == gpu) {
+        list->tail->last_piece = false;
+        (*list->last)->before = list->tail;
+    }
+    list->tail = *list->last;
     pthread_mutex_lock(&list->errors->lock);
     list->errors->users++;
     pthread_mutex_unlock(&list->errors->lock);
@@ -353,6 +396,8 @@ rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
         next = staged->next;
         if (staged->in_graph)
             keep(staged);
+        else if (staged->by_stream)
+            free_staged(staged);
         else
             hand_over(staged);
     }

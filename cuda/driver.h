@@ -20,6 +20,11 @@
 
 #include <cuda.h>
 
+/* The form that all drivers offer since CUDA 11.3; headers name newer ones. */
+CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
+                                           cuuint64_t *id, CUgraph *graph,
+                                           const CUgraphNode **nodes, size_t *count);
+
 /* clang-format off */
 #define CUDA_FUNCTIONS(use) \
     use(cuInit) use(cuDriverGetVersion) use(cuGetErrorName) use(cuGetErrorString) \
@@ -37,9 +42,11 @@
     use(cuStreamCreateWithPriority) use(cuMemGetHandleForAddressRange) \
     use(cuFlushGPUDirectRDMAWrites) \
     use(cuStreamDestroy) use(cuStreamSynchronize) use(cuStreamQuery) use(cuStreamWaitEvent) \
-    use(cuStreamIsCapturing) use(cuStreamWriteValue32) use(cuStreamWaitValue32) \
+    use(cuStreamIsCapturing) use(cuStreamGetId) use(cuStreamGetCaptureInfo_v2) \
+    use(cuStreamWriteValue32) use(cuStreamWaitValue32) \
     use(cuStreamWriteValue64) use(cuStreamWaitValue64) use(cuStreamBatchMemOp) use(cuEventCreate) \
-    use(cuEventRecord) use(cuEventQuery) use(cuEventSynchronize) use(cuEventDestroy) \
+    use(cuEventRecord) use(cuEventRecordWithFlags) use(cuEventQuery) use(cuEventSynchronize) \
+    use(cuEventDestroy) \
     use(cuIpcGetMemHandle) use(cuIpcOpenMemHandle) \
     use(cuIpcCloseMemHandle) use(cuMemRetainAllocationHandle) use(cuMemRelease) \
     use(cuMemGetAllocationPropertiesFromHandle) use(cuMemExportToShareableHandle) \

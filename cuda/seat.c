@@ -77,17 +77,30 @@ rondo_result seat_upload(const struct cuda_seat *seat, CUdeviceptr to, const voi
     return copy(seat, to, from, NULL, bytes);
 }
 
+/* A word is there when it has its message's number: those of an inbox in which nothing has come yet
+ * have the number of the message before the first, not 0, which is a number like others. */
+static void number_words(struct cuda_shorts *shorts, uint32_t before)
+{
+    for (int i = 0; i < CUDA_PACKED_ROOM; i++)
+        for (int k = 0; k < CUDA_PACKED_WORDS; k++)
+            shorts->entries[i].words[k].halves[0] = shorts->entries[i].words[k].halves[1] = before;
+}
+
 /* Inboxes begin empty, with credits for what came before. */
 static rondo_result clear_inbox(const struct cuda_seat *seat)
 {
     size_t bytes = inbox_bytes(seat);
     struct link_credit *credits = calloc(1, bytes);
+    struct cuda_shorts *shorts = (struct cuda_shorts *)(void *)(credits + links_of(seat));
     rondo_result result;
 
     if (!credits)
         return rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for %zu bytes of links.", bytes);
-    for (size_t i = 0; i < links_of(seat); i++)
+    for (size_t i = 0; i < links_of(seat); i++) {
         atomic_init(&credits[i].consumed, seat->shape.start);
+        if (seat->shape.start)
+            number_words(&shorts[i], seat->shape.start);
+    }
     result = seat_upload(seat, seat->inbox, credits, bytes);
     free(credits);
     return result;

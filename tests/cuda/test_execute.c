@@ -2,10 +2,12 @@
 /* test_execute.c - plans run by the kernel give what the host's executor gives. */
 #include "base/collective.h"
 #include "base/fail.h"
+#include "cuda/kernels/execution.h"
 #include "tests/cuda/rehearsal.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <stdlib.h>
 
 /* Every form of every algorithm over the same links, with counts and types in turn. */
 static const char *run_matrix(int size, const struct cuda_seat_shape *shape)
@@ -61,4 +63,30 @@ Test(cuda_execute, small_slots_and_numbers_that_wrap_make_no_difference)
     const char *complaint = run_matrix(3, &shape);
 
     cr_assert(!complaint, "%s", complaint);
+}
+
+/* A message's flag may be seen before its words are, which then must not pass for it. */
+Test(cuda_execute, words_of_an_empty_inbox_have_no_number_that_is_to_come)
+{
+    const struct cuda_seat_shape shape = {.slots = 8, .slot_bytes = 1024, .start = UINT32_MAX - 7};
+    size_t links = 2 * PLAN_LANES, bytes, taken = 0;
+    struct troupe troupe;
+    CUdeviceptr inbox;
+    char *copy;
+
+    cr_assert(troupe_open(&troupe, 2, &shape), "%s", fail_sentence());
+    inbox = cuda_seat_inbox(troupe.seats[0], &bytes);
+    copy = malloc(bytes);
+    cr_assert(copy && gpu_download(&troupe.gpu, copy, inbox, bytes), "%s", fail_sentence());
+    for (size_t i = 0; i < links * CUDA_PACKED_ROOM; i++) {
+        const struct cuda_packed *entry =
+            (const struct cuda_packed *)(void *)(copy + links * sizeof(struct link_credit)) + i;
+
+        for (int k = 0; k < CUDA_PACKED_WORDS; k++)
+            for (int half = 0; half < 2; half++)
+                taken += (uint32_t)entry->words[k].halves[half] - shape.start - 1 < 8;
+    }
+    free(copy);
+    troupe_close(&troupe);
+    cr_assert_eq(taken, 0, "%zu halves of words", taken);
 }

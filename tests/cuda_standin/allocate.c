@@ -181,7 +181,7 @@ static void run_freeing(struct op *op)
     call_unlock();
 }
 
-static const struct op_kind freeing_kind = {CU_GRAPH_NODE_TYPE_MEM_FREE, run_freeing, NULL};
+static const struct op_kind freeing_kind = {CU_GRAPH_NODE_TYPE_MEM_FREE, run_freeing, NULL, NULL};
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 {

@@ -353,6 +353,16 @@ CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, 
     return result;
 }
 
+/* Drivers offer the version before edges had data as well. */
+#undef cuStreamGetCaptureInfo_v2
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                   CUgraph *graph, const CUgraphNode **nodes, size_t *count);
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                   CUgraph *graph, const CUgraphNode **nodes, size_t *count)
+{
+    return cuStreamGetCaptureInfo(stream, status, id, graph, nodes, NULL, count);
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
     CUresult result = call_enter(__func__);

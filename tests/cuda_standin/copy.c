@@ -47,12 +47,20 @@ static void close_copy(struct op *op)
     free(((struct copy *)op)->staged);
 }
 
-static const struct op_kind copy_kind = {CU_GRAPH_NODE_TYPE_MEMCPY, run_copy, close_copy};
-
 static size_t extent(size_t width, size_t height, size_t pitch)
 {
     return height ? (height - 1) * pitch + width : 0;
 }
+
+static void copy_places(const struct op *op, void (*each)(const void *address, size_t size))
+{
+    const struct rows *rows = &((const struct copy *)op)->rows;
+    each(rows->to, extent(rows->width, rows->height, rows->to_pitch));
+    each(rows->from, extent(rows->width, rows->height, rows->from_pitch));
+}
+
+static const struct op_kind copy_kind = {CU_GRAPH_NODE_TYPE_MEMCPY, run_copy, close_copy,
+                                         copy_places};
 
 /* Is the address what this side of the copy must be? A device side is memory of the driver; any
  * other may be unknown, but if it is known all of it must be. Sets whether it is pageable. */

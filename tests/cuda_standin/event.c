@@ -11,6 +11,7 @@
 
 #include "call.h"
 #include "context.h"
+#include "external.h"
 #include "poll.h"
 #include "stream.h"
 
@@ -35,7 +36,7 @@ static int64_t now(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-static void release_record(struct record *record)
+void event_release(struct record *record)
 {
     if (!record || --record->references)
         return;
@@ -93,7 +94,7 @@ static void close_event(CUevent event)
         link = &(*link)->next;
     *link = event->next;
     forget_capture(event);
-    release_record(event->latest);
+    event_release(event->latest);
     if (event->fd >= 0)
         close(event->fd);
     free(event);
@@ -108,6 +109,19 @@ void event_close_all(CUcontext context)
     }
 }
 
+void event_complete(struct record *record)
+{
+    record->done = true;
+    record->time = now();
+    pthread_cond_broadcast(&record->over);
+}
+
+void event_await(struct record *record)
+{
+    while (!record->done)
+        call_wait(&record->over);
+}
+
 static void run_record(struct op *op)
 {
     const struct record_op *mark = (struct record_op *)op;
@@ -119,21 +133,19 @@ static void run_record(struct op *op)
         return;
     }
     call_lock();
-    mark->record->done = true;
-    mark->record->time = now();
-    pthread_cond_broadcast(&mark->record->over);
+    event_complete(mark->record);
     call_unlock();
 }
 
 static void close_record(struct op *op)
 {
     call_lock();
-    release_record(((struct record_op *)op)->record);
+    event_release(((struct record_op *)op)->record);
     call_unlock();
 }
 
 static const struct op_kind record_kind = {CU_GRAPH_NODE_TYPE_EVENT_RECORD, run_record,
-                                           close_record};
+                                           close_record, NULL};
 
 static struct record *new_record(void)
 {
@@ -145,13 +157,36 @@ static struct record *new_record(void)
     return record;
 }
 
+struct record *event_latest(CUevent event)
+{
+    if (event->latest)
+        event->latest->references++;
+    return event->latest;
+}
+
+static void forget_latest(CUevent event, struct record *record)
+{
+    event_release(event->latest);
+    event->latest = record;
+    record->references++;
+    forget_capture(event);
+}
+
+struct record *event_record_anew(CUevent event)
+{
+    struct record *record = event->page ? NULL : new_record();
+    if (record)
+        forget_latest(event, record);
+    return record;
+}
+
 /* The event stands for what was put into the stream so far. Under the lock, which it gives up. */
 static CUresult record(CUevent event, CUstream stream)
 {
     struct record *record = event->page ? NULL : new_record();
     struct record_op *mark = op_new(sizeof *mark, &record_kind);
     if (!mark || (!record && !event->page)) {
-        release_record(record);
+        event_release(record);
         call_unlock();
         op_release(mark ? &mark->op : NULL);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -160,11 +195,8 @@ static CUresult record(CUevent event, CUstream stream)
     mark->page = event->page;
     if (event->page)
         mark->number = 1 + atomic_fetch_add_explicit(&event->page->issued, 1, memory_order_relaxed);
-    if (record) {
-        record->references++;
-        release_record(event->latest);
-        event->latest = record;
-    }
+    if (record)
+        forget_latest(event, record);
     forget_capture(event);
     return stream_submit(stream, &mark->op);
 }
@@ -218,9 +250,11 @@ CUresult cuEventDestroy(CUevent handle)
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecord(CUevent handle, CUstream stream_handle)
+CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags)
 {
     CUstream stream = NULL;
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = stream_enter(__func__, stream_handle, &stream);
     if (result)
         return result;
@@ -231,14 +265,16 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle)
     }
     if (!capture_active(stream))
         return record(event, stream);
-    result = record_captured(event, stream);
+    if (flags && !event->page)
+        return stream_submit(stream, external_record(event));
+    result = flags ? CUDA_ERROR_NOT_SUPPORTED : record_captured(event, stream);
     call_unlock();
     return result;
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    return flags ? CUDA_ERROR_NOT_SUPPORTED : cuEventRecord(event, stream);
+    return cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 static bool shared_reached(struct event_page *page, uint64_t number)
@@ -269,19 +305,18 @@ static void run_wait(struct op *op)
         return;
     }
     call_lock();
-    while (!wait->record->done)
-        call_wait(&wait->record->over);
+    event_await(wait->record);
     call_unlock();
 }
 
 static void close_wait(struct op *op)
 {
     call_lock();
-    release_record(((struct wait_op *)op)->record);
+    event_release(((struct wait_op *)op)->record);
     call_unlock();
 }
 
-static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_wait, close_wait};
+static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_wait, close_wait, NULL};
 
 /* Has all that the event stands for been done? */
 static bool is_reached(CUevent event)
@@ -313,8 +348,11 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flag
         return result;
     CUevent event = event_find(handle);
     bool waits = false;
-    if (!event) {
-        result = CUDA_ERROR_INVALID_HANDLE;
+    bool external = flags & CU_EVENT_WAIT_EXTERNAL && capture_active(stream);
+    if (event && external && !event->page)
+        return stream_submit(stream, external_wait(event));
+    if (!event || external) {
+        result = event ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_HANDLE;
     } else if (event->capture) {
         result = capture_join(stream, event->capture, event->nodes, event->nodes_count);
     } else if (capture_active(stream) && !event->page && event->latest) {
@@ -364,9 +402,8 @@ CUresult cuEventSynchronize(CUevent handle)
     struct record *record = event->latest;
     if (record) {
         record->references++;
-        while (!record->done)
-            call_wait(&record->over);
-        release_record(record);
+        event_await(record);
+        event_release(record);
     }
     uint64_t number = page ? shared_latest(page) : 0;
     call_unlock();

@@ -47,6 +47,14 @@ struct CUevent_st {
 CUevent event_open(CUcontext context, unsigned flags);
 CUevent event_find(CUevent handle);
 
+/* For nodes of graphs (external.c), under the lock: a new record that the event stands for from now
+ * on; the one that it stands for; both with a reference, or NULL. Then what happens to one. */
+struct record *event_record_anew(CUevent event);
+struct record *event_latest(CUevent event);
+void event_complete(struct record *record);
+void event_await(struct record *record);
+void event_release(struct record *record);
+
 /* All events of the context. */
 void event_close_all(CUcontext context);
 

@@ -27,7 +27,13 @@ static void run_fill(struct op *op)
         memcpy(fill->to + i * fill->width, &fill->value, fill->width); /* little-endian */
 }
 
-static const struct op_kind fill_kind = {CU_GRAPH_NODE_TYPE_MEMSET, run_fill, NULL};
+static void fill_places(const struct op *op, void (*each)(const void *address, size_t size))
+{
+    const struct fill *fill = (const struct fill *)op;
+    each(fill->to, fill->count * fill->width);
+}
+
+static const struct op_kind fill_kind = {CU_GRAPH_NODE_TYPE_MEMSET, run_fill, NULL, fill_places};
 
 static CUresult fill(const char *function, CUstream handle, const struct fill *what, bool wait)
 {

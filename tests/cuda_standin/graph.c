@@ -12,6 +12,7 @@
 #include "call.h"
 #include "capture.h"
 #include "context.h"
+#include "external.h"
 #include "pool.h"
 #include "queue.h"
 #include "stream.h"
@@ -39,6 +40,7 @@ struct CUgraphExec_st {
 struct launch {
     struct op op;
     CUgraphExec exec;
+    struct record **records; /* of each step that is an event's; NULL: a graph within a graph */
 };
 
 struct job {
@@ -49,6 +51,7 @@ struct job {
 /* One run of a graph that is no chain. */
 struct run {
     const struct CUgraphExec_st *exec;
+    struct record **records; /* as in the launch */
     pthread_mutex_t lock;
     pthread_cond_t over;
     size_t *needs_left; /* of each step */
@@ -200,13 +203,22 @@ static void begin_step(struct run *run, size_t index, size_t *mine)
     pool_run(run_job, &run->jobs[index]);
 }
 
+static void run_step(const struct run *run, size_t index)
+{
+    struct op *op = run->exec->steps[index].op;
+    if (run->records && external_is(op))
+        external_run(op, run->records[index]);
+    else
+        op->kind->run(op);
+}
+
 /* Runs the step, then one that needed it and now can go, and so on; without the run's lock. */
 static void run_steps(struct run *run, size_t index)
 {
     const struct CUgraphExec_st *exec = run->exec;
     while (index < exec->count) {
         const struct step *step = &exec->steps[index];
-        step->op->kind->run(step->op);
+        run_step(run, index);
         index = exec->count;
         pthread_mutex_lock(&run->lock);
         for (size_t i = 0; i < step->next_count; i++) {
@@ -230,7 +242,7 @@ static void run_job(void *argument)
 static void run_branches(const struct CUgraphExec_st *exec, struct run *run)
 {
     size_t mine = exec->count;
-    *run = (struct run){.exec = exec, .needs_left = run->needs_left, .jobs = run->jobs, .busy = 1};
+    run->busy = 1;
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->over, NULL);
     pthread_mutex_lock(&run->lock);
@@ -253,11 +265,13 @@ static void run_branches(const struct CUgraphExec_st *exec, struct run *run)
 static void run_launch(struct op *op)
 {
     const struct CUgraphExec_st *exec = ((struct launch *)op)->exec;
-    struct run run = {.needs_left = calloc(exec->count + 1, sizeof(size_t)),
+    struct run run = {.exec = exec,
+                      .records = ((struct launch *)op)->records,
+                      .needs_left = calloc(exec->count + 1, sizeof(size_t)),
                       .jobs = calloc(exec->count + 1, sizeof(struct job))};
     if (exec->chain || !run.needs_left || !run.jobs) {
         for (size_t i = 0; i < exec->count; i++)
-            exec->steps[i].op->kind->run(exec->steps[i].op);
+            run_step(&run, i);
     } else {
         run_branches(exec, &run);
     }
@@ -267,10 +281,12 @@ static void run_launch(struct op *op)
 
 static void close_launch(struct op *op)
 {
+    free(((struct launch *)op)->records);
     let_go(((struct launch *)op)->exec);
 }
 
-static const struct op_kind launch_kind = {CU_GRAPH_NODE_TYPE_GRAPH, run_launch, close_launch};
+static const struct op_kind launch_kind = {CU_GRAPH_NODE_TYPE_GRAPH, run_launch, close_launch,
+                                           NULL};
 
 CUresult cuGraphInstantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long long flags)
 {
@@ -304,6 +320,18 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
     return result;
 }
 
+/* What the events of the graph mean in this launch. False: memory is out. */
+static bool begin_events(struct launch *launch)
+{
+    const struct CUgraphExec_st *exec = launch->exec;
+    launch->records = calloc(exec->count + 1, sizeof(struct record *));
+    for (size_t i = 0; launch->records && i < exec->count; i++) {
+        if (external_is(exec->steps[i].op))
+            launch->records[i] = external_begin(exec->steps[i].op);
+    }
+    return launch->records;
+}
+
 /* Puts a launch behind the executable graph's last one, wherever that is. Under the lock, which
  * it gives up. */
 static CUresult launch(CUstream stream, CUgraphExec exec)
@@ -314,7 +342,8 @@ static CUresult launch(CUstream stream, CUgraphExec exec)
         exec->references++;
     }
     bool captured = capture_active(stream);
-    bool ordered = captured || queue_put_after(stream, exec->last);
+    bool ordered =
+        captured || (launch && queue_put_after(stream, exec->last) && begin_events(launch));
     CUresult result = ordered ? stream_put(stream, &launch->op) : CUDA_ERROR_OUT_OF_MEMORY;
     if (!result && !captured) {
         queue_forget(exec->last);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * guard.c - protection keys: device memory carries a key, and only threads that do the work of
- * streams hold it.
+ * guard.c - device memory carries a protection key, and only threads that do the work of streams
+ * hold it.
  *
  * A program that reads or writes device memory by its own hand then dies of SIGSEGV, as it would
  * with a real device without unified host access. Rights of a key belong to a thread; new threads
- * take over those of their creator. CUDA_STANDIN_GUARD=0 turns it off; without protection keys in
- * the CPU or the kernel there is no guard, unless CUDA_STANDIN_GUARD=2 asks for another kind:
- * device memory is mapped without access while no stream has work that touches it (see memory.c).
+ * take over those of their creator. Without protection keys in the CPU or the kernel, and with
+ * CUDA_STANDIN_GUARD=2, there is another kind of guard: device memory is mapped without access
+ * while no stream has work that touches it (see memory.c). CUDA_STANDIN_GUARD=0 turns either off.
  */
 #include "guard.h"
 
@@ -23,9 +23,9 @@ static bool by_pages;
 void guard_init(void)
 {
     uint64_t kind = call_setting("GUARD", KEYS);
-    by_pages = kind == PAGES;
     if (kind == KEYS)
         key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    by_pages = kind == PAGES || (kind == KEYS && key < 0);
 }
 
 bool guard_by_pages(void)

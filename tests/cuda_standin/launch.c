@@ -108,7 +108,8 @@ static void close_kernel(struct op *op)
     free(((struct kernel *)op)->bytes);
 }
 
-static const struct op_kind kernel_kind = {CU_GRAPH_NODE_TYPE_KERNEL, run_kernel, close_kernel};
+static const struct op_kind kernel_kind = {CU_GRAPH_NODE_TYPE_KERNEL, run_kernel, close_kernel,
+                                           NULL};
 
 static bool take_parameters(struct kernel *kernel, void **parameters)
 {

@@ -76,7 +76,15 @@ static void run_operation(struct op *op)
     }
 }
 
-static const struct op_kind operation_kind = {CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, run_operation, NULL};
+static void operation_places(const struct op *op, void (*each)(const void *address, size_t size))
+{
+    const struct memory_operation *operation = (const struct memory_operation *)op;
+    for (unsigned i = 0; i < operation->count; i++)
+        each(memory_bytes(operation->steps[i].address), operation->steps[i].wide ? 8 : 4);
+}
+
+static const struct op_kind operation_kind = {CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, run_operation, NULL,
+                                              operation_places};
 
 static bool is_legal(CUcontext context, const struct step *step)
 {

@@ -23,7 +23,7 @@
 
 static struct memory *memories;
 static size_t used[DEVICE_LIMIT];
-static unsigned users; /* operations under way that touch device memory; for the guard by pages */
+static unsigned users; /* operations under way that may touch any; for the guard by pages */
 
 size_t memory_pages(size_t size)
 {
@@ -75,35 +75,68 @@ static bool counts(const struct memory *memory)
     return memory->kind == MEMORY_DEVICE || memory->kind == MEMORY_MANAGED;
 }
 
-int memory_protection(unsigned readable, unsigned writable)
+int memory_protection(const struct memory *memory)
 {
-    if (guard_by_pages() && !users)
+    bool mapped = memory->kind == MEMORY_MAPPED;
+    if (guard_by_pages() && !users && !memory->users)
         return PROT_NONE;
-    return (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0);
+    return (!mapped || memory->readable ? PROT_READ : 0) |
+           (!mapped || memory->writable ? PROT_WRITE : 0);
 }
 
-/* Gives all device memory the protection that it should have now. */
-static void protect_all(void)
+/* Gives device memory the protection that it should have now. */
+static void protect(const struct memory *memory)
+{
+    if (memory->kind == MEMORY_DEVICE || memory->kind == MEMORY_IMPORTED)
+        guard_protect(memory->base, memory->length, memory_protection(memory));
+    if (memory->kind == MEMORY_MAPPED)
+        guard_protect(memory->base, memory->size, memory_protection(memory));
+}
+
+/* What single operations use stays as it is. */
+static void protect_unused(void)
 {
     for (const struct memory *memory = memories; memory; memory = memory->next) {
-        if (memory->kind == MEMORY_DEVICE || memory->kind == MEMORY_IMPORTED)
-            guard_protect(memory->base, memory->length, memory_protection(1, 1));
-        if (memory->kind == MEMORY_MAPPED)
-            guard_protect(memory->base, memory->size,
-                          memory_protection(memory->readable, memory->writable));
+        if (!memory->users)
+            protect(memory);
     }
 }
 
 void memory_begin_use(void)
 {
     if (guard_by_pages() && users++ == 0)
-        protect_all();
+        protect_unused();
 }
 
 void memory_end_use(void)
 {
     if (guard_by_pages() && --users == 0)
-        protect_all();
+        protect_unused();
+}
+
+static void use(const void *address, size_t size, int more)
+{
+    const char *begin = address;
+    for (struct memory *memory = memories; guard_by_pages() && memory; memory = memory->next) {
+        if (begin >= memory->base + memory->size || memory->base >= begin + size)
+            continue;
+        bool was_used = memory->users;
+        if (more < 0 && !was_used) /* it took the place of what was in use */
+            continue;
+        memory->users += (unsigned)more;
+        if (!users && was_used != (memory->users > 0))
+            protect(memory);
+    }
+}
+
+void memory_begin_use_of(const void *address, size_t size)
+{
+    use(address, size, 1);
+}
+
+void memory_end_use_of(const void *address, size_t size)
+{
+    use(address, size, -1);
 }
 
 /* From now on nobody closes or opens it, so it stays open: work that is queued may use it. */
@@ -199,7 +232,7 @@ char *memory_map_file(int fd, size_t length)
     if (base == MAP_FAILED)
         return NULL;
     if (mmap(base, length, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        guard_protect(base, length, memory_protection(1, 1))) {
+        guard_protect(base, length, memory_protection(&(struct memory){.kind = MEMORY_DEVICE}))) {
         munmap(base, length + page);
         return NULL;
     }

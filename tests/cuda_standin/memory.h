@@ -34,6 +34,7 @@ struct memory {
     CUipcMemHandle handle; /* imports: by what */
     uint64_t object;       /* MEMORY_MAPPED: of cuMemCreate(); MEMORY_MODULE: its shared object */
     unsigned readable, writable; /* MEMORY_MAPPED: by which devices, a bit for each */
+    unsigned users; /* operations under way that touch this memory; for the guard by pages */
 };
 
 /* Addresses are integers in the driver's interface. */
@@ -72,12 +73,15 @@ void memory_free_all(CUcontext context);
 /* The variables of a module go with it. */
 void memory_forget_module(const void *object);
 
-/* Work that touches device memory begins and ends; what that means is up to the guard. */
+/* Work that touches device memory begins and ends: any, or only these bytes of it; what that means
+ * is up to the guard. */
 void memory_begin_use(void);
 void memory_end_use(void);
+void memory_begin_use_of(const void *address, size_t size);
+void memory_end_use_of(const void *address, size_t size);
 
-/* How the pages of a mapping may be used now, if its readers and writers (a bit each) are these. */
-int memory_protection(unsigned readable, unsigned writable);
+/* How the pages of device memory may be used now. */
+int memory_protection(const struct memory *memory);
 
 /* Is it on a device, out of the program's reach? */
 bool memory_on_device(const struct memory *memory);
@@ -90,7 +94,7 @@ void memory_give_back(CUdevice device, size_t size);
  * had. */
 int memory_file(CUdevice device, uint64_t id, size_t size);
 
-/* Maps the file as device memory, out of the program's reach; NULL when that fails. */
+/* Maps the file as device memory that nobody uses yet; NULL when that fails. */
 char *memory_map_file(int fd, size_t length);
 
 /* Rounds up to whole pages. */

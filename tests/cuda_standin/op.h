@@ -17,6 +17,8 @@ struct op_kind {
     CUgraphNodeType type;
     void (*run)(struct op *op);   /* on a thread of the pool, without the lock */
     void (*close)(struct op *op); /* frees what the operation owns beside itself; may be NULL */
+    /* Calls `each` for all memory that it touches; NULL: that can't be told. */
+    void (*places)(const struct op *op, void (*each)(const void *address, size_t size));
 };
 
 struct op {

@@ -93,19 +93,25 @@ CUstream queue_find(CUcontext context, CUstream handle)
     return context_stream(handle) ? handle : NULL;
 }
 
-/* Does it read or write device memory? */
+/* Does it read or write device memory, without a word about where? */
 static bool touches(const struct op *op)
 {
     switch (op->kind->type) {
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-    case CU_GRAPH_NODE_TYPE_MEMSET:
     case CU_GRAPH_NODE_TYPE_KERNEL:
     case CU_GRAPH_NODE_TYPE_GRAPH:
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return true;
     default:
         return false;
     }
+}
+
+/* For the guard: the operation's memory is in use from now on, or no longer. */
+static void use(const struct op *op, bool begins)
+{
+    if (op->kind->places)
+        op->kind->places(op, begins ? memory_begin_use_of : memory_end_use_of);
+    else if (touches(op))
+        begins ? memory_begin_use() : memory_end_use();
 }
 
 /* The thread that works at the stream. It holds a reference of it. */
@@ -118,16 +124,15 @@ static void work(void *argument)
         stream->first = queued->next;
         if (!stream->first)
             stream->last = &stream->first;
-        bool used = touches(queued->op);
-        if (used)
-            memory_begin_use();
+        use(queued->op, true);
         call_unlock();
         queued->op->kind->run(queued->op);
+        call_lock();
+        use(queued->op, false);
+        call_unlock();
         op_release(queued->op);
         free(queued);
         call_lock();
-        if (used)
-            memory_end_use();
         stream->done++;
         if (stream->waiters)
             pthread_cond_broadcast(&stream->progress);
@@ -168,7 +173,7 @@ static void close_after(struct op *op)
     call_unlock();
 }
 
-static const struct op_kind after_kind = {CU_GRAPH_NODE_TYPE_EMPTY, run_after, close_after};
+static const struct op_kind after_kind = {CU_GRAPH_NODE_TYPE_EMPTY, run_after, close_after, NULL};
 
 bool queue_put_after(CUstream stream, struct point point)
 {

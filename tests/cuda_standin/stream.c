@@ -225,7 +225,8 @@ static void run_host_function(struct op *op)
     call_in_host_function(false);
 }
 
-static const struct op_kind host_function_kind = {CU_GRAPH_NODE_TYPE_HOST, run_host_function, NULL};
+static const struct op_kind host_function_kind = {CU_GRAPH_NODE_TYPE_HOST, run_host_function, NULL,
+                                                  NULL};
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *argument)
 {

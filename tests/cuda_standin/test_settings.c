@@ -112,10 +112,6 @@ static int end_of_reader(CUdeviceptr memory)
 
 CASE(device_memory_is_out_of_the_programs_reach)
 {
-    int key = pkey_alloc(0, 0);
-    if (key < 0)
-        cr_skip_test("this CPU or kernel has no protection keys");
-    pkey_free(key);
     check_begin(check, 0);
     CUdeviceptr memory = check_memory(check, 64);
     CHECK_OK(cuMemsetD32(memory, 5, 1));
@@ -131,6 +127,24 @@ CASE(device_memory_is_closed_while_nothing_runs)
     CHECK(WTERMSIG(end_of_reader(memory)) == SIGSEGV);
     CHECK(check_read(check, memory) == 5);
     CHECK(WTERMSIG(end_of_reader(memory)) == SIGSEGV);
+    check_end(check, 0);
+}
+
+CASE(work_elsewhere_does_not_open_device_memory)
+{
+    setenv("CUDA_STANDIN_GUARD", "2", 1);
+    check_begin(check, 0);
+    CUdeviceptr memory = check_memory(check, 64), other = check_memory(check, 64);
+    CUstream stream = NULL;
+    CHECK_OK(cuMemsetD32(memory, 5, 1));
+    CHECK_OK(cuMemsetD32(other, 0, 1));
+    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(cuStreamWaitValue32(stream, other, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK(WTERMSIG(end_of_reader(memory)) == SIGSEGV);
+    CHECK_OK(cuMemsetD32Async(other, 1, 1, CU_STREAM_PER_THREAD));
+    CHECK_OK(cuStreamSynchronize(stream));
+    CHECK(WTERMSIG(end_of_reader(other)) == SIGSEGV);
+    CHECK_OK(cuStreamDestroy(stream));
     check_end(check, 0);
 }
 

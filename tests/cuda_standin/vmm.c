@@ -305,8 +305,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc 
     }
     if (!memory)
         result = CUDA_ERROR_INVALID_VALUE;
-    else if (guard_protect(memory->base, size,
-                           memory_protection(memory->readable, memory->writable)))
+    else if (guard_protect(memory->base, size, memory_protection(memory)))
         result = CUDA_ERROR_OPERATING_SYSTEM;
     call_unlock();
     return result;

@@ -41,6 +41,11 @@ rondo_result gpu_exchanges_messages(rondo_comm *comm, void *scene, char *sentenc
 rondo_result gpu_blocks_on_device_memory(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_tolerates_long_counts(rondo_comm *comm, void *scene, char *sentence);
 
+/* branches.c */
+rondo_result gpu_forks_graphs(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_mixes_graphs(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_shares_handles(rondo_comm *comm, void *scene, char *sentence);
+
 /* same_bits.c */
 rondo_result gpu_keeps_bits(rondo_comm *comm, void *scene, char *sentence);
 

@@ -112,6 +112,17 @@ Test(gpu_calls, a_dead_rank_that_a_graph_waits_for_is_named)
     expect_survivors(gpu_graphs_survive_a_death, 2, 2);
 }
 
+Test(gpu_calls, a_device_without_an_image_of_the_kernels_has_calls_go_by_the_host)
+{
+    struct gpu_scene scene = {.devices = 2, .cases = 24};
+    struct world world = {.size = 3, .processes = true};
+    int failed;
+
+    setenv("CUDA_STANDIN_FAIL", "cuModuleLoadData:1=209", 1); /* no binary for this GPU */
+    failed = world_run(&world, gpu_matrix, &scene, &report);
+    cr_assert(failed == 0, "%s", report.summary);
+}
+
 Test(gpu_calls, one_thread_makes_the_calls_of_all_ranks)
 {
     for (int size = 1; size <= 5; size++)
