@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 4 };
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 5 };
 
 static rondo_result allocate(rondo_comm *comm)
 {
@@ -65,6 +65,7 @@ static rondo_result make_card(rondo_comm *comm, struct rank_card *card)
     card->slot_bytes = settings->slot_bytes;
     card->slots = (uint32_t)settings->slots;
     card->settings = comm_settings_hash(settings);
+    card->security = settings->security;
     card->rank = comm->rank;
     card->size = comm->size;
     card->quota = host_quota();
@@ -136,6 +137,12 @@ static rondo_result check_card(const rondo_comm *comm, int rank)
         card->size != comm->size)
         return rondo_fail(RONDO_ERROR_MISMATCH,
                           "Rank %d runs another version of Rondo than rank %d.", rank, comm->rank);
+    if (card->security != own->security)
+        return rondo_fail(RONDO_ERROR_MISMATCH,
+                          "Rank %d has RONDO_SECURITY=%s and rank %d has RONDO_SECURITY=%s: give "
+                          "every rank the same.",
+                          rank, seal_mode_name(card->security), comm->rank,
+                          seal_mode_name(own->security));
     if (card->settings != own->settings || card->slots != own->slots ||
         card->slot_bytes != own->slot_bytes)
         return rondo_fail(
