@@ -10,12 +10,14 @@
  *
  * Keys: every rank puts a fresh X25519 key on its card. With a peer it makes
  *
- *     secret  = hash, keyed with the communicator's key, of what both X25519 keys make
+ *     secret  = hash, keyed with the communicator's key, of what both X25519 keys make and of what
+ *               kind of records there will be
  *     key     = hash, keyed with that, of the direction, both nonces and the hello
  *
  * The communicator's key is made of the job's secret and all cards, so a man in the middle who
- * changes a card, or wants less security than it says there, finds no keys that fit. The X25519 keys
- * are forgotten with the communicator: who learns the job's secret later cannot read what was sent.
+ * changes a card, or wants less security than it says there, finds no keys that fit. The X25519
+ * keys are forgotten with the communicator: who learns the job's secret later cannot read what was
+ * sent.
  */
 #include "transport/tcp_engine.h"
 
@@ -43,17 +45,26 @@ void tcp_seal_make_keys(struct tcp_network *network)
     network->card.has_aes = seal_has_aes();
 }
 
+static bool uses_aes(const struct tcp_peer *peer)
+{
+    return peer->network->card.has_aes && peer->card.has_aes;
+}
+
 /* Once for a peer, as it takes longer than all else of a handshake. */
 static bool make_secret(struct tcp_peer *peer)
 {
-    unsigned char shared[crypto_scalarmult_BYTES];
+    const struct tcp_network *network = peer->network;
+    struct {
+        unsigned char shared[crypto_scalarmult_BYTES];
+        unsigned char security, aes;
+    } from = {.security = (unsigned char)network->security, .aes = uses_aes(peer)};
 
     if (peer->has_secret)
         return true;
-    if (crypto_scalarmult(shared, peer->network->private_key, peer->card.public_key))
+    if (crypto_scalarmult(from.shared, network->private_key, peer->card.public_key))
         return false;
-    proof_derive(peer->network->key, shared, sizeof(shared), peer->secret);
-    sodium_memzero(shared, sizeof(shared));
+    proof_derive(network->key, &from, sizeof(from), peer->secret);
+    sodium_memzero(&from, sizeof(from));
     return peer->has_secret = true;
 }
 
@@ -68,8 +79,7 @@ static void begin(struct seal *seal, struct tcp_line *line, const struct tcp_pee
 
     _Static_assert((int)PROOF_BYTES == (int)SEAL_KEY, "a proof is a key");
     proof_make(&session, direction, &line->hello, sizeof(line->hello), key);
-    seal_begin(seal, mode == SEAL_NONE ? SEAL_AUTHENTIC : mode,
-               line->network->card.has_aes && peer->card.has_aes, key);
+    seal_begin(seal, mode == SEAL_NONE ? SEAL_AUTHENTIC : mode, uses_aes(peer), key);
     sodium_memzero(key, sizeof(key));
 }
 
