@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from hosts import Hosts, why_not
+from hosts import Hosts, run_tests
 
 NET_RANK = os.path.abspath(sys.argv[1])
 QUIET = {"RONDO_LOG": "none"}
@@ -211,29 +211,5 @@ TESTS = [
 ]
 
 
-def main():
-    print(f"1..{len(TESTS)}", flush=True)
-    reason = why_not()
-    failed = 0
-    chosen = sys.argv[2:]
-    for number, test in enumerate(TESTS, 1):
-        if chosen and test.__name__ not in chosen:
-            continue
-        name = test.__name__
-        if reason:
-            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            continue
-        began = time.monotonic()
-        try:
-            test()
-            print(f"ok {number} - {name} # {time.monotonic() - began:.1f} s", flush=True)
-        except AssertionError as error:
-            failed += 1
-            print(f"not ok {number} - {name}", flush=True)
-            for line in str(error).splitlines():
-                print(f"# {line}", flush=True)
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(TESTS, sys.argv[2:]))
