@@ -34,6 +34,13 @@ def the_matrix_passes_over_ipv6_and_over_three_streams():
         goes(hosts, 1, ["matrix", "7"], RONDO_TCP_STREAMS=3)
 
 
+def the_matrix_groups_and_splits_pass_when_all_is_sealed():
+    for security, streams in (("authentic", 1), ("secret", 3)):
+        with Hosts(3) as hosts:
+            goes(hosts, 1, ["matrix", "7", "3"], 120, RONDO_SECURITY=security, RONDO_TCP_STREAMS=streams)
+            goes(hosts, 2, ["bodies"], RONDO_SECURITY=security, RONDO_TCP_STREAMS=streams)
+
+
 def ranks_may_differ_in_how_many_streams_they_want():
     for rank in (0, 1):
         wants = f'test "$RONDO_RANK" = {rank} && export RONDO_TCP_STREAMS=4; exec "$0" calls 1048576'
@@ -195,6 +202,7 @@ TESTS = [
     the_matrix_passes_on_two_hosts,
     the_matrix_passes_on_four_hosts_with_two_ranks_each,
     the_matrix_passes_over_ipv6_and_over_three_streams,
+    the_matrix_groups_and_splits_pass_when_all_is_sealed,
     ranks_may_differ_in_how_many_streams_they_want,
     groups_streams_and_splits_pass_on_three_hosts,
     a_slow_link_is_only_slow,
