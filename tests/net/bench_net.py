@@ -3,7 +3,8 @@
 """bench_net.py - `rondo bench` over hosts that are network namespaces, beside what iperf3 gets out of the same links.
 Usage: bench_net.py RONDO HOSTS RANKS_PER_HOST [RATE|-] [options of rondo bench ...]
 RATE limits every interface, as tbf writes it (10gbit). `--algo ring,hierarchy` compares algorithms: they run in turns,
-three times, and medians and ratios are printed; `--security none,authentic,secret` likewise. `./dev bench-net` builds, and runs this."""
+three times, and medians and ratios are printed; `--security none,authentic,secret` likewise.
+`./dev bench-net` builds, and runs this."""
 import csv
 import json
 import os
@@ -40,7 +41,7 @@ def iperf3(hosts, both_ways):
 
 
 def in_turns(command, kind, names, folder, rounds=3):
-    """Runs of `rondo bench` with one algorithm, or kind of security, each; times of the first relative to the others."""
+    """Runs of `rondo bench` with one algorithm or kind of security each; times of the first relative to them."""
     table = os.path.join(folder, "csv")
     times = {}
     for name in names * rounds:
