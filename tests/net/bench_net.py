@@ -54,7 +54,8 @@ def in_turns(command, kind, names, folder, rounds=3):
     print(f"# us, medians of {rounds} runs in turns; {names[0]} / others, of medians and of the quickest")
     for size, of in sorted(times.items()):
         middle = {name: statistics.median(of[name]) for name in names}
-        ratios = [f"{middle[names[0]] / middle[name]:.2f} {min(of[names[0]]) / min(of[name]):.2f}" for name in names[1:]]
+        ratios = [f"{middle[names[0]] / middle[name]:.2f} {min(of[names[0]]) / min(of[name]):.2f}"
+                  for name in names[1:]]
         print(f"{size:>10}", *(f"{name} {middle[name]:.0f}" for name in names), "|", *ratios, flush=True)
     return 0
 

@@ -81,7 +81,7 @@ def payload_that_is_changed_is_an_error_of_both_ranks():
     assert counter.times, "nothing was changed"
     assert statuses == [ERROR, ERROR], texts
     for text in texts:
-        assert "is not what it sent" in text and "all_reduce" in text and "10.77.0." in text, text
+        assert "is not what it sent" in text and "It came in " in text and "10.77.0." in text, text
 
 
 def payload_that_is_changed_is_believed_without_security():
