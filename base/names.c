@@ -54,7 +54,8 @@ static const char *const results[RONDO_RESULTS] = {
     [RONDO_ERROR_ABORTED] = "the communicator was aborted",
     [RONDO_ERROR_MEMORY] = "out of memory",
     [RONDO_ERROR_SYSTEM] = "the operating system refused",
-    [RONDO_ERROR_AUTH] = "the secret of the job is not known to the other side",
+    [RONDO_ERROR_AUTH] =
+        "the other side does not know the job's secret, or bytes were changed on the way",
     [RONDO_ERROR_UNSUPPORTED] = "cannot be done here",
     [RONDO_ERROR_INTERNAL] = "internal error of Rondo",
 };

@@ -44,5 +44,9 @@ bool proof_check(const struct proof_session *session, const char *label, const v
 void proof_derive(const unsigned char key[PROOF_KEY], const void *bytes, size_t count,
                   unsigned char ret_key[PROOF_KEY])
 {
-    crypto_generichash(ret_key, PROOF_KEY, bytes, count, key, PROOF_KEY);
+    unsigned char made[PROOF_KEY];
+
+    crypto_generichash(made, PROOF_KEY, bytes, count, key, PROOF_KEY);
+    memcpy(ret_key, made, PROOF_KEY); /* it may be the key's own place */
+    sodium_memzero(made, sizeof(made));
 }

@@ -92,6 +92,12 @@ static const struct setting table[SETTINGS] = {
          "Secret of the job, the same text for every rank; required where ranks meet "
          "over TCP.",
          NULL, 0, 0},
+    [SETTING_SECURITY] =
+        {"RONDO_SECURITY", SETTING_WORD, "none",
+         "What protects data between hosts from somebody on the way: none, as on a network that is "
+         "trusted; authentic: what was changed is an error; secret: nobody can read it, either. "
+         "Over TCP alone, RDMA can't.",
+         "none|authentic|secret", 0, 0},
     [SETTING_VERBS_DEVICES] =
         {"RONDO_VERBS_DEVICES", SETTING_WORD, "",
          "RDMA devices to use, such as mlx5_0,mlx5_1:2, each one rail; all active ones if it is "

@@ -34,6 +34,7 @@ enum setting_id {
     SETTING_LOCAL_SIZE,    /* int */
     SETTING_ADDRESS,       /* word, host:port or unix:name */
     SETTING_SECRET,        /* word */
+    SETTING_SECURITY,      /* word: none, authentic, secret */
     SETTING_VERBS_DEVICES, /* word: names of RDMA devices, with ',' between */
     SETTING_VERBS_ADDRESSES, /* word: a range of addresses */
     SETTING_TRANSPORT,       /* word: auto, shm, tcp, verbs */

@@ -44,6 +44,9 @@ rondo_result launch_read(struct launch *ret_launch);
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id);
 /* The same at an address that ranks of other hosts reach; see RONDO_INTERFACE. */
 rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id);
+/* The place of such an id, which others may have read: where RONDO_SECRET is set, the key is made
+ * of that as well. */
+void bootstrap_place_add_secret(struct bootstrap_place *place);
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place);
 
 /*

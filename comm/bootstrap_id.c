@@ -166,7 +166,16 @@ static void write_id(const struct bootstrap_place *place, struct id_bytes *ret_b
     memcpy(ret_bytes->check, hash, sizeof(ret_bytes->check));
 }
 
-static rondo_result create(const char *wanted, rondo_unique_id *ret_id)
+void bootstrap_place_add_secret(struct bootstrap_place *place)
+{
+    const char *secret = setting_read_word(SETTING_SECRET);
+
+    if (*secret)
+        proof_derive(place->secret, secret, strlen(secret), place->secret);
+}
+
+/* `shown`: others than the ranks may see the id. */
+static rondo_result create(const char *wanted, bool shown, rondo_unique_id *ret_id)
 {
     struct id_server *server;
     struct id_bytes bytes;
@@ -187,6 +196,8 @@ static rondo_result create(const char *wanted, rondo_unique_id *ret_id)
     result = open_place(wanted, &server->place, &server->task.listener);
     if (!result) {
         write_id(&server->place, &bytes);
+        if (shown)
+            bootstrap_place_add_secret(&server->place);
         result = id_start(server); /* from here on the thread has the listener */
     }
     if (result) {
@@ -202,7 +213,7 @@ static rondo_result create(const char *wanted, rondo_unique_id *ret_id)
 
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
 {
-    return create(setting_read_word(SETTING_ADDRESS), ret_id);
+    return create(setting_read_word(SETTING_ADDRESS), false, ret_id);
 }
 
 rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id)
@@ -217,7 +228,7 @@ rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id)
         return rondo_fail(RONDO_ERROR_SYSTEM, "this host has no network address at which ranks of "
                                               "other hosts could meet");
     tcp_address_text(&card.addresses[0], 0, address, sizeof(address));
-    return create(address, ret_id);
+    return create(address, true, ret_id);
 }
 
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place)

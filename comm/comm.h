@@ -23,8 +23,9 @@
 /* The configuration after the environment has had its say. */
 struct comm_settings {
     bool deterministic;
-    bool networked;     /* peers may be on other hosts */
-    char transport[8];  /* auto, or the only one allowed */
+    bool networked;    /* peers may be on other hosts */
+    char transport[8]; /* auto, or the only one allowed */
+    enum seal_mode security;
     int cuda_device;    /* -1: none */
     bool reads_across;  /* cross-memory attach is used */
     bool measure_reads; /* ... if it is possible, in calls that are faster with it */

@@ -163,6 +163,8 @@ static rondo_result place_shared(struct launch *launch)
         return rondo_fail(opened, "%s", why);
     if (!result)
         result = bootstrap_id_read(&id, &launch->place);
+    if (!result)
+        bootstrap_place_add_secret(&launch->place); /* daemons carry the id in the clear */
     launch->served = !result;
     return result;
 }

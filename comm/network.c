@@ -9,6 +9,7 @@
 #include "comm/wait.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,17 @@ static rondo_result open_verbs(rondo_comm *comm, struct rank_card *card)
 
     if (!must && strcmp(comm->settings.transport, "auto") != 0)
         return RONDO_OK;
+    if (comm->settings.security != SEAL_NONE && must)
+        return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                          "RONDO_TRANSPORT=verbs and RONDO_SECURITY=%s exclude each other: nobody "
+                          "checks what RDMA writes. Leave the transport to auto, or protect the "
+                          "network by other means.",
+                          seal_mode_name(comm->settings.security));
+    if (comm->settings.security != SEAL_NONE) {
+        log_info("rank %d does without RDMA, as RONDO_SECURITY is %s", comm->rank,
+                 seal_mode_name(comm->settings.security));
+        return RONDO_OK;
+    }
     result = verbs_open(&card->verbs, &comm->networks[NETWORK_VERBS]);
     if (!result)
         card->verbs.long_slots =
@@ -157,6 +169,7 @@ rondo_result networks_start(rondo_comm *comm)
     struct tcp_job job = {.owner = &owner,
                           .key = key,
                           .comm = comm->id,
+                          .security = comm->settings.security,
                           .rank = comm->rank,
                           .size = comm->size,
                           .lanes = PLAN_LANES,
@@ -196,11 +209,28 @@ void networks_close(rondo_comm *comm)
 
 /* ---- While a call lasts ---------------------------------------------------------------------- */
 
-/* A peer is gone. If it, or another, has said why, that goes before what we see of it. */
+/* What the sentence says happened in this call. */
+static rondo_result in_call(const rondo_comm *comm, rondo_result result)
+{
+    const struct board *board = comm->boards[comm->rank];
+    char sentence[FAIL_SENTENCE_MAX], call[128];
+    struct call_record record;
+
+    if (!comm->calls || !board_read(board, comm->calls, &record))
+        return result;
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    board_describe(&record, call, sizeof(call));
+    return rondo_fail(result, "%s It came in %s (call %u).", sentence, call, comm->calls);
+}
+
+/* A peer is gone, or not itself. If it, or another, has said why, that goes before what we see of
+ * it. */
 static rondo_result lost(rondo_comm *comm, rondo_result result, int peer)
 {
     rondo_result told = health_adopt(comm);
 
+    if (!told && result == RONDO_ERROR_AUTH)
+        in_call(comm, result);
     return told ? told : comm_break(comm, result, peer);
 }
 

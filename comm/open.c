@@ -69,6 +69,7 @@ static rondo_result make_card(rondo_comm *comm, struct rank_card *card)
     card->slot_bytes = settings->slot_bytes;
     card->slots = (uint32_t)settings->slots;
     card->settings = comm_settings_hash(settings);
+    card->security = settings->security;
     card->rank = comm->rank;
     card->size = comm->size;
     card->quota = host_quota();
@@ -146,6 +147,12 @@ static rondo_result check_card(const rondo_comm *comm, int rank)
         card->size != comm->size)
         return rondo_fail(RONDO_ERROR_MISMATCH,
                           "Rank %d runs another version of Rondo than rank %d.", rank, comm->rank);
+    if (card->security != own->security)
+        return rondo_fail(RONDO_ERROR_MISMATCH,
+                          "Rank %d has RONDO_SECURITY=%s and rank %d has RONDO_SECURITY=%s: give "
+                          "every rank the same.",
+                          rank, seal_mode_name(card->security), comm->rank,
+                          seal_mode_name(own->security));
     if (card->settings != own->settings || card->slots != own->slots ||
         card->slot_bytes != own->slot_bytes)
         return rondo_fail(

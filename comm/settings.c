@@ -108,6 +108,17 @@ static rondo_result read_transport(struct comm_settings *settings)
     return result;
 }
 
+static rondo_result read_security(struct comm_settings *settings)
+{
+    rondo_result result = setting_check(SETTING_SECURITY);
+    const char *word = setting_read_word(SETTING_SECURITY);
+
+    settings->security = SEAL_NONE;
+    while (!result && strcmp(word, seal_mode_name(settings->security)) != 0)
+        settings->security++;
+    return result;
+}
+
 static rondo_result read_paths(struct comm_settings *settings)
 {
     int reads = 0;
@@ -139,6 +150,8 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
         result = read_paths(&settings);
     if (!result)
         result = read_transport(&settings);
+    if (!result)
+        result = read_security(&settings);
     settings.cuda_device = config->cuda_device >= 0 ? config->cuda_device : gpu_current();
     settings.deterministic = config->deterministic > 0;
     if (!result && config->deterministic < 0)

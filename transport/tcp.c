@@ -284,7 +284,7 @@ static bool waits(const struct tcp_peer *peer)
     bool waiting = peer->head != peer->tail || peer->control_bytes;
 
     for (int i = 0; i < TCP_LINES; i++)
-        waiting |= peer->lines[i] && peer->lines[i]->batched;
+        waiting |= peer->lines[i] && (peer->lines[i]->batched || peer->lines[i]->staged);
     return waiting;
 }
 

@@ -10,8 +10,9 @@
 #define RONDO_TRANSPORT_TCP_H
 
 #include "transport/connection.h"
+#include "transport/seal.h"
 
-enum { TCP_ADDRESSES = 4 };
+enum { TCP_ADDRESSES = 4, TCP_PUBLIC_KEY = 32 };
 
 /* Fixed layout: part of what travels when a communicator opens. */
 struct tcp_address {
@@ -24,7 +25,9 @@ struct tcp_address {
 struct tcp_card {
     uint64_t space; /* which network namespace of which kernel: loopback works within it alone */
     uint16_t port;  /* 0: this rank does not listen */
-    uint16_t count, unused, more_unused;
+    uint16_t count;
+    uint8_t has_aes, unused[3];
+    unsigned char public_key[TCP_PUBLIC_KEY];    /* X25519, of this communicator alone */
     struct tcp_address addresses[TCP_ADDRESSES]; /* best first */
 };
 
@@ -36,6 +39,7 @@ struct tcp_job {
     const struct network_owner *owner;
     const unsigned char *key; /* NETWORK_KEY bytes that only ranks of the job know */
     uint64_t comm;            /* which communicator of the job */
+    enum seal_mode security;  /* of data; control is never less than authentic */
     int rank, size, lanes, slots;
     size_t slot_bytes;
 };

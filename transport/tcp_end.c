@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #include <linux/sockios.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +50,18 @@ static bool is_neighbour(const struct tcp_network *network, int rank)
     return (ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0;
 }
 
+static bool is_told(const struct tcp_peer *peer)
+{
+    return !peer->control_bytes && !(peer->lines[0] && peer->lines[0]->staged) &&
+           peer->state != TCP_DIALING && peer->state != TCP_AWAITED;
+}
+
 static bool all_told(const struct tcp_network *network)
 {
     for (int rank = 0; rank < network->size; rank++) {
         const struct tcp_peer *peer = network->peers[rank];
 
-        if (peer &&
-            (peer->control_bytes || peer->state == TCP_DIALING || peer->state == TCP_AWAITED))
+        if (peer && !is_told(peer))
             return false;
     }
     return !network->strangers;
@@ -181,6 +187,7 @@ static void free_peer(struct tcp_peer *peer)
     for (int i = 0; i < TCP_LINES; i++)
         if (peer->lines[i])
             tcp_line_close(peer->lines[i]);
+    sodium_memzero(peer->secret, sizeof(peer->secret));
     free(peer->queue);
     free(peer->control);
     free(peer);
@@ -206,6 +213,8 @@ void tcp_close(struct network *base)
     if (network->rings)
         munmap(network->rings, network->rings_bytes);
     pthread_mutex_destroy(&network->lock);
+    sodium_memzero(network->key, sizeof(network->key));
+    sodium_memzero(network->private_key, sizeof(network->private_key));
     free(network->peers);
     free(network);
 }

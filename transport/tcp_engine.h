@@ -6,6 +6,7 @@
  *     peer      another rank: its lines, messages that wait         tcp_peer.c
  *     line      a socket: line 0 for control, the others for data   tcp_line.c (bytes)
  *                                                                   tcp_hello.c (who is it?)
+ *                                                                   tcp_seal.c (is it changed?)
  *
  * A message goes out on the first data line that is free, straight from its slot, and comes in
  * straight into the slot that its number belongs to; so lines need not keep the order. Where they
@@ -71,6 +72,13 @@ _Static_assert(sizeof(struct tcp_challenge) == 64, "wire format");
 
 enum tcp_verdict { TCP_WELCOME = 0x57454c43, TCP_BUSY = 0x42555359 };
 
+/* The first record of the acceptor. */
+struct tcp_answer {
+    uint32_t verdict;
+    unsigned char tag[SEAL_TAG];
+};
+_Static_assert(sizeof(struct tcp_answer) == 20, "wire format");
+
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
 struct tcp_message {
@@ -106,20 +114,31 @@ struct tcp_line {
         struct tcp_hello hello;
         struct tcp_challenge challenge;
         unsigned char proof[PROOF_BYTES];
-        uint32_t verdict;
+        struct tcp_answer answer;
     } coming;
 
     struct tcp_message batch[TCP_BATCH]; /* being sent */
     int batched;
     size_t sent; /* bytes of the batch */
 
+    struct seal out, in; /* tcp_seal.c */
+    bool sealed;         /* what follows the handshake is records */
+    bool spoiled;        /* what came was wrong: nothing more is read */
+    char *stage;         /* records to be sent: bytes [begin, end) of it */
+    size_t stage_begin, stage_end, stage_room;
+    size_t staged; /* of network->unsent, what is there in whole */
+    bool stage_holds_data;
+
     struct tcp_frame frame; /* whose payload is coming */
     struct link_slot *slot; /* TCP_DATA: where it belongs */
     char *to;               /* the rest of it */
     size_t left;
-    bool aimed;  /* `to` is where it stays, be that its slot or where it was expected */
-    bool placed; /* the latter */
-    size_t have; /* bytes in `ahead` */
+    size_t part;   /* of `left`, what comes before the next tag; all of it where there are none */
+    size_t record; /* bytes of that record in all */
+    bool due;      /* its tag is what comes next */
+    bool aimed;    /* `to` is where it stays, be that its slot or where it was expected */
+    bool placed;   /* the latter */
+    size_t have;   /* bytes in `ahead` */
     char ahead[TCP_AHEAD];
     char aside[FAIL_SENTENCE_MAX]; /* payload of control frames */
 };
@@ -171,7 +190,10 @@ struct tcp_peer {
     uint32_t head, tail;       /* they wrap; the room is a power of 2 */
     char *control;             /* bytes for the control line */
     size_t control_bytes, control_room;
-    char why[200]; /* TCP_GONE: a clause */
+    char why[200]; /* TCP_GONE: a clause; tampered: which record */
+    bool tampered; /* what came was not what it sent */
+    bool has_secret;
+    unsigned char secret[SEAL_KEY]; /* from which the keys of its lines are made */
     struct tcp_link links[];
 };
 
@@ -181,7 +203,8 @@ struct tcp_network {
     pthread_mutex_t lock;
     struct tcp_card card;
     struct network_owner owner;
-    unsigned char key[NETWORK_KEY];
+    unsigned char key[NETWORK_KEY], private_key[SEAL_KEY];
+    enum seal_mode security;
     uint64_t comm;
     int rank, size, lanes, slots;
     size_t slot_bytes, stride, ring_bytes; /* of a ring: whole pages */
@@ -209,6 +232,12 @@ struct tcp_network {
     struct network_failure failure;
     char sentence[FAIL_SENTENCE_MAX];
 };
+
+/* Has a message begun, and is not complete? */
+static inline bool tcp_line_is_amid(const struct tcp_line *line)
+{
+    return line->left || line->due;
+}
 
 /* So much more waits to be sent, or less. Release, pairs with the acquire of flushed(), which has
  * no lock: memory that was lent is not read any more. */
@@ -276,6 +305,25 @@ void tcp_hello_receive(struct tcp_line *line);
 void tcp_hello_accept(struct tcp_network *network);
 /* Off the list of strangers; closed, unless it belongs to a peer by now. */
 void tcp_hello_drop(struct tcp_line *line);
+
+/* ---- tcp_seal.c: records --------------------------------------------------------------------- */
+
+/* A key of this communicator's, for the card. */
+void tcp_seal_make_keys(struct tcp_network *network);
+/* Hello and challenge are there: the keys of the line; false if that can't be. */
+bool tcp_seal_begin(struct tcp_line *line, struct tcp_peer *peer);
+void tcp_seal_end(struct tcp_line *line);
+/* To the stage, as far as there is room: messages of the batch; frames of peer->control. */
+void tcp_seal_batch(struct tcp_line *line);
+void tcp_seal_control(struct tcp_line *line);
+/* So many bytes of the stage are with the system. */
+void tcp_seal_sent(struct tcp_line *line, size_t bytes);
+/* The frame that came, with its tag if there is one; a part of the payload, which lies before
+ * line->to. False: it was changed on the way, the line is spoiled. */
+bool tcp_seal_open_frame(struct tcp_line *line, const char *bytes);
+bool tcp_seal_open_part(struct tcp_line *line, const char *tag);
+/* Of line->left, what comes before the next tag. */
+void tcp_seal_next_part(struct tcp_line *line);
 
 /* ---- tcp_peer.c: the other rank -------------------------------------------------------------- */
 

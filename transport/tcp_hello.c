@@ -6,7 +6,7 @@
  *     hello: who, to whom, which line, a nonce ->
  *                                                <- a nonce, proof of the key over the hello
  *     proof of the key over the hello          ->
- *                                                <- verdict: welcome, or busy
+ *                                                <- a record (seal.h): welcome, or busy
  *
  * Two ranks may dial each other at the same time. Then the lower rank's line counts: it answers
  * "busy", and the higher one waits for the other line, which is on its way. Strangers are dropped:
@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const char magic[8] = {'R', 'o', 'n', 'd', 'o', 'T', 'C', '1'};
+static const char magic[8] = {'R', 'o', 'n', 'd', 'o', 'T', 'C', '2'};
 static const char *const by_acceptor = "rondo tcp accept", *const by_dialer = "rondo tcp dial";
 static const double stranger_time = 10, busy_time = 2; /* seconds */
 /* Seconds that a line which has said nothing, or proved nothing, keeps its place in a crowd. A rank
@@ -123,11 +123,15 @@ static void take_challenge(struct tcp_line *line)
 static void take_verdict(struct tcp_line *line)
 {
     struct tcp_peer *peer = line->peer;
+    struct tcp_answer *answer = &line->coming.answer;
 
-    if (line->coming.verdict == TCP_WELCOME) {
+    if (!tcp_seal_begin(line, peer) ||
+        !seal_open(&line->in, &answer->verdict, sizeof(answer->verdict), answer->tag)) {
+        tcp_peer_refused(line, "its answer was changed on the way");
+    } else if (answer->verdict == TCP_WELCOME) {
         line->state = TCP_OPEN;
         tcp_peer_opened(peer, line);
-    } else if (line->coming.verdict == TCP_BUSY && line->index == 0) {
+    } else if (answer->verdict == TCP_BUSY && line->index == 0) {
         peer->lines[0] = NULL;
         tcp_line_close(line);
         peer->state = TCP_AWAITED;
@@ -269,6 +273,16 @@ static bool take_hello(struct tcp_line *line)
     return say(line, &line->challenge, sizeof(line->challenge));
 }
 
+static bool say_verdict(struct tcp_line *line, struct tcp_peer *peer, uint32_t verdict)
+{
+    struct tcp_answer answer;
+
+    if (!tcp_seal_begin(line, peer))
+        return false;
+    seal_close(&line->out, &verdict, sizeof(verdict), &answer.verdict, answer.tag);
+    return say(line, &answer, sizeof(answer));
+}
+
 /* The proof is right: does this line take its place? */
 static bool admit(struct tcp_line *line)
 {
@@ -282,7 +296,7 @@ static bool admit(struct tcp_line *line)
         return false;
     if (own && line->network->rank < peer->rank)
         verdict = TCP_BUSY;
-    if (!say(line, &verdict, sizeof(verdict)) || verdict != TCP_WELCOME)
+    if (!say_verdict(line, peer, verdict) || verdict != TCP_WELCOME)
         return false;
     if (own) {
         peer->lines[0] = NULL;
@@ -306,7 +320,7 @@ static bool take_proof(struct tcp_line *line)
 void tcp_hello_receive(struct tcp_line *line)
 {
     const size_t wanted[] = {[TCP_CHALLENGED] = sizeof(line->coming.challenge),
-                             [TCP_PROVED] = sizeof(line->coming.verdict),
+                             [TCP_PROVED] = sizeof(line->coming.answer),
                              [TCP_GREETED] = sizeof(line->coming.hello),
                              [TCP_DOUBTED] = sizeof(line->coming.proof)};
     bool over, fine = true;

@@ -49,12 +49,19 @@ void tcp_lent_settle(struct tcp_network *network, const char *at, size_t bytes)
     settle_all(network, (struct span){(uintptr_t)at, (uintptr_t)at + bytes});
 }
 
-/* The rest of a message that is coming goes to its slot. */
+/* The rest of a message that is coming goes to its slot, with what came of the last record: its tag
+ * will be that of the whole. */
 static void withdraw(struct tcp_line *line)
 {
+    size_t before;
+    char *to;
+
     if (!line || !line->placed)
         return;
-    line->to = line->slot->payload + (line->frame.bytes - line->left);
+    to = line->slot->payload + (line->frame.bytes - line->left);
+    before = line->sealed ? line->record - line->part : 0;
+    memcpy(to - before, line->to - before, before);
+    line->to = to;
     line->placed = false;
 }
 

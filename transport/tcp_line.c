@@ -44,7 +44,8 @@ struct tcp_line *tcp_line_new(struct tcp_network *network, int fd, enum tcp_line
 
 void tcp_line_watch(struct tcp_line *line, bool writable)
 {
-    struct epoll_event event = {.events = EPOLLIN | (writable ? EPOLLOUT : 0), .data.ptr = line};
+    struct epoll_event event = {.events = (line->spoiled ? 0 : EPOLLIN) | (writable ? EPOLLOUT : 0),
+                                .data.ptr = line};
 
     line->blocked = writable;
     epoll_ctl(line->network->epoll, EPOLL_CTL_MOD, line->fd, &event);
@@ -57,10 +58,12 @@ void tcp_line_close(struct tcp_line *line)
     close(line->fd);
     line->fd = -1;
     line->state = TCP_CLOSED;
+    tcp_seal_end(line);
     if (line->network->hot == line)
         line->network->hot = NULL;
-    tcp_count_unsent(line->network, -(size_t)line->batched);
+    tcp_count_unsent(line->network, -((size_t)line->batched + line->staged));
     line->batched = 0;
+    line->staged = 0;
     line->next = line->network->closed;
     line->network->closed = line;
 }
@@ -157,19 +160,25 @@ static bool write_some(struct tcp_line *line, struct iovec *pieces, int count, s
     return false;
 }
 
-static void send_control(struct tcp_line *line)
+static void send_records(struct tcp_line *line)
 {
-    struct tcp_peer *peer = line->peer;
-
-    while (peer->control_bytes) {
-        struct iovec piece = {peer->control, peer->control_bytes};
+    for (;;) {
+        struct iovec piece = {line->stage, 0};
         size_t sent;
 
+        if (line->index > 0)
+            refill(line);
+        if (!line->stage_end && line->index > 0)
+            tcp_seal_batch(line);
+        else if (!line->stage_end)
+            tcp_seal_control(line);
+        if (!line->stage_end)
+            break;
+        piece.iov_base = line->stage + line->stage_begin;
+        piece.iov_len = line->stage_end - line->stage_begin;
         if (!write_some(line, &piece, 1, &sent))
             return;
-        peer->control_bytes -= sent;
-        tcp_count_unsent(line->network, -sent);
-        memmove(peer->control, peer->control + sent, peer->control_bytes);
+        tcp_seal_sent(line, sent);
     }
     if (line->blocked)
         tcp_line_watch(line, false);
@@ -179,8 +188,8 @@ void tcp_line_send(struct tcp_line *line)
 {
     struct iovec pieces[2 * TCP_BATCH];
 
-    if (line->index == 0) {
-        send_control(line);
+    if (line->sealed) {
+        send_records(line);
         return;
     }
     for (;;) {
@@ -199,6 +208,64 @@ void tcp_line_send(struct tcp_line *line)
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
+enum outcome { GOES_ON, STARVES, ENDED };
+
+/* So many bytes more of the payload are where they belong; false if the line has ended. */
+static bool filled(struct tcp_line *line, size_t bytes)
+{
+    line->to += bytes;
+    line->left -= bytes;
+    line->part -= bytes;
+    if (line->part)
+        return true;
+    line->due = line->sealed;
+    return line->due || tcp_take(line);
+}
+
+static enum outcome take_part(struct tcp_line *line, const char *from, size_t *bytes)
+{
+    if (!*bytes)
+        return STARVES;
+    if (*bytes > line->part)
+        *bytes = line->part;
+    if (!line->aimed)
+        tcp_take_aim(line);
+    memcpy(line->to, from, *bytes);
+    return filled(line, *bytes) ? GOES_ON : ENDED;
+}
+
+static enum outcome take_tag(struct tcp_line *line, const char *from, size_t *bytes)
+{
+    if (*bytes < SEAL_TAG)
+        return STARVES;
+    *bytes = SEAL_TAG;
+    if (!tcp_seal_open_part(line, from))
+        return ENDED;
+    tcp_seal_next_part(line);
+    return line->part || tcp_take(line) ? GOES_ON : ENDED;
+}
+
+static size_t frame_bytes(const struct tcp_line *line)
+{
+    return sizeof(line->frame) + (line->sealed ? SEAL_TAG : 0);
+}
+
+static enum outcome take_frame(struct tcp_line *line, const char *from, size_t *bytes)
+{
+    if (*bytes < frame_bytes(line))
+        return STARVES;
+    *bytes = frame_bytes(line);
+    if (!tcp_seal_open_frame(line, from))
+        return ENDED;
+    if (!tcp_take_expect(line)) {
+        line->spoiled = true; /* nothing behind that is read, either */
+        tcp_peer_gone(line->peer, "it sent what no rank of this job sends");
+        return ENDED;
+    }
+    tcp_seal_next_part(line);
+    return line->part || tcp_take(line) ? GOES_ON : ENDED;
+}
+
 /* Use what is in `ahead`; false if the line has ended meanwhile. */
 static bool digest(struct tcp_line *line)
 {
@@ -206,32 +273,16 @@ static bool digest(struct tcp_line *line)
 
     for (;;) {
         size_t bytes = line->have - at;
+        const char *from = line->ahead + at;
+        enum outcome outcome = line->part  ? take_part(line, from, &bytes)
+                               : line->due ? take_tag(line, from, &bytes)
+                                           : take_frame(line, from, &bytes);
 
-        if (line->left) {
-            if (!bytes)
-                break;
-            if (bytes > line->left)
-                bytes = line->left;
-            if (!line->aimed)
-                tcp_take_aim(line);
-            memcpy(line->to, line->ahead + at, bytes);
-            line->to += bytes;
-            line->left -= bytes;
-            at += bytes;
-            if (line->left)
-                break;
-        } else {
-            if (bytes < sizeof(line->frame))
-                break;
-            memcpy(&line->frame, line->ahead + at, sizeof(line->frame));
-            at += sizeof(line->frame);
-            if (!tcp_take_expect(line)) {
-                tcp_peer_gone(line->peer, "it sent what no rank of this job sends");
-                return false;
-            }
-        }
-        if (!line->left && !tcp_take(line))
+        if (outcome == ENDED)
             return false;
+        if (outcome == STARVES)
+            break;
+        at += bytes;
     }
     line->have -= at;
     memmove(line->ahead, line->ahead + at, line->have);
@@ -241,14 +292,25 @@ static bool digest(struct tcp_line *line)
 /* What a read of `got` bytes filled: first the payload, then `ahead`. */
 static bool arrived(struct tcp_line *line, size_t got)
 {
-    size_t direct = got < line->left ? got : line->left;
+    size_t direct = got < line->part ? got : line->part;
 
-    line->to += direct;
-    line->left -= direct;
     line->have += got - direct;
-    if (direct && !line->left && !tcp_take(line))
-        return false;
-    return digest(line);
+    return (!direct || filled(line, direct)) && digest(line);
+}
+
+/* Is it a message behind which no other's payload is read? */
+static bool is_alone(const struct tcp_line *line)
+{
+    return line->sealed ? tcp_line_is_amid(line) && line->frame.bytes >= ALONE
+                        : line->left >= ALONE;
+}
+
+/* Bytes that may lie in `ahead` behind the part that is coming. */
+static size_t ahead_room(const struct tcp_line *line, bool alone)
+{
+    if (!alone)
+        return sizeof(line->ahead);
+    return (line->sealed ? SEAL_TAG : 0) + (line->left == line->part ? frame_bytes(line) : 0);
 }
 
 /* Behind a long message only the next frame is read, and then nothing until the executor has had
@@ -258,21 +320,21 @@ void tcp_line_receive(struct tcp_line *line)
     size_t all = 0;
     bool last = false;
 
-    while (all < AT_ONCE && !last) {
-        bool alone = line->left >= ALONE;
-        size_t ahead = alone ? sizeof(line->frame) : sizeof(line->ahead);
-        struct iovec pieces[2] = {{NULL, line->left},
+    while (all < AT_ONCE && !last && !line->spoiled) {
+        bool alone = is_alone(line);
+        size_t ahead = ahead_room(line, alone);
+        struct iovec pieces[2] = {{NULL, line->part},
                                   {line->ahead + line->have, ahead - line->have}};
-        size_t room = line->left + pieces[1].iov_len;
-        struct msghdr message = {.msg_iov = line->left ? pieces : pieces + 1,
-                                 .msg_iovlen = line->left ? 2 : 1};
+        size_t room = line->part + pieces[1].iov_len;
+        struct msghdr message = {.msg_iov = line->part ? pieces : pieces + 1,
+                                 .msg_iovlen = line->part ? 2 : 1};
         ssize_t got;
 
-        if (line->left && !line->aimed)
+        if (line->part && !line->aimed)
             tcp_take_aim(line);
         pieces[0].iov_base = line->to;
-        last = alone;
-        got = line->left ? recvmsg(line->fd, &message, MSG_DONTWAIT)
+        last = alone && line->left == line->part;
+        got = line->part ? recvmsg(line->fd, &message, MSG_DONTWAIT)
                          : recv(line->fd, pieces[1].iov_base, room, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR)
             continue;

@@ -38,6 +38,8 @@ rondo_result tcp_open(struct tcp_card *ret_card, struct network **ret_network)
     if (!result)
         result = tcp_addresses_find(&network->card);
     if (!result)
+        tcp_seal_make_keys(network);
+    if (!result)
         result = tcp_listen(&network->card, &network->listener);
     if (!result) {
         network->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -71,6 +73,7 @@ rondo_result tcp_start(struct network *base, const struct tcp_job *job)
     network->owner = *job->owner;
     memcpy(network->key, job->key, sizeof(network->key));
     network->comm = job->comm;
+    network->security = job->security;
     network->rank = job->rank;
     network->lanes = job->lanes;
     network->slots = job->slots;

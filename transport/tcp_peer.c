@@ -33,6 +33,13 @@ rondo_result tcp_peer_lost(const struct tcp_peer *peer)
 
     tcp_address_text(&card->addresses[peer->order[peer->attempt % card->count]], card->port, text,
                      sizeof(text));
+    if (peer->tampered)
+        return rondo_fail(RONDO_ERROR_AUTH,
+                          "What came to rank %d from rank %d (tcp, %s) is not what it sent (%s): "
+                          "bytes were changed, dropped, repeated or moved on the way. Look at what "
+                          "lies between the two hosts: a proxy, a faulty adapter or switch, "
+                          "somebody else.",
+                          peer->network->rank, peer->rank, text, peer->why);
     return rondo_fail(RONDO_ERROR_PEER, "Rank %d has lost rank %d (tcp, %s): %s.",
                       peer->network->rank, peer->rank, text, peer->why);
 }
@@ -196,6 +203,8 @@ void tcp_peer_refused(struct tcp_line *line, const char *why)
 
 static bool holds_data(const struct tcp_line *line)
 {
+    if (line->stage_holds_data)
+        return true;
     for (int i = 0; i < line->batched; i++)
         if (line->batch[i].frame.kind == TCP_DATA)
             return true;
@@ -218,7 +227,8 @@ void tcp_peer_gone(struct tcp_peer *peer, const char *why)
     if (peer->state == TCP_GONE)
         return;
     peer->state = TCP_GONE;
-    snprintf(peer->why, sizeof(peer->why), "%s", why);
+    if (!peer->tampered)
+        snprintf(peer->why, sizeof(peer->why), "%s", why);
     needed = queue_holds_data(peer);
     /* The reason may be there to be read. */
     if (peer->lines[0] && peer->lines[0]->state == TCP_OPEN)
@@ -260,7 +270,8 @@ void tcp_peer_ended(struct tcp_line *line, int error)
     if (host_is_silent(error))
         tcp_peer_gone(peer, "its host does not answer any more; is it up, and the network?");
     else if (!left || data)
-        tcp_peer_gone(peer, peer->bye ? "it has closed the communicator" : "its process has ended");
+        tcp_peer_gone(peer, peer->bye ? "it has closed the communicator"
+                                      : "its process has ended, or its connections were cut");
     else if (!peer->since)
         peer->since = clock_seconds();
 }
@@ -281,7 +292,7 @@ void tcp_peer_look(struct tcp_peer *peer, double now)
     }
     if (peer->state == TCP_UP && peer->since && now - peer->since > leftover_time)
         tcp_peer_gone(peer, peer->bye ? "it has closed the communicator"
-                                      : "its process has ended, or a connection broke");
+                                      : "its process has ended, or a connection was cut");
 }
 
 /* ---- Sending --------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ static bool comes_twice(const struct tcp_line *line, const struct link_slot *slo
     for (int i = 1; i < TCP_LINES; i++) {
         const struct tcp_line *other = line->peer->lines[i];
 
-        if (other && other != line && other->left && other->frame.kind == TCP_DATA &&
+        if (other && other != line && tcp_line_is_amid(other) && other->frame.kind == TCP_DATA &&
             other->slot == slot)
             return true;
     }

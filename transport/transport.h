@@ -49,8 +49,8 @@ struct rank_card {
     int32_t rank, size;
     uint64_t cpus[16]; /* that the rank may run on */
     int32_t quota;     /* cores' worth of time that its control group gets, 0: no limit */
-    int32_t unused;
-    uint64_t machine; /* the kernel: ranks with the same one share its cores */
+    uint32_t security; /* enum seal_mode */
+    uint64_t machine;  /* the kernel: ranks with the same one share its cores */
     struct tcp_card tcp;
     struct verbs_card verbs;
     struct device_card device;

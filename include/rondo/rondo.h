@@ -56,7 +56,7 @@ typedef enum rondo_result {
     RONDO_ERROR_ABORTED,     /* rondo_comm_abort() was called, here or on a peer */
     RONDO_ERROR_MEMORY,      /* out of memory, or of shared memory */
     RONDO_ERROR_SYSTEM,      /* the operating system refused something */
-    RONDO_ERROR_AUTH,        /* the other side does not know the job's secret */
+    RONDO_ERROR_AUTH,        /* the other side does not know the secret, or bytes were changed */
     RONDO_ERROR_UNSUPPORTED, /* cannot be done here; the sentence says what is missing */
     RONDO_ERROR_INTERNAL,    /* a bug in Rondo */
     RONDO_RESULTS            /* how many there are */

@@ -11,9 +11,9 @@ static const char head[] =
     "Rondo reads environment variables when a communicator is opened; commands of `rondo`\n"
     "read those of which it says so. A field that is set in `rondo_config` goes before its\n"
     "variable; an empty variable is as good as none. `RONDO_ALGORITHM`, `RONDO_DETERMINISTIC`,\n"
-    "`RONDO_SLOT_BYTES`, `RONDO_SLOTS`, `RONDO_COSTS` and `RONDO_GROUPS` must be the same on\n"
-    "every rank: what differs is refused at the start. So must `RONDO_CUDA_PIECE`: ranks that\n"
-    "cut differently find that out in the call.\n"
+    "`RONDO_SLOT_BYTES`, `RONDO_SLOTS`, `RONDO_SECURITY`, `RONDO_COSTS` and `RONDO_GROUPS`\n"
+    "must be the same on every rank: what differs is refused at the start. So must\n"
+    "`RONDO_CUDA_PIECE`: ranks that cut differently find that out in the call.\n"
     "\n"
     "| Variable | Default | Accepted | Meaning |\n"
     "| --- | --- | --- | --- |\n";

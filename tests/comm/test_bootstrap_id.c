@@ -173,3 +173,35 @@ Test(unique_id, garbage_is_refused)
     cr_assert_str_eq(place.address, "untouched");
     cr_assert_eq(bootstrap_id_read(&good, &place), RONDO_OK);
 }
+
+/* PMIx daemons carry such ids in the clear: whoever reads one lacks RONDO_SECRET. */
+Test(unique_id, that_others_may_see_is_not_enough_where_there_is_a_secret)
+{
+    rondo_unique_id id;
+    struct party_rank *ranks;
+
+    setenv("RONDO_INTERFACE", "lo", 1);
+    setenv("RONDO_SECRET", "what only the ranks know", 1);
+    cr_assert_eq(bootstrap_id_create_for_hosts(&id), RONDO_OK, "%s", fail_sentence());
+    ranks = party_by_id(&id, 2);
+    ranks[0].timeout = 1;
+    cr_assert_eq(party_run(ranks, 1), 0);
+    cr_assert_eq(ranks[0].result, RONDO_ERROR_AUTH, "'%s'", ranks[0].sentence);
+    for (int i = 0; i < 2; i++)
+        bootstrap_place_add_secret(&ranks[i].place);
+    cr_assert_eq(party_run(ranks, 2), 2, "'%s'", ranks[0].sentence);
+    party_free(ranks);
+}
+
+Test(unique_id, that_others_may_see_is_enough_where_there_is_none)
+{
+    rondo_unique_id id;
+    struct party_rank *ranks;
+
+    setenv("RONDO_INTERFACE", "lo", 1);
+    cr_assert_eq(bootstrap_id_create_for_hosts(&id), RONDO_OK, "%s", fail_sentence());
+    ranks = party_by_id(&id, 2);
+    bootstrap_place_add_secret(&ranks[0].place);
+    cr_assert_eq(party_run(ranks, 2), 2, "'%s'", ranks[0].sentence);
+    party_free(ranks);
+}

@@ -118,6 +118,17 @@ Test(launch_pmix, ranks_of_several_hosts_meet_where_rank_0_says)
     cr_assert(said[0].launch.served && said[1].launch.served);
 }
 
+Test(launch_pmix, ranks_of_several_hosts_also_use_the_secret_that_they_have)
+{
+    static const char *const variables[] = {"FAKE_SIZE=2", "RONDO_INTERFACE=lo",
+                                            "RONDO_SECRET=a secret of some length", NULL};
+    struct said said[RANKS];
+
+    run_ranks(variables, said);
+    expect_ranks(said, -1);
+    cr_assert(said[0].launch.served && said[1].launch.served);
+}
+
 Test(launch_pmix, an_address_that_is_set_counts_more)
 {
     static const char *const variables[] = {"FAKE_SIZE=2", "RONDO_ADDRESS=host:4711",

@@ -3,7 +3,8 @@
 """bench_net.py - `rondo bench` over hosts that are network namespaces, beside what iperf3 gets out of the same links.
 Usage: bench_net.py RONDO HOSTS RANKS_PER_HOST [RATE|-] [options of rondo bench ...]
 RATE limits every interface, as tbf writes it (10gbit). `--algo ring,hierarchy` compares algorithms: they run in turns,
-three times, and medians and ratios are printed. `./dev bench-net` builds, and runs this."""
+three times, and medians and ratios are printed; `--security none,authentic,secret` likewise.
+`./dev bench-net` builds, and runs this."""
 import csv
 import json
 import os
@@ -39,21 +40,23 @@ def iperf3(hosts, both_ways):
     return min(rates) / 8e9
 
 
-def in_turns(command, algorithms, folder, rounds=3):
-    """Runs of `rondo bench` with one algorithm each; times of the first relative to the others."""
+def in_turns(command, kind, names, folder, rounds=3):
+    """Runs of `rondo bench` with one algorithm or kind of security each; times of the first relative to them."""
     table = os.path.join(folder, "csv")
     times = {}
-    for name in algorithms * rounds:
-        subprocess.run([*command, "--algo", name, "--csv", table], check=True, stdout=subprocess.DEVNULL)
+    for name in names * rounds:
+        how = ["--algo", name] if kind == "--algo" else []
+        variables = {**os.environ, "RONDO_SECURITY": name} if kind == "--security" else None
+        subprocess.run([*command, *how, "--csv", table], check=True, stdout=subprocess.DEVNULL, env=variables)
         with open(table, encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 times.setdefault(int(row["bytes"]), {}).setdefault(name, []).append(float(row["median_us"]))
-    print(f"# us, medians of {rounds} runs in turns; {algorithms[0]} / others, of medians and of the quickest")
+    print(f"# us, medians of {rounds} runs in turns; {names[0]} / others, of medians and of the quickest")
     for size, of in sorted(times.items()):
-        middle = {name: statistics.median(of[name]) for name in algorithms}
-        ratios = [f"{middle[algorithms[0]] / middle[name]:.2f} {min(of[algorithms[0]]) / min(of[name]):.2f}"
-                  for name in algorithms[1:]]
-        print(f"{size:>10}", *(f"{name} {middle[name]:.0f}" for name in algorithms), "|", *ratios, flush=True)
+        middle = {name: statistics.median(of[name]) for name in names}
+        ratios = [f"{middle[names[0]] / middle[name]:.2f} {min(of[names[0]]) / min(of[name]):.2f}"
+                  for name in names[1:]]
+        print(f"{size:>10}", *(f"{name} {middle[name]:.0f}" for name in names), "|", *ratios, flush=True)
     return 0
 
 
@@ -61,11 +64,12 @@ def main():
     rondo, count, each = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     rate = sys.argv[4] if len(sys.argv) > 4 and sys.argv[4] != "-" else None
     options = sys.argv[5:] or ["--bytes", "1K:64M", "--factor", "4", "--vs", "openmpi,gloo"]
-    algorithms = []
-    if "--algo" in options and "," in options[options.index("--algo") + 1]:
-        at = options.index("--algo")
-        algorithms = options[at + 1].split(",")
-        del options[at:at + 2]
+    kind, names = "", []
+    for each_kind in ("--algo", "--security"):
+        if each_kind in options and (each_kind == "--security" or "," in options[options.index(each_kind) + 1]):
+            at = options.index(each_kind)
+            kind, names = each_kind, options[at + 1].split(",")
+            del options[at:at + 2]
     reason = why_not()
     if reason:
         print(f"bench_net: {reason}", file=sys.stderr)
@@ -75,14 +79,14 @@ def main():
         with open(enter, "w", encoding="utf-8") as file:
             file.write(ENTER.format(prefix=hosts.prefix))
         os.chmod(enter, 0o700)
-        for both_ways in () if algorithms else (False, True):
+        for both_ways in () if names else (False, True):
             got = iperf3(hosts, both_ways)
             if got is not None:
                 print(f"# iperf3 {'both ways at once, each' if both_ways else 'one way'}: {got:.3f} GB/s", flush=True)
         command = [rondo, "bench", "all_reduce", "-n", str(count * each), "--hosts", str(count), "--enter", enter,
                    "--meet", f"{hosts.address(0)}:{hosts.port}", "--interface", INTERFACE, *options]
-        if algorithms:
-            return in_turns(command, algorithms, folder)
+        if names:
+            return in_turns(command, kind, names, folder)
         return subprocess.run(command, check=False).returncode
 
 

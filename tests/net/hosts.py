@@ -140,3 +140,27 @@ class Hosts:
         wrong = [f"rank {r.number}: status {r.process.returncode}: {r.out}" for r in ranks if r.process.returncode]
         assert not wrong, "\n".join(wrong)
         return [rank.out for rank in ranks]
+
+
+def run_tests(tests, chosen):
+    """All of them, or those of the chosen names, as TAP; skipped where there are no namespaces. 1 if any failed."""
+    print(f"1..{len(tests)}", flush=True)
+    reason = why_not()
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        if chosen and test.__name__ not in chosen:
+            continue
+        name = test.__name__
+        if reason:
+            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+            continue
+        began = time.monotonic()
+        try:
+            test()
+            print(f"ok {number} - {name} # {time.monotonic() - began:.1f} s", flush=True)
+        except AssertionError as error:
+            failed += 1
+            print(f"not ok {number} - {name}", flush=True)
+            for line in str(error).splitlines():
+                print(f"# {line}", flush=True)
+    return int(failed != 0)

@@ -9,6 +9,7 @@
  *                     of memory that an adapter may read
  *     sleep SECONDS   one call, nothing for so long, another call
  *     deaf            every rank waits for a message of the next one's, which never comes
+ *     sums COUNT      so many sums of threes; ends with 3 if one was RONDO_OK and wrong
  *     lives COUNT     so many communicators, one after another; nothing may be left of them
  */
 #include "../api/bodies.h"
@@ -142,6 +143,37 @@ static int run_deaf(rondo_comm *comm)
     return result != RONDO_ERROR_TIMEOUT;
 }
 
+static bool are_all(const float *values, size_t count, float wanted)
+{
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != wanted)
+            return false;
+    return true;
+}
+
+static int run_sums(rondo_comm *comm, const char *text)
+{
+    enum { VALUES = 100000 };
+    static float threes[VALUES], sums[VALUES];
+    float wanted = 3.0f * (float)rondo_comm_size(comm);
+    rondo_result result = RONDO_OK;
+    bool right = true;
+
+    for (size_t i = 0; i < VALUES; i++)
+        threes[i] = 3;
+    for (int i = 0; i < atoi(text) && !result && right; i++) {
+        size_t count = i % 2 ? 1000 : VALUES;
+
+        result = rondo_all_reduce(threes, sums, count, RONDO_FLOAT32, RONDO_SUM, comm, NULL);
+        right = result || are_all(sums, count, wanted);
+    }
+    if (!right) {
+        printf("rank %d: RONDO_OK and wrong\n", rondo_comm_rank(comm));
+        return 3;
+    }
+    return say(comm, result, "sums");
+}
+
 static int count_descriptors(void)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -222,6 +254,8 @@ int main(int argc, char **argv)
         status = run_sleep(comm, more);
     else if (!strcmp(what, "deaf"))
         status = run_deaf(comm);
+    else if (!strcmp(what, "sums"))
+        status = run_sums(comm, more);
     else if (!strcmp(what, "lives"))
         status = run_lives(comm, more);
     rondo_comm_close(comm);

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from hosts import Hosts, why_not
+from hosts import Hosts, run_tests
 
 NET_RANK = os.path.abspath(sys.argv[1])
 QUIET = {"RONDO_LOG": "none"}
@@ -32,6 +32,13 @@ def the_matrix_passes_on_four_hosts_with_two_ranks_each():
 def the_matrix_passes_over_ipv6_and_over_three_streams():
     with Hosts(3, ipv6=True) as hosts:
         goes(hosts, 1, ["matrix", "7"], RONDO_TCP_STREAMS=3)
+
+
+def the_matrix_groups_and_splits_pass_when_all_is_sealed():
+    for security, streams in (("authentic", 1), ("secret", 3)):
+        with Hosts(3) as hosts:
+            goes(hosts, 1, ["matrix", "7", "3"], 120, RONDO_SECURITY=security, RONDO_TCP_STREAMS=streams)
+            goes(hosts, 2, ["bodies"], RONDO_SECURITY=security, RONDO_TCP_STREAMS=streams)
 
 
 def ranks_may_differ_in_how_many_streams_they_want():
@@ -195,6 +202,7 @@ TESTS = [
     the_matrix_passes_on_two_hosts,
     the_matrix_passes_on_four_hosts_with_two_ranks_each,
     the_matrix_passes_over_ipv6_and_over_three_streams,
+    the_matrix_groups_and_splits_pass_when_all_is_sealed,
     ranks_may_differ_in_how_many_streams_they_want,
     groups_streams_and_splits_pass_on_three_hosts,
     a_slow_link_is_only_slow,
@@ -211,29 +219,5 @@ TESTS = [
 ]
 
 
-def main():
-    print(f"1..{len(TESTS)}", flush=True)
-    reason = why_not()
-    failed = 0
-    chosen = sys.argv[2:]
-    for number, test in enumerate(TESTS, 1):
-        if chosen and test.__name__ not in chosen:
-            continue
-        name = test.__name__
-        if reason:
-            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            continue
-        began = time.monotonic()
-        try:
-            test()
-            print(f"ok {number} - {name} # {time.monotonic() - began:.1f} s", flush=True)
-        except AssertionError as error:
-            failed += 1
-            print(f"not ok {number} - {name}", flush=True)
-            for line in str(error).splitlines():
-                print(f"# {line}", flush=True)
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(TESTS, sys.argv[2:]))

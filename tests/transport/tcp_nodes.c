@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,6 +51,17 @@ static void note(void *context, int peer, const void *bytes, size_t count)
     memcpy(node->note, bytes, count < sizeof(node->note) ? count : sizeof(node->note));
 }
 
+/* meson runs some programs once for each. */
+enum seal_mode nodes_security(void)
+{
+    const char *wanted = getenv("NODES_SECURITY");
+    enum seal_mode mode = SEAL_NONE;
+
+    while (wanted && mode < SEAL_SECRET && strcmp(wanted, seal_mode_name(mode)) != 0)
+        mode++;
+    return mode;
+}
+
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 static rondo_result open_node(int rank)
@@ -69,6 +81,7 @@ static rondo_result start_node(int rank)
     const struct tcp_job job = {.owner = &owner,
                                 .key = key,
                                 .comm = NODE_COMM,
+                                .security = nodes_security(),
                                 .rank = rank,
                                 .size = NODES,
                                 .lanes = NODE_LANES,
@@ -209,6 +222,10 @@ int node_receive(int to, int from, int lane)
 
 /* ---- The rogue ------------------------------------------------------------------------------- */
 
+/* Lines that have passed, by descriptor: for their keys. */
+enum { ROGUES = 64 };
+static struct tcp_line passed[ROGUES];
+
 int rogue_dial(int rank)
 {
     struct sockaddr_in where = {.sin_family = AF_INET,
@@ -229,7 +246,7 @@ struct tcp_hello rogue_hello(int from, int to, unsigned line)
     struct tcp_hello hello = {
         .from = from, .to = to, .size = NODES, .line = line, .comm = NODE_COMM};
 
-    memcpy(hello.magic, "RondoTC1", sizeof(hello.magic));
+    memcpy(hello.magic, "RondoTC2", sizeof(hello.magic));
     proof_nonce(hello.nonce);
     return hello;
 }
@@ -268,18 +285,62 @@ bool rogue_hear(int fd, void *bytes, size_t count)
 
 uint32_t rogue_pass(int fd, const struct tcp_hello *hello)
 {
-    struct tcp_challenge challenge;
+    struct tcp_line *line = &passed[fd % ROGUES];
     struct proof_session session = {
-        .key = key, .first_nonce = hello->nonce, .second_nonce = challenge.nonce};
+        .key = key, .first_nonce = line->hello.nonce, .second_nonce = line->challenge.nonce};
     unsigned char proof[PROOF_BYTES];
-    uint32_t verdict = 0;
+    struct tcp_answer answer;
 
+    tcp_seal_end(line);
+    *line = (struct tcp_line){.hello = *hello, .dialed = true};
     rogue_say(fd, hello, sizeof(*hello));
-    if (!rogue_hear(fd, &challenge, sizeof(challenge)))
+    if (!rogue_hear(fd, &line->challenge, sizeof(line->challenge)))
         return 0;
     proof_make(&session, "rondo tcp dial", hello, sizeof(*hello), proof);
     rogue_say(fd, proof, sizeof(proof));
-    return rogue_hear(fd, &verdict, sizeof(verdict)) ? verdict : 0;
+    if (!rogue_hear(fd, &answer, sizeof(answer)))
+        return 0;
+    line->network = node_tcp(hello->from);
+    if (!tcp_seal_begin(line, line->network->peers[hello->to]) ||
+        !seal_open(&line->in, &answer.verdict, sizeof(answer.verdict), answer.tag))
+        return 0;
+    return answer.verdict;
+}
+
+static size_t add_record(struct tcp_line *line, const void *bytes, size_t count, char *to)
+{
+    if (line->sealed && count)
+        seal_close(&line->out, bytes, count, to, (unsigned char *)to + count);
+    else if (count)
+        memcpy(to, bytes, count);
+    return count + (line->sealed && count ? SEAL_TAG : 0);
+}
+
+size_t rogue_seal(int fd, const struct tcp_frame *frame, const char *payload, char *ret_bytes)
+{
+    struct tcp_line *line = &passed[fd % ROGUES];
+    size_t bytes = add_record(line, frame, sizeof(*frame), ret_bytes);
+
+    if (payload)
+        bytes += add_record(line, payload, frame->bytes, ret_bytes + bytes);
+    return bytes;
+}
+
+void rogue_say_frame(int fd, struct tcp_frame frame, const char *payload)
+{
+    char bytes[2048];
+
+    rogue_say(fd, bytes, rogue_seal(fd, &frame, payload, bytes));
+}
+
+bool rogue_hear_frame(int fd, struct tcp_frame *ret_frame)
+{
+    struct tcp_line *line = &passed[fd % ROGUES];
+    unsigned char tag[SEAL_TAG];
+
+    return rogue_hear(fd, ret_frame, sizeof(*ret_frame)) &&
+           (!line->sealed || (rogue_hear(fd, tag, sizeof(tag)) &&
+                              seal_open(&line->in, ret_frame, sizeof(*ret_frame), tag)));
 }
 
 bool rogue_is_dropped(int fd)

@@ -29,6 +29,8 @@ struct node {
 };
 
 extern struct node nodes[NODES];
+/* How they send data: what NODES_SECURITY names, as RONDO_SECURITY would, or none. */
+enum seal_mode nodes_security(void);
 
 /* Networks and links of all; an error is returned as it came. */
 rondo_result nodes_open(void);
@@ -59,6 +61,11 @@ struct tcp_hello rogue_hello(int from, int to, unsigned line);
 /* Say `hello`, and prove it with the job's key: 0 if that is not answered, or the verdict. */
 uint32_t rogue_pass(int fd, const struct tcp_hello *hello);
 void rogue_say(int fd, const void *bytes, size_t count);
+/* A frame and its payload (or NULL) as they travel on a line that has passed: how many bytes. */
+size_t rogue_seal(int fd, const struct tcp_frame *frame, const char *payload, char *ret_bytes);
+void rogue_say_frame(int fd, struct tcp_frame frame, const char *payload);
+/* A frame comes, unchanged. */
+bool rogue_hear_frame(int fd, struct tcp_frame *ret_frame);
 /* Read, while the nodes make progress, until `count` bytes are there: false if it hangs up. */
 bool rogue_hear(int fd, void *bytes, size_t count);
 /* The nodes hang up within a moment. */

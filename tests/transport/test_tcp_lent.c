@@ -9,6 +9,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { BYTES = 100000, FINGERPRINT = 77 };
 
@@ -155,6 +156,34 @@ Test(lent, what_is_left_of_a_message_goes_to_its_slot)
     cr_assert_eq(line->to, at + 1000);
     cr_assert(is_all(place, 'p'));
     line->left = 0; /* it never came */
+}
+
+/* ... also if its bytes are verified together: what came before is part of that. */
+Test(lent, what_is_left_of_a_record_goes_to_its_slot_and_is_right)
+{
+    struct tcp_line *line;
+    double until = clock_seconds() + 20;
+    int little = 4096;
+    size_t begun;
+    const char *at;
+
+    lend(1, 8);
+    cr_assert(come(1));
+    line = node_tcp(1)->peers[0]->lines[1];
+    cr_assert(!setsockopt(line->fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)));
+    reader()->ops->expect(reader(), flag_of(2), place, BYTES);
+    lend(2, BYTES);
+    while ((!line->placed || line->left > BYTES / 2 || line->part == line->record) &&
+           clock_seconds() < until)
+        cr_assert_eq(nodes_progress(), RONDO_OK, "%s", fail_sentence());
+    cr_assert(line->placed && line->part && line->part < line->record);
+    begun = BYTES - line->left;
+    nodes[1].network->ops->let_go(nodes[1].network);
+    memset(place, 'p', BYTES);
+    at = come(2);
+    cr_assert(at && at != place, "%s", fail_sentence());
+    cr_expect(is_all(place, 'p'));
+    cr_expect(at[begun] == 'a' && memcmp(at + begun, at + begun + 1, BYTES - 1 - begun) == 0);
 }
 
 /* What comes may belong where something is lent from that is not sent yet. */
