@@ -236,6 +236,23 @@ Test(tap, that_flips_a_bit_of_data_is_noticed_if_that_was_asked_for)
     cr_expect_gt(wrong, TRIES / 6);
 }
 
+/* Every one of them is right by itself, and so is its tag. */
+Test(tap, that_drops_or_repeats_whole_records_is_noticed)
+{
+    const unsigned whole = sizeof(struct tcp_frame) + SEAL_TAG + sizeof(note) + SEAL_TAG;
+    const enum tap_deed deeds[] = {TAP_DROP, TAP_REPEAT};
+
+    for (int i = 0; i < 2; i++) {
+        const struct tap_plan plan = {
+            .deed = deeds[i], .connection = CONTROL, .at = HELLO, .length = whole};
+        struct outcome outcome = job(&plan);
+
+        cr_assert(tap_done());
+        expect_blame(&outcome, &plan);
+        end_job();
+    }
+}
+
 /* The other rank hears of it, though that is not where it was seen. */
 Test(tap, that_is_noticed_by_one_rank_is_told_to_the_other)
 {
