@@ -279,7 +279,7 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     return result;
 }
 
-static bool waits(const struct tcp_peer *peer)
+bool tcp_peer_waits(const struct tcp_peer *peer)
 {
     bool waiting = peer->head != peer->tail || peer->control_bytes;
 
@@ -298,7 +298,7 @@ static bool flushed(struct network *base, int *ret_peer)
         return false;
     pthread_mutex_lock(&network->lock);
     for (int rank = 0; rank < network->size; rank++)
-        if (network->peers[rank] && waits(network->peers[rank]))
+        if (network->peers[rank] && tcp_peer_waits(network->peers[rank]))
             *ret_peer = rank;
     pthread_mutex_unlock(&network->lock);
     return false;

@@ -175,9 +175,10 @@ struct tcp_peer {
     enum tcp_peer_state state;
     struct tcp_card card;
     struct tcp_line *lines[TCP_LINES];
-    bool dials; /* we open the lines */
-    bool wide;  /* all data lines are wanted */
-    bool bye;   /* it said so */
+    bool dials;  /* we open the lines */
+    bool wide;   /* all data lines are wanted */
+    bool bye;    /* it said so */
+    bool failed; /* it has left the communicator with an error: it takes no more messages */
     int order[TCP_ADDRESSES], attempt;
     double began; /* the first attempt to dial, 0: none */
     double since; /* TCP_AWAITED: dial again then; TCP_UP: when the first line ended, 0: none has */
@@ -239,6 +240,8 @@ static inline bool tcp_line_is_amid(const struct tcp_line *line)
     return line->left || line->due;
 }
 
+/* Is anything on its way to the peer that the system has not got? */
+bool tcp_peer_waits(const struct tcp_peer *peer);
 /* So much more waits to be sent, or less. Release, pairs with the acquire of flushed(), which has
  * no lock: memory that was lent is not read any more. */
 static inline void tcp_count_unsent(struct tcp_network *network, size_t more)

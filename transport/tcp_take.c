@@ -114,6 +114,7 @@ static void take_failure(struct tcp_line *line)
     for (char *at = line->aside; *at; at++)
         if (*at < ' ' || *at > '~')
             *at = '?';
+    line->peer->failed = true;
     network->owner.failed(network->owner.context, line->peer->rank, &failure);
 }
 

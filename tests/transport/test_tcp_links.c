@@ -8,9 +8,11 @@
 #include "base/clock.h"
 
 #include <criterion/criterion.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -155,6 +157,37 @@ Test(links, leave_little_unsent_with_the_system)
     cr_assert(!getsockopt(node_tcp(0)->peers[1]->lines[1]->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT,
                           &most, &length));
     cr_expect_eq(most, 65536);
+}
+
+/* Rank 0 gets on alone until it has heard of a failure of `peer`. */
+static void hear_of_failure(int peer)
+{
+    double until = clock_seconds() + 30;
+    bool moved;
+
+    while (nodes[0].failed_from != peer && clock_seconds() < until)
+        nodes[0].network->ops->progress(nodes[0].network, &moved);
+    cr_assert_eq(nodes[0].failed_from, peer);
+}
+
+/* What a peer that has failed does not read any more, closing does not wait for. */
+Test(links, of_a_peer_that_has_failed_keep_nobody_from_closing)
+{
+    const struct network_failure failure = {RONDO_ERROR_PEER, 1, "Rank 1 has fallen over."};
+    double began;
+    int bytes = 0;
+
+    pass_one(0, 1);
+    for (int lane = 0; lane < NODE_LANES; lane++)
+        while (node_send(0, 1, lane)) /* until there is no slot */
+            ;
+    nodes[1].network->ops->tell(nodes[1].network, &failure);
+    hear_of_failure(1);
+    cr_assert(!ioctl(node_tcp(0)->peers[1]->lines[1]->fd, SIOCOUTQ, &bytes));
+    cr_expect(bytes > 0, "something is left that rank 1 does not read");
+    began = clock_seconds();
+    node_close(0);
+    cr_expect(clock_seconds() - began < 20, "%.1f s", clock_seconds() - began);
 }
 
 Test(links, end_when_a_peer_sends_what_no_rank_sends)
