@@ -113,6 +113,7 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
         x->fingerprint ^= comm->calls * 0x9e3779b9u;
         show(comm, choice);
     }
+    x->fingerprint = link_fingerprint(x->fingerprint);
     if (x->plan->address_messages) {
         x->unreachable = !address_announce(comm, task->input, task->output, x);
         if (!x->unreachable)

@@ -21,6 +21,7 @@
 
 #define step_load(p)     atomic_load_explicit(p, memory_order_acquire)
 #define step_store(p, v) atomic_store_explicit(p, v, memory_order_release)
+#define step_clear(p)    atomic_store_explicit(p, 0, memory_order_relaxed)
 
 /* On shared memory a published slot is already where it belongs. */
 static inline void step_push(struct link_out *out, struct link_slot *slot, const char *payload,
