@@ -193,6 +193,8 @@ static rondo_result run(const rondo_call *call)
             group_spoil(result);
         return comm_note_error(call->comm, result);
     }
+    if (call->stream && fork_is_foreign(call->stream->home))
+        return comm_note_error(call->comm, fork_refuse(name_of(call), "stream"));
     if (group_is_open())
         return group_add_call(call->comm, call->stream, &task);
     if (call->stream)

@@ -21,8 +21,8 @@
  *                                       the line with the flag of message `before` + 1 in a short
  *                                       form, and how many of that form may be under way
  *     step_clear(p)                     store a flag of 0; needs no order
- *     step_sweep_shorts(x, out)         step_sweep_flag() for every line of its short forms that has
- *                                       a flag
+ *     step_sweep_shorts(x, out)         step_sweep_flag() for every line of its short forms that
+ *                                       has a flag
  *     step_at(x, program), step_next(x, program)
  *                                       the step that the program is at; go on to the next
  *

@@ -10,6 +10,7 @@
 #include "transport/heap.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/setting.h"
 #include "transport/adopted.h"
 #include "transport/pages.h"
@@ -33,8 +34,10 @@ static struct {
     _Atomic(char *) end;
     size_t bytes;
     int fd;
-    pid_t pid; /* whose heap this is: a forked child opens its own */
+    pid_t pid;     /* whose heap this is: a forked child opens its own */
+    uint32_t home; /* ... and fork_home() of that process */
     unsigned users;
+    const char *left, *left_end; /* a heap of the parent's that this child has left alone */
     struct spans spans;
     size_t used; /* pages: those behind were never handed out */
     unsigned char id[16];
@@ -64,6 +67,7 @@ static rondo_result open_heap(void)
     rondo_result result;
     char *base;
 
+    fork_renews(&heap.lock);
     if (fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");
     if (fchmod(fd, 0600) || ftruncate(fd, (off_t)bytes)) {
@@ -90,6 +94,7 @@ static rondo_result open_heap(void)
     heap.fd = fd;
     heap.bytes = bytes;
     heap.pid = getpid();
+    heap.home = fork_home();
     heap.users = 0;
     heap.spans = (struct spans){.pages = bytes / PAGE};
     heap.used = 0;
@@ -106,7 +111,15 @@ fail:
  * the parent's, whose pages are not ours to give back. */
 static bool is_ours(void)
 {
-    return heap_base() && heap.pid == getpid();
+    return heap_base() && !fork_is_foreign(heap.home);
+}
+
+/* With the lock held: memory that a process from which this one was forked has. */
+static bool is_the_parents(const char *at)
+{
+    if (heap_base() && !is_ours())
+        return at >= heap_base() && at < heap.end;
+    return at >= heap.left && at < heap.left_end;
 }
 
 /* Unmap and close when nothing is in it and nobody has entered it. */
@@ -131,6 +144,8 @@ static rondo_result ensure_open(void)
     if (is_ours())
         return RONDO_OK;
     if (heap_base()) {
+        heap.left = heap_base();
+        heap.left_end = atomic_load_explicit(&heap.end, memory_order_relaxed);
         close(heap.fd);
         heap.fd = -1;
         atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
@@ -266,7 +281,9 @@ rondo_result heap_free(void *memory)
         return RONDO_OK;
     forget(memory);
     pthread_mutex_lock(&heap.lock);
-    if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
+    if (is_the_parents(at))
+        result = RONDO_OK;
+    else if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
         result =
             rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().", memory);
     else
