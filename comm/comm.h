@@ -70,7 +70,9 @@ struct rondo_comm {
     struct repeat *repeat;      /* repeat.h */
     const struct choice *shown; /* whose call the board shows, while its hash is `shown_hash` */
     uint32_t shown_hash;
-    uint32_t calls; /* collectives begun: the sequence number in fingerprints */
+    uint32_t calls;    /* collectives begun: their sequence number */
+    uint32_t chain;    /* of all calls so far, which fingerprints depend on */
+    uint32_t internal; /* of these calls, those that no user made */
     /* Collectives in a row that found peers' memory out of reach,
      * and those to come that will not try (run.c). */
     unsigned unreached, resting;

@@ -377,6 +377,7 @@ rondo_result comm_assemble(rondo_comm *comm)
     if (result)
         return comm_break(comm, result, comm->rank);
     comm->assembled = true;
+    comm->internal = comm->calls;
     return RONDO_OK;
 }
 

@@ -52,6 +52,7 @@ static void show(rondo_comm *comm, const struct choice *choice)
                                        .root = key->root,
                                        .count = key->count};
 
+    board_note(comm->boards[comm->rank], comm->calls, &record);
     if (comm->shown == choice && comm->shown_hash == choice->key_hash) {
         board_repeat(comm->boards[comm->rank], comm->calls);
         return;
@@ -95,6 +96,11 @@ static void offer_reads(const rondo_comm *comm, struct task *task)
         address_hide(x);
 }
 
+/*
+ * Fingerprints depend on all calls of the communicator up to this one, not on this one alone: so
+ * whoever has once called something else is found out by the next message that any rank waits for
+ * with it, also where nobody waited in the call that differed.
+ */
 rondo_result task_begin(rondo_comm *comm, struct task *task)
 {
     const struct choice *choice = task->choice;
@@ -108,9 +114,11 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     if (!task->again)
         task->offer = NULL;
     if (!is_pair(task)) {
-        if (!task->again)
+        if (!task->again) {
             comm->calls++;
-        x->fingerprint ^= comm->calls * 0x9e3779b9u;
+            comm->chain = (comm->chain ^ choice->key_hash) * 0x9e3779b1u + comm->calls;
+        }
+        x->fingerprint ^= comm->chain;
         show(comm, choice);
     }
     x->fingerprint = link_fingerprint(x->fingerprint);
@@ -213,6 +221,11 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
 
     switch (state) {
     case EXEC_DONE:
+        if (task->choice->deaf_lane >= 0) {
+            batch->result = health_unheard(batch->comm, task);
+            if (batch->result)
+                return true;
+        }
         if (stores_matter(&task->choice->stores) && !task->on_device)
             note_time(task);
         if (task->offer)
@@ -238,9 +251,9 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
         batch->result = health_mismatch(batch->comm, task);
         return true;
     case EXEC_FAILED:
-        batch->result =
-            comm_break(batch->comm, task->on_device ? RONDO_ERROR_SYSTEM : RONDO_ERROR_PEER,
-                       task->execution.blamed);
+        batch->result = task->on_device
+                            ? comm_break(batch->comm, RONDO_ERROR_SYSTEM, task->execution.blamed)
+                            : health_unreadable(batch->comm, task);
         return true;
     }
     return false;
