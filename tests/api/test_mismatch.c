@@ -120,7 +120,7 @@ Test(mismatch, a_receive_of_another_count_than_the_send_is_refused)
     cr_expect(strcasestr(report.sentences[1], "rank 0"), "%s", report.summary);
 }
 
-/* ---- Roots that differ, so that some ranks wait for nobody ------------------------------------ */
+/* ---- Roots that differ, so that some ranks wait for nobody ----------------------------------- */
 
 enum { IN_VAIN = 6 }; /* calls until the barrier */
 
