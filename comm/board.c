@@ -76,6 +76,22 @@ bool board_spoils(const struct board *board, uint32_t call)
            numbers / 2;
 }
 
+bool board_past(const struct board *board, uint32_t call, struct call_record *ret_record)
+{
+    const struct past_call *past = &board->past[call % BOARD_PAST];
+    uint64_t name = atomic_load_explicit(&past->name, memory_order_acquire);
+    uint64_t rest = atomic_load_explicit(&past->rest, memory_order_relaxed);
+
+    if (name >> 32 != call)
+        return false;
+    *ret_record = (struct call_record){.fingerprint = (uint32_t)name,
+                                       .collective = (uint8_t)rest,
+                                       .type = (uint8_t)(rest >> 8),
+                                       .op = (int16_t)(rest >> 16),
+                                       .root = (int32_t)(rest >> 32)};
+    return true;
+}
+
 void board_fail(struct board *board, rondo_result result, int culprit, const char *sentence)
 {
     size_t length = strlen(sentence);
@@ -112,6 +128,20 @@ rondo_result board_failure(const struct board *board, int *ret_culprit,
     *ret_culprit = atomic_load_explicit(&board->culprit, memory_order_relaxed);
     return failed < RONDO_RESULTS && failed >= RONDO_ERROR_INVALID ? (rondo_result)failed
                                                                    : RONDO_ERROR_INTERNAL;
+}
+
+void board_describe_past(const struct call_record *record, char *text, size_t size)
+{
+    rondo_collective collective = (rondo_collective)record->collective;
+    int used = snprintf(text, size, "%s", rondo_collective_name(collective));
+
+    if (used > 0 && (size_t)used < size && collective != RONDO_BARRIER)
+        used += snprintf(text + used, size - (size_t)used, " of %s",
+                         rondo_type_name((rondo_type)record->type));
+    if (used > 0 && (size_t)used < size && collective_reduces(collective))
+        used += snprintf(text + used, size - (size_t)used, ", %s", rondo_op_name(record->op));
+    if (used > 0 && (size_t)used < size && collective_has_root(collective))
+        snprintf(text + used, size - (size_t)used, ", root %d", record->root);
 }
 
 void board_describe(const struct call_record *record, char *text, size_t size)

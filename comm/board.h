@@ -23,6 +23,17 @@ struct call_record {
     uint64_t count;
 };
 
+/*
+ * What the last calls were, so that a rank which went on without waiting for anybody can still be
+ * compared with: two words a call, at the place that its number says. The older half of them may be
+ * overwritten while it is read, so nobody asks for it.
+ */
+enum { BOARD_PAST = 16, BOARD_READ = BOARD_PAST / 2 };
+struct past_call {
+    _Atomic uint64_t name; /* number << 32 | fingerprint */
+    _Atomic uint64_t rest; /* root << 32 | op << 16 | type << 8 | collective */
+};
+
 /* Three lines, by how often they change: peers look at the first one only after an alarm. */
 struct board {
     _Atomic uint64_t id;     /* of the communicator: the board is in use */
@@ -36,6 +47,7 @@ struct board {
     _Atomic uint64_t words[3]; /* a struct call_record, as words so that reading it is no race */
     char unused_too[32];
     _Atomic uint32_t inside; /* nonzero: the owner may be touching memory of peers (leave.h) */
+    struct past_call past[BOARD_PAST];
     _Atomic char sentence[FAIL_SENTENCE_MAX];
 };
 
@@ -53,6 +65,24 @@ static inline void board_end(struct board *board, uint32_t call)
 {
     atomic_store_explicit(&board->ended, call, memory_order_release);
 }
+/* Owner: remember it; before board_begin() or board_repeat(). */
+static inline void board_note(struct board *board, uint32_t call, const struct call_record *record)
+{
+    struct past_call *past = &board->past[call % BOARD_PAST];
+
+    atomic_store_explicit(&past->rest,
+                          (uint64_t)(uint32_t)record->root << 32 |
+                              (uint64_t)(uint16_t)record->op << 16 | (uint64_t)record->type << 8 |
+                              record->collective,
+                          memory_order_relaxed);
+    /* Release, pairs with the acquire in board_past(). */
+    atomic_store_explicit(&past->name, (uint64_t)call << 32 | record->fingerprint,
+                          memory_order_release);
+}
+/* Reader: one of the last BOARD_READ calls, without its count; false: it is not known (any more).
+ */
+bool board_past(const struct board *board, uint32_t call, struct call_record *ret_record);
+
 /* Reader: the call that `board` shows if it is number `call`. */
 bool board_read(const struct board *board, uint32_t call, struct call_record *ret_record);
 
@@ -67,6 +97,8 @@ rondo_result board_failure(const struct board *board, int *ret_culprit,
 bool board_spoils(const struct board *board, uint32_t call);
 
 /* "all_reduce of 17 float32, sum" */
+/* The same without the count, of what board_past() says. */
+void board_describe_past(const struct call_record *record, char *text, size_t size);
 void board_describe(const struct call_record *record, char *text, size_t size);
 
 #endif

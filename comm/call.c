@@ -192,6 +192,8 @@ static rondo_result run_new(const rondo_call *call, rondo_result result)
             group_spoil(result);
         return comm_note_error(call->comm, result);
     }
+    if (call->stream && fork_is_foreign(call->stream->home))
+        return comm_note_error(call->comm, fork_refuse(name_of(call), "stream"));
     if (group_is_open())
         return group_add_call(call->comm, call->stream, &task);
     if (call->stream)

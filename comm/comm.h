@@ -9,6 +9,7 @@
 #ifndef RONDO_COMM_COMM_H
 #define RONDO_COMM_COMM_H
 
+#include "base/fork.h"
 #include "collectives/select.h"
 #include "comm/board.h"
 #include "comm/choose.h"
@@ -42,6 +43,7 @@ struct comm_settings {
 struct rondo_comm {
     struct exec_world world; /* first: exec_world_ops get it back */
     int rank, size, local_rank, local_size;
+    uint32_t home;    /* of the process that it belongs to: fork_home() */
     bool one_process; /* all ranks are threads of this process */
     bool entered;     /* the shared heap is kept open for us */
     bool assembled;   /* every rank has opened it; who is not there any more has closed it */
@@ -75,7 +77,9 @@ struct rondo_comm {
     struct repeat *repeat;      /* repeat.h */
     const struct choice *shown; /* whose call the board shows, while its hash is `shown_hash` */
     uint32_t shown_hash;
-    uint32_t calls; /* collectives begun: the sequence number in fingerprints */
+    uint32_t calls;    /* collectives begun: their sequence number */
+    uint32_t chain;    /* of all calls so far, which fingerprints depend on */
+    uint32_t internal; /* of these calls, those that no user made */
     /* Collectives in a row that found peers' memory out of reach,
      * and those to come that will not try (run.c). */
     unsigned unreached, resting;
@@ -125,9 +129,13 @@ rondo_result comm_note_error(rondo_comm *comm, rondo_result result);
 rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit);
 /* Why it is broken, for this thread. */
 rondo_result comm_say_broken(rondo_comm *comm);
+/* In a forked child: the communicator is the parent's. Takes no lock that the parent may have. */
+rondo_result comm_refuse(const char *function);
 /* RONDO_OK, or why it is broken, with the sentence repeated for this thread. */
 static inline rondo_result comm_check(rondo_comm *comm)
 {
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("A call");
     return atomic_load_explicit(&comm->broken, memory_order_acquire) ? comm_say_broken(comm)
                                                                      : RONDO_OK;
 }

@@ -10,9 +10,14 @@
 
 #include <stdio.h>
 
+rondo_result comm_refuse(const char *function)
+{
+    return fork_refuse(function, "communicator");
+}
+
 rondo_result comm_note_error(rondo_comm *comm, rondo_result result)
 {
-    if (result <= RONDO_IN_PROGRESS)
+    if (result <= RONDO_IN_PROGRESS || fork_is_foreign(comm->home))
         return result;
     pthread_mutex_lock(&comm->error_lock);
     snprintf(comm->error, sizeof(comm->error), "%s", fail_sentence());
@@ -71,6 +76,8 @@ rondo_result rondo_comm_query(rondo_comm *comm)
 
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_query: the communicator is NULL.");
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_comm_query");
     if (atomic_load_explicit(&comm->broken, memory_order_acquire))
         return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
     result = fetch(comm);
@@ -83,6 +90,8 @@ rondo_result rondo_comm_abort(rondo_comm *comm)
 
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_abort: the communicator is NULL.");
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_comm_abort");
     rondo_fail(RONDO_ERROR_ABORTED, "Rank %d aborted the communicator (rondo_comm_abort).",
                comm->rank);
     comm_break(comm, RONDO_ERROR_ABORTED, comm->rank);
@@ -94,7 +103,7 @@ const char *rondo_last_error(const rondo_comm *comm)
     static _Thread_local char copy[FAIL_SENTENCE_MAX];
     rondo_comm *writable = (rondo_comm *)(uintptr_t)comm;
 
-    if (!comm)
+    if (!comm || fork_is_foreign(comm->home))
         return fail_sentence();
     pthread_mutex_lock(&writable->error_lock);
     snprintf(copy, sizeof(copy), "%s", comm->error);

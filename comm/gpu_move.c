@@ -241,6 +241,7 @@ static void addresses(struct execution *x, int peer)
 /* Both are stored in functions whose execution is `x`. */
 #define step_store(p, v) \
     _Generic((p), _Atomic uint64_t * : note_flag, _Atomic uint32_t * : note_count)(x, p, v)
+#define step_clear(p)                       atomic_store_explicit(p, 0, memory_order_relaxed)
 #define step_push(out, slot, payload, flag) note_push(x, out, slot, payload, flag)
 #define step_return(in)                     note_return(x, in)
 #define step_enter(x)                       ((void)(x), EXEC_MOVED)
@@ -279,7 +280,7 @@ rondo_result gpu_move_begin(rondo_comm *comm, struct task *task)
                           x->plan->algorithm);
     x->shape.lines = 0; /* payload is never among flags */
     x->past_cache = 0;
-    x->fingerprint ^= MOVED_BY_DEVICE;
+    x->fingerprint = link_fingerprint(x->fingerprint ^ MOVED_BY_DEVICE);
     task->began = 0; /* its time says nothing about how the host stores */
     if (scratch <= mover->scratch_bytes)
         return RONDO_OK;

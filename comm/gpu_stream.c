@@ -181,6 +181,7 @@ rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream
     pthread_mutex_init(&stream->errors->lock, NULL);
     stream->errors->users = 1;
     stream->base.ops = &cuda_stream_ops;
+    stream->base.home = fork_home();
     stream->driver = driver;
     stream->stream = cuda_stream;
     *ret_stream = &stream->base;

@@ -32,6 +32,7 @@ static _Thread_local struct {
     size_t call_count, call_room;
     struct join *joins;
     size_t join_count, join_room;
+    uint32_t home; /* of the process that made the calls: fork_home() */
 } group;
 
 bool group_is_open(void)
@@ -67,6 +68,7 @@ rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct
     rondo_result result =
         make_room((void **)&group.calls, sizeof(*group.calls), group.call_count, &group.call_room);
 
+    group.home = fork_home();
     if (!result)
         group.calls[group.call_count++] =
             (struct pending){.comm = comm, .stream = stream, .task = *task};
@@ -78,6 +80,7 @@ rondo_result group_add_join(const struct join *join)
     rondo_result result =
         make_room((void **)&group.joins, sizeof(*group.joins), group.join_count, &group.join_room);
 
+    group.home = fork_home();
     if (!result)
         group.joins[group.join_count++] = *join;
     return result;
@@ -268,6 +271,8 @@ rondo_result rondo_group_end(void)
     if (--depth)
         return RONDO_OK;
     result = group.spoiled;
+    if (!result && group.call_count + group.join_count && fork_is_foreign(group.home))
+        result = fork_refuse("rondo_group_end", "group");
     if (!result)
         result = run_joins();
     if (!result && group.call_count)

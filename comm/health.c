@@ -17,6 +17,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static void describe_own(const struct task *task, char *text, size_t size)
 {
@@ -27,6 +28,12 @@ static void describe_own(const struct task *task, char *text, size_t size)
                                        .count = task->key.count};
 
     board_describe(&record, text, size);
+}
+
+/* The number of a call as its user counts, who does not know of ours. */
+static uint32_t users_number(const rondo_comm *comm, uint32_t call)
+{
+    return call - comm->internal;
 }
 
 static const struct board *board_of(const rondo_comm *comm, int rank)
@@ -73,8 +80,49 @@ static rondo_result mismatch(rondo_comm *comm, const struct task *task, int peer
         rondo_fail(RONDO_ERROR_MISMATCH,
                    "Call %u of the communicator differs between ranks: rank %d called %s, rank %d "
                    "called %s. All ranks must make the same calls in the same order.",
-                   comm->calls, comm->rank, own, peer, other);
+                   users_number(comm, comm->calls), comm->rank, own, peer, other);
     return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+static rondo_result past_mismatch(rondo_comm *comm, uint32_t call, int peer)
+{
+    struct call_record records[2];
+    char text[2][128];
+
+    for (int i = 0; i < 2; i++) {
+        const struct board *board = i ? board_of(comm, peer) : comm->boards[comm->rank];
+
+        if (!board || !board_past(board, call, &records[i]))
+            return RONDO_OK;
+    }
+    if (records[0].fingerprint == records[1].fingerprint)
+        return RONDO_OK;
+    for (int i = 0; i < 2; i++)
+        board_describe_past(&records[i], text[i], sizeof(text[i]));
+    rondo_fail(RONDO_ERROR_MISMATCH,
+               "Call %u of the communicator differed between ranks: rank %d called %s, rank %d "
+               "called %s%s. All ranks must make the same calls in the same order.",
+               users_number(comm, call), comm->rank, text[0], peer, text[1],
+               strcmp(text[0], text[1]) ? "" : " with another count");
+    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+/* The last calls that both have made, the oldest first: it is the one that went wrong. */
+static rondo_result compare_past(rondo_comm *comm)
+{
+    rondo_result result = RONDO_OK;
+
+    for (int rank = 0; rank < comm->size && !result; rank++) {
+        const struct board *board = rank == comm->rank ? NULL : board_of(comm, rank);
+        uint32_t theirs =
+            board ? atomic_load_explicit(&board->sequence, memory_order_acquire) / 2 : 0;
+        uint32_t both = theirs < comm->calls ? theirs : comm->calls;
+
+        for (uint32_t i = BOARD_READ; i-- > 0 && !result && board;)
+            if (both > i && comm->calls - (both - i) < BOARD_READ)
+                result = past_mismatch(comm, both - i, rank);
+    }
+    return result;
 }
 
 /* A peer in the call of the same number must have called the same. */
@@ -92,7 +140,28 @@ static rondo_result compare_calls(rondo_comm *comm, const struct task *task)
             theirs.fingerprint != own.fingerprint && board_of(comm, rank))
             return mismatch(comm, task, rank, &theirs);
     }
-    return RONDO_OK;
+    return compare_past(comm);
+}
+
+/*
+ * Whoever waits for no message (the root of a broadcast, a leaf of a reduction) would not hear of
+ * a peer that thinks otherwise. Such a peer has sent to us, or somebody has in its place: a message
+ * that we do not expect is there, or it is of a call that we have not made yet. That is one load
+ * for each peer, of a line in our own memory; boards tell which it is. They are also looked at now
+ * and then without a message.
+ */
+rondo_result health_unheard(rondo_comm *comm, const struct task *task)
+{
+    enum { LOOK_EVERY = 16, NETWORK_EVERY = 4 };
+    rondo_result result = RONDO_OK;
+    bool moved, seen = comm->calls % LOOK_EVERY == 0;
+
+    if (networks_any(comm) && comm->calls % NETWORK_EVERY == 0)
+        result = networks_progress(comm, &moved);
+    seen = seen || exec_unexpected(&task->execution, task->choice->deaf_lane);
+    if (!result && seen)
+        result = health_adopt(comm);
+    return !result && seen ? compare_past(comm) : result;
 }
 
 static rondo_result foreign(rondo_comm *comm, const struct task *task)
@@ -134,6 +203,32 @@ static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
                "output for the reason.",
                peer, process_id(comm->processes[peer]), comm->rank, own);
     return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
+/*
+ * A process that was killed loses its memory a moment before it counts as ended; and one that left
+ * because of somebody else's failure has told so on its board, which outlives it.
+ */
+rondo_result health_unreadable(rondo_comm *comm, struct task *task)
+{
+    enum { LOOKS = 200 };
+    const struct timespec doze = {0, 1000 * 1000};
+    int peer = task->execution.blamed;
+    char sentence[FAIL_SENTENCE_MAX];
+    rondo_result result;
+
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    for (int look = 0; look < LOOKS; look++) {
+        bool ended = comm->processes[peer] && !process_alive(comm->processes[peer]);
+
+        result = health_adopt(comm);
+        if (result)
+            return result;
+        if (ended)
+            return dead(comm, task, peer);
+        nanosleep(&doze, NULL);
+    }
+    return comm_break(comm, rondo_fail(RONDO_ERROR_PEER, "%s", sentence), peer);
 }
 
 /* The rank that has made fewest calls: everybody else waits for it, or for somebody who does. */
@@ -229,7 +324,7 @@ static rondo_result closed(rondo_comm *comm, const struct task *task, int peer)
 
     describe_own(task, own, sizeof(own));
     if (numbered)
-        snprintf(call, sizeof(call), " (call %u)", comm->calls);
+        snprintf(call, sizeof(call), " (call %u)", users_number(comm, comm->calls));
     rondo_fail(RONDO_ERROR_PEER,
                "Rank %d waits in %s%s for rank %d, which has closed the communicator; every rank "
                "has to make the same calls before it closes.",

@@ -28,4 +28,10 @@ rondo_result health_stream_closed(rondo_comm *comm, struct task *task);
  * asked if it was so `before` too. */
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before);
 
+/* Memory of the peer that `task` blames could not be read. Was it, or another before it, what broke
+ * the communicator, or has its process ended? The sentence of the read is set. */
+rondo_result health_unreadable(rondo_comm *comm, struct task *task);
+/* A call that waited for no message is done: have the others called the same? */
+rondo_result health_unheard(rondo_comm *comm, const struct task *task);
+
 #endif

@@ -3,9 +3,11 @@
 #include "comm/leave.h"
 
 #include "base/clock.h"
+#include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "comm/gpu.h"
+#include "comm/health.h"
 #include "comm/memory.h"
 #include "comm/network.h"
 #include "transport/heap.h"
@@ -67,6 +69,33 @@ bool leave_spoils(const rondo_comm *comm)
             board_spoils(comm->boards[rank], comm->calls))
             return true;
     return false;
+}
+
+/* ---- The end of a call ----------------------------------------------------------------------- */
+
+rondo_result leave_too(rondo_comm *comm)
+{
+    rondo_result result = health_adopt(comm);
+
+    if (result)
+        return result;
+    rondo_fail(RONDO_ERROR_PEER, "A rank has left the call that rank %d is in.", comm->rank);
+    return comm_break(comm, RONDO_ERROR_PEER, -1);
+}
+
+rondo_result leave_well(rondo_comm *comm, struct task *task)
+{
+    rondo_result result = task->choice->deaf_lane >= 0 ? health_unheard(comm, task) : RONDO_OK;
+
+    if (result || collective_is_pair(task->key.collective))
+        return result; /* what came from a rank was sent before it failed */
+    if (task->execution.plan->address_messages)
+        exposure_close(&comm->exposure);
+    atomic_thread_fence(memory_order_acquire); /* what was read of peers was read before */
+    if (atomic_load_explicit(comm->world.alarm, memory_order_acquire) && leave_spoils(comm))
+        return leave_too(comm);
+    board_end(comm->boards[comm->rank], comm->calls);
+    return RONDO_OK;
 }
 
 /* ---- Who is inside --------------------------------------------------------------------------- */

@@ -37,6 +37,11 @@ rondo_result leave_enlist(rondo_comm *comm);
 /* Accepts one that is not listed. */
 void leave_delist(rondo_comm *comm);
 
+/* A rank of this host has left the call in progress: its sentence is ours. */
+rondo_result leave_too(rondo_comm *comm);
+/* The task's plan is done. RONDO_OK: so is the call, and its result is right. */
+rondo_result leave_well(rondo_comm *comm, struct task *task);
+
 /*
  * The batch has failed. True: no peer touches memory of its calls from now on, the error may be
  * returned; false: ask again. Never waits.

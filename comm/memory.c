@@ -145,6 +145,8 @@ rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
     if (!comm || !memory || !ret_registration)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_register: needs a communicator, memory "
                                                "and a place for the registration.");
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_comm_register");
     registration = malloc(sizeof(*registration));
     if (!registration)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while registering memory.");
@@ -171,6 +173,8 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
     if (!comm || !registration)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "rondo_comm_deregister: needs a communicator and a registration.");
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_comm_deregister");
     pthread_mutex_lock(&comm->registrations_lock);
     link = &comm->registrations;
     while (*link && *link != registration)

@@ -57,6 +57,7 @@ static void heard(void *context, int peer, const void *bytes)
         atomic_load_explicit(&mirror->sequence, memory_order_relaxed) == 2 * theirs.call)
         return;
     memcpy(&record, theirs.record, sizeof(record));
+    board_note(mirror, theirs.call, &record);
     if (board_shows(mirror, &record))
         board_repeat(mirror, theirs.call);
     else

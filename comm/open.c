@@ -95,6 +95,7 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     comm->size = size;
     comm->rank = rank;
     comm->settings = *settings;
+    comm->home = fork_home();
     pthread_mutex_init(&comm->error_lock, NULL);
     pthread_mutex_init(&comm->registrations_lock, NULL);
     operations_init(&comm->operations);
@@ -294,6 +295,7 @@ rondo_result comm_assemble(rondo_comm *comm)
     if (result)
         return comm_break(comm, result, comm->rank);
     comm->assembled = true;
+    comm->internal = comm->calls;
     return RONDO_OK;
 }
 

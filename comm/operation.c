@@ -110,6 +110,8 @@ static rondo_result add(rondo_comm *comm, const struct operation *operation, ron
     struct operation *place;
     rondo_op handle;
 
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_op_create");
     pthread_mutex_lock(&operations->lock);
     place = find(operations, 0);
     handle = operations->next;
@@ -181,6 +183,8 @@ rondo_result rondo_op_destroy(rondo_comm *comm, rondo_op op)
 
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_op_destroy: the communicator is NULL.");
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_op_destroy");
     pthread_mutex_lock(&comm->operations.lock);
     made = op >= OPERATION_FIRST ? find(&comm->operations, op) : NULL;
     if (made)

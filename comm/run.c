@@ -53,6 +53,7 @@ static void show(rondo_comm *comm, const struct choice *choice)
                                        .root = key->root,
                                        .count = key->count};
 
+    board_note(comm->boards[comm->rank], comm->calls, &record);
     if (comm->shown == choice && comm->shown_hash == choice->key_hash) {
         board_repeat(comm->boards[comm->rank], comm->calls);
         return;
@@ -96,6 +97,11 @@ static void offer_reads(const rondo_comm *comm, struct task *task)
         address_hide(x);
 }
 
+/*
+ * Fingerprints depend on all calls of the communicator up to this one, not on this one alone: so
+ * whoever has once called something else is found out by the next message that any rank waits for
+ * with it, also where nobody waited in the call that differed.
+ */
 rondo_result task_begin(rondo_comm *comm, struct task *task)
 {
     const struct choice *choice = task->choice;
@@ -109,11 +115,14 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     if (!task->again)
         task->offer = NULL;
     if (!is_pair(task)) {
-        if (!task->again)
+        if (!task->again) {
             comm->calls++;
-        x->fingerprint ^= comm->calls * 0x9e3779b9u;
+            comm->chain = (comm->chain ^ choice->key_hash) * 0x9e3779b1u + comm->calls;
+        }
+        x->fingerprint ^= comm->chain;
         show(comm, choice);
     }
+    x->fingerprint = link_fingerprint(x->fingerprint);
     if (x->plan->address_messages) {
         x->unreachable = !address_announce(comm, task->input, task->output, x);
         if (!x->unreachable)
@@ -207,38 +216,13 @@ static void note_time(const struct task *task)
                   names[choice->stores.way]);
 }
 
-/* A rank has left the call; its sentence is ours. */
-static rondo_result leave_too(rondo_comm *comm)
-{
-    rondo_result result = health_adopt(comm);
-
-    if (result)
-        return result;
-    rondo_fail(RONDO_ERROR_PEER, "A rank has left the call that rank %d is in.", comm->rank);
-    return comm_break(comm, RONDO_ERROR_PEER, -1);
-}
-
-/* The plan is done. RONDO_OK: so is the call, and its result is right. */
-static rondo_result end_call(rondo_comm *comm, const struct task *task)
-{
-    if (is_pair(task))
-        return RONDO_OK; /* what came was sent before its sender failed */
-    if (task->execution.plan->address_messages)
-        exposure_close(&comm->exposure);
-    atomic_thread_fence(memory_order_acquire); /* what was read of peers was read before */
-    if (atomic_load_explicit(comm->world.alarm, memory_order_acquire) && leave_spoils(comm))
-        return leave_too(comm);
-    board_end(comm->boards[comm->rank], comm->calls);
-    return RONDO_OK;
-}
-
 bool task_react(struct batch *batch, struct task *task, enum exec_state state)
 {
     rondo_result refused;
 
     switch (state) {
     case EXEC_DONE:
-        batch->result = end_call(batch->comm, task);
+        batch->result = leave_well(batch->comm, task);
         if (batch->result)
             return true;
         if (stores_matter(&task->choice->stores) && !task->on_device)
@@ -269,9 +253,9 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
         batch->result = leave_too(batch->comm);
         return true;
     case EXEC_FAILED:
-        batch->result =
-            comm_break(batch->comm, task->on_device ? RONDO_ERROR_SYSTEM : RONDO_ERROR_PEER,
-                       task->execution.blamed);
+        batch->result = task->on_device
+                            ? comm_break(batch->comm, RONDO_ERROR_SYSTEM, task->execution.blamed)
+                            : health_unreadable(batch->comm, task);
         return true;
     }
     return false;

@@ -32,7 +32,10 @@ static rondo_result gather(rondo_comm *comm, const void *own, void *all, size_t 
         .input = own,
         .output = all};
 
-    return run_task(comm, &task);
+    rondo_result result = run_task(comm, &task);
+
+    comm->internal++;
+    return result;
 }
 
 static int compare_wishes(const void *a, const void *b)

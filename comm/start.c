@@ -288,6 +288,10 @@ void rondo_comm_close(rondo_comm *comm)
 
     if (!comm)
         return;
+    if (fork_is_foreign(comm->home)) {
+        fork_keep(comm);
+        return;
+    }
     while (!turn_idle(&comm->turn)) {
         struct timespec doze = {0, 20 * 1000};
 

@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct rondo_event {
     pthread_cond_t changed;
     struct moment *last; /* NULL: never recorded */
     int users;           /* the owner, and streams that know it */
+    uint32_t home;       /* of the process that made it: fork_home() */
 };
 
 /* What a stream is to do about an event; it gives event and moment back. */
@@ -38,7 +40,9 @@ void rondo_stream_close(rondo_stream *stream)
 {
     CANCEL_LATER();
 
-    if (stream)
+    if (stream && fork_is_foreign(stream->home))
+        fork_keep(stream); /* its thread is the parent's */
+    else if (stream)
         stream->ops->close(stream);
 }
 
@@ -48,6 +52,8 @@ rondo_result rondo_stream_synchronize(rondo_stream *stream)
 
     if (!stream)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_synchronize: the stream is NULL.");
+    if (fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_synchronize", "stream");
     return stream->ops->synchronize(stream);
 }
 
@@ -57,6 +63,8 @@ rondo_result rondo_stream_query(rondo_stream *stream)
 
     if (!stream)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_query: the stream is NULL.");
+    if (fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_query", "stream");
     return stream->ops->query(stream);
 }
 
@@ -66,6 +74,8 @@ rondo_result rondo_stream_call(rondo_stream *stream, rondo_stream_function funct
 
     if (!stream || !function)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_call: needs a stream and a function.");
+    if (fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_call", "stream");
     return stream->ops->call(stream, function, context);
 }
 
@@ -166,6 +176,7 @@ rondo_result rondo_event_open(rondo_event **ret_event)
     pthread_mutex_init(&event->lock, NULL);
     pthread_cond_init(&event->changed, NULL);
     event->users = 1;
+    event->home = fork_home();
     *ret_event = event;
     return RONDO_OK;
 }
@@ -174,7 +185,9 @@ void rondo_event_close(rondo_event *event)
 {
     CANCEL_LATER();
 
-    if (event)
+    if (event && fork_is_foreign(event->home))
+        fork_keep(event);
+    else if (event)
         event_drop(event);
 }
 
@@ -187,6 +200,8 @@ rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream)
 
     if (!event || !stream)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_record: needs an event and a stream.");
+    if (fork_is_foreign(event->home) || fork_is_foreign(stream->home))
+        return fork_refuse("rondo_event_record", "event or the stream");
     mark = malloc(sizeof(*mark));
     moment = calloc(1, sizeof(*moment));
     if (!mark || !moment) {
@@ -214,6 +229,8 @@ rondo_result rondo_stream_wait_event(rondo_stream *stream, rondo_event *event)
     if (!event || !stream)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "rondo_stream_wait_event: needs a stream and an event.");
+    if (fork_is_foreign(event->home) || fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_wait_event", "event or the stream");
     mark = malloc(sizeof(*mark));
     if (!mark)
         return out_of_memory();
@@ -239,6 +256,8 @@ rondo_result rondo_event_query(rondo_event *event)
 
     if (!event)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_query: the event is NULL.");
+    if (fork_is_foreign(event->home))
+        return fork_refuse("rondo_event_query", "event");
     pthread_mutex_lock(&event->lock);
     reached = !event->last || event->last->reached;
     pthread_mutex_unlock(&event->lock);
@@ -252,6 +271,8 @@ rondo_result rondo_event_wait(rondo_event *event)
 
     if (!event)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_wait: the event is NULL.");
+    if (fork_is_foreign(event->home))
+        return fork_refuse("rondo_event_wait", "event");
     pthread_mutex_lock(&event->lock);
     moment = moment_hold(event);
     pthread_mutex_unlock(&event->lock);

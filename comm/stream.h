@@ -16,6 +16,7 @@ struct stream_ops {
 
 struct rondo_stream {
     const struct stream_ops *ops; /* first member of what a kind of stream keeps */
+    uint32_t home;                /* of the process whose thread it has: fork_home() */
 };
 
 #endif

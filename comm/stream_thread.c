@@ -202,6 +202,7 @@ rondo_result rondo_stream_open(rondo_stream **ret_stream)
     if (!stream)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
     stream->base.ops = &thread_ops;
+    stream->base.home = fork_home();
     stream->last = &stream->first;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);

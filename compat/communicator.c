@@ -163,7 +163,10 @@ static void wait_for_calls(ncclComm_t comm)
 {
     const struct timespec doze = {0, 20 * 1000};
 
-    while (atomic_load_explicit(&comm->calling, memory_order_acquire))
+    /* In a forked child nobody ends the calls that its parent's threads were in: a query, which
+     * says RONDO_ERROR_INVALID there only, tells. */
+    while (atomic_load_explicit(&comm->calling, memory_order_acquire) &&
+           rondo_comm_query(comm->calls) != RONDO_ERROR_INVALID)
         nanosleep(&doze, NULL);
 }
 

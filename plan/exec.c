@@ -21,6 +21,7 @@
 
 #define step_load(p)     atomic_load_explicit(p, memory_order_acquire)
 #define step_store(p, v) atomic_store_explicit(p, v, memory_order_release)
+#define step_clear(p)    atomic_store_explicit(p, 0, memory_order_relaxed)
 
 /* On shared memory a published slot is already where it belongs. */
 static inline void step_push(struct link_out *out, struct link_slot *slot, const char *payload,
@@ -271,6 +272,32 @@ bool exec_strays(struct execution *x)
         }
     }
     return false;
+}
+
+bool exec_unexpected(const struct execution *x, int lane)
+{
+    const struct link_in *in = &x->world->in[lane * x->world->size];
+    uint32_t fingerprint;
+
+    for (int peer = 0; peer < x->world->size; peer++)
+        if (peer != x->plan->rank && has_come(x, &in[peer], x->shape.lines, &fingerprint))
+            return true;
+    return false;
+}
+
+int exec_deaf_lane(const struct plan *plan)
+{
+    int lane = -1;
+
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct plan_step *step = &plan->steps[i];
+
+        if (step->verb == PLAN_WAIT && step->event == PLAN_DATA)
+            return -1;
+        if (lane < 0 && step->verb == PLAN_SIGNAL && step->event == PLAN_DATA)
+            lane = step->lane;
+    }
+    return lane;
 }
 
 void exec_describe(const struct execution *x, char *text, size_t size)

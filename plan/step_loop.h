@@ -24,6 +24,9 @@
  *     step_short_head(x, shorts, before, lines), step_short_room(x, lines)
  *                                       the line with the flag of message `before` + 1 in a short
  *                                       form, and how many of that form may be under way
+ *     step_clear(p)                     store a flag of 0; needs no order
+ *     step_sweep_shorts(x, out)         step_sweep_flag() for every line of its short forms that
+ *                                       has a flag
  *     step_at(x, program), step_next(x, program)
  *                                       the step that the program is at; go on to the next
  *
@@ -141,6 +144,27 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
     return EXEC_MOVED;
 }
 
+/* Clear this flag unless its message may be under way. Nobody else writes it, and a reader does not
+ * look for numbers that it has given back, so this disturbs nothing. */
+STEP_FUNCTION void step_sweep_flag(const struct link_out *out, struct link_packet *head)
+{
+    uint64_t flag = step_load(&head->flag);
+
+    if (flag && (uint32_t)flag - out->consumed - 1 >= out->sent - out->consumed)
+        step_clear(&head->flag);
+}
+
+/* Flags that have grown old must not be there when their numbers come again: see link.h. Without
+ * short forms every flag is overwritten each time round. */
+STEP_FUNCTION void step_sweep(const struct execution *x, const struct link_out *out)
+{
+    if (out->sent % LINK_SWEEP || !out->shorts)
+        return;
+    for (uint32_t i = 0; i < out->slot_count; i++)
+        step_sweep_flag(out, &((struct link_slot *)(out->slots + i * out->stride))->head);
+    step_sweep_shorts(x, out);
+}
+
 /* Signal, data: publish the open slot. */
 STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *step)
 {
@@ -162,6 +186,7 @@ STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *ste
     out->index = step_after(out->index, out->slot_count);
     out->lap += !out->index;
     out->fill = NULL;
+    step_sweep(x, out);
 }
 
 /* Signal, credit: the open message has been read. After the last one

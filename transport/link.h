@@ -22,6 +22,12 @@
  * nothing else, ever, so that no payload can look like a flag. Both sides have a message in packets
  * in one piece in memory of their own, `packed`.
  *
+ * Numbers wrap, and while messages are of one form, flags of the others grow old: after 2^32
+ * messages an old flag would have the number of a new one. So a writer clears the flags of what has
+ * been consumed, in all rings of a link, once in LINK_SWEEP messages (tests/models/ring.pml). A
+ * flag of 0 is that of a place which was never used, or was swept; no message has it, because
+ * fingerprints are never 0.
+ *
  * On shared memory that is all. A transport that moves bytes gives both sides local rings of the
  * same layout: it sends what step_push() announces, and stores flags and counters when bytes arrive
  * (struct connection).
@@ -53,9 +59,12 @@ enum {
     LINK_PACKED_MOST = 64,
 };
 
+/* A power of 2, so that it divides 2^32; twice as many and what is under way stay below that. */
+#define LINK_SWEEP (UINT32_C(1) << 30)
+
 struct link_packet {
     LINK_ATOMIC(uint64_t)
-    flag; /* low half: message number, high half: fingerprint; 0: never used */
+    flag; /* low half: message number, high half: fingerprint; 0: never used, or swept */
     char payload[LINK_INLINE];
 };
 
@@ -119,6 +128,12 @@ struct link_addresses {
     uint64_t input, output;
     uint32_t input_kind, output_kind;
 };
+
+/* Of a call, as flags have it. */
+static inline uint32_t link_fingerprint(uint32_t hash)
+{
+    return hash ? hash : 1;
+}
 
 static inline size_t link_stride(size_t slot_bytes)
 {

@@ -3,6 +3,7 @@
 #include "transport/process.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "transport/pages.h"
 
 #include <errno.h>
@@ -178,6 +179,7 @@ rondo_result process_attach(const struct heap_card *card, struct process **ret_p
         card->pid == (int32_t)getpid(); /* after fork() our parent is in the table as "own" */
     struct process *process;
 
+    fork_renews(&table_lock);
     pthread_mutex_lock(&table_lock);
     for (process = table; process; process = process->next)
         if (memcmp(process->card.id, card->id, sizeof(card->id)) == 0 &&

@@ -16,6 +16,7 @@ enum { LOOK_UP = 50000 }; /* nanoseconds */
 
 #define step_load(p)     lane_load_acquire(p)
 #define step_store(p, v) lane_store_release(p, v)
+#define step_clear(p)    lane_store_release(p, UINT64_C(0))
 
 static_assert(sizeof(struct link_slot) == LINK_LINE, "a slot begins with its flag's line");
 
@@ -123,6 +124,7 @@ LANE_FUNCTION void step_push(const struct link_out *out, const struct link_slot 
                              const char *base, uint64_t flag);
 LANE_FUNCTION void step_addresses(struct execution *x, int peer,
                                   const struct link_addresses *said);
+LANE_FUNCTION void step_sweep_shorts(const struct execution *x, const struct link_out *out);
 LANE_CALLED enum exec_state step_combine(struct execution *x, const struct exec_program *program,
                                            const struct plan_step *step);
 
@@ -136,6 +138,14 @@ LANE_FUNCTION void step_push(const struct link_out *out, const struct link_slot 
     if (out->shorts && ((uint32_t)flag & CUDA_NUMBERS_FRESH) < CUDA_PACKED_ROOM &&
         !step_packed(&block.x, step_at(&block.x, NULL), out->shorts))
         do_packing(CUDA_PACK, out->packed, entry_of(out->shorts, out->sent), 0, (uint32_t)flag);
+}
+
+/* The words behind a flag have numbers of their own, which are kept fresh: step_push(). */
+LANE_FUNCTION void step_sweep_shorts(const struct execution *x, const struct link_out *out)
+{
+    (void)x;
+    for (uint32_t i = 0; i < CUDA_PACKED_ROOM; i++)
+        step_sweep_flag(out, &entry_of(out->shorts, i)->head);
 }
 
 /* What a peer says is a word (calls.h); its segments are known, and so are the lengths. */

@@ -131,6 +131,16 @@ typedef struct rondo_config {
         sizeof(rondo_config), -1, NULL, 0, 0, -1.0, -1 \
     }
 
+/*
+ * fork(). A communicator, stream, event or group belongs to the process that made it. In a child
+ * every call on one is RONDO_ERROR_INVALID with a sentence, and the parent notices nothing. A child
+ * may close what it inherited, which does nothing to the parent or to peers, may exec or exit, and
+ * may open communicators and streams of its own. Memory from rondo_mem_alloc() and registered
+ * memory is shared with the parent: it may be read, and what is written there the parent sees;
+ * rondo_mem_free() of it in the child leaves it alone. The child holds copies of the parent's
+ * sockets until it execs or ends, so over a network the parent's death shows to peers only then.
+ */
+
 /* ---- Starting and ending --------------------------------------------------------------------- */
 
 /*

@@ -120,6 +120,65 @@ Test(mismatch, a_receive_of_another_count_than_the_send_is_refused)
     cr_expect(strcasestr(report.sentences[1], "rank 0"), "%s", report.summary);
 }
 
+/* ---- Roots that differ, so that some ranks wait for nobody ----------------------------------- */
+
+enum { IN_VAIN = 6 }; /* calls until the barrier */
+
+struct own_roots {
+    rondo_collective collective;
+    size_t count;
+    int next; /* 1: each rank takes the next one for the root, 0: itself */
+};
+
+/* Says how many calls were RONDO_OK, which is one at most. */
+static rondo_result call_with_own_root(rondo_comm *comm, void *argument, char *sentence)
+{
+    const struct own_roots *own = argument;
+    int size = rondo_comm_size(comm), root = (rondo_comm_rank(comm) + own->next) % size, calls = 0;
+    char *memory = calloc(2 * (size_t)size, own->count * sizeof(float));
+    rondo_call call = {sizeof(call), own->collective, RONDO_FLOAT32, 0,    root, NULL,
+                       NULL,         own->count,      comm,          NULL, NULL};
+    rondo_result result = memory ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    call.input = memory;
+    call.output = memory + (size_t)size * own->count * sizeof(float);
+    for (; calls < IN_VAIN && !result; calls++)
+        result = rondo_collective_call(&call);
+    if (!result)
+        result = rondo_barrier(comm, NULL);
+    free(memory);
+    return result ? world_say(sentence, result, "%s", rondo_last_error(comm)) : RONDO_OK;
+}
+
+static void expect_roots_are_named(const struct own_roots *own, int size)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct world world = {.size = size, .processes = true, .config = &config, .seconds = 60};
+
+    config.timeout = 30;
+    world_run(&world, call_with_own_root, (void *)(uintptr_t)own, &report);
+    for (int r = 0; r < size; r++) {
+        cr_expect(report.results[r] == RONDO_ERROR_MISMATCH, "%s, %d ranks, rank %d: %s %s",
+                  rondo_collective_name(own->collective), size, r,
+                  rondo_result_string(report.results[r]), report.sentences[r]);
+        cr_expect(strstr(report.sentences[r], ", root ") && strstr(report.sentences[r], "Call 1 "),
+                  "%s, %d ranks, rank %d names no roots: %s",
+                  rondo_collective_name(own->collective), size, r, report.sentences[r]);
+    }
+}
+
+Test(mismatch, roots_that_differ_are_named_where_nobody_waits_for_anybody)
+{
+    for (int size = 2; size <= 5; size++)
+        for (size_t count = 8; count <= LONGEST; count *= 5000)
+            for (int next = 0; next < 2; next++) {
+                expect_roots_are_named(&(struct own_roots){RONDO_BROADCAST, count, next}, size);
+                expect_roots_are_named(&(struct own_roots){RONDO_REDUCE, count, next}, size);
+                expect_roots_are_named(&(struct own_roots){RONDO_SCATTER, count, next}, size);
+                expect_roots_are_named(&(struct own_roots){RONDO_GATHER, count, next}, size);
+            }
+}
+
 /* The settings of a communicator have to agree too. */
 static rondo_result nothing(rondo_comm *comm, void *argument, char *sentence)
 {

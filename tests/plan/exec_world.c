@@ -91,6 +91,44 @@ static void age_slots(const struct seat *seat)
     }
 }
 
+enum { AHEAD = 1000 }; /* messages until the number of an old flag comes */
+
+static uint64_t stale_flag(const struct trial *trial)
+{
+    return (uint64_t)trial->fingerprint[0] << 32 | (trial->start + AHEAD);
+}
+
+/* Lines of the short forms into a rank: all of one array. */
+static struct link_packet *short_line(struct link_shorts *shorts, size_t i)
+{
+    return i < LINK_INLINED_MOST
+               ? &shorts->inlined[i]
+               : &shorts->packets[(i - LINK_INLINED_MOST) / LINK_PACKETS][i % LINK_PACKETS];
+}
+
+static void plant_stale(const struct seat *seat)
+{
+    const struct exec_world *world = &seat->world;
+
+    for (int at = 0; at < world->size * PLAN_LANES && seat->trial->stale; at++)
+        for (size_t i = 0; i < sizeof(struct link_shorts) / sizeof(struct link_packet); i++)
+            atomic_store_explicit(&short_line(world->in[at].shorts, i)->flag,
+                                  stale_flag(seat->trial), memory_order_release);
+}
+
+static uint32_t count_stale(const struct seat *seat)
+{
+    const struct exec_world *world = &seat->world;
+    uint32_t left = 0;
+
+    for (int at = 0; at < world->size * PLAN_LANES; at++)
+        for (size_t i = 0; i < sizeof(struct link_shorts) / sizeof(struct link_packet); i++)
+            left += world->in[at].received != seat->trial->start &&
+                    atomic_load_explicit(&short_line(world->in[at].shorts, i)->flag,
+                                         memory_order_acquire) == stale_flag(seat->trial);
+    return left;
+}
+
 static bool make_seat(struct seat *seat, struct trial *trial, int rank)
 {
     struct exec_world *world = &seat->world;
@@ -118,6 +156,7 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
         return false;
     make_links(seat);
     age_slots(seat);
+    plant_stale(seat);
     seat->execution = (struct execution){.plan = trial->plans[rank],
                                          .world = world,
                                          .op = trial->op,
@@ -188,6 +227,9 @@ bool trial_run(struct trial *trial)
         right = pthread_create(&threads[started], NULL, run, &seats[started]) == 0;
     for (int r = 0; r < started; r++)
         pthread_join(threads[r], NULL);
+    trial->stale_left = 0;
+    for (int r = 0; r < trial->size && right; r++)
+        trial->stale_left += count_stale(&seats[r]);
     for (int r = 0; r < trial->size; r++)
         free_seat(&seats[r]);
     free(rings);
@@ -359,4 +401,20 @@ const char *trial_check_two_programs(size_t count, size_t slot_bytes, uint32_t s
     trial.op = &sum;
     trial_plan_two_programs(&trial);
     return trial_check(&trial, check_two_programs);
+}
+
+int trial_count_stale(uint32_t start)
+{
+    enum { LINKS = 3 }; /* of a relay over four ranks */
+    struct trial trial;
+    const char *wrong;
+
+    if (!trial_open(&trial, RONDO_BROADCAST, LINKS + 1))
+        return -1;
+    trial.count = 5000;
+    trial.start = start;
+    trial.stale = true;
+    trial_plan_relay(&trial, 2);
+    wrong = trial_check(&trial, check_relay);
+    return wrong ? -1 : (int)trial.stale_left / LINKS;
 }

@@ -18,6 +18,7 @@ struct trial {
     const struct kernel_op *op;
     const struct exec_world_ops *ops;
     uint32_t start; /* what the counters of every link begin with */
+    bool stale;     /* short forms have flags of 2^32 messages ago: numbers still to come */
     struct plan *plans[TRIAL_RANKS];
     const void *input[TRIAL_RANKS];
     void *output[TRIAL_RANKS];
@@ -30,11 +31,15 @@ struct trial {
     uint32_t foreign[TRIAL_RANKS];
     int blamed[TRIAL_RANKS];
     bool credit_given[TRIAL_RANKS]; /* every slot that came in was given back */
+    uint32_t stale_left;            /* flags of that sort, on links that carried messages */
 };
 
 /* Plans of one part; to be filled. */
 bool trial_open(struct trial *trial, rondo_collective collective, int size);
 void trial_close(struct trial *trial);
+/* Relay a vector in long messages over four ranks, from such a start, and tell how many of the old
+ * flags of short ones are left on each link; negative: something went wrong. */
+int trial_count_stale(uint32_t start);
 /* Run on threads until each rank is done or failed. False if there is no memory or no shape. */
 bool trial_run(struct trial *trial);
 

@@ -61,6 +61,32 @@ Test(exec, counters_and_slot_numbers_may_wrap_around)
     }
 }
 
+Test(exec, flags_of_short_messages_are_cleared_before_their_numbers_come_again)
+{
+    const int lines = sizeof(struct link_shorts) / sizeof(struct link_packet);
+
+    cr_expect(trial_count_stale(1) == lines, "cleared without need");
+    for (uint32_t round = 1; round <= 4; round++) {
+        int left = trial_count_stale(round * LINK_SWEEP - 5);
+
+        cr_expect(left == 0, "%d old flags are left after %u sweeps' worth of messages", left,
+                  round);
+    }
+}
+
+Test(exec, messages_under_way_survive_a_sweep)
+{
+    for (uint32_t before = 0; before < 12; before++) {
+        const size_t counts[] = {10, 200, 2000}; /* inlined, packets, slots */
+
+        for (int i = 0; i < 3; i++) {
+            const char *wrong = trial_check_relay(counts[i], 5, 256, LINK_SWEEP - before);
+
+            cr_expect(!wrong, "%zu elements, %u messages before: %s", counts[i], before, wrong);
+        }
+    }
+}
+
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static struct plan *empty_plan(unsigned parts, unsigned message_atoms, unsigned scratch)

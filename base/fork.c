@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fork.c - see fork.h. */
+#include "base/fork.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { LOCKS = 8 };
+
+static _Atomic uint32_t none; /* nothing was made yet */
+static _Atomic uint32_t last; /* number that was given out; children count on */
+_Atomic(_Atomic uint32_t *) fork_number = &none;
+
+static _Atomic(pthread_mutex_t *) locks[LOCKS];
+static atomic_flag handling = ATOMIC_FLAG_INIT;
+
+static struct kept {
+    struct kept *next;
+    void *memory;
+} * _Atomic kept;
+
+/* In a child of fork(), before anything else runs. For `none` where a page can't be wiped. */
+static void begin_child(void)
+{
+    atomic_store_explicit(&none, 0, memory_order_relaxed);
+    for (int i = 0; i < LOCKS; i++) {
+        pthread_mutex_t *lock = atomic_load_explicit(&locks[i], memory_order_relaxed);
+
+        if (lock)
+            pthread_mutex_init(lock, NULL);
+    }
+}
+
+/* The C library forgets the handler when it unloads the library whose it is. */
+static void handle_forks(void)
+{
+    if (!atomic_flag_test_and_set_explicit(&handling, memory_order_relaxed))
+        pthread_atfork(NULL, NULL, begin_child);
+}
+
+/* A page that is wiped; without one (Linux before 4.14) a variable that begin_child() clears. */
+static _Atomic uint32_t *make_number(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    _Atomic uint32_t *expected = &none;
+
+    if (memory == MAP_FAILED)
+        return &none;
+    /* Release, pairs with the acquire in fork_is_foreign(). */
+    if (madvise(memory, page, MADV_WIPEONFORK) == 0 &&
+        atomic_compare_exchange_strong_explicit(&fork_number, &expected, (_Atomic uint32_t *)memory,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return memory;
+    munmap(memory, page);
+    return expected; /* another thread's, or `none` */
+}
+
+uint32_t fork_home(void)
+{
+    _Atomic uint32_t *number = atomic_load_explicit(&fork_number, memory_order_acquire);
+    uint32_t home, before = 0;
+
+    handle_forks();
+    if (number == &none && !atomic_load_explicit(&none, memory_order_relaxed))
+        number = make_number();
+    home = atomic_load_explicit(number, memory_order_relaxed);
+    if (home)
+        return home;
+    home = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return atomic_compare_exchange_strong_explicit(number, &before, home, memory_order_relaxed,
+                                                   memory_order_relaxed)
+               ? home
+               : before;
+}
+
+rondo_result fork_refuse(const char *function, const char *what)
+{
+    return rondo_fail(RONDO_ERROR_INVALID,
+                      "%s: process %d was forked, and the %s is its parent's. A child may close "
+                      "it, which does nothing to the parent, start a program (exec), or open a "
+                      "communicator of its own.",
+                      function, (int)getpid(), what);
+}
+
+void fork_renews(pthread_mutex_t *lock)
+{
+    handle_forks();
+    for (int i = 0; i < LOCKS; i++) {
+        pthread_mutex_t *before = NULL;
+
+        if (atomic_compare_exchange_strong_explicit(&locks[i], &before, lock, memory_order_relaxed,
+                                                    memory_order_relaxed) ||
+            before == lock)
+            return;
+    }
+}
+
+void fork_keep(void *memory)
+{
+    struct kept *one = malloc(sizeof(*one));
+
+    if (!one)
+        return;
+    one->memory = memory;
+    one->next = atomic_load_explicit(&kept, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&kept, &one->next, one, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fork.h - which process made this? What belongs to a process that was forked is not its child's.
+ *
+ * A child has copies of all handles of its parent, and maps the same rings: if it used them, two
+ * processes would be one rank. So a handle keeps the number of the process that made it, and every
+ * call compares it with that of the calling process, which lies in a page that the kernel wipes in
+ * a child (MADV_WIPEONFORK): two loads, no system call, and it sees children of a bare clone() as
+ * well. Children of vfork() run in their parent's memory and are their parent here.
+ *
+ * Numbers are of this process and its ancestors only: 1 in the first that asks, 2 in its children
+ * that ask, and so on. 0 is that of a child that has not made anything.
+ */
+#ifndef RONDO_BASE_FORK_H
+#define RONDO_BASE_FORK_H
+
+#include "base/fail.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+extern _Atomic(_Atomic uint32_t *) fork_number;
+
+/* The number of this process, for what it makes; never 0. */
+uint32_t fork_home(void);
+
+/* Was it made by a process from which this one was forked? */
+static inline bool fork_is_foreign(uint32_t home)
+{
+    /* Acquire, pairs with the release in fork_home(): the page is there. */
+    _Atomic uint32_t *number = atomic_load_explicit(&fork_number, memory_order_acquire);
+
+    return atomic_load_explicit(number, memory_order_relaxed) != home;
+}
+
+/* RONDO_ERROR_INVALID, with a sentence about the foreign `what` of `function`. */
+rondo_result fork_refuse(const char *function, const char *what);
+
+/* A lock of the whole process may be held by another thread when it forks, which the child does
+ * not have: there it shall be a new one. For the first few locks; calling it again does nothing. */
+void fork_renews(pthread_mutex_t *lock);
+
+/* Memory of the parent's that a child gives up without freeing what hangs on it, which would be
+ * another process's: it stays as it is until the child ends. */
+void fork_keep(void *memory);
+
+#endif
