@@ -367,6 +367,8 @@ inline shut()
     }
 }
 
+#define NEVER_COMES(who) (dead[who] && !(claimed & 1 << (who + 1)) && !server_open[2 * who] && !server_open[2 * who + 1])
+
 active proctype rank_0()
 {
     byte epoch, c, r, word, decided, claims, claimed, seated, result, mine;
@@ -400,6 +402,9 @@ meet:
             :: atomic { EACH(WAITS) -> FIND(WAITS); give_seat(); word = 0; c = 0 }
             SERVE
             LATE
+#ifdef DEATH
+            :: NEVER_COMES(0) || NEVER_COMES(1) -> decided = FAILED /* only a timeout ends that */
+#endif
 #ifdef TIMEOUT
             :: decided = FAILED
 #endif
@@ -497,7 +502,7 @@ inline move()
             rank_open[u] = true;
             server_open[u] = true;
             host[u] = there;
-            up[u]!CLAIM, OURS, number
+            up[u]!CLAIM, secret, number
         :: else
         fi
     }
@@ -511,7 +516,7 @@ inline move()
 #ifdef HANG_UP_FIRST
             leave(c);
 #endif
-            say(u, SIT, OURS, 0);
+            say(u, SIT, secret, 0);
             word = 1
         :: u != c && what != SEAT -> leave(u); u = c; word = 0
         :: else -> word = 0
@@ -526,7 +531,7 @@ inline serve_guest()
     :: len(up[CONNS + guest]) > 0 ->
         up[CONNS + guest]?what, proof, word;
         if
-        :: what == CLAIM -> tell(CONNS + guest, SEAT, OURS, 0, 0); stage[CONNS + guest] = SEATING_STAGE
+        :: what == CLAIM -> tell(CONNS + guest, SEAT, secret, 0, 0); stage[CONNS + guest] = SEATING_STAGE
         :: what == SIT -> stage[CONNS + guest] = SEATED_STAGE
         :: what == NEWS -> knows = true
         fi
@@ -536,7 +541,7 @@ inline serve_guest()
         guest = NO_GUEST
     fi;
     if
-    :: knows -> say(u, NEWS, OURS, 0)
+    :: knows -> say(u, NEWS, secret, 0)
     :: else
     fi;
     what = 0; proof = 0; word = 0
@@ -577,7 +582,7 @@ inline be_relay()
 #else
         :: guest != NO_GUEST ->
 #endif
-            tell(CONNS + guest, REPLY, OURS, result, cards);
+            tell(CONNS + guest, REPLY, secret, result, cards);
 #ifndef CLOSE_UNREAD
             if
             :: stage[CONNS + guest] == SEATED_STAGE -> hang_up(CONNS + guest)
@@ -591,11 +596,13 @@ inline be_relay()
     }
     /* What a guest still says is thrown away, until it hangs up. */
     do
-    :: atomic { guest != NO_GUEST && SPEAKS(guest) ->
-        if
-        :: len(up[CONNS + guest]) > 0 -> up[CONNS + guest]?_, _, _
-        :: else -> hang_up(CONNS + guest)
-        fi }
+    :: atomic {
+            guest != NO_GUEST && SPEAKS(guest) ->
+            if
+            :: len(up[CONNS + guest]) > 0 -> up[CONNS + guest]?_, _, _
+            :: else -> hang_up(CONNS + guest)
+            fi
+        }
 #ifdef SLOW
     :: atomic { guest != NO_GUEST && SITS_WITH(guest) && !SPEAKS(guest) -> hang_up(CONNS + guest) }
 #endif
@@ -694,7 +701,11 @@ reach:
         :: else
         fi;
         atomic {
-            say(c, SIT, secret, word | (listens -> (me + 1) << 1 : 0));
+            if
+            :: listens -> word = word | (me + 1) << 1
+            :: else
+            fi;
+            say(c, SIT, secret, word);
             if
             :: u != c -> leave(c)
             :: else
@@ -742,19 +753,22 @@ end:
 active proctype other_server()
 {
     byte c;
+    bool ended;
 
     do
     :: atomic {
-            EACH(ASKS) -> FIND(ASKS);
+            !ended && EACH(ASKS) -> FIND(ASKS);
             up[c]?_, _, _;
             stage[c] = LEAVING_STAGE;
             if
-            :: tell(c, REFUSAL, OTHERS, 0, 0)
-            :: tell(c, WELCOME, OTHERS, 0, 0); tell(c, REPLY, OTHERS, OK, FOREIGN)
+            :: true -> tell(c, REFUSAL, OTHERS, 0, 0)
+            :: true -> tell(c, WELCOME, OTHERS, 0, 0); tell(c, REPLY, OTHERS, OK, FOREIGN)
             fi;
             c = 0
         }
     :: atomic {
+            !ended ->
+            ended = true;
             listener = NOBODY;
             for (c : 0 .. CONNS - 1) {
                 if
@@ -762,9 +776,9 @@ active proctype other_server()
                 :: else
                 fi
             }
-            c = 0;
-            break
+            c = 0
         }
+    :: ended -> break
     od
 }
 #endif
