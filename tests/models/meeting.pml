@@ -20,14 +20,15 @@
  * relay.
  *
  *     holds: -DRANKS=3 -DSLOW
- *     holds: -DRANKS=3 -DSLOW -DTIMEOUT
- *     holds: -DRANKS=3 -DDEATH -DSLOW
+ *     holds: -DRANKS=3 -DTIMEOUT
+ *     holds: -DRANKS=3 -DDEATH
+ *     holds: -DRANKS=2 -DDEATH -DSLOW -DTIMEOUT
  *     holds: -DRANKS=3 -DDECLINE -DMEETINGS=2
  *     holds: -DRANKS=2 -DTWIN -DSLOW
  *     holds: -DRANKS=3 -DSTRAY
- *     holds: -DRANKS=2 -DSTALE -DSTRAY -DSLOW
+ *     holds: -DRANKS=2 -DSTALE -DSLOW
  *     holds: -DRANKS=3 -DTREE -DSLOW
- *     holds: -DRANKS=3 -DTREE -DSLOW -DTIMEOUT
+ *     holds: -DRANKS=3 -DTREE -DTIMEOUT
  *     holds: -DRANKS=3 -DTREE -DDEATH
  *     holds: -DRANKS=4 -DTREE
  *     fails: -DRANKS=3 -DEARLY                     the server answers before the last has come
@@ -200,6 +201,11 @@ inline conclude(number, mine)
 #else
 #define GENUINE (proof == OURS)
 #endif
+#ifdef NO_TWICE
+#define TWICE false
+#else
+#define TWICE (claimed & 1 << word)
+#endif
 #ifndef NO_LEAVE
 #define MEMBER_GONE decided = (decided -> decided : FAILED)
 #else
@@ -233,19 +239,13 @@ inline take_claim()
     :: GENUINE && !rank_open[c] -> hang_up(c) /* it does not take the welcome; over TCP that may go unnoticed */
     :: GENUINE ->
         tell(c, WELCOME, OURS, 0, 0);
-        claims = (claims < RANKS -> claims + 1 : claims);
         stage[c] = BLOB_STAGE;
         if
         :: decided == OK ->
             tell(c, REFUSAL, OURS, 0, 0);
             stage[c] = LEAVING_STAGE
-        :: decided == FAILED -> answer()
-#ifndef NO_TWICE
-        :: !decided && claimed & 1 << word -> decided = FAILED; answer()
-        :: !decided && !(claimed & 1 << word) ->
-#else
-        :: !decided ->
-#endif
+        :: decided == FAILED || (!decided && TWICE) -> decided = FAILED; answer()
+        :: !decided && !TWICE ->
             claimed = claimed | 1 << word;
             number[c] = word
         fi
@@ -277,6 +277,12 @@ inline give_seat()
     tell(c, SEAT, OURS, word, 0)
 }
 
+#ifdef EARLY
+#define ALL_GUESTS (RANKS - 2)
+#else
+#define ALL_GUESTS (RANKS - 1)
+#endif
+
 /* Bit 0: it has moved; the rest: who may be told to go there (none: 0). */
 inline take_sit()
 {
@@ -295,17 +301,10 @@ inline take_sit()
 #endif
     stage[c] = SEATED_STAGE;
     seated++;
-#ifdef EARLY
     if
-    :: seated == RANKS - 2 && !decided -> decided = OK
+    :: seated == ALL_GUESTS && !decided -> decided = OK
     :: else
     fi;
-#else
-    if
-    :: seated == RANKS - 1 && !decided -> decided = OK
-    :: else
-    fi;
-#endif
     if
     :: word & 1 -> hang_up(c)
     :: else
@@ -333,7 +332,7 @@ inline serve()
 #define MEMBER(c) (VISIT(c) && stage[c] >= BLOB_STAGE && stage[c] <= SEATED_STAGE)
 #define VISITS(c) VISIT(c)
 #define DOOR(c)   (VISIT(c) && stage[c] == CLAIM_STAGE)
-#define MUTE(c)   (VISIT(c) && !SAID(c) && (stage[c] == BLOB_STAGE || stage[c] == LEAVING_STAGE))
+#define LATE(c)   (DOOR(c) || (VISIT(c) && !SAID(c) && (stage[c] == BLOB_STAGE || stage[c] == LEAVING_STAGE)))
 #if defined(TREE) && defined(SLOW)
 #define A_SEAT_IS_FREE true
 #elif defined(TREE)
@@ -343,35 +342,34 @@ inline serve()
 #endif
 #define WAITS(c)  (VISIT(c) && stage[c] == WAITING_STAGE && A_SEAT_IS_FREE)
 
-/* A round of the loop: one connection is served; or one has not spoken in time, or had to make room. */
-#define SERVE :: atomic { EACH(READY) -> FIND(READY); serve(); c = 0 }
-#ifdef SLOW
-#define LATE \
-    :: atomic { EACH(DOOR) -> FIND(DOOR); hang_up(c); c = 0 } \
-    :: atomic { EACH(MUTE) -> FIND(MUTE); drop(); c = 0 }
+#define GATHER 0
+#define ANSWER 1
+#define LINGER 2
+#define DRAIN  3
+#define ROUND  ((phase == GATHER && !decided) || phase >= LINGER)
+#ifdef LATE_SHUT
+#define SHUTS_FIRST false
 #else
-#define LATE
+#define SHUTS_FIRST (decided == OK)
 #endif
 
 inline shut()
 {
-    atomic {
-        listener = NOBODY;
-        for (c : 0 .. CONNS - 1) {
-            if
-            :: DOOR(c) -> hang_up(c)
-            :: else
-            fi
-        }
-        c = 0
+    listener = NOBODY;
+    for (c : 0 .. CONNS - 1) {
+        if
+        :: DOOR(c) -> hang_up(c)
+        :: else
+        fi
     }
+    c = 0
 }
 
 #define NEVER_COMES(who) (dead[who] && !(claimed & 1 << (who + 1)) && !server_open[2 * who] && !server_open[2 * who + 1])
 
 active proctype rank_0()
 {
-    byte epoch, c, r, word, decided, claims, claimed, seated, result, mine;
+    byte epoch, c, r, word, decided, phase, claimed, seated, result, mine;
     byte number[CONNS];
     short blobs, cards;
     bool proof;
@@ -396,56 +394,36 @@ meet:
             claimed = 1
         }
         do
-        :: decided -> break
-        :: else ->
-            if
-            :: atomic { EACH(WAITS) -> FIND(WAITS); give_seat(); word = 0; c = 0 }
-            SERVE
-            LATE
+        /* A round: one connection is served or seated; or has not spoken in time, or has to make room. */
+        :: atomic { ROUND && EACH(READY) -> FIND(READY); serve(); c = 0 }
+        :: atomic { !decided && EACH(WAITS) -> FIND(WAITS); give_seat(); word = 0; c = 0 }
+#ifdef SLOW
+        :: atomic { ROUND && EACH(LATE) -> FIND(LATE); drop(); c = 0 }
+#endif
 #ifdef DEATH
-            :: NEVER_COMES(0) || NEVER_COMES(1) -> decided = FAILED /* only a timeout ends that */
+        :: atomic { !decided && (NEVER_COMES(0) || NEVER_COMES(1)) -> decided = FAILED } /* only a timeout ends that */
 #endif
 #ifdef TIMEOUT
-            :: decided = FAILED
+        :: atomic { !decided -> decided = FAILED }
 #endif
-            fi
-        od;
-#ifndef LATE_SHUT
-        if
-        :: decided == OK -> shut()
-        :: else
-        fi;
-#endif
-        do
-        :: atomic { EACH(MEMBER) -> FIND(MEMBER); answer(); c = 0 }
-        :: else -> break
-        od;
-        if
-        :: decided == FAILED ->
-            do
-            :: atomic { listener == MEETING && claims < RANKS - 1 && EACH(READY) -> FIND(READY); serve(); c = 0 }
-            :: true -> break /* it has listened for long enough */
-            od
-        :: else
-        fi;
-#ifdef LATE_SHUT
-        do
-        SERVE
-        :: true -> break
-        od;
-#endif
-        shut();
-        do
-        SERVE
-        LATE
-        :: !EACH(VISITS) -> break
+        /* Who has been told of success may open the next communicator at once; of failure, those shall hear who come
+         * a moment later. */
+        :: atomic { phase == GATHER && decided && !SHUTS_FIRST -> phase = ANSWER }
+        :: atomic {
+                (phase == GATHER && SHUTS_FIRST) || phase == LINGER ->
+                phase = (phase == GATHER -> ANSWER : DRAIN);
+                shut()
+            }
+        :: atomic { phase == ANSWER && EACH(MEMBER) -> FIND(MEMBER); answer(); c = 0 }
+        :: atomic { phase == ANSWER && !EACH(MEMBER) -> phase = (listener == MEETING -> LINGER : DRAIN) }
+        :: atomic { phase == DRAIN && !EACH(VISITS) -> phase = GATHER; break }
         od;
         atomic {
             result = decided;
             cards = blobs;
             conclude(0, mine);
             d_step {
-                decided = 0; claims = 0; claimed = 0; seated = 0; blobs = 0; cards = 0;
+                decided = 0; claimed = 0; seated = 0; blobs = 0; cards = 0;
                 for (c : 0 .. CONNS - 1) { number[c] = 0 }
                 c = 0;
 #ifdef TREE
