@@ -13,21 +13,23 @@
  * RONDO_OK or none. A rank that waits for ever is a deadlock, which Spin finds by itself, but for one who seeks when
  * nobody will listen any more: that only its timeout ends, and it is an error if anybody has returned RONDO_OK.
  *
- * Which things may happen, each at any time: SLOW, the few seconds pass that a step may take; TIMEOUT, a rank's whole
+ * Which things may happen, each at any time: SLOW, the few seconds pass that a step may take; SLOW_MOVE, those that
+ * getting to a relay may take; TIMEOUT, a rank's whole
  * patience passes; DEATH, one rank dies; DECLINE, ranks come with an empty card; TWIN, another process claims number 1;
  * STRAY, a rank of another job comes; STALE, the server of another job has the address first, refuses or lies.
  * MEETINGS follow each other at one address with one secret. In a TREE one guest sits at the server, and one at each
  * relay.
  *
- *     holds: -DRANKS=3 -DSLOW
+ *     holds: -DRANKS=2 -DSLOW -DMEETINGS=2
+ *     holds: -DRANKS=3
  *     holds: -DRANKS=3 -DTIMEOUT
  *     holds: -DRANKS=3 -DDEATH
  *     holds: -DRANKS=2 -DDEATH -DSLOW -DTIMEOUT
  *     holds: -DRANKS=3 -DDECLINE -DMEETINGS=2
- *     holds: -DRANKS=2 -DTWIN -DSLOW
+ *     holds: -DRANKS=2 -DTWIN
  *     holds: -DRANKS=3 -DSTRAY
  *     holds: -DRANKS=2 -DSTALE -DSLOW
- *     holds: -DRANKS=3 -DTREE -DSLOW
+ *     holds: -DRANKS=3 -DTREE -DSLOW_MOVE
  *     holds: -DRANKS=3 -DTREE -DTIMEOUT
  *     holds: -DRANKS=3 -DTREE -DDEATH
  *     holds: -DRANKS=4 -DTREE
@@ -39,7 +41,6 @@
  *     fails: -DRANKS=2 -DSTALE -DNO_ANSWER_PROOF  a rank believes who listens there
  *     fails: -DRANKS=2 -DSTALE -DNO_RETRY          ... or takes a refusal from it for the last word
  *     fails: -DRANKS=2 -DDECLINE -DNO_LOOK         nobody looks for empty cards
- *     fails: -DRANKS=3 -DTREE -DHANG_UP_FIRST      a rank leaves the server before it sits at its relay
  *     fails: -DRANKS=3 -DTREE -DONLY_SEATED        a relay answers only those of whom it has read that they sit
  *     fails: -DRANKS=3 -DTREE -DCLOSE_UNREAD       ... and hangs up before it has read that
  */
@@ -102,7 +103,8 @@ bool dead[5];               /* a seeker, or [4] rank 0 */
 bool relay_open[3];
 
 #define EACH(P)  (P(0) || P(1) || P(2) || P(3) || P(4) || P(5))
-#define FIND(P)  if :: P(0) -> c = 0 :: P(1) -> c = 1 :: P(2) -> c = 2 :: P(3) -> c = 3 :: P(4) -> c = 4 :: P(5) -> c = 5 fi
+#define FIND(P)  if :: P(0) -> c = 0 :: P(1) -> c = 1 :: P(2) -> c = 2 \
+                    :: P(3) -> c = 3 :: P(4) -> c = 4 :: P(5) -> c = 5 fi
 #define VISIT(c) (server_open[c] && host[c] == MEETING)
 #define SAID(c)  (len(up[c]) > 0 || !rank_open[c])
 #define ENDED(c) (len(down[c]) == 0 && !server_open[c])
@@ -333,7 +335,7 @@ inline serve()
 #define VISITS(c) VISIT(c)
 #define DOOR(c)   (VISIT(c) && stage[c] == CLAIM_STAGE)
 #define LATE(c)   (DOOR(c) || (VISIT(c) && !SAID(c) && (stage[c] == BLOB_STAGE || stage[c] == LEAVING_STAGE)))
-#if defined(TREE) && defined(SLOW)
+#if defined(TREE) && (defined(SLOW) || defined(SLOW_MOVE))
 #define A_SEAT_IS_FREE true
 #elif defined(TREE)
 #define A_SEAT_IS_FREE (here == 0 || relays > 0 || expected == 0)
@@ -447,6 +449,11 @@ meet:
 #else
 #define SECONDS_PASS false
 #endif
+#if defined(SLOW) || defined(SLOW_MOVE)
+#define MOVE_FAILS true
+#else
+#define MOVE_FAILS false
+#endif
 #ifdef TIMEOUT
 #define PATIENCE_ENDS true
 #else
@@ -485,15 +492,12 @@ inline move()
         fi
     }
     if
-    :: u != c -> hear(u, SECONDS_PASS)
+    :: u != c -> hear(u, MOVE_FAILS)
     :: else
     fi;
     atomic {
         if
         :: what == SEAT ->
-#ifdef HANG_UP_FIRST
-            leave(c);
-#endif
             say(u, SIT, secret, 0);
             word = 1
         :: u != c && what != SEAT -> leave(u); u = c; word = 0
