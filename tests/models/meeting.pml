@@ -14,11 +14,10 @@
  * nobody will listen any more: that only its timeout ends, and it is an error if anybody has returned RONDO_OK.
  *
  * Which things may happen, each at any time: SLOW, the few seconds pass that a step may take; SLOW_MOVE, those that
- * getting to a relay may take; TIMEOUT, a rank's whole
- * patience passes; DEATH, one rank dies; DECLINE, ranks come with an empty card; TWIN, another process claims number 1;
- * STRAY, a rank of another job comes; STALE, the server of another job has the address first, refuses or lies.
- * MEETINGS follow each other at one address with one secret. In a TREE one guest sits at the server, and one at each
- * relay.
+ * getting to a relay may take; TIMEOUT, a rank's whole patience passes; DEATH, one rank dies, in any step; DECLINE, ranks
+ * come with an empty card; TWIN, another process claims number 1; STRAY, a rank of another job comes; STALE, the server
+ * of another job has the address first, refuses or lies. MEETINGS follow each other at one address with one secret. In
+ * a TREE one guest sits at the server, and one at each relay.
  *
  *     holds: -DRANKS=2 -DSLOW -DMEETINGS=2
  *     holds: -DRANKS=3
@@ -38,7 +37,7 @@
  *     fails: -DRANKS=2 -DSTRAY -DNO_CLAIM_PROOF    ... lets anybody in
  *     fails: -DRANKS=3 -DDEATH -DNO_LEAVE          ... does not care whose connection ends
  *     fails: -DRANKS=3 -DMEETINGS=2 -DLATE_SHUT    ... still listens when its first answer goes
- *     fails: -DRANKS=2 -DSTALE -DNO_ANSWER_PROOF  a rank believes who listens there
+ *     fails: -DRANKS=2 -DSTALE -DNO_ANSWER_PROOF   a rank believes who listens there
  *     fails: -DRANKS=2 -DSTALE -DNO_RETRY          ... or takes a refusal from it for the last word
  *     fails: -DRANKS=2 -DDECLINE -DNO_LOOK         nobody looks for empty cards
  *     fails: -DRANKS=3 -DTREE -DONLY_SEATED        a relay answers only those of whom it has read that they sit
