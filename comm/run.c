@@ -221,7 +221,7 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
 
     switch (state) {
     case EXEC_DONE:
-        if (task->choice->deaf_lane >= 0) {
+        if (task->choice->deaf_lanes) {
             batch->result = health_unheard(batch->comm, task);
             if (batch->result)
                 return true;
