@@ -322,7 +322,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
         return result;
     choice->key_hash = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : "");
     choice->hash = choice->key_hash ^ name_hash(algorithm->name);
-    choice->deaf_lane = collective_is_pair(key->collective) ? -1 : exec_deaf_lane(choice->plan);
+    choice->deaf_lanes = collective_is_pair(key->collective) ? 0 : exec_deaf_lanes(choice->plan);
     choice->valid = true;
     begin_stores(comm, choice);
     return RONDO_OK;

@@ -36,7 +36,7 @@ struct choice {
     struct exec_shape shape;
     bool reduces;
     struct kernel_op op; /* if it reduces */
-    int deaf_lane;       /* it waits for no message, and sends on this lane; -1: it does wait */
+    unsigned deaf_lanes; /* it waits for no message, and sends on these; 0: it does wait */
     uint32_t hash; /* of the key and the algorithm: a fingerprint without the sequence number */
     struct stores stores;
     struct reads reads;

@@ -158,7 +158,7 @@ rondo_result health_unheard(rondo_comm *comm, const struct task *task)
 
     if (networks_any(comm) && comm->calls % NETWORK_EVERY == 0)
         result = networks_progress(comm, &moved);
-    seen = seen || exec_unexpected(&task->execution, task->choice->deaf_lane);
+    seen = seen || exec_unexpected(&task->execution, task->choice->deaf_lanes);
     if (!result && seen)
         result = health_adopt(comm);
     return !result && seen ? compare_past(comm) : result;

@@ -85,7 +85,7 @@ rondo_result leave_too(rondo_comm *comm)
 
 rondo_result leave_well(rondo_comm *comm, struct task *task)
 {
-    rondo_result result = task->choice->deaf_lane >= 0 ? health_unheard(comm, task) : RONDO_OK;
+    rondo_result result = task->choice->deaf_lanes ? health_unheard(comm, task) : RONDO_OK;
 
     if (result || collective_is_pair(task->key.collective))
         return result; /* what came from a rank was sent before it failed */

@@ -274,30 +274,31 @@ bool exec_strays(struct execution *x)
     return false;
 }
 
-bool exec_unexpected(const struct execution *x, int lane)
+bool exec_unexpected(const struct execution *x, unsigned lanes)
 {
-    const struct link_in *in = &x->world->in[lane * x->world->size];
     uint32_t fingerprint;
 
-    for (int peer = 0; peer < x->world->size; peer++)
-        if (peer != x->plan->rank && has_come(x, &in[peer], x->shape.lines, &fingerprint))
-            return true;
+    for (int lane = 0; lanes >> lane; lane++)
+        for (int peer = 0; peer < x->world->size && lanes >> lane & 1; peer++)
+            if (peer != x->plan->rank && has_come(x, &x->world->in[lane * x->world->size + peer],
+                                                  x->shape.lines, &fingerprint))
+                return true;
     return false;
 }
 
-int exec_deaf_lane(const struct plan *plan)
+unsigned exec_deaf_lanes(const struct plan *plan)
 {
-    int lane = -1;
+    unsigned lanes = 0;
 
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct plan_step *step = &plan->steps[i];
 
         if (step->verb == PLAN_WAIT && step->event == PLAN_DATA)
-            return -1;
-        if (lane < 0 && step->verb == PLAN_SIGNAL && step->event == PLAN_DATA)
-            lane = step->lane;
+            return 0;
+        if (step->verb == PLAN_SIGNAL && step->event == PLAN_DATA)
+            lanes |= 1U << step->lane;
     }
-    return lane;
+    return lanes;
 }
 
 void exec_describe(const struct execution *x, char *text, size_t size)

@@ -134,11 +134,11 @@ bool exec_poll(const struct execution *execution, int looks);
  * call? Sets `blamed` and `foreign`. For suspicious waits only; exec_advance() does not look there.
  */
 bool exec_strays(struct execution *execution);
-/* Is there a message on that lane, of this call's form, from any peer? For those who wait for none.
- */
-bool exec_unexpected(const struct execution *execution, int lane);
-/* On what lane a plan sends its first message if it waits for none; -1: it waits, or sends none. */
-int exec_deaf_lane(const struct plan *plan);
+/* Is there a message on those lanes (a set of bits), of this call's form, from any peer? For those
+ * who wait for none. */
+bool exec_unexpected(const struct execution *execution, unsigned lanes);
+/* On what lanes a plan sends if it waits for no message; 0: it waits for some. */
+unsigned exec_deaf_lanes(const struct plan *plan);
 /* The step at which it waits, in words: "step 17 of ring
  * all_reduce: wait for a message from rank 2". */
 void exec_describe(const struct execution *execution, char *text, size_t size);

@@ -37,7 +37,6 @@ static struct {
     pid_t pid;     /* whose heap this is: a forked child opens its own */
     uint32_t home; /* ... and fork_home() of that process */
     unsigned users;
-    const char *left, *left_end; /* a heap of the parent's that this child has left alone */
     struct spans spans;
     size_t used; /* pages: those behind were never handed out */
     unsigned char id[16];
@@ -75,14 +74,6 @@ static rondo_result open_heap(void)
 static bool is_ours(void)
 {
     return heap_base() && !fork_is_foreign(heap.home);
-}
-
-/* With the lock held: memory that a process from which this one was forked has. */
-static bool is_the_parents(const char *at)
-{
-    if (heap_base() && !is_ours())
-        return at >= heap_base() && at < heap.end;
-    return at >= heap.left && at < heap.left_end;
 }
 
 /* The pages go back to the system; read again they are zero. */
@@ -126,8 +117,6 @@ static rondo_result ensure_open(void)
     if (is_ours())
         return RONDO_OK;
     if (heap_base()) {
-        heap.left = heap_base();
-        heap.left_end = atomic_load_explicit(&heap.end, memory_order_relaxed);
         close(heap.fd);
         heap.fd = -1;
         atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
@@ -299,9 +288,7 @@ rondo_result heap_free(void *memory)
         return RONDO_OK;
     forget(memory);
     pthread_mutex_lock(&heap.lock);
-    if (is_the_parents(at))
-        result = RONDO_OK;
-    else if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
+    if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
         result =
             rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().", memory);
     else

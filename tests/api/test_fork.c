@@ -90,10 +90,10 @@ static bool own_memory_works(const struct inherited *from)
 {
     char *own = NULL;
 
-    if (rondo_mem_free(from->memory) || rondo_mem_alloc(5000, (void **)&own))
+    if (!rondo_mem_free(from->memory) || rondo_mem_alloc(5000, (void **)&own))
         return false;
     memset(own, 1, 5000);
-    return rondo_mem_free(own) == RONDO_OK && rondo_mem_free(from->memory) == RONDO_OK;
+    return rondo_mem_free(own) == RONDO_OK && rondo_mem_free(from->memory) != RONDO_OK;
 }
 
 static bool own_communicators_work(void)
