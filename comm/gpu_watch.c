@@ -14,6 +14,7 @@
 #include "base/collective.h"
 #include "base/fail.h"
 #include "comm/health.h"
+#include "comm/mismatch.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -196,7 +197,7 @@ static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight
     double now = clock_seconds();
 
     if (task && mismatch)
-        health_stream_mismatch(plans->comm, task);
+        mismatch_on_stream(plans->comm, task);
     else if (task && flight->began &&
              !health_stream_check(plans->comm, task, now - flight->began) &&
              now - flight->began > flight->patience) {
@@ -222,7 +223,7 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
         return;
     }
     if (is_foreign(plans, flight, task))
-        health_stream_mismatch(comm, task);
+        mismatch_on_stream(comm, task);
     else if (!health_stream_check(comm, task, now - flight->began) && !is_here(plans, flight, task))
         health_stream_closed(comm, task);
 }

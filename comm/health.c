@@ -12,6 +12,7 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "comm/mismatch.h"
 #include "comm/network.h"
 #include "transport/process.h"
 
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-static void describe_own(const struct task *task, char *text, size_t size)
+void health_describe(const struct task *task, char *text, size_t size)
 {
     const struct call_record record = {.collective = (uint8_t)task->key.collective,
                                        .type = (uint8_t)task->key.type,
@@ -30,13 +31,7 @@ static void describe_own(const struct task *task, char *text, size_t size)
     board_describe(&record, text, size);
 }
 
-/* The number of a call as its user counts, who does not know of ours. */
-static uint32_t users_number(const rondo_comm *comm, uint32_t call)
-{
-    return call - comm->internal;
-}
-
-static const struct board *board_of(const rondo_comm *comm, int rank)
+const struct board *health_board(const rondo_comm *comm, int rank)
 {
     const struct board *board = comm->boards[rank];
 
@@ -45,19 +40,26 @@ static const struct board *board_of(const rondo_comm *comm, int rank)
     return board;
 }
 
+static bool has_closed(const rondo_comm *comm, int rank)
+{
+    const struct board *board = health_board(comm, rank);
+
+    return !board || atomic_load_explicit(&board->closed, memory_order_acquire);
+}
+
 rondo_result health_adopt(rondo_comm *comm)
 {
     char sentence[FAIL_SENTENCE_MAX];
 
     for (int rank = 0; rank < comm->size; rank++) {
-        const struct board *board = rank == comm->rank ? NULL : board_of(comm, rank);
+        const struct board *board = rank == comm->rank ? NULL : health_board(comm, rank);
         rondo_result result;
         int culprit;
 
         if (!board)
             continue;
         result = board_failure(board, &culprit, sentence);
-        if (!result || !board_of(comm, rank)) /* closed meanwhile: that was something else */
+        if (!result || !health_board(comm, rank)) /* closed meanwhile: that was something else */
             continue;
         rondo_fail(result, "%s", sentence);
         return comm_break(comm, result, culprit);
@@ -65,139 +67,11 @@ rondo_result health_adopt(rondo_comm *comm)
     return RONDO_OK;
 }
 
-static rondo_result mismatch(rondo_comm *comm, const struct task *task, int peer,
-                             const struct call_record *theirs)
-{
-    char own[128], other[128];
-
-    describe_own(task, own, sizeof(own));
-    board_describe(theirs, other, sizeof(other));
-    if (strcmp(own, other) == 0)
-        rondo_fail(RONDO_ERROR_MISMATCH,
-                   "Rank %d and rank %d both called %s, but asked for different algorithms.",
-                   comm->rank, peer, own);
-    else
-        rondo_fail(RONDO_ERROR_MISMATCH,
-                   "Call %u of the communicator differs between ranks: rank %d called %s, rank %d "
-                   "called %s. All ranks must make the same calls in the same order.",
-                   users_number(comm, comm->calls), comm->rank, own, peer, other);
-    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
-}
-
-static rondo_result past_mismatch(rondo_comm *comm, uint32_t call, int peer)
-{
-    struct call_record records[2];
-    char text[2][128];
-
-    for (int i = 0; i < 2; i++) {
-        const struct board *board = i ? board_of(comm, peer) : comm->boards[comm->rank];
-
-        if (!board || !board_past(board, call, &records[i]))
-            return RONDO_OK;
-    }
-    if (records[0].fingerprint == records[1].fingerprint)
-        return RONDO_OK;
-    for (int i = 0; i < 2; i++)
-        board_describe_past(&records[i], text[i], sizeof(text[i]));
-    rondo_fail(RONDO_ERROR_MISMATCH,
-               "Call %u of the communicator differed between ranks: rank %d called %s, rank %d "
-               "called %s%s. All ranks must make the same calls in the same order.",
-               users_number(comm, call), comm->rank, text[0], peer, text[1],
-               strcmp(text[0], text[1]) ? "" : " with another count");
-    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
-}
-
-/* The last calls that both have made, the oldest first: it is the one that went wrong. */
-static rondo_result compare_past(rondo_comm *comm)
-{
-    rondo_result result = RONDO_OK;
-
-    for (int rank = 0; rank < comm->size && !result; rank++) {
-        const struct board *board = rank == comm->rank ? NULL : board_of(comm, rank);
-        uint32_t theirs =
-            board ? atomic_load_explicit(&board->sequence, memory_order_acquire) / 2 : 0;
-        uint32_t both = theirs < comm->calls ? theirs : comm->calls;
-
-        for (uint32_t i = BOARD_READ; i-- > 0 && !result && board;)
-            if (both > i && comm->calls - (both - i) < BOARD_READ)
-                result = past_mismatch(comm, both - i, rank);
-    }
-    return result;
-}
-
-/* A peer in the call of the same number must have called the same. */
-static rondo_result compare_calls(rondo_comm *comm, const struct task *task)
-{
-    struct call_record own, theirs;
-
-    if (collective_is_pair(task->key.collective) ||
-        !board_read(comm->boards[comm->rank], comm->calls, &own))
-        return RONDO_OK;
-    for (int rank = 0; rank < comm->size; rank++) {
-        const struct board *board = rank == comm->rank ? NULL : board_of(comm, rank);
-
-        if (board && board_read(board, comm->calls, &theirs) &&
-            theirs.fingerprint != own.fingerprint && board_of(comm, rank))
-            return mismatch(comm, task, rank, &theirs);
-    }
-    return compare_past(comm);
-}
-
-/*
- * Whoever waits for no message (the root of a broadcast, a leaf of a reduction) would not hear of
- * a peer that thinks otherwise. Such a peer has sent to us, or somebody has in its place: a message
- * that we do not expect is there, or it is of a call that we have not made yet. That is one load
- * for each peer, of a line in our own memory; boards tell which it is. They are also looked at now
- * and then without a message.
- */
-rondo_result health_unheard(rondo_comm *comm, const struct task *task)
-{
-    enum { LOOK_EVERY = 16, NETWORK_EVERY = 4 };
-    rondo_result result = RONDO_OK;
-    bool moved, seen = comm->calls % LOOK_EVERY == 0;
-
-    if (networks_any(comm) && comm->calls % NETWORK_EVERY == 0)
-        result = networks_progress(comm, &moved);
-    seen = seen || exec_unexpected(&task->execution, task->choice->deaf_lanes);
-    if (!result && seen)
-        result = health_adopt(comm);
-    return !result && seen ? compare_past(comm) : result;
-}
-
-static rondo_result foreign(rondo_comm *comm, const struct task *task)
-{
-    int peer = task->execution.blamed;
-    char own[128];
-
-    describe_own(task, own, sizeof(own));
-    rondo_fail(RONDO_ERROR_MISMATCH,
-               "Rank %d called %s with rank %d, but the message that came from there belongs to "
-               "another call: type, count or algorithm differ, or the order of calls does.",
-               comm->rank, own, peer);
-    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
-}
-
-rondo_result health_mismatch(rondo_comm *comm, struct task *task)
-{
-    rondo_result result = health_adopt(comm);
-
-    if (!result)
-        result = compare_calls(comm, task);
-    return result ? result : foreign(comm, task);
-}
-
-rondo_result health_stream_mismatch(rondo_comm *comm, struct task *task)
-{
-    rondo_result result = health_adopt(comm);
-
-    return result ? result : foreign(comm, task);
-}
-
 static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
 {
     char own[128];
 
-    describe_own(task, own, sizeof(own));
+    health_describe(task, own, sizeof(own));
     rondo_fail(RONDO_ERROR_PEER,
                "Rank %d (process %d) has ended while rank %d waited for it in %s; look at its "
                "output for the reason.",
@@ -238,7 +112,7 @@ static int laggard(const rondo_comm *comm, int suspect, uint32_t *ret_calls)
     int last = suspect;
 
     for (int rank = 0; rank < comm->size; rank++) {
-        const struct board *board = board_of(comm, rank);
+        const struct board *board = health_board(comm, rank);
         uint32_t behind;
 
         if (!board)
@@ -279,7 +153,7 @@ static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
         peer = laggard(comm, peer, &calls);
     if (calls != comm->calls)
         where = "it has not made this call";
-    describe_own(task, own, sizeof(own));
+    health_describe(task, own, sizeof(own));
     exec_describe(&task->execution, step, sizeof(step));
     rondo_fail(RONDO_ERROR_TIMEOUT,
                "Rank %d waited %.1f s for rank %d in %s, at %s; %s. RONDO_TIMEOUT sets how long "
@@ -304,14 +178,14 @@ static int find_dead(const rondo_comm *comm, const struct execution *x)
 /*
  * A rank of this host that some program of the task waits for, and that has closed the
  * communicator: its board is gone, with the memory that it gave back; -1: none. It did that after
- * its last call, so what it had to say in that is there (acquire, in board_of()).
+ * its last call, so what it had to say in that is there (acquire, in has_closed()).
  */
 static int find_closed(const rondo_comm *comm, const struct execution *x)
 {
     for (int i = 0; i < x->plan->programs && comm->assembled; i++) {
         int peer = x->programs[i].blamed;
 
-        if (!x->programs[i].done && peer != comm->rank && !board_of(comm, peer))
+        if (!x->programs[i].done && peer != comm->rank && has_closed(comm, peer))
             return peer;
     }
     return -1;
@@ -322,9 +196,9 @@ static rondo_result closed(rondo_comm *comm, const struct task *task, int peer)
     bool numbered = task->state == TASK_RUNNING && !collective_is_pair(task->key.collective);
     char own[128], call[32] = "";
 
-    describe_own(task, own, sizeof(own));
+    health_describe(task, own, sizeof(own));
     if (numbered)
-        snprintf(call, sizeof(call), " (call %u)", users_number(comm, comm->calls));
+        snprintf(call, sizeof(call), " (call %u)", health_users_number(comm, comm->calls));
     rondo_fail(RONDO_ERROR_PEER,
                "Rank %d waits in %s%s for rank %d, which has closed the communicator; every rank "
                "has to make the same calls before it closes.",
@@ -350,8 +224,8 @@ static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
 static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
 {
     if (task->mourned == peer + 1)
-        return comm->assembled && !board_of(comm, peer) ? closed(comm, task, peer)
-                                                        : dead(comm, task, peer);
+        return comm->assembled && has_closed(comm, peer) ? closed(comm, task, peer)
+                                                         : dead(comm, task, peer);
     task->mourned = peer + 1;
     return RONDO_OK;
 }
@@ -370,11 +244,11 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
     rondo_result result = health_adopt(comm);
 
     if (!result)
-        result = compare_calls(comm, task);
+        result = mismatch_look(comm, task);
     if (result)
         return result;
     if (exec_strays(&task->execution))
-        return health_mismatch(comm, task);
+        return mismatch_found(comm, task);
     peer = find_missing(comm, &task->execution);
     if (peer >= 0)
         return mourn(comm, task, peer);
@@ -397,7 +271,7 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
     if (comm->settings.timeout <= 0 || waited <= comm->settings.timeout)
         return RONDO_OK;
     peer = task->execution.blamed;
-    describe_own(task, own, sizeof(own));
+    health_describe(task, own, sizeof(own));
     exec_describe(&task->execution, step, sizeof(step));
     rondo_fail(RONDO_ERROR_TIMEOUT,
                "On a stream, rank %d waited %.1f s for rank %d in %s, at %s. RONDO_TIMEOUT sets "

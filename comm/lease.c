@@ -9,6 +9,7 @@
 #include "comm/leave.h"
 
 #include "transport/process.h"
+#include "transport/shown.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ struct peers {
     atomic_int users;
     atomic_bool left;              /* all of them; `alarm` may be gone then */
     const struct shm_alarm *alarm; /* this rank's */
+    void *board;                   /* this rank's: it goes with the last lease, NULL: before */
     int count;
     struct peer peers[];
 };
@@ -63,6 +65,8 @@ static void close_lease(struct lease *lease)
         return;
     for (int i = 0; i < peers->count; i++)
         process_detach(peers->peers[i].process);
+    if (peers->board)
+        shown_give(peers->board);
     free(peers);
 }
 
@@ -104,6 +108,10 @@ struct lease *leave_lease(const rondo_comm *comm)
 
 void leave_for_good(const rondo_comm *comm)
 {
+    /* Release, pairs with the acquire in has_closed(): what this rank said in calls is there. */
+    atomic_store_explicit(&comm->board->closed, 1, memory_order_release);
+    if (comm->lease)
+        ((struct peers_lease *)(void *)comm->lease)->peers->board = comm->board;
     for (int rank = 0; rank < comm->size; rank++)
         if (rank != comm->rank && comm->alarms[rank])
             /* Release, pairs with the acquire in has_left(): nothing is written there any more. */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "comm/gpu.h"
 #include "comm/health.h"
+#include "comm/mismatch.h"
 #include "comm/memory.h"
 #include "comm/network.h"
 #include "transport/heap.h"
@@ -85,7 +86,7 @@ rondo_result leave_too(rondo_comm *comm)
 
 rondo_result leave_well(rondo_comm *comm, struct task *task)
 {
-    rondo_result result = task->choice->deaf_lanes ? health_unheard(comm, task) : RONDO_OK;
+    rondo_result result = task->choice->deaf_lanes ? mismatch_unheard(comm, task) : RONDO_OK;
 
     if (result || collective_is_pair(task->key.collective))
         return result; /* what came from a rank was sent before it failed */

@@ -60,7 +60,8 @@ void leave_ring(const rondo_comm *comm);
 /* Over when every other rank of this host has closed the communicator or ended. NULL: out of
  * memory. */
 struct lease *leave_lease(const rondo_comm *comm);
-/* This rank closes it, and touches nothing of peers from now on. */
+/* This rank closes it, and touches nothing of peers from now on. Its board stays until the lease on
+ * the arena ends: peers read there what it called, and why it stopped. */
 void leave_for_good(const rondo_comm *comm);
 
 #endif

@@ -311,9 +311,6 @@ static void close_arena(rondo_comm *comm, bool broken)
         heap_free(comm->arena);
         return;
     }
-    if (!broken)
-        atomic_store_explicit(&comm->board->id, 0, memory_order_release);
-    atomic_store_explicit(&comm->board->closed, 1, memory_order_release);
     leave_for_good(comm);
     if (comm->lease)
         unused = comm->lease->ops->is_over(comm->lease);
@@ -323,7 +320,7 @@ static void close_arena(rondo_comm *comm, bool broken)
         heap_free(comm->arena);
     else
         heap_retire(comm->arena, shm_alarm_bytes(comm->size), comm->lease);
-    if (!broken)
+    if (unused && !comm->lease)
         shown_give(comm->board);
 }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comm/gpu.h"
 #include "comm/health.h"
+#include "comm/mismatch.h"
 #include "comm/leave.h"
 #include "comm/memory.h"
 #include "comm/network.h"
@@ -247,7 +248,7 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
             refuse(batch, task, refused);
         return true;
     case EXEC_MISMATCH:
-        batch->result = health_mismatch(batch->comm, task);
+        batch->result = mismatch_found(batch->comm, task);
         return true;
     case EXEC_LEFT:
         batch->result = leave_too(batch->comm);

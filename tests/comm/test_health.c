@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "comm/call.h"
 #include "comm/health.h"
+#include "comm/mismatch.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -144,13 +145,13 @@ Test(health, peers_that_ask_for_different_algorithms_are_told_so)
     peer_calls(
         1, (struct call_record){
                .fingerprint = 3, .collective = RONDO_ALL_REDUCE, .type = RONDO_INT8, .count = 5});
-    cr_expect(health_mismatch(comms[0], &task) == RONDO_ERROR_MISMATCH);
+    cr_expect(mismatch_found(comms[0], &task) == RONDO_ERROR_MISMATCH);
     expect_sentence("different algorithms");
 }
 
 Test(health, a_message_of_another_call_is_described_even_if_the_board_says_nothing)
 {
-    cr_expect(health_mismatch(comms[0], &task) == RONDO_ERROR_MISMATCH);
+    cr_expect(mismatch_found(comms[0], &task) == RONDO_ERROR_MISMATCH);
     expect_sentence("Rank 0 called all_reduce of 5 int8, sum with rank 1");
 }
 

@@ -215,6 +215,23 @@ Test(leave, what_peers_may_still_write_to_is_not_handed_out_before_they_have_clo
     rondo_mem_free(memory);
 }
 
+Test(leave, a_rank_that_called_something_else_is_named_also_when_it_has_closed)
+{
+    float values[8] = {0};
+
+    /* Each thinks that it is the root, so neither waits for anybody. */
+    for (int i = 0; i < 3; i++)
+        cr_assert(rondo_broadcast(values, values, 8, RONDO_FLOAT32, 0, comms[0], NULL) == RONDO_OK);
+    rondo_comm_close(comms[0]);
+    comms[0] = NULL;
+    cr_expect(rondo_broadcast(values, values, 8, RONDO_FLOAT32, 1, comms[1], NULL) ==
+              RONDO_ERROR_MISMATCH);
+    cr_expect(strstr(rondo_last_error(comms[1]), "Call 1 ") &&
+                  strstr(rondo_last_error(comms[1]), "root 0") &&
+                  strstr(rondo_last_error(comms[1]), "root 1"),
+              "%s", rondo_last_error(comms[1]));
+}
+
 Test(leave, an_output_on_the_pages_of_a_failed_call_is_not_written_unseen)
 {
     rondo_comm *others[RANKS];
