@@ -138,6 +138,7 @@ struct gpu_flight {
     double patience;  /* of a kernel: when to see, after it began, whether a peer has closed */
     uint32_t foreign; /* of another call: what was in the mail that it waits for, then */
     struct gpu_errors *errors; /* of its stream; NULL: it has ended, and the stream knows how */
+    bool added, abandoned;     /* to the watch; it will not end */
     bool kernel;               /* it runs as one kernel, which has a progress of its own */
     bool pairs;                /* the progress names a task; otherwise a step of the only one */
     int count;
@@ -343,8 +344,12 @@ bool gpu_watch_stop(struct gpu_plans *plans);
 /* The next call, of these tasks: sends and receives, or one collective. */
 rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, int count,
                              struct gpu_flight **ret_flight);
-/* It is on its way. */
+/* It is on its way, or will be at once: queueing may wait for the stream, where a copy is from or to
+ * plain memory of the host, so the watch has to know of the call before. Accepts NULL. From its
+ * last operation on, the flight may be gone. */
 void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight);
+/* It could not be queued, whether it was added before or not. */
+void gpu_flight_abandon(struct gpu_plans *plans, struct gpu_flight *flight);
 void gpu_ring(struct gpu_plans *plans); /* wake the watches of all peers */
 /* Is the stream of the call, or will it be, at a wait that is not over? Then nothing of it runs. */
 bool gpu_flight_rests(struct gpu_plans *plans, struct gpu_flight *flight);

@@ -91,7 +91,8 @@ bool gpu_judge(struct gpu_plans *plans)
         return false; /* another thread is about to write why */
     pthread_mutex_lock(&plans->flights_lock);
     for (struct gpu_flight *flight = plans->flights;
-         flight && judged && (int32_t)(ended - flight->number) >= 0; flight = flight->next) {
+         flight && judged && (flight->abandoned || (int32_t)(ended - flight->number) >= 0);
+         flight = flight->next) {
         judged = result || !is_unsaid(plans, flight);
         if (!judged || !flight->errors)
             continue;

@@ -321,6 +321,7 @@ static rondo_result queue_collective(struct gpu_plans *plans, const struct task 
     if (result)
         return result;
     run.flight = flight;
+    gpu_watch_add(plans, flight);
     gpu_bring_input(&run);
     run.op.has_scale = false;
     for (uint32_t i = plan->program[0].begin; i < plan->program[0].end; i++)
@@ -340,14 +341,9 @@ static rondo_result queue_task(struct gpu_plans *plans, const struct task *task,
     if (!result)
         result = gpu_is_short(plans, task) ? gpu_kernel_queue(plans, task, flight, stream)
                                            : queue_collective(plans, task, flight, stream);
-    if (!flight)
-        return result;
-    if (result) {
-        free(flight);
-        return result;
-    }
-    gpu_watch_add(plans, flight);
-    return RONDO_OK;
+    if (result && flight)
+        gpu_flight_abandon(plans, flight);
+    return result;
 }
 
 /* ---- A batch --------------------------------------------------------------------------------- */

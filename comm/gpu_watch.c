@@ -84,6 +84,9 @@ void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
     struct gpu_errors *errors = plans->errors;
     bool first;
 
+    if (!flight)
+        return;
+    flight->added = true;
     pthread_mutex_lock(&errors->lock);
     errors->users++;
     errors->under_way++;
@@ -97,6 +100,17 @@ void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
     pthread_mutex_unlock(&plans->flights_lock);
     if (first)
         ring(plans->own);
+}
+
+void gpu_flight_abandon(struct gpu_plans *plans, struct gpu_flight *flight)
+{
+    if (!flight->added) {
+        free(flight);
+        return;
+    }
+    pthread_mutex_lock(&plans->flights_lock);
+    flight->abandoned = true;
+    pthread_mutex_unlock(&plans->flights_lock);
 }
 
 /* The oldest call that has not ended, or of which its stream does not know yet how; those before it
