@@ -224,6 +224,7 @@ rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence)
 /* Two calls, the second without rank 1, which has closed the communicator. */
 static rondo_result call_without_one(struct gpu_rank *rank, int32_t *memory)
 {
+    bool queued;
     rondo_result result =
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
 
@@ -235,7 +236,9 @@ static rondo_result call_without_one(struct gpu_rank *rank, int32_t *memory)
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
     if (result && result != RONDO_ERROR_PEER)
         return world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm));
-    return expect_broken(rank, RONDO_ERROR_PEER, "ank 1, which has closed the communicator");
+    queued = !result;
+    result = expect_broken(rank, RONDO_ERROR_PEER, "ank 1, which has closed the communicator");
+    return result ? result : expect_told(rank, queued ? RONDO_ERROR_PEER : RONDO_OK);
 }
 
 static rondo_result close_early(struct gpu_rank *rank)
