@@ -47,6 +47,7 @@ struct board {
     _Atomic uint64_t words[3]; /* a struct call_record, as words so that reading it is no race */
     char unused_too[32];
     _Atomic uint32_t inside; /* nonzero: the owner may be touching memory of peers (leave.h) */
+    _Atomic uint32_t device_inside; /* nonzero: its device may (gpu_leave.c) */
     struct past_call past[BOARD_PAST];
     _Atomic char sentence[FAIL_SENTENCE_MAX];
 };

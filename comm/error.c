@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "comm/gpu.h"
 #include "comm/health.h"
 #include "comm/leave.h"
 #include "comm/network.h"
@@ -78,10 +79,15 @@ rondo_result rondo_comm_query(rondo_comm *comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_query: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
         return comm_refuse("rondo_comm_query");
-    if (atomic_load_explicit(&comm->broken, memory_order_acquire))
+    if (atomic_load_explicit(&comm->broken, memory_order_acquire)) {
+        gpu_query(comm->gpu);
         return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
+    }
     result = fetch(comm);
-    return result ? result : health_adopt(comm);
+    if (!result)
+        result = health_adopt(comm);
+    gpu_query(comm->gpu);
+    return result ? result : comm_check(comm);
 }
 
 rondo_result rondo_comm_abort(rondo_comm *comm)

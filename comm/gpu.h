@@ -34,6 +34,11 @@ void gpu_close(struct gpu *gpu, bool broken);
 rondo_result gpu_move_begin(rondo_comm *comm, struct task *task);
 enum exec_state gpu_move_advance(struct execution *execution);
 
+/* The communicator's state includes what its device has done so far, and once it is broken, its
+ * peers' devices have left the memory of calls, unless the log says otherwise. May take a while
+ * then. Accepts NULL. */
+void gpu_query(struct gpu *gpu);
+
 /* Is that memory of the host in which a call is staged? `gpu`: NULL: no. */
 bool gpu_stages(struct gpu *gpu, const void *memory);
 

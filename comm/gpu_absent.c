@@ -54,6 +54,11 @@ const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *
     return NULL;
 }
 
+void gpu_query(struct gpu *gpu)
+{
+    (void)gpu;
+}
+
 bool gpu_stages(struct gpu *gpu, const void *memory)
 {
     (void)gpu;

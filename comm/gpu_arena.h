@@ -137,8 +137,10 @@ struct gpu_flight {
     double began;     /* since when it has been that, 0: not yet */
     double patience;  /* of a kernel: when to see, after it began, whether a peer has closed */
     uint32_t foreign; /* of another call: what was in the mail that it waits for, then */
-    bool kernel;      /* it runs as one kernel, which has a progress of its own */
-    bool pairs;       /* the progress names a task; otherwise a step of the only one */
+    struct gpu_errors *errors; /* of its stream; NULL: it has ended, and the stream knows how */
+    bool added, abandoned;     /* to the watch; it will not end */
+    bool kernel;               /* it runs as one kernel, which has a progress of its own */
+    bool pairs;                /* the progress names a task; otherwise a step of the only one */
     int count;
     struct task tasks[]; /* their executions tell health.c where they stand */
 };
@@ -153,6 +155,20 @@ struct gpu_substitute {
 struct gpu_outgrown {
     struct gpu_outgrown *next;
     CUdeviceptr memory;
+};
+
+/* A stream from which a graph got calls; which launches of it have ended nobody knows. */
+struct gpu_capture {
+    struct gpu_capture *next;
+    struct gpu_errors *errors;
+};
+
+/* How far a broken communicator's device is with leaving (gpu_leave.c). */
+enum gpu_leaving {
+    GPU_STAYS,
+    GPU_HIDDEN,  /* what is queued will not touch memory of peers; what runs may */
+    GPU_OUTSIDE, /* nothing does */
+    GPU_LEFT,    /* nor do the devices of peers touch this rank's: streams are let go */
 };
 
 struct gpu_plan_entry {
@@ -197,8 +213,9 @@ struct gpu_plans {
     struct gpu_program *programs; /* plans for it */
     CUstream side;                /* where groups of several communicators on one stream run */
     CUevent forked;
-    pthread_mutex_t lock; /* of calls being queued */
-    bool in_graph;        /* the one being queued goes into a graph */
+    pthread_mutex_t lock;      /* of calls being queued */
+    bool in_graph;             /* the one being queued goes into a graph */
+    struct gpu_errors *errors; /* of its stream */
     /* Progress, for the watch. */
     struct gpu_progress *progress; /* pinned */
     CUdeviceptr device_progress;
@@ -207,6 +224,12 @@ struct gpu_plans {
     int graph_blamed;    /* whom one of them waited for at the last look, -1: nobody */
     pthread_mutex_t flights_lock;
     struct gpu_flight *flights, **last_flight;
+    struct gpu_capture *captures; /* streams from which graphs got calls */
+    struct gpu_plans *next_watched;
+    bool queueing; /* a call is being queued */
+    _Atomic enum gpu_leaving leaving;
+    double left_since; /* 0: the communicator was not broken yet */
+    int unanswered;    /* the rank that did not answer when this one left, -1: none */
     pthread_t watch;
     bool watching;
     _Atomic bool closing;
@@ -276,7 +299,8 @@ rondo_result gpu_find_plan(struct gpu_plans *plans, const struct choice_key *key
 /* Can the batch run as plans on the device? The same answer on every rank. */
 bool gpu_plans_take(const struct gpu *gpu, const struct batch *batch);
 /* Queue a batch on a stream of the device. Its context is current. */
-rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream);
+rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream,
+                             struct gpu_errors *errors);
 
 /* ---- gpu_seat.c ---- */
 
@@ -320,8 +344,37 @@ bool gpu_watch_stop(struct gpu_plans *plans);
 /* The next call, of these tasks: sends and receives, or one collective. */
 rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, int count,
                              struct gpu_flight **ret_flight);
-/* It is on its way. */
+/* It is on its way, or will be at once: queueing may wait for the stream, where a copy is from or to
+ * plain memory of the host, so the watch has to know of the call before. Accepts NULL. From its
+ * last operation on, the flight may be gone. */
 void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight);
+/* It could not be queued, whether it was added before or not. */
+void gpu_flight_abandon(struct gpu_plans *plans, struct gpu_flight *flight);
 void gpu_ring(struct gpu_plans *plans); /* wake the watches of all peers */
+/* Is the stream of the call, or will it be, at a wait that is not over? Then nothing of it runs. */
+bool gpu_flight_rests(struct gpu_plans *plans, struct gpu_flight *flight);
+
+/* ---- gpu_judge.c ---- */
+
+/* From when to when streams may ask about calls of these. */
+void gpu_judge_enlist(struct gpu_plans *plans);
+void gpu_judge_delist(struct gpu_plans *plans);
+/* A graph gets calls from that stream. */
+rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *errors);
+/* Tell streams of the calls that have ended. False: how, cannot be said yet; ask again. */
+bool gpu_judge(struct gpu_plans *plans);
+/* Tell this one, which has ended, of all its calls. */
+void gpu_judge_stream(struct gpu_errors *errors);
+
+/* ---- gpu_leave.c ---- */
+
+/* A call is going to be queued, or why not. */
+rondo_result gpu_inside(struct gpu_plans *plans);
+/* It is queued, or was not. */
+void gpu_inside_queued(struct gpu_plans *plans);
+/* The watch: nothing is on its way any more? Then nothing touches memory of peers. */
+void gpu_outside_if_idle(struct gpu_plans *plans);
+/* The watch: the communicator is broken. True: all have left, streams may be let go. */
+bool gpu_leave(struct gpu_plans *plans, struct gpu_flight *oldest);
 
 #endif

@@ -137,11 +137,15 @@ void gpu_move_end(struct gpu *gpu);
 struct gpu_errors {
     pthread_mutex_t lock;
     int users;
+    int under_way;       /* calls that run as plans on the device, of which it is not known yet */
     rondo_result result; /* the first one */
     char sentence[FAIL_SENTENCE_MAX];
 };
 
+struct gpu_errors *gpu_errors_hold(struct gpu_errors *errors);
 void gpu_errors_drop(struct gpu_errors *errors);
+/* With the thread's last sentence. */
+void gpu_errors_note(struct gpu_errors *errors, rondo_result result);
 
 /* Queue batches on a CUDA stream: data to the host, the calls there, side by side, and back. */
 rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,

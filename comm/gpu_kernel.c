@@ -104,6 +104,7 @@ rondo_result gpu_kernel_queue(struct gpu_plans *plans, const struct task *task,
     if (flight) {
         flight->kernel = true;
         flight->tasks[0].execution.plan = program->plan;
+        gpu_watch_add(plans, flight);
     }
     gpu_bring_input(&run);
     gpu_ops_flush(&run.ops);

@@ -141,14 +141,13 @@ rondo_result gpu_pairs_queue(struct gpu_plans *plans, const struct batch *batch,
         in_graph ? RONDO_OK : gpu_flight_open(plans, batch->tasks, batch->count, &exchange->flight);
     exchange->run.flight = exchange->flight;
     if (!result) {
+        gpu_watch_add(plans, exchange->flight);
         queue_rounds(exchange, batch);
         gpu_run_close(&exchange->run);
         result = exchange->run.ops.result;
     }
     if (exchange->flight && result)
-        free(exchange->flight);
-    else if (exchange->flight)
-        gpu_watch_add(plans, exchange->flight);
+        gpu_flight_abandon(plans, exchange->flight);
     free(exchange);
     return result;
 }

@@ -321,6 +321,7 @@ static rondo_result queue_collective(struct gpu_plans *plans, const struct task 
     if (result)
         return result;
     run.flight = flight;
+    gpu_watch_add(plans, flight);
     gpu_bring_input(&run);
     run.op.has_scale = false;
     for (uint32_t i = plan->program[0].begin; i < plan->program[0].end; i++)
@@ -340,14 +341,9 @@ static rondo_result queue_task(struct gpu_plans *plans, const struct task *task,
     if (!result)
         result = gpu_is_short(plans, task) ? gpu_kernel_queue(plans, task, flight, stream)
                                            : queue_collective(plans, task, flight, stream);
-    if (!flight)
-        return result;
-    if (result) {
-        free(flight);
-        return result;
-    }
-    gpu_watch_add(plans, flight);
-    return RONDO_OK;
+    if (result && flight)
+        gpu_flight_abandon(plans, flight);
+    return result;
 }
 
 /* ---- A batch --------------------------------------------------------------------------------- */
@@ -361,19 +357,28 @@ static rondo_result queue_batch(struct gpu_plans *plans, const struct batch *bat
     /* Nobody says when a graph is launched: from now on a call may be on its way at any time. */
     if (in_graph && !atomic_exchange_explicit(&plans->graphs, true, memory_order_acq_rel))
         gpu_flights_count(1);
+    if (in_graph)
+        result = gpu_judge_capture(plans, plans->errors);
     for (int i = 0; i < batch->count && !result; i++)
         if (!collective_is_pair(batch->tasks[i].key.collective))
             result = queue_task(plans, &batch->tasks[i], in_graph, stream);
     return result ? result : gpu_pairs_queue(plans, batch, in_graph, stream);
 }
 
-rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream)
+rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream,
+                             struct gpu_errors *errors)
 {
     struct gpu_sequence *sequence = &plans->gpu->sequence;
     struct gpu_place place;
     rondo_result result;
 
     pthread_mutex_lock(&plans->lock);
+    result = gpu_inside(plans);
+    if (result) {
+        pthread_mutex_unlock(&plans->lock);
+        return result;
+    }
+    plans->errors = errors;
     gpu_queueing_begin();
     result = gpu_sequence_enter(sequence, stream, &place);
     plans->in_graph = place.capture != 0;
@@ -382,6 +387,7 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
     if (!result)
         result = gpu_sequence_leave(sequence, &place);
     gpu_queueing_end();
+    gpu_inside_queued(plans);
     pthread_mutex_unlock(&plans->lock);
     /* Peers wait for what was not queued. */
     return result ? comm_break(plans->comm, result, plans->comm->rank) : RONDO_OK;

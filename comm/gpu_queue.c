@@ -52,7 +52,15 @@ void gpu_errors_drop(struct gpu_errors *errors)
     free(errors);
 }
 
-static void note_error(struct gpu_errors *errors, rondo_result result)
+struct gpu_errors *gpu_errors_hold(struct gpu_errors *errors)
+{
+    pthread_mutex_lock(&errors->lock);
+    errors->users++;
+    pthread_mutex_unlock(&errors->lock);
+    return errors;
+}
+
+void gpu_errors_note(struct gpu_errors *errors, rondo_result result)
 {
     pthread_mutex_lock(&errors->lock);
     if (!errors->result) {
@@ -161,7 +169,7 @@ static void run(void *context)
     result =
         staged->originals[0].on_device ? run_on_device(staged) : run_batches(&staged->batch, 1);
     if (result)
-        note_error(staged->errors, result);
+        gpu_errors_note(staged->errors, result);
     /* Release, to the stream: what the call wrote comes before. */
     atomic_store_explicit(&staged->block->flags->done.value, 1, memory_order_release);
     if (!staged->in_graph)
@@ -298,10 +306,7 @@ static rondo_result append(struct list *list, const struct batch *batch)
         (*list->last)->before = list->tail;
     }
     list->tail = *list->last;
-    pthread_mutex_lock(&list->errors->lock);
-    list->errors->users++;
-    pthread_mutex_unlock(&list->errors->lock);
-    (*list->last)->errors = list->errors;
+    (*list->last)->errors = gpu_errors_hold(list->errors);
     list->last = &(*list->last)->next;
     return RONDO_OK;
 }

@@ -17,9 +17,11 @@ struct cuda_stream {
     struct gpu_errors *errors;
 };
 
-/* By plans on the device, on `to`, after what is on `from` so far. */
-static rondo_result queue_plans(const struct batch *batch, CUstream from, CUstream to)
+/* By plans on the device, on `to`, after what is on the stream so far. */
+static rondo_result queue_plans(const struct cuda_stream *stream, const struct batch *batch,
+                                CUstream to)
 {
+    CUstream from = stream->stream;
     struct gpu *gpu = batch->comm->gpu;
     const struct cuda_driver *cuda = gpu->device.driver;
     rondo_result result = cuda_enter(&gpu->device);
@@ -33,7 +35,7 @@ static rondo_result queue_plans(const struct batch *batch, CUstream from, CUstre
                                  "cuStreamWaitEvent");
     }
     if (!result)
-        result = gpu_plans_queue(gpu->plans, batch, to);
+        result = gpu_plans_queue(gpu->plans, batch, to, stream->errors);
     cuda_leave(&gpu->device);
     return result;
 }
@@ -72,7 +74,7 @@ static rondo_result add_many(struct cuda_stream *stream, const struct batch *bat
         struct gpu *gpu = batches[i].comm->gpu;
 
         if (gpu_plans_take(gpu, &batches[i]))
-            result = queue_plans(&batches[i], stream->stream, gpu->plans->side);
+            result = queue_plans(stream, &batches[i], gpu->plans->side);
         else
             staged[others++] = batches[i];
     }
@@ -99,7 +101,7 @@ static rondo_result add_batches(rondo_stream *base, const struct batch *batches,
     if (count > 1)
         return add_many(stream, batches, count);
     if (gpu_plans_take(batches[0].comm->gpu, &batches[0]))
-        return queue_plans(&batches[0], stream->stream, stream->stream);
+        return queue_plans(stream, &batches[0], stream->stream);
     return gpu_queue(stream->stream, batches, count, stream->errors);
 }
 
@@ -130,7 +132,10 @@ static rondo_result synchronize(rondo_stream *base)
     rondo_result result =
         cuda_result(stream->driver->cuStreamSynchronize(stream->stream), "cuStreamSynchronize");
 
-    return result ? result : look_at_error(stream->errors, true);
+    if (result)
+        return result;
+    gpu_judge_stream(stream->errors);
+    return look_at_error(stream->errors, true);
 }
 
 static rondo_result query(rondo_stream *base)
@@ -142,7 +147,11 @@ static rondo_result query(rondo_stream *base)
     if (result)
         return result;
     code = stream->driver->cuStreamQuery(stream->stream);
-    return code == CUDA_ERROR_NOT_READY ? RONDO_IN_PROGRESS : cuda_result(code, "cuStreamQuery");
+    if (code)
+        return code == CUDA_ERROR_NOT_READY ? RONDO_IN_PROGRESS
+                                            : cuda_result(code, "cuStreamQuery");
+    gpu_judge_stream(stream->errors);
+    return look_at_error(stream->errors, false);
 }
 
 static void close_stream(rondo_stream *base)

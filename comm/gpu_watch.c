@@ -82,8 +82,17 @@ rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, 
 
 void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
 {
+    struct gpu_errors *errors = plans->errors;
     bool first;
 
+    if (!flight)
+        return;
+    flight->added = true;
+    pthread_mutex_lock(&errors->lock);
+    errors->users++;
+    errors->under_way++;
+    pthread_mutex_unlock(&errors->lock);
+    flight->errors = errors;
     gpu_flights_count(1);
     pthread_mutex_lock(&plans->flights_lock);
     first = !plans->flights;
@@ -94,19 +103,26 @@ void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
         ring(plans->own);
 }
 
-/*
- * The oldest call that has not ended; those before it are forgotten, but for a kernel that ended
- * because of a message of another call. Only the watch removes.
- */
+void gpu_flight_abandon(struct gpu_plans *plans, struct gpu_flight *flight)
+{
+    if (!flight->added) {
+        free(flight);
+        return;
+    }
+    pthread_mutex_lock(&plans->flights_lock);
+    flight->abandoned = true;
+    pthread_mutex_unlock(&plans->flights_lock);
+}
+
+/* The oldest call that has not ended, or of which its stream does not know yet how; those before it
+ * are forgotten. Only the watch removes. */
 static struct gpu_flight *oldest(struct gpu_plans *plans)
 {
-    uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
-    bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
     struct gpu_flight *flight;
 
+    (void)gpu_judge(plans);
     pthread_mutex_lock(&plans->flights_lock);
-    while ((flight = plans->flights) && (int32_t)(ended - flight->number) >= 0 &&
-           !(flight->kernel && !broken && gpu_kernel_failed(plans))) {
+    while ((flight = plans->flights) && !flight->errors) {
         plans->flights = flight->next;
         if (!plans->flights)
             plans->last_flight = &plans->flights;
@@ -228,27 +244,15 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
         health_stream_closed(comm, task);
 }
 
-/* A kernel was told of memory that is not there; only a peer that lies can do that. */
-static void look_at_errors(struct gpu_plans *plans)
+bool gpu_flight_rests(struct gpu_plans *plans, struct gpu_flight *flight)
 {
-    uint32_t error = atomic_load_explicit(&plans->progress->error, memory_order_acquire);
+    uint32_t at = atomic_load_explicit(&plans->progress->at, memory_order_acquire);
+    struct task *task;
 
-    if (!error || comm_check(plans->comm))
-        return;
-    rondo_fail(RONDO_ERROR_PEER,
-               "A peer of rank %d pointed to device memory that it has not shown (operand %u).",
-               plans->comm->rank, error - CUDA_CALL_BAD_OPERAND);
-    comm_break(plans->comm, RONDO_ERROR_PEER, -1);
-}
-
-/*
- * Words of calls that peers never made, or of earlier ones, point nowhere: a kernel that is let go
- * finds no memory that they may name, and leaves without touching any.
- */
-static void hide_segments(struct gpu_plans *plans)
-{
-    for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
-        __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
+    if (at >> 16 != (flight->number & 0xffff))
+        return true; /* it has not come to its first wait */
+    task = standing(plans, flight);
+    return task && !is_here(plans, flight, task);
 }
 
 /* What the stream waits for in this call, and nothing else: a peer that is let go as well may need
@@ -259,7 +263,6 @@ static void let_go(struct gpu_plans *plans, struct gpu_flight *flight)
     const struct execution *x;
     int own = plans->comm->rank;
 
-    hide_segments(plans); /* seen by whoever sees the release that follows */
     if (!task)
         return;
     x = &task->execution;
@@ -271,39 +274,39 @@ static void let_go(struct gpu_plans *plans, struct gpu_flight *flight)
                               0, memory_order_release);
 }
 
-static void look_at_graphs(struct gpu_plans *plans, bool broken)
+/* Streams are let go only when the others know, and have left as well. */
+static void look_at_broken(struct gpu_plans *plans, struct gpu_flight *flight)
 {
-    if (!broken) {
-        gpu_graph_look_after(plans);
+    if (!gpu_leave(plans, flight))
         return;
-    }
-    hide_segments(plans);
-    gpu_graph_let_go(plans);
+    gpu_kernel_stop(plans);
+    if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
+        gpu_graph_let_go(plans);
+    if (flight)
+        let_go(plans, flight);
 }
 
 static void look(struct gpu_plans *plans)
 {
     struct gpu_flight *flight = oldest(plans);
-    bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
+    rondo_result result;
 
-    if (!broken) {
-        rondo_result result = gpu_map_new(plans);
-
-        if (result)
-            comm_break(plans->comm, result, plans->comm->rank);
-        gpu_unmap_retired(plans);
-        look_at_errors(plans);
+    if (atomic_load_explicit(&plans->comm->broken, memory_order_acquire)) {
+        look_at_broken(plans, flight);
+        return;
     }
-    if (broken)
-        gpu_kernel_stop(plans);
+    result = gpu_map_new(plans);
+    if (result)
+        comm_break(plans->comm, result, plans->comm->rank);
+    gpu_unmap_retired(plans);
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
-        look_at_graphs(plans, broken);
-    if (flight && broken)
-        let_go(plans, flight);
-    else if (flight && flight->kernel)
+        gpu_graph_look_after(plans);
+    if (flight && flight->kernel)
         look_after_kernel(plans, flight);
     else if (flight)
         look_after(plans, flight);
+    else
+        gpu_outside_if_idle(plans);
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */
@@ -321,9 +324,11 @@ static bool all_ended(struct gpu_plans *plans)
 static void nap(struct gpu_plans *plans, uint32_t heard)
 {
     bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
-    double seconds = !all_ended(plans) || gpu_graph_waits(plans) ? short_nap
-                     : graphs                                    ? graph_nap
-                                                                 : long_nap;
+    bool leaves = atomic_load_explicit(&plans->comm->broken, memory_order_acquire) &&
+                  atomic_load_explicit(&plans->leaving, memory_order_relaxed) != GPU_LEFT;
+    double seconds = leaves || !all_ended(plans) || gpu_graph_waits(plans) ? short_nap
+                     : graphs                                              ? graph_nap
+                                                                           : long_nap;
     struct timespec time = {0, (long)(seconds * 1e9)};
 
     syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, &time, NULL, 0);
@@ -350,10 +355,12 @@ static void *watch(void *argument)
 
 rondo_result gpu_watch_start(struct gpu_plans *plans)
 {
+    plans->unanswered = -1;
     if (pthread_create(&plans->watch, NULL, watch, plans))
         return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread that looks after calls on "
                                               "the device.");
     plans->watching = true;
+    gpu_judge_enlist(plans);
     return RONDO_OK;
 }
 
@@ -393,6 +400,7 @@ bool gpu_watch_stop(struct gpu_plans *plans)
     atomic_store_explicit(&plans->closing, true, memory_order_release);
     ring(plans->own);
     pthread_join(plans->watch, NULL);
+    gpu_judge_delist(plans);
     /* A graph that was let go may still be on its way to the end. */
     return all_ended(plans) &&
            !(broken && atomic_load_explicit(&plans->graphs, memory_order_acquire));

@@ -173,7 +173,8 @@ void tcp_seal_control(struct tcp_line *line)
     }
     line->staged += at;
     peer->control_bytes -= at;
-    memmove(peer->control, peer->control + at, peer->control_bytes);
+    if (at)
+        memmove(peer->control, peer->control + at, peer->control_bytes);
 }
 
 void tcp_seal_sent(struct tcp_line *line, size_t bytes)

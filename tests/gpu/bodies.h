@@ -63,6 +63,9 @@ rondo_result gpu_frees_behind_calls(rondo_comm *comm, void *scene, char *sentenc
 
 /* failures.c */
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_streams_tell_of_cut_calls(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_streams_keep_ended_calls(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_ends_calls_on_host_memory(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_finds_mismatches(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_misses_a_closed_rank(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence);

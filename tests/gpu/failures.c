@@ -88,6 +88,85 @@ rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence)
     return gpu_rank_run(comm, scene, sentence, abort_in_flight);
 }
 
+/* ---- What streams are told ------------------------------------------------------------------- */
+
+/* What synchronize must return now, and that it forgets it. */
+static rondo_result expect_told(struct gpu_rank *rank, rondo_result wanted)
+{
+    rondo_result first = rondo_stream_synchronize(rank->stream);
+    rondo_result second = rondo_stream_synchronize(rank->stream);
+
+    if (first != wanted || second != RONDO_OK)
+        return world_say(rank->sentence, RONDO_ERROR_INTERNAL,
+                         "the stream says %d and then %d, not %d and 0", first, second, wanted);
+    if (wanted && rondo_comm_query(rank->comm) != wanted)
+        return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "the communicator does not know");
+    return RONDO_OK;
+}
+
+/* A call that ends, of which nobody asks the stream; after a while one without rank 0, which
+ * aborts, if `cut`, or else none. `memory`: of both. */
+static rondo_result abort_and_ask(struct gpu_rank *rank, int32_t *memory, bool cut)
+{
+    bool aborts = rondo_comm_rank(rank->comm) == 0;
+    rondo_result result =
+        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
+
+    if (!result)
+        result = drain(rank);
+    nanosleep(&(struct timespec){0, 300 * 1000 * 1000}, NULL);
+    if (!result && aborts) {
+        nanosleep(&(struct timespec){0, 200 * 1000 * 1000}, NULL);
+        result = rondo_comm_abort(rank->comm);
+    } else if (!result && cut)
+        result = rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
+                                  rank->stream);
+    if (result == RONDO_ERROR_ABORTED) /* the abort was heard before anything was queued */
+        return expect_told(rank, RONDO_OK);
+    if (!result && !cut)
+        result = expect_broken(rank, RONDO_ERROR_ABORTED, "abort");
+    return result ? result : expect_told(rank, cut && !aborts ? RONDO_ERROR_ABORTED : RONDO_OK);
+}
+
+static rondo_result ask_of_cut_call(struct gpu_rank *rank)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
+
+    return memory ? abort_and_ask(rank, memory, true) : RONDO_ERROR_MEMORY;
+}
+
+rondo_result gpu_streams_tell_of_cut_calls(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, ask_of_cut_call);
+}
+
+static rondo_result ask_of_ended_call(struct gpu_rank *rank)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
+
+    return memory ? abort_and_ask(rank, memory, false) : RONDO_ERROR_MEMORY;
+}
+
+rondo_result gpu_streams_keep_ended_calls(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, ask_of_ended_call);
+}
+
+/* Copies from and to plain memory wait for the stream while they are queued. */
+static rondo_result cut_call_on_host_memory(struct gpu_rank *rank)
+{
+    int32_t *memory = calloc(COUNT, sizeof(*memory));
+    rondo_result result = memory ? abort_and_ask(rank, memory, true) : RONDO_ERROR_MEMORY;
+
+    free(memory);
+    return result;
+}
+
+rondo_result gpu_ends_calls_on_host_memory(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, cut_call_on_host_memory);
+}
+
 /* ---- Mismatch -------------------------------------------------------------------------------- */
 
 static rondo_result mismatch(struct gpu_rank *rank)
@@ -145,6 +224,7 @@ rondo_result gpu_survives_a_death(rondo_comm *comm, void *scene, char *sentence)
 /* Two calls, the second without rank 1, which has closed the communicator. */
 static rondo_result call_without_one(struct gpu_rank *rank, int32_t *memory)
 {
+    bool queued;
     rondo_result result =
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
 
@@ -156,7 +236,9 @@ static rondo_result call_without_one(struct gpu_rank *rank, int32_t *memory)
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
     if (result && result != RONDO_ERROR_PEER)
         return world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm));
-    return expect_broken(rank, RONDO_ERROR_PEER, "ank 1, which has closed the communicator");
+    queued = !result;
+    result = expect_broken(rank, RONDO_ERROR_PEER, "ank 1, which has closed the communicator");
+    return result ? result : expect_told(rank, queued ? RONDO_ERROR_PEER : RONDO_OK);
 }
 
 static rondo_result close_early(struct gpu_rank *rank)

@@ -52,6 +52,27 @@ Test(gpu_calls, an_abort_lets_streams_of_threads_go)
     expect(gpu_aborts_in_flight, 3, false, false);
 }
 
+Test(gpu_calls, a_stream_tells_once_of_a_call_that_was_cut_short)
+{
+    expect(gpu_streams_tell_of_cut_calls, 3, true, false);
+    expect(gpu_streams_tell_of_cut_calls, 2, true, false);
+    expect(gpu_streams_tell_of_cut_calls, 3, true, true);
+    expect(gpu_streams_tell_of_cut_calls, 3, false, false);
+}
+
+Test(gpu_calls, a_stream_tells_nothing_of_calls_that_ended_before_a_failure)
+{
+    expect(gpu_streams_keep_ended_calls, 3, true, false);
+    expect(gpu_streams_keep_ended_calls, 2, true, false);
+    expect(gpu_streams_keep_ended_calls, 3, true, true);
+}
+
+Test(gpu_calls, a_call_on_memory_of_the_host_ends_without_its_peer)
+{
+    expect(gpu_ends_calls_on_host_memory, 3, true, false);
+    expect(gpu_ends_calls_on_host_memory, 2, true, false);
+}
+
 Test(gpu_calls, different_calls_are_found)
 {
     expect(gpu_finds_mismatches, 3, true, false);
