@@ -217,6 +217,8 @@ static rondo_result open_plans(struct gpu_plans *plans)
         result = gpu_links_weigh(plans);
     if (!result)
         result = gpu_seat_show(plans);
+    if (!result)
+        gpu_reserve_show(plans);
     return result ? result : gpu_watch_start(plans);
 }
 
@@ -310,6 +312,7 @@ static void free_memory(struct gpu_plans *plans)
         give_back(plans, old->memory);
         free(old);
     }
+    give_back(plans, plans->reserve);
     give_back(plans, cuda_address(plans->table));
 }
 

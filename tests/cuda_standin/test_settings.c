@@ -96,6 +96,20 @@ CASE(calls_fail_on_request)
     CHECK_GIVES(cuMemAllocHost(&bytes, 64), CUDA_ERROR_UNKNOWN);
 }
 
+CASE(calls_go_on_failing_on_request)
+{
+    setenv("CUDA_STANDIN_FAIL", "cuMemAlloc:2+=801,cuStreamCreate:1", 1);
+    CUdeviceptr memory = 0;
+    CUstream stream = NULL;
+    check_begin(check, 0);
+    CHECK_OK(cuMemAlloc(&memory, 64));
+    for (int i = 0; i < 3; i++)
+        CHECK_GIVES(cuMemAlloc(&memory, 64), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_GIVES(cuStreamCreate(&stream, 0), CUDA_ERROR_UNKNOWN);
+    CHECK_OK(cuStreamCreate(&stream, 0));
+    CHECK_OK(cuStreamDestroy(stream));
+}
+
 /* The end of a child that reads the word by its own hand. */
 static int end_of_reader(CUdeviceptr memory)
 {
