@@ -348,9 +348,9 @@ static rondo_result publish(struct gpu_plans *plans, const struct gpu_segment *s
 
 /*
  * How long peers may take to map something that the reserve can stand in for, in seconds; a graph
- * keeps what it gets. Elsewhere they may take as long as they like. A peer that frees memory may
- * have to wait in the driver until the calls that it has queued have ended, with a lock that mapping
- * needs, and such a call may wait for the very call that is being queued here.
+ * keeps what it gets. Otherwise they may take as long as they like. A peer that frees memory may
+ * have to wait in the driver until the calls that it has queued have ended, with a lock that
+ * mapping needs, and such a call may wait for the very call that is being queued here.
  */
 static double patience_of(const struct gpu_plans *plans, unsigned flags)
 {

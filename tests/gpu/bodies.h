@@ -59,6 +59,11 @@ rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_replaces_unused(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_maps_beside_captures(rondo_comm *comm, void *scene, char *sentence);
 
+/* contexts.c */
+rondo_result gpu_waits_without_context(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_waits_from_other_device(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_finds_devices(rondo_comm *comm, void *scene, char *sentence);
+
 /* refusals.c */
 rondo_result gpu_goes_without_handles(rondo_comm *comm, void *scene, char *sentence);
 
