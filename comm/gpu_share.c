@@ -316,8 +316,11 @@ static rondo_result end_order(struct gpu_plans *plans, double patience)
     if (result)
         return result;
     if (answer != GPU_DONE) {
-        plans->pieces_refused |= answer == GPU_CANNOT && segment->files;
-        plans->rests |= answer == GPU_NOT_NOW || !segment->files;
+        /* What was freed before peers came to it says nothing about other memory. */
+        bool refused = answer == GPU_CANNOT && !is_gone(plans, segment);
+
+        plans->pieces_refused |= refused && segment->files;
+        plans->rests |= answer == GPU_NOT_NOW || (refused && !segment->files);
         plans->rests_since = plans->calls;
         return RONDO_IN_PROGRESS;
     }

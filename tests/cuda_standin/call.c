@@ -26,6 +26,8 @@ struct failure {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t memory_locks[DEVICE_LIMIT];
+static bool frees_lock; /* written before the driver is initialised */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct failure failures[FAILURES]; /* under the lock */
 static atomic_bool any_failure;
@@ -47,6 +49,18 @@ void call_unlock(void)
 void call_wait(pthread_cond_t *condition)
 {
     pthread_cond_wait(condition, &lock);
+}
+
+void call_lock_memory(CUdevice device)
+{
+    if (frees_lock)
+        pthread_mutex_lock(&memory_locks[device]);
+}
+
+void call_unlock_memory(CUdevice device)
+{
+    if (frees_lock)
+        pthread_mutex_unlock(&memory_locks[device]);
 }
 
 void call_in_host_function(bool inside)
@@ -100,6 +114,9 @@ static void in_child(void)
 static void initialise(void)
 {
     read_failures();
+    frees_lock = call_setting("FREE_LOCKS", 0) != 0;
+    for (int i = 0; i < DEVICE_LIMIT; i++)
+        pthread_mutex_init(&memory_locks[i], NULL);
     pthread_atfork(NULL, NULL, in_child);
     guard_init();
     device_init();
