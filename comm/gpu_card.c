@@ -56,6 +56,8 @@ rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
     rondo_result result = setting_check(SETTING_CUDA);
     void *arena = NULL;
 
+    if (!result)
+        result = setting_check(SETTING_CUDA_RESERVE);
     if (result || !gpu || strcmp(setting_read_word(SETTING_CUDA), "host") == 0)
         return result;
     if (!cuda_has_kernels()) {

@@ -17,13 +17,14 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/setting.h"
 #include "comm/health.h"
 #include "cuda/module.h"
 #include "transport/process.h"
 
 #include <time.h>
 
-enum { RESERVE = 32 << 20, LEAST_RESERVE = 1 << 20 };
+enum { LEAST_RESERVE = 1 << 20 };
 
 /* How far a rank is. */
 enum { REACH_UNKNOWN, REACH_SHOWN, REACH_ALL, REACH_NOT };
@@ -34,9 +35,11 @@ enum { REACH_UNKNOWN, REACH_SHOWN, REACH_ALL, REACH_NOT };
 static rondo_result allocate(struct gpu_plans *plans)
 {
     struct cuda_launcher *launcher = plans->launcher;
-    size_t bytes = RESERVE;
-    rondo_result result;
+    size_t bytes = 0;
+    rondo_result result = setting_read_size(SETTING_CUDA_RESERVE, &bytes);
 
+    if (result)
+        return result;
     do {
         result = cuda_stock_take(&launcher->stock, &launcher->device, CUDA_HOLDING_DEVICE, bytes,
                                  &plans->reserve);
