@@ -192,7 +192,7 @@ static void *allocate_memory(void *argument)
     struct freer *freer = argument;
     cuCtxSetCurrent(freer->context);
     cuMemAlloc(&freer->memory, 64);
-    atomic_store(&freer->done, true);
+    atomic_store_explicit(&freer->done, true, memory_order_relaxed);
     return NULL;
 }
 
@@ -212,7 +212,7 @@ static bool allocates_beside_free(void)
     usleep(50000); /* it waits by now, or the test sees less than it could */
     pthread_create(&allocating, NULL, allocate_memory, &allocator);
     usleep(50000);
-    bool allocated = atomic_load(&allocator.done);
+    bool allocated = atomic_load_explicit(&allocator.done, memory_order_relaxed);
     CHECK_OK(cuMemsetD32Async(word, 1, 1, CU_STREAM_PER_THREAD));
     pthread_join(freeing, NULL);
     pthread_join(allocating, NULL);
