@@ -248,7 +248,7 @@ static void *call_from_thread(void *argument)
 {
     struct caller *caller = argument;
 
-    if (device_use(rondo_comm_rank(caller->fork->rank->comm) % caller->fork->rank->scene->devices))
+    if (device_use(rondo_comm_cuda_device(caller->fork->rank->comm)))
         caller->result = call(caller->fork, caller->which);
     else
         caller->result = RONDO_ERROR_SYSTEM;
