@@ -45,6 +45,7 @@ enum setting_id {
     SETTING_TCP_PATIENCE, /* seconds, RONDO_TCP_TIMEOUT */
     SETTING_CUDA,         /* word: auto, host */
     SETTING_CUDA_PIECE,   /* size: bytes of a long call that goes by way of the host */
+    SETTING_CUDA_RESERVE, /* size: bytes of device memory that peers map at the start */
     SETTING_GPUDIRECT,    /* word: auto, dmabuf, peer, slots, off */
     SETTING_TOPOLOGY,     /* word: an hwloc XML file to use instead of this machine */
     SETTING_BENCH_DIR,    /* word */

@@ -102,17 +102,31 @@ void gpu_close(struct gpu *gpu, bool broken)
     free(gpu);
 }
 
+static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
+
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    rondo_result result = RONDO_OK;
-    int number = gpu_current();
-
-    pthread_mutex_lock(&lock);
-    if (!comm->gpu)
-        result = gpu_open(number < 0 ? 0 : number, &comm->gpu);
+    pthread_mutex_lock(&finding);
     *ret_gpu = comm->gpu;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&finding);
+    if (*ret_gpu)
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_INTERNAL, "The communicator of a call has no device.");
+}
+
+rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **ret_gpu)
+{
+    rondo_comm *comm = batch->comm;
+    const struct cuda_driver *cuda;
+    rondo_result result = cuda_load(&cuda);
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&finding);
+    if (!comm->gpu)
+        result = gpu_open(gpu_whose(cuda, batch, stream), &comm->gpu);
+    *ret_gpu = comm->gpu;
+    pthread_mutex_unlock(&finding);
     return result;
 }
 

@@ -20,9 +20,10 @@
 #include "cuda/vmm.h"
 
 enum {
-    GPU_SEGMENTS = 64,      /* allocations of a rank that its peers map at a time */
-    GPU_USER_SEGMENTS = 40, /* ... of them the user's; the others are substitutes */
-    GPU_PIECES = 32,        /* of physical memory in one of them */
+    GPU_SEGMENTS = 64,              /* allocations of a rank that its peers map at a time */
+    GPU_USER_SEGMENTS = 40,         /* ... of them the user's; the others are substitutes */
+    GPU_RESERVE = GPU_SEGMENTS - 1, /* ... of them the one that was mapped at the start */
+    GPU_PIECES = 32,                /* of physical memory in one of them */
     GPU_LANES = 2,
     GPU_LANE_COLLECTIVE = 0,
     GPU_LANE_PAIR = 1, /* sends and receives */
@@ -55,9 +56,11 @@ struct gpu_arena {
     _Atomic uint32_t bell;    /* a futex: somebody published something */
     _Atomic uint32_t ordered; /* the number of the order; all have answered before the next one */
     struct gpu_order order;
-    struct gpu_segment_card inbox; /* of the rank's seat (gpu_seat.c) */
-    _Atomic uint32_t seat;         /* what is known of it */
-    struct gpu_mail mails[];       /* [rank][lane]; behind them the answers of each rank */
+    struct gpu_segment_card inbox;   /* of the rank's seat (gpu_seat.c) */
+    _Atomic uint32_t seat;           /* what is known of it */
+    struct gpu_segment_card reserve; /* 0 bytes: there is none that peers could map */
+    _Atomic uint32_t reach;          /* gpu_reserve.c: how far this rank is with all of them */
+    struct gpu_mail mails[];         /* [rank][lane]; behind them the answers of each rank */
 };
 
 static inline size_t gpu_arena_bytes(int size)
@@ -192,6 +195,9 @@ struct gpu_plans {
     bool pieces_refused;                       /* a peer cannot map files */
     int door;                                  /* where peers ask for them, 0: nowhere yet */
     bool asks;                                 /* this rank does, as it may not take files */
+    bool pending;                              /* not all peers have answered the last order */
+    int pending_slot;                          /* ... which was this one, */
+    struct gpu_segment pending_segment;        /* with this in it */
     bool rests;                                /* peers could not map more, not then: */
     uint32_t rests_since;                      /* ... at that call */
     uint32_t *obeyed;                          /* [rank]: the order that was answered last */
@@ -200,6 +206,8 @@ struct gpu_plans {
     int retired_count;
     int *peer_devices; /* numbers of other devices whose ranks are in this process */
     int peer_device_count;
+    CUdeviceptr reserve; /* stands in for what is not longer, 0: none */
+    size_t reserve_bytes;
     struct gpu_substitute substitutes[2];    /* of inputs, of outputs */
     struct gpu_substitute *pair_substitutes; /* of the messages of a batch */
     struct gpu_outgrown *outgrown;           /* what they all were before they grew */
@@ -254,11 +262,19 @@ const struct algorithm *gpu_links_choose(struct gpu_plans *plans, const struct c
 
 /* ---- gpu_share.c ---- */
 
+enum {
+    GPU_SHARE_OWN = 1,  /* it is a substitute */
+    GPU_SHARE_SOON = 2, /* something else can stand in for it, if peers take long */
+};
+
 /* Where peers find device memory: the word that they are told. Publishes what it lies in, if they
- * have to map that, and waits until all have. `own`: it is a substitute. RONDO_IN_PROGRESS: it
- * cannot be shared, or not now. */
-rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, bool own,
+ * have to map that, and waits until all have. RONDO_IN_PROGRESS: it cannot be shared, or not now.
+ */
+rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, unsigned flags,
                        uint64_t *ret_word);
+/* What peers are going to map before the first call; false: they cannot be told where it is, which
+ * the log says. */
+bool gpu_share_reserve(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes);
 /* Can the ranks of this process, on other devices, use it where it is? */
 bool gpu_is_reached(const struct gpu_plans *plans, CUdeviceptr memory, size_t bytes);
 
@@ -267,6 +283,11 @@ bool gpu_is_reached(const struct gpu_plans *plans, CUdeviceptr memory, size_t by
 /* Memory that a rank has shown by a handle, for this process. */
 rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment_card *card,
                      CUdeviceptr *ret_base);
+/* Fill the card of memory that peers shall map by a handle. */
+rondo_result gpu_hand_out(const struct gpu_plans *plans, CUdeviceptr base, size_t bytes,
+                          struct gpu_segment_card *ret_card);
+/* The reserve of that rank; false: this rank cannot, and has said so. Before the first call. */
+bool gpu_map_reserve(struct gpu_plans *plans, int rank);
 /* Do what peers have ordered; the watch does it. */
 rondo_result gpu_map_new(struct gpu_plans *plans);
 /* Unmap what was replaced, unless a call of this process is on its way: unmapping may wait for it,
@@ -307,7 +328,20 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
 enum { GPU_SHORT = 32 << 10 }; /* bytes of a block, up to which a call is one kernel */
 /* Open this rank's seat, if there can be one, and show it to the others. */
 rondo_result gpu_seat_show(struct gpu_plans *plans);
+/* Have all ranks one? Waits until they have said so. */
+rondo_result gpu_seats_await(struct gpu_plans *plans, bool *ret_all);
+/* Map the inboxes of all, then, when all ranks have, sit down. */
+rondo_result gpu_seat_map(struct gpu_plans *plans);
+rondo_result gpu_seat_connect(struct gpu_plans *plans);
 void gpu_seat_close(struct gpu_plans *plans);
+
+/* ---- gpu_reserve.c ---- */
+
+/* Allocate the reserve and show it to the others. */
+void gpu_reserve_show(struct gpu_plans *plans);
+/* Until a word that this rank shows is at least that much. */
+rondo_result gpu_await_shown(const struct gpu_plans *plans, int rank, const _Atomic uint32_t *word,
+                             uint32_t least, uint32_t *ret_value);
 
 /* ---- gpu_kernel.c ---- */
 
@@ -344,7 +378,7 @@ bool gpu_watch_stop(struct gpu_plans *plans);
 /* The next call, of these tasks: sends and receives, or one collective. */
 rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, int count,
                              struct gpu_flight **ret_flight);
-/* It is on its way, or will be at once: queueing may wait for the stream, where a copy is from or to
+/* It is on its way, or will be at once: queueing may wait for the stream, if a copy is from or to
  * plain memory of the host, so the watch has to know of the call before. Accepts NULL. From its
  * last operation on, the flight may be gone. */
 void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight);

@@ -22,14 +22,35 @@ static bool is_shareable(const struct gpu_plans *plans, const struct gpu_buffer 
             gpu_is_reached(plans, cuda_address(buffer->user), buffer->bytes));
 }
 
-static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffer,
+/* Is there room for it in what is left of the reserve? */
+static bool fits_reserve(const struct gpu_run *run, const struct gpu_buffer *buffer)
+{
+    return buffer->bytes <= run->plans->reserve_bytes - run->reserved;
+}
+
+static void take_reserve(struct gpu_run *run, struct gpu_buffer *buffer)
+{
+    const size_t grain = 512; /* bytes, as CUDA aligns memory */
+    size_t end = run->reserved + (buffer->bytes + grain - 1) / grain * grain;
+
+    buffer->at = run->plans->reserve + run->reserved;
+    buffer->replaced = true;
+    run->reserved = end < run->plans->reserve_bytes ? end : run->plans->reserve_bytes;
+}
+
+static rondo_result substitute(struct gpu_run *run, struct gpu_buffer *buffer,
                                struct gpu_substitute *other)
 {
+    struct gpu_plans *plans = run->plans;
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     size_t bytes = 1 << 20;
     rondo_result result;
 
+    if (fits_reserve(run, buffer)) {
+        take_reserve(run, buffer);
+        return RONDO_OK;
+    }
     while (bytes < buffer->bytes)
         bytes *= 2;
     if (other->bytes < buffer->bytes) {
@@ -57,14 +78,15 @@ static rondo_result substitute(struct gpu_plans *plans, struct gpu_buffer *buffe
     return RONDO_OK;
 }
 
-static rondo_result share_substitute(struct gpu_plans *plans, struct gpu_buffer *buffer,
+static rondo_result share_substitute(struct gpu_run *run, struct gpu_buffer *buffer,
                                      struct gpu_substitute *other)
 {
-    rondo_result result = substitute(plans, buffer, other);
+    struct gpu_plans *plans = run->plans;
+    rondo_result result = substitute(run, buffer, other);
 
     if (result)
         return result;
-    result = gpu_share(plans, buffer->at, buffer->bytes, true, &buffer->word);
+    result = gpu_share(plans, buffer->at, buffer->bytes, GPU_SHARE_OWN, &buffer->word);
     if (result == RONDO_IN_PROGRESS)
         result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
                             "Rank %d has no device memory left that its peers can map: CUDA IPC "
@@ -75,17 +97,19 @@ static rondo_result share_substitute(struct gpu_plans *plans, struct gpu_buffer 
 }
 
 /* `replace`: it must be, though peers could reach it. */
-static rondo_result place_buffer(struct gpu_plans *plans, struct gpu_buffer *buffer,
+static rondo_result place_buffer(struct gpu_run *run, struct gpu_buffer *buffer,
                                  struct gpu_substitute *other, bool replace)
 {
+    struct gpu_plans *plans = run->plans;
+    unsigned flags = fits_reserve(run, buffer) ? GPU_SHARE_SOON : 0;
     rondo_result result = RONDO_IN_PROGRESS;
 
     if (!buffer->bytes)
         return RONDO_OK;
     buffer->at = cuda_address(buffer->user);
     if (!replace && is_shareable(plans, buffer))
-        result = gpu_share(plans, buffer->at, buffer->bytes, false, &buffer->word);
-    return result == RONDO_IN_PROGRESS ? share_substitute(plans, buffer, other) : result;
+        result = gpu_share(plans, buffer->at, buffer->bytes, flags, &buffer->word);
+    return result == RONDO_IN_PROGRESS ? share_substitute(run, buffer, other) : result;
 }
 
 static void copy_input(struct gpu_run *run, const struct gpu_buffer *input)
@@ -114,7 +138,7 @@ rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer)
         *link = calloc(1, sizeof(**link));
     if (!*link)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a message.");
-    result = place_buffer(plans, buffer, *link, false);
+    result = place_buffer(run, buffer, *link, false);
     run->replaced += buffer->replaced;
     if (!result && buffer->replaced && buffer == &run->input)
         copy_input(run, buffer);
@@ -136,15 +160,15 @@ static void measure_buffers(struct gpu_run *run, const struct task *task)
                  (size_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root)};
 }
 
-static rondo_result place_local(struct gpu_plans *plans, struct gpu_buffer *buffer,
+static rondo_result place_local(struct gpu_run *run, struct gpu_buffer *buffer,
                                 struct gpu_substitute *other)
 {
     if (!buffer->bytes)
         return RONDO_OK;
     buffer->at = cuda_address(buffer->user);
-    if (cuda_memory_kind(plans->gpu->device.driver, buffer->user) != CUDA_MEMORY_HOST)
+    if (cuda_memory_kind(run->plans->gpu->device.driver, buffer->user) != CUDA_MEMORY_HOST)
         return RONDO_OK;
-    return substitute(plans, buffer, other);
+    return substitute(run, buffer, other);
 }
 
 rondo_result gpu_place_local(struct gpu_run *run, const struct task *task)
@@ -153,8 +177,8 @@ rondo_result gpu_place_local(struct gpu_run *run, const struct task *task)
     rondo_result result;
 
     measure_buffers(run, task);
-    result = place_local(plans, &run->input, &plans->substitutes[0]);
-    return result ? result : place_local(plans, &run->output, &plans->substitutes[1]);
+    result = place_local(run, &run->input, &plans->substitutes[0]);
+    return result ? result : place_local(run, &run->output, &plans->substitutes[1]);
 }
 
 rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
@@ -164,9 +188,8 @@ rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
     rondo_result result;
 
     measure_buffers(run, task);
-    result =
-        place_buffer(plans, &run->input, &plans->substitutes[0], in_place || run->op.has_scale);
-    return result ? result : place_buffer(plans, &run->output, &plans->substitutes[1], false);
+    result = place_buffer(run, &run->input, &plans->substitutes[0], in_place || run->op.has_scale);
+    return result ? result : place_buffer(run, &run->output, &plans->substitutes[1], false);
 }
 
 /* What a rank's own input is multiplied by is known to this rank alone, so it does that before. */

@@ -56,6 +56,8 @@ rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
     rondo_result result = setting_check(SETTING_CUDA);
     void *arena = NULL;
 
+    if (!result)
+        result = setting_check(SETTING_CUDA_RESERVE);
     if (result || !gpu || strcmp(setting_read_word(SETTING_CUDA), "host") == 0)
         return result;
     if (!cuda_has_kernels()) {
@@ -217,6 +219,8 @@ static rondo_result open_plans(struct gpu_plans *plans)
         result = gpu_links_weigh(plans);
     if (!result)
         result = gpu_seat_show(plans);
+    if (!result)
+        gpu_reserve_show(plans);
     return result ? result : gpu_watch_start(plans);
 }
 
@@ -310,6 +314,7 @@ static void free_memory(struct gpu_plans *plans)
         give_back(plans, old->memory);
         free(old);
     }
+    give_back(plans, plans->reserve);
     give_back(plans, cuda_address(plans->table));
 }
 

@@ -53,8 +53,22 @@ struct gpu {
 
 /* ---- gpu.c ---- */
 
-/* The communicator's, made at the first call on a CUDA stream if it was opened without one. */
+/* The communicator's, which has one when a call on a CUDA stream was made. */
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu);
+/* The same for the first call on that stream: a communicator that was opened without a device gets
+ * the one of the call. */
+rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **ret_gpu);
+
+/* ---- gpu_whose.c ---- */
+
+/* Does the handle name another stream in each context: a default one, or the thread's own? */
+static inline bool gpu_is_everywhere(CUstream stream)
+{
+    return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+/* The number of the device that a call on that stream is for: the stream's, or the current
+ * context's, or, on a thread without one, that of the memory in the call. */
+int gpu_whose(const struct cuda_driver *cuda, const struct batch *batch, CUstream stream);
 
 /* ---- gpu_card.c ---- */
 

@@ -103,6 +103,21 @@ rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment
         "RONDO_CUDA=host goes without)");
 }
 
+rondo_result gpu_hand_out(const struct gpu_plans *plans, CUdeviceptr base, size_t bytes,
+                          struct gpu_segment_card *ret_card)
+{
+    CUipcMemHandle handle;
+    rondo_result result = cuda_result(plans->gpu->device.driver->cuIpcGetMemHandle(&handle, base),
+                                      "cuIpcGetMemHandle");
+
+    ret_card->base = base;
+    ret_card->bytes = bytes;
+    _Static_assert(sizeof(handle) == sizeof(ret_card->handle), "an IPC handle travels");
+    if (!result)
+        memcpy(ret_card->handle, &handle, sizeof(handle));
+    return result;
+}
+
 /* The files of an order, all or none; asked for where they may not be taken. */
 static rondo_result take_files(struct gpu_plans *plans, int rank, const struct gpu_order *order,
                                int ret_files[GPU_PIECES])
@@ -161,7 +176,8 @@ static void replace(struct gpu_plans *plans, int rank, const struct gpu_order *o
     plans->retired_count++;
 }
 
-/* RONDO_OK with an answer, or what breaks the communicator. */
+/* RONDO_OK with an answer, or what breaks the communicator. What cannot be mapped does not: its
+ * owner copies it to where peers find it. */
 static rondo_result obey(struct gpu_plans *plans, int rank, const struct gpu_order *order,
                          uint32_t *ret_answer)
 {
@@ -183,8 +199,6 @@ static rondo_result obey(struct gpu_plans *plans, int rank, const struct gpu_ord
                            : gpu_map(plans, rank, &order->card, &base);
     if (result) {
         free(mapping);
-        if (!order->pieces)
-            return result;
         log_info("memory of rank %d is copied before peers read it: %s", rank, fail_sentence());
         *ret_answer = GPU_CANNOT;
         return RONDO_OK;
@@ -197,6 +211,19 @@ static rondo_result obey(struct gpu_plans *plans, int rank, const struct gpu_ord
     replace(plans, rank, order, mapping, base);
     *ret_answer = GPU_DONE;
     return RONDO_OK;
+}
+
+bool gpu_map_reserve(struct gpu_plans *plans, int rank)
+{
+    struct gpu_order order = {.slot = GPU_RESERVE, .card = plans->views[rank].arena->reserve};
+    uint32_t answer = GPU_CANNOT;
+    rondo_result result = RONDO_OK;
+
+    if (order.card.bytes)
+        result = obey(plans, rank, &order, &answer);
+    if (result)
+        log_info("memory of rank %d is not mapped: %s", rank, fail_sentence());
+    return !result && answer == GPU_DONE;
 }
 
 static uint64_t bytes_of(const struct gpu_order *order)

@@ -24,7 +24,8 @@ struct gpu_run {
     struct exec_shape shape;
     struct kernel_op op;
     uint32_t fingerprint;
-    int replaced; /* buffers of messages so far */
+    int replaced;    /* buffers of messages so far */
+    size_t reserved; /* bytes of the reserve that stand in for buffers of this call */
     struct gpu_buffer input, output;
     struct gpu_ops ops;
     struct {

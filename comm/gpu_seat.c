@@ -47,16 +47,15 @@ static unsigned count_share(const rondo_comm *comm)
     return share;
 }
 
-static rondo_result open_seat(struct gpu_plans *plans, unsigned share)
+/* *ret_shown: false if peers cannot be told of it. */
+static rondo_result open_seat(struct gpu_plans *plans, unsigned share, bool *ret_shown)
 {
-    const struct cuda_driver *cuda = plans->gpu->device.driver;
     struct gpu_segment_card *card = &plans->own->inbox;
     const struct cuda_seat_shape shape = {.rank = plans->comm->rank,
                                           .size = plans->comm->size,
                                           .slots = SLOTS,
                                           .slot_bytes = GPU_SHORT,
                                           .share = share};
-    CUipcMemHandle handle;
     size_t bytes = 0;
     rondo_result result = cuda_seat_open(plans->launcher, &shape, &plans->seat);
 
@@ -64,11 +63,11 @@ static rondo_result open_seat(struct gpu_plans *plans, unsigned share)
         return result;
     card->base = cuda_seat_inbox(plans->seat, &bytes);
     card->bytes = bytes;
-    if (!plans->comm->one_process)
-        result = cuda_result(cuda->cuIpcGetMemHandle(&handle, card->base), "cuIpcGetMemHandle");
-    if (!result && !plans->comm->one_process)
-        memcpy(card->handle, &handle, sizeof(handle));
-    return result;
+    if (!plans->comm->one_process && gpu_hand_out(plans, card->base, bytes, card)) {
+        log_info("there are no kernels for short calls: %s", fail_sentence());
+        *ret_shown = false;
+    }
+    return RONDO_OK;
 }
 
 rondo_result gpu_seat_show(struct gpu_plans *plans)
@@ -76,7 +75,7 @@ rondo_result gpu_seat_show(struct gpu_plans *plans)
     unsigned blocks = plans->launcher->kernels[CUDA_KERNEL_execute].blocks;
     unsigned share = plans->comm->size <= MOST_RANKS ? count_share(plans->comm) : 0;
     bool fits = share && blocks / share / PLAN_PROGRAMS_MAX > 0;
-    rondo_result result = fits ? open_seat(plans, share) : RONDO_OK;
+    rondo_result result = fits ? open_seat(plans, share, &fits) : RONDO_OK;
 
     if (result)
         return result;
@@ -85,33 +84,23 @@ rondo_result gpu_seat_show(struct gpu_plans *plans)
     return RONDO_OK;
 }
 
-/* Until that rank has shown its seat. */
-static rondo_result await_seat(struct gpu_plans *plans, int rank, uint32_t *ret_seat)
+rondo_result gpu_seats_await(struct gpu_plans *plans, bool *ret_all)
 {
-    const struct timespec doze = {0, 50 * 1000};
-    rondo_comm *comm = plans->comm;
     rondo_result result = RONDO_OK;
 
-    while (!(*ret_seat =
-                 atomic_load_explicit(&plans->views[rank].arena->seat, memory_order_acquire)) &&
-           !result) {
-        result = health_adopt(comm);
-        if (!result && !process_alive(comm->processes[rank])) {
-            rondo_fail(RONDO_ERROR_PEER,
-                       "Rank %d (process %d) has ended while rank %d waited for "
-                       "it to open its part of the device.",
-                       rank, process_id(comm->processes[rank]), comm->rank);
-            result = comm_break(comm, RONDO_ERROR_PEER, rank);
-        }
-        nanosleep(&doze, NULL);
+    *ret_all = true;
+    for (int rank = 0; rank < plans->comm->size && !result; rank++) {
+        uint32_t seat = SEAT_NONE;
+
+        result = gpu_await_shown(plans, rank, &plans->views[rank].arena->seat, SEAT_NONE, &seat);
+        *ret_all &= seat == SEAT_OPEN;
     }
     return result;
 }
 
-static rondo_result connect_seat(struct gpu_plans *plans)
+rondo_result gpu_seat_map(struct gpu_plans *plans)
 {
-    rondo_comm *comm = plans->comm;
-    CUdeviceptr *inboxes = plans->inboxes;
+    const rondo_comm *comm = plans->comm;
     rondo_result result = RONDO_OK;
 
     for (int rank = 0; rank < comm->size && !result; rank++) {
@@ -121,34 +110,17 @@ static rondo_result connect_seat(struct gpu_plans *plans)
             return rondo_fail(RONDO_ERROR_PEER,
                               "Rank %d has an inbox of another size than rank %d.", rank,
                               comm->rank);
-        result = gpu_map(plans, rank, card, &inboxes[rank]);
+        result = gpu_map(plans, rank, card, &plans->inboxes[rank]);
     }
-    return result ? result : cuda_seat_connect(plans->seat, inboxes);
+    return result;
 }
 
-rondo_result gpu_settle(rondo_comm *comm)
+rondo_result gpu_seat_connect(struct gpu_plans *plans)
 {
-    struct gpu_plans *plans = comm->gpu ? comm->gpu->plans : NULL;
-    rondo_result result = RONDO_OK;
-    bool all = true;
+    rondo_result result = cuda_seat_connect(plans->seat, plans->inboxes);
 
-    if (!plans)
-        return RONDO_OK;
-    for (int rank = 0; rank < comm->size && !result; rank++) {
-        uint32_t seat = SEAT_NONE;
-
-        result = await_seat(plans, rank, &seat);
-        all &= seat == SEAT_OPEN;
-    }
-    if (result || !all)
-        return result;
-    result = cuda_enter(&plans->gpu->device);
     if (result)
         return result;
-    result = connect_seat(plans);
-    cuda_leave(&plans->gpu->device);
-    if (result)
-        return comm_break(comm, result, comm->rank);
     plans->seated = true;
     log_info("short calls on CUDA streams run as one kernel each");
     return RONDO_OK;
@@ -250,7 +222,7 @@ void gpu_seat_close(struct gpu_plans *plans)
     for (int rank = 0; rank < comm->size; rank++)
         if (plans->inboxes[rank] && !process_is_own(comm->processes[rank]))
             plans->gpu->device.driver->cuIpcCloseMemHandle(plans->inboxes[rank]);
-    settled = await_settled(plans);
+    settled = !plans->seated || await_settled(plans);
     if (!settled)
         cuda_stock_forget(&plans->launcher->stock, cuda_seat_inbox(plans->seat, &bytes));
     cuda_seat_close(plans->seat, !settled);

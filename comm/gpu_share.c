@@ -194,37 +194,52 @@ static int find_late(const struct gpu_plans *plans, uint32_t number, uint32_t *r
     return -1;
 }
 
-static rondo_result await_answers(struct gpu_plans *plans, uint32_t number, uint32_t *ret_answer)
+/* Why the rank that has not answered will not, RONDO_OK: it still may. */
+static rondo_result check_late(struct gpu_plans *plans, int rank, double waited)
+{
+    rondo_comm *comm = plans->comm;
+    double patience = comm->settings.timeout;
+    rondo_result result = comm_check(comm);
+
+    if (!result)
+        result = health_adopt(comm);
+    if (result)
+        return result;
+    if (!process_alive(comm->processes[rank])) {
+        rondo_fail(RONDO_ERROR_PEER,
+                   "Rank %d (process %d) has ended while rank %d waited for it to map device "
+                   "memory.",
+                   rank, process_id(comm->processes[rank]), comm->rank);
+        return comm_break(comm, RONDO_ERROR_PEER, rank);
+    }
+    if (patience > 0 && waited > patience) {
+        rondo_fail(RONDO_ERROR_TIMEOUT,
+                   "Rank %d waited %.1f s for rank %d to map device memory. RONDO_TIMEOUT sets "
+                   "how long to wait.",
+                   comm->rank, patience, rank);
+        return comm_break(comm, RONDO_ERROR_TIMEOUT, rank);
+    }
+    return RONDO_OK;
+}
+
+/* RONDO_IN_PROGRESS: not all have answered in `patience` seconds; less than 0: for ever. */
+static rondo_result await_answers(struct gpu_plans *plans, double patience, uint32_t *ret_answer)
 {
     const struct timespec doze = {0, 50 * 1000};
-    rondo_comm *comm = plans->comm;
+    uint32_t number = atomic_load_explicit(&plans->own->ordered, memory_order_relaxed);
     double began = clock_seconds();
-    double patience = comm->settings.timeout;
 
     for (int rank = find_late(plans, number, ret_answer); rank >= 0;
          rank = find_late(plans, number, ret_answer)) {
-        rondo_result result = comm_check(comm);
+        double waited = clock_seconds() - began;
+        rondo_result result = check_late(plans, rank, waited);
 
         if (plans->own->order.pieces)
             gpu_door_serve(plans);
-        if (!result)
-            result = health_adopt(comm);
         if (result)
             return result;
-        if (!process_alive(comm->processes[rank])) {
-            rondo_fail(RONDO_ERROR_PEER,
-                       "Rank %d (process %d) has ended while rank %d waited for it to map device "
-                       "memory.",
-                       rank, process_id(comm->processes[rank]), comm->rank);
-            return comm_break(comm, RONDO_ERROR_PEER, rank);
-        }
-        if (patience > 0 && clock_seconds() - began > patience) {
-            rondo_fail(RONDO_ERROR_TIMEOUT,
-                       "Rank %d waited %.1f s for rank %d to map device memory. RONDO_TIMEOUT sets "
-                       "how long to wait.",
-                       comm->rank, patience, rank);
-            return comm_break(comm, RONDO_ERROR_TIMEOUT, rank);
-        }
+        if (patience >= 0 && waited > patience)
+            return RONDO_IN_PROGRESS;
         nanosleep(&doze, NULL);
     }
     return RONDO_OK;
@@ -239,6 +254,13 @@ static uint64_t bytes_of(const struct gpu_segment *segment)
     return bytes;
 }
 
+/* Own kernels may be pointed to it too, by messages of this rank to itself. */
+static void show_own(struct gpu_plans *plans, const struct gpu_segment *segment, int slot)
+{
+    plans->table[plans->comm->rank * GPU_SEGMENTS + slot] =
+        (struct cuda_segment){segment->piece[0].base, bytes_of(segment)};
+}
+
 static void close_files(const struct gpu_order *order)
 {
     for (int i = 0; i < order->pieces; i++)
@@ -251,7 +273,6 @@ static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segmen
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     struct gpu_order *order = &plans->own->order;
-    CUipcMemHandle handle;
     rondo_result result = RONDO_OK;
 
     order->number = number;
@@ -260,12 +281,10 @@ static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segmen
     order->card.base = segment->piece[0].base;
     order->card.bytes = bytes_of(segment);
     if (!segment->files) {
-        result = cuda_result(cuda->cuIpcGetMemHandle(&handle, segment->piece[0].base),
-                             "cuIpcGetMemHandle");
-        _Static_assert(sizeof(handle) == sizeof(order->card.handle), "an IPC handle travels");
-        if (!result)
-            memcpy(order->card.handle, &handle, sizeof(handle));
-        return result;
+        result = gpu_hand_out(plans, segment->piece[0].base, bytes_of(segment), &order->card);
+        if (result)
+            log_info("device memory is copied before peers read it: %s", fail_sentence());
+        return result ? RONDO_IN_PROGRESS : RONDO_OK;
     }
     if (gpu_door_open(plans)) /* then peers need the right to take files */
         log_info("%s", fail_sentence());
@@ -282,54 +301,106 @@ static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segmen
     return result;
 }
 
+/* The order that is out, when all have answered. RONDO_IN_PROGRESS: they have not, and it is still
+ * out, or somebody cannot do it. */
+static rondo_result end_order(struct gpu_plans *plans, double patience)
+{
+    const struct gpu_segment *segment = &plans->pending_segment;
+    uint32_t answer;
+    rondo_result result = await_answers(plans, patience, &answer);
+
+    if (result == RONDO_IN_PROGRESS)
+        return result;
+    plans->pending = false;
+    close_files(&plans->own->order);
+    if (result)
+        return result;
+    if (answer != GPU_DONE) {
+        /* What was freed before peers came to it says nothing about other memory. */
+        bool refused = answer == GPU_CANNOT && !is_gone(plans, segment);
+
+        plans->pieces_refused |= refused && segment->files;
+        plans->rests |= answer == GPU_NOT_NOW || (refused && !segment->files);
+        plans->rests_since = plans->calls;
+        return RONDO_IN_PROGRESS;
+    }
+    plans->segments[plans->pending_slot] = *segment;
+    log_debug("device memory of %zu bytes is shown to %d peers in slot %d",
+              (size_t)bytes_of(segment), plans->comm->size - 1, plans->pending_slot);
+    return RONDO_OK;
+}
+
 static rondo_result publish(struct gpu_plans *plans, const struct gpu_segment *segment, int slot)
 {
     uint32_t number = atomic_load_explicit(&plans->own->ordered, memory_order_relaxed) + 1;
     rondo_result result;
-    uint32_t answer;
 
     number += !number; /* 0: none */
     result = write_order(plans, segment, number, (uint32_t)slot);
     if (result)
         return result;
     plans->segments[slot].pieces = 0;
-    /* Own kernels may be pointed to it too, by messages of this rank to itself. */
-    plans->table[plans->comm->rank * GPU_SEGMENTS + slot] =
-        (struct cuda_segment){segment->piece[0].base, bytes_of(segment)};
+    plans->pending_segment = *segment;
+    plans->pending_slot = slot;
+    plans->pending = true;
+    show_own(plans, segment, slot);
     atomic_store_explicit(&plans->own->ordered, number, memory_order_release);
     gpu_ring(plans);
-    result = await_answers(plans, number, &answer);
-    close_files(&plans->own->order);
-    if (result)
-        return result;
-    if (answer != GPU_DONE) {
-        plans->pieces_refused |= answer == GPU_CANNOT;
-        plans->rests |= answer == GPU_NOT_NOW;
-        plans->rests_since = plans->calls;
-        return RONDO_IN_PROGRESS;
-    }
-    plans->segments[slot] = *segment;
-    log_debug("device memory of %zu bytes is shown to %d peers in slot %d",
-              (size_t)bytes_of(segment), plans->comm->size - 1, slot);
     return RONDO_OK;
 }
 
-/* Make one more segment known; its slot, -1 with RONDO_IN_PROGRESS or an error. */
-static rondo_result add(struct gpu_plans *plans, const struct gpu_segment *segment, int *ret_slot)
+/*
+ * How long peers may take to map something that the reserve can stand in for, in seconds; a graph
+ * keeps what it gets. Otherwise they may take as long as they like. A peer that frees memory may
+ * have to wait in the driver until the calls that it has queued have ended, with a lock that
+ * mapping needs, and such a call may wait for the very call that is being queued here.
+ */
+static double patience_of(const struct gpu_plans *plans, unsigned flags)
 {
-    int slot;
+    if (!(flags & GPU_SHARE_SOON))
+        return -1;
+    return plans->in_graph ? 1 : 0.05;
+}
 
+/* Make one more segment known; its slot, or RONDO_IN_PROGRESS or an error. */
+static rondo_result add(struct gpu_plans *plans, const struct gpu_segment *segment, unsigned flags,
+                        int *ret_slot)
+{
+    rondo_result result = RONDO_OK;
+
+    if (plans->pending) { /* peers that were late before are not waited for once more */
+        result = end_order(plans, flags & GPU_SHARE_SOON ? 0 : -1);
+        if (plans->pending || (result && result != RONDO_IN_PROGRESS))
+            return result;
+        *ret_slot = plans->pending_slot;
+        if (!result && holds(&plans->segments[*ret_slot], segment))
+            return RONDO_OK;
+    }
     if (plans->rests && !segment->own && plans->calls - plans->rests_since < REST)
         return RONDO_IN_PROGRESS;
     plans->rests = false;
-    slot = find_slot(plans, segment->own);
-    if (slot < 0)
+    *ret_slot = find_slot(plans, segment->own);
+    if (*ret_slot < 0)
         return RONDO_IN_PROGRESS;
-    *ret_slot = slot;
-    return publish(plans, segment, slot);
+    result = publish(plans, segment, *ret_slot);
+    return result ? result : end_order(plans, patience_of(plans, flags));
 }
 
-rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, bool own,
+bool gpu_share_reserve(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes)
+{
+    struct gpu_segment *segment = &plans->segments[GPU_RESERVE];
+
+    if (!look_up(plans, memory, bytes, segment) || segment->files) {
+        segment->pieces = 0;
+        rondo_fail(RONDO_ERROR_UNSUPPORTED, "CUDA IPC has no handles for memory of this device.");
+        return false;
+    }
+    segment->own = true;
+    show_own(plans, segment, GPU_RESERVE);
+    return !gpu_hand_out(plans, segment->piece[0].base, bytes_of(segment), &plans->own->reserve);
+}
+
+rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, unsigned flags,
                        uint64_t *ret_word)
 {
     uint32_t rank = (uint32_t)plans->comm->rank;
@@ -343,11 +414,11 @@ rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes
     }
     if (!look_up(plans, memory, bytes, &wanted))
         return RONDO_IN_PROGRESS;
-    wanted.own = own;
+    wanted.own = flags & GPU_SHARE_OWN;
     while (slot < GPU_SEGMENTS && !holds(&plans->segments[slot], &wanted))
         slot++;
     if (slot == GPU_SEGMENTS) {
-        result = add(plans, &wanted, &slot);
+        result = add(plans, &wanted, flags, &slot);
         if (result)
             return result;
     }

@@ -10,12 +10,91 @@
 
 #include <stdlib.h>
 
+/* A device on which calls were queued by a handle. */
+struct home {
+    struct home *next;
+    struct cuda_device device;
+};
+
 struct cuda_stream {
     rondo_stream base;
     const struct cuda_driver *driver;
     CUstream stream;
     struct gpu_errors *errors;
+    struct home *homes; /* under the lock of the errors */
 };
+
+/* ---- Contexts -------------------------------------------------------------------------------- */
+
+/*
+ * Calls go to the stream that the handle means on the device of their communicator. It may mean
+ * another one where somebody asks how far they are, or none, without a context; so it is noted
+ * where they went.
+ */
+static rondo_result note_home(struct cuda_stream *stream, const struct gpu *gpu)
+{
+    struct home *home;
+    rondo_result result = RONDO_OK;
+
+    pthread_mutex_lock(&stream->errors->lock);
+    for (home = stream->homes; home; home = home->next)
+        if (home->device.number == gpu->device.number)
+            break;
+    if (!home) {
+        home = calloc(1, sizeof(*home));
+        result = home ? cuda_device_open(gpu->device.number, &home->device)
+                      : rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
+        if (result) {
+            free(home);
+        } else {
+            home->next = stream->homes;
+            stream->homes = home;
+        }
+    }
+    pthread_mutex_unlock(&stream->errors->lock);
+    return result;
+}
+
+static struct home *homes_of(struct cuda_stream *stream)
+{
+    struct home *homes;
+
+    pthread_mutex_lock(&stream->errors->lock);
+    homes = stream->homes;
+    pthread_mutex_unlock(&stream->errors->lock);
+    return homes;
+}
+
+/* A question about the stream wherever the handle means one with calls; the first answer but "yes".
+ * There are no calls, and without a context nothing else, where it means none. */
+static CUresult ask_everywhere(struct cuda_stream *stream, CUresult (*ask)(CUstream))
+{
+    const struct cuda_driver *driver = stream->driver;
+    bool everywhere = gpu_is_everywhere(stream->stream);
+    int current = cuda_current_number();
+    CUresult code = current >= 0 || !everywhere ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    CUcontext context;
+
+    if (current >= 0)
+        code = ask(stream->stream);
+    if (current >= 0 && (code || !everywhere))
+        return code;
+    for (const struct home *home = homes_of(stream); home; home = home->next) {
+        if (home->device.number == current)
+            continue;
+        code = driver->cuCtxPushCurrent(home->device.context);
+        if (code)
+            return code;
+        code = ask(stream->stream);
+        driver->cuCtxPopCurrent(&context);
+        if (code || !everywhere)
+            return code;
+    }
+    /* Streams that can be told apart are asked for as the driver likes. */
+    return code == CUDA_ERROR_INVALID_CONTEXT ? ask(stream->stream) : code;
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
 /* By plans on the device, on `to`, after what is on the stream so far. */
 static rondo_result queue_plans(const struct cuda_stream *stream, const struct batch *batch,
@@ -93,8 +172,10 @@ static rondo_result add_batches(rondo_stream *base, const struct batch *batches,
 
     for (int i = 0; i < count; i++) {
         struct gpu *gpu;
-        rondo_result result = gpu_of(batches[i].comm, &gpu);
+        rondo_result result = gpu_find(&batches[i], stream->stream, &gpu);
 
+        if (!result)
+            result = note_home(stream, gpu);
         if (result)
             return result;
     }
@@ -129,8 +210,8 @@ static rondo_result call(rondo_stream *base, rondo_stream_function function, voi
 static rondo_result synchronize(rondo_stream *base)
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;
-    rondo_result result =
-        cuda_result(stream->driver->cuStreamSynchronize(stream->stream), "cuStreamSynchronize");
+    rondo_result result = cuda_result(ask_everywhere(stream, stream->driver->cuStreamSynchronize),
+                                      "cuStreamSynchronize");
 
     if (result)
         return result;
@@ -146,7 +227,7 @@ static rondo_result query(rondo_stream *base)
 
     if (result)
         return result;
-    code = stream->driver->cuStreamQuery(stream->stream);
+    code = ask_everywhere(stream, stream->driver->cuStreamQuery);
     if (code)
         return code == CUDA_ERROR_NOT_READY ? RONDO_IN_PROGRESS
                                             : cuda_result(code, "cuStreamQuery");
@@ -158,6 +239,13 @@ static void close_stream(rondo_stream *base)
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;
 
+    while (stream->homes) {
+        struct home *home = stream->homes;
+
+        stream->homes = home->next;
+        cuda_device_close(&home->device);
+        free(home);
+    }
     gpu_errors_drop(stream->errors);
     free(stream);
 }

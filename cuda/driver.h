@@ -32,6 +32,7 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatu
     use(cuDeviceGetAttribute) use(cuDeviceTotalMem) use(cuDeviceGetPCIBusId) \
     use(cuDeviceCanAccessPeer) use(cuDeviceGetP2PAttribute) \
     use(cuDevicePrimaryCtxRetain) use(cuDevicePrimaryCtxRelease) \
+    use(cuDevicePrimaryCtxGetState) use(cuStreamGetCtx) \
     use(cuCtxGetCurrent) use(cuCtxSetCurrent) use(cuCtxPushCurrent) use(cuCtxPopCurrent) \
     use(cuCtxGetDevice) use(cuCtxEnablePeerAccess) use(cuCtxGetStreamPriorityRange) \
     use(cuMemAlloc) use(cuMemFree) \

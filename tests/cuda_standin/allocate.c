@@ -3,7 +3,8 @@
  * allocate.c - cuMemAlloc and its kin: on a device, managed, on the host, registered.
  *
  * Freeing waits until the context has nothing to do, as the real driver does: who frees while a
- * kernel spins on something that comes later, hangs here too.
+ * kernel spins on something that comes later, hangs here too. With CUDA_STANDIN_FREE_LOCKS=1 nobody
+ * else in the process can make or map memory of the device meanwhile.
  */
 #include "call.h"
 #include "capture.h"
@@ -63,12 +64,14 @@ static CUresult enter_allocate(const char *function, enum memory_kind kind, size
         return result;
     if (!size)
         return CUDA_ERROR_INVALID_VALUE;
+    call_lock_memory(context->device);
     call_lock();
     result = capture_forbid();
     const struct memory *memory = result ? NULL : allocate(context, kind, size);
     if (memory)
         *ret_memory = *memory;
     call_unlock();
+    call_unlock_memory(context->device);
     return result || memory ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -124,6 +127,7 @@ static CUresult enter_free(const char *function, CUdeviceptr address, unsigned k
     CUresult result = context_enter(function, &context);
     if (result)
         return result;
+    call_lock_memory(context->device);
     call_lock();
     struct memory *memory = memory_holding(address, 1);
     if (!memory || memory_address(memory) != address || !(kinds & 1u << memory->kind))
@@ -139,6 +143,7 @@ static CUresult enter_free(const char *function, CUdeviceptr address, unsigned k
             result = CUDA_ERROR_INVALID_VALUE;
     }
     call_unlock();
+    call_unlock_memory(context->device);
     return result;
 }
 
@@ -231,6 +236,7 @@ CUresult cuMemHostRegister(void *bytes, size_t size, unsigned flags)
     memory->context = context;
     memory->device = context->device;
     memory->flags = flags;
+    call_lock_memory(context->device);
     call_lock();
     result = capture_forbid();
     if (!result && (memory_find(bytes) || memory_find((char *)bytes + size - 1)))
@@ -238,6 +244,7 @@ CUresult cuMemHostRegister(void *bytes, size_t size, unsigned flags)
     if (!result)
         memory_add(memory);
     call_unlock();
+    call_unlock_memory(context->device);
     if (result)
         free(memory);
     return result;

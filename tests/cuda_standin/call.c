@@ -3,7 +3,8 @@
  * call.c - the door of the driver: initialised or not, the lock, and failures on request.
  *
  * CUDA_STANDIN_FAIL="cuMemAlloc:2,cuIpcOpenMemHandle:1=217" makes the second cuMemAlloc() and the
- * first cuIpcOpenMemHandle() of the process fail, by default with CUDA_ERROR_UNKNOWN.
+ * first cuIpcOpenMemHandle() of the process fail, by default with CUDA_ERROR_UNKNOWN;
+ * "cuIpcOpenMemHandle:1+=217" the first and all that follow.
  */
 #include "call.h"
 
@@ -20,10 +21,13 @@ enum { FAILURES = 16, NAME_SIZE = 64 };
 struct failure {
     char name[NAME_SIZE];
     unsigned long calls_left; /* this many calls until it fails; 0: it has failed */
+    bool stays;               /* ... and so do all calls after it */
     CUresult result;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t memory_locks[DEVICE_LIMIT];
+static bool frees_lock; /* written before the driver is initialised */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct failure failures[FAILURES]; /* under the lock */
 static atomic_bool any_failure;
@@ -45,6 +49,18 @@ void call_unlock(void)
 void call_wait(pthread_cond_t *condition)
 {
     pthread_cond_wait(condition, &lock);
+}
+
+void call_lock_memory(CUdevice device)
+{
+    if (frees_lock)
+        pthread_mutex_lock(&memory_locks[device]);
+}
+
+void call_unlock_memory(CUdevice device)
+{
+    if (frees_lock)
+        pthread_mutex_unlock(&memory_locks[device]);
 }
 
 void call_in_host_function(bool inside)
@@ -73,12 +89,17 @@ static void read_failures(void)
         struct failure *failure = &failures[used];
         unsigned long code = CUDA_ERROR_UNKNOWN;
         failure->calls_left = 1;
-        if (sscanf(text, "%63[A-Za-z0-9]:%lu=%lu", failure->name, &failure->calls_left, &code) < 1)
+        const char *end = text + strcspn(text, ",");
+        const char *more = memchr(text, '+', (size_t)(end - text));
+        const char *equals = memchr(text, '=', (size_t)(end - text));
+        if (sscanf(text, "%63[A-Za-z0-9]:%lu", failure->name, &failure->calls_left) < 1)
             break;
+        if (equals)
+            code = strtoul(equals + 1, NULL, 10);
+        failure->stays = more;
         failure->result = (CUresult)code;
         atomic_store_explicit(&any_failure, true, memory_order_relaxed);
-        text += strcspn(text, ",");
-        text += *text == ',';
+        text = end + (*end == ',');
     }
 }
 
@@ -93,6 +114,9 @@ static void in_child(void)
 static void initialise(void)
 {
     read_failures();
+    frees_lock = call_setting("FREE_LOCKS", 0) != 0;
+    for (int i = 0; i < DEVICE_LIMIT; i++)
+        pthread_mutex_init(&memory_locks[i], NULL);
     pthread_atfork(NULL, NULL, in_child);
     guard_init();
     device_init();
@@ -116,8 +140,11 @@ static CUresult wanted_failure(const char *function)
     call_lock();
     for (size_t i = 0; i < FAILURES; i++) {
         struct failure *failure = &failures[i];
-        if (failure->calls_left && is_named(function, failure->name) && --failure->calls_left == 0)
+        if (!failure->calls_left || !is_named(function, failure->name))
+            continue;
+        if (--failure->calls_left == 0)
             result = failure->result;
+        failure->calls_left += result && failure->stays;
     }
     call_unlock();
     return result;

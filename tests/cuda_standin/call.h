@@ -29,6 +29,14 @@ void call_unlock(void);
 /* Sleeps until `condition` is signalled; the lock is given up meanwhile. */
 void call_wait(pthread_cond_t *condition);
 
+/*
+ * Who makes, maps or frees memory of a device holds this, the lock above comes after it. Real
+ * drivers have such a lock, and who frees holds it until the device has done all work that was
+ * queued before; so here if CUDA_STANDIN_FREE_LOCKS=1. Otherwise nothing is locked.
+ */
+void call_lock_memory(CUdevice device);
+void call_unlock_memory(CUdevice device);
+
 /* A setting of the stand-in: CUDA_STANDIN_<name>, or `otherwise` when it is not set. */
 uint64_t call_setting(const char *name, uint64_t otherwise);
 

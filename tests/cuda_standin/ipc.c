@@ -116,6 +116,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
         return CUDA_ERROR_INVALID_VALUE;
     if (what.process == getpid())
         return CUDA_ERROR_INVALID_CONTEXT;
+    call_lock_memory(context->device);
     call_lock();
     result = capture_forbid();
     struct memory *memory = result ? NULL : memory_imported(context, &handle);
@@ -131,6 +132,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
     if (memory)
         *address = memory_address(memory);
     call_unlock();
+    call_unlock_memory(context->device);
     return result;
 }
 
@@ -140,6 +142,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address)
     CUresult result = context_enter(__func__, &context);
     if (result)
         return result;
+    call_lock_memory(context->device);
     call_lock();
     struct memory *memory = memory_holding(address, 1);
     if (!memory || memory->kind != MEMORY_IMPORTED || memory_address(memory) != address)
@@ -151,6 +154,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address)
         memory_remove(memory);
     }
     call_unlock();
+    call_unlock_memory(context->device);
     return result;
 }
 

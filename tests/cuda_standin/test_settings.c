@@ -6,7 +6,9 @@
 #include "check.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -96,6 +98,20 @@ CASE(calls_fail_on_request)
     CHECK_GIVES(cuMemAllocHost(&bytes, 64), CUDA_ERROR_UNKNOWN);
 }
 
+CASE(calls_go_on_failing_on_request)
+{
+    setenv("CUDA_STANDIN_FAIL", "cuMemAlloc:2+=801,cuStreamCreate:1", 1);
+    CUdeviceptr memory = 0;
+    CUstream stream = NULL;
+    check_begin(check, 0);
+    CHECK_OK(cuMemAlloc(&memory, 64));
+    for (int i = 0; i < 3; i++)
+        CHECK_GIVES(cuMemAlloc(&memory, 64), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_GIVES(cuStreamCreate(&stream, 0), CUDA_ERROR_UNKNOWN);
+    CHECK_OK(cuStreamCreate(&stream, 0));
+    CHECK_OK(cuStreamDestroy(stream));
+}
+
 /* The end of a child that reads the word by its own hand. */
 static int end_of_reader(CUdeviceptr memory)
 {
@@ -155,6 +171,60 @@ CASE(guard_can_be_turned_off)
     CUdeviceptr memory = check_memory(check, 64);
     CHECK_OK(cuMemsetD32(memory, 5, 1));
     CHECK(end_of_reader(memory) == 0);
+}
+
+struct freer {
+    CUcontext context;
+    CUdeviceptr memory;
+    atomic_bool done;
+};
+
+static void *free_memory(void *argument)
+{
+    const struct freer *freer = argument;
+    cuCtxSetCurrent(freer->context);
+    cuMemFree(freer->memory);
+    return NULL;
+}
+
+static void *allocate_memory(void *argument)
+{
+    struct freer *freer = argument;
+    cuCtxSetCurrent(freer->context);
+    cuMemAlloc(&freer->memory, 64);
+    atomic_store_explicit(&freer->done, true, memory_order_relaxed);
+    return NULL;
+}
+
+/* Does an allocation end while a free waits for work of the device? */
+static bool allocates_beside_free(void)
+{
+    CUcontext context = check_begin(check, 0);
+    struct freer freer = {.context = context, .memory = check_memory(check, 64)};
+    struct freer allocator = {.context = context};
+    CUdeviceptr word = check_memory(check, 64);
+    CUstream stream = NULL;
+    pthread_t freeing, allocating;
+    CHECK_OK(cuMemsetD32(word, 0, 1));
+    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    pthread_create(&freeing, NULL, free_memory, &freer);
+    usleep(50000); /* it waits by now, or the test sees less than it could */
+    pthread_create(&allocating, NULL, allocate_memory, &allocator);
+    usleep(50000);
+    bool allocated = atomic_load_explicit(&allocator.done, memory_order_relaxed);
+    CHECK_OK(cuMemsetD32Async(word, 1, 1, CU_STREAM_PER_THREAD));
+    pthread_join(freeing, NULL);
+    pthread_join(allocating, NULL);
+    CHECK(allocator.memory);
+    CHECK_OK(cuStreamDestroy(stream));
+    return allocated;
+}
+
+CASE(a_free_keeps_others_from_memory_on_request)
+{
+    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
+    CHECK(!allocates_beside_free());
 }
 
 CASE(errors_have_names_and_sentences)

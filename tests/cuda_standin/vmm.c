@@ -292,6 +292,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc 
         if (!device_exists(wanted[i].location.id))
             return CUDA_ERROR_INVALID_DEVICE;
     }
+    call_lock_memory(wanted[0].location.id);
     call_lock();
     struct memory *memory = find_mapping(address, size);
     for (size_t i = 0; memory && i < count; i++) {
@@ -308,6 +309,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc 
     else if (guard_protect(memory->base, size, memory_protection(memory)))
         result = CUDA_ERROR_OPERATING_SYSTEM;
     call_unlock();
+    call_unlock_memory(wanted[0].location.id);
     return result;
 }
 

@@ -11,7 +11,8 @@ struct gpu_scene {
     bool host;   /* calls go by way of the host */
     int cases;   /* of the matrix */
     bool pieces; /* ... all on memory of virtual memory management */
-    int victim;  /* the rank that is killed */
+    int victim;  /* the rank that is killed, or whose driver refuses; -1: all */
+    const char *failing; /* the driver's calls that fail there, as CUDA_STANDIN_FAIL; or NULL */
     int *passed; /* shared: [rank] 1 if it passed, where the world cannot end well; or NULL */
 };
 
@@ -57,6 +58,14 @@ rondo_result gpu_copies_refused_pieces(rondo_comm *comm, void *scene, char *sent
 rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_replaces_unused(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_maps_beside_captures(rondo_comm *comm, void *scene, char *sentence);
+
+/* contexts.c */
+rondo_result gpu_waits_without_context(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_waits_from_other_device(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_finds_devices(rondo_comm *comm, void *scene, char *sentence);
+
+/* refusals.c */
+rondo_result gpu_goes_without_handles(rondo_comm *comm, void *scene, char *sentence);
 
 /* frees_behind.c */
 rondo_result gpu_frees_behind_calls(rondo_comm *comm, void *scene, char *sentence);

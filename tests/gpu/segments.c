@@ -156,7 +156,7 @@ static rondo_result expect_mapped(struct gpu_rank *rank, const void *memory, int
 struct two_pieces {
     int32_t *memory;
     size_t bytes; /* of each */
-    int files;    /* mapped before there was a communicator, 0: not to be looked at */
+    bool counted; /* how many files are mapped is looked at */
 };
 
 /* One mapping for each peer and piece, however many calls there are; none when all is closed. */
@@ -165,17 +165,20 @@ static rondo_result map_once(struct gpu_rank *rank, const struct two_pieces *two
     int others = rondo_comm_size(rank->comm) - 1;
     int32_t *memory = two->memory;
     int32_t *across = memory + two->bytes / sizeof(int32_t) - COUNT / 2;
-    rondo_result result = sum(rank, across, 1);
+    int before = count_files();                            /* with what ranks map at once */
+    rondo_result result = rondo_barrier(rank->comm, NULL); /* all have counted */
 
+    if (!result)
+        result = sum(rank, across, 1);
     for (int i = 0; i < 10 && !result; i++)
         result = sum(rank, i % 2 ? memory + i : across + i, i);
     if (!result)
         result = expect_mapped(rank, memory, others, "the first piece");
     if (!result)
         result = expect_mapped(rank, (char *)memory + two->bytes, others, "the second piece");
-    if (!result && two->files > 0 && count_files() != two->files + 2 * others)
+    if (!result && two->counted && count_files() != before + 2 * others)
         result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%d files more than before",
-                           count_files() - two->files);
+                           count_files() - before);
     return result;
 }
 
@@ -225,7 +228,7 @@ static rondo_result shares_pieces(struct gpu_rank *rank)
     for (int i = 0; i < 3 && !result; i++) {
         files = count_files();
         descriptors = count_descriptors();
-        two.files = i ? files : 0;
+        two.counted = i > 0;
         result = inner(rank, map_pieces, &two);
         if (!result && i && (count_files() != files || count_descriptors() != descriptors))
             result = world_say(rank->sentence, RONDO_ERROR_INTERNAL,
@@ -275,6 +278,7 @@ static rondo_result expect_closed(struct gpu_rank *rank)
 
 static rondo_result asks_for_pieces(struct gpu_rank *rank)
 {
+    struct two_pieces two = {.bytes = granularity(), .counted = true};
     rondo_result result = RONDO_OK;
 
     if (!close_to_others())
@@ -282,7 +286,13 @@ static rondo_result asks_for_pieces(struct gpu_rank *rank)
     if (rondo_barrier(rank->comm, NULL)) /* all are closed */
         return fail(rank, "barrier");
     result = expect_closed(rank);
-    return result ? result : shares_pieces(rank);
+    /* By the communicator that is there: the stand-in cannot open one more among such processes, as
+     * its IPC handles are files of theirs. */
+    two.memory = pieces_alloc(2 * two.bytes, true);
+    if (!result)
+        result = two.memory ? map_once(rank, &two) : RONDO_ERROR_MEMORY;
+    pieces_free(two.memory);
+    return result;
 }
 
 rondo_result gpu_asks_for_pieces(rondo_comm *comm, void *scene, char *sentence)

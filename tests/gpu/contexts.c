@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * contexts.c - threads without a current context, and communicators that were opened without a
+ * device: what a call is for is known from its stream and its memory.
+ */
+#include "bodies.h"
+#include "device.h"
+
+#include "rondo/cuda.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { COUNT = 100000, LATE_US = 50000 };
+
+static rondo_result fail(struct gpu_rank *rank, const char *what)
+{
+    return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%s: %s", what, rondo_last_error(NULL));
+}
+
+/* ---- A thread without a context -------------------------------------------------------------- */
+
+struct waiter {
+    rondo_stream *stream;
+    rondo_result queried, synchronized;
+};
+
+static void *wait_for_stream(void *argument)
+{
+    struct waiter *waiter = argument;
+
+    waiter->queried = rondo_stream_query(waiter->stream);
+    waiter->synchronized = rondo_stream_synchronize(waiter->stream);
+    return NULL;
+}
+
+/* One that has never used CUDA. */
+static rondo_result wait_elsewhere(struct gpu_rank *rank, rondo_stream *stream)
+{
+    struct waiter waiter = {.stream = stream};
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, wait_for_stream, &waiter))
+        return fail(rank, "a thread");
+    pthread_join(thread, NULL);
+    if (waiter.queried && waiter.queried != RONDO_IN_PROGRESS)
+        return fail(rank, "query without a context");
+    return waiter.synchronized ? fail(rank, "synchronize without a context") : RONDO_OK;
+}
+
+/* The call ends LATE_US after it began, as one rank comes late to it. */
+static rondo_result call_late(struct gpu_rank *rank, rondo_stream *stream, int32_t *memory)
+{
+    if (!rondo_comm_rank(rank->comm))
+        usleep(LATE_US);
+    if (rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, rank->comm, stream))
+        return fail(rank, "all_reduce");
+    return RONDO_OK;
+}
+
+static rondo_result wait_for_handle(struct gpu_rank *rank, CUstream handle, int32_t *memory)
+{
+    const struct device_driver *cuda = device_driver();
+    rondo_stream *stream;
+    rondo_result result;
+
+    if (rondo_stream_open_cuda(handle, &stream))
+        return fail(rank, "stream");
+    result = wait_elsewhere(rank, stream); /* nothing was queued yet */
+    if (!result)
+        result = call_late(rank, stream, memory);
+    if (!result)
+        result = wait_elsewhere(rank, stream);
+    /* What means the same stream in every thread is through now. */
+    if (!result && handle != CU_STREAM_PER_THREAD && cuda->cuStreamQuery(handle))
+        result = fail(rank, "a stream that was waited for is not through");
+    if (!result)
+        result = rondo_stream_synchronize(stream);
+    rondo_stream_close(stream);
+    return result;
+}
+
+static rondo_result waits_without_context(struct gpu_rank *rank)
+{
+    const CUstream handles[] = {NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(int32_t));
+    rondo_result result = memory ? RONDO_OK : fail(rank, "no memory");
+
+    for (int i = 0; i < 3 && !result; i++)
+        result = wait_for_handle(rank, handles[i], memory);
+    if (!result)
+        result = rondo_comm_finalize(rank->comm);
+    device_free(MEMORY_DEVICE, memory);
+    return result;
+}
+
+rondo_result gpu_waits_without_context(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, waits_without_context);
+}
+
+/* A thread with another device's context asks about a default stream: its calls are elsewhere. */
+static rondo_result waits_from_other_device(struct gpu_rank *rank)
+{
+    int own = rondo_comm_cuda_device(rank->comm), other = (own + 1) % device_count();
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(int32_t));
+    rondo_stream *stream;
+    rondo_result result;
+
+    if (!memory || rondo_stream_open_cuda(NULL, &stream))
+        return fail(rank, "stream");
+    result = call_late(rank, stream, memory);
+    device_use(other);
+    if (!result && rondo_stream_synchronize(stream))
+        result = fail(rank, "synchronize");
+    device_use(own);
+    if (!result && device_driver()->cuStreamQuery(NULL))
+        result = fail(rank, "a call that was waited for is not through");
+    rondo_stream_close(stream);
+    if (!result)
+        result = rondo_comm_finalize(rank->comm);
+    device_free(MEMORY_DEVICE, memory);
+    return result;
+}
+
+rondo_result gpu_waits_from_other_device(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, waits_from_other_device);
+}
+
+/* ---- A communicator without a device --------------------------------------------------------- */
+
+/* By the stream, if it has one of its own; or else by the memory. */
+static rondo_result call_without_device(rondo_comm *outer, CUstream handle, int number,
+                                        char *sentence)
+{
+    int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(int32_t));
+    rondo_comm *comm = NULL;
+    rondo_stream *stream = NULL;
+    rondo_result result;
+
+    device_driver()->cuCtxSetCurrent(NULL);
+    result = rondo_comm_split(outer, 0, rondo_comm_rank(outer), NULL, &comm);
+    if (!result && rondo_comm_cuda_device(comm) != -1)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "the communicator has a device");
+    if (!result)
+        result = rondo_stream_open_cuda(handle, &stream);
+    if (!result)
+        result = rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, comm, stream);
+    if (!result)
+        result = rondo_stream_synchronize(stream);
+    if (result)
+        world_say(sentence, result, "a call without a device: %s", rondo_last_error(NULL));
+    if (!result && rondo_comm_cuda_device(comm) != number)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "the device is %d, not %d",
+                           rondo_comm_cuda_device(comm), number);
+    rondo_stream_close(stream);
+    rondo_comm_close(comm);
+    device_use(number);
+    device_free(MEMORY_DEVICE, memory);
+    return result;
+}
+
+rondo_result gpu_finds_devices(rondo_comm *comm, void *scene, char *sentence)
+{
+    int there = device_count(), number = there ? rondo_comm_rank(comm) % there : 0;
+    CUstream handle;
+    rondo_result result;
+
+    (void)scene;
+    if (!device_use(number) || device_driver()->cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "no device %d", number);
+    result = call_without_device(comm, handle, number, sentence);
+    if (!result)
+        result = call_without_device(comm, NULL, number, sentence);
+    device_driver()->cuStreamDestroy(handle);
+    return result;
+}
