@@ -10,6 +10,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct call_record) == 24, "a record is three words");
+_Static_assert(sizeof(struct invitation) == 8 * BOARD_INVITATION, "an invitation is whole words");
 _Static_assert(sizeof(struct board) <= 4096, "a board is at most a page");
 _Static_assert(offsetof(struct board, sequence) == 64 && offsetof(struct board, inside) == 128,
                "what changes in every call has lines of its own");
@@ -128,6 +129,38 @@ rondo_result board_failure(const struct board *board, int *ret_culprit,
     *ret_culprit = atomic_load_explicit(&board->culprit, memory_order_relaxed);
     return failed < RONDO_RESULTS && failed >= RONDO_ERROR_INVALID ? (rondo_result)failed
                                                                    : RONDO_ERROR_INTERNAL;
+}
+
+void board_invite(struct board *board, const struct invitation *invitation)
+{
+    uint64_t words[BOARD_INVITATION];
+    uint32_t before = atomic_load_explicit(&board->invites, memory_order_relaxed);
+
+    memcpy(words, invitation, sizeof(words));
+    atomic_store_explicit(&board->invites, before + 1, memory_order_relaxed);
+    /* Pairs with the fence in board_invited(): who sees a new word also sees the odd number. */
+    atomic_thread_fence(memory_order_release);
+    for (int i = 0; i < BOARD_INVITATION; i++)
+        atomic_store_explicit(&board->invitation[i], words[i], memory_order_relaxed);
+    atomic_store_explicit(&board->invites, before + 2, memory_order_release);
+}
+
+bool board_invited(const struct board *board, const unsigned char tag[16],
+                   struct invitation *ret_invitation)
+{
+    uint32_t number = atomic_load_explicit(&board->invites, memory_order_acquire);
+    uint64_t words[BOARD_INVITATION];
+
+    if (!number || number % 2)
+        return false;
+    for (int i = 0; i < BOARD_INVITATION; i++)
+        words[i] = atomic_load_explicit(&board->invitation[i], memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    if (atomic_load_explicit(&board->invites, memory_order_relaxed) != number)
+        return false;
+    memcpy(ret_invitation, words, sizeof(words));
+    ret_invitation->address[sizeof(ret_invitation->address) - 1] = '\0';
+    return memcmp(ret_invitation->tag, tag, sizeof(ret_invitation->tag)) == 0;
 }
 
 void board_describe_past(const struct call_record *record, char *text, size_t size)

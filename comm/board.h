@@ -34,6 +34,13 @@ struct past_call {
     _Atomic uint64_t rest; /* root << 32 | op << 16 | type << 8 | collective */
 };
 
+/* Where ranks meet that make another communicator, without those who make no calls any more. */
+struct invitation {
+    unsigned char tag[16]; /* of these ranks: others are not meant */
+    char address[80];
+};
+enum { BOARD_INVITATION = sizeof(struct invitation) / sizeof(uint64_t) };
+
 /* Three lines, by how often they change: peers look at the first one only after an alarm. */
 struct board {
     _Atomic uint64_t id;     /* of the communicator: the board is in use */
@@ -49,6 +56,8 @@ struct board {
     _Atomic uint32_t inside; /* nonzero: the owner may be touching memory of peers (leave.h) */
     _Atomic uint32_t device_inside; /* nonzero: its device may (gpu_leave.c) */
     struct past_call past[BOARD_PAST];
+    _Atomic uint32_t invites;                      /* odd while the words below change */
+    _Atomic uint64_t invitation[BOARD_INVITATION]; /* a struct invitation */
     _Atomic char sentence[FAIL_SENTENCE_MAX];
 };
 
@@ -93,6 +102,12 @@ void board_fail(struct board *board, rondo_result result, int culprit, const cha
  * (printable, terminated, whatever was written there). */
 rondo_result board_failure(const struct board *board, int *ret_culprit,
                            char sentence[FAIL_SENTENCE_MAX]);
+
+/* Owner: from one thread at a time. */
+void board_invite(struct board *board, const struct invitation *invitation);
+/* Reader: the last one for these ranks, with its address terminated; false: none. */
+bool board_invited(const struct board *board, const unsigned char tag[16],
+                   struct invitation *ret_invitation);
 
 /* Reader: has it failed before it ended call number `call`? */
 bool board_spoils(const struct board *board, uint32_t call);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Seconds, to hear the server's own timeout before ours. */
@@ -53,47 +54,74 @@ static rondo_result check(const struct bootstrap_place *place, int rank, int siz
     return socket_address_check(place->address);
 }
 
+/* With the port that the system picked for port 0. */
+static void tell_address(const struct seeker *me, int port)
+{
+    const char *address = me->place->address;
+    const char *colon = strrchr(address, ':');
+    char text[BOOTSTRAP_ADDRESS_MAX + 8];
+
+    snprintf(text, sizeof(text), "%s", address);
+    if (port && colon)
+        snprintf(text, sizeof(text), "%.*s:%d", (int)(colon - address), address, port);
+    log_debug("rank 0 of %d listens at %s", me->size, text);
+    if (me->watch)
+        me->watch->opened(me->watch->context, text);
+}
+
 static rondo_result serve_and_take_part(const struct seeker *me, void *ret_blobs)
 {
-    struct server_task task = {.place = me->place, .stop = -1, .size = me->size};
-    rondo_result result = socket_listen(me->place->address, &task.listener, NULL);
+    struct server_task task = {
+        .place = me->place, .stop = -1, .size = me->size, .watch = me->watch};
+    int port = 0;
+    rondo_result result = socket_listen(me->place->address, &task.listener, &port);
 
     if (result)
         return result;
-    log_debug("rank 0 of %d listens at %s", me->size, me->place->address);
+    tell_address(me, port);
     task.blob = me->blob_bytes ? me->blob : "";
     task.blob_bytes = me->blob_bytes;
     task.timeout = me->timeout;
     return server_run(&task, ret_blobs);
 }
 
-rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size,
-                                  bool serve, double timeout, const void *blob, size_t blob_bytes,
-                                  void *ret_blobs)
+rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *blob,
+                                 size_t blob_bytes, void *ret_blobs)
 {
-    struct seeker me = {.place = place,
-                        .rank = rank,
-                        .size = size,
-                        .timeout = timeout,
-                        .deadline = timeout > 0 ? clock_seconds() + timeout : INFINITY,
+    struct seeker me = {.place = part->place,
+                        .watch = part->watch,
+                        .rank = part->rank,
+                        .size = part->size,
+                        .timeout = part->timeout,
+                        .deadline = part->timeout > 0 ? clock_seconds() + part->timeout : INFINITY,
                         .blob = blob,
                         .blob_bytes = blob_bytes,
                         .each = blob_bytes,
                         .fd = -1,
                         .last = "no answer"};
-    rondo_result result = check(place, rank, size, blob_bytes);
+    rondo_result result = check(part->place, part->rank, part->size, blob_bytes);
 
     if (!result)
         result = wire_init();
     if (result)
         return result;
-    me.session.secret = place->secret;
-    if (size == 1 && serve) {
+    me.session.secret = part->place->secret;
+    if (part->size == 1 && part->serve) {
         if (blob_bytes)
             memcpy(ret_blobs, blob, blob_bytes);
         return RONDO_OK;
     }
-    if (serve && rank == 0)
+    if (part->serve && part->rank == 0)
         return serve_and_take_part(&me, ret_blobs);
     return seek(&me, ret_blobs);
+}
+
+rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size,
+                                  bool serve, double timeout, const void *blob, size_t blob_bytes,
+                                  void *ret_blobs)
+{
+    const struct bootstrap_part part = {
+        .place = place, .rank = rank, .size = size, .serve = serve, .timeout = timeout};
+
+    return bootstrap_take_part(&part, blob, blob_bytes, ret_blobs);
 }

@@ -49,6 +49,26 @@ rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id);
 void bootstrap_place_add_secret(struct bootstrap_place *place);
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place);
 
+/* Who waits for others may know more of them than that they have not come. */
+struct bootstrap_watch {
+    /* Called ten times a second or more often, by who has not reached the meeting point yet, and by
+     * who serves it: anything but RONDO_OK ends the meeting, for all who are there with that
+     * sentence. */
+    rondo_result (*look)(void *context);
+    /* In the rank that serves: it listens now, at this address. */
+    void (*opened)(void *context, const char *address);
+    void *context;
+};
+
+/* A rank's part in a meeting. */
+struct bootstrap_part {
+    const struct bootstrap_place *place; /* who watches may change the address while it looks */
+    int rank, size;
+    bool serve;
+    double timeout;
+    const struct bootstrap_watch *watch; /* NULL: none */
+};
+
 /*
  * Collective. ret_blobs has room for size * blob_bytes, in rank order. `serve`: this process also
  * runs the meeting point if it is rank 0 (false for unique ids, whose server is already running).
@@ -58,5 +78,7 @@ rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place
 rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size,
                                   bool serve, double timeout, const void *blob, size_t blob_bytes,
                                   void *ret_blobs);
+rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *blob,
+                                 size_t blob_bytes, void *ret_blobs);
 
 #endif

@@ -29,6 +29,8 @@
 
 /* Seconds for challenge and welcome, which a meeting point sends at once. */
 static const double answer_time = 10;
+/* Seconds that connecting may keep us from looking at those whom we watch. */
+static const double blind_time = 1;
 static const char unproved[] =
     "the answer of the meeting point %s to rank %d is not proved by our secret: somebody else "
     "listens there, or RONDO_SECRET differs";
@@ -160,11 +162,26 @@ static rondo_result not_found(const struct seeker *me)
         me->rank, me->size, me->place->address, me->timeout, me->last);
 }
 
+/* One attempt to connect; an error that the watch ends the wait with is `ret_end`. */
+static rondo_result knock(struct seeker *me, rondo_result *ret_end)
+{
+    double until = me->deadline;
+
+    *ret_end = RONDO_OK;
+    if (me->watch && !me->relay) {
+        *ret_end = me->watch->look(me->watch->context);
+        until = fmin(until, clock_seconds() + blind_time);
+    }
+    return *ret_end ? RONDO_OK : socket_connect(me->place->address, until, &me->fd);
+}
+
 rondo_result seeker_reach(struct seeker *me)
 {
     for (int attempt = 0; attempt == 0 || clock_seconds() < me->deadline; attempt++) {
-        rondo_result result = socket_connect(me->place->address, me->deadline, &me->fd);
+        rondo_result end, result = knock(me, &end);
 
+        if (end)
+            return end;
         if (result && result != RONDO_ERROR_AUTH)
             return result;
         if (result)

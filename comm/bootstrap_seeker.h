@@ -8,7 +8,8 @@
 
 struct seeker {
     const struct bootstrap_place *place;
-    const struct wire_seat *relay; /* whom we talk to; NULL: the meeting point itself */
+    const struct wire_seat *relay;       /* whom we talk to; NULL: the meeting point itself */
+    const struct bootstrap_watch *watch; /* until the meeting point is reached; NULL: none */
     int rank, size;
     double timeout, deadline;
     const void *blob;

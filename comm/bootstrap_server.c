@@ -23,6 +23,8 @@
 static const double full_pause = 0.02, full_patience = 0.1, stranger_patience = 2,
                     short_leave = 0.2, linger_time = 0.5;
 
+static const double look_time = 0.05; /* seconds from one look of the watch to the next */
+
 /* Connections that are no seats. More wait in the system's queue, so that a thousand ranks that
  * come at once need no thousand descriptors. */
 enum { PASSING_MAX = 256 };
@@ -203,18 +205,34 @@ static bool turn(struct server *server, double until)
     return server->polls[1].revents != 0;
 }
 
+/* Do those who are expected still live? A sentence for all, if not. */
+static void look(struct server *server)
+{
+    const struct bootstrap_watch *watch = server->task->watch;
+    char sentence[WIRE_SENTENCE] = "";
+    rondo_result result = watch ? watch->look(watch->context) : RONDO_OK;
+
+    if (!result)
+        return;
+    strncpy(sentence, fail_sentence(), sizeof(sentence) - 1);
+    meeting_news(&server->meeting, result, sentence);
+}
+
 enum server_end server_gather(struct server *server)
 {
     double timeout = server->task->timeout;
     double until = timeout > 0 ? clock_seconds() + timeout : INFINITY;
 
     while (!server->meeting.decided) {
-        bool stop = turn(server, until);
+        bool watches = server->task->watch != NULL;
+        bool stop = turn(server, watches ? fmin(until, clock_seconds() + look_time) : until);
 
         if (stop && !server->meeting.decided)
             return SERVER_STOPPED;
         if (!server->meeting.decided && clock_seconds() >= until)
             return SERVER_TIMED_OUT;
+        if (!server->meeting.decided)
+            look(server);
     }
     return SERVER_DECIDED;
 }

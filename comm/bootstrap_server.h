@@ -30,6 +30,7 @@ struct server_task {
     const void *blob; /* of rank 0 when it is the server; NULL: every rank comes through a socket */
     double timeout;   /* seconds, 0: for ever */
     bool relays;      /* decides nothing but failures; claims bring no blobs */
+    const struct bootstrap_watch *watch; /* NULL: none */
 };
 
 /* ret_blobs (may be NULL): size * blob_bytes. The sentence is that which the members got. */

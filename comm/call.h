@@ -29,4 +29,16 @@ struct join {
 };
 rondo_result join_by_id(void *join);
 
+/* Where to meet, and as whom. */
+struct bootstrap_place;
+struct bootstrap_watch;
+struct seat {
+    const struct bootstrap_place *place; /* NULL: a communicator of one rank needs none */
+    int rank, size;
+    bool serve;
+    const struct bootstrap_watch *watch; /* NULL: none */
+};
+rondo_result start_at_seat(const struct seat *seat, const rondo_config *config,
+                           rondo_comm **ret_comm);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/proof.h"
+#include "comm/among.h"
 #include "comm/gpu.h"
 #include "comm/health.h"
 #include "comm/wait.h"
@@ -75,6 +76,8 @@ static void note(void *context, int peer, const void *bytes, size_t count)
 {
     const rondo_comm *comm = context;
 
+    if (among_heard(&comm->mirrors[peer], bytes, count))
+        return;
     if (comm->networks[NETWORK_VERBS])
         verbs_note(comm->networks[NETWORK_VERBS], peer, bytes, count);
 }

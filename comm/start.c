@@ -13,12 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where to meet, and as whom. */
-struct seat {
-    const struct bootstrap_place *place; /* NULL: a communicator of one rank needs none */
-    int rank, size;
-    bool serve;
-};
+static rondo_result meet(const struct seat *seat, double timeout, const struct rank_card *own,
+                         struct rank_card *ret_cards)
+{
+    const struct bootstrap_part part = {.place = seat->place,
+                                        .rank = seat->rank,
+                                        .size = seat->size,
+                                        .serve = seat->serve,
+                                        .timeout = timeout,
+                                        .watch = seat->watch};
+
+    return bootstrap_take_part(&part, own, sizeof(*own), ret_cards);
+}
 
 /*
  * Who can't take part comes to the meeting all the same, with an empty card: the others shall hear
@@ -33,14 +39,13 @@ static rondo_result decline(const struct seat *seat, rondo_result result)
 
     memcpy(sentence, fail_sentence(), strlen(fail_sentence()) + 1);
     if (cards && seat->place)
-        bootstrap_all_gather(seat->place, seat->rank, seat->size, seat->serve, patience, &empty,
-                             sizeof(empty), cards);
+        meet(seat, patience, &empty, cards);
     free(cards);
     return rondo_fail(result, "%s", sentence);
 }
 
-static rondo_result take_seat(const struct seat *seat, const rondo_config *config,
-                              rondo_comm **ret_comm)
+rondo_result start_at_seat(const struct seat *seat, const rondo_config *config,
+                           rondo_comm **ret_comm)
 {
     struct comm_settings settings;
     struct rank_card *cards = NULL;
@@ -62,9 +67,7 @@ static rondo_result take_seat(const struct seat *seat, const rondo_config *confi
     else if (!seat->place)
         cards[0] = comm->cards[0];
     else
-        result =
-            bootstrap_all_gather(seat->place, seat->rank, seat->size, seat->serve, settings.timeout,
-                                 &comm->cards[seat->rank], sizeof(*cards), cards);
+        result = meet(seat, settings.timeout, &comm->cards[seat->rank], cards);
     if (!result)
         result = comm_connect(comm, cards);
     if (!result)
@@ -92,11 +95,11 @@ rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
         return result;
     log_set_rank(launch.rank);
     log_info("rank %d of %d, started by %s", launch.rank, launch.size, launch.launcher);
-    return take_seat(&(struct seat){.place = launch.size > 1 ? &launch.place : NULL,
-                                    .rank = launch.rank,
-                                    .size = launch.size,
-                                    .serve = !launch.served},
-                     config, ret_comm);
+    return start_at_seat(&(struct seat){.place = launch.size > 1 ? &launch.place : NULL,
+                                        .rank = launch.rank,
+                                        .size = launch.size,
+                                        .serve = !launch.served},
+                         config, ret_comm);
 }
 
 rondo_result rondo_unique_id_create(rondo_unique_id *ret_id)
@@ -116,7 +119,7 @@ rondo_result join_by_id(void *argument)
 
     if (result)
         return result;
-    return take_seat(
+    return start_at_seat(
         &(struct seat){.place = &place, .rank = join->rank, .size = join->size, .serve = false},
         &join->config, join->ret_comm);
 }

@@ -3,8 +3,9 @@
  * derive.c - communicators out of a communicator: split, shrunk, grown.
  *
  * A split is Rondo's, on `control`. Who shrinks does it without those who are left out: they may be
- * dead and make no call. So the first of the others makes an id and sends it to each of them, and
- * they meet there; nobody waits for anybody else. To grow, the rank that was asked for an id tells
+ * dead and make no call. So it sends no message on `control`, which the death of one more would
+ * break for all: it opens among the others, who watch each other, and who may shrink once more
+ * without whoever has died meanwhile. To grow, the rank that was asked for an id tells
  * the old ranks, and all meet with the new ones.
  */
 #include "compat/compat.h"
@@ -37,18 +38,10 @@ static rondo_result meet(struct job *job)
 
 static rondo_result shrink(struct job *job)
 {
-    const ncclComm_t comm = job->comm;
-    rondo_comm *control = job->parent->control;
-    const size_t bytes = sizeof(job->id.bytes);
-    rondo_result result = RONDO_OK;
+    const rondo_config config = compat_config_of_calls(job->comm->device);
 
-    if (comm->rank)
-        result = rondo_recv(job->id.bytes, bytes, RONDO_UINT8, job->ranks[0], control, NULL);
-    else
-        result = rondo_unique_id_create(&job->id);
-    for (int i = 1; i < comm->size && !comm->rank && !result; i++)
-        result = rondo_send(job->id.bytes, bytes, RONDO_UINT8, job->ranks[i], control, NULL);
-    return result ? result : meet(job);
+    return rondo_comm_open_among(job->parent->control, job->ranks, job->comm->size, &config,
+                                 &job->comm->calls);
 }
 
 struct offer {

@@ -57,7 +57,9 @@ static void set_state(ncclComm_t comm, ncclResult_t state)
 static ncclResult_t finish(struct job *job, rondo_result made, bool waited)
 {
     ncclComm_t comm = job->comm;
-    ncclResult_t result = compat_result(comm ? comm : job->parent, made);
+    /* Without a new one the client asks the old one what went wrong. */
+    bool asks_parent = job->parent && (waited || !comm);
+    ncclResult_t result = compat_result(asks_parent ? job->parent : comm, made);
 
     if (job->parent)
         atomic_fetch_sub_explicit(&job->parent->deriving, 1, memory_order_release);

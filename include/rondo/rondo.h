@@ -174,6 +174,19 @@ RONDO_API rondo_result rondo_comm_split(rondo_comm *comm, int color, int key,
 /* Collective: a communicator over the same ranks with its own order of calls. */
 RONDO_API rondo_result rondo_comm_dup(rondo_comm *comm, rondo_comm **ret_comm);
 
+/*
+ * A communicator out of some ranks of another, without the rest: these make no call, and may be
+ * dead. `ranks` are `count` different ranks of `parent`, the caller's among them; each of them
+ * gives the same list, and ranks[i] becomes rank i. Blocks until all of them have called it, and
+ * sends no message on `parent`, which may be broken (between hosts it has to be sound), stays as it
+ * is, and must not be closed meanwhile. RONDO_ERROR_PEER within a second on each of them if one
+ * ends, or closes `parent`, before the new communicator is there: the sentence names its rank in
+ * `parent`, and the others may call it again without that one at once. For one `parent`, one call
+ * at a time; not in a group. An error leaves `parent` as it is.
+ */
+RONDO_API rondo_result rondo_comm_open_among(rondo_comm *parent, const int *ranks, int count,
+                                             const rondo_config *config, rondo_comm **ret_comm);
+
 /* Collective, not in a group: wait until what this rank queued is done and all ranks are here. */
 RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
 /* Free it; local, waits for this rank's queued work. Accepts NULL. */

@@ -181,6 +181,31 @@ Test(invalid, ranks_outside_the_world_are_refused)
     cr_expect(comm == NULL);
 }
 
+Test(invalid, lists_of_ranks_that_go_on_are_checked)
+{
+    const int lists[][2] = {{0, 2}, {-1, 0}, {0, 0}, {1, 1}, {1, 0}};
+    const int counts[] = {2, 2, 2, 1, 0};
+    const char *words[] = {"rank 2", "rank -1", "twice", "not among", "not among"};
+    rondo_comm *comms[2], *comm = NULL;
+
+    cr_assert(rondo_comm_open_all(2, NULL, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+    for (int i = 0; i < 5; i++) {
+        cr_expect(rondo_comm_open_among(comms[0], lists[i], counts[i], NULL, &comm) ==
+                  RONDO_ERROR_INVALID);
+        cr_expect(strstr(rondo_last_error(comms[0]), words[i]), "\"%s\" in \"%s\"", words[i],
+                  rondo_last_error(comms[0]));
+    }
+    cr_expect(rondo_comm_open_among(comms[0], NULL, 1, NULL, &comm) == RONDO_ERROR_INVALID);
+    cr_expect(rondo_comm_open_among(NULL, lists[0], 1, NULL, &comm) == RONDO_ERROR_INVALID);
+    cr_expect(comm == NULL);
+    cr_expect(rondo_comm_open_among(comms[0], lists[0], 1, NULL, &comm) == RONDO_OK, "%s",
+              rondo_last_error(NULL));
+    cr_expect(rondo_comm_size(comm) == 1);
+    rondo_comm_close(comm);
+    for (int rank = 0; rank < 2; rank++)
+        rondo_comm_close(comms[rank]);
+}
+
 Test(invalid, settings_that_make_no_sense_are_refused)
 {
     rondo_config config = RONDO_CONFIG_INIT;

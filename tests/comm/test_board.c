@@ -34,6 +34,25 @@ Test(board, only_the_call_that_is_asked_for_is_read)
     free(board);
 }
 
+Test(board, an_invitation_is_read_by_those_whom_it_is_for)
+{
+    struct board *board = calloc(1, sizeof(*board));
+    struct invitation given = {.tag = "these ranks", .address = "unix:here"}, got = {.tag = ""};
+
+    cr_expect(!board_invited(board, given.tag, &got), "there is none yet");
+    board_invite(board, &given);
+    cr_expect(board_invited(board, given.tag, &got));
+    cr_expect_str_eq(got.address, "unix:here");
+    cr_expect(!board_invited(board, (const unsigned char *)"others, not here", &got));
+    memset(given.address, 'x', sizeof(given.address)); /* whoever wrote it, it ends */
+    board_invite(board, &given);
+    cr_expect(board_invited(board, given.tag, &got));
+    cr_expect(strlen(got.address) == sizeof(got.address) - 1);
+    atomic_fetch_add_explicit(&board->invites, 1, memory_order_release); /* it is being written */
+    cr_expect(!board_invited(board, given.tag, &got));
+    free(board);
+}
+
 Test(board, garbage_is_an_internal_error_with_a_printable_sentence)
 {
     struct board *board = calloc(1, sizeof(*board));

@@ -38,6 +38,11 @@ bool streams_are_captured(struct client *client);
 bool derive_split(struct client *client);
 bool derive_shrink(struct client *client);
 bool derive_shrink_after_a_death(struct client *client);
+/* The rank that is the second to die, and when it dies and the others shrink, in milliseconds. */
+struct deaths {
+    int second, second_after, others_after;
+};
+bool derive_shrink_after_two_deaths(struct client *client);
 bool derive_shrink_in_mid_flight(struct client *client);
 bool derive_revoke(struct client *client);
 bool derive_grow(struct client *client);

@@ -142,7 +142,8 @@ static void run_processes(struct seat *seats, int size)
     }
     for (int rank = 0; rank < size; rank++) {
         waitpid(children[rank], &status, 0);
-        if (!seats[rank].done && rank + 1 != seats[rank].world->leaves)
+        if (!seats[rank].done && rank + 1 != seats[rank].world->leaves &&
+            rank + 1 != seats[rank].world->leaves_too)
             client_say(&seats[rank].client, "the process of rank %d ended by signal %d", rank,
                        WTERMSIG(status));
     }

@@ -33,6 +33,7 @@ struct client_world {
     bool processes; /* or threads */
     bool apart;     /* do not join before the body */
     int leaves;     /* a rank that ends its process by itself, counted from 1; 0: none */
+    int leaves_too; /* another one */
     void *argument;
 };
 

@@ -3,7 +3,9 @@
 #include "bodies.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,32 +68,68 @@ static bool wait_for_failure(struct client *client, ncclResult_t result)
     return client_refused(client, result, ncclRemoteError, "");
 }
 
-static bool go_on_without(struct client *client, int missing)
+static bool go_on_without(struct client *client, const int *missing, int count)
 {
+    int excluded[CLIENT_RANKS];
     ncclComm_t rest = NULL;
-    bool fine =
-        client_ok(client, ncclCommShrink(client->comm, &missing, 1, &rest, NULL, NCCL_SHRINK_ABORT),
-                  "ncclCommShrink after an abort");
+    bool fine;
 
+    memcpy(excluded, missing, (size_t)count * sizeof(int));
+    fine = client_ok(client,
+                     ncclCommShrink(client->comm, excluded, count, &rest, NULL, NCCL_SHRINK_ABORT),
+                     "ncclCommShrink after an abort");
     fine = client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort") && fine;
     client->comm = rest;
     return fine && sums_up(client, rest);
 }
 
-bool derive_shrink_after_a_death(struct client *client)
+/* Makes calls until the dead rank is missed in one. */
+static bool miss_one(struct client *client)
 {
-    const int dead = 1;
     int *memory = client_alloc(1000 * sizeof(int));
     ncclResult_t result;
 
-    if (client->rank == dead)
-        _exit(0);
     result = ncclAllReduce(memory, memory, 1000, ncclInt32, ncclSum, client->comm, client->stream);
     if (!wait_for_failure(client, result))
         return client_say(client, "nobody noticed a dead rank");
     client_wait(client->stream);
     client_free(memory);
-    return go_on_without(client, dead);
+    return true;
+}
+
+bool derive_shrink_after_a_death(struct client *client)
+{
+    const int dead = 1;
+
+    if (client->rank == dead)
+        _exit(0);
+    return miss_one(client) && go_on_without(client, &dead, 1);
+}
+
+/* Rank 1 dies; the others shrink, but for one that dies on its way there. The rest hear of that
+ * long before the time that a rank may be silent is over, and shrink once more. */
+bool derive_shrink_after_two_deaths(struct client *client)
+{
+    const struct deaths *deaths = client->argument;
+    int dead[] = {1, deaths->second};
+    ncclComm_t rest = NULL;
+    char words[32];
+    bool fine;
+
+    alarm(30); /* RONDO_TIMEOUT is 300 */
+    if (client->rank == dead[0])
+        raise(SIGKILL);
+    if (!miss_one(client))
+        return false;
+    client_sleep(client->rank == dead[1] ? deaths->second_after : deaths->others_after);
+    if (client->rank == dead[1])
+        raise(SIGKILL);
+    snprintf(words, sizeof(words), " rank %d (", dead[1]);
+    fine = client_refused(client, ncclCommShrink(client->comm, dead, 1, &rest, NULL, 0),
+                          ncclRemoteError, words);
+    if (fine && !strstr(ncclGetLastError(client->comm), words))
+        fine = client_say(client, "the old communicator says: %s", ncclGetLastError(client->comm));
+    return go_on_without(client, dead, 2) && fine;
 }
 
 struct flight {
@@ -136,7 +174,7 @@ bool derive_shrink_in_mid_flight(struct client *client)
     while (!atomic_load_explicit(&flight.off, memory_order_acquire))
         client_sleep(1);
     client_sleep(100);
-    fine = go_on_without(client, last);
+    fine = go_on_without(client, &last, 1);
     pthread_join(thread, NULL);
     client_free(flight.memory);
     atomic_fetch_add_explicit(left, 1, memory_order_release);

@@ -3,6 +3,7 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 static void run(const struct client_world *world, client_body body)
 {
@@ -114,6 +115,38 @@ Test(derive, processes_shrink_after_one_has_died)
 {
     run(&(struct client_world){.size = 4, .processes = true, .leaves = 2},
         derive_shrink_after_a_death);
+}
+
+static void two_die(struct deaths deaths)
+{
+    struct deaths *shared = client_share(sizeof(*shared));
+
+    *shared = deaths;
+    run(&(struct client_world){.size = 5,
+                               .processes = true,
+                               .leaves = 2,
+                               .leaves_too = deaths.second + 1,
+                               .argument = shared},
+        derive_shrink_after_two_deaths);
+}
+
+Test(derive, a_second_death_before_the_others_shrink_is_named_and_left_out)
+{
+    two_die((struct deaths){.second = 3, .others_after = 300});
+    two_die((struct deaths){.second = 0, .others_after = 300});
+}
+
+Test(derive, a_second_death_while_the_others_shrink_is_named_and_left_out)
+{
+    two_die((struct deaths){.second = 4, .second_after = 300});
+    two_die((struct deaths){.second = 0, .second_after = 300});
+}
+
+Test(derive, a_second_death_on_another_host_is_named_and_left_out)
+{
+    setenv("RONDO_TRANSPORT", "tcp", 1);
+    two_die((struct deaths){.second = 3, .others_after = 300});
+    two_die((struct deaths){.second = 0, .second_after = 300});
 }
 
 Test(derive, shrinking_ends_the_calls_in_flight)
