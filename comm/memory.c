@@ -60,8 +60,10 @@ bool address_announce(rondo_comm *comm, const void *input, const void *output, s
     own->output_kind = address_of(output, bytes.output, &own->output);
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
-    if (!reachable)
+    if (!reachable) {
         address_hide(x);
+        exposure_close(&comm->exposure);
+    }
     return reachable;
 }
 

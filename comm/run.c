@@ -241,6 +241,7 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
     case EXEC_BLOCKED:
         return false;
     case EXEC_FALLBACK:
+        exposure_close(&batch->comm->exposure);
         note_attempt(batch->comm, false);
         task->again = true;
         refused = start(batch->comm, task);

@@ -85,6 +85,9 @@ void tcp_hello_begin(struct tcp_line *line)
 
     if (getsockopt(line->fd, SOL_SOCKET, SO_ERROR, &number, &bytes))
         number = errno;
+    /* Who resets a connection has accepted it first: a full port, say, which is not nobody. */
+    if (number == ECONNRESET || number == EPIPE)
+        line->state = TCP_CHALLENGED;
     if (number) {
         tcp_peer_refused(line, tcp_dial_error(number));
         return;
