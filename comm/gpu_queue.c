@@ -27,6 +27,7 @@ struct staged {
     struct gpu *gpu;
     struct gpu_block *block;
     struct gpu_errors *errors;
+    int count; /* of tasks; the batch is written where it runs, perhaps at the same time */
     struct batch batch;
     bool in_graph;
     bool by_stream;         /* the stream hands it over */
@@ -34,7 +35,7 @@ struct staged {
     _Atomic int users;      /* who queues it, and who runs it if the stream hands it over */
     struct staged *before;  /* the piece before of the same call, NULL: it is the first */
     struct gpu_place place; /* where its stream's part is */
-    struct task *originals; /* what tasks are before they run: [batch.count], behind the tasks */
+    struct task *originals; /* what tasks are before they run: [count], behind the tasks */
     struct stage *stages;   /* behind the originals */
     struct task tasks[];
 };
@@ -101,6 +102,7 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
     staged->users = 1;
     staged->originals = staged->tasks + count;
     staged->stages = (struct stage *)(void *)(staged->originals + count);
+    staged->count = batch->count;
     staged->batch = (struct batch){.comm = batch->comm, .count = batch->count};
     memcpy(staged->originals, batch->tasks, count * sizeof(struct task));
     for (size_t i = 0; i < count; i++)
@@ -235,7 +237,7 @@ static rondo_result record_before(struct staged *staged, CUstream stream)
         result = cuda_result(cuda->cuLaunchHostFunc(stream, by_stream, staged), "cuLaunchHostFunc");
         staged->users -= result && !staged->in_graph;
     }
-    for (int i = 0; i < staged->batch.count && !result; i++)
+    for (int i = 0; i < staged->count && !result; i++)
         result = stage_in(staged->gpu, &staged->stages[i], stream);
     if (result)
         return result;
@@ -251,7 +253,7 @@ static rondo_result record_after(struct staged *staged, CUstream stream)
                                               CU_STREAM_WAIT_VALUE_EQ),
                     "cuStreamWaitValue32");
 
-    for (int i = 0; i < staged->batch.count && !result; i++)
+    for (int i = 0; i < staged->count && !result; i++)
         result = stage_out(staged->gpu, &staged->stages[i], stream);
     if (!result)
         result =
