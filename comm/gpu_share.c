@@ -350,16 +350,15 @@ static rondo_result publish(struct gpu_plans *plans, const struct gpu_segment *s
 }
 
 /*
- * How long peers may take to map something that the reserve can stand in for, in seconds; a graph
- * keeps what it gets. Otherwise they may take as long as they like. A peer that frees memory may
- * have to wait in the driver until the calls that it has queued have ended, with a lock that
- * mapping needs, and such a call may wait for the very call that is being queued here.
+ * How long peers may take to map something that the reserve can stand in for, in seconds: a busy
+ * machine is no deadlock, and a graph keeps what it gets. Otherwise they may take as long as they
+ * like. A peer that frees memory may have to wait in the driver until the calls that it has queued
+ * have ended, with a lock that mapping needs, and such a call may wait for the very call that is
+ * being queued here.
  */
-static double patience_of(const struct gpu_plans *plans, unsigned flags)
+static double patience_of(unsigned flags)
 {
-    if (!(flags & GPU_SHARE_SOON))
-        return -1;
-    return plans->in_graph ? 1 : 0.05;
+    return flags & GPU_SHARE_SOON ? 1 : -1;
 }
 
 /* Make one more segment known; its slot, or RONDO_IN_PROGRESS or an error. */
@@ -383,7 +382,7 @@ static rondo_result add(struct gpu_plans *plans, const struct gpu_segment *segme
     if (*ret_slot < 0)
         return RONDO_IN_PROGRESS;
     result = publish(plans, segment, *ret_slot);
-    return result ? result : end_order(plans, patience_of(plans, flags));
+    return result ? result : end_order(plans, patience_of(flags));
 }
 
 bool gpu_share_reserve(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes)
