@@ -19,6 +19,7 @@
 #include "comm/bootstrap_wire.h"
 #include "comm/call.h"
 #include "comm/gpu.h"
+#include "comm/health.h"
 #include "comm/network.h"
 #include "transport/process.h"
 #include "transport/tcp_address.h"
@@ -103,7 +104,7 @@ static bool has_ended(const rondo_comm *parent, int rank, bool networks)
 static bool has_closed(const rondo_comm *parent, int rank)
 {
     return parent->assembled && rank != parent->rank && parent->processes[rank] &&
-           atomic_load_explicit(&parent->boards[rank]->id, memory_order_acquire) != parent->id;
+           health_has_closed(parent, rank);
 }
 
 static void add_name(const rondo_comm *parent, int rank, char *text, size_t size)

@@ -40,7 +40,7 @@ const struct board *health_board(const rondo_comm *comm, int rank)
     return board;
 }
 
-static bool has_closed(const rondo_comm *comm, int rank)
+bool health_has_closed(const rondo_comm *comm, int rank)
 {
     const struct board *board = health_board(comm, rank);
 
@@ -178,14 +178,14 @@ static int find_dead(const rondo_comm *comm, const struct execution *x)
 /*
  * A rank of this host that some program of the task waits for, and that has closed the
  * communicator: its board is gone, with the memory that it gave back; -1: none. It did that after
- * its last call, so what it had to say in that is there (acquire, in has_closed()).
+ * its last call, so what it had to say in that is there (acquire, in health_has_closed()).
  */
 static int find_closed(const rondo_comm *comm, const struct execution *x)
 {
     for (int i = 0; i < x->plan->programs && comm->assembled; i++) {
         int peer = x->programs[i].blamed;
 
-        if (!x->programs[i].done && peer != comm->rank && has_closed(comm, peer))
+        if (!x->programs[i].done && peer != comm->rank && health_has_closed(comm, peer))
             return peer;
     }
     return -1;
@@ -224,8 +224,8 @@ static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
 static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
 {
     if (task->mourned == peer + 1)
-        return comm->assembled && has_closed(comm, peer) ? closed(comm, task, peer)
-                                                         : dead(comm, task, peer);
+        return comm->assembled && health_has_closed(comm, peer) ? closed(comm, task, peer)
+                                                                : dead(comm, task, peer);
     task->mourned = peer + 1;
     return RONDO_OK;
 }

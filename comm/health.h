@@ -32,6 +32,8 @@ rondo_result health_unreadable(rondo_comm *comm, struct task *task);
 
 /* What a rank shows; NULL: that has been something else since it closed the communicator. */
 const struct board *health_board(const rondo_comm *comm, int rank);
+/* A rank that has closed it makes no call any more; its board may stay. */
+bool health_has_closed(const rondo_comm *comm, int rank);
 /* "all_reduce of 17 float32, sum" */
 void health_describe(const struct task *task, char *text, size_t size);
 /* The number of a call as its user counts, who does not know of ours. */

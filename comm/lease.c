@@ -108,7 +108,7 @@ struct lease *leave_lease(const rondo_comm *comm)
 
 void leave_for_good(const rondo_comm *comm)
 {
-    /* Release, pairs with the acquire in has_closed(): what this rank said in calls is there. */
+    /* Release, pairs with the acquire in health_has_closed(): what it said in calls is there. */
     atomic_store_explicit(&comm->board->closed, 1, memory_order_release);
     if (comm->lease)
         ((struct peers_lease *)(void *)comm->lease)->peers->board = comm->board;
