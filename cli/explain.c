@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 #include "collectives/algorithm.h"
-#include "plan/explain.h"
+#include "plan/explain/explain.h"
 
 #include <langinfo.h>
 #include <locale.h>

@@ -4,7 +4,7 @@
 #define RONDO_CLI_VERIFY_OUTCOME_H
 
 #include "collectives/algorithm.h"
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 
 #include <jansson.h>
 

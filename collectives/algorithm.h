@@ -10,7 +10,7 @@
 #include "collectives/grouping.h"
 #include "plan/plan.h"
 
-/* What the plans of a form promise; plan/verify.c proves each claim. */
+/* What the plans of a form promise; plan/verify/verify.c proves each claim. */
 enum promise {
     PROMISE_BALANCED = 1,   /* sums associate as KERNEL_BALANCED over ranks 0..n-1: deterministic */
     PROMISE_RANK_ORDER = 2, /* operands keep rank order: for operations that do not commute */

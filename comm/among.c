@@ -14,15 +14,15 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/proof.h"
-#include "comm/bootstrap.h"
-#include "comm/bootstrap_socket.h"
-#include "comm/bootstrap_wire.h"
-#include "comm/call.h"
-#include "comm/gpu.h"
-#include "comm/health.h"
+#include "comm/rendezvous/bootstrap.h"
+#include "comm/rendezvous/socket.h"
+#include "comm/rendezvous/wire.h"
+#include "comm/engine/call.h"
+#include "comm/gpu/gpu.h"
+#include "comm/failure/health.h"
 #include "comm/network.h"
-#include "transport/process.h"
-#include "transport/tcp_address.h"
+#include "transport/memory/process.h"
+#include "transport/tcp/address.h"
 
 #include <stdio.h>
 #include <string.h>

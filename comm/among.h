@@ -3,7 +3,7 @@
 #ifndef RONDO_COMM_AMONG_H
 #define RONDO_COMM_AMONG_H
 
-#include "comm/board.h"
+#include "comm/state/board.h"
 
 /* A note has come from another host: if it is an invitation, its rank's mirror shows it, as the
  * board does on the rank's own host. False: it is something else. */

@@ -7,14 +7,14 @@
  * processes; rank 0 adds how fast it copies and reduces. All of it takes a few milliseconds. Rank
  * 0's numbers go to everybody, so that all ranks choose alike.
  */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
-#include "comm/run.h"
-#include "transport/process.h"
+#include "comm/engine/run.h"
+#include "transport/memory/process.h"
 
 #include <math.h>
 #include <stdio.h>

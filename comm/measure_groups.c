@@ -3,12 +3,12 @@
  * measure_groups.c - what it costs to go from group to group: the first ranks of the first two
  * groups play ping-pong, and exchange as much at once as one rail carries.
  */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "comm/run.h"
+#include "comm/engine/run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,11 +9,11 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
-#include "comm/comm.h"
-#include "comm/leave.h"
-#include "transport/heap.h"
-#include "transport/pages.h"
-#include "transport/process.h"
+#include "comm/state/comm.h"
+#include "comm/failure/leave.h"
+#include "transport/memory/heap.h"
+#include "transport/memory/pages.h"
+#include "transport/memory/process.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * Every rank finds the same groups, because all look at the same cards, and at the same machine
  * where the ranks share one.
  */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include "base/fail.h"
 #include "base/log.h"

@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "base/proof.h"
 #include "comm/among.h"
-#include "comm/gpu.h"
-#include "comm/health.h"
-#include "comm/wait.h"
+#include "comm/gpu/gpu.h"
+#include "comm/failure/health.h"
+#include "comm/state/wait.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef RONDO_COMM_NETWORK_H
 #define RONDO_COMM_NETWORK_H
 
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 #include "transport/connection.h"
 
 struct waiter;

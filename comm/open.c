@@ -9,18 +9,18 @@
  *     comm_measure()   what links cost; it ends, or where costs are known all there is of it is,
  *     comm_assemble()  a barrier: everybody got here, and may close again
  */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "comm/crowd.h"
-#include "comm/gpu.h"
-#include "comm/host.h"
-#include "comm/leave.h"
+#include "comm/state/crowd.h"
+#include "comm/gpu/gpu.h"
+#include "comm/rendezvous/host.h"
+#include "comm/failure/leave.h"
 #include "comm/memory.h"
 #include "comm/network.h"
-#include "comm/repeat.h"
-#include "transport/process.h"
+#include "comm/engine/repeat.h"
+#include "transport/memory/process.h"
 
 #include <stdlib.h>
 #include <string.h>

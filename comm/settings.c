@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* settings.c - the configuration of a communicator: what the
  * caller set, else the environment, else the default. */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include "base/fail.h"
 #include "base/setting.h"
-#include "comm/gpu.h"
+#include "comm/gpu/gpu.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * the parent: first who wants which color, then the cards of the new ones. Processes that share a
  * parent have each other's heaps mapped, so no socket and no descriptor is needed.
  */
-#include "comm/call.h"
+#include "comm/engine/call.h"
 
 #include "base/cancel.h"
 #include "base/fail.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* start.c - the ways into a communicator: the job's
  * environment, a unique id, or all ranks in this process. */
-#include "comm/bootstrap.h"
-#include "comm/call.h"
-#include "comm/gpu.h"
+#include "comm/rendezvous/bootstrap.h"
+#include "comm/engine/call.h"
+#include "comm/gpu/gpu.h"
 
 #include "base/cancel.h"
 #include "base/fail.h"

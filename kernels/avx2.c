@@ -76,10 +76,10 @@ static void stream_avx2(void *to, const void *from, size_t bytes)
 
 #define QUADS   "kernels/quad_avx2.h"
 #define N(name) V(name)
-#include "kernels/ops.inc"
+#include "kernels/templates/ops.inc"
 #undef N
 
 #define LEVEL      kernel_avx2
 #define LEVEL_NAME "avx2"
 #define STREAM     stream_avx2
-#include "kernels/level.inc"
+#include "kernels/templates/level.inc"

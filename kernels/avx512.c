@@ -93,10 +93,10 @@ static void stream_avx512(void *to, const void *from, size_t bytes)
 
 #define QUADS   "kernels/quad_avx512.h"
 #define N(name) V(name)
-#include "kernels/ops.inc"
+#include "kernels/templates/ops.inc"
 #undef N
 
 #define LEVEL      kernel_avx512
 #define LEVEL_NAME "avx512"
 #define STREAM     stream_avx512
-#include "kernels/level.inc"
+#include "kernels/templates/level.inc"

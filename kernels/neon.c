@@ -64,10 +64,10 @@ ALWAYS_INLINE part16_v half_of_f32_v(f32_v value)
 
 #define QUADS   "kernels/quad_neon.h"
 #define N(name) V(name)
-#include "kernels/ops.inc"
+#include "kernels/templates/ops.inc"
 #undef N
 
 #define LEVEL      kernel_neon
 #define LEVEL_NAME "neon"
 #define STREAM     NULL
-#include "kernels/level.inc"
+#include "kernels/templates/level.inc"

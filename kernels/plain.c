@@ -11,4 +11,4 @@
 #define V(name)    JOIN(name, _1)
 #define SINGLE_ELEMENTS
 #define STREAM NULL
-#include "kernels/level.inc"
+#include "kernels/templates/level.inc"

@@ -46,7 +46,7 @@ ALWAYS_INLINE void bytes_store_1(void *to, const void *from, size_t bytes, size_
 #define PRODUCT(type, a, b)   ((type)((uint64_t)(a) * (uint64_t)(b)))
 #define CONVERT(value, type)  ((type)(value))
 #define BITCAST_FUNCTIONS
-#include "kernels/ops.inc"
+#include "kernels/templates/ops.inc"
 #undef BITCAST_FUNCTIONS
 #undef CONVERT
 #undef PRODUCT

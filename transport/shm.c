@@ -12,7 +12,7 @@
 #include "transport/transport.h"
 
 #include "base/fail.h"
-#include "transport/process.h"
+#include "transport/memory/process.h"
 
 #include <string.h>
 

@@ -8,10 +8,10 @@
 #define RONDO_TRANSPORT_TRANSPORT_H
 
 #include "transport/device_memory.h"
-#include "transport/heap.h"
+#include "transport/memory/heap.h"
 #include "transport/link.h"
-#include "transport/tcp.h"
-#include "transport/verbs.h"
+#include "transport/tcp/tcp.h"
+#include "transport/verbs/verbs.h"
 
 struct network;
 struct process;
@@ -19,7 +19,7 @@ struct process;
 /* Transports that move bytes have a struct network (connection.h) per communicator. */
 enum network_id { NETWORK_TCP, NETWORK_VERBS, NETWORKS };
 
-/* The GPU of a rank; comm/gpu_card.c says what it is used for. */
+/* The GPU of a rank; comm/gpu/card.c says what it is used for. */
 enum { DEVICE_UUID = 16, DEVICES_SEEN = 16 };
 /* Between two devices: enum topology_link_kind, how many links of that kind, their rate one way. */
 struct device_link {

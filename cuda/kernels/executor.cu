@@ -102,7 +102,7 @@ LANE_FUNCTION void step_expect(const struct link_packet *head)
     (void)head;
 }
 
-/* The host looks after ranks that leave: comm/gpu_watch.c. */
+/* The host looks after ranks that leave: comm/gpu/watch.c. */
 LANE_FUNCTION enum exec_state step_enter(const struct execution *x)
 {
     (void)x;

@@ -4,7 +4,7 @@
 #define RONDO_TESTS_COLLECTIVES_RANKS_H
 
 #include "collectives/algorithm.h"
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 
 enum { RANKS_MAX = 1024 };
 

@@ -2,7 +2,7 @@
 /* comm_bodies.c - boards, streams, events and groups with several threads. */
 #include "comm_bodies.h"
 
-#include "comm/board.h"
+#include "comm/state/board.h"
 #include "rondo/rondo.h"
 
 #include <pthread.h>

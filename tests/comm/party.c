@@ -2,7 +2,7 @@
 /* party.c - ranks as threads; they return results, whoever joins them judges. */
 #include "party.h"
 
-#include "comm/bootstrap_socket.h"
+#include "comm/rendezvous/socket.h"
 
 #include <dirent.h>
 #include <sodium.h>

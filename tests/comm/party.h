@@ -4,7 +4,7 @@
 #ifndef RONDO_TESTS_COMM_PARTY_H
 #define RONDO_TESTS_COMM_PARTY_H
 
-#include "comm/bootstrap.h"
+#include "comm/rendezvous/bootstrap.h"
 
 #include "base/fail.h"
 

@@ -8,7 +8,7 @@
  */
 #include "reads_bodies.h"
 
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 #include "comm/memory.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* repeat_bodies.c - repeated calls, see repeat_bodies.h. */
 #include "repeat_bodies.h"
 
-#include "comm/repeat.h"
+#include "comm/engine/repeat.h"
 
 #include <pthread.h>
 #include <stdio.h>

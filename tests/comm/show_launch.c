@@ -4,7 +4,7 @@
  * twice (as a program with two communicators does), and prints "rank 1 of 3 by Open MPI: met 0 1
  * 2".
  */
-#include "comm/bootstrap.h"
+#include "comm/rendezvous/bootstrap.h"
 
 #include "base/fail.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_board.c - what a rank shows: records that are never mixed, garbage that stays printable. */
-#include "comm/board.h"
+#include "comm/state/board.h"
 #include "comm_bodies.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
 /* test_bootstrap.c - members of a job: they meet, or every one of them hears why not. */
 #include "party.h"
 
-#include "comm/bootstrap_socket.h"
+#include "comm/rendezvous/socket.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

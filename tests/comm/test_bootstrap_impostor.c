@@ -7,8 +7,8 @@
  */
 #include "party.h"
 
-#include "comm/bootstrap_socket.h"
-#include "comm/bootstrap_wire.h"
+#include "comm/rendezvous/socket.h"
+#include "comm/rendezvous/wire.h"
 
 #include "base/clock.h"
 

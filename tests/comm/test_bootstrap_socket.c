@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bootstrap_socket.c - where one listens, who may connect, and what waits how long. */
-#include "comm/bootstrap_socket.h"
+#include "comm/rendezvous/socket.h"
 
 #include "party.h"
 

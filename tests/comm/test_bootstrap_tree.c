@@ -7,8 +7,8 @@
  */
 #include "party.h"
 
-#include "comm/bootstrap_seats.h"
-#include "comm/bootstrap_seeker.h"
+#include "comm/rendezvous/seats.h"
+#include "comm/rendezvous/seeker.h"
 
 #include "base/clock.h"
 

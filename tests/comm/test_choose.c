@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_choose.c - decisions: wishes, orders, promises, and that they are made once. */
 #include "base/fail.h"
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include <criterion/criterion.h>
 #include <sched.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_health.c - sentences about waits that will not end: every kind names the rank to blame. */
 #include "base/fail.h"
-#include "comm/call.h"
-#include "comm/health.h"
-#include "comm/mismatch.h"
+#include "comm/engine/call.h"
+#include "comm/failure/health.h"
+#include "comm/failure/mismatch.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_launch.c - environments in, rank, size and meeting point (or a sentence) out. */
-#include "comm/launch.h"
+#include "comm/rendezvous/launch.h"
 
 #include "base/fail.h"
 

@@ -3,7 +3,7 @@
  * test_launch_pmix.c - ranks whose launcher speaks nothing but PMIx: rank, size and where to meet.
  * The library is that of fake_pmix.c; test_launch_mpi.c has a real one.
  */
-#include "comm/bootstrap.h"
+#include "comm/rendezvous/bootstrap.h"
 
 #include "base/fail.h"
 

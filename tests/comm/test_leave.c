@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_leave.c - leaving a failed call. Ranks are threads, or words on boards that the test writes;
  * ranks that are stopped in the middle of a step are in tests/failure. */
-#include "comm/leave.h"
+#include "comm/failure/leave.h"
 
 #include "base/fail.h"
-#include "comm/call.h"
-#include "transport/heap.h"
+#include "comm/engine/call.h"
+#include "transport/memory/heap.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

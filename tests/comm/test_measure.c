@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_measure.c - costs: given ones are taken as they are,
  * nonsense is refused, measured ones make sense. */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

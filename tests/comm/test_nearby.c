@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_nearby.c - groups of ranks: from the setting, from cards of several hosts. */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

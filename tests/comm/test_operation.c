@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_operation.c - handles of operations, and scalars of every type. */
-#include "comm/comm.h"
+#include "comm/state/comm.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "reads_bodies.h"
 
 #include "comm/memory.h"
-#include "comm/reads.h"
+#include "comm/state/reads.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_stores.c - trials of ways to store, with times that are made up. */
-#include "comm/stores.h"
+#include "comm/state/stores.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_wait.c - when a waiter spins, and how often it says that it is time to look. */
 #include "base/clock.h"
-#include "comm/wait.h"
+#include "comm/state/wait.h"
 
 #include <criterion/criterion.h>
 

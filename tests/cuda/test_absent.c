@@ -5,7 +5,7 @@
 
 #include "bench/device.h"
 #include "cli/doctor_report.h"
-#include "comm/gpu.h"
+#include "comm/gpu/gpu.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "kernels/kernels.h"
 #include "plan/exec.h"
-#include "transport/process.h"
+#include "transport/memory/process.h"
 
 #include <signal.h>
 #include <string.h>

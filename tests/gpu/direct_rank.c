@@ -17,7 +17,7 @@
 #include "bodies.h"
 #include "device.h"
 
-#include "transport/verbs_calls.h"
+#include "transport/verbs/calls.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_pins.c - pinned memory of the host that ranks of this process share (comm/gpu_arena.c). */
-#include "comm/gpu_arena.h"
+/* test_pins.c - pinned memory of the host that ranks of this process share (comm/gpu/arena.c). */
+#include "comm/gpu/arena.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

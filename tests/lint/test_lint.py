@@ -37,7 +37,7 @@ class Lint(unittest.TestCase):
         self.accepts("plan/a.c", SPDX + '#include "plan/a.h"\n#include "base/fail.h"\n#include <stdio.h>\n')
 
     def test_an_arrow_that_points_up_is_refused(self):
-        self.refuses("plan/a.c", SPDX + '#include "comm/comm.h"\n', "plan/ may not include comm/comm.h")
+        self.refuses("plan/a.c", SPDX + '#include "comm/state/comm.h"\n', "plan/ may not include comm/state/comm.h")
 
     def test_the_benchmark_sees_only_the_public_header(self):
         self.refuses("bench/a.c", SPDX + '#include "base/clock.h"\n', "bench/ may not include")

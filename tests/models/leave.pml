@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * leave.pml - a call in which ranks read and write each other's memory, and any of them may fail at any time, as
- * comm/leave.h has it.
+ * comm/failure/leave.h has it.
  *
  * Every rank tells all others where its memory is, waits for theirs, sums up a part of all inputs into all outputs, and
  * tells the others that it is done. Whoever waits may give up instead: it marks its board, rings the alarms, and waits

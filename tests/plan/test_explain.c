@@ -3,7 +3,7 @@
  * test_explain.c - properties of the printed page: it tells what the plan does, completely, for
  * every algorithm.
  */
-#include "plan/explain.h"
+#include "plan/explain/explain.h"
 
 #include "base/fail.h"
 #include "tests/plan/verify_forms.h"

@@ -4,7 +4,7 @@
 #define RONDO_TESTS_PLAN_VERIFY_FORMS_H
 
 #include "collectives/algorithm.h"
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 
 struct forms {
     int size;

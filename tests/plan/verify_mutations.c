@@ -5,7 +5,7 @@
  */
 #include "tests/plan/verify_mutations.h"
 
-#include "plan/verify.h"
+#include "plan/verify/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #ifndef RONDO_TESTS_FAKE_VERBS_H
 #define RONDO_TESTS_FAKE_VERBS_H
 
-#include "transport/verbs_calls.h"
+#include "transport/verbs/calls.h"
 
 #include <stdbool.h>
 

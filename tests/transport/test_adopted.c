@@ -2,8 +2,8 @@
 /* test_adopted.c - private memory that moves into the heap and out again under its owner's feet. */
 #include "base/fail.h"
 #include "child.h"
-#include "transport/heap.h"
-#include "transport/process.h"
+#include "transport/memory/heap.h"
+#include "transport/memory/process.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 /* test_heap.c - the shared heap: what it hands out, what it refuses, forks and limits. */
 #include "base/fail.h"
 #include "child.h"
-#include "transport/heap.h"
+#include "transport/memory/heap.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /*
  * test_heap_pages.c - where shared files are mapped; blocks are there before they are used.
  */
-#include "transport/pages.h"
+#include "transport/memory/pages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* test_process.c - other processes and their heaps: the right one, a wrong, a dead, a lying one. */
 #include "base/fail.h"
 #include "child.h"
-#include "transport/process.h"
+#include "transport/memory/process.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* test_shm.c - links through shared memory: where rings lie, messages of processes, refusals. */
 #include "base/fail.h"
 #include "child.h"
-#include "transport/process.h"
+#include "transport/memory/process.h"
 #include "transport/transport.h"
 
 #include <criterion/criterion.h>

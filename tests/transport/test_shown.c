@@ -3,7 +3,7 @@
  * the same user tries. */
 #include "base/fail.h"
 #include "child.h"
-#include "transport/process.h"
+#include "transport/memory/process.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

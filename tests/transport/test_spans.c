@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_spans.c - the bookkeeping of pages against a map with one bit per page. */
-#include "transport/spans.h"
+#include "transport/memory/spans.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_verbs_lent.c - messages that an adapter reads from the caller's memory. */
 #include "fake_verbs.h"
-#include "transport/heap.h"
+#include "transport/memory/heap.h"
 #include "verbs_nodes.h"
 
 #include <criterion/criterion.h>

@@ -4,9 +4,9 @@
  * in any order and in pieces, notes late; adapters fail; memory cannot be registered.
  */
 #include "fake_verbs.h"
-#include "transport/heap.h"
-#include "transport/verbs_cell.h"
-#include "transport/verbs_queue.h"
+#include "transport/memory/heap.h"
+#include "transport/verbs/cell.h"
+#include "transport/verbs/queue.h"
 #include "verbs_nodes.h"
 
 #include <criterion/criterion.h>

@@ -2,8 +2,8 @@
 /* test_verbs_parts.c - parts of the RDMA transport: intervals, registrations, cells, rails. */
 #include "base/fail.h"
 #include "fake_verbs.h"
-#include "transport/verbs_cell.h"
-#include "transport/verbs_device.h"
+#include "transport/verbs/cell.h"
+#include "transport/verbs/device.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

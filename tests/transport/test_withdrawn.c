@@ -2,7 +2,7 @@
 /* test_withdrawn.c - memory of the heap that is taken back from peers, which go on storing. A
  * second mapping of the heap stands for a peer's. */
 #include "base/fail.h"
-#include "transport/heap.h"
+#include "transport/memory/heap.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* verbs_nodes.c - see verbs_nodes.h; slots are used as plan/step_loop.h does it. */
 #include "verbs_nodes.h"
 
-#include "transport/heap.h"
+#include "transport/memory/heap.h"
 
 #include <string.h>
 

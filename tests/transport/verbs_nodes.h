@@ -6,7 +6,7 @@
 #ifndef RONDO_TESTS_VERBS_NODES_H
 #define RONDO_TESTS_VERBS_NODES_H
 
-#include "transport/verbs.h"
+#include "transport/verbs/verbs.h"
 #include "fake_device.h"
 
 enum { NODES = 3, NODE_LANES = 2, NODE_SLOTS = 4, NODE_SLOT_BYTES = 150000 };

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stream.c - what all kinds of streams have in common: the checks of what they are given, and
+ * events, which are functions on a stream.
+ *
+ * Each recording of an event is a moment of its own: who waits for one is not let go by a later one
+ * that another stream reaches first.
+ */
+#include "comm/engine/stream.h"
+
+#include "base/cancel.h"
+#include "base/fail.h"
+#include "base/fork.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct moment {
+    bool reached;
+    int users; /* its event, and streams that have still to reach or pass it */
+};
+
+struct rondo_event {
+    pthread_mutex_t lock; /* also of its moments */
+    pthread_cond_t changed;
+    struct moment *last; /* NULL: never recorded */
+    int users;           /* the owner, and streams that know it */
+    uint32_t home;       /* of the process that made it: fork_home() */
+};
+
+/* What a stream is to do about an event; it gives event and moment back. */
+struct mark {
+    rondo_event *event;
+    struct moment *moment; /* NULL: nothing to wait for */
+};
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+void rondo_stream_close(rondo_stream *stream)
+{
+    CANCEL_LATER();
+
+    if (stream && fork_is_foreign(stream->home))
+        fork_keep(stream); /* its thread is the parent's */
+    else if (stream)
+        stream->ops->close(stream);
+}
+
+rondo_result rondo_stream_synchronize(rondo_stream *stream)
+{
+    CANCEL_LATER();
+
+    if (!stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_synchronize: the stream is NULL.");
+    if (fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_synchronize", "stream");
+    return stream->ops->synchronize(stream);
+}
+
+rondo_result rondo_stream_query(rondo_stream *stream)
+{
+    CANCEL_LATER();
+
+    if (!stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_query: the stream is NULL.");
+    if (fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_query", "stream");
+    return stream->ops->query(stream);
+}
+
+rondo_result rondo_stream_call(rondo_stream *stream, rondo_stream_function function, void *context)
+{
+    CANCEL_LATER();
+
+    if (!stream || !function)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_call: needs a stream and a function.");
+    if (fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_call", "stream");
+    return stream->ops->call(stream, function, context);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+/* With the event's lock held: its last moment for one more user; NULL: it was never recorded. */
+static struct moment *moment_hold(const rondo_event *event)
+{
+    if (event->last)
+        event->last->users++;
+    return event->last;
+}
+
+/* With the event's lock held; accepts NULL. */
+static void moment_drop(struct moment *moment)
+{
+    if (moment && --moment->users == 0)
+        free(moment);
+}
+
+static void event_drop(rondo_event *event)
+{
+    bool last;
+
+    pthread_mutex_lock(&event->lock);
+    last = --event->users == 0;
+    pthread_mutex_unlock(&event->lock);
+    if (!last)
+        return;
+    moment_drop(event->last);
+    pthread_mutex_destroy(&event->lock);
+    pthread_cond_destroy(&event->changed);
+    free(event);
+}
+
+/* Both give all of the mark back. */
+static void reach(void *context)
+{
+    struct mark *mark = context;
+    rondo_event *event = mark->event;
+
+    pthread_mutex_lock(&event->lock);
+    mark->moment->reached = true;
+    moment_drop(mark->moment);
+    pthread_cond_broadcast(&event->changed);
+    pthread_mutex_unlock(&event->lock);
+    event_drop(event);
+    free(mark);
+}
+
+static void await(rondo_event *event, struct moment *moment)
+{
+    pthread_mutex_lock(&event->lock);
+    while (moment && !moment->reached)
+        pthread_cond_wait(&event->changed, &event->lock);
+    moment_drop(moment);
+    pthread_mutex_unlock(&event->lock);
+}
+
+static void pass(void *context)
+{
+    struct mark *mark = context;
+
+    await(mark->event, mark->moment);
+    event_drop(mark->event);
+    free(mark);
+}
+
+/* Take the mark back that no stream took. */
+static rondo_result take_back(struct mark *mark, rondo_result result)
+{
+    pthread_mutex_lock(&mark->event->lock);
+    if (mark->moment)
+        mark->moment->reached = true; /* who waits for it already is let go */
+    moment_drop(mark->moment);
+    pthread_cond_broadcast(&mark->event->changed);
+    pthread_mutex_unlock(&mark->event->lock);
+    event_drop(mark->event);
+    free(mark);
+    return result;
+}
+
+static rondo_result out_of_memory(void)
+{
+    return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued event.");
+}
+
+rondo_result rondo_event_open(rondo_event **ret_event)
+{
+    CANCEL_LATER();
+    rondo_event *event;
+
+    if (!ret_event)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_open: no place for the event.");
+    event = calloc(1, sizeof(*event));
+    if (!event)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for an event.");
+    pthread_mutex_init(&event->lock, NULL);
+    pthread_cond_init(&event->changed, NULL);
+    event->users = 1;
+    event->home = fork_home();
+    *ret_event = event;
+    return RONDO_OK;
+}
+
+void rondo_event_close(rondo_event *event)
+{
+    CANCEL_LATER();
+
+    if (event && fork_is_foreign(event->home))
+        fork_keep(event);
+    else if (event)
+        event_drop(event);
+}
+
+rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream)
+{
+    CANCEL_LATER();
+    struct moment *moment;
+    struct mark *mark;
+    rondo_result result;
+
+    if (!event || !stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_record: needs an event and a stream.");
+    if (fork_is_foreign(event->home) || fork_is_foreign(stream->home))
+        return fork_refuse("rondo_event_record", "event or the stream");
+    mark = malloc(sizeof(*mark));
+    moment = calloc(1, sizeof(*moment));
+    if (!mark || !moment) {
+        free(mark);
+        free(moment);
+        return out_of_memory();
+    }
+    *mark = (struct mark){.event = event, .moment = moment};
+    moment->users = 2; /* the event, and the mark */
+    pthread_mutex_lock(&event->lock);
+    event->users++;
+    moment_drop(event->last);
+    event->last = moment;
+    pthread_mutex_unlock(&event->lock);
+    result = stream->ops->call(stream, reach, mark);
+    return result ? take_back(mark, result) : RONDO_OK;
+}
+
+rondo_result rondo_stream_wait_event(rondo_stream *stream, rondo_event *event)
+{
+    CANCEL_LATER();
+    struct mark *mark;
+    rondo_result result;
+
+    if (!event || !stream)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "rondo_stream_wait_event: needs a stream and an event.");
+    if (fork_is_foreign(event->home) || fork_is_foreign(stream->home))
+        return fork_refuse("rondo_stream_wait_event", "event or the stream");
+    mark = malloc(sizeof(*mark));
+    if (!mark)
+        return out_of_memory();
+    pthread_mutex_lock(&event->lock);
+    event->users++;
+    *mark = (struct mark){.event = event, .moment = moment_hold(event)};
+    pthread_mutex_unlock(&event->lock);
+    result = stream->ops->call(stream, pass, mark);
+    if (!result)
+        return RONDO_OK;
+    pthread_mutex_lock(&event->lock);
+    moment_drop(mark->moment);
+    pthread_mutex_unlock(&event->lock);
+    event_drop(event);
+    free(mark);
+    return result;
+}
+
+rondo_result rondo_event_query(rondo_event *event)
+{
+    CANCEL_LATER();
+    bool reached;
+
+    if (!event)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_query: the event is NULL.");
+    if (fork_is_foreign(event->home))
+        return fork_refuse("rondo_event_query", "event");
+    pthread_mutex_lock(&event->lock);
+    reached = !event->last || event->last->reached;
+    pthread_mutex_unlock(&event->lock);
+    return reached ? RONDO_OK : RONDO_IN_PROGRESS;
+}
+
+rondo_result rondo_event_wait(rondo_event *event)
+{
+    CANCEL_LATER();
+    struct moment *moment;
+
+    if (!event)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_wait: the event is NULL.");
+    if (fork_is_foreign(event->home))
+        return fork_refuse("rondo_event_wait", "event");
+    pthread_mutex_lock(&event->lock);
+    moment = moment_hold(event);
+    pthread_mutex_unlock(&event->lock);
+    await(event, moment);
+    return RONDO_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stream.h - what a stream is to the calls that go on it: a queue that does jobs in order. */
+#ifndef RONDO_COMM_ENGINE_STREAM_H
+#define RONDO_COMM_ENGINE_STREAM_H
+
+#include "comm/engine/run.h"
+
+struct stream_ops {
+    /* Queue batches (comm, tasks, count are set) that run side by side; all of it is copied. */
+    rondo_result (*add_batches)(rondo_stream *stream, const struct batch *batches, int count);
+    rondo_result (*call)(rondo_stream *stream, rondo_stream_function function, void *context);
+    rondo_result (*synchronize)(rondo_stream *stream);
+    rondo_result (*query)(rondo_stream *stream);
+    void (*close)(rondo_stream *stream);
+};
+
+struct rondo_stream {
+    const struct stream_ops *ops; /* first member of what a kind of stream keeps */
+    uint32_t home;                /* of the process whose thread it has: fork_home() */
+};
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stream_thread.c - calls in the background: a queue of jobs and one thread that does them in
+ * order.
+ *
+ * A batch takes its turn on the communicator when it is queued, so the order of calls is the order
+ * in which they were made, whichever thread runs them.
+ */
+#include "comm/engine/call.h"
+#include "comm/gpu/gpu.h"
+#include "comm/engine/stream.h"
+
+#include "base/cancel.h"
+#include "base/fail.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+    struct job *next;
+    rondo_stream_function function; /* NULL: the batches are run */
+    void *context;
+    struct batch *batches; /* behind the tasks */
+    int count;
+    struct task tasks[];
+};
+
+struct thread_stream {
+    rondo_stream base;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct job *first, **last;
+    bool closing, busy;
+    rondo_result error; /* the first since the last synchronize */
+    char sentence[FAIL_SENTENCE_MAX];
+};
+
+static struct job *next_job(struct thread_stream *stream)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&stream->lock);
+    stream->busy = false;
+    pthread_cond_broadcast(&stream->changed);
+    while (!stream->first && !stream->closing)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    job = stream->first;
+    if (job) {
+        stream->first = job->next;
+        if (!stream->first)
+            stream->last = &stream->first;
+        stream->busy = true;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return job;
+}
+
+static void note_error(struct thread_stream *stream, rondo_result result)
+{
+    pthread_mutex_lock(&stream->lock);
+    if (!stream->error) {
+        stream->error = result;
+        memcpy(stream->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static void do_job(struct thread_stream *stream, struct job *job)
+{
+    rondo_result result = RONDO_OK;
+
+    if (job->function)
+        job->function(job->context);
+    else
+        result = gpu_run_batches(job->batches, job->count);
+    if (result)
+        note_error(stream, result);
+    free(job);
+}
+
+static void *work(void *argument)
+{
+    struct thread_stream *stream = argument;
+    struct job *job;
+
+    while ((job = next_job(stream)))
+        do_job(stream, job);
+    return NULL;
+}
+
+static void push(struct thread_stream *stream, struct job *job)
+{
+    job->next = NULL;
+    pthread_mutex_lock(&stream->lock);
+    *stream->last = job;
+    stream->last = &job->next;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static rondo_result add_batches(rondo_stream *stream, const struct batch *batches, int count)
+{
+    struct job *job;
+    struct task *tasks;
+    size_t all = 0;
+
+    for (int i = 0; i < count; i++)
+        all += (size_t)batches[i].count;
+    job = malloc(sizeof(*job) + all * sizeof(*tasks) + (size_t)count * sizeof(*batches));
+    if (!job)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu queued calls.", all);
+    job->function = NULL;
+    job->count = count;
+    job->batches = (struct batch *)(void *)(job->tasks + all);
+    tasks = job->tasks;
+    for (int i = 0; i < count; i++) {
+        memcpy(tasks, batches[i].tasks, (size_t)batches[i].count * sizeof(*tasks));
+        batch_open(&job->batches[i], batches[i].comm, tasks, batches[i].count);
+        tasks += batches[i].count;
+    }
+    push((struct thread_stream *)stream, job);
+    return RONDO_OK;
+}
+
+static rondo_result call(rondo_stream *stream, rondo_stream_function function, void *context)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued function.");
+    job->function = function;
+    job->context = context;
+    push((struct thread_stream *)stream, job);
+    return RONDO_OK;
+}
+
+static void close_thread(rondo_stream *base)
+{
+    struct thread_stream *stream = (struct thread_stream *)base;
+
+    pthread_mutex_lock(&stream->lock);
+    stream->closing = true;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_join(stream->thread, NULL);
+    pthread_mutex_destroy(&stream->lock);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
+}
+
+/* With the lock held: hand out the error and forget it. */
+static rondo_result take_error(struct thread_stream *stream)
+{
+    rondo_result result = stream->error;
+
+    stream->error = RONDO_OK;
+    return result ? rondo_fail(result, "%s", stream->sentence) : RONDO_OK;
+}
+
+static rondo_result synchronize(rondo_stream *base)
+{
+    struct thread_stream *stream = (struct thread_stream *)base;
+    rondo_result result;
+
+    pthread_mutex_lock(&stream->lock);
+    while (stream->first || stream->busy)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    result = take_error(stream);
+    pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+static rondo_result query(rondo_stream *base)
+{
+    struct thread_stream *stream = (struct thread_stream *)base;
+    rondo_result result;
+
+    pthread_mutex_lock(&stream->lock);
+    result = stream->error ? rondo_fail(stream->error, "%s", stream->sentence) : RONDO_OK;
+    if (!result && (stream->first || stream->busy))
+        result = RONDO_IN_PROGRESS;
+    pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+static const struct stream_ops thread_ops = {.add_batches = add_batches,
+                                             .call = call,
+                                             .synchronize = synchronize,
+                                             .query = query,
+                                             .close = close_thread};
+
+rondo_result rondo_stream_open(rondo_stream **ret_stream)
+{
+    CANCEL_LATER();
+    struct thread_stream *stream;
+
+    if (!ret_stream)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_stream_open: no place for the stream.");
+    stream = calloc(1, sizeof(*stream));
+    if (!stream)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
+    stream->base.ops = &thread_ops;
+    stream->base.home = fork_home();
+    stream->last = &stream->first;
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->changed, NULL);
+    if (pthread_create(&stream->thread, NULL, work, stream)) {
+        pthread_mutex_destroy(&stream->lock);
+        pthread_cond_destroy(&stream->changed);
+        free(stream);
+        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream.");
+    }
+    *ret_stream = &stream->base;
+    return RONDO_OK;
+}

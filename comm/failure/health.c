@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * health.c - checks of a wait that lasts.
+ *
+ * In order: a peer that has already failed says so on its board, and its sentence becomes ours, so
+ * that every rank names the same culprit; a peer that is in the same call by number but called
+ * something else; a peer that has closed the communicator, or whose process has ended; and time. A
+ * peer that finished its part and left is no culprit: only those that we wait for are suspected, by
+ * each program of the plan its own, and only when what they wrote before has been looked at.
+ */
+#include "comm/failure/health.h"
+
+#include "base/collective.h"
+#include "base/fail.h"
+#include "comm/failure/mismatch.h"
+#include "comm/network.h"
+#include "transport/memory/process.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+void health_describe(const struct task *task, char *text, size_t size)
+{
+    const struct call_record record = {.collective = (uint8_t)task->key.collective,
+                                       .type = (uint8_t)task->key.type,
+                                       .op = (int16_t)task->key.op,
+                                       .root = task->key.root,
+                                       .count = task->key.count};
+
+    board_describe(&record, text, size);
+}
+
+const struct board *health_board(const rondo_comm *comm, int rank)
+{
+    const struct board *board = comm->boards[rank];
+
+    if (!board || atomic_load_explicit(&board->id, memory_order_acquire) != comm->id)
+        return NULL;
+    return board;
+}
+
+bool health_has_closed(const rondo_comm *comm, int rank)
+{
+    const struct board *board = health_board(comm, rank);
+
+    return !board || atomic_load_explicit(&board->closed, memory_order_acquire);
+}
+
+rondo_result health_adopt(rondo_comm *comm)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct board *board = rank == comm->rank ? NULL : health_board(comm, rank);
+        rondo_result result;
+        int culprit;
+
+        if (!board)
+            continue;
+        result = board_failure(board, &culprit, sentence);
+        if (!result || !health_board(comm, rank)) /* closed meanwhile: that was something else */
+            continue;
+        rondo_fail(result, "%s", sentence);
+        return comm_break(comm, result, culprit);
+    }
+    return RONDO_OK;
+}
+
+static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
+{
+    char own[128];
+
+    health_describe(task, own, sizeof(own));
+    rondo_fail(RONDO_ERROR_PEER,
+               "Rank %d (process %d) has ended while rank %d waited for it in %s; look at its "
+               "output for the reason.",
+               peer, process_id(comm->processes[peer]), comm->rank, own);
+    return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
+/*
+ * A process that was killed loses its memory a moment before it counts as ended; and one that left
+ * because of somebody else's failure has told so on its board, which outlives it.
+ */
+rondo_result health_unreadable(rondo_comm *comm, struct task *task)
+{
+    enum { LOOKS = 200 };
+    const struct timespec doze = {0, 1000 * 1000};
+    int peer = task->execution.blamed;
+    char sentence[FAIL_SENTENCE_MAX];
+    rondo_result result;
+
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    for (int look = 0; look < LOOKS; look++) {
+        bool ended = comm->processes[peer] && !process_alive(comm->processes[peer]);
+
+        result = health_adopt(comm);
+        if (result)
+            return result;
+        if (ended)
+            return dead(comm, task, peer);
+        nanosleep(&doze, NULL);
+    }
+    return comm_break(comm, rondo_fail(RONDO_ERROR_PEER, "%s", sentence), peer);
+}
+
+/* The rank that has made fewest calls: everybody else waits for it, or for somebody who does. */
+static int laggard(const rondo_comm *comm, int suspect, uint32_t *ret_calls)
+{
+    uint32_t most_behind = 0; /* differences, as numbers wrap */
+    int last = suspect;
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct board *board = health_board(comm, rank);
+        uint32_t behind;
+
+        if (!board)
+            continue;
+        behind =
+            comm->calls - (atomic_load_explicit(&board->sequence, memory_order_relaxed) + 1) / 2;
+        behind &= UINT32_MAX / 2; /* numbers of calls on boards have 31 bits */
+        if (behind < UINT32_MAX / 4 && behind > most_behind) {
+            most_behind = behind;
+            last = rank;
+        }
+    }
+    *ret_calls = comm->calls - most_behind;
+    return last;
+}
+
+/* Whom the first program that waits for another rank waits for: programs of one rank wait for each
+ * other as well. */
+static int waited_for(const struct execution *x)
+{
+    for (int i = 0; i < x->plan->programs; i++)
+        if (!x->programs[i].done && x->programs[i].blamed != x->plan->rank)
+            return x->programs[i].blamed;
+    return x->blamed;
+}
+
+static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
+{
+    bool pair = collective_is_pair(task->key.collective);
+    uint32_t calls = comm->calls;
+    int peer = waited_for(&task->execution);
+    char own[128], step[384];
+    const char *where = "it is in the same call";
+
+    if (pair)
+        where = "no matching call was made there";
+    else
+        peer = laggard(comm, peer, &calls);
+    if (calls != comm->calls)
+        where = "it has not made this call";
+    health_describe(task, own, sizeof(own));
+    exec_describe(&task->execution, step, sizeof(step));
+    rondo_fail(RONDO_ERROR_TIMEOUT,
+               "Rank %d waited %.1f s for rank %d in %s, at %s; %s. RONDO_TIMEOUT sets how long "
+               "to wait.",
+               comm->rank, waited, peer, own, step, where);
+    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+}
+
+/* A rank whose process has ended while some program of the task waits for it; -1: none. */
+static int find_dead(const rondo_comm *comm, const struct execution *x)
+{
+    for (int i = 0; i < x->plan->programs; i++) {
+        const struct exec_program *program = &x->programs[i];
+        const struct process *process = program->done ? NULL : comm->processes[program->blamed];
+
+        if (process && !process_alive(process))
+            return program->blamed;
+    }
+    return -1;
+}
+
+/*
+ * A rank of this host that some program of the task waits for, and that has closed the
+ * communicator: its board is gone, with the memory that it gave back; -1: none. It did that after
+ * its last call, so what it had to say in that is there (acquire, in health_has_closed()).
+ */
+static int find_closed(const rondo_comm *comm, const struct execution *x)
+{
+    for (int i = 0; i < x->plan->programs && comm->assembled; i++) {
+        int peer = x->programs[i].blamed;
+
+        if (!x->programs[i].done && peer != comm->rank && health_has_closed(comm, peer))
+            return peer;
+    }
+    return -1;
+}
+
+static rondo_result closed(rondo_comm *comm, const struct task *task, int peer)
+{
+    bool numbered = task->state == TASK_RUNNING && !collective_is_pair(task->key.collective);
+    char own[128], call[32] = "";
+
+    health_describe(task, own, sizeof(own));
+    if (numbered)
+        snprintf(call, sizeof(call), " (call %u)", health_users_number(comm, comm->calls));
+    rondo_fail(RONDO_ERROR_PEER,
+               "Rank %d waits in %s%s for rank %d, which has closed the communicator; every rank "
+               "has to make the same calls before it closes.",
+               comm->rank, own, call, peer);
+    return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
+/* Ranks of other hosts that some program of the task waits for. */
+static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
+{
+    rondo_result result = RONDO_OK;
+
+    if (!networks_any(comm))
+        return RONDO_OK;
+    for (int i = 0; i < x->plan->programs && !result; i++)
+        if (!x->programs[i].done)
+            result = networks_watch(comm, x->programs[i].blamed);
+    return result;
+}
+
+/* Its peer may have done its part and left: that is believed at the second look, after one more for
+ * what it wrote before its end. */
+static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
+{
+    if (task->mourned == peer + 1)
+        return comm->assembled && health_has_closed(comm, peer) ? closed(comm, task, peer)
+                                                                : dead(comm, task, peer);
+    task->mourned = peer + 1;
+    return RONDO_OK;
+}
+
+/* Of the ranks that the task waits for, one that will not come; -1: none. */
+static int find_missing(const rondo_comm *comm, const struct execution *x)
+{
+    int peer = find_closed(comm, x);
+
+    return peer >= 0 ? peer : find_dead(comm, x);
+}
+
+rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
+{
+    int peer;
+    rondo_result result = health_adopt(comm);
+
+    if (!result)
+        result = mismatch_look(comm, task);
+    if (result)
+        return result;
+    if (exec_strays(&task->execution))
+        return mismatch_found(comm, task);
+    peer = find_missing(comm, &task->execution);
+    if (peer >= 0)
+        return mourn(comm, task, peer);
+    result = watch_distant(comm, &task->execution);
+    if (!result && comm->settings.timeout > 0 && waited > comm->settings.timeout)
+        return silent(comm, task, waited);
+    return result;
+}
+
+rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited)
+{
+    rondo_result result = health_adopt(comm);
+    int peer = result ? -1 : find_dead(comm, &task->execution);
+    char own[128], step[384];
+
+    if (result)
+        return result;
+    if (peer >= 0)
+        return mourn(comm, task, peer);
+    if (comm->settings.timeout <= 0 || waited <= comm->settings.timeout)
+        return RONDO_OK;
+    peer = task->execution.blamed;
+    health_describe(task, own, sizeof(own));
+    exec_describe(&task->execution, step, sizeof(step));
+    rondo_fail(RONDO_ERROR_TIMEOUT,
+               "On a stream, rank %d waited %.1f s for rank %d in %s, at %s. RONDO_TIMEOUT sets "
+               "how long to wait.",
+               comm->rank, waited, peer, own, step);
+    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+}
+
+rondo_result health_stream_closed(rondo_comm *comm, struct task *task)
+{
+    int peer = find_closed(comm, &task->execution);
+
+    return peer < 0 ? RONDO_OK : mourn(comm, task, peer);
+}
+
+rondo_result health_graph_check(rondo_comm *comm, int peer, bool before)
+{
+    rondo_result result = health_adopt(comm);
+
+    if (result || peer < 0 || !before || process_alive(comm->processes[peer]))
+        return result;
+    rondo_fail(RONDO_ERROR_PEER,
+               "Rank %d (process %d) has ended while rank %d waited for it in a CUDA graph; look "
+               "at its output for the reason.",
+               peer, process_id(comm->processes[peer]), comm->rank);
+    return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
+rondo_result health_flush(rondo_comm *comm, double waited)
+{
+    rondo_result result = health_adopt(comm);
+    int peer = comm->rank;
+
+    if (result || networks_flushed(comm, &peer))
+        return result;
+    result = networks_watch(comm, peer);
+    if (result || comm->settings.timeout <= 0 || waited <= comm->settings.timeout)
+        return result;
+    rondo_fail(RONDO_ERROR_TIMEOUT,
+               "Rank %d waited %.1f s for rank %d to take the last messages of a call. "
+               "RONDO_TIMEOUT sets how long to wait.",
+               comm->rank, waited, peer);
+    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* health.h - will this wait ever end? Dead, broken and silent peers, each in a sentence; those that
+ * call something else are in mismatch.h. */
+#ifndef RONDO_COMM_FAILURE_HEALTH_H
+#define RONDO_COMM_FAILURE_HEALTH_H
+
+#include "comm/engine/run.h"
+
+/* The first failure that any peer on the node has seen is ours too. From any thread. */
+rondo_result health_adopt(rondo_comm *comm);
+/*
+ * Called while `task` is blocked, about once a millisecond; `waited` in seconds. RONDO_OK: keep
+ * waiting. Otherwise the communicator is broken and the sentence names the rank to blame.
+ */
+rondo_result health_check(rondo_comm *comm, struct task *task, double waited);
+/* The same for a call that is done but for messages which its peers do not take. */
+rondo_result health_flush(rondo_comm *comm, double waited);
+
+/* The first for a call that a CUDA stream runs: from a thread that has not got the turn. */
+rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited);
+/* Has a peer that it waits for closed the communicator? If what that wrote before has been seen. */
+rondo_result health_stream_closed(rondo_comm *comm, struct task *task);
+/* Of a graph it is only known that it waits for a peer, -1: it does not. Whether that is alive is
+ * asked if it was so `before` too. */
+rondo_result health_graph_check(rondo_comm *comm, int peer, bool before);
+
+/* Memory of the peer that `task` blames could not be read. Was it, or another before it, what broke
+ * the communicator, or has its process ended? The sentence of the read is set. */
+rondo_result health_unreadable(rondo_comm *comm, struct task *task);
+
+/* ---- For sentences --------------------------------------------------------------------------- */
+
+/* What a rank shows; NULL: that has been something else since it closed the communicator. */
+const struct board *health_board(const rondo_comm *comm, int rank);
+/* A rank that has closed it makes no call any more; its board may stay. */
+bool health_has_closed(const rondo_comm *comm, int rank);
+/* "all_reduce of 17 float32, sum" */
+void health_describe(const struct task *task, char *text, size_t size);
+/* The number of a call as its user counts, who does not know of ours. */
+static inline uint32_t health_users_number(const rondo_comm *comm, uint32_t call)
+{
+    return call - comm->internal;
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lease.c - until when the other ranks of this host may touch what a communicator showed them.
+ *
+ * A rank that closes a communicator writes so beside the alarm of each peer it knows: into memory
+ * of the peer, who finds it there whatever becomes of the rank. One that failed before it knew its
+ * peers has it on its board, which stays.
+ */
+#include "comm/failure/leave.h"
+
+#include "transport/memory/process.h"
+#include "transport/memory/shown.h"
+
+#include <stdlib.h>
+
+struct peer {
+    int rank;
+    struct process *process; /* held: its heap stays mapped, and the board in it */
+    const struct board *board;
+};
+
+/* Shared by the leases on the arena and on what was taken back from peers. */
+struct peers {
+    atomic_int users;
+    atomic_bool left;              /* all of them; `alarm` may be gone then */
+    const struct shm_alarm *alarm; /* this rank's */
+    void *board;                   /* this rank's: it goes with the last lease, NULL: before */
+    int count;
+    struct peer peers[];
+};
+
+struct peers_lease {
+    struct lease lease; /* first: ops get it back */
+    struct peers *peers;
+};
+
+static bool has_left(const struct peers *peers, const struct peer *peer)
+{
+    return atomic_load_explicit(&peers->alarm->gone[peer->rank], memory_order_acquire) ||
+           atomic_load_explicit(&peer->board->closed, memory_order_acquire) ||
+           !process_alive(peer->process);
+}
+
+static bool is_over(const struct lease *lease)
+{
+    struct peers *peers = ((const struct peers_lease *)(const void *)lease)->peers;
+    bool left = atomic_load_explicit(&peers->left, memory_order_acquire);
+
+    if (left)
+        return true;
+    left = true;
+    for (int i = 0; i < peers->count && left; i++)
+        left = has_left(peers, &peers->peers[i]);
+    if (left)
+        atomic_store_explicit(&peers->left, true, memory_order_release);
+    return left;
+}
+
+static void close_lease(struct lease *lease)
+{
+    struct peers *peers = ((struct peers_lease *)(void *)lease)->peers;
+
+    free(lease);
+    if (atomic_fetch_sub_explicit(&peers->users, 1, memory_order_acq_rel) > 1)
+        return;
+    for (int i = 0; i < peers->count; i++)
+        process_detach(peers->peers[i].process);
+    if (peers->board)
+        shown_give(peers->board);
+    free(peers);
+}
+
+static const struct lease_ops ops = {.is_over = is_over, .close = close_lease};
+
+static struct peers *find_peers(const rondo_comm *comm)
+{
+    struct peers *peers = calloc(1, sizeof(*peers) + (size_t)comm->size * sizeof(peers->peers[0]));
+
+    if (!peers)
+        return NULL;
+    peers->alarm = comm->alarms[comm->rank];
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (rank == comm->rank || !comm->alarms[rank])
+            continue;
+        process_hold(comm->processes[rank]);
+        peers->peers[peers->count++] = (struct peer){
+            .rank = rank, .process = comm->processes[rank], .board = comm->boards[rank]};
+    }
+    return peers;
+}
+
+struct lease *leave_lease(const rondo_comm *comm)
+{
+    struct peers_lease *lease = calloc(1, sizeof(*lease));
+
+    if (!lease)
+        return NULL;
+    lease->peers =
+        comm->lease ? ((struct peers_lease *)(void *)comm->lease)->peers : find_peers(comm);
+    if (!lease->peers) {
+        free(lease);
+        return NULL;
+    }
+    lease->lease.ops = &ops;
+    atomic_fetch_add_explicit(&lease->peers->users, 1, memory_order_relaxed);
+    return &lease->lease;
+}
+
+void leave_for_good(const rondo_comm *comm)
+{
+    /* Release, pairs with the acquire in health_has_closed(): what it said in calls is there. */
+    atomic_store_explicit(&comm->board->closed, 1, memory_order_release);
+    if (comm->lease)
+        ((struct peers_lease *)(void *)comm->lease)->peers->board = comm->board;
+    for (int rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && comm->alarms[rank])
+            /* Release, pairs with the acquire in has_left(): nothing is written there any more. */
+            atomic_store_explicit(&comm->alarms[rank]->gone[comm->rank], 1, memory_order_release);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* leave.c - leaving a failed call: who is still inside, for how long, and what to do then. */
+#include "comm/failure/leave.h"
+
+#include "base/clock.h"
+#include "base/collective.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "comm/gpu/gpu.h"
+#include "comm/failure/health.h"
+#include "comm/failure/mismatch.h"
+#include "comm/memory.h"
+#include "comm/network.h"
+#include "transport/memory/heap.h"
+#include "transport/memory/process.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static const double PATIENCE = 0.1; /* seconds; a peer that runs is outside within a step */
+
+/* ---- All communicators of this process ------------------------------------------------------- */
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static rondo_comm *list;
+
+rondo_result leave_enlist(rondo_comm *comm)
+{
+    comm->lease = leave_lease(comm);
+    if (!comm->lease)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
+                          comm->size);
+    pthread_mutex_lock(&list_lock);
+    comm->next = list;
+    list = comm;
+    pthread_mutex_unlock(&list_lock);
+    return RONDO_OK;
+}
+
+void leave_delist(rondo_comm *comm)
+{
+    rondo_comm **link = &list;
+
+    pthread_mutex_lock(&list_lock);
+    while (*link && *link != comm)
+        link = &(*link)->next;
+    if (*link)
+        *link = comm->next;
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* ---- The alarm ------------------------------------------------------------------------------- */
+
+void leave_ring(const rondo_comm *comm)
+{
+    for (int rank = 0; comm->alarms && rank < comm->size; rank++)
+        if (comm->alarms[rank])
+            /* Release, pairs with the acquire in exec.c: who hears it sees the board. */
+            atomic_store_explicit(&comm->alarms[rank]->rung, 1, memory_order_release);
+}
+
+bool leave_spoils(const rondo_comm *comm)
+{
+    if (atomic_load_explicit(&comm->broken, memory_order_acquire))
+        return true;
+    for (int rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && comm->alarms[rank] &&
+            atomic_load_explicit(&comm->boards[rank]->id, memory_order_acquire) == comm->id &&
+            board_spoils(comm->boards[rank], comm->calls))
+            return true;
+    return false;
+}
+
+/* ---- The end of a call ----------------------------------------------------------------------- */
+
+rondo_result leave_too(rondo_comm *comm)
+{
+    rondo_result result = health_adopt(comm);
+
+    if (result)
+        return result;
+    rondo_fail(RONDO_ERROR_PEER, "A rank has left the call that rank %d is in.", comm->rank);
+    return comm_break(comm, RONDO_ERROR_PEER, -1);
+}
+
+rondo_result leave_well(rondo_comm *comm, struct task *task)
+{
+    rondo_result result = task->choice->deaf_lanes ? mismatch_unheard(comm, task) : RONDO_OK;
+
+    if (result || collective_is_pair(task->key.collective))
+        return result; /* what came from a rank was sent before it failed */
+    if (task->execution.plan->address_messages)
+        exposure_close(&comm->exposure);
+    atomic_thread_fence(memory_order_acquire); /* what was read of peers was read before */
+    if (atomic_load_explicit(comm->world.alarm, memory_order_acquire) && leave_spoils(comm))
+        return leave_too(comm);
+    board_end(comm->boards[comm->rank], comm->calls);
+    return RONDO_OK;
+}
+
+/* ---- Who is inside --------------------------------------------------------------------------- */
+
+enum whereabouts { NOBODY, ANOTHER_PROCESS, THIS_PROCESS };
+
+static bool is_inside(const rondo_comm *comm, int rank)
+{
+    const struct board *board = comm->boards[rank];
+
+    /* Acquire, pairs with the release in go_outside(): what it stored before is there. */
+    return atomic_load_explicit(&board->inside, memory_order_acquire) &&
+           atomic_load_explicit(&board->id, memory_order_acquire) == comm->id &&
+           !atomic_load_explicit(&board->closed, memory_order_acquire) &&
+           process_alive(comm->processes[rank]);
+}
+
+static enum whereabouts look_inside(const rondo_comm *comm, int *ret_rank)
+{
+    enum whereabouts found = NOBODY;
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        enum whereabouts where;
+
+        if (rank == comm->rank || !comm->alarms[rank] || !is_inside(comm, rank))
+            continue;
+        where = process_is_own(comm->processes[rank]) ? THIS_PROCESS : ANOTHER_PROCESS;
+        if (where > found) {
+            found = where;
+            *ret_rank = rank;
+        }
+    }
+    return found;
+}
+
+/* Have peers been told where buffers of this call are? */
+static bool is_exposed(const struct task *task)
+{
+    const struct execution *x = &task->execution;
+
+    return task->state == TASK_RUNNING && x->plan->address_messages && !x->unreachable &&
+           !task->on_device;
+}
+
+static bool exposes(const struct batch *batch)
+{
+    for (int i = 0; i < batch->count; i++)
+        if (is_exposed(&batch->tasks[i]))
+            return true;
+    return false;
+}
+
+/* ---- Taking memory back ---------------------------------------------------------------------- */
+
+void leave_warn(void *context, const char *begin, const char *end)
+{
+    const rondo_comm *failed = context;
+
+    pthread_mutex_lock(&list_lock);
+    for (rondo_comm *comm = list; comm; comm = comm->next) {
+        memory_forget_registration(comm, begin, end);
+        if (comm == failed || !exposure_touches(&comm->exposure, begin, end))
+            continue;
+        rondo_fail(RONDO_ERROR_PEER,
+                   "The output of rank %d lies on pages of memory that were taken back from peers "
+                   "of another communicator, in which a call failed. Buffers of calls that run at "
+                   "the same time should not share pages.",
+                   comm->rank);
+        comm_break(comm, RONDO_ERROR_PEER, comm->rank);
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* What is staged for a device is not the caller's; a broken communicator does not stage again. */
+static rondo_result withdraw(rondo_comm *comm, const void *memory, size_t bytes)
+{
+    if (gpu_stages(comm->gpu, memory))
+        return RONDO_OK;
+    return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
+                                                   .bytes = bytes,
+                                                   .lease = leave_lease(comm),
+                                                   .warn = leave_warn,
+                                                   .context = comm});
+}
+
+static rondo_result withdraw_task(rondo_comm *comm, const struct task *task)
+{
+    const struct execution *x = &task->execution;
+    const struct address_lengths bytes = address_lengths(x);
+    rondo_result result = RONDO_OK;
+
+    if (x->own.input_kind == ADDRESS_HEAP)
+        result = withdraw(comm, task->input, bytes.input);
+    if (!result && x->own.output_kind == ADDRESS_HEAP && task->output != task->input)
+        result = withdraw(comm, task->output, bytes.output);
+    return result;
+}
+
+/* The sentence that the call returns is kept. */
+static bool withdraw_all(struct batch *batch, int rank)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+    rondo_result result = RONDO_OK;
+
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    log_info("rank %d does not answer, and may be stopped while it touches buffers of a call that "
+             "has failed: their pages are exchanged",
+             rank);
+    for (int i = 0; i < batch->count && !result; i++)
+        if (is_exposed(&batch->tasks[i]))
+            result = withdraw_task(batch->comm, &batch->tasks[i]);
+    if (result) {
+        log_warn("%s; rank %d is waited for instead", fail_sentence(), rank);
+        batch->leaving = INFINITY;
+    }
+    rondo_fail(batch->result, "%s", sentence);
+    return !result;
+}
+
+/* ---- Leaving --------------------------------------------------------------------------------- */
+
+static void begin_to_leave(struct batch *batch)
+{
+    rondo_comm *comm = batch->comm;
+
+    batch->leaving = clock_seconds();
+    networks_let_go(comm);
+    /* Release, pairs with the acquire in is_inside(): nothing of peers is touched from here on. */
+    atomic_store_explicit(&comm->boards[comm->rank]->inside, 0, memory_order_release);
+    exposure_close(&comm->exposure);
+    /* The alarm was rung when the communicator was broken; pairs with the fence in step_enter(). */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool leave_done(struct batch *batch)
+{
+    int rank = batch->comm->rank;
+
+    if (batch->leaving <= 0)
+        begin_to_leave(batch);
+    if (!exposes(batch))
+        return true;
+    switch (look_inside(batch->comm, &rank)) {
+    case NOBODY:
+        return true;
+    case ANOTHER_PROCESS:
+        return clock_seconds() - batch->leaving > PATIENCE && withdraw_all(batch, rank);
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * leave.h - leaving a call that has failed, so that no peer touches the caller's memory any more.
+ *
+ * A rank that touches memory of peers does so `inside`, a word on its board that all can read; a
+ * rank that fails rings the alarm of every rank of the host, a word that each looks at in memory of
+ * its own:
+ *
+ *     to touch                              to leave
+ *       inside = 1                            failed = why, with a sentence
+ *       alarm? leave with an error            alarm of every peer = 1
+ *       touch                                 inside of every peer = 0? return the error
+ *       alarm? leave with an error            not for a while? take the memory back, return it
+ *       tell others, inside = 0
+ *
+ * Both sides store before they look, so one of them sees the other: a peer that did not see the
+ * alarm is waited for. And one that touched memory whose owner had left finds the alarm before it
+ * makes use of what it read, tells others, or returns RONDO_OK.
+ *
+ * A peer that is stopped inside may go on at any time, for ever. So it is not waited for long: the
+ * pages under the memory are exchanged (transport/memory/withdrawn.h), and what it stores goes to pages
+ * that nobody uses until it has closed the communicator or ended. Memory that is not in the heap is
+ * only ever read by other processes (cross-memory attach): they may read what the caller has put
+ * there since, but not use it. Ranks in this process run whenever it does: they are waited for.
+ *
+ * tests/models/leave.pml is a model of this.
+ */
+#ifndef RONDO_COMM_FAILURE_LEAVE_H
+#define RONDO_COMM_FAILURE_LEAVE_H
+
+#include "comm/engine/run.h"
+#include "transport/memory/lease.h"
+
+/* With all links there: makes the lease on the arena, and from now on calls of other communicators
+ * that fail know of this one. */
+rondo_result leave_enlist(rondo_comm *comm);
+/* Accepts one that is not listed. */
+void leave_delist(rondo_comm *comm);
+
+/* A rank of this host has left the call in progress: its sentence is ours. */
+rondo_result leave_too(rondo_comm *comm);
+/* The task's plan is done. RONDO_OK: so is the call, and its result is right. */
+rondo_result leave_well(rondo_comm *comm, struct task *task);
+
+/*
+ * The batch has failed. True: no peer touches memory of its calls from now on, the error may be
+ * returned; false: ask again. Never waits.
+ */
+bool leave_done(struct batch *batch);
+/*
+ * The pages of [begin, end) are about to be exchanged, for a call of the communicator `context`.
+ * What peers of another one write there from then on would be lost, so that one is broken.
+ */
+void leave_warn(void *context, const char *begin, const char *end);
+/* The alarm is on: is the collective in progress, the last one that began, spoilt? */
+bool leave_spoils(const rondo_comm *comm);
+/* Every rank of this host is to look at the boards. From any thread. */
+void leave_ring(const rondo_comm *comm);
+
+/* Over when every other rank of this host has closed the communicator or ended. NULL: out of
+ * memory. */
+struct lease *leave_lease(const rondo_comm *comm);
+/* This rank closes it, and touches nothing of peers from now on. Its board stays until the lease on
+ * the arena ends: peers read there what it called, and why it stopped. */
+void leave_for_good(const rondo_comm *comm);
+
+#endif

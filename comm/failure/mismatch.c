@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mismatch.c - calls are compared by what boards show of them: the one in progress, and the last
+ * few, as a rank that waits for nobody may be far ahead. */
+#include "comm/failure/mismatch.h"
+
+#include "base/collective.h"
+#include "base/fail.h"
+#include "comm/failure/health.h"
+#include "comm/network.h"
+
+#include <string.h>
+
+static rondo_result mismatch(rondo_comm *comm, const struct task *task, int peer,
+                             const struct call_record *theirs)
+{
+    char own[128], other[128];
+
+    health_describe(task, own, sizeof(own));
+    board_describe(theirs, other, sizeof(other));
+    if (strcmp(own, other) == 0)
+        rondo_fail(RONDO_ERROR_MISMATCH,
+                   "Rank %d and rank %d both called %s, but asked for different algorithms.",
+                   comm->rank, peer, own);
+    else
+        rondo_fail(RONDO_ERROR_MISMATCH,
+                   "Call %u of the communicator differs between ranks: rank %d called %s, rank %d "
+                   "called %s. All ranks must make the same calls in the same order.",
+                   health_users_number(comm, comm->calls), comm->rank, own, peer, other);
+    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+static rondo_result past_mismatch(rondo_comm *comm, uint32_t call, int peer)
+{
+    struct call_record records[2];
+    char text[2][128];
+
+    for (int i = 0; i < 2; i++) {
+        const struct board *board = i ? health_board(comm, peer) : comm->boards[comm->rank];
+
+        if (!board || !board_past(board, call, &records[i]))
+            return RONDO_OK;
+    }
+    if (records[0].fingerprint == records[1].fingerprint)
+        return RONDO_OK;
+    for (int i = 0; i < 2; i++)
+        board_describe_past(&records[i], text[i], sizeof(text[i]));
+    rondo_fail(RONDO_ERROR_MISMATCH,
+               "Call %u of the communicator differed between ranks: rank %d called %s, rank %d "
+               "called %s%s. All ranks must make the same calls in the same order.",
+               health_users_number(comm, call), comm->rank, text[0], peer, text[1],
+               strcmp(text[0], text[1]) ? "" : " with another count");
+    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+/* The last calls that both have made, the oldest first: it is the one that went wrong. */
+static rondo_result compare_past(rondo_comm *comm)
+{
+    rondo_result result = RONDO_OK;
+
+    for (int rank = 0; rank < comm->size && !result; rank++) {
+        const struct board *board = rank == comm->rank ? NULL : health_board(comm, rank);
+        uint32_t theirs =
+            board ? atomic_load_explicit(&board->sequence, memory_order_acquire) / 2 : 0;
+        uint32_t both = theirs < comm->calls ? theirs : comm->calls;
+
+        for (uint32_t i = BOARD_READ; i-- > 0 && !result && board;)
+            if (both > i && comm->calls - (both - i) < BOARD_READ)
+                result = past_mismatch(comm, both - i, rank);
+    }
+    return result;
+}
+
+rondo_result mismatch_look(rondo_comm *comm, const struct task *task)
+{
+    struct call_record own, theirs;
+
+    if (collective_is_pair(task->key.collective) ||
+        !board_read(comm->boards[comm->rank], comm->calls, &own))
+        return RONDO_OK;
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct board *board = rank == comm->rank ? NULL : health_board(comm, rank);
+
+        if (board && board_read(board, comm->calls, &theirs) &&
+            theirs.fingerprint != own.fingerprint && health_board(comm, rank))
+            return mismatch(comm, task, rank, &theirs);
+    }
+    return compare_past(comm);
+}
+
+rondo_result mismatch_unheard(rondo_comm *comm, const struct task *task)
+{
+    enum { LOOK_EVERY = 16, NETWORK_EVERY = 4 };
+    rondo_result result = RONDO_OK;
+    bool moved, seen = comm->calls % LOOK_EVERY == 0;
+
+    if (networks_any(comm) && comm->calls % NETWORK_EVERY == 0)
+        result = networks_progress(comm, &moved);
+    seen = seen || exec_unexpected(&task->execution, task->choice->deaf_lanes);
+    if (!result && seen)
+        result = health_adopt(comm);
+    return !result && seen ? compare_past(comm) : result;
+}
+
+static rondo_result foreign(rondo_comm *comm, const struct task *task)
+{
+    int peer = task->execution.blamed;
+    char own[128];
+
+    health_describe(task, own, sizeof(own));
+    rondo_fail(RONDO_ERROR_MISMATCH,
+               "Rank %d called %s with rank %d, but the message that came from there belongs to "
+               "another call: type, count or algorithm differ, or the order of calls does.",
+               comm->rank, own, peer);
+    return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
+}
+
+rondo_result mismatch_found(rondo_comm *comm, struct task *task)
+{
+    rondo_result result = health_adopt(comm);
+
+    if (!result)
+        result = mismatch_look(comm, task);
+    return result ? result : foreign(comm, task);
+}
+
+rondo_result mismatch_on_stream(rondo_comm *comm, struct task *task)
+{
+    rondo_result result = health_adopt(comm);
+
+    return result ? result : foreign(comm, task);
+}

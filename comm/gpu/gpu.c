@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gpu.c - the device of a communicator, and blocking calls on its memory. */
+#include "comm/gpu/mover/mover.h"
+
+#include "rondo/cuda.h"
+
+#include "base/cancel.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "cuda/module.h"
+#include "transport/memory/heap.h"
+
+#include <stdlib.h>
+
+int gpu_current(void)
+{
+    return cuda_current_number();
+}
+
+rondo_result gpu_open(int number, struct gpu **ret_gpu)
+{
+    struct gpu *gpu;
+    rondo_result result;
+
+    *ret_gpu = NULL;
+    if (number < 0)
+        return RONDO_OK;
+    gpu = calloc(1, sizeof(*gpu));
+    if (!gpu)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator's device.");
+    result = setting_read_size(SETTING_CUDA_PIECE, &gpu->piece);
+    if (!result)
+        result = cuda_device_open(number, &gpu->device);
+    if (result) {
+        free(gpu);
+        return result;
+    }
+    pthread_mutex_init(&gpu->lock, NULL);
+    result = rondo_stream_open(&gpu->worker);
+    if (!result)
+        result = cuda_enter(&gpu->device);
+    if (!result) {
+        result = cuda_result(gpu->device.driver->cuStreamCreate(&gpu->stream, CU_STREAM_DEFAULT),
+                             "cuStreamCreate");
+        if (!result)
+            result = gpu_sequence_open(&gpu->sequence, gpu->device.driver);
+        cuda_leave(&gpu->device);
+    }
+    if (result) {
+        gpu_close(gpu, false);
+        return result;
+    }
+    log_info("works on CUDA device %d, %s", number, gpu->device.name);
+    *ret_gpu = gpu;
+    return RONDO_OK;
+}
+
+void gpu_agree(rondo_comm *comm)
+{
+    if (comm->gpu)
+        gpu_mover_agree(comm);
+}
+
+const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way)
+{
+    const struct gpu_mover *mover = comm->gpu ? comm->gpu->mover : NULL;
+
+    *ret_way = mover ? mover->way : DEVICE_STAGED;
+    return *ret_way > DEVICE_SLOTS ? &mover->source : NULL;
+}
+
+void gpu_stop(struct gpu *gpu)
+{
+    if (!gpu)
+        return;
+    rondo_stream_close(gpu->worker);
+    gpu->worker = NULL;
+    gpu_mover_stop(gpu->mover);
+}
+
+void gpu_close(struct gpu *gpu, bool broken)
+{
+    if (!gpu)
+        return;
+    gpu_stop(gpu);
+    gpu_mover_close(gpu->mover);
+    if (!cuda_enter(&gpu->device)) {
+        gpu_plans_close(gpu->plans);
+        gpu_blocks_close(gpu, broken);
+        gpu_captured_close(gpu);
+        gpu_sequence_close(&gpu->sequence);
+        if (gpu->stream)
+            gpu->device.driver->cuStreamDestroy(gpu->stream);
+        cuda_leave(&gpu->device);
+    }
+    if (gpu->arena) /* a peer's stream may look once more whether its message was taken */
+        heap_retire(gpu->arena, 0, NULL);
+    cuda_launcher_close(gpu->launcher);
+    cuda_device_close(&gpu->device);
+    pthread_mutex_destroy(&gpu->lock);
+    free(gpu);
+}
+
+static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
+
+rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu)
+{
+    pthread_mutex_lock(&finding);
+    *ret_gpu = comm->gpu;
+    pthread_mutex_unlock(&finding);
+    if (*ret_gpu)
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_INTERNAL, "The communicator of a call has no device.");
+}
+
+rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **ret_gpu)
+{
+    rondo_comm *comm = batch->comm;
+    const struct cuda_driver *cuda;
+    rondo_result result = cuda_load(&cuda);
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&finding);
+    if (!comm->gpu)
+        result = gpu_open(gpu_whose(cuda, batch, stream), &comm->gpu);
+    *ret_gpu = comm->gpu;
+    pthread_mutex_unlock(&finding);
+    return result;
+}
+
+/* ---- Blocking calls -------------------------------------------------------------------------- */
+
+/* One batch, of a communicator with a device; NULL if nothing has to be brought. */
+struct visit {
+    struct gpu_block *block;
+    struct stage *stages; /* [task] */
+};
+
+/* The device's context is current. */
+static rondo_result bring(const struct gpu *gpu, const struct batch *batch, struct visit *visit,
+                          rondo_result (*direction)(const struct gpu *, const struct stage *,
+                                                    CUstream))
+{
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < batch->count && !result; i++)
+        result = direction(gpu, &visit->stages[i], gpu->stream);
+    return result ? result
+                  : cuda_result(gpu->device.driver->cuStreamSynchronize(gpu->stream),
+                                "cuStreamSynchronize");
+}
+
+/* The same: what memory is, too, the driver says only to threads that have a context. */
+static rondo_result bring_there(struct gpu *gpu, struct batch *batch, struct visit *visit)
+{
+    size_t bytes = 0;
+    rondo_result result = stage_plan(gpu, batch, visit->stages, &bytes);
+
+    if (!result && bytes)
+        result = gpu_block_take(gpu, bytes, &visit->block);
+    if (result || !bytes)
+        return result;
+    stage_place(visit->stages, batch->tasks, batch->count, visit->block->payload,
+                visit->block->payload);
+    return bring(gpu, batch, visit, stage_in);
+}
+
+static rondo_result visit_begin(struct batch *batch, struct visit *visit)
+{
+    struct gpu *gpu = batch->comm->gpu;
+    rondo_result result;
+
+    *visit = (struct visit){NULL, NULL};
+    if (!gpu)
+        return RONDO_OK;
+    visit->stages = calloc((size_t)batch->count, sizeof(*visit->stages));
+    if (!visit->stages)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d calls.", batch->count);
+    result = cuda_enter(&gpu->device);
+    if (result)
+        return result;
+    result = bring_there(gpu, batch, visit);
+    cuda_leave(&gpu->device);
+    return result;
+}
+
+static rondo_result bring_back(struct batch *batch, struct visit *visit)
+{
+    struct gpu *gpu = batch->comm->gpu;
+    rondo_result result = cuda_enter(&gpu->device);
+
+    if (result)
+        return result;
+    result = bring(gpu, batch, visit, stage_out);
+    cuda_leave(&gpu->device);
+    return result;
+}
+
+static rondo_result visit_end(struct batch *batch, struct visit *visit, bool ran)
+{
+    rondo_result result = RONDO_OK;
+
+    if (visit->block && ran)
+        result = bring_back(batch, visit);
+    if (visit->block)
+        gpu_block_return(batch->comm->gpu, visit->block);
+    free(visit->stages);
+    return result;
+}
+
+rondo_result gpu_run_batches(struct batch *batches, int count)
+{
+    struct visit *visits;
+    rondo_result begun = RONDO_OK;
+    rondo_result result;
+    bool any = false;
+
+    for (int i = 0; i < count; i++)
+        any |= batches[i].comm->gpu != NULL;
+    if (!any)
+        return run_batches(batches, count);
+    visits = calloc((size_t)count, sizeof(*visits));
+    if (!visits)
+        begun = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d calls.", count);
+    for (int i = 0; i < count && !begun; i++)
+        begun = visit_begin(&batches[i], &visits[i]);
+    /* They have their turns, which must be used up: what did not begin breaks. */
+    for (int i = 0; i < count && begun; i++)
+        comm_break(batches[i].comm, begun, batches[i].comm->rank);
+    result = run_batches(batches, count);
+    for (int i = 0; i < count && visits; i++) {
+        rondo_result ended = visit_end(&batches[i], &visits[i], !batches[i].result);
+
+        result = result ? result : ended;
+    }
+    free(visits);
+    return begun ? begun : result;
+}
+
+/* ---- Public ---------------------------------------------------------------------------------- */
+
+rondo_result rondo_cuda_check(void)
+{
+    CANCEL_LATER();
+    const struct cuda_driver *driver;
+
+    return cuda_load(&driver);
+}
+
+/* The device of the current context, or device 0; current until cuda_leave(). */
+static rondo_result enter_current(struct cuda_device *ret_device)
+{
+    int number = gpu_current();
+    rondo_result result = cuda_device_open(number < 0 ? 0 : number, ret_device);
+
+    if (result)
+        return result;
+    result = cuda_enter(ret_device);
+    if (result)
+        cuda_device_close(ret_device);
+    return result;
+}
+
+/* The primary context stays retained: it holds the memory. */
+rondo_result rondo_cuda_mem_alloc(size_t bytes, void **ret_memory)
+{
+    CANCEL_LATER();
+    struct cuda_device device;
+    CUdeviceptr memory = 0;
+    rondo_result result;
+
+    if (!ret_memory)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_cuda_mem_alloc: no place for the address.");
+    result = enter_current(&device);
+    if (result)
+        return result;
+    result = cuda_result(device.driver->cuMemAlloc(&memory, bytes ? bytes : 1), "cuMemAlloc");
+    cuda_leave(&device);
+    if (result) {
+        cuda_device_close(&device);
+        return result;
+    }
+    *ret_memory = (void *)(uintptr_t)memory;
+    return RONDO_OK;
+}
+
+/* The number of the device that the memory is on; also for a thread without a context. */
+static rondo_result find_owner(const void *memory, int *ret_number)
+{
+    struct cuda_device device;
+    rondo_result result = enter_current(&device);
+
+    if (result)
+        return result;
+    result = cuda_result(device.driver->cuPointerGetAttribute(
+                             ret_number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, cuda_address(memory)),
+                         "cuPointerGetAttribute of memory to be freed");
+    cuda_leave(&device);
+    cuda_device_close(&device);
+    return result;
+}
+
+rondo_result rondo_cuda_mem_free(void *memory)
+{
+    CANCEL_LATER();
+    struct cuda_device device;
+    int number = 0;
+    rondo_result result;
+
+    if (!memory)
+        return RONDO_OK;
+    result = find_owner(memory, &number);
+    if (!result)
+        result = cuda_device_open(number, &device);
+    if (!result)
+        result = cuda_enter(&device);
+    if (result)
+        return result;
+    result = cuda_result(device.driver->cuMemFree(cuda_address(memory)), "cuMemFree");
+    cuda_leave(&device);
+    cuda_device_close(&device);
+    if (!result) /* and once more, for what rondo_cuda_mem_alloc() retained */
+        cuda_device_close(&device);
+    return result;
+}
+
+int rondo_comm_cuda_device(const rondo_comm *comm)
+{
+    return comm && comm->gpu ? comm->gpu->device.number : -1;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* inside.h - what the files of comm/gpu*.c share. */
+#ifndef RONDO_COMM_GPU_INSIDE_H
+#define RONDO_COMM_GPU_INSIDE_H
+
+#include "comm/gpu/gpu.h"
+#include "comm/gpu/sequence.h"
+#include "cuda/device.h"
+
+#include <pthread.h>
+
+/* Written by a CUDA stream and the host, a cache line each. */
+struct gpu_flag {
+    _Alignas(64) _Atomic uint32_t value;
+};
+
+/* What host and stream tell each other about one use of a block. */
+struct gpu_flags {
+    struct gpu_flag ready; /* by the stream: what the host needs is there */
+    struct gpu_flag done;  /* by the host: what the stream needs is there */
+    struct gpu_flag free;  /* by the stream: it has no more use for the block */
+};
+
+/* Memory of the host that the device reaches and, as it is of the shared heap, the peers too. */
+struct gpu_block {
+    struct gpu_block *next;
+    size_t bytes;            /* of the payload */
+    struct gpu_flags *flags; /* at the beginning of it */
+    CUdeviceptr device_flags;
+    char *payload;
+    enum {
+        BLOCK_FREE,
+        BLOCK_TAKEN, /* free again when its flag says so */
+        BLOCK_KEPT,  /* by a graph; in use while its flag does not say free */
+        BLOCK_LOST   /* something may use it for ever */
+    } state;
+};
+
+struct gpu {
+    struct cuda_device device;
+    CUstream stream;      /* for what has none: comes after the legacy default stream's work */
+    rondo_stream *worker; /* runs the host's part of calls on CUDA streams */
+    size_t piece;         /* bytes that it makes long calls of */
+    struct gpu_sequence sequence;
+    struct cuda_launcher *launcher; /* NULL: the device cannot run Rondo's kernels */
+    pthread_mutex_t lock;           /* of what follows */
+    struct gpu_block *blocks;
+    struct staged *captured; /* parts of graphs */
+    void *arena;             /* gpu/arena.h; in the shared heap, NULL: none */
+    struct gpu_plans *plans; /* NULL: calls go by way of the host */
+    struct gpu_mover *mover; /* NULL: the host moves all that goes by way of it */
+};
+
+/* ---- gpu.c ---- */
+
+/* The communicator's, which has one when a call on a CUDA stream was made. */
+rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu);
+/* The same for the first call on that stream: a communicator that was opened without a device gets
+ * the one of the call. */
+rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **ret_gpu);
+
+/* ---- share/whose.c ---- */
+
+/* Does the handle name another stream in each context: a default one, or the thread's own? */
+static inline bool gpu_is_everywhere(CUstream stream)
+{
+    return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+/* The number of the device that a call on that stream is for: the stream's, or the current
+ * context's, or, on a thread without one, that of the memory in the call. */
+int gpu_whose(const struct cuda_driver *cuda, const struct batch *batch, CUstream stream);
+
+/* ---- gpu/card.c ---- */
+
+struct gpu_plans;
+/* After all that was queued has ended, or was let go. Accepts NULL. */
+void gpu_plans_close(struct gpu_plans *plans);
+
+/* ---- gpu/block.c ---- */
+
+/* One with room for so many bytes, flags cleared. It is free again when its flag says so. */
+rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **ret_block);
+void gpu_block_return(struct gpu *gpu, struct gpu_block *block); /* nothing uses it */
+void gpu_block_keep(struct gpu *gpu, struct gpu_block *block);
+void gpu_block_lose(struct gpu *gpu, struct gpu_block *block);
+/* All that streams have still to use are waited for, or, if `lost`, left alone for ever. */
+void gpu_blocks_close(struct gpu *gpu, bool lost);
+
+static inline CUdeviceptr gpu_ready_address(const struct gpu_block *block)
+{
+    return block->device_flags + offsetof(struct gpu_flags, ready);
+}
+
+static inline CUdeviceptr gpu_done_address(const struct gpu_block *block)
+{
+    return block->device_flags + offsetof(struct gpu_flags, done);
+}
+
+static inline CUdeviceptr gpu_free_address(const struct gpu_block *block)
+{
+    return block->device_flags + offsetof(struct gpu_flags, free);
+}
+
+/* ---- gpu/stage.c ---- */
+
+/* Where the bytes of a task are brought to; of what stays where it is there are 0. */
+struct stage {
+    char *input, *output;
+    const void *user_input;
+    void *user_output;
+    size_t input_bytes, output_bytes;
+    /* It is plain memory of the host, which the host copies, not the stream. */
+    bool plain_input, plain_output;
+    /* Where it is to be in the block. */
+    size_t input_at, output_at;
+};
+
+/* Which memory of a batch's tasks the host cannot use (or the device, if it moves the messages),
+ * and where it will be: what overlaps for the user does so in the block. RONDO_ERROR_MEMORY, or the
+ * bytes of block that it takes. */
+rondo_result stage_plan(const struct gpu *gpu, const struct batch *batch, struct stage *ret_stages,
+                        size_t *ret_bytes);
+/* Have the tasks work in the block, which is at `device` for whoever moves the messages. */
+void stage_place(struct stage *stages, struct task *tasks, int count, char *block, char *device);
+/* Plain memory, by the host, when the stream is there: before the call, and after it. */
+void stage_in_plain(const struct stage *stage);
+void stage_out_plain(const struct stage *stage);
+rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream);
+rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstream stream);
+
+/* ---- mover/mover.c ---- */
+
+/* After networks_open(): can this rank's device move messages to other nodes, and which way? */
+enum device_way gpu_mover_find(rondo_comm *comm);
+/* With all cards: do all ranks' devices? Else there is no mover any more, and the log says why. */
+void gpu_mover_agree(rondo_comm *comm);
+/* Nothing is queued any more; rings are still there. The memory that it lent stays valid. */
+void gpu_mover_stop(struct gpu_mover *mover);
+void gpu_mover_close(struct gpu_mover *mover); /* networks are closed; both accept NULL */
+
+/* ---- mover/move.c ---- */
+
+/* Do the messages of this batch go from and to the device? The same answer on every rank. */
+bool gpu_moves(const struct gpu *gpu, const struct batch *batch);
+/* The batch has ended, or failed: what is queued for it on the device ends. */
+void gpu_move_end(struct gpu *gpu);
+
+/* ---- gpu/queue.c ---- */
+
+/* Where a stream's errors go that come after the call returned. */
+struct gpu_errors {
+    pthread_mutex_t lock;
+    int users;
+    int under_way;       /* calls that run as plans on the device, of which it is not known yet */
+    rondo_result result; /* the first one */
+    char sentence[FAIL_SENTENCE_MAX];
+};
+
+struct gpu_errors *gpu_errors_hold(struct gpu_errors *errors);
+void gpu_errors_drop(struct gpu_errors *errors);
+/* With the thread's last sentence. */
+void gpu_errors_note(struct gpu_errors *errors, rondo_result result);
+
+/* Queue batches on a CUDA stream: data to the host, the calls there, side by side, and back. */
+rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
+                       struct gpu_errors *errors);
+/* Forget what graphs had: no graph with calls of this communicator is launched any more. */
+void gpu_captured_close(struct gpu *gpu);
+
+#endif

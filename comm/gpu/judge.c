@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * judge.c - how calls that run as plans on the device have ended, told to their streams.
+ *
+ * A stream comes to the end of a call also when it was let go, or when a peer's stream was and the
+ * peer's message is a lie. But a rank lets its streams go only after its board says that it has
+ * failed. So who sees first that a call has ended, and then that no board tells of a failure, knows
+ * that the call is right; if one does, the call is taken for spoilt. The watch looks about once a
+ * millisecond while calls are on their way, and a stream's synchronize looks before it returns.
+ */
+#include "comm/gpu/plan.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "comm/failure/health.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const double patience = 2; /* seconds for what the watch has to find out first */
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpu_plans *list;
+
+void gpu_judge_enlist(struct gpu_plans *plans)
+{
+    pthread_mutex_lock(&list_lock);
+    plans->next_watched = list;
+    list = plans;
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* ---- One communicator ------------------------------------------------------------------------ */
+
+/* A kernel was told of memory that is not there; only a peer that lies can do that. */
+static void look_at_errors(struct gpu_plans *plans)
+{
+    uint32_t error = atomic_load_explicit(&plans->progress->error, memory_order_acquire);
+
+    if (!error || atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
+        return;
+    rondo_fail(RONDO_ERROR_PEER,
+               "A peer of rank %d pointed to device memory that it has not shown (operand %u).",
+               plans->comm->rank, error - CUDA_CALL_BAD_OPERAND);
+    comm_break(plans->comm, RONDO_ERROR_PEER, -1);
+}
+
+/* Why it is broken, as this stream's caller is to be told. */
+static rondo_result say_broken(struct gpu_plans *plans)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+    rondo_result result = comm_check(plans->comm);
+
+    if (!result || plans->unanswered < 0)
+        return result;
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    return rondo_fail(result,
+                      "%.*s The device of rank %d may still touch device memory of the call: it "
+                      "should not be used for anything else before that rank has ended.",
+                      FAIL_SENTENCE_MAX * 3 / 4, sentence, plans->unanswered);
+}
+
+static void settle(struct gpu_errors *errors, rondo_result result)
+{
+    if (result)
+        gpu_errors_note(errors, result);
+    pthread_mutex_lock(&errors->lock);
+    errors->under_way--;
+    pthread_mutex_unlock(&errors->lock);
+    gpu_errors_drop(errors);
+}
+
+/* Has its kernel ended because of a message of another call, which the watch has still to say? */
+static bool is_unsaid(const struct gpu_plans *plans, const struct gpu_flight *flight)
+{
+    return flight->kernel && gpu_kernel_failed(plans);
+}
+
+bool gpu_judge(struct gpu_plans *plans)
+{
+    uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
+    const struct board *own = plans->comm->boards[plans->comm->rank];
+    rondo_result result;
+    bool judged = true;
+
+    look_at_errors(plans);
+    health_adopt(plans->comm);
+    result = say_broken(plans);
+    if (result && !atomic_load_explicit(&own->failed, memory_order_acquire))
+        return false; /* another thread is about to write why */
+    pthread_mutex_lock(&plans->flights_lock);
+    for (struct gpu_flight *flight = plans->flights;
+         flight && judged && (flight->abandoned || (int32_t)(ended - flight->number) >= 0);
+         flight = flight->next) {
+        judged = result || !is_unsaid(plans, flight);
+        if (!judged || !flight->errors)
+            continue;
+        settle(flight->errors, result);
+        flight->errors = NULL;
+    }
+    pthread_mutex_unlock(&plans->flights_lock);
+    return judged;
+}
+
+/* ---- Graphs ---------------------------------------------------------------------------------- */
+
+rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *errors)
+{
+    struct gpu_capture *capture;
+    rondo_result result = RONDO_OK;
+
+    pthread_mutex_lock(&plans->flights_lock);
+    for (capture = plans->captures; capture && capture->errors != errors; capture = capture->next)
+        ;
+    if (!capture) {
+        capture = calloc(1, sizeof(*capture));
+        if (capture) {
+            capture->errors = gpu_errors_hold(errors);
+            capture->next = plans->captures;
+            plans->captures = capture;
+        } else {
+            result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a call in a CUDA graph.");
+        }
+    }
+    pthread_mutex_unlock(&plans->flights_lock);
+    return result;
+}
+
+/* Nobody knows which launches came to their end before the failure, and later ones do nothing: as
+ * long as the communicator is there, its graphs are taken for spoilt. */
+static void judge_captures(struct gpu_plans *plans, struct gpu_errors *errors)
+{
+    rondo_result result;
+
+    pthread_mutex_lock(&plans->flights_lock);
+    for (struct gpu_capture *capture = plans->captures; capture; capture = capture->next)
+        if (capture->errors == errors && (result = say_broken(plans)))
+            gpu_errors_note(errors, result);
+    pthread_mutex_unlock(&plans->flights_lock);
+}
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+static bool judge_all(struct gpu_errors *errors, bool calls)
+{
+    bool judged = true;
+
+    pthread_mutex_lock(&list_lock);
+    for (struct gpu_plans *plans = list; plans; plans = plans->next_watched) {
+        bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
+
+        if (!calls && !graphs)
+            continue;
+        judged &= gpu_judge(plans);
+        if (graphs)
+            judge_captures(plans, errors);
+    }
+    pthread_mutex_unlock(&list_lock);
+    return judged;
+}
+
+void gpu_judge_stream(struct gpu_errors *errors)
+{
+    const struct timespec doze = {0, 50 * 1000};
+    double began = clock_seconds();
+    bool calls;
+
+    pthread_mutex_lock(&errors->lock);
+    calls = errors->under_way != 0;
+    pthread_mutex_unlock(&errors->lock);
+    while (!judge_all(errors, calls) && clock_seconds() - began < patience)
+        nanosleep(&doze, NULL);
+}
+
+/* What is stuck for ever has failed. */
+void gpu_judge_delist(struct gpu_plans *plans)
+{
+    struct gpu_plans **link = &list;
+
+    pthread_mutex_lock(&list_lock);
+    while (*link && *link != plans)
+        link = &(*link)->next_watched;
+    if (*link)
+        *link = plans->next_watched;
+    pthread_mutex_unlock(&list_lock);
+    for (struct gpu_flight *flight = plans->flights; flight; flight = flight->next) {
+        if (flight->errors)
+            settle(flight->errors, say_broken(plans));
+        flight->errors = NULL;
+    }
+    while (plans->captures) {
+        struct gpu_capture *capture = plans->captures;
+
+        plans->captures = capture->next;
+        gpu_errors_drop(capture->errors);
+        free(capture);
+    }
+}
+
+void gpu_query(struct gpu *gpu)
+{
+    const struct timespec doze = {0, 50 * 1000};
+    struct gpu_plans *plans = gpu ? gpu->plans : NULL;
+    double began = clock_seconds();
+    bool over = !plans || !plans->watching;
+
+    while (!over && clock_seconds() - began < patience) {
+        bool judged = gpu_judge(plans), any;
+
+        pthread_mutex_lock(&plans->flights_lock);
+        any = plans->flights != NULL;
+        pthread_mutex_unlock(&plans->flights_lock);
+        over =
+            judged && (!any || !atomic_load_explicit(&plans->comm->broken, memory_order_acquire) ||
+                       atomic_load_explicit(&plans->leaving, memory_order_acquire) == GPU_LEFT);
+        if (!over)
+            nanosleep(&doze, NULL);
+    }
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * leave.c - leaving failed calls whose buffers the devices of peers touch, as leave.h does for
+ * what the host touches.
+ *
+ *     to queue a call                       to leave
+ *       device_inside = 1                     failed = why, with a sentence; alarms rung
+ *       alarm? not queued                     all segments of peers hidden
+ *       queue                                 no kernel of before runs: device_inside = 0
+ *       all calls ended: device_inside = 0    device_inside of every peer = 0? streams are let go
+ *
+ * Kernels read where memory of peers is from a table, when they begin: while a stream waits none
+ * runs, and after the table was hidden those to come touch nothing. So all ranks can be outside
+ * while their streams still wait for each other. Only then are they let go, and only when they are
+ * at their ends does anybody hear of the error from a stream.
+ *
+ * Device memory cannot be exchanged as pages of the heap can. So a peer that is stopped is waited
+ * for for a while, and then the sentence says that it may still write.
+ */
+#include "comm/gpu/plan.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "comm/failure/health.h"
+#include "comm/failure/leave.h"
+#include "transport/memory/process.h"
+
+static const double PATIENCE = 0.5; /* seconds; a peer that runs is outside within some looks */
+/* Of graphs nobody knows whether they run: seconds after which kernels of before have ended. */
+static const double GRAPH_ENDS = 0.05;
+
+static struct board *own_board(const struct gpu_plans *plans)
+{
+    return plans->comm->boards[plans->comm->rank];
+}
+
+/* ---- Queueing -------------------------------------------------------------------------------- */
+
+rondo_result gpu_inside(struct gpu_plans *plans)
+{
+    rondo_comm *comm = plans->comm;
+    rondo_result result = RONDO_OK;
+
+    pthread_mutex_lock(&plans->flights_lock);
+    plans->queueing = true;
+    atomic_store_explicit(&own_board(plans)->device_inside, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&plans->flights_lock);
+    /* Pairs with the fence in hide(): either this rank sees the alarm of one that leaves, or that
+     * one sees it inside. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(comm->world.alarm, memory_order_acquire))
+        result = health_adopt(comm);
+    if (!result)
+        result = comm_check(comm);
+    if (result)
+        gpu_inside_queued(plans);
+    return result;
+}
+
+void gpu_inside_queued(struct gpu_plans *plans)
+{
+    pthread_mutex_lock(&plans->flights_lock);
+    plans->queueing = false;
+    pthread_mutex_unlock(&plans->flights_lock);
+    if (atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
+        return; /* the watch does what is to be done */
+    gpu_outside_if_idle(plans);
+}
+
+void gpu_outside_if_idle(struct gpu_plans *plans)
+{
+    if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&plans->flights_lock);
+    /* Release, pairs with the acquire in is_inside(): the touching came before. */
+    if (!plans->flights && !plans->queueing)
+        atomic_store_explicit(&own_board(plans)->device_inside, 0, memory_order_release);
+    pthread_mutex_unlock(&plans->flights_lock);
+}
+
+/* ---- Leaving --------------------------------------------------------------------------------- */
+
+/*
+ * Words of calls that peers never made, or of earlier ones, point nowhere: a kernel that is let go
+ * finds no memory that they may name, and leaves without touching any.
+ */
+static void hide(struct gpu_plans *plans)
+{
+    for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
+        __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
+    leave_ring(plans->comm); /* whoever broke it may not have come so far */
+    atomic_thread_fence(memory_order_seq_cst);
+    plans->left_since = clock_seconds();
+}
+
+/* Does nothing of this rank that began before the table was hidden still run? */
+static bool is_quiet(struct gpu_plans *plans, struct gpu_flight *oldest)
+{
+    if (atomic_load_explicit(&plans->graphs, memory_order_acquire) &&
+        clock_seconds() - plans->left_since < GRAPH_ENDS)
+        return false;
+    /* One that is a kernel itself touches inboxes only. */
+    return !oldest || oldest->kernel || gpu_flight_rests(plans, oldest);
+}
+
+static bool is_inside(const rondo_comm *comm, int rank)
+{
+    const struct board *board = comm->boards[rank];
+
+    return atomic_load_explicit(&board->device_inside, memory_order_acquire) &&
+           atomic_load_explicit(&board->id, memory_order_acquire) == comm->id &&
+           !atomic_load_explicit(&board->closed, memory_order_acquire) &&
+           process_alive(comm->processes[rank]);
+}
+
+/* Have all peers left, or been waited for long enough? */
+static bool peers_left(struct gpu_plans *plans, bool exposed)
+{
+    const rondo_comm *comm = plans->comm;
+    int found = -1;
+
+    for (int rank = 0; rank < comm->size && found < 0; rank++)
+        if (rank != comm->rank && is_inside(comm, rank))
+            found = rank;
+    if (found < 0 || !exposed)
+        return true;
+    if (clock_seconds() - plans->left_since < PATIENCE)
+        return false;
+    log_warn("rank %d does not answer: its device may still touch device memory of calls that have "
+             "failed, which should not be used for anything else before that rank has ended",
+             found);
+    plans->unanswered = found;
+    return true;
+}
+
+bool gpu_leave(struct gpu_plans *plans, struct gpu_flight *oldest)
+{
+    enum gpu_leaving at = atomic_load_explicit(&plans->leaving, memory_order_relaxed);
+    enum gpu_leaving before = at;
+
+    if (at == GPU_STAYS && atomic_load_explicit(&own_board(plans)->failed, memory_order_acquire)) {
+        hide(plans);
+        at = GPU_HIDDEN;
+    }
+    if (at == GPU_HIDDEN && is_quiet(plans, oldest)) {
+        atomic_store_explicit(&own_board(plans)->device_inside, 0, memory_order_release);
+        at = GPU_OUTSIDE;
+    }
+    if (at == GPU_OUTSIDE && peers_left(plans, oldest != NULL || plans->captures != NULL))
+        at = GPU_LEFT;
+    if (at != before)
+        atomic_store_explicit(&plans->leaving, at, memory_order_release);
+    return at == GPU_LEFT;
+}

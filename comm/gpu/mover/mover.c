@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mover.c - whether the device of a rank can move messages to other nodes, and what it lends to
+ * adapters for that.
+ *
+ * Each rank finds out for itself, before cards are exchanged: its adapters are tried with memory of
+ * its device (transport/verbs/try.c). Only if all ranks can do so does any, as calls are done in
+ * the same way everywhere; which of the ways it is may differ from rank to rank.
+ */
+#include "comm/gpu/mover/mover.h"
+
+#include "comm/gpu/arena.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "plan/plan.h"
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GRAIN = 2 << 20 }; /* bytes: device memory is handed out in pages of that size */
+
+/* ---- What it lends --------------------------------------------------------------------------- */
+
+/* As a file that stands for the whole allocation. */
+static rondo_result export(const struct gpu_mover *mover, struct device_memory *memory)
+{
+    const struct cuda_driver *cuda = mover->gpu->device.driver;
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    rondo_result result = cuda_result(cuda->cuMemGetAddressRange(&base, &bytes, memory->address),
+                                      "cuMemGetAddressRange");
+
+    if (!result)
+        result = cuda_result(
+            cuda->cuMemGetHandleForAddressRange(&memory->file, base, bytes / GRAIN * GRAIN,
+                                                CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+            "cuMemGetHandleForAddressRange");
+    memory->offset = memory->address - base;
+    return result;
+}
+
+static rondo_result take(void *context, size_t bytes, bool file, struct device_memory *ret_memory)
+{
+    struct gpu_mover *mover = context;
+    const struct cuda_device *device = &mover->gpu->device;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    struct device_memory memory = {.bytes = bytes, .file = -1};
+    CUdeviceptr address = 0;
+    rondo_result result = cuda_enter(device);
+
+    if (result)
+        return result;
+    device->driver->cuThreadExchangeStreamCaptureMode(&mode);
+    result = cuda_stock_take(&mover->launcher->stock, device, CUDA_HOLDING_DEVICE,
+                             (bytes + GRAIN - 1) / GRAIN * GRAIN, &address);
+    memory.address = address;
+    if (!result && file)
+        result = export(mover, &memory);
+    if (result)
+        cuda_stock_return(&mover->launcher->stock, device, address);
+    device->driver->cuThreadExchangeStreamCaptureMode(&mode);
+    cuda_leave(device);
+    if (!result)
+        *ret_memory = memory;
+    return result;
+}
+
+static void give(void *context, struct device_memory *memory)
+{
+    struct gpu_mover *mover = context;
+
+    if (!memory->address || cuda_enter(&mover->gpu->device))
+        return;
+    if (memory->file >= 0)
+        close(memory->file);
+    cuda_stock_return(&mover->launcher->stock, &mover->gpu->device, memory->address);
+    cuda_leave(&mover->gpu->device);
+}
+
+/* Bytes between host and device, when what adapters wrote before is to be seen. */
+static rondo_result copy(const struct gpu_mover *mover, CUdeviceptr to, CUdeviceptr from,
+                         size_t bytes)
+{
+    const struct cuda_driver *cuda = mover->gpu->device.driver;
+    rondo_result result = cuda_enter(&mover->gpu->device);
+
+    if (result)
+        return result;
+    if (mover->flushes)
+        result = cuda_result(
+            cuda->cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                             CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER),
+            "cuFlushGPUDirectRDMAWrites");
+    if (!result)
+        result = cuda_result(cuda->cuMemcpyAsync(to, from, bytes, mover->stream), "cuMemcpyAsync");
+    if (!result)
+        result = cuda_result(cuda->cuStreamSynchronize(mover->stream), "cuStreamSynchronize");
+    cuda_leave(&mover->gpu->device);
+    return result;
+}
+
+static rondo_result read_device(void *context, void *to, uint64_t from, size_t bytes)
+{
+    return copy(context, cuda_address(to), from, bytes);
+}
+
+static rondo_result write_device(void *context, uint64_t to, const void *from, size_t bytes)
+{
+    return copy(context, to, cuda_address(from), bytes);
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* Of the highest priority: it must not wait behind a stream of the user's which waits for it. */
+static rondo_result open_stream(struct gpu_mover *mover)
+{
+    const struct cuda_driver *cuda = mover->gpu->device.driver;
+    int least = 0, greatest = 0;
+    rondo_result result = cuda_result(cuda->cuCtxGetStreamPriorityRange(&least, &greatest),
+                                      "cuCtxGetStreamPriorityRange");
+
+    return result ? result
+                  : cuda_result(cuda->cuStreamCreateWithPriority(&mover->stream,
+                                                                 CU_STREAM_NON_BLOCKING, greatest),
+                                "cuStreamCreateWithPriority");
+}
+
+static rondo_result open_parts(struct gpu_mover *mover)
+{
+    const struct cuda_device *device = &mover->gpu->device;
+    CUdeviceptr pinned = 0;
+    rondo_result result = cuda_launcher_open(device, &mover->launcher);
+
+    if (!result)
+        result = open_stream(mover);
+    if (!result)
+        result = cuda_stock_take(&mover->launcher->stock, device, CUDA_HOLDING_PINNED,
+                                 sizeof(*mover->reached), &pinned);
+    if (result)
+        return result;
+    mover->reached = (_Atomic uint32_t *)(uintptr_t)pinned;
+    atomic_store_explicit(mover->reached, 0, memory_order_relaxed);
+    return cuda_result(
+        device->driver->cuMemHostGetDevicePointer(&mover->device_reached, mover->reached, 0),
+        "cuMemHostGetDevicePointer");
+}
+
+static rondo_result open_mover(rondo_comm *comm, struct gpu_mover **ret_mover)
+{
+    size_t links = (size_t)comm->size * PLAN_LANES;
+    struct gpu_mover *mover = calloc(1, sizeof(*mover));
+    rondo_result result = RONDO_OK;
+
+    if (!mover)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a device's messages.");
+    mover->comm = comm;
+    mover->gpu = comm->gpu;
+    snprintf(mover->name, sizeof(mover->name), "CUDA device %d", comm->gpu->device.number);
+    mover->source = (struct device_source){.context = mover,
+                                           .name = mover->name,
+                                           .take = take,
+                                           .give = give,
+                                           .read = read_device,
+                                           .write = write_device};
+    mover->links = calloc(links, sizeof(*mover->links));
+    mover->pinned = calloc(2 * links, sizeof(*mover->pinned));
+    if (!mover->links || !mover->pinned)
+        result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a device's messages.");
+    if (!result)
+        result = cuda_enter(&comm->gpu->device);
+    if (!result) {
+        result = open_parts(mover);
+        cuda_leave(&comm->gpu->device);
+    }
+    if (result)
+        gpu_mover_close(mover);
+    else
+        *ret_mover = mover;
+    return result;
+}
+
+void gpu_mover_stop(struct gpu_mover *mover)
+{
+    if (!mover || cuda_enter(&mover->gpu->device))
+        return;
+    while (mover->pinned_count)
+        gpu_unpin(mover->gpu->device.driver, mover->pinned[--mover->pinned_count], mover->comm->id);
+    cuda_leave(&mover->gpu->device);
+}
+
+void gpu_mover_close(struct gpu_mover *mover)
+{
+    struct cuda_launcher *launcher;
+
+    if (!mover)
+        return;
+    launcher = mover->launcher;
+    gpu_mover_stop(mover);
+    if (!cuda_enter(&mover->gpu->device)) {
+        if (launcher) {
+            cuda_stock_return(&launcher->stock, &launcher->device, mover->scratch);
+            cuda_stock_return(&launcher->stock, &launcher->device, cuda_address(mover->reached));
+        }
+        if (mover->stream)
+            mover->gpu->device.driver->cuStreamDestroy(mover->stream);
+        cuda_launcher_close(launcher);
+        cuda_leave(&mover->gpu->device);
+    }
+    free(mover->links);
+    free(mover->pinned);
+    free(mover->notices);
+    free(mover);
+}
+
+/* ---- Which way ------------------------------------------------------------------------------- */
+
+static int attribute(const struct gpu *gpu, CUdevice_attribute which)
+{
+    int value = 0;
+
+    return gpu->device.driver->cuDeviceGetAttribute(&value, which, gpu->device.handle) ? 0 : value;
+}
+
+/* Why adapters may not use memory of the device, NULL: nothing is known against it. */
+static const char *find_obstacle(struct gpu_mover *mover)
+{
+    const struct gpu *gpu = mover->gpu;
+
+    if (!mover->comm->networks[NETWORK_VERBS])
+        return "RDMA is not used";
+    if (!attribute(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED))
+        return "the device does not support it";
+    /* What an adapter wrote is seen by kernels that are launched later, or after a flush. */
+    mover->flushes = attribute(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) <
+                     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+    if (mover->flushes &&
+        !(attribute(gpu, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS) &
+          CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
+        return "what adapters write to the device cannot be flushed into its sight";
+    return NULL;
+}
+
+static enum device_way find_way(struct gpu_mover *mover, const char *wanted)
+{
+    const char *obstacle;
+
+    if (strcmp(wanted, "slots") == 0)
+        return DEVICE_SLOTS;
+    obstacle = find_obstacle(mover);
+    if (obstacle) {
+        log_info("adapters do not use memory of %s: %s", mover->name, obstacle);
+        return DEVICE_STAGED;
+    }
+    return verbs_try_device(mover->comm->networks[NETWORK_VERBS], &mover->source, wanted);
+}
+
+enum device_way gpu_mover_find(rondo_comm *comm)
+{
+    const char *wanted = setting_read_word(SETTING_GPUDIRECT);
+    struct gpu_mover *mover = NULL;
+    enum device_way way;
+
+    if (!comm->networks[NETWORK_TCP] || strcmp(wanted, "off") == 0)
+        return DEVICE_STAGED;
+    if (open_mover(comm, &mover)) {
+        log_info("the device moves no messages between nodes: %s", fail_sentence());
+        return DEVICE_STAGED;
+    }
+    way = find_way(mover, wanted);
+    if (way == DEVICE_STAGED) {
+        gpu_mover_close(mover);
+        return way;
+    }
+    mover->way = way;
+    comm->gpu->mover = mover;
+    return way;
+}
+
+/* The first rank whose device does not, -1: all do. */
+static int find_unable(const rondo_comm *comm)
+{
+    for (int rank = 0; rank < comm->size; rank++)
+        if (comm->cards[rank].device.way == DEVICE_STAGED ||
+            comm->cards[rank].device.way >= DEVICE_WAYS)
+            return rank;
+    return -1;
+}
+
+static bool is_spread(const rondo_comm *comm)
+{
+    const struct rank_card *own = &comm->cards[comm->rank];
+
+    for (int rank = 0; rank < comm->size; rank++)
+        if (memcmp(comm->cards[rank].host, own->host, sizeof(own->host)) != 0)
+            return true;
+    return false;
+}
+
+void gpu_mover_agree(rondo_comm *comm)
+{
+    static const char *const how[DEVICE_WAYS] = {[DEVICE_SLOTS] = "through slots of the host",
+                                                 [DEVICE_DMABUF] = "by dmabuf",
+                                                 [DEVICE_PEER] = "by peer memory"};
+    struct gpu_mover *mover = comm->gpu->mover;
+    int unable = find_unable(comm);
+    bool spread = is_spread(comm);
+
+    if (spread && unable < 0 && comm->size + 2 <= CUDA_SOURCES_MAX) {
+        log_info("GPU buffers go to other nodes %s, moved by the device", how[mover->way]);
+        return;
+    }
+    if (spread && unable >= 0)
+        log_info("GPU buffers are staged between nodes: GPUDirect is not used by rank %d", unable);
+    else if (spread)
+        log_info("GPU buffers are staged between nodes: there are too many ranks for GPUDirect");
+    comm->gpu->mover = NULL;
+    gpu_mover_close(mover);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mover.h - a device that moves the messages of calls on CUDA streams to and from other nodes;
+ * between mover/mover.c, which makes it, and mover/move.c, which runs calls with it.
+ */
+#ifndef RONDO_COMM_GPU_MOVER_MOVER_H
+#define RONDO_COMM_GPU_MOVER_MOVER_H
+
+#include "comm/gpu/inside.h"
+#include "cuda/copies.h"
+
+/* The rings of a link as the device sees them: what is to be added to addresses in the slots. */
+struct gpu_link {
+    bool known;
+    bool written_by_adapter; /* what arrives may have to be flushed into the device's sight */
+    uint64_t out, in;
+};
+
+/* What is to be told to peers, or to the writer of a slot, when the device has got so far. */
+struct gpu_notice {
+    uint32_t after; /* the count of the stream at which it may be told */
+    enum { NOTICE_FLAG, NOTICE_COUNT, NOTICE_PUSH, NOTICE_PUSH_DEVICE, NOTICE_RETURN } kind;
+    void *where; /* flags and counters; of a push: the slot */
+    struct connection *connection;
+    const char *payload;
+    size_t bytes;
+    uint64_t value;
+};
+
+struct gpu_mover {
+    struct gpu *gpu;
+    rondo_comm *comm;
+    enum device_way way; /* that this rank found */
+    struct device_source source;
+    char name[32];
+    struct cuda_launcher *launcher;
+    CUstream stream;
+    bool flushes;           /* ... and this is how: */
+    struct gpu_link *links; /* [lane * size + peer] */
+    void **pinned;          /* of the host, at most two for each link */
+    int pinned_count;
+    CUdeviceptr scratch;
+    size_t scratch_bytes;
+    /* Of the call in progress. */
+    _Atomic uint32_t *reached; /* pinned; written by the stream */
+    CUdeviceptr device_reached;
+    uint32_t counted; /* the last count that the stream was told to write */
+    bool uncounted;   /* there is work behind it */
+    struct gpu_notice *notices;
+    size_t notice_first, notice_end, notice_room;
+    struct cuda_copies_item copies[CUDA_COPIES_MAX]; /* not queued yet */
+    unsigned copy_count;
+    rondo_result result; /* sticky */
+};
+
+/* ---- mover/notice.c ---- */
+
+/* The first error of a call; after it nothing more is queued. */
+void gpu_mover_fail(struct gpu_mover *mover, rondo_result result);
+/* Queue a copy, behind all that it has to do with; copies may wait for the next flush. */
+void gpu_mover_copy(struct gpu_mover *mover, CUdeviceptr to, CUdeviceptr from, size_t bytes);
+void gpu_mover_flush(struct gpu_mover *mover);
+/* Have the stream say when all that was queued so far is done; and has it said so much? */
+void gpu_mover_count(struct gpu_mover *mover);
+bool gpu_mover_has_reached(const struct gpu_mover *mover, uint32_t after);
+/* To be told when all that was queued so far is done, which may be now; after earlier ones. */
+void gpu_mover_note(struct gpu_mover *mover, struct gpu_notice notice);
+/* Tell what is due; true if anything was. */
+bool gpu_mover_tell(struct gpu_mover *mover);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan.c - the copy-engine executor: a plan as work on a CUDA stream.
+ *
+ * The host walks once through the steps and queues each: messages are memory operations on the
+ * mails of gpu/arena.h, copies and sums are short kernels that read where the peers' buffers are
+ * from the words of their messages, when they run. Nothing spins on the device, so ranks of
+ * different processes may share one; nothing is decided by the host after the call has returned,
+ * so a graph can hold it.
+ */
+#include "comm/gpu/plan.h"
+
+#include "base/collective.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/range.h"
+#include "collectives/algorithm.h"
+#include "cuda/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Which plan ------------------------------------------------------------------------------ */
+
+static bool can_take(const rondo_comm *comm, const struct task *task)
+{
+    const struct choice_key *key = &task->key;
+    const char *wanted = key->algorithm ? key->algorithm : comm->settings.algorithm;
+
+    if (strcmp(wanted, "auto") != 0 && strcmp(wanted, "zero_copy") != 0)
+        return false;
+    return !collective_reduces(key->collective) || !task->made.handle ||
+           task->made.kernel.function != KERNEL_USER;
+}
+
+bool gpu_plans_take(const struct gpu *gpu, const struct batch *batch)
+{
+    bool all = gpu->plans != NULL;
+
+    for (int i = 0; i < batch->count && all; i++)
+        all = can_take(batch->comm, &batch->tasks[i]);
+    return all;
+}
+
+rondo_result gpu_find_plan(struct gpu_plans *plans, const struct choice_key *key,
+                           const struct plan **ret_plan)
+{
+    const struct algorithm *algorithm = gpu_links_choose(plans, key);
+    const struct plan_seat seat = {.collective = key->collective,
+                                   .size = plans->comm->size,
+                                   .rank = plans->comm->rank,
+                                   .root = key->root,
+                                   .groups = plans->groups};
+    struct gpu_plan_entry *entry = plans->entries;
+    rondo_result result;
+
+    while (entry && (entry->plan->collective != key->collective || entry->plan->root != key->root ||
+                     entry->plan->algorithm != algorithm->name))
+        entry = entry->next;
+    if (!entry) {
+        entry = calloc(1, sizeof(*entry));
+        if (!entry)
+            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
+        result = algorithm_write(algorithm, &seat, &entry->plan);
+        if (result) {
+            free(entry);
+            return result;
+        }
+        entry->next = plans->entries;
+        plans->entries = entry;
+        log_info("%s over %d ranks on the device: %s, by operations of the stream",
+                 rondo_collective_name(key->collective), plans->comm->size, entry->plan->algorithm);
+    }
+    *ret_plan = entry->plan;
+    return RONDO_OK;
+}
+
+/* ---- Moving ---------------------------------------------------------------------------------- */
+
+static size_t atom_start(const struct gpu_run *run, uint32_t atom)
+{
+    return range_start(run->shape.count, run->shape.grain, run->plan->parts, atom);
+}
+
+static struct cuda_operand operand_of(const struct gpu_run *run, const struct plan_operand *operand)
+{
+    const struct gpu_plans *plans = run->plans;
+    const struct gpu_mail *mail = gpu_mail(plans->own, operand->rank, GPU_LANE_COLLECTIVE);
+    bool input = operand->buffer == PLAN_INPUT;
+    struct cuda_operand result = {
+        .offset = (operand->block * run->shape.count + atom_start(run, operand->first)) *
+                  run->shape.element};
+
+    if (operand->rank == run->plan->rank) {
+        result.address = input ? run->input.at : run->output.at;
+        return result;
+    }
+    result.flags = CUDA_INDIRECT;
+    result.address = gpu_view_at(&plans->views[plans->comm->rank],
+                                 input ? (const void *)&mail->input : (const void *)&mail->output);
+    return result;
+}
+
+static CUdeviceptr error_word(const struct gpu_run *run)
+{
+    return run->plans->device_progress + offsetof(struct gpu_progress, error);
+}
+
+void gpu_copies_flush(struct gpu_run *run)
+{
+    const struct cuda_copies_call call = {
+        .items = run->copies.items,
+        .count = run->copies.count,
+        .segments = run->plans->device_table,
+        .segment_count = (unsigned)run->plans->comm->size * GPU_SEGMENTS,
+        .error = error_word(run),
+    };
+
+    if (!call.count)
+        return;
+    gpu_ops_flush(&run->ops);
+    if (!run->ops.result)
+        run->ops.result = cuda_copies(run->plans->launcher, &call, run->ops.stream);
+    run->copies.count = 0;
+}
+
+void gpu_copy(struct gpu_run *run, const struct cuda_operand *from, const struct cuda_operand *to,
+              size_t bytes)
+{
+    if (run->copies.count == CUDA_COPIES_MAX)
+        gpu_copies_flush(run);
+    run->copies.items[run->copies.count++] =
+        (struct cuda_copies_item){.from = *from, .to = *to, .bytes = bytes};
+}
+
+void gpu_move(struct gpu_run *run, const struct cuda_reduce_call *call)
+{
+    struct cuda_reduce_call whole = *call;
+
+    whole.segments = run->plans->device_table;
+    whole.segment_count = (unsigned)run->plans->comm->size * GPU_SEGMENTS;
+    whole.error = error_word(run);
+    gpu_copies_flush(run);
+    gpu_ops_flush(&run->ops);
+    if (!run->ops.result)
+        run->ops.result = cuda_reduce(run->plans->launcher, &run->op, &whole, run->ops.stream);
+}
+
+static bool is_same(const struct cuda_operand *a, const struct cuda_operand *b)
+{
+    return a->flags == b->flags && a->address + a->offset == b->address + b->offset;
+}
+
+/* What a copy of this call wrote may be what the step reads. */
+static bool reads_own_output(const struct gpu_run *run, const struct plan_operand *from)
+{
+    return from->rank == run->plan->rank && from->buffer != PLAN_INPUT;
+}
+
+static void move(struct gpu_run *run, const struct plan_step *step)
+{
+    struct cuda_operand operands[CUDA_OPERANDS_MAX];
+    const struct plan_operand *from = plan_sources(run->plan, step);
+    struct cuda_reduce_call call = {
+        .sources = operands,
+        .destinations = operands + step->sources,
+        .source_count = step->sources,
+        .destination_count = step->destinations,
+        .count = atom_start(run, from->first + step->atoms) - atom_start(run, from->first),
+        .order = step->flags & PLAN_BALANCED ? KERNEL_BALANCED : KERNEL_FOLD,
+        .scaled = -1,
+        .finish = step->flags & PLAN_FINISH,
+    };
+    bool one_to_one = step->sources == 1 && step->destinations == 1;
+
+    if (step->verb == PLAN_COPY)
+        call.finish = call.finish && run->op.divisor > 1;
+    for (int i = 0; i < step->sources + step->destinations; i++)
+        operands[i] = operand_of(run, &from[i]);
+    if (!call.count || (one_to_one && !call.finish && is_same(&operands[0], &operands[1])))
+        return;
+    if (!one_to_one || call.finish) {
+        gpu_move(run, &call);
+        return;
+    }
+    if (reads_own_output(run, from))
+        gpu_copies_flush(run);
+    gpu_copy(run, &operands[0], &operands[1], call.count * run->shape.element);
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+void gpu_note_step(struct gpu_run *run, uint32_t step)
+{
+    if (run->flight)
+        gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, at),
+                      run->flight->number << 16 | (step & 0xffff));
+    else if (step == GPU_STEP_NONE)
+        gpu_graph_note_none(run);
+}
+
+static CUdeviceptr mail_full(const struct gpu_plans *plans, int to, int from, int lane)
+{
+    const struct gpu_mail *mail = gpu_mail(plans->views[to].arena, from, lane);
+
+    return gpu_view_at(&plans->views[to], &mail->full);
+}
+
+void gpu_await_empty(struct gpu_run *run, int peer, int lane)
+{
+    if (!run->flight)
+        gpu_graph_note_wait(run, peer, lane, false);
+    gpu_ops_wait(&run->ops, mail_full(run->plans, peer, run->plans->comm->rank, lane), 0);
+}
+
+void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses)
+{
+    const struct gpu_plans *plans = run->plans;
+    const struct gpu_view *view = &plans->views[peer];
+    const struct gpu_mail *mail = gpu_mail(view->arena, plans->comm->rank, lane);
+
+    gpu_copies_flush(run);
+    gpu_note_step(run, GPU_STEP_NONE);
+    if (addresses) {
+        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->input), run->input.word);
+        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->output), run->output.word);
+    }
+    gpu_ops_write(&run->ops, mail_full(plans, peer, plans->comm->rank, lane), run->fingerprint);
+}
+
+void gpu_await_mail(struct gpu_run *run, int peer, int lane)
+{
+    if (!run->flight)
+        gpu_graph_note_wait(run, peer, lane, true);
+    gpu_ops_wait(&run->ops, mail_full(run->plans, run->plans->comm->rank, peer, lane),
+                 run->fingerprint);
+}
+
+void gpu_empty(struct gpu_run *run, int peer, int lane)
+{
+    gpu_copies_flush(run);
+    gpu_note_step(run, GPU_STEP_NONE);
+    gpu_ops_write(&run->ops, mail_full(run->plans, run->plans->comm->rank, peer, lane), 0);
+}
+
+static void queue_step(struct gpu_run *run, const struct plan_step *step)
+{
+    bool data = step->event == PLAN_DATA;
+
+    switch (step->verb) {
+    case PLAN_WAIT:
+        gpu_note_step(run, (uint32_t)(step - run->plan->steps));
+        if (data)
+            gpu_await_mail(run, step->peer, GPU_LANE_COLLECTIVE);
+        else
+            gpu_await_empty(run, step->peer, GPU_LANE_COLLECTIVE);
+        break;
+    case PLAN_SIGNAL:
+        if (data)
+            gpu_publish(run, step->peer, GPU_LANE_COLLECTIVE, step->flags & PLAN_ADDRESSES);
+        else
+            gpu_empty(run, step->peer, GPU_LANE_COLLECTIVE);
+        break;
+    default:
+        move(run, step);
+    }
+}
+
+/* ---- A call ---------------------------------------------------------------------------------- */
+
+void gpu_run_close(struct gpu_run *run)
+{
+    gpu_copies_flush(run);
+    if (run->flight)
+        gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, ended),
+                      run->flight->number);
+    else
+        gpu_graph_note_none(run);
+    gpu_ops_flush(&run->ops);
+}
+
+rondo_result gpu_run_open(struct gpu_plans *plans, const struct task *task, const struct plan *plan,
+                          CUstream stream, struct gpu_run *run)
+{
+    const struct choice_key *key = &task->key;
+    rondo_comm *comm = plans->comm;
+    size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
+    struct operation operation = task->made;
+    rondo_result result = RONDO_OK;
+
+    memset(run, 0, offsetof(struct gpu_run, ops.ops));
+    run->plans = plans;
+    run->plan = plan;
+    run->ops.cuda = plans->gpu->device.driver;
+    run->ops.stream = stream;
+    run->copies.count = 0;
+    run->op = (struct kernel_op){.type = key->type, .function = KERNEL_SUM};
+    if (collective_reduces(key->collective)) {
+        if (!operation.handle)
+            result =
+                operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
+        run->op = operation.kernel;
+    }
+    if (!result)
+        result = exec_shape_plan(plan, key->count, element, comm->world.slot_bytes, &run->shape);
+    run->fingerprint = choice_fingerprint(key) | 1;
+    return result;
+}
+
+static rondo_result queue_collective(struct gpu_plans *plans, const struct task *task,
+                                     struct gpu_flight *flight, CUstream stream)
+{
+    const struct plan *plan = NULL;
+    struct gpu_run run;
+    rondo_result result = gpu_find_plan(plans, &task->key, &plan);
+
+    if (!result)
+        result = gpu_run_open(plans, task, plan, stream, &run);
+    if (!result)
+        result = gpu_place_buffers(plans, task, &run);
+    if (result)
+        return result;
+    run.flight = flight;
+    gpu_watch_add(plans, flight);
+    gpu_bring_input(&run);
+    run.op.has_scale = false;
+    for (uint32_t i = plan->program[0].begin; i < plan->program[0].end; i++)
+        queue_step(&run, &plan->steps[i]);
+    gpu_take_output(&run);
+    gpu_run_close(&run);
+    return run.ops.result;
+}
+
+/* In a graph a call has no number: the host does not see it run. */
+static rondo_result queue_task(struct gpu_plans *plans, const struct task *task, bool in_graph,
+                               CUstream stream)
+{
+    struct gpu_flight *flight = NULL;
+    rondo_result result = in_graph ? RONDO_OK : gpu_flight_open(plans, task, 1, &flight);
+
+    if (!result)
+        result = gpu_is_short(plans, task) ? gpu_kernel_queue(plans, task, flight, stream)
+                                           : queue_collective(plans, task, flight, stream);
+    if (result && flight)
+        gpu_flight_abandon(plans, flight);
+    return result;
+}
+
+/* ---- A batch --------------------------------------------------------------------------------- */
+
+/* All calls of the batch; the order's place is entered. */
+static rondo_result queue_batch(struct gpu_plans *plans, const struct batch *batch, CUstream stream)
+{
+    bool in_graph = plans->in_graph;
+    rondo_result result = RONDO_OK;
+
+    /* Nobody says when a graph is launched: from now on a call may be on its way at any time. */
+    if (in_graph && !atomic_exchange_explicit(&plans->graphs, true, memory_order_acq_rel))
+        gpu_flights_count(1);
+    if (in_graph)
+        result = gpu_judge_capture(plans, plans->errors);
+    for (int i = 0; i < batch->count && !result; i++)
+        if (!collective_is_pair(batch->tasks[i].key.collective))
+            result = queue_task(plans, &batch->tasks[i], in_graph, stream);
+    return result ? result : gpu_pairs_queue(plans, batch, in_graph, stream);
+}
+
+rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream,
+                             struct gpu_errors *errors)
+{
+    struct gpu_sequence *sequence = &plans->gpu->sequence;
+    struct gpu_place place;
+    rondo_result result;
+
+    pthread_mutex_lock(&plans->lock);
+    result = gpu_inside(plans);
+    if (result) {
+        pthread_mutex_unlock(&plans->lock);
+        return result;
+    }
+    plans->errors = errors;
+    gpu_queueing_begin();
+    result = gpu_sequence_enter(sequence, stream, &place);
+    plans->in_graph = place.capture != 0;
+    if (!result)
+        result = queue_batch(plans, batch, stream);
+    if (!result)
+        result = gpu_sequence_leave(sequence, &place);
+    gpu_queueing_end();
+    gpu_inside_queued(plans);
+    pthread_mutex_unlock(&plans->lock);
+    /* Peers wait for what was not queued. */
+    return result ? comm_break(plans->comm, result, plans->comm->rank) : RONDO_OK;
+}

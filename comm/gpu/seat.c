@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * seat.c - where a rank's short kernels sit: links and an inbox in memory of its device
+ * (cuda/executor.h), which peers map.
+ *
+ * Kernels that wait for each other must run at the same time. So this is done only where no two
+ * ranks of different processes share a device, and where those of one process fit on it together;
+ * all ranks find the same, from cards and from what they show in their arenas.
+ *
+ * A call ends on a rank when that rank has what it wants. Peers may not have read yet what it sent
+ * them, and will write then into its inbox that they did; so an inbox stays longer than its rank.
+ */
+#include "comm/gpu/plan.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "comm/gpu/gpu.h"
+#include "comm/failure/health.h"
+#include "cuda/executor.h"
+#include "transport/memory/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_RANKS = 16, SLOTS = 4 };
+
+/* What a rank shows of its seat. */
+enum { SEAT_UNKNOWN, SEAT_NONE, SEAT_OPEN };
+
+/* ---- Seats ----------------------------------------------------------------------------------- */
+
+/* Ranks with this rank's device; 0: one of another process is among them. */
+static unsigned count_share(const rondo_comm *comm)
+{
+    const unsigned char *own = comm->cards[comm->rank].device.uuid;
+    unsigned share = 0;
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (memcmp(comm->cards[rank].device.uuid, own, DEVICE_UUID) != 0)
+            continue;
+        if (!process_is_own(comm->processes[rank]))
+            return 0;
+        share++;
+    }
+    return share;
+}
+
+/* *ret_shown: false if peers cannot be told of it. */
+static rondo_result open_seat(struct gpu_plans *plans, unsigned share, bool *ret_shown)
+{
+    struct gpu_segment_card *card = &plans->own->inbox;
+    const struct cuda_seat_shape shape = {.rank = plans->comm->rank,
+                                          .size = plans->comm->size,
+                                          .slots = SLOTS,
+                                          .slot_bytes = GPU_SHORT,
+                                          .share = share};
+    size_t bytes = 0;
+    rondo_result result = cuda_seat_open(plans->launcher, &shape, &plans->seat);
+
+    if (result)
+        return result;
+    card->base = cuda_seat_inbox(plans->seat, &bytes);
+    card->bytes = bytes;
+    if (!plans->comm->one_process && gpu_hand_out(plans, card->base, bytes, card)) {
+        log_info("there are no kernels for short calls: %s", fail_sentence());
+        *ret_shown = false;
+    }
+    return RONDO_OK;
+}
+
+rondo_result gpu_seat_show(struct gpu_plans *plans)
+{
+    unsigned blocks = plans->launcher->kernels[CUDA_KERNEL_execute].blocks;
+    unsigned share = plans->comm->size <= MOST_RANKS ? count_share(plans->comm) : 0;
+    bool fits = share && blocks / share / PLAN_PROGRAMS_MAX > 0;
+    rondo_result result = fits ? open_seat(plans, share, &fits) : RONDO_OK;
+
+    if (result)
+        return result;
+    atomic_store_explicit(&plans->own->seat, fits ? SEAT_OPEN : SEAT_NONE, memory_order_release);
+    gpu_ring(plans);
+    return RONDO_OK;
+}
+
+rondo_result gpu_seats_await(struct gpu_plans *plans, bool *ret_all)
+{
+    rondo_result result = RONDO_OK;
+
+    *ret_all = true;
+    for (int rank = 0; rank < plans->comm->size && !result; rank++) {
+        uint32_t seat = SEAT_NONE;
+
+        result = gpu_await_shown(plans, rank, &plans->views[rank].arena->seat, SEAT_NONE, &seat);
+        *ret_all &= seat == SEAT_OPEN;
+    }
+    return result;
+}
+
+rondo_result gpu_seat_map(struct gpu_plans *plans)
+{
+    const rondo_comm *comm = plans->comm;
+    rondo_result result = RONDO_OK;
+
+    for (int rank = 0; rank < comm->size && !result; rank++) {
+        const struct gpu_segment_card *card = &plans->views[rank].arena->inbox;
+
+        if (card->bytes != plans->own->inbox.bytes)
+            return rondo_fail(RONDO_ERROR_PEER,
+                              "Rank %d has an inbox of another size than rank %d.", rank,
+                              comm->rank);
+        result = gpu_map(plans, rank, card, &plans->inboxes[rank]);
+    }
+    return result;
+}
+
+rondo_result gpu_seat_connect(struct gpu_plans *plans)
+{
+    rondo_result result = cuda_seat_connect(plans->seat, plans->inboxes);
+
+    if (result)
+        return result;
+    plans->seated = true;
+    log_info("short calls on CUDA streams run as one kernel each");
+    return RONDO_OK;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* Inboxes of ranks that have left a communicator whose ranks are all threads of this process. The
+ * last one frees them all. */
+struct left_behind {
+    struct left_behind *next;
+    uint64_t id;
+    int count;
+    struct cuda_launcher *launchers[MOST_RANKS];
+    CUdeviceptr inboxes[MOST_RANKS];
+};
+
+static struct left_behind *left_behind;
+static pthread_mutex_t left_behind_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* With the lock held; NULL: out of memory. */
+static struct left_behind **find_left_behind(uint64_t id)
+{
+    struct left_behind **at = &left_behind;
+
+    while (*at && (*at)->id != id)
+        at = &(*at)->next;
+    if (!*at && (*at = calloc(1, sizeof(**at))))
+        (*at)->id = id;
+    return *at ? at : NULL;
+}
+
+static void free_left_behind(struct left_behind *all)
+{
+    for (int i = 0; i < all->count; i++)
+        if (all->inboxes[i]) {
+            struct cuda_launcher *launcher = all->launchers[i];
+
+            cuda_stock_return(&launcher->stock, &launcher->device, all->inboxes[i]);
+            cuda_launcher_close(launcher);
+        }
+    free(all);
+}
+
+static void leave_behind(const struct gpu_plans *plans, CUdeviceptr inbox)
+{
+    const rondo_comm *comm = plans->comm;
+    struct left_behind **at, *last = NULL;
+
+    pthread_mutex_lock(&left_behind_lock);
+    at = find_left_behind(comm->id);
+    if (at) {
+        struct left_behind *all = *at;
+
+        if (inbox)
+            all->launchers[all->count] = cuda_launcher_share(plans->launcher);
+        all->inboxes[all->count++] = inbox;
+        if (all->count == comm->size)
+            *at = all->next;
+        else
+            all = NULL;
+        last = all;
+    }
+    pthread_mutex_unlock(&left_behind_lock);
+    if (last)
+        free_left_behind(last);
+}
+
+/* Have the peers, in other processes, written the last of it? */
+static bool await_settled(const struct gpu_plans *plans)
+{
+    const struct timespec doze = {0, 50 * 1000};
+    const double patience = 1; /* seconds; a peer that comes later finds the inbox where it was */
+    const atomic_int *broken = &plans->comm->broken;
+    double began = clock_seconds();
+
+    while (!atomic_load_explicit(broken, memory_order_acquire)) {
+        if (cuda_seat_is_settled(plans->seat))
+            return true;
+        if (clock_seconds() - began > patience)
+            return false;
+        nanosleep(&doze, NULL);
+    }
+    return false;
+}
+
+void gpu_seat_close(struct gpu_plans *plans)
+{
+    const rondo_comm *comm = plans->comm;
+    size_t bytes;
+    bool settled;
+
+    if (comm->one_process && comm->size <= MOST_RANKS) {
+        leave_behind(plans, plans->seat ? cuda_seat_inbox(plans->seat, &bytes) : 0);
+        cuda_seat_close(plans->seat, true);
+    }
+    if (comm->one_process || !plans->seat)
+        return;
+    for (int rank = 0; rank < comm->size; rank++)
+        if (plans->inboxes[rank] && !process_is_own(comm->processes[rank]))
+            plans->gpu->device.driver->cuIpcCloseMemHandle(plans->inboxes[rank]);
+    settled = !plans->seated || await_settled(plans);
+    if (!settled)
+        cuda_stock_forget(&plans->launcher->stock, cuda_seat_inbox(plans->seat, &bytes));
+    cuda_seat_close(plans->seat, !settled);
+}

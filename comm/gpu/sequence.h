@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sequence.h - calls of one communicator run one after another on its device, whatever streams
+ * and graphs they are in: all ranks make them in the same order, and two at a time would take each
+ * other's messages.
+ */
+#ifndef RONDO_COMM_GPU_SEQUENCE_H
+#define RONDO_COMM_GPU_SEQUENCE_H
+
+#include "cuda/device.h"
+
+#include <pthread.h>
+
+enum { GPU_CHAINS = 8 }; /* captures of a communicator's calls that may be under way at a time */
+
+/* The calls in one capture so far. */
+struct gpu_chain {
+    cuuint64_t capture; /* its number, 0: none yet */
+    CUevent end;        /* recorded in it, behind the last call */
+    unsigned used;      /* when, among all; the oldest one makes room */
+};
+
+struct gpu_sequence {
+    const struct cuda_driver *cuda;
+    pthread_mutex_t lock;
+    CUevent last;  /* after the last call, be it in a stream or in a launch of a graph */
+    bool recorded; /* some call was */
+    unsigned long long
+        stream; /* the number of the stream that it was in, unless graphs are about */
+    struct gpu_chain chains[GPU_CHAINS];
+    unsigned uses;
+    _Atomic bool graphs; /* some calls are in graphs */
+};
+
+/* Where a call goes. */
+struct gpu_place {
+    CUstream handle;
+    unsigned long long stream; /* number: handles are used again, and may mean a thread's stream */
+    cuuint64_t capture;        /* the capture that it goes into, 0: none */
+};
+
+/* The device's context is current for all of these. */
+rondo_result gpu_sequence_open(struct gpu_sequence *sequence, const struct cuda_driver *cuda);
+void gpu_sequence_close(struct gpu_sequence *sequence);
+/* What is put into the stream from here on comes after all calls before. */
+rondo_result gpu_sequence_enter(struct gpu_sequence *sequence, CUstream stream,
+                                struct gpu_place *ret_place);
+/* A call has been put there. */
+rondo_result gpu_sequence_leave(struct gpu_sequence *sequence, const struct gpu_place *place);
+
+#endif

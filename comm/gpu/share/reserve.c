@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reserve.c - device memory of each rank that all peers map before the first call.
+ *
+ * It shows whether ranks of different processes can map each other's memory at all: CUDA IPC does
+ * not work between PID namespaces, between parts of a device (MIG), or where a sandbox forbids it.
+ * Substitutes go by such handles, too, so if one rank cannot map one peer's reserve, all ranks give
+ * up their plans on the devices together, and calls go by way of the host.
+ *
+ *     gpu_connect()   allocate the reserve, show it
+ *     gpu_settle()    map all others', say how that went, see how it went elsewhere
+ *
+ * Later it stands in for buffers that peers cannot map, or not soon: a peer's process may hold the
+ * lock that mapping takes until a call has ended that waits for this rank (share/share.c).
+ */
+#include "comm/gpu/arena.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "comm/failure/health.h"
+#include "cuda/module.h"
+#include "transport/memory/process.h"
+
+#include <time.h>
+
+enum { LEAST_RESERVE = 1 << 20 };
+
+/* How far a rank is. */
+enum { REACH_UNKNOWN, REACH_SHOWN, REACH_ALL, REACH_NOT };
+
+/* ---- At the start ---------------------------------------------------------------------------- */
+
+/* As much as there is, if not as much as there should be. */
+static rondo_result allocate(struct gpu_plans *plans)
+{
+    struct cuda_launcher *launcher = plans->launcher;
+    size_t bytes = 0;
+    rondo_result result = setting_read_size(SETTING_CUDA_RESERVE, &bytes);
+
+    if (result)
+        return result;
+    do {
+        result = cuda_stock_take(&launcher->stock, &launcher->device, CUDA_HOLDING_DEVICE, bytes,
+                                 &plans->reserve);
+        plans->reserve_bytes = result ? 0 : bytes;
+        bytes /= 2;
+    } while (result && bytes >= LEAST_RESERVE);
+    return result;
+}
+
+void gpu_reserve_show(struct gpu_plans *plans)
+{
+    if (plans->comm->one_process)
+        return;
+    if (allocate(plans) || !gpu_share_reserve(plans, plans->reserve, plans->reserve_bytes)) {
+        log_info("peers have no device memory of this rank to map: %s", fail_sentence());
+        plans->own->reserve.bytes = 0;
+    }
+    atomic_store_explicit(&plans->own->reach, REACH_SHOWN, memory_order_release);
+}
+
+/* ---- When all have got there ----------------------------------------------------------------- */
+
+rondo_result gpu_await_shown(const struct gpu_plans *plans, int rank, const _Atomic uint32_t *word,
+                             uint32_t least, uint32_t *ret_value)
+{
+    const struct timespec doze = {0, 50 * 1000};
+    rondo_comm *comm = plans->comm;
+    rondo_result result = RONDO_OK;
+
+    while ((*ret_value = atomic_load_explicit(word, memory_order_acquire)) < least && !result) {
+        result = health_adopt(comm);
+        if (!result && !process_alive(comm->processes[rank])) {
+            rondo_fail(RONDO_ERROR_PEER,
+                       "Rank %d (process %d) has ended while rank %d waited for "
+                       "it to open its part of the device.",
+                       rank, process_id(comm->processes[rank]), comm->rank);
+            result = comm_break(comm, RONDO_ERROR_PEER, rank);
+        }
+        nanosleep(&doze, NULL);
+    }
+    return result;
+}
+
+/* *ret_failed: a rank that cannot map what another one shows, -1: none. */
+static rondo_result await_all(const struct gpu_plans *plans, uint32_t least, int *ret_failed)
+{
+    rondo_result result = RONDO_OK;
+
+    *ret_failed = -1;
+    for (int rank = 0; rank < plans->comm->size && !result; rank++) {
+        uint32_t reach = REACH_UNKNOWN;
+
+        result = gpu_await_shown(plans, rank, &plans->views[rank].arena->reach, least, &reach);
+        if (reach == REACH_NOT && *ret_failed < 0)
+            *ret_failed = rank;
+    }
+    return result;
+}
+
+/* All that peers show; false: some of it cannot be mapped. */
+static bool map_all(struct gpu_plans *plans, bool seats)
+{
+    bool all = true;
+
+    for (int rank = 0; rank < plans->comm->size && all; rank++)
+        if (rank != plans->comm->rank)
+            all = gpu_map_reserve(plans, rank);
+    if (!all || !seats || !gpu_seat_map(plans))
+        return all;
+    log_info("inboxes of peers are not mapped: %s", fail_sentence());
+    return false;
+}
+
+/* Ranks of different processes: *ret_failed as above, the same on every rank. */
+static rondo_result meet(struct gpu_plans *plans, bool seats, int *ret_failed)
+{
+    rondo_result result = await_all(plans, REACH_SHOWN, ret_failed);
+
+    if (result)
+        return result;
+    atomic_store_explicit(&plans->own->reach, map_all(plans, seats) ? REACH_ALL : REACH_NOT,
+                          memory_order_release);
+    return await_all(plans, REACH_ALL, ret_failed);
+}
+
+static rondo_result settle(struct gpu_plans *plans, bool seats)
+{
+    struct gpu *gpu = plans->gpu;
+    rondo_result result = RONDO_OK;
+    int failed = -1;
+
+    if (!plans->comm->one_process)
+        result = meet(plans, seats, &failed);
+    else if (seats)
+        result = gpu_seat_map(plans);
+    if (!result && failed < 0)
+        return seats ? gpu_seat_connect(plans) : RONDO_OK;
+    if (result)
+        return result;
+    log_info("calls on CUDA streams go by way of the host: rank %d cannot map the device memory of "
+             "another rank (no PID namespace in common, MIG?)",
+             failed);
+    gpu->plans = NULL;
+    gpu_plans_close(plans);
+    return RONDO_OK;
+}
+
+rondo_result gpu_settle(rondo_comm *comm)
+{
+    struct gpu_plans *plans = comm->gpu ? comm->gpu->plans : NULL;
+    bool seats = false;
+    rondo_result result;
+
+    if (!plans)
+        return RONDO_OK;
+    result = gpu_seats_await(plans, &seats);
+    if (!result)
+        result = cuda_enter(&plans->gpu->device);
+    if (result)
+        return result;
+    result = settle(plans, seats);
+    cuda_leave(&comm->gpu->device);
+    return result;
+}

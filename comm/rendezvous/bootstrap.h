@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bootstrap.h - how ranks find each other: one authenticated all-gather of small blobs, through a
+ * star.
+ *
+ * Rank 0 (or whoever made the unique id) listens at the meeting point; every rank connects, proves
+ * that it knows the job's secret (challenge and response, keyed hash; the secret itself never
+ * travels), names its rank and size, hands in its blob and gets everybody's. On one host the
+ * meeting point is an abstract Unix socket whose peers must have our uid; across hosts it is TCP.
+ * Wrong secret, rank out of range, a rank claimed twice, different sizes or versions, garbage,
+ * half-open and silent connections: strangers are dropped without harm to the job, members get a
+ * sentence.
+ */
+#ifndef RONDO_COMM_RENDEZVOUS_BOOTSTRAP_H
+#define RONDO_COMM_RENDEZVOUS_BOOTSTRAP_H
+
+#include "rondo/rondo.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { BOOTSTRAP_SECRET = 32, BOOTSTRAP_ADDRESS_MAX = 80 };
+
+struct bootstrap_place {
+    char address[BOOTSTRAP_ADDRESS_MAX];    /* "unix:NAME" (abstract) or "HOST:PORT", "[V6]:PORT" */
+    unsigned char secret[BOOTSTRAP_SECRET]; /* key of the proof */
+};
+
+/* What the launcher told this process. */
+struct launch {
+    const char
+        *launcher; /* "rondo run", "torchrun", "Open MPI", "MPICH", "Slurm", "PMIx", "none" */
+    int rank, size, local_rank, local_size; /* local ones -1 if unknown */
+    struct bootstrap_place place;           /* meeting point; unused when size is 1 */
+    bool served;                            /* by a thread, so rank 0 need not */
+};
+
+/* Read the environment. RONDO_ERROR_INVALID with a sentence for half-set or contradictory
+ * variables. */
+rondo_result launch_read(struct launch *ret_launch);
+
+/* Unique ids: a place on this host with a fresh secret, and a thread of this process that
+ * serves it once. */
+rondo_result bootstrap_id_create(rondo_unique_id *ret_id);
+/* The same at an address that ranks of other hosts reach; see RONDO_INTERFACE. */
+rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id);
+/* The place of such an id, which others may have read: where RONDO_SECRET is set, the key is made
+ * of that as well. */
+void bootstrap_place_add_secret(struct bootstrap_place *place);
+rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place);
+
+/* Who waits for others may know more of them than that they have not come. */
+struct bootstrap_watch {
+    /* Called ten times a second or more often, by who has not reached the meeting point yet, and by
+     * who serves it: anything but RONDO_OK ends the meeting, for all who are there with that
+     * sentence. */
+    rondo_result (*look)(void *context);
+    /* In the rank that serves: it listens now, at this address. */
+    void (*opened)(void *context, const char *address);
+    void *context;
+};
+
+/* A rank's part in a meeting. */
+struct bootstrap_part {
+    const struct bootstrap_place *place; /* who watches may change the address while it looks */
+    int rank, size;
+    bool serve;
+    double timeout;
+    const struct bootstrap_watch *watch; /* NULL: none */
+};
+
+/*
+ * Collective. ret_blobs has room for size * blob_bytes, in rank order. `serve`: this process also
+ * runs the meeting point if it is rank 0 (false for unique ids, whose server is already running).
+ * `timeout` in seconds, 0: for ever. On error every rank that reached the server gets the same
+ * sentence.
+ */
+rondo_result bootstrap_all_gather(const struct bootstrap_place *place, int rank, int size,
+                                  bool serve, double timeout, const void *blob, size_t blob_bytes,
+                                  void *ret_blobs);
+rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *blob,
+                                 size_t blob_bytes, void *ret_blobs);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* host.c - boot id, process-number namespace and user make
+ * a node; affinity and quota make its cores. */
+#include "comm/rendezvous/host.h"
+
+#include "base/fail.h"
+#include "base/setting.h"
+
+#include <sched.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool read_boot(char ret_boot[40])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool read;
+
+    memset(ret_boot, 0, 40);
+    if (!file)
+        return false;
+    read = fgets(ret_boot, 40, file) != NULL;
+    fclose(file);
+    return read;
+}
+
+uint64_t host_machine(void)
+{
+    char boot[40];
+    uint64_t hash[2] = {0}; /* libsodium makes no shorter ones */
+
+    if (read_boot(boot))
+        crypto_generichash((unsigned char *)hash, sizeof(hash), (unsigned char *)boot, sizeof(boot),
+                           NULL, 0);
+    return hash[0];
+}
+
+rondo_result host_identity(int apart, unsigned char ret_identity[16])
+{
+    struct {
+        char boot[40];
+        uint64_t namespace_device, namespace_inode;
+        uint64_t user;
+        int64_t apart;
+        char text[64];
+    } facts;
+    struct stat status;
+
+    memset(&facts, 0, sizeof(facts));
+    if (!read_boot(facts.boot) || stat("/proc/self/ns/pid", &status))
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot tell which host this is (/proc)");
+    facts.namespace_device = status.st_dev;
+    facts.namespace_inode = status.st_ino;
+    facts.user = geteuid();
+    facts.apart = apart;
+    snprintf(facts.text, sizeof(facts.text), "%s", setting_read_word(SETTING_HOST_ID));
+    crypto_generichash(ret_identity, 16, (const unsigned char *)&facts, sizeof(facts), NULL, 0);
+    return RONDO_OK;
+}
+
+void host_cpus(uint64_t ret_cpus[16])
+{
+    cpu_set_t set;
+
+    memset(ret_cpus, 0, 16 * sizeof(*ret_cpus));
+    if (sched_getaffinity(0, sizeof(set), &set)) {
+        ret_cpus[0] = 1;
+        return;
+    }
+    for (int cpu = 0; cpu < 16 * 64 && cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set))
+            ret_cpus[cpu / 64] |= (uint64_t)1 << cpu % 64;
+}
+
+int host_quota(void)
+{
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    long quota, period;
+    int cores = 0;
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0)
+        cores = (int)((quota + period - 1) / period);
+    fclose(file);
+    return cores;
+}

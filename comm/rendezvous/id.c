@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * id.c - unique ids: an address and a secret in 128 bytes, and the thread that serves
+ * it.
+ *
+ * The listener is open before the id exists, so nobody comes too early. The thread ends when all
+ * ranks have come, when the timeout is over, or when this process ends or unloads the library: a
+ * destructor tells it to stop and joins it. Threads that are done are joined at the next id.
+ */
+#include "comm/rendezvous/bootstrap.h"
+
+#include "comm/rendezvous/server.h"
+#include "comm/rendezvous/socket.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "transport/tcp/address.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* What is in the 128 bytes. */
+struct id_bytes {
+    unsigned char magic[8]; /* with the version */
+    char address[BOOTSTRAP_ADDRESS_MAX];
+    unsigned char secret[BOOTSTRAP_SECRET];
+    unsigned char
+        check[8]; /* start of the hash of all before: an id that was cut or mixed up is noticed */
+};
+_Static_assert(sizeof(struct id_bytes) == sizeof(rondo_unique_id), "an id has 128 bytes");
+
+static const unsigned char magic[8] = {'r', 'o', 'n', 'd', 'o', 'i', 'd', WIRE_VERSION};
+
+struct id_server {
+    struct id_server *next;
+    struct bootstrap_place place;
+    struct server_task task;
+    pthread_t thread;
+    pid_t owner;      /* after fork() the child has the list, but no threads */
+    atomic_bool done; /* release by the thread as its last act, acquire by who joins */
+};
+
+static pthread_mutex_t servers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct id_server *servers;
+
+static void *serve(void *argument)
+{
+    struct id_server *server = argument;
+
+    server_run(&server->task, NULL); /* on an error the ranks get the sentence */
+    atomic_store_explicit(&server->done, true, memory_order_release);
+    return NULL;
+}
+
+static void id_close(struct id_server *server)
+{
+    if (server->task.stop >= 0)
+        close(server->task.stop);
+    sodium_memzero(&server->place, sizeof(server->place));
+    free(server);
+}
+
+/* Join those that are done, or (`all`) tell all to stop and join them. */
+static void reap(bool all)
+{
+    struct id_server **link = &servers;
+
+    pthread_mutex_lock(&servers_lock);
+    while (*link) {
+        struct id_server *server = *link;
+        bool ours = server->owner == getpid();
+
+        if (ours && !all && !atomic_load_explicit(&server->done, memory_order_acquire)) {
+            link = &server->next;
+            continue;
+        }
+        *link = server->next;
+        if (ours && all)
+            eventfd_write(server->task.stop, 1);
+        if (ours)
+            pthread_join(server->thread, NULL);
+        id_close(server);
+    }
+    pthread_mutex_unlock(&servers_lock);
+}
+
+__attribute__((destructor)) static void stop_all(void)
+{
+    reap(true);
+}
+
+/* `wanted` names a host for this process: serve there; "": on this host only. */
+static rondo_result open_place(const char *wanted, struct bootstrap_place *place, int *ret_listener)
+{
+    const char *colon;
+    rondo_result result;
+    int port = 0;
+
+    randombytes_buf(place->secret, sizeof(place->secret));
+    if (!*wanted || socket_address_is_unix(wanted)) {
+        socket_fresh_name("id", place->address);
+        return socket_listen(place->address, ret_listener, NULL);
+    }
+    result = socket_address_check(wanted);
+    if (result)
+        return result;
+    if (!strncmp(wanted, "0.0.0.0:", 8) || !strncmp(wanted, "[::]:", 5))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "RONDO_ADDRESS is %s: a unique id needs an address of this host that the "
+                          "other ranks can reach",
+                          wanted);
+    colon = strrchr(wanted, ':');
+    /* The port of RONDO_ADDRESS is that of the job, if there is one: an id takes any other. */
+    snprintf(place->address, sizeof(place->address), "%.*s:%s", (int)(colon - wanted), wanted,
+             setting_is_set(SETTING_RANK) ? "0" : colon + 1);
+    result = socket_listen(place->address, ret_listener, &port);
+    if (result)
+        return result;
+    snprintf(place->address, sizeof(place->address), "%.*s:%d", (int)(colon - wanted), wanted,
+             port);
+    return RONDO_OK;
+}
+
+static rondo_result id_start(struct id_server *server)
+{
+    sigset_t all, before;
+    int error;
+
+    server->task.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->task.stop < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot make an event descriptor for an id");
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all,
+                    &before); /* signals are for the threads of the application */
+    pthread_mutex_lock(&servers_lock);
+    error = pthread_create(&server->thread, NULL, serve, server);
+    if (!error) {
+        server->next = servers;
+        servers = server;
+    }
+    pthread_mutex_unlock(&servers_lock);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return error ? rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot start the thread that serves an id")
+                 : RONDO_OK;
+}
+
+static void write_id(const struct bootstrap_place *place, struct id_bytes *ret_bytes)
+{
+    unsigned char hash[WIRE_HASH];
+
+    memset(ret_bytes, 0, sizeof(*ret_bytes));
+    memcpy(ret_bytes->magic, magic, sizeof(magic));
+    memcpy(ret_bytes->address, place->address, sizeof(place->address));
+    memcpy(ret_bytes->secret, place->secret, sizeof(place->secret));
+    wire_hash(ret_bytes, offsetof(struct id_bytes, check), hash);
+    memcpy(ret_bytes->check, hash, sizeof(ret_bytes->check));
+}
+
+void bootstrap_place_add_secret(struct bootstrap_place *place)
+{
+    const char *secret = setting_read_word(SETTING_SECRET);
+
+    if (*secret)
+        proof_derive(place->secret, secret, strlen(secret), place->secret);
+}
+
+/* `shown`: others than the ranks may see the id. */
+static rondo_result create(const char *wanted, bool shown, rondo_unique_id *ret_id)
+{
+    struct id_server *server;
+    struct id_bytes bytes;
+    double timeout;
+    rondo_result result = setting_read_seconds(SETTING_TIMEOUT, &timeout);
+
+    if (!result)
+        result = wire_init();
+    if (result)
+        return result;
+    reap(false);
+    server = calloc(1, sizeof(*server));
+    if (!server)
+        return rondo_fail(RONDO_ERROR_MEMORY, "no memory for the server of an id");
+    server->task = (struct server_task){.place = &server->place, .stop = -1, .listener = -1};
+    server->task.timeout = timeout;
+    server->owner = getpid();
+    result = open_place(wanted, &server->place, &server->task.listener);
+    if (!result) {
+        write_id(&server->place, &bytes);
+        if (shown)
+            bootstrap_place_add_secret(&server->place);
+        result = id_start(server); /* from here on the thread has the listener */
+    }
+    if (result) {
+        if (server->task.listener >= 0)
+            close(server->task.listener);
+        id_close(server);
+        return result;
+    }
+    log_debug("an id is served at %s", bytes.address);
+    memcpy(ret_id, &bytes, sizeof(bytes));
+    return RONDO_OK;
+}
+
+rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
+{
+    return create(setting_read_word(SETTING_ADDRESS), false, ret_id);
+}
+
+rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id)
+{
+    char address[BOOTSTRAP_ADDRESS_MAX];
+    struct tcp_card card;
+    rondo_result result = tcp_addresses_find(&card);
+
+    if (result)
+        return result;
+    if (!card.count)
+        return rondo_fail(RONDO_ERROR_SYSTEM, "this host has no network address at which ranks of "
+                                              "other hosts could meet");
+    tcp_address_text(&card.addresses[0], 0, address, sizeof(address));
+    return create(address, true, ret_id);
+}
+
+rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place)
+{
+    struct id_bytes bytes;
+    unsigned char hash[WIRE_HASH];
+    rondo_result result = wire_init();
+
+    if (result)
+        return result;
+    memcpy(&bytes, id, sizeof(bytes));
+    wire_hash(&bytes, offsetof(struct id_bytes, check), hash);
+    if (memcmp(bytes.magic, magic, sizeof(magic) - 1))
+        return rondo_fail(RONDO_ERROR_INVALID, "this is no unique id: make one with "
+                                               "rondo_unique_id_create() and pass all 128 bytes");
+    if (bytes.magic[7] != WIRE_VERSION)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "the unique id has version %d, this Rondo has %d: use the same version "
+                          "everywhere",
+                          bytes.magic[7], WIRE_VERSION);
+    if (memcmp(hash, bytes.check, sizeof(bytes.check)) ||
+        !memchr(bytes.address, '\0', sizeof(bytes.address)))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "the unique id is damaged: pass all 128 bytes of it");
+    result = socket_address_check(bytes.address);
+    if (result)
+        return result;
+    memcpy(ret_place->address, bytes.address, sizeof(bytes.address));
+    memcpy(ret_place->secret, bytes.secret, sizeof(bytes.secret));
+    return RONDO_OK;
+}

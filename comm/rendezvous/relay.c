@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * relay.c - sitting down in the tree of those who wait, and passing on the answer.
+ *
+ *     meeting point ---- relay ---- guest
+ *            answer ---> answer --> answer
+ *              news <--- "rank 7 went away"
+ *
+ * A guest goes to its relay while its connection to the meeting point still stands, and says there
+ * that it has moved only when it sits: at every moment somebody would notice its death. If it
+ * can't get there, it stays. Guests of a relay that dies hear the end of their connection, and know
+ * whose it was.
+ */
+#include "comm/rendezvous/relay.h"
+
+#include "comm/rendezvous/server.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <endian.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Seconds: to get to a relay; for the answer to news. */
+static const double move_time = 3, news_time = 2;
+
+/* ---- To one's seat --------------------------------------------------------------------------- */
+
+/* Sit down at the relay: `up` is the connection to it then. `place` is to last as long as `up`. */
+static bool move(const struct seeker *me, const struct wire_seat *seat,
+                 struct bootstrap_place *place, struct seeker *up)
+{
+    struct wire_seat there = {.address = ""};
+    rondo_result result;
+
+    memcpy(place->address, seat->address, sizeof(place->address));
+    memcpy(place->secret, me->place->secret, sizeof(place->secret));
+    *up = *me;
+    up->place = place;
+    up->relay = seat;
+    up->blob_bytes = 0;
+    up->fd = -1;
+    up->session.secret = place->secret;
+    up->deadline = fmin(me->deadline, clock_seconds() + move_time);
+    result = socket_address_check(place->address);
+    if (!result)
+        result = seeker_reach(up);
+    if (!result)
+        result = seeker_hand_in(up);
+    if (!result)
+        result = seeker_hear(up, &there, NULL);
+    if (!result && !up->told)
+        result = seeker_sit(up, "", false);
+    up->deadline = me->deadline;
+    if (!result && !up->told)
+        return true;
+    log_info("rank %d does not get to rank %u: %s", me->rank, (unsigned)le32toh(seat->rank),
+             fail_sentence());
+    seeker_close(up);
+    return false;
+}
+
+/* Where others can sit with us; -1 if nowhere. */
+static int open_place(const struct seeker *me, struct bootstrap_place *ret_place)
+{
+    char *address = ret_place->address;
+    int listener, port;
+
+    memcpy(ret_place->secret, me->place->secret, sizeof(ret_place->secret));
+    if (!socket_own_place(me->fd, address) || socket_listen(address, &listener, &port)) {
+        log_info("rank %d cannot listen for others: %s", me->rank, fail_sentence());
+        *address = '\0';
+        return -1;
+    }
+    if (port)
+        sprintf(strrchr(address, ':'), ":%d", port);
+    return listener;
+}
+
+/* ---- Passing on ------------------------------------------------------------------------------ */
+
+/* We know first that the job can't start. What comes back is what all are told. */
+static rondo_result tell(struct seeker *me, const struct meeting *meeting, void *ret_blobs)
+{
+    struct wire_news news = {.result = htole32((uint32_t)meeting->result)};
+
+    me->deadline = clock_seconds() + news_time;
+    memcpy(news.sentence, meeting->sentence, sizeof(news.sentence));
+    wire_header_set(&news.header, WIRE_NEWS, 0);
+    wire_prove(&me->session, WIRE_NEWS, &news);
+    socket_send(me->fd, &news, sizeof(news), me->deadline);
+    return seeker_hear(me, NULL, ret_blobs);
+}
+
+/* Until there is an answer, from above or, a failure, from below. */
+static void gather(struct server *server, struct seeker *me, void *ret_blobs)
+{
+    enum server_end end = server_gather(server);
+    rondo_result result;
+
+    if (end == SERVER_DECIDED)
+        result = tell(me, &server->meeting, ret_blobs);
+    else if (end == SERVER_STOPPED)
+        result = seeker_hear(me, NULL, ret_blobs);
+    else
+        result = seeker_broken(me, SOCKET_TIMED_OUT);
+    if (end != SERVER_DECIDED || me->told)
+        meeting_told(&server->meeting, result, ret_blobs, (size_t)me->size * me->each);
+}
+
+static rondo_result relay(struct seeker *me, const struct bootstrap_place *place, int listener,
+                          void *ret_blobs)
+{
+    struct server_task task = {
+        .place = place, .listener = listener, .stop = me->fd, .size = me->size, .relays = true};
+    struct server server;
+    rondo_result result = server_open(&server, &task);
+
+    if (isfinite(me->deadline))
+        task.timeout = fmax(me->deadline - clock_seconds(), 1e-3);
+    if (!result) {
+        gather(&server, me, ret_blobs);
+        server_answer(&server, false);
+        result = server.meeting.result;
+        if (result)
+            rondo_fail(result, "%s", server.meeting.sentence);
+    }
+    server_close(&server);
+    return result;
+}
+
+rondo_result relay_sit(struct seeker *me, const struct wire_seat *seat, void *ret_blobs)
+{
+    struct bootstrap_place above, own = {.address = ""};
+    struct seeker up;
+    int listener = seat->relay ? open_place(me, &own) : -1;
+    bool moved = *seat->address && move(me, seat, &above, &up);
+    rondo_result result = seeker_sit(me, own.address, moved);
+
+    if (moved) {
+        seeker_close(me);
+    } else {
+        up = *me;
+        me->fd = -1;
+    }
+    if (!result && listener >= 0)
+        result = relay(&up, &own, listener, ret_blobs);
+    else if (!result)
+        result = seeker_hear(&up, NULL, ret_blobs);
+    else if (listener >= 0)
+        socket_unlisten(listener);
+    seeker_close(&up);
+    return result;
+}

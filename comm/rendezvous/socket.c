@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * socket.c - listening, connecting and moving bytes with deadlines.
+ *
+ * Where does a server bind for "HOST:PORT"? To exactly that address if HOST is numeric or
+ * localhost; to all addresses if it is a name, because /etc/hosts of many machines maps their own
+ * name to a loopback address, or if the numeric address is not ours (it is translated on the way
+ * here). Every connection must prove the secret anyway.
+ */
+#include "comm/rendezvous/socket.h"
+
+#include "comm/rendezvous/unix.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 4096 }; /* the system cuts it to net.core.somaxconn */
+static const double in_use_patience = 2.0;
+
+struct host_port {
+    char host[BOOTSTRAP_ADDRESS_MAX];
+    char port[8];
+};
+
+bool socket_address_is_unix(const char *address)
+{
+    return !strncmp(address, "unix:", 5);
+}
+
+int socket_poll_time(double deadline)
+{
+    double left = deadline - clock_seconds();
+
+    if (isinf(deadline))
+        return -1;
+    if (left <= 0)
+        return 0;
+    return left < 1e6 ? (int)ceil(left * 1e3) : 1000000000;
+}
+
+/* "HOST:PORT" or "[V6]:PORT"; false if it is neither. */
+static bool split(const char *address, struct host_port *ret_parts)
+{
+    const char *colon = strrchr(address, ':');
+    const char *host = address;
+    size_t length;
+    char *end;
+    long port;
+
+    if (!colon || colon == address || strlen(colon + 1) > 5 || strlen(address) >= 80)
+        return false;
+    length = (size_t)(colon - host);
+    if (*host == '[') {
+        if (colon[-1] != ']' || length < 3)
+            return false;
+        host++;
+        length -= 2;
+    } else if (memchr(host, ':', length)) {
+        return false; /* V6 without brackets: where does the port begin? */
+    }
+    port = strtol(colon + 1, &end, 10);
+    if (*end || end == colon + 1 || strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
+        port > 65535)
+        return false;
+    memcpy(ret_parts->host, host, length);
+    ret_parts->host[length] = '\0';
+    memcpy(ret_parts->port, colon + 1, strlen(colon + 1) + 1);
+    return true;
+}
+
+rondo_result socket_address_check(const char *address)
+{
+    struct host_port parts;
+
+    if (strlen(address) >= BOOTSTRAP_ADDRESS_MAX)
+        return rondo_fail(RONDO_ERROR_INVALID, "the address '%.40s...' has more than %d characters",
+                          address, BOOTSTRAP_ADDRESS_MAX - 1);
+    if (socket_address_is_unix(address) ? address[5] != '\0' : split(address, &parts))
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_INVALID,
+                      "'%s' is no address of a meeting point: accepted are HOST:PORT, [IPV6]:PORT "
+                      "and, on one host, unix:NAME",
+                      address);
+}
+
+/* ---- Listening ------------------------------------------------------------------------------ */
+
+static int socket_new(int family)
+{
+    return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+/* A socket that listens, or -1 and errno. */
+int socket_listen_at(int family, const struct sockaddr *where, socklen_t length)
+{
+    int fd = socket_new(family);
+    int on = 1, off = 0, number;
+
+    if (fd < 0)
+        return -1;
+    if (family != AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (!bind(fd, where, length) && !listen(fd, BACKLOG))
+        return fd;
+    number = errno;
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX])
+{
+    unsigned char noise[16];
+    char name[2 * sizeof(noise) + 1];
+
+    randombytes_buf(noise, sizeof(noise));
+    sodium_bin2hex(name, sizeof(name), noise, sizeof(noise));
+    snprintf(ret_address, BOOTSTRAP_ADDRESS_MAX, "unix:rondo-%s-%s", what, name);
+}
+
+/* ---- TCP ------------------------------------------------------------------------------------ */
+
+/* On every address of this host: both families through one socket where there is IPv6. */
+static int listen_everywhere(unsigned port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket_listen_at(AF_INET6, (struct sockaddr *)&six, sizeof(six));
+
+    if (fd < 0 && errno != EADDRINUSE)
+        fd = socket_listen_at(AF_INET, (struct sockaddr *)&four, sizeof(four));
+    return fd;
+}
+
+static int listen_tcp(const char *address)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    struct host_port parts;
+    int fd;
+
+    if (!split(address, &parts)) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!strcmp(parts.host, "localhost"))
+        snprintf(parts.host, sizeof(parts.host), "127.0.0.1");
+    if (getaddrinfo(parts.host, parts.port, &hints, &found))
+        return listen_everywhere((unsigned)atoi(parts.port));
+    fd = socket_listen_at(found->ai_family, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    if (fd < 0 && errno == EADDRNOTAVAIL) {
+        log_info("%s is no address of this host: listening on all of them", parts.host);
+        fd = listen_everywhere((unsigned)atoi(parts.port));
+    }
+    return fd;
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage where;
+    socklen_t length = sizeof(where);
+
+    if (getsockname(fd, (struct sockaddr *)&where, &length))
+        return 0;
+    if (where.ss_family == AF_INET)
+        return ntohs(((struct sockaddr_in *)&where)->sin_port);
+    return where.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&where)->sin6_port) : 0;
+}
+
+rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
+{
+    double until = clock_seconds() + in_use_patience;
+    bool patient = false;
+    uid_t uid = 0;
+    int fd;
+
+    for (;;) {
+        fd = socket_address_is_unix(address) ? unix_listen(address, patient, &uid)
+                                             : listen_tcp(address);
+        if (fd >= 0 || errno != EADDRINUSE || patient)
+            break;
+        patient = clock_seconds() > until;
+        poll(NULL, 0, 10);
+    }
+    if (fd < 0 && errno == EACCES && uid)
+        return rondo_fail(RONDO_ERROR_SYSTEM,
+                          "rank 0 cannot open the meeting point %s: user %u holds the name, and "
+                          "there is no folder of our own to meet in, neither in XDG_RUNTIME_DIR "
+                          "nor /tmp/rondo-%u; choose another address (RONDO_ADDRESS)",
+                          address, (unsigned)uid, (unsigned)geteuid());
+    if (fd < 0 && errno == EADDRINUSE)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "rank 0 cannot open the meeting point %s, another program or job "
+                                "has it, choose another address",
+                                address);
+    if (fd < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot open the meeting point %s", address);
+    if (ret_port)
+        *ret_port = port_of(fd);
+    *ret_fd = fd;
+    return RONDO_OK;
+}
+
+void socket_unlisten(int fd)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNSPEC};
+    socklen_t length = sizeof(where);
+
+    if (!getsockname(fd, (struct sockaddr *)&where, &length) && where.sun_family == AF_UNIX &&
+        length > offsetof(struct sockaddr_un, sun_path) && where.sun_path[0])
+        unlink(where.sun_path);
+    close(fd);
+}
+
+/* Small messages that wait for answers; and a host that vanishes is noticed even without a
+ * timeout. */
+static void tune(int fd)
+{
+    int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket: as well */
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+int socket_accept(int listener)
+{
+    struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof(from);
+    int fd = accept4(listener, (struct sockaddr *)&from, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    uid_t uid = 0;
+
+    if (fd < 0)
+        return -1;
+    if (from.ss_family == AF_UNIX && !unix_same_user(fd, &uid)) {
+        log_info("user %u knocked at the meeting point and was sent away", (unsigned)uid);
+        close(fd);
+        errno = EACCES;
+        return -1;
+    }
+    tune(fd);
+    return fd;
+}
+
+/* ---- Connecting ----------------------------------------------------------------------------- */
+
+/* A connected socket, or -1 and errno. */
+int socket_connect_at(int family, const struct sockaddr *where, socklen_t length, double deadline)
+{
+    int fd = socket_new(family);
+    int number = 0;
+    socklen_t bytes = sizeof(number);
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+
+    if (fd < 0)
+        return -1;
+    if (!connect(fd, where, length))
+        return fd;
+    number = errno;
+    if (number == EINPROGRESS) {
+        int ready = poll(&wait, 1, socket_poll_time(deadline));
+
+        number = ready < 0 ? errno : ETIMEDOUT;
+        if (ready > 0 && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &bytes) && !number)
+            return fd;
+    }
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+static rondo_result connect_tcp(const char *address, double deadline, int *ret_fd)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    struct host_port parts;
+    int fd = -1, error;
+
+    if (!split(address, &parts))
+        return socket_address_check(address);
+    error = getaddrinfo(parts.host, parts.port, &hints, &found);
+    if (error == EAI_AGAIN || error == EAI_SYSTEM) {
+        errno = error == EAI_AGAIN ? EHOSTUNREACH : errno;
+        return RONDO_OK; /* ret_fd stays -1 */
+    }
+    if (error)
+        return rondo_fail(RONDO_ERROR_INVALID, "the host of the meeting point %s is not known: %s",
+                          address, gai_strerror(error));
+    for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
+        fd = socket_connect_at(a->ai_family, a->ai_addr, a->ai_addrlen, deadline);
+    error = errno;
+    freeaddrinfo(found);
+    if (fd >= 0)
+        tune(fd);
+    errno = error;
+    *ret_fd = fd;
+    return RONDO_OK;
+}
+
+rondo_result socket_connect(const char *address, double deadline, int *ret_fd)
+{
+    *ret_fd = -1;
+    if (socket_address_is_unix(address))
+        return unix_connect(address, deadline, ret_fd);
+    return connect_tcp(address, deadline, ret_fd);
+}
+
+/* ---- Where a connection ends ---------------------------------------------------------------- */
+
+static bool is_loopback(const struct sockaddr_storage *where)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)where;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)where;
+
+    if (where->ss_family == AF_INET)
+        return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127);
+}
+
+bool socket_peer_is_here(int fd)
+{
+    struct sockaddr_storage where;
+    socklen_t length = sizeof(where);
+
+    if (getpeername(fd, (struct sockaddr *)&where, &length))
+        return false;
+    return where.ss_family == AF_UNIX || is_loopback(&where);
+}
+
+bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX])
+{
+    struct sockaddr_storage where;
+    socklen_t length = sizeof(where);
+    char host[BOOTSTRAP_ADDRESS_MAX - 8];
+
+    if (getsockname(fd, (struct sockaddr *)&where, &length))
+        return false;
+    if (where.ss_family == AF_UNIX) {
+        socket_fresh_name("relay", ret_address);
+        return true;
+    }
+    if (getnameinfo((struct sockaddr *)&where, length, host, sizeof(host), NULL, 0, NI_NUMERICHOST))
+        return false;
+    snprintf(ret_address, BOOTSTRAP_ADDRESS_MAX, where.ss_family == AF_INET6 ? "[%s]:0" : "%s:0",
+             host);
+    return true;
+}
+
+/* ---- Moving bytes --------------------------------------------------------------------------- */
+
+/* After a call that moved nothing: wait until it is worth another try. */
+static enum socket_outcome wait_for(int fd, short events, double deadline)
+{
+    struct pollfd wait = {.fd = fd, .events = events};
+    int ready;
+
+    if (errno == EINTR)
+        return SOCKET_DONE;
+    if (errno == EPIPE || errno == ECONNRESET)
+        return SOCKET_CLOSED;
+    if (errno != EAGAIN && errno != EWOULDBLOCK)
+        return SOCKET_FAILED;
+    ready = poll(&wait, 1, socket_poll_time(deadline));
+    if (ready == 0)
+        return SOCKET_TIMED_OUT;
+    return ready > 0 || errno == EINTR ? SOCKET_DONE : SOCKET_FAILED;
+}
+
+enum socket_outcome socket_send(int fd, const void *from, size_t bytes, double deadline)
+{
+    const char *next = from;
+
+    while (bytes > 0) {
+        ssize_t done = send(fd, next, bytes, MSG_NOSIGNAL);
+        enum socket_outcome outcome = done < 0 ? wait_for(fd, POLLOUT, deadline) : SOCKET_DONE;
+
+        if (outcome != SOCKET_DONE)
+            return outcome;
+        next += done > 0 ? done : 0;
+        bytes -= done > 0 ? (size_t)done : 0;
+    }
+    return SOCKET_DONE;
+}
+
+enum socket_outcome socket_receive(int fd, void *to, size_t bytes, double deadline)
+{
+    char *next = to;
+
+    while (bytes > 0) {
+        ssize_t done = recv(fd, next, bytes, 0);
+        enum socket_outcome outcome = done < 0 ? wait_for(fd, POLLIN, deadline) : SOCKET_DONE;
+
+        if (done == 0)
+            return SOCKET_CLOSED;
+        if (outcome != SOCKET_DONE)
+            return outcome;
+        next += done > 0 ? done : 0;
+        bytes -= done > 0 ? (size_t)done : 0;
+    }
+    return SOCKET_DONE;
+}

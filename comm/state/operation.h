@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* operation.h - reduction operations: the built-in ones,
+ * and those that users make on a communicator. */
+#ifndef RONDO_COMM_STATE_OPERATION_H
+#define RONDO_COMM_STATE_OPERATION_H
+
+#include "kernels/kernels.h"
+
+#include <pthread.h>
+
+enum { OPERATIONS_MAX = 256, OPERATION_FIRST = 64 }; /* handles of users' operations begin there */
+
+struct operation {
+    rondo_op handle; /* 0: free */
+    bool commutative;
+    rondo_type type; /* of a scalar; RONDO_TYPES: any */
+    struct kernel_op kernel;
+};
+
+struct operations {
+    pthread_mutex_t lock;
+    rondo_op next; /* handles are never used twice, so that nothing remembers a destroyed one */
+    struct operation made[OPERATIONS_MAX];
+};
+
+void operations_init(struct operations *operations);
+void operations_done(struct operations *operations);
+
+/* Is it a built-in operation that is defined on `type`? The quick answer for most calls. */
+bool operation_is_plain(rondo_op op, rondo_type type);
+/* What `op` means for `type` on `size` ranks;
+ * RONDO_ERROR_INVALID with a sentence if it means nothing. */
+rondo_result operations_resolve(struct operations *operations, rondo_op op, rondo_type type,
+                                int size, struct operation *ret_operation);
+/* Do the bits of a result depend on the order in which ranks are combined? */
+bool operation_order_matters(const struct operation *operation);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wait.c - the slow half of waiting. */
+#include "comm/state/wait.h"
+
+#include "base/clock.h"
+
+#include <sched.h>
+
+static const double CHECK_EVERY = 1e-3; /* seconds */
+static const double DOZE_AFTER = 20e-3; /* by then the peer is busy with something else */
+static const long DOZE_NANOSECONDS = 50 * 1000;
+enum { YIELDS_PER_LOOK = 16 }; /* looking at the clock costs a tenth of a yield */
+
+bool waiter_pause_slow(struct waiter *waiter)
+{
+    if (waiter->since > 0 && waiter->now - waiter->since > DOZE_AFTER) {
+        struct timespec doze = {0, DOZE_NANOSECONDS * waiter->crowd};
+
+        nanosleep(&doze, NULL);
+        waiter->yields = YIELDS_PER_LOOK;
+    } else {
+        sched_yield();
+        waiter->yields++;
+    }
+    return waiter->yields < YIELDS_PER_LOOK ? false : waiter_look(waiter);
+}
+
+bool waiter_look(struct waiter *waiter)
+{
+    waiter->yields = 0;
+    waiter->now = clock_seconds();
+    if (waiter->since == 0)
+        waiter->since = waiter->checked = waiter->now;
+    if (waiter->now - waiter->checked < CHECK_EVERY * waiter->crowd)
+        return false;
+    waiter->checked = waiter->now;
+    return true;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * step.c - copy and reduce on symbols.
+ *
+ * All operands of a step must be as long as each other for every count. Atoms of one window have
+ * lengths by index (the first ones take the remainder), so ranges must begin at the same atom
+ * index, and a slot's piece keeps the indices of what was packed into it.
+ */
+#include "plan/verify/machine.h"
+
+#include <stdio.h>
+
+struct move {
+    struct verify_machine *machine;
+    struct verify_actor *actor;
+    int number; /* of the actor */
+    const struct plan *plan;
+    const struct plan_step *step;
+    uint32_t first; /* atom index of all operands */
+    bool has_first;
+};
+
+static const char *const kind_names[] = {"input", "output", "scratch", "slot"};
+
+static bool is_peers(const struct move *move, const struct plan_operand *operand)
+{
+    return operand->rank != move->plan->rank;
+}
+
+/* The member whose memory it is, if this program may touch it. */
+static struct verify_member *owner_of(struct move *move, const struct plan_operand *operand)
+{
+    struct verify_machine *machine = move->machine;
+    uint8_t *introduced = machine->introduced + (size_t)move->number * (size_t)machine->ranks;
+    int member;
+
+    if (!is_peers(move, operand))
+        return &machine->members[move->actor->member];
+    if (operand->rank < 0 || operand->rank >= machine->ranks ||
+        machine->member_of[operand->rank] == VERIFY_NOBODY) {
+        verify_fail(machine, move->actor, "there is no rank %d", operand->rank);
+        return NULL;
+    }
+    if (operand->buffer == PLAN_SCRATCH) {
+        verify_fail(machine, move->actor, "scratch of rank %d is out of reach", operand->rank);
+        return NULL;
+    }
+    if (introduced[operand->rank] != verify_lap(machine, move->actor)) {
+        verify_fail(machine, move->actor, "rank %d has not said where its buffers are",
+                    operand->rank);
+        return NULL;
+    }
+    machine->report->peer_memory = true;
+    member = machine->member_of[operand->rank];
+    return &machine->members[member];
+}
+
+/* `rank`: where the range is, or comes from. */
+static bool align(struct move *move, uint32_t first, int rank)
+{
+    if (move->has_first && move->first != first)
+        return verify_fail(move->machine, move->actor,
+                           "lengths differ when the count does not divide: one operand begins at "
+                           "atom %u, what is of rank %d at atom %u",
+                           move->first, rank, first);
+    move->has_first = true;
+    move->first = first;
+    return true;
+}
+
+static bool find_cells(struct move *move, const struct plan_operand *operand,
+                       struct verify_range *ret_range)
+{
+    struct verify_member *owner = owner_of(move, operand);
+    uint32_t blocks, parts = move->machine->parts;
+    struct verify_cell *base;
+
+    if (!owner)
+        return false;
+    if (operand->buffer == PLAN_INPUT) {
+        blocks = owner->input_blocks;
+        base = owner->input[move->actor->window];
+    } else if (operand->buffer == PLAN_OUTPUT) {
+        blocks = owner->output_blocks;
+        base = owner->output[move->actor->window];
+    } else {
+        blocks = move->plan->scratch_blocks;
+        base = owner->scratch;
+    }
+    if (!blocks)
+        return verify_fail(move->machine, move->actor, "rank %d has no %s", operand->rank,
+                           kind_names[operand->buffer]);
+    if (operand->block >= blocks || operand->first >= parts ||
+        move->step->atoms > parts - operand->first)
+        return verify_fail(move->machine, move->actor,
+                           "%s block %u, atoms %u..%u, lies outside: "
+                           "rank %d has %u blocks of %u atoms",
+                           kind_names[operand->buffer], operand->block, operand->first,
+                           operand->first + move->step->atoms - 1, operand->rank, blocks, parts);
+    ret_range->kind = operand->buffer;
+    ret_range->cells = base + (size_t)operand->block * parts + operand->first;
+    return align(move, operand->first, operand->rank);
+}
+
+/* Turn the step's operands into machine->ranges. */
+static bool find_ranges(struct move *move)
+{
+    struct verify_machine *machine = move->machine;
+    const int32_t *links = machine->members[move->actor->member].operand_links;
+    int sources = move->step->sources, count = sources + move->step->destinations;
+
+    for (int i = 0; i < count; i++) {
+        uint32_t index = move->step->operand + (uint32_t)i;
+        struct verify_range *range = &machine->ranges[i];
+
+        *range = (struct verify_range){.kind = RANGE_SLOT};
+        if (move->plan->operands[index].buffer != PLAN_SLOT) {
+            if (!find_cells(move, &move->plan->operands[index], range))
+                return false;
+        } else if (i < sources) {
+            range->parcels = verify_take(machine, move->actor, links[index], move->step->atoms);
+            if (!range->parcels ||
+                !align(move, range->parcels->atom, move->plan->operands[index].rank))
+                return false;
+        } else {
+            range->parcels = verify_append(machine, move->actor, links[index], move->step->atoms);
+            if (!range->parcels)
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool race(struct move *move, const struct plan_operand *operand, const char *what,
+                 uint64_t other)
+{
+    char text[320];
+
+    verify_describe_epoch(move->machine, other, text, sizeof(text));
+    return verify_fail(move->machine, move->actor,
+                       "race: nothing orders this %s of rank %d's %s "
+                       "with %s",
+                       what, operand->rank, kind_names[operand->buffer], text);
+}
+
+/* The value of a source's atom, `index` atoms into the range. */
+static bool read_source(struct move *move, int source, uint32_t index, verify_value *ret_value)
+{
+    struct verify_machine *machine = move->machine;
+    const struct plan_operand *operand = &plan_sources(move->plan, move->step)[source];
+    const struct verify_range *range = &machine->ranges[source];
+    struct verify_cell *cell;
+    uint64_t other;
+
+    if (range->kind == RANGE_SLOT) {
+        *ret_value = range->parcels[index].value;
+        return true;
+    }
+    cell = &range->cells[index];
+    other = verify_reads(machine, move->number, cell);
+    if (other)
+        return race(move, operand, "read", other);
+    if (cell->value == VALUE_NONE ||
+        (range->kind == RANGE_SCRATCH && cell->written_in != verify_lap(machine, move->actor)))
+        return verify_fail(machine, move->actor,
+                           "it reads atom %u of %s block %u of rank %d, "
+                           "which nobody has written in this window",
+                           move->first + index, kind_names[range->kind], operand->block,
+                           operand->rank);
+    if (machine->reduces && (range->kind == RANGE_INPUT) != ((cell->value & VALUE_RAW) != 0))
+        return verify_fail(machine, move->actor, "%s",
+                           range->kind == RANGE_INPUT
+                               ? "the input was overwritten before (it is the output, in place)"
+                               : "an original input is read as if it were prepared");
+    *ret_value = cell->value & ~(verify_value)VALUE_RAW;
+    return true;
+}
+
+static bool write_destination(struct move *move, int at, uint32_t index, verify_value value)
+{
+    struct verify_machine *machine = move->machine;
+    const struct plan_operand *operand = &plan_destinations(move->plan, move->step)[at];
+    struct verify_range *range = &machine->ranges[move->step->sources + at];
+    struct verify_cell *cell;
+    uint64_t other;
+
+    if (range->kind == RANGE_SLOT) {
+        range->parcels[index] = (struct verify_parcel){value, move->first + index, index == 0};
+        return true;
+    }
+    cell = &range->cells[index];
+    if (!machine->reduces && machine->ranges[0].cells && cell == &machine->ranges[0].cells[index])
+        return true; /* in place: the executor copies nothing onto itself */
+    if (verify_written_now(machine, move->number, cell))
+        return verify_fail(machine, move->actor, "two destinations are the same memory");
+    other = verify_writes(machine, move->number, cell);
+    if (other)
+        return race(move, operand, "write", other);
+    cell->value = value;
+    cell->written_in = verify_lap(machine, move->actor);
+    return true;
+}
+
+static bool explain_error(struct move *move, enum value_error error, uint32_t index)
+{
+    struct verify_machine *machine = move->machine;
+    uint32_t atom = move->first + index;
+    char one[120], more[600] = "";
+    struct value_node node;
+    size_t length = 0;
+
+    if (error == VALUE_NO_MEMORY)
+        return verify_no_memory(machine);
+    if (error == VALUE_IS_FINISHED)
+        return verify_fail(machine, move->actor, "atom %u of a source was finished before", atom);
+    for (int i = 0; i < move->step->sources && length < 400; i++) {
+        verify_describe_ranks(machine, machine->sums[i], false, one, sizeof(one));
+        value_describe(&machine->values, machine->sums[i], &node);
+        length +=
+            (size_t)snprintf(more + length, sizeof(more) - length, "%s%u:%u of %s", i ? " + " : "",
+                             node.position / machine->parts, node.position % machine->parts, one);
+    }
+    return verify_fail(machine, move->actor, "%s in atom %u (sources as block:atom): %s",
+                       error == VALUE_TWICE ? "a rank's share would count twice"
+                                            : "it adds different elements of the inputs",
+                       atom, more);
+}
+
+/* One atom: read all sources, combine, finish. */
+static bool combine(struct move *move, uint32_t index, verify_value *ret_value)
+{
+    struct verify_machine *machine = move->machine;
+    int count = move->step->sources;
+    enum value_error error;
+    struct value_node node;
+    char missing[160];
+
+    for (int i = 0; i < count; i++)
+        if (!read_source(move, i, index, &machine->sums[i]))
+            return false;
+    error = value_reduce(&machine->values, machine->sums, count, move->step->flags & PLAN_BALANCED,
+                         ret_value);
+    if (error)
+        return explain_error(move, error, index);
+    if (!(move->step->flags & PLAN_FINISH))
+        return true;
+    if (*ret_value & VALUE_FINISHED)
+        return explain_error(move, VALUE_IS_FINISHED, index);
+    value_describe(&machine->values, *ret_value, &node);
+    if (node.count != machine->ranks) {
+        verify_describe_ranks(machine, *ret_value, true, missing, sizeof(missing));
+        return verify_fail(machine, move->actor,
+                           "it finishes atom %u, which lacks the share of "
+                           "%s",
+                           move->first + index, missing);
+    }
+    *ret_value |= count == 1 && machine->ranks > 1 ? VALUE_FINISHED | VALUE_LATE : VALUE_FINISHED;
+    return true;
+}
+
+bool verify_move(struct verify_machine *machine, struct verify_actor *actor)
+{
+    const struct plan *plan = machine->members[actor->member].plan;
+    struct move move = {.machine = machine,
+                        .actor = actor,
+                        .number = (int)(actor - machine->actors),
+                        .plan = plan,
+                        .step = &plan->steps[actor->step]};
+
+    if (plan->address_messages && actor->met < machine->ranks - 1)
+        return verify_fail(machine, actor,
+                           "data moves before all ranks have said where their "
+                           "buffers are, so it is too late for another algorithm");
+    if (!find_ranges(&move))
+        return false;
+    for (uint32_t i = 0; i < move.step->atoms; i++) {
+        verify_value value;
+
+        if (!combine(&move, i, &value))
+            return false;
+        for (int d = 0; d < move.step->destinations; d++)
+            if (!write_destination(&move, d, i, value))
+                return false;
+    }
+    return !machine->out_of_memory || verify_no_memory(machine);
+}

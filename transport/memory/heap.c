@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heap.c - the shared heap of this process (see heap.h).
+ *
+ * Page 0 holds the identity, the rest is handed out in spans of pages. The bookkeeping is private
+ * memory: nothing that a peer writes into the heap is ever believed. `lock` guards everything but
+ * `base` and `end`, which heap_find() reads on the hot path: they change only while nobody uses the
+ * heap.
+ */
+#include "transport/memory/heap.h"
+
+#include "base/fail.h"
+#include "base/fork.h"
+#include "transport/memory/adopted.h"
+#include "transport/memory/heap_file.h"
+#include "transport/memory/pages.h"
+#include "transport/memory/retired.h"
+#include "transport/memory/spans.h"
+#include "transport/verbs/verbs.h"
+#include "transport/memory/withdrawn.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static struct {
+    pthread_mutex_t lock;
+    _Atomic(char *) base; /* NULL: closed */
+    _Atomic(char *) end;
+    size_t bytes;
+    int fd;
+    pid_t pid;     /* whose heap this is: a forked child opens its own */
+    uint32_t home; /* ... and fork_home() of that process */
+    unsigned users;
+    struct spans spans;
+    size_t used; /* pages: those behind were never handed out */
+    unsigned char id[16];
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+char *heap_base(void)
+{
+    return atomic_load_explicit(&heap.base, memory_order_relaxed);
+}
+
+static rondo_result open_heap(void)
+{
+    struct heap_file file;
+    rondo_result result = heap_file_open(&file);
+
+    if (result)
+        return result;
+    fork_renews(&heap.lock);
+    memcpy(heap.id, ((struct heap_head *)(void *)file.base)->id, sizeof(heap.id));
+    heap.fd = file.fd;
+    heap.bytes = file.bytes;
+    heap.pid = getpid();
+    heap.home = fork_home();
+    heap.users = 0;
+    heap.spans = (struct spans){.pages = file.bytes / PAGE};
+    heap.used = 0;
+    spans_take(&heap.spans, 1);
+    atomic_store_explicit(&heap.end, file.base + file.bytes, memory_order_relaxed);
+    atomic_store_explicit(&heap.base, file.base, memory_order_relaxed);
+    return RONDO_OK;
+}
+
+/* With the lock held: open, and not what a fork() left us of
+ * the parent's, whose pages are not ours to give back. */
+static bool is_ours(void)
+{
+    return heap_base() && !fork_is_foreign(heap.home);
+}
+
+/* The pages go back to the system; read again they are zero. */
+static void punch(size_t start, size_t pages)
+{
+    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
+              (off_t)(pages * PAGE));
+}
+
+/* No peer touches a span any more that was retired. */
+static void give_retired(size_t start)
+{
+    size_t pages = spans_give(&heap.spans, start);
+
+    if (pages)
+        punch(start, pages);
+}
+
+/* Unmap and close when nothing is in it and nobody has entered it. */
+static void close_if_unused(void)
+{
+    char *base = heap_base();
+
+    if (!is_ours())
+        return;
+    retired_reap(give_retired);
+    if (heap.users || heap.spans.count > 1)
+        return;
+    atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
+    atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
+    munmap(base, heap.bytes);
+    close(heap.fd);
+    heap.fd = -1;
+    spans_done(&heap.spans);
+}
+
+/* With the lock held: the heap of this process is open. A
+ * child after fork() leaves its parent's alone. */
+static rondo_result ensure_open(void)
+{
+    if (is_ours())
+        return RONDO_OK;
+    if (heap_base()) {
+        close(heap.fd);
+        heap.fd = -1;
+        atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
+        atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
+        spans_done(&heap.spans);
+        adopted_forget();
+        withdrawn_forget();
+        retired_forget();
+    }
+    return open_heap();
+}
+
+rondo_result heap_enter(struct heap_card *ret_card)
+{
+    struct shown_card shown;
+    rondo_result result;
+
+    pthread_mutex_lock(&heap.lock);
+    result = ensure_open();
+    if (!result)
+        result = shown_enter(&shown);
+    if (!result) {
+        heap.users++;
+        *ret_card = (struct heap_card){
+            .pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes, .shown = shown};
+        memcpy(ret_card->id, heap.id, sizeof(heap.id));
+    }
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}
+
+void heap_leave(void)
+{
+    pthread_mutex_lock(&heap.lock);
+    if (is_ours() && heap.users) {
+        heap.users--;
+        shown_leave();
+    }
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+}
+
+/* A peer that takes a closed communicator for an open one has stored into what was given back. */
+static void clear_again(size_t start, size_t pages)
+{
+    if (start < heap.used)
+        punch(start, pages);
+    if (start + pages > heap.used)
+        heap.used = start + pages;
+}
+
+static rondo_result take(size_t bytes, char **ret_memory)
+{
+    size_t pages = bytes / PAGE + (bytes % PAGE != 0);
+    size_t start;
+
+    if (!pages)
+        pages = 1;
+    retired_reap(give_retired);
+    start = heap.spans.pages;
+    if (bytes >= PAGES_HUGE_BYTES && pages_are_huge())
+        start = spans_take_at(&heap.spans, pages, PAGES_HUGE_BYTES / PAGE);
+    if (start == heap.spans.pages)
+        start = spans_take(&heap.spans, pages);
+    if (start == heap.spans.pages)
+        return rondo_fail(RONDO_ERROR_MEMORY,
+                          "The shared heap of %zu bytes has no room for %zu more; "
+                          "RONDO_HEAP_BYTES sets its size.",
+                          heap.bytes, bytes);
+    clear_again(start, pages);
+    *ret_memory = heap_base() + start * PAGE;
+    return RONDO_OK;
+}
+
+/*
+ * Private pages were exchanged for some of a block. Its addresses go back to the heap with all the
+ * others; what is there in the heap's file peers may still touch. True: not any more.
+ */
+static bool restore(char *block, size_t bytes)
+{
+    size_t start = (size_t)(block - heap_base()) / PAGE;
+    struct lease *leases = NULL;
+    bool ends = withdrawn_remove(block, block + bytes, &leases);
+
+    leases = leases_reap(leases);
+    ends &= mmap(block, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                 heap.fd, (off_t)(start * PAGE)) != MAP_FAILED;
+    if (ends && !leases)
+        return true;
+    punch(start, bytes / PAGE);
+    if (ends)
+        retired_add(start, leases);
+    return false;
+}
+
+static rondo_result give(char *memory)
+{
+    size_t start = (size_t)(memory - heap_base()) / PAGE;
+    size_t pages = spans_length(&heap.spans, start);
+
+    if (!pages)
+        return rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().",
+                          (const void *)memory);
+    if (withdrawn_touches(memory, pages * PAGE) && !restore(memory, pages * PAGE))
+        return RONDO_OK;
+    spans_give(&heap.spans, start);
+    punch(start, pages);
+    return RONDO_OK;
+}
+
+rondo_result heap_alloc(size_t bytes, void **ret_memory)
+{
+    rondo_result result;
+    char *memory = NULL;
+
+    pthread_mutex_lock(&heap.lock);
+    result = ensure_open();
+    if (!result)
+        result = take(bytes, &memory);
+    pthread_mutex_unlock(&heap.lock);
+    if (!result)
+        *ret_memory = memory;
+    return result;
+}
+
+bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
+{
+    const char *at = memory;
+    struct span span = {0};
+
+    pthread_mutex_lock(&heap.lock);
+    if (is_ours() && at >= heap_base() && at < heap.end)
+        span = spans_holding(&heap.spans, (size_t)(at - heap_base()) / PAGE);
+    if (span.length) {
+        *ret_begin = heap_base() + span.start * PAGE;
+        *ret_bytes = span.length * PAGE;
+    }
+    pthread_mutex_unlock(&heap.lock);
+    return span.length || adopted_block(memory, ret_begin, ret_bytes);
+}
+
+/* Adapters that have the block registered would go on using the pages that it has now. */
+static void forget_block(const void *memory)
+{
+    char *begin;
+    size_t bytes;
+
+    if (heap_block(memory, &begin, &bytes))
+        verbs_forget(begin, bytes);
+}
+
+/* The same for the beginning of a block only. */
+static void forget(const void *memory)
+{
+    char *begin;
+    size_t bytes;
+
+    if (heap_block(memory, &begin, &bytes) && begin == memory)
+        forget_block(memory);
+}
+
+rondo_result heap_free(void *memory)
+{
+    char *at = memory;
+    rondo_result result;
+
+    if (!memory)
+        return RONDO_OK;
+    forget(memory);
+    pthread_mutex_lock(&heap.lock);
+    if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
+        result =
+            rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().", memory);
+    else
+        result = give(at);
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}
+
+void heap_retire(void *memory, size_t keep, struct lease *lease)
+{
+    pthread_mutex_lock(&heap.lock);
+    if (is_ours()) {
+        size_t start = (size_t)((char *)memory - heap_base()) / PAGE;
+        size_t kept = (keep + PAGE - 1) / PAGE;
+
+        if (spans_length(&heap.spans, start) > kept)
+            punch(start + kept, spans_length(&heap.spans, start) - kept);
+        if (lease)
+            retired_add(start, lease);
+    }
+    pthread_mutex_unlock(&heap.lock);
+}
+
+bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
+{
+    const char *at = memory;
+    const char *base = heap_base();
+    const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
+
+    if (base && at >= base && at < end && bytes <= (size_t)(end - at)) {
+        *ret_offset = (uint64_t)(at - base);
+        return !withdrawn_touches(memory, bytes);
+    }
+    return adopted_find(memory, bytes, ret_offset);
+}
+
+/* With the lock held. Memory that is shared already must not
+ * be mapped a second time: peers would see the old pages. */
+static rondo_result check_private(const char *memory, size_t bytes)
+{
+    const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
+
+    if ((memory < end && heap_base() < memory + bytes) || adopted_overlaps(memory, bytes))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "%p is shared memory already, from rondo_mem_alloc() or registered "
+                          "before; it need not be registered.",
+                          (const void *)memory);
+    return RONDO_OK;
+}
+
+rondo_result heap_adopt(void *memory, size_t bytes)
+{
+    rondo_result result;
+    char *place = NULL;
+
+    if ((uintptr_t)memory % PAGE != 0 || !bytes)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "Registered memory must begin on a page (%d bytes) and not be empty; %p "
+                          "with %zu bytes does not: use aligned_alloc(), or rondo_mem_alloc().",
+                          PAGE, memory, bytes);
+    pthread_mutex_lock(&heap.lock);
+    result = ensure_open();
+    if (!result)
+        result = check_private(memory, bytes);
+    if (!result)
+        result = take(bytes, &place);
+    if (!result) {
+        result =
+            adopted_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(), place);
+        if (result)
+            give(place);
+    }
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}
+
+rondo_result heap_disown(void *memory)
+{
+    rondo_result result;
+    uint64_t offset = 0;
+
+    forget(memory);
+    pthread_mutex_lock(&heap.lock);
+    result = adopted_move_out(memory, &offset);
+    if (!result &&
+        is_ours()) /* a forked child has its own pages again, the place is its parent's */
+        result = give(heap_base() + offset);
+    close_if_unused();
+    pthread_mutex_unlock(&heap.lock);
+    return result;
+}
+
+/* Where a range that was registered lies in the heap's file, peers may store until the lease ends;
+ * its addresses are the caller's. */
+static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal)
+{
+    char *begin;
+    size_t bytes;
+    uint64_t offset;
+    rondo_result result;
+
+    if (!adopted_drop(withdrawal->memory, &begin, &bytes, &offset))
+        return RONDO_OK;                       /* by another call that failed */
+    atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
+    withdrawal->warn(withdrawal->context, begin, begin + bytes);
+    result = withdrawn_exchange(begin, begin + bytes, heap.fd, offset);
+    if (!result)
+        heap_retire(heap_base() + offset, 0, withdrawal->lease);
+    return result;
+}
+
+rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal)
+{
+    uintptr_t at = (uintptr_t)withdrawal->memory;
+    char *begin = (char *)(at - at % PAGE);
+    char *end = begin + (at % PAGE + withdrawal->bytes + PAGE - 1) / PAGE * PAGE;
+    rondo_result result;
+
+    forget_block(withdrawal->memory);
+    if (begin < heap_base() || begin >= heap.end)
+        return withdraw_registered(withdrawal);
+    result = withdrawn_note(begin, end, withdrawal->lease);
+    if (result)
+        return result;
+    withdrawal->warn(withdrawal->context, begin, end);
+    return withdrawn_exchange(begin, end, heap.fd, (uint64_t)(begin - heap_base()));
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* heap_file.c - see heap_file.h. */
+#include "transport/memory/heap_file.h"
+
+#include "base/fail.h"
+#include "base/setting.h"
+#include "transport/memory/heap.h"
+#include "transport/memory/pages.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static size_t wanted_bytes(void)
+{
+    size_t bytes = 0;
+
+    if (setting_read_size(SETTING_HEAP_BYTES, &bytes) || !bytes) {
+        size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+
+        bytes = 4 * memory; /* sparse: only address space */
+    }
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static rondo_result size_and_seal(const struct heap_file *file)
+{
+    if (fchmod(file->fd, 0600) || ftruncate(file->fd, (off_t)file->bytes))
+        return rondo_fail_errno(RONDO_ERROR_MEMORY,
+                                "Cannot size the shared heap to %zu bytes; RONDO_HEAP_BYTES sets "
+                                "a smaller one",
+                                file->bytes);
+    /* Else any process of this user could truncate it: SIGBUS in all that have it mapped. */
+    if (fcntl(file->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot seal the shared heap (F_ADD_SEALS)");
+    return RONDO_OK;
+}
+
+static rondo_result map(struct heap_file *file)
+{
+    struct heap_head *head;
+
+    file->base = pages_map(file->fd, file->bytes);
+    if (!file->base)
+        return rondo_fail_errno(RONDO_ERROR_MEMORY,
+                                "Cannot map %zu bytes of address space for the shared heap "
+                                "(ulimit -v?); RONDO_HEAP_BYTES sets a smaller one",
+                                file->bytes);
+    head = (struct heap_head *)(void *)file->base;
+    if (getrandom(head->id, sizeof(head->id), 0) == sizeof(head->id))
+        return RONDO_OK;
+    rondo_fail_errno(RONDO_ERROR_SYSTEM, "The system gives no random numbers");
+    munmap(file->base, file->bytes);
+    return RONDO_ERROR_SYSTEM;
+}
+
+rondo_result heap_file_open(struct heap_file *ret_file)
+{
+    struct heap_file file = {.bytes = wanted_bytes()};
+    rondo_result result;
+
+    file.fd = memfd_create("rondo-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file.fd < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");
+    result = size_and_seal(&file);
+    if (!result)
+        result = map(&file);
+    if (result) {
+        close(file.fd);
+        return result;
+    }
+    *ret_file = file;
+    return RONDO_OK;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* process.c - the table of mapped processes, with a use count each. */
+#include "transport/memory/process.h"
+
+#include "base/fail.h"
+#include "base/fork.h"
+#include "transport/memory/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct process {
+    struct process *next;
+    struct heap_card card;
+    unsigned users;
+    bool own;
+    int pidfd; /* -1: own process */
+    char *base;
+    const char *shown; /* of others: read-only */
+};
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct process *table;
+
+/* A file that `process` says to be its, of `bytes`, which nobody can cut short under us. */
+static rondo_result open_shared(const struct process *process, int file, uint64_t bytes, int how,
+                                int *ret_fd)
+{
+    int pid = (int)process->card.pid, fd, seals;
+    struct stat status;
+    char name[64];
+
+    snprintf(name, sizeof(name), "/proc/%d/fd/%d", pid, file);
+    fd = open(name, how | O_CLOEXEC);
+    if (fd < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot open the shared heap of process %d (%s); ranks of a node "
+                                "must run as the same user and see each other's processes",
+                                pid, name);
+    seals = fcntl(fd, F_GET_SEALS); /* before the size, which does not change after */
+    if (!fstat(fd, &status) && (uint64_t)status.st_size == bytes &&
+        bytes >= sizeof(struct heap_head) && seals >= 0 && seals & F_SEAL_SHRINK) {
+        *ret_fd = fd;
+        return RONDO_OK;
+    }
+    close(fd);
+    return rondo_fail(RONDO_ERROR_PEER,
+                      "The shared heap of process %d is not what it said, or is not sealed against "
+                      "being cut short.",
+                      pid);
+}
+
+static rondo_result no_room(const struct process *process)
+{
+    return rondo_fail_errno(RONDO_ERROR_MEMORY,
+                            "Cannot map %llu bytes of address space for the heap of process %d "
+                            "(ulimit -v?); RONDO_HEAP_BYTES sets smaller heaps",
+                            (unsigned long long)process->card.bytes, (int)process->card.pid);
+}
+
+static rondo_result map_heap(struct process *process)
+{
+    const struct heap_card *card = &process->card;
+    int fd = -1;
+    rondo_result result = open_shared(process, card->fd, card->bytes, O_RDWR, &fd);
+    char *base;
+
+    if (result)
+        return result;
+    base = pages_map(fd, card->bytes);
+    if (!base) {
+        result = no_room(process);
+    } else if (memcmp(((struct heap_head *)(void *)base)->id, card->id, sizeof(card->id)) != 0) {
+        munmap(base, card->bytes);
+        result = rondo_fail(RONDO_ERROR_PEER,
+                            "Process %d is not the one that joined: it has ended and its number "
+                            "was given to another.",
+                            (int)card->pid);
+    } else {
+        process->base = base;
+    }
+    close(fd);
+    return result;
+}
+
+static rondo_result map_shown(struct process *process)
+{
+    const struct shown_card *card = &process->card.shown;
+    int fd = -1;
+    rondo_result result = open_shared(process, card->fd, card->bytes, O_RDONLY, &fd);
+    void *base;
+
+    if (result)
+        return result;
+    base = mmap(NULL, card->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED)
+        result = no_room(process);
+    else
+        process->shown = base;
+    close(fd);
+    return result;
+}
+
+/* A card with our process number is believed only if it describes our heap. */
+static rondo_result use_own_heap(struct process *process)
+{
+    const struct heap_card *card = &process->card;
+    const char *base = heap_base();
+    uint64_t offset;
+
+    if (!base || !heap_find(base, card->bytes, &offset) || !shown_base() ||
+        card->shown.bytes != SHOWN_BYTES ||
+        memcmp(((const struct heap_head *)(const void *)base)->id, card->id, sizeof(card->id)) != 0)
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "A rank says that it is in process %d, as this one is, but its shared "
+                          "heap is another.",
+                          (int)card->pid);
+    process->base = heap_base();
+    process->shown = shown_base();
+    return RONDO_OK;
+}
+
+static void release(struct process *process)
+{
+    if (process->base && !process->own)
+        munmap(process->base, process->card.bytes);
+    if (process->shown && !process->own)
+        munmap((void *)(uintptr_t)process->shown, process->card.shown.bytes);
+    if (process->pidfd >= 0)
+        close(process->pidfd);
+    free(process);
+}
+
+static rondo_result open_process(const struct heap_card *card, struct process **ret_process)
+{
+    struct process *process = calloc(1, sizeof(*process));
+    rondo_result result = RONDO_OK;
+
+    if (!process)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the table of processes.");
+    process->card = *card;
+    process->users = 1;
+    process->pidfd = -1;
+    process->own = card->pid == (int32_t)getpid();
+    if (process->own) {
+        result = use_own_heap(process);
+    } else {
+        process->pidfd = (int)syscall(SYS_pidfd_open, card->pid, 0);
+        if (process->pidfd < 0)
+            result = rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
+                                      "Cannot watch process %d (pidfd_open)", (int)card->pid);
+        else
+            result = map_heap(process);
+        if (!result)
+            result = map_shown(process);
+    }
+    if (result) {
+        release(process);
+        return result;
+    }
+    *ret_process = process;
+    return RONDO_OK;
+}
+
+rondo_result process_attach(const struct heap_card *card, struct process **ret_process)
+{
+    rondo_result result = RONDO_OK;
+    bool own =
+        card->pid == (int32_t)getpid(); /* after fork() our parent is in the table as "own" */
+    struct process *process;
+
+    fork_renews(&table_lock);
+    pthread_mutex_lock(&table_lock);
+    for (process = table; process; process = process->next)
+        if (memcmp(process->card.id, card->id, sizeof(card->id)) == 0 &&
+            process->card.pid == card->pid && process->own == own)
+            break;
+    if (process) {
+        process->users++;
+    } else {
+        result = open_process(card, &process);
+        if (!result) {
+            process->next = table;
+            table = process;
+        }
+    }
+    pthread_mutex_unlock(&table_lock);
+    if (!result)
+        *ret_process = process;
+    return result;
+}
+
+void process_hold(struct process *process)
+{
+    pthread_mutex_lock(&table_lock);
+    process->users++;
+    pthread_mutex_unlock(&table_lock);
+}
+
+void process_detach(struct process *process)
+{
+    struct process **link = &table;
+
+    if (!process)
+        return;
+    pthread_mutex_lock(&table_lock);
+    if (--process->users == 0) {
+        while (*link != process)
+            link = &(*link)->next;
+        *link = process->next;
+        release(process);
+    }
+    pthread_mutex_unlock(&table_lock);
+}
+
+bool process_is_own(const struct process *process)
+{
+    return process->own;
+}
+
+int process_id(const struct process *process)
+{
+    return process->card.pid;
+}
+
+bool process_alive(const struct process *process)
+{
+    struct pollfd watched = {.fd = process->pidfd, .events = POLLIN};
+
+    return process->own || poll(&watched, 1, 0) <= 0;
+}
+
+char *process_at(const struct process *process, uint64_t offset, size_t bytes)
+{
+    if (offset > process->card.bytes || bytes > process->card.bytes - offset)
+        return NULL;
+    return process->base + offset;
+}
+
+void *process_shown(const struct process *process, uint64_t offset, size_t bytes)
+{
+    uint64_t all = process->card.shown.bytes;
+
+    if (offset > all || bytes > all - offset)
+        return NULL;
+    return (void *)(uintptr_t)(process->shown + offset);
+}
+
+bool process_readable(const struct process *process, uint64_t address)
+{
+    char byte;
+    struct iovec here = {&byte, 1};
+    struct iovec there = {(void *)(uintptr_t)address, 1};
+
+    return process_vm_readv(process->card.pid, &here, 1, &there, 1, 0) == 1;
+}
+
+rondo_result process_read(const struct process *process, void *to, uint64_t from, size_t bytes)
+{
+    char *at = to;
+
+    while (bytes) {
+        struct iovec here = {at, bytes};
+        struct iovec there = {(void *)(uintptr_t)from, bytes};
+        ssize_t got = process_vm_readv(process->card.pid, &here, 1, &there, 1, 0);
+
+        if (got <= 0)
+            return rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
+                                    "Cannot read %zu bytes of process %d (process_vm_readv); "
+                                    "RONDO_CMA=off avoids it",
+                                    bytes, process->card.pid);
+        at += got;
+        from += (uint64_t)got;
+        bytes -= (size_t)got;
+    }
+    return RONDO_OK;
+}
+
+/* Not by its name in /proc: what a driver gives out can only be had as it is. */
+rondo_result process_take_file(const struct process *process, int file, int *ret_file)
+{
+    int got = process->own ? fcntl(file, F_DUPFD_CLOEXEC, 0)
+                           : (int)syscall(SYS_pidfd_getfd, process->pidfd, file, 0);
+
+    if (got < 0)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot take a file of process %d (pidfd_getfd; "
+                                "kernel.yama.ptrace_scope may forbid it)",
+                                process->card.pid);
+    *ret_file = got;
+    return RONDO_OK;
+}

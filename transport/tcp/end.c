@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * end.c - the end of a network: what peers are told, and closing without taking away from them
+ * what they have not read yet.
+ */
+#include "transport/tcp/engine.h"
+
+#include "base/clock.h"
+
+#include <linux/sockios.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const double tell_time = 0.5; /* seconds that ranks who compute may keep one that failed */
+static const double leave_time = 60; /* ... that closing may take, if a peer does not read */
+
+void tcp_tell_peer(struct tcp_peer *peer)
+{
+    const struct tcp_network *network = peer->network;
+    const struct network_failure *failure = &network->failure;
+    const struct tcp_frame frame = {.kind = TCP_FAIL,
+                                    .bytes = (uint32_t)strlen(failure->sentence),
+                                    .flag = (uint64_t)(uint32_t)failure->culprit << 32 |
+                                            (uint32_t)failure->result};
+
+    if (peer->state == TCP_UP)
+        tcp_peer_control(peer, &frame, failure->sentence);
+}
+
+static void stop_listening(struct tcp_network *network)
+{
+    if (network->listener >= 0)
+        close(network->listener);
+    network->listener = -1;
+    while (network->strangers)
+        tcp_hello_drop(network->strangers);
+}
+
+/* Of those whom we have not talked to, ranks at distances of powers of 2: each tells its own. */
+static bool is_neighbour(const struct tcp_network *network, int rank)
+{
+    int ahead = (rank - network->rank + network->size) % network->size;
+    int behind = network->size - ahead;
+
+    return (ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0;
+}
+
+static bool is_told(const struct tcp_peer *peer)
+{
+    return !peer->control_bytes && !(peer->lines[0] && peer->lines[0]->staged) &&
+           peer->state != TCP_DIALING && peer->state != TCP_AWAITED;
+}
+
+static bool all_told(const struct tcp_network *network)
+{
+    for (int rank = 0; rank < network->size; rank++) {
+        const struct tcp_peer *peer = network->peers[rank];
+
+        if (peer && !is_told(peer))
+            return false;
+    }
+    return !network->strangers;
+}
+
+/* Who dials after that finds nobody listening, and knows from it. */
+void tcp_tell(struct network *base, const struct network_failure *failure)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+    double until = clock_seconds() + tell_time;
+
+    pthread_mutex_lock(&network->lock);
+    if (!network->broken) {
+        network->broken = true;
+        network->failure = *failure;
+        snprintf(network->sentence, sizeof(network->sentence), "%s", failure->sentence);
+        network->failure.sentence = network->sentence;
+        for (int rank = 0; rank < network->size; rank++) {
+            struct tcp_peer *peer = network->peers[rank];
+
+            if (peer && peer->state == TCP_NEW && is_neighbour(network, rank))
+                tcp_peer_dial(peer);
+            else if (peer)
+                tcp_tell_peer(peer);
+        }
+        while (!all_told(network) && clock_seconds() < until)
+            tcp_work(network, 5);
+        stop_listening(network);
+    }
+    pthread_mutex_unlock(&network->lock);
+}
+
+/* Has everything that was sent arrived on the other host? Who has failed need not take it. */
+static bool delivered(const struct tcp_network *network)
+{
+    for (int rank = 0; rank < network->size; rank++) {
+        const struct tcp_peer *peer = network->peers[rank];
+
+        if (!peer || peer->failed)
+            continue;
+        if (tcp_peer_waits(peer))
+            return false;
+        for (int i = 1; i < TCP_LINES; i++) {
+            int bytes = 0;
+
+            if (peer->lines[i] && peer->lines[i]->state == TCP_OPEN &&
+                !ioctl(peer->lines[i]->fd, SIOCOUTQ, &bytes) && bytes)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Who closes waits for just that: see say_goodbye(). */
+static void acknowledge_all(const struct tcp_network *network)
+{
+    for (int rank = 0; rank < network->size; rank++) {
+        const struct tcp_peer *peer = network->peers[rank];
+
+        for (int i = 1; peer && i < TCP_LINES; i++)
+            if (peer->lines[i] && peer->lines[i]->state == TCP_OPEN)
+                tcp_acknowledge(peer->lines[i]->fd);
+    }
+}
+
+/* Ranks of this process: who closes them one after another waits for those that nobody runs. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tcp_network *open_networks;
+
+void tcp_enlist(struct tcp_network *network)
+{
+    pthread_mutex_lock(&open_lock);
+    network->next = open_networks;
+    open_networks = network;
+    pthread_mutex_unlock(&open_lock);
+}
+
+static void strike_off(struct tcp_network *network)
+{
+    struct tcp_network **link = &open_networks;
+
+    pthread_mutex_lock(&open_lock);
+    while (*link && *link != network)
+        link = &(*link)->next;
+    if (*link)
+        *link = network->next;
+    pthread_mutex_unlock(&open_lock);
+}
+
+/* Their hosts would do so within 40 ms. One that is busy has somebody who runs it. */
+static void let_others_acknowledge(const struct tcp_network *network)
+{
+    pthread_mutex_lock(&open_lock);
+    for (struct tcp_network *other = open_networks; other; other = other->next) {
+        if (other == network || other->comm != network->comm || pthread_mutex_trylock(&other->lock))
+            continue;
+        acknowledge_all(other);
+        pthread_mutex_unlock(&other->lock);
+    }
+    pthread_mutex_unlock(&open_lock);
+}
+
+/*
+ * A socket that is closed over unread bytes, or that gets some later, answers with a reset, which
+ * throws away what the peer has not taken yet. So: read until all is delivered.
+ */
+static void say_goodbye(struct tcp_network *network)
+{
+    const struct tcp_frame bye = {.kind = TCP_BYE};
+    double until = clock_seconds() + leave_time;
+
+    for (int rank = 0; rank < network->size; rank++)
+        if (network->peers[rank] && network->peers[rank]->state == TCP_UP)
+            tcp_peer_control(network->peers[rank], &bye, NULL);
+    acknowledge_all(network);
+    let_others_acknowledge(network);
+    for (int wait = 0; !delivered(network) && clock_seconds() < until; wait += wait < 10) {
+        tcp_work(network, wait);
+        acknowledge_all(network);
+    }
+}
+
+static void free_peer(struct tcp_peer *peer)
+{
+    if (!peer)
+        return;
+    for (int i = 0; i < TCP_LINES; i++)
+        if (peer->lines[i])
+            tcp_line_close(peer->lines[i]);
+    sodium_memzero(peer->secret, sizeof(peer->secret));
+    free(peer->queue);
+    free(peer->control);
+    free(peer);
+}
+
+void tcp_close(struct network *base)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+
+    if (!network)
+        return;
+    strike_off(network);
+    pthread_mutex_lock(&network->lock);
+    if (network->peers && !network->broken)
+        say_goodbye(network);
+    stop_listening(network);
+    for (int rank = 0; network->peers && rank < network->size; rank++)
+        free_peer(network->peers[rank]);
+    tcp_bury(network);
+    pthread_mutex_unlock(&network->lock);
+    if (network->epoll >= 0)
+        close(network->epoll);
+    if (network->rings)
+        munmap(network->rings, network->rings_bytes);
+    pthread_mutex_destroy(&network->lock);
+    sodium_memzero(network->key, sizeof(network->key));
+    sodium_memzero(network->private_key, sizeof(network->private_key));
+    free(network->peers);
+    free(network);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* open.c - making the network of a communicator: a listener, then rings for every peer. */
+#include "transport/tcp/engine.h"
+
+#include "base/setting.h"
+#include "transport/tcp/address.h"
+#include "transport/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+static rondo_result read_settings(struct tcp_network *network)
+{
+    long streams = 0;
+    rondo_result result = setting_read_int(SETTING_TCP_STREAMS, &streams);
+
+    network->streams = (int)streams;
+    network->congestion = setting_read_word(SETTING_TCP_CONGESTION);
+    if (!result)
+        result = setting_read_seconds(SETTING_TCP_PATIENCE, &network->patience);
+    return result ? result : proof_init();
+}
+
+rondo_result tcp_open(struct tcp_card *ret_card, struct network **ret_network)
+{
+    struct tcp_network *network = calloc(1, sizeof(*network));
+    struct epoll_event event = {.events = EPOLLIN};
+    rondo_result result;
+
+    if (!network)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for connections over TCP.");
+    network->base.ops = &tcp_network_ops;
+    network->listener = network->epoll = -1;
+    pthread_mutex_init(&network->lock, NULL);
+    result = read_settings(network);
+    if (!result)
+        result = tcp_addresses_find(&network->card);
+    if (!result)
+        tcp_seal_make_keys(network);
+    if (!result)
+        result = tcp_listen(&network->card, &network->listener);
+    if (!result) {
+        network->epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (network->epoll < 0 ||
+            epoll_ctl(network->epoll, EPOLL_CTL_ADD, network->listener, &event))
+            result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot watch TCP connections (epoll)");
+    }
+    if (result) {
+        tcp_network_ops.close(&network->base);
+        return result;
+    }
+    *ret_card = network->card;
+    *ret_network = &network->base;
+    return RONDO_OK;
+}
+
+static uint32_t power_of_2(uint32_t least)
+{
+    uint32_t power = 1;
+
+    while (power < least)
+        power *= 2;
+    return power;
+}
+
+rondo_result tcp_start(struct network *base, const struct tcp_job *job)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+    const size_t page = 4096;
+
+    network->owner = *job->owner;
+    memcpy(network->key, job->key, sizeof(network->key));
+    network->comm = job->comm;
+    network->security = job->security;
+    network->rank = job->rank;
+    network->lanes = job->lanes;
+    network->slots = job->slots;
+    network->slot_bytes = job->slot_bytes;
+    network->stride = link_stride(job->slot_bytes);
+    network->ring_bytes = (link_ring_bytes(job->slots, job->slot_bytes) + page - 1) / page * page;
+    /* Every slot of every lane, and what is given back; both halves of it at the most. */
+    network->queue_room = power_of_2((uint32_t)job->lanes * ((uint32_t)job->slots + 4));
+    /* Rings that are never used cost address space only. */
+    network->rings_bytes = 2 * (size_t)job->size * (size_t)job->lanes * network->ring_bytes;
+    network->rings = mmap(NULL, network->rings_bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (network->rings == MAP_FAILED) {
+        network->rings = NULL;
+        return rondo_fail_errno(RONDO_ERROR_MEMORY,
+                                "Cannot map %zu bytes of address space for slots (ulimit -v?)",
+                                network->rings_bytes);
+    }
+    network->peers = calloc((size_t)job->size, sizeof(*network->peers));
+    if (!network->peers)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for connections over TCP.");
+    network->size = job->size;
+    tcp_enlist(network);
+    return RONDO_OK;
+}
+
+static void make_link(struct tcp_peer *peer, int lane, struct link_out *out, struct link_in *in)
+{
+    struct tcp_network *network = peer->network;
+    size_t ring = network->ring_bytes;
+    int at = lane * network->size + peer->rank;
+    char *outbox = network->rings + 2 * (size_t)at * ring;
+    char *inbox = outbox + ring;
+    struct tcp_link *link = &peer->links[lane];
+
+    *link = (struct tcp_link){.base = {.ops = &tcp_link_ops, .peer = peer->rank, .lane = lane},
+                              .peer = peer,
+                              .inbox = inbox + sizeof(struct link_credit),
+                              .credit = (struct link_credit *)(void *)outbox};
+    out[at] = (struct link_out){.credit = link->credit,
+                                .slots = outbox + sizeof(struct link_credit),
+                                .connection = &link->base,
+                                .stride = network->stride,
+                                .slot_count = (uint32_t)network->slots};
+    in[at] = (struct link_in){.credit = (struct link_credit *)(void *)inbox,
+                              .slots = link->inbox,
+                              .connection = &link->base,
+                              .stride = network->stride,
+                              .slot_count = (uint32_t)network->slots};
+}
+
+static rondo_result tcp_connect(const struct transport_pair *pair, struct link_out *out,
+                                struct link_in *in)
+{
+    struct tcp_network *network = (struct tcp_network *)pair->networks[NETWORK_TCP];
+    int rank = pair->peer->rank;
+    struct tcp_peer *peer =
+        calloc(1, sizeof(*peer) + (size_t)network->lanes * sizeof(peer->links[0]));
+
+    if (!peer)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for connections over TCP.");
+    peer->network = network;
+    peer->rank = rank;
+    peer->card = pair->peer->tcp;
+    if (peer->card.count > TCP_ADDRESSES)
+        peer->card.count = TCP_ADDRESSES;
+    network->peers[rank] = peer;
+    for (int lane = 0; lane < network->lanes; lane++)
+        make_link(peer, lane, out, in);
+    return RONDO_OK;
+}
+
+static bool tcp_can_connect(const struct rank_card *a, const struct rank_card *b, const char **why)
+{
+    const struct tcp_card *own = &a->tcp;
+    const struct tcp_card *peer = &b->tcp;
+    bool beyond = own->space == peer->space;
+
+    for (int i = 0; i < TCP_ADDRESSES && i < peer->count; i++)
+        beyond |= !tcp_address_is_loopback(&peer->addresses[i]);
+    *why = own->port && peer->port ? "one of them has no network but loopback"
+                                   : "the job meets at a socket of one host";
+    return own->port && peer->port && peer->count && beyond;
+}
+
+const struct transport_ops tcp_transport = {
+    .name = "tcp",
+    .can_connect = tcp_can_connect,
+    .connect = tcp_connect,
+};

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * peer.c - the lines to another rank, from the first attempt to the end.
+ *
+ *     NEW --dial--> DIALING --> UP --all lines ended, or its host is silent--> GONE
+ *                      ^ |      ^
+ *                 later| |busy  | its line is accepted
+ *                     AWAITED --+
+ *
+ * A rank that finished its part and left is no failure: only who needs it is told
+ * (tcp_peer_lost()). What it had sent before comes first: a peer is gone when all of its lines have
+ * ended, since each of them ends behind its last byte.
+ */
+#include "transport/tcp/engine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "transport/tcp/address.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double again_time = 0.05; /* seconds until it is tried again after a hang-up */
+static const double leftover_time =
+    1.0; /* seconds from the end of one line to that of the others */
+
+rondo_result tcp_peer_lost(const struct tcp_peer *peer)
+{
+    const struct tcp_card *card = &peer->card;
+    char text[64];
+
+    tcp_address_text(&card->addresses[peer->order[peer->attempt % card->count]], card->port, text,
+                     sizeof(text));
+    if (peer->tampered)
+        return rondo_fail(RONDO_ERROR_AUTH,
+                          "What came to rank %d from rank %d (tcp, %s) is not what it sent (%s): "
+                          "bytes were changed, dropped, repeated or moved on the way. Look at what "
+                          "lies between the two hosts: a proxy, a faulty adapter or switch, "
+                          "somebody else.",
+                          peer->network->rank, peer->rank, text, peer->why);
+    return rondo_fail(RONDO_ERROR_PEER, "Rank %d has lost rank %d (tcp, %s): %s.",
+                      peer->network->rank, peer->rank, text, peer->why);
+}
+
+const char *tcp_dial_error(int error)
+{
+    if (error == ECONNREFUSED)
+        return "nobody listens there: its process or its communicator has ended";
+    return strerrordesc_np(error);
+}
+
+/* ---- Opening lines --------------------------------------------------------------------------- */
+
+/* Begin one line to the address in turn. */
+static void dial_line(struct tcp_peer *peer, int index)
+{
+    struct tcp_network *network = peer->network;
+    int count = peer->card.count;
+    const struct tcp_address *address = &peer->card.addresses[peer->order[peer->attempt % count]];
+    double share = network->patience / count;
+    struct tcp_line *line;
+    int fd = tcp_dial(address, peer->card.port);
+
+    if (fd < 0 && index == 0 && ++peer->attempt < count) {
+        dial_line(peer, index);
+        return;
+    }
+    if (fd < 0) {
+        tcp_peer_gone(peer, tcp_dial_error(errno));
+        return;
+    }
+    tcp_tune(fd, index == 0, network->patience);
+    line = tcp_line_new(network, fd, TCP_CONNECTING);
+    if (!line) {
+        tcp_peer_gone(peer, "no memory for a connection");
+        return;
+    }
+    line->peer = peer;
+    line->index = index;
+    line->dialed = true;
+    line->deadline = clock_seconds() + (share > 1.5 ? share : 1.5);
+    peer->lines[index] = line;
+}
+
+static bool open_queue(struct tcp_peer *peer)
+{
+    if (!peer->queue)
+        peer->queue = calloc(peer->network->queue_room, sizeof(*peer->queue));
+    return peer->queue != NULL;
+}
+
+void tcp_peer_dial(struct tcp_peer *peer)
+{
+    if (peer->state != TCP_NEW && peer->state != TCP_AWAITED)
+        return;
+    if (!peer->began) {
+        peer->began = clock_seconds();
+        tcp_addresses_order(&peer->network->card, &peer->card, peer->order);
+    }
+    peer->state = TCP_DIALING;
+    peer->attempt = 0;
+    if (!open_queue(peer))
+        tcp_peer_gone(peer, "no memory for a connection");
+    else
+        dial_line(peer, 0);
+}
+
+static void dial_data(struct tcp_peer *peer)
+{
+    int last = peer->wide ? peer->network->streams : 1;
+
+    for (int i = 1; i <= last && peer->state == TCP_UP; i++)
+        if (!peer->lines[i])
+            dial_line(peer, i);
+}
+
+void tcp_peer_widen(struct tcp_peer *peer)
+{
+    const struct tcp_frame frame = {.kind = TCP_WIDEN};
+
+    if (peer->wide || peer->network->streams < 2 || peer->state != TCP_UP)
+        return;
+    peer->wide = true;
+    if (peer->dials)
+        dial_data(peer);
+    else
+        tcp_peer_control(peer, &frame, NULL);
+}
+
+void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
+{
+    struct tcp_network *network = peer->network;
+
+    peer->lines[line->index] = line;
+    network->moved = true;
+    if (line->index > 0) {
+        peer->troubled = 0;
+        tcp_congest(line->fd, network->congestion);
+        tcp_peer_send(peer);
+        return;
+    }
+    log_debug("rank %d and rank %d are connected (tcp)", network->rank, peer->rank);
+    peer->state = TCP_UP;
+    peer->since = 0;
+    peer->dials = line->dialed;
+    if (!peer->began)
+        tcp_addresses_order(&network->card, &peer->card, peer->order);
+    if (!open_queue(peer)) {
+        tcp_peer_gone(peer, "no memory for a connection");
+        return;
+    }
+    if (peer->dials)
+        dial_data(peer);
+    if (network->broken)
+        tcp_tell_peer(peer);
+    if (peer->lines[0])
+        tcp_line_send(peer->lines[0]);
+}
+
+/*
+ * The control line stands, so the peer is there: a line that was dropped, or got no answer, may
+ * have been one too many in a crowd of strangers at its port. If nobody listens, the end of the
+ * control line is on its way.
+ */
+static void data_refused(struct tcp_peer *peer, bool nobody, double now)
+{
+    if (!peer->troubled)
+        peer->troubled = now;
+    if (!nobody && now - peer->troubled < peer->network->patience)
+        peer->again = now + again_time;
+    else if (!peer->since)
+        peer->since = now;
+}
+
+void tcp_peer_refused(struct tcp_line *line, const char *why)
+{
+    struct tcp_peer *peer = line->peer;
+    bool hung_up = line->state != TCP_CONNECTING;
+    char reason[160];
+    double now = clock_seconds();
+
+    snprintf(reason, sizeof(reason), "%s", why);
+    peer->lines[line->index] = NULL;
+    tcp_line_close(line);
+    if (line->index > 0) {
+        data_refused(peer, !hung_up && now <= line->deadline, now);
+        return;
+    }
+    if (peer->attempt + 1 < peer->card.count) {
+        peer->attempt++;
+        dial_line(peer, 0);
+    } else if (hung_up && now - peer->began < peer->network->patience) {
+        peer->state = TCP_AWAITED;
+        peer->since = now + again_time;
+    } else {
+        tcp_peer_gone(peer, reason); /* nobody listens: ended, or its communicator did */
+    }
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static bool holds_data(const struct tcp_line *line)
+{
+    if (line->stage_holds_data)
+        return true;
+    for (int i = 0; i < line->batched; i++)
+        if (line->batch[i].frame.kind == TCP_DATA)
+            return true;
+    return false;
+}
+
+static bool queue_holds_data(const struct tcp_peer *peer)
+{
+    for (uint32_t at = peer->head; at != peer->tail; at++)
+        if (peer->queue[at & (peer->network->queue_room - 1)].frame.kind == TCP_DATA)
+            return true;
+    return false;
+}
+
+void tcp_peer_gone(struct tcp_peer *peer, const char *why)
+{
+    struct tcp_network *network = peer->network;
+    bool needed;
+
+    if (peer->state == TCP_GONE)
+        return;
+    peer->state = TCP_GONE;
+    if (!peer->tampered)
+        snprintf(peer->why, sizeof(peer->why), "%s", why);
+    needed = queue_holds_data(peer);
+    /* The reason may be there to be read. */
+    if (peer->lines[0] && peer->lines[0]->state == TCP_OPEN)
+        tcp_line_receive(peer->lines[0]);
+    for (int i = 0; i < TCP_LINES; i++)
+        if (peer->lines[i]) {
+            needed |= holds_data(peer->lines[i]);
+            tcp_line_close(peer->lines[i]);
+            peer->lines[i] = NULL;
+        }
+    tcp_count_unsent(network, -(size_t)(peer->tail - peer->head));
+    tcp_count_unsent(network, -peer->control_bytes);
+    peer->head = peer->tail;
+    peer->control_bytes = 0;
+    network->moved = true;
+    if (needed && !network->failed)
+        network->failed = peer;
+}
+
+static bool host_is_silent(int error)
+{
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH ||
+           error == EHOSTDOWN || error == ENETDOWN;
+}
+
+void tcp_peer_ended(struct tcp_line *line, int error)
+{
+    struct tcp_peer *peer = line->peer;
+    struct tcp_network *network = peer->network;
+    bool data = holds_data(line);
+    int left = 0;
+
+    peer->lines[line->index] = NULL;
+    tcp_line_close(line);
+    if (data && !network->failed)
+        network->failed = peer;
+    for (int i = 0; i < TCP_LINES; i++)
+        left += peer->lines[i] != NULL;
+    if (host_is_silent(error))
+        tcp_peer_gone(peer, "its host does not answer any more; is it up, and the network?");
+    else if (!left || data)
+        tcp_peer_gone(peer, peer->bye ? "it has closed the communicator"
+                                      : "its process has ended, or its connections were cut");
+    else if (!peer->since)
+        peer->since = clock_seconds();
+}
+
+void tcp_peer_look(struct tcp_peer *peer, double now)
+{
+    if (peer->state == TCP_AWAITED && now > peer->since)
+        tcp_peer_dial(peer);
+    for (int i = 0; i < TCP_LINES && peer->state != TCP_GONE; i++) {
+        struct tcp_line *line = peer->lines[i];
+
+        if (line && line->state == TCP_CONNECTING && now > line->deadline)
+            tcp_peer_refused(line, "its host does not answer");
+    }
+    if (peer->state == TCP_UP && peer->again && now > peer->again) {
+        peer->again = 0;
+        dial_data(peer);
+    }
+    if (peer->state == TCP_UP && peer->since && now - peer->since > leftover_time)
+        tcp_peer_gone(peer, peer->bye ? "it has closed the communicator"
+                                      : "its process has ended, or a connection was cut");
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+struct tcp_message *tcp_peer_append(struct tcp_peer *peer)
+{
+    tcp_count_unsent(peer->network, 1);
+    return &peer->queue[peer->tail++ & (peer->network->queue_room - 1)];
+}
+
+void tcp_peer_send(struct tcp_peer *peer)
+{
+    for (int i = 1; i < TCP_LINES && peer->head != peer->tail; i++) {
+        struct tcp_line *line = peer->lines[i];
+
+        if (line && line->state == TCP_OPEN && !line->blocked)
+            tcp_line_send(line);
+    }
+}
+
+void tcp_peer_control(struct tcp_peer *peer, const struct tcp_frame *frame, const void *bytes)
+{
+    size_t more = sizeof(*frame) + frame->bytes;
+
+    if (peer->control_bytes + more > peer->control_room) {
+        size_t room = 2 * (peer->control_bytes + more);
+        char *grown = realloc(peer->control, room);
+
+        if (!grown) {
+            tcp_peer_gone(peer, "no memory for what it has to be told");
+            return;
+        }
+        peer->control = grown;
+        peer->control_room = room;
+    }
+    memcpy(peer->control + peer->control_bytes, frame, sizeof(*frame));
+    if (frame->bytes)
+        memcpy(peer->control + peer->control_bytes + sizeof(*frame), bytes, frame->bytes);
+    peer->control_bytes += more;
+    tcp_count_unsent(peer->network, more);
+    if (peer->lines[0] && peer->lines[0]->state == TCP_OPEN && !peer->lines[0]->blocked)
+        tcp_line_send(peer->lines[0]);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * take.c - what frames mean. Every number in one is checked before use: the peer has proved
+ * that it belongs to the job, not that it is right.
+ */
+#include "transport/tcp/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Is another line at a message for that slot? The end of one must not be taken for that of both:
+ * the rest would come to memory that is the caller's again. */
+static bool comes_twice(const struct tcp_line *line, const struct link_slot *slot)
+{
+    for (int i = 1; i < TCP_LINES; i++) {
+        const struct tcp_line *other = line->peer->lines[i];
+
+        if (other && other != line && tcp_line_is_amid(other) && other->frame.kind == TCP_DATA &&
+            other->slot == slot)
+            return true;
+    }
+    return false;
+}
+
+static bool expect_message(struct tcp_line *line)
+{
+    struct tcp_network *network = line->network;
+    const struct tcp_frame *frame = &line->frame;
+    struct tcp_link *link = &line->peer->links[frame->lane];
+    uint32_t distance = (uint32_t)frame->flag - 1 - link->given;
+    uint32_t slot = (link->given_index + distance) % (uint32_t)network->slots;
+
+    if (distance >= (uint32_t)network->slots ||
+        frame->bytes > (frame->inlined ? LINK_INLINE : network->slot_bytes))
+        return false;
+    line->slot = (struct link_slot *)(void *)(link->inbox + slot * network->stride);
+    if (comes_twice(line, line->slot))
+        return false;
+    line->to = frame->inlined ? line->slot->head.payload : line->slot->payload;
+    line->left = frame->bytes;
+    line->aimed = frame->inlined;
+    line->placed = false;
+    return true;
+}
+
+void tcp_take_aim(struct tcp_line *line)
+{
+    struct tcp_network *network = line->network;
+    struct tcp_link *link = &line->peer->links[line->frame.lane];
+
+    line->aimed = true;
+    if (link->expected.flag != line->frame.flag || link->expected.bytes != line->left)
+        return;
+    tcp_lent_settle(network, link->expected.at, link->expected.bytes);
+    link->base.place = line->to = link->expected.at;
+    link->expected.flag = 0;
+    line->placed = true;
+}
+
+bool tcp_take_expect(struct tcp_line *line)
+{
+    const struct tcp_frame *frame = &line->frame;
+    bool data = frame->kind == TCP_DATA || frame->kind == TCP_CREDIT;
+
+    if (data != (line->index > 0) || frame->lane >= line->network->lanes)
+        return false;
+    if (frame->kind == TCP_DATA)
+        return expect_message(line);
+    if (frame->bytes >= sizeof(line->aside))
+        return false;
+    line->to = line->aside;
+    line->left = frame->bytes;
+    line->aimed = true;
+    return true;
+}
+
+/* The peer has given back so many messages; lines may overtake each other. */
+static void take_credit(struct tcp_link *link, uint32_t consumed)
+{
+    uint32_t known = atomic_load_explicit(&link->credit->consumed, memory_order_relaxed);
+
+    if (consumed - known > link->pushed - known)
+        return; /* older than what is known, or of messages that we never sent */
+    /* Release, pairs with the acquire in step_wait_credit(). */
+    atomic_store_explicit(&link->credit->consumed, consumed, memory_order_release);
+}
+
+static void take_message(struct tcp_line *line)
+{
+    struct tcp_network *network = line->network;
+    struct tcp_peer *peer = line->peer;
+
+    if (line->frame.kind == TCP_DATA) {
+        network->owner.heard(network->owner.context, peer->rank, line->frame.caption);
+        if (line->placed)
+            peer->links[line->frame.lane].base.placed = line->frame.flag;
+        line->placed = false;
+        /* Release, pairs with the acquire in step_wait_data(). */
+        atomic_store_explicit(&line->slot->head.flag, line->frame.flag, memory_order_release);
+    }
+    take_credit(&peer->links[line->frame.lane], line->frame.consumed);
+}
+
+static void take_failure(struct tcp_line *line)
+{
+    struct tcp_network *network = line->network;
+    uint32_t result = (uint32_t)line->frame.flag;
+    struct network_failure failure = {.result = result < RONDO_RESULTS ? (rondo_result)result
+                                                                       : RONDO_ERROR_INTERNAL,
+                                      .culprit = (int32_t)(line->frame.flag >> 32),
+                                      .sentence = line->aside};
+
+    line->aside[line->frame.bytes] = '\0';
+    for (char *at = line->aside; *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+    line->peer->failed = true;
+    network->owner.failed(network->owner.context, line->peer->rank, &failure);
+}
+
+static void take_control(struct tcp_line *line)
+{
+    struct tcp_network *network = line->network;
+    const struct network_owner *owner = &network->owner;
+    struct tcp_peer *peer = line->peer;
+    struct tcp_frame answer = {.kind = TCP_TELL};
+
+    switch (line->frame.kind) {
+    case TCP_NOTE:
+        owner->note(owner->context, peer->rank, line->aside, line->frame.bytes);
+        break;
+    case TCP_FAIL:
+        take_failure(line);
+        break;
+    case TCP_BYE:
+        peer->bye = true;
+        break;
+    case TCP_WIDEN:
+        tcp_peer_widen(peer);
+        break;
+    case TCP_ASK:
+        owner->caption(owner->context, answer.caption);
+        if (peer->state == TCP_UP)
+            tcp_peer_control(peer, &answer, NULL);
+        break;
+    case TCP_TELL:
+        peer->asking = false;
+        owner->heard(owner->context, peer->rank, line->frame.caption);
+        break;
+    default:
+        break; /* a later version's */
+    }
+}
+
+bool tcp_take(struct tcp_line *line)
+{
+    line->network->moved |= line->index > 0; /* a peer that only answers does not get on */
+    if (line->index > 0)
+        take_message(line);
+    else
+        take_control(line);
+    return line->state == TCP_OPEN;
+}

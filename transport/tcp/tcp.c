@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tcp.c - the network of one communicator: what executor and communicator call. */
+#include "transport/tcp/engine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/setting.h"
+#include "transport/tcp/address.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum {
+    EVENTS = 32,
+    LARGE = 64 << 10, /* bytes of a message for which further lines are opened */
+    DEFER = 16 << 10, /* ... that is sent with those behind it */
+    HOT_AFTER = 16,   /* times in a row that nothing came but from one line */
+    HOT_LOOKS = 8,    /* of so many looks all but one are at that line alone */
+};
+static const double look_time = 0.01; /* seconds between looks at deadlines */
+static const double ask_time = 0.2;   /* ... between questions to a silent peer */
+static const double starve_time = 2;  /* ... that a peer may stand at the door: errors take < 5 */
+
+/* ---- Links ----------------------------------------------------------------------------------- */
+
+/* More of it may be pushed at once: the system is slower with pieces. */
+static void defer(struct tcp_peer *peer)
+{
+    struct tcp_network *network = peer->network;
+
+    if (peer->deferred)
+        return;
+    peer->deferred = true;
+    peer->next = network->deferred;
+    network->deferred = peer;
+}
+
+static void send_deferred(struct tcp_network *network)
+{
+    while (network->deferred) {
+        struct tcp_peer *peer = network->deferred;
+
+        network->deferred = peer->next;
+        peer->deferred = false;
+        tcp_peer_send(peer);
+    }
+}
+
+static void push(struct connection *connection, struct link_slot *slot, const char *payload,
+                 size_t bytes, uint64_t flag)
+{
+    struct tcp_link *link = (struct tcp_link *)connection;
+    struct tcp_peer *peer = link->peer;
+    struct tcp_network *network = peer->network;
+    struct tcp_message *message;
+
+    pthread_mutex_lock(&network->lock);
+    link->pushed = (uint32_t)flag;
+    if (peer->state == TCP_NEW)
+        tcp_peer_dial(peer);
+    if (peer->state == TCP_GONE) {
+        if (!network->failed)
+            network->failed = peer;
+        goto done;
+    }
+    message = tcp_peer_append(peer);
+    message->payload = payload;
+    message->slot = NULL;
+    if (payload != slot->payload && payload != slot->head.payload)
+        message->slot = slot->payload;
+    message->frame = (struct tcp_frame){.kind = TCP_DATA,
+                                        .lane = (uint8_t)connection->lane,
+                                        .inlined = payload == slot->head.payload,
+                                        .bytes = (uint32_t)bytes,
+                                        .flag = flag,
+                                        .consumed = link->given};
+    network->owner.caption(network->owner.context, message->frame.caption);
+    link->told = link->given;
+    if (bytes >= LARGE)
+        tcp_peer_widen(peer);
+    if (bytes < DEFER)
+        tcp_peer_send(peer);
+    else
+        defer(peer);
+done:
+    pthread_mutex_unlock(&network->lock);
+}
+
+/* Half of the slots at a time: whoever has filled all waits for as many. */
+static void give_back(struct connection *connection, uint32_t received)
+{
+    struct tcp_link *link = (struct tcp_link *)connection;
+    struct tcp_peer *peer = link->peer;
+    struct tcp_network *network = peer->network;
+
+    pthread_mutex_lock(&network->lock);
+    link->given_index = (link->given_index + received - link->given) % (uint32_t)network->slots;
+    link->given = received;
+    link->expected.flag = 0; /* what was expected has come, here or elsewhere */
+    if (link->given - link->told >= (uint32_t)network->slots / 2 && peer->state != TCP_GONE) {
+        struct tcp_message *message = tcp_peer_append(peer);
+
+        message->payload = NULL;
+        message->slot = NULL;
+        message->frame = (struct tcp_frame){
+            .kind = TCP_CREDIT, .lane = (uint8_t)connection->lane, .consumed = link->given};
+        link->told = link->given;
+        tcp_peer_send(peer);
+    }
+    pthread_mutex_unlock(&network->lock);
+}
+
+static void settle(struct connection *connection, const void *at, size_t bytes)
+{
+    struct tcp_network *network = ((struct tcp_link *)connection)->peer->network;
+
+    pthread_mutex_lock(&network->lock);
+    tcp_lent_settle(network, at, bytes);
+    pthread_mutex_unlock(&network->lock);
+}
+
+static void expect(struct connection *connection, uint64_t flag, void *at, size_t bytes)
+{
+    struct tcp_link *link = (struct tcp_link *)connection;
+    struct tcp_network *network = link->peer->network;
+
+    pthread_mutex_lock(&network->lock);
+    link->expected.flag = flag;
+    link->expected.at = at;
+    link->expected.bytes = bytes;
+    pthread_mutex_unlock(&network->lock);
+}
+
+/* Both rings of a link lie side by side, see tcp_connect(). */
+static bool rings(struct connection *connection, struct connection_rings *ret_rings)
+{
+    const struct tcp_link *link = (const struct tcp_link *)connection;
+
+    *ret_rings = (struct connection_rings){.memory = link->credit,
+                                           .bytes = 2 * link->peer->network->ring_bytes};
+    return true;
+}
+
+const struct connection_ops tcp_link_ops = {
+    .push = push, .give_back = give_back, .settle = settle, .expect = expect, .rings = rings};
+
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+static void serve(struct tcp_network *network, const struct epoll_event *event)
+{
+    struct tcp_line *line = event->data.ptr;
+
+    if (!line) {
+        tcp_hello_accept(network);
+        return;
+    }
+    if (line->state == TCP_CLOSED)
+        return;
+    if (line->state == TCP_CONNECTING) {
+        tcp_hello_begin(line);
+        return;
+    }
+    if (line->state != TCP_OPEN) {
+        tcp_hello_receive(line);
+        return;
+    }
+    if (event->events & EPOLLOUT)
+        tcp_line_send(line);
+    if (line->state == TCP_OPEN && event->events & ~(uint32_t)EPOLLOUT)
+        tcp_line_receive(line);
+}
+
+static void look_at_deadlines(struct tcp_network *network, double now)
+{
+    struct tcp_line *next;
+
+    network->timed = now;
+    for (int rank = 0; rank < network->size; rank++)
+        if (network->peers[rank])
+            tcp_peer_look(network->peers[rank], now);
+    for (struct tcp_line *line = network->strangers; line; line = next) {
+        next = line->next;
+        if (now > line->deadline)
+            tcp_hello_drop(line);
+    }
+    if (network->shut)
+        tcp_hello_accept(network);
+}
+
+void tcp_bury(struct tcp_network *network)
+{
+    while (network->closed) {
+        struct tcp_line *line = network->closed;
+
+        network->closed = line->next;
+        free(line);
+    }
+}
+
+/* Is there one line from which all has come of late? */
+static void note_sources(struct tcp_network *network, const struct epoll_event *events, int count)
+{
+    struct tcp_line *line = count ? events[0].data.ptr : NULL;
+
+    if (!count)
+        return;
+    if (count == 1 && line && line == network->hot)
+        network->in_a_row += network->in_a_row < HOT_AFTER;
+    else
+        network->in_a_row = 0;
+    network->hot = count == 1 && line && line->state == TCP_OPEN && line->index ? line : NULL;
+}
+
+/* Read it without asking first who can be read, which saves every message a system call. */
+static bool read_hot(struct tcp_network *network)
+{
+    if (!network->hot || network->in_a_row < HOT_AFTER || tcp_unsent(network) ||
+        ++network->looks % HOT_LOOKS == 0)
+        return false;
+    tcp_line_receive(network->hot);
+    return true;
+}
+
+static void serve_ready(struct tcp_network *network, int milliseconds)
+{
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(network->epoll, events, EVENTS, milliseconds);
+
+    note_sources(network, events, count);
+    for (int i = 0; i < count; i++)
+        serve(network, &events[i]);
+}
+
+void tcp_work(struct tcp_network *network, int milliseconds)
+{
+    double now;
+
+    send_deferred(network);
+    if (milliseconds || !read_hot(network))
+        serve_ready(network, milliseconds);
+    now = clock_seconds();
+    if (now - network->timed > look_time)
+        look_at_deadlines(network, now);
+    tcp_bury(network);
+}
+
+/* The peer waits for us to accept it, and we for the peer: nobody else can tell. */
+static rondo_result starve(struct tcp_network *network)
+{
+    if (!network->starved || clock_seconds() - network->starved < starve_time)
+        return RONDO_OK;
+    network->base.culprit = network->rank;
+    errno = network->starved_of;
+    return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                            "Rank %d cannot accept a connection (tcp; is `ulimit -n` too small?)",
+                            network->rank);
+}
+
+static rondo_result progress(struct network *base, bool *ret_moved)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+    rondo_result result = RONDO_OK;
+
+    pthread_mutex_lock(&network->lock);
+    network->moved = false;
+    tcp_work(network, 0);
+    *ret_moved = network->moved;
+    if (network->failed) {
+        base->culprit = network->failed->rank;
+        result = tcp_peer_lost(network->failed);
+    } else if (network->starved) {
+        result = starve(network);
+    }
+    pthread_mutex_unlock(&network->lock);
+    return result;
+}
+
+bool tcp_peer_waits(const struct tcp_peer *peer)
+{
+    bool waiting = peer->head != peer->tail || peer->control_bytes;
+
+    for (int i = 0; i < TCP_LINES; i++)
+        waiting |= peer->lines[i] && (peer->lines[i]->batched || peer->lines[i]->staged);
+    return waiting;
+}
+
+static bool flushed(struct network *base, int *ret_peer)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+
+    if (!tcp_unsent(network))
+        return true;
+    if (!ret_peer)
+        return false;
+    pthread_mutex_lock(&network->lock);
+    for (int rank = 0; rank < network->size; rank++)
+        if (network->peers[rank] && tcp_peer_waits(network->peers[rank]))
+            *ret_peer = rank;
+    pthread_mutex_unlock(&network->lock);
+    return false;
+}
+
+/* Without the lock: the set of sockets may change meanwhile, which does no harm. */
+static void doze(struct network *base, double seconds)
+{
+    const struct tcp_network *network = (const struct tcp_network *)base;
+    struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    struct epoll_event event;
+
+    if (epoll_pwait2(network->epoll, &event, 1, &time, NULL) < 0 && errno == ENOSYS)
+        nanosleep(&time, NULL);
+}
+
+static rondo_result watch(struct network *base, int rank)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+    struct tcp_peer *peer = network->peers[rank];
+    const struct tcp_frame question = {.kind = TCP_ASK};
+    rondo_result result = RONDO_OK;
+    double now = clock_seconds();
+
+    if (!peer)
+        return RONDO_OK;
+    pthread_mutex_lock(&network->lock);
+    if (peer->state == TCP_NEW)
+        tcp_peer_dial(peer);
+    if (peer->state == TCP_UP && !peer->asking && now - peer->asked > ask_time) {
+        peer->asked = now;
+        peer->asking = true;
+        tcp_peer_control(peer, &question, NULL);
+    }
+    if (peer->state == TCP_GONE) {
+        base->culprit = rank;
+        result = tcp_peer_lost(peer);
+    }
+    pthread_mutex_unlock(&network->lock);
+    return result;
+}
+
+static rondo_result note(struct network *base, int rank, const void *bytes, size_t count)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+    struct tcp_peer *peer = network->peers[rank];
+    const struct tcp_frame frame = {.kind = TCP_NOTE, .bytes = (uint32_t)count};
+    rondo_result result = RONDO_OK;
+
+    if (!peer || count > NETWORK_NOTE)
+        return rondo_fail(RONDO_ERROR_INTERNAL, "A note of %zu bytes to rank %d.", count, rank);
+    pthread_mutex_lock(&network->lock);
+    if (peer->state == TCP_NEW)
+        tcp_peer_dial(peer);
+    if (peer->state != TCP_GONE)
+        tcp_peer_control(peer, &frame, bytes);
+    if (peer->state == TCP_GONE)
+        result = tcp_peer_lost(peer);
+    pthread_mutex_unlock(&network->lock);
+    return result;
+}
+
+static void let_go(struct network *base)
+{
+    struct tcp_network *network = (struct tcp_network *)base;
+
+    pthread_mutex_lock(&network->lock);
+    tcp_lent_end(network);
+    pthread_mutex_unlock(&network->lock);
+}
+
+const struct network_ops tcp_network_ops = {
+    .name = "tcp",
+    .progress = progress,
+    .flushed = flushed,
+    .doze = doze,
+    .watch = watch,
+    .tell = tcp_tell,
+    .note = note,
+    .let_go = let_go,
+    .close = tcp_close,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp.h - links over TCP: what a rank's card says about where it listens, and the network of one
+ * communicator (connection.h).
+ *
+ * Between two ranks there are one control line and, beside it, data lines: sockets that are
+ * opened when the first message is pushed, or when a wait lasts. Read tcp/engine.h next.
+ */
+#ifndef RONDO_TRANSPORT_TCP_TCP_H
+#define RONDO_TRANSPORT_TCP_TCP_H
+
+#include "transport/connection.h"
+#include "transport/seal.h"
+
+enum { TCP_ADDRESSES = 4, TCP_PUBLIC_KEY = 32 };
+
+/* Fixed layout: part of what travels when a communicator opens. */
+struct tcp_address {
+    uint8_t family; /* 4 or 6, 0: none */
+    uint8_t prefix; /* bits of its network */
+    uint16_t unused;
+    unsigned char bytes[16];
+};
+
+struct tcp_card {
+    uint64_t space; /* which network namespace of which kernel: loopback works within it alone */
+    uint16_t port;  /* 0: this rank does not listen */
+    uint16_t count;
+    uint8_t has_aes, unused[3];
+    unsigned char public_key[TCP_PUBLIC_KEY];    /* X25519, of this communicator alone */
+    struct tcp_address addresses[TCP_ADDRESSES]; /* best first */
+};
+
+/* Listen, and fill the card. */
+rondo_result tcp_open(struct tcp_card *ret_card, struct network **ret_network);
+
+/* What all ranks have to know of each other, and this one of itself. */
+struct tcp_job {
+    const struct network_owner *owner;
+    const unsigned char *key; /* NETWORK_KEY bytes that only ranks of the job know */
+    uint64_t comm;            /* which communicator of the job */
+    enum seal_mode security;  /* of data; control is never less than authentic */
+    int rank, size, lanes, slots;
+    size_t slot_bytes;
+};
+
+/* Before links are made (tcp_transport); peers are connected to when there is something to say. */
+rondo_result tcp_start(struct network *network, const struct tcp_job *job);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * device.h - the RDMA ports that this process uses, its *rails*: opened once, shared by all
+ * communicators, closed with the last of them.
+ *
+ * All active ports with an address in RONDO_VERBS_ADDRESSES are rails, or those that
+ * RONDO_VERBS_DEVICES names, in its order.
+ */
+#ifndef RONDO_TRANSPORT_VERBS_DEVICE_H
+#define RONDO_TRANSPORT_VERBS_DEVICE_H
+
+#include "topology/rdma.h"
+#include "transport/verbs/memory.h"
+
+enum { VERBS_RAILS = 4, VERBS_TROUBLE = 160, VERBS_TRIALS = 16 };
+
+/* What came out when the port was tried with memory of a GPU: verbs/try.h. */
+struct verbs_trial {
+    int way;       /* enum device_way */
+    char name[32]; /* of the GPU */
+    rondo_result result;
+    char sentence[256];
+};
+
+struct verbs_device {
+    const struct verbs_calls *calls;
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    char name[64]; /* mlx5_0 */
+    int port;
+    bool ethernet, soft; /* as in topology/rdma.h */
+    struct rdma_gid gid;
+    uint16_t lid;
+    enum ibv_mtu mtu;
+    int most_requests, most_completions; /* of a queue */
+    struct verbs_memory memory;
+    pthread_mutex_t lock;
+    bool dead;                   /* the adapter said that it is unusable */
+    char trouble[VERBS_TROUBLE]; /* the last thing that it said, "": nothing */
+    pthread_mutex_t trying;      /* of what follows */
+    int trials;
+    struct verbs_trial trial[VERBS_TRIALS];
+};
+
+struct verbs_rails {
+    int count;
+    struct verbs_device *device[VERBS_RAILS];
+};
+
+/* Which ports are rails, best first; `names` as of RONDO_VERBS_DEVICES. Pure, for tests. */
+rondo_result verbs_rails_choose(const struct rdma_port *ports, int count, const char *names,
+                                const struct rdma_range *range, const struct rdma_port **ret_rails,
+                                int *ret_count);
+
+/* RONDO_ERROR_UNSUPPORTED with a sentence: no libibverbs, no active port, or none in the range. */
+rondo_result verbs_rails_open(struct verbs_rails *ret_rails);
+void verbs_rails_close(void);
+
+/*
+ * What happened to the port since it was last asked, as its adapter told: RONDO_OK, or
+ * RONDO_ERROR_SYSTEM with a sentence if it is unusable for good. Never waits.
+ */
+rondo_result verbs_device_check(struct verbs_device *device);
+/* A clause for sentences about it: "mlx5_0 port 1 (10.1.2.3)", and what it said last. */
+void verbs_device_describe(struct verbs_device *device, char *text, size_t room);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * inside.h - what the files of the verbs transport share: the network of one communicator,
+ * its peers, their lanes.
+ *
+ *     verbs.c        the network: progress, watching, closing
+ *     verbs/meet.c   getting connected to a peer, when there is first something to say
+ *     verbs/link.c   messages, credits, cells
+ *     verbs/lent.c   messages that leave from the caller's memory
+ *
+ * Memory for one peer, in this process's heap; it is pinned when the peer is connected:
+ *
+ *     control:  | cells from it | cells to it |
+ *     inbox:    | ring of lane 0 | ring of lane 1 | ...      the adapter writes payload here
+ *     outbox:   | ring of lane 0 | ring of lane 1 | ...      and reads it from here
+ *     device:   | inbox | outbox |    the same in memory of a device, for messages that it moves
+ *
+ * The inbox may be written in any order (relaxed), control memory never is: see verbs/cell.h.
+ */
+#ifndef RONDO_TRANSPORT_VERBS_INSIDE_H
+#define RONDO_TRANSPORT_VERBS_INSIDE_H
+
+#include "transport/verbs/verbs.h"
+#include "transport/verbs/cell.h"
+#include "transport/verbs/queue.h"
+
+struct verbs_message {
+    const char *payload;
+    char *slot; /* where it may move to if it is lent */
+    size_t bytes;
+    uint64_t flag;
+    bool inlined, device;
+    bool lent; /* in memory of the caller, and not in the slot */
+};
+
+/* Memory of the caller that adapters read. Complete in the order in which they were posted. */
+struct verbs_loan {
+    const char *at;
+    size_t bytes;
+    struct verbs_region *regions[VERBS_RAILS];
+    uint64_t until[VERBS_RAILS]; /* what the rail must have completed */
+};
+
+struct verbs_lane {
+    struct connection base; /* first member */
+    struct verbs_peer *peer;
+    /* Writer. Numbers of messages wrap, so places in rings are counted on their own. */
+    struct verbs_message *messages; /* [slots]: pushed, not yet posted */
+    uint32_t pushed, posted;
+    unsigned push_at, post_at;
+    char *outbox;
+    uint32_t granted;              /* what was given back to us, as last seen */
+    struct link_credit out_credit; /* the same for the executor */
+    /* Reader. */
+    uint32_t arrived; /* the last message whose flag is stored */
+    uint32_t returned, credited;
+    unsigned arrive_at;
+    char *inbox;
+    struct link_credit in_credit; /* the executor's counter, which nobody else reads */
+};
+
+enum verbs_state {
+    VERBS_APART,   /* nothing was said */
+    VERBS_CALLING, /* our hello is on its way */
+    VERBS_HEARD,   /* theirs has come: we can receive */
+    VERBS_JOINED,  /* and they can receive */
+};
+
+struct verbs_rail {
+    struct verbs_queue queue;
+    struct verbs_region *control, *inbox, *outbox;
+    struct ibv_mr *device_inbox, *device_outbox; /* NULL: none */
+    uint64_t expected;                           /* immediates that cells have announced */
+    struct verbs_port_card peer;                 /* the port that it is paired with */
+};
+
+struct verbs_peer {
+    struct verbs_network *network;
+    int rank;
+    enum verbs_state state;
+    struct verbs_lane *lanes;
+    char *control, *inbox, *outbox;
+    int rails; /* that we have; until JOINED */
+    int pairs; /* that are paired with one of the peer's: rail[0 .. pairs - 1] */
+    int home;  /* the pair for everything that is not striped */
+    struct verbs_rail rail[VERBS_RAILS];
+    struct verbs_loan *loans; /* a ring of verbs_loans_room() */
+    unsigned first_loan, loan_count;
+    uint64_t cells_in, cells_out; /* so many read and written */
+    unsigned cell_in, cell_out;   /* places of the next ones */
+    struct verbs_cell due;        /* the next cell, if its payload is still under way */
+    bool is_due;
+    struct verbs_cell own; /* the one that is being written */
+    uint64_t peer_control, peer_inbox, peer_device;
+    struct device_memory device; /* ours; of zeroes: none */
+    bool uses_device;            /* both sides have it */
+    struct {
+        size_t count;
+        char bytes[NETWORK_NOTE];
+    } notes[2]; /* that have come and were not read: a hello and a "joined" at the most */
+    int note_count;
+    bool owes; /* something is pushed or given back that was not posted */
+};
+
+struct verbs_network {
+    struct network base; /* first member */
+    struct verbs_job job;
+    struct network_owner owner;
+    struct verbs_rails rails;
+    unsigned batch;             /* slots that are given back at once */
+    unsigned cells;             /* of a peer: see verbs/link.c */
+    struct verbs_peer **peers;  /* [rank], NULL: not linked by verbs */
+    struct verbs_peer **active; /* those that are HEARD or JOINED */
+    int active_count;
+    double patience; /* seconds until a peer that acknowledges nothing is given up */
+    unsigned lent;   /* messages in memory of the caller that are not over */
+    bool lends_not;  /* memory could not be registered */
+    bool wanting;    /* something was pushed to a peer that is APART */
+    bool noted;      /* a note has come */
+    unsigned idle;   /* looks since something moved */
+    bool soft;       /* the kernel moves the bytes: it needs the processor that we wait on */
+    atomic_bool broken;
+};
+
+/* ---- Layout ---------------------------------------------------------------------------------- */
+
+static inline size_t verbs_ring_bytes(const struct verbs_network *network)
+{
+    return (size_t)network->job.slots * link_stride(network->job.slot_bytes);
+}
+static inline size_t verbs_box_bytes(const struct verbs_network *network)
+{
+    return ((size_t)network->job.lanes * verbs_ring_bytes(network) + 4095) / 4096 * 4096;
+}
+static inline size_t verbs_half(const struct verbs_network *network)
+{
+    return (size_t)network->cells * VERBS_CELL;
+}
+static inline size_t verbs_control_bytes(const struct verbs_network *network)
+{
+    return (2 * verbs_half(network) + 4095) / 4096 * 4096; /* shares no page with the inbox */
+}
+
+/* As many messages as may be under way to a peer. */
+static inline unsigned verbs_loans_room(const struct verbs_network *network)
+{
+    return (unsigned)network->job.lanes * (unsigned)network->job.slots;
+}
+
+/* ---- verbs/meet.c ---------------------------------------------------------------------------- */
+
+/* See to it that the peer is or gets connected. */
+rondo_result verbs_meet(struct verbs_peer *peer);
+/* What the control network brought from the peer; not believed. */
+rondo_result verbs_meet_note(struct verbs_peer *peer, const void *bytes, size_t count);
+/* Queues and registrations of it are given back. */
+void verbs_part(struct verbs_peer *peer);
+
+/* ---- verbs/device_memory.c ------------------------------------------------------------------- */
+
+/* Memory of the device for the peer, known to all rails; where that cannot be had the log says why,
+ * and the host's slots serve. */
+void verbs_take_device(struct verbs_peer *peer);
+void verbs_give_device(struct verbs_peer *peer); /* after its queues were closed */
+
+/* ---- verbs/lent.c ---------------------------------------------------------------------------- */
+
+/* Is a message from there worth lending? */
+bool verbs_lent_takes(const struct verbs_network *network, const void *from, size_t bytes);
+/* The message is about to be posted. NULL: it is in its slot now, as its memory can't be lent. */
+struct verbs_loan *verbs_lent_begin(struct verbs_peer *peer, struct verbs_message *message);
+/* ... and was, on these rails (bits). */
+void verbs_lent_posted(struct verbs_peer *peer, struct verbs_loan *loan, unsigned rails);
+/* Looks which loans are over; true if any. */
+bool verbs_lent_collect(struct verbs_peer *peer);
+/* This memory is about to be written: no message is lent there when it returns. */
+void verbs_lent_settle(struct verbs_network *network, const void *at, size_t bytes);
+/* No memory is read any more; connections that can't promise that are of no use after it. */
+void verbs_lent_end(struct verbs_network *network);
+/* The rail's queue was closed: its regions of all loans go back to `memory`. */
+void verbs_lent_drop(struct verbs_peer *peer, int rail, struct verbs_memory *memory);
+
+/* ---- verbs/link.c ---------------------------------------------------------------------------- */
+
+extern const struct connection_ops verbs_connection_ops;
+/* Take what came from the peer; true if anything did. */
+rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved);
+/* Post what is pushed and owed, as far as there is room; true if anything was posted. */
+bool verbs_give(struct verbs_peer *peer);
+/* Has the connection failed, or been silent for too long? The sentence then says how. */
+rondo_result verbs_check_queues(struct verbs_peer *peer, double now);
+
+#endif

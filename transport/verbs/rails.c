@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rails.c - which ports this process uses; one set for all of its communicators. */
+#include "transport/verbs/verbs.h"
+#include "transport/verbs/open.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/setting.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+    pthread_mutex_t lock;
+    struct verbs_rails rails;
+    unsigned users;
+    pid_t pid; /* whose they are: a forked child opens its own */
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- Choosing -------------------------------------------------------------------------------- */
+
+static bool usable(const struct rdma_port *port, const struct rdma_range *range)
+{
+    return port->active && rdma_choose_gid(port, range);
+}
+
+/* Does `name`, so many characters of it, mean this port? "mlx5_0" or "mlx5_0:1". */
+static bool means(const struct rdma_port *port, const char *name, size_t length)
+{
+    char full[80];
+
+    snprintf(full, sizeof(full), "%s:%d", port->device, port->number);
+    return (strlen(port->device) == length && !strncmp(port->device, name, length)) ||
+           (strlen(full) == length && !strncmp(full, name, length));
+}
+
+static rondo_result choose_named(const struct rdma_port *ports, int count, const char *names,
+                                 const struct rdma_range *range, const struct rdma_port **rails,
+                                 int *ret_count)
+{
+    int chosen = 0;
+
+    while (*names) {
+        size_t length = strcspn(names, ",");
+        int before = chosen;
+
+        for (int i = 0; i < count && chosen < VERBS_RAILS; i++)
+            if (means(&ports[i], names, length) && usable(&ports[i], range))
+                rails[chosen++] = &ports[i];
+        if (chosen == before)
+            return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                              "RONDO_VERBS_DEVICES names '%.*s', which is no active RDMA port with "
+                              "an address in RONDO_VERBS_ADDRESSES; `rondo doctor` lists them.",
+                              (int)length, names);
+        names += length + (names[length] == ',');
+    }
+    *ret_count = chosen;
+    return RONDO_OK;
+}
+
+rondo_result verbs_rails_choose(const struct rdma_port *ports, int count, const char *names,
+                                const struct rdma_range *range, const struct rdma_port **ret_rails,
+                                int *ret_count)
+{
+    int chosen = 0;
+
+    if (*names)
+        return choose_named(ports, count, names, range, ret_rails, ret_count);
+    for (int i = 0; i < count && chosen < VERBS_RAILS; i++)
+        if (usable(&ports[i], range))
+            ret_rails[chosen++] = &ports[i];
+    if (!chosen)
+        return rondo_fail(RONDO_ERROR_UNSUPPORTED, "%s: `rondo doctor` says what is missing.",
+                          !count ? "There is no RDMA device on this machine"
+                                 : "No RDMA port is active and has an address in "
+                                   "RONDO_VERBS_ADDRESSES");
+    *ret_count = chosen;
+    return RONDO_OK;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static void close_all(void)
+{
+    for (int i = 0; i < shared.rails.count; i++)
+        verbs_device_close(shared.rails.device[i]);
+    shared.rails.count = 0;
+}
+
+static rondo_result open_rails(const struct verbs_calls *calls,
+                               const struct rdma_port *const *ports, int count,
+                               const struct rdma_range *range)
+{
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < count && !result; i++) {
+        char text[256];
+
+        result = verbs_device_open(calls, ports[i], rdma_choose_gid(ports[i], range),
+                                   &shared.rails.device[i]);
+        if (result)
+            break;
+        shared.rails.count = i + 1;
+        verbs_device_describe(shared.rails.device[i], text, sizeof(text));
+        log_info("rail %d of %d is %s", i, count, text);
+    }
+    if (result)
+        close_all();
+    return result;
+}
+
+static rondo_result open_all(void)
+{
+    const struct rdma_port *chosen[VERBS_RAILS];
+    struct rdma_port *ports = NULL;
+    const struct verbs_calls *calls;
+    struct rdma_range range;
+    int count = 0, rails = 0;
+    rondo_result result = rdma_range_read(setting_read_word(SETTING_VERBS_ADDRESSES), &range);
+
+    if (!result)
+        result = verbs_load(&calls);
+    if (result)
+        return result;
+    result = rdma_list(calls->folder, &ports, &count);
+    if (!result)
+        result = verbs_rails_choose(ports, count, setting_read_word(SETTING_VERBS_DEVICES), &range,
+                                    chosen, &rails);
+    if (!result)
+        result = open_rails(calls, chosen, rails, &range);
+    rdma_list_free(ports, count);
+    return result;
+}
+
+rondo_result verbs_rails_open(struct verbs_rails *ret_rails)
+{
+    rondo_result result = RONDO_OK;
+
+    pthread_mutex_lock(&shared.lock);
+    if (shared.pid != getpid()) { /* a forked child leaves its parent's queues alone */
+        shared.rails.count = 0;
+        shared.users = 0;
+        shared.pid = getpid();
+    }
+    if (!shared.users)
+        result = open_all();
+    if (!result) {
+        shared.users++;
+        *ret_rails = shared.rails;
+    }
+    pthread_mutex_unlock(&shared.lock);
+    return result;
+}
+
+void verbs_rails_close(void)
+{
+    pthread_mutex_lock(&shared.lock);
+    if (--shared.users == 0)
+        close_all();
+    pthread_mutex_unlock(&shared.lock);
+}
+
+void verbs_forget(const void *memory, size_t bytes)
+{
+    pthread_mutex_lock(&shared.lock);
+    if (shared.pid == getpid())
+        for (int i = 0; i < shared.rails.count; i++)
+            verbs_memory_forget(&shared.rails.device[i]->memory, memory, bytes);
+    pthread_mutex_unlock(&shared.lock);
+}
