@@ -8,19 +8,20 @@
  * everybody knows the processes of those who are to come, and watches them: who has not reached the
  * meeting point all of them, and who serves it as well, who tells those that wait there.
  */
-#include "comm/among.h"
-
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/proof.h"
+#include "comm/engine/call.h"
+#include "comm/failure/error.h"
+#include "comm/failure/health.h"
+#include "comm/failure/network.h"
+#include "comm/gpu/gpu.h"
+#include "comm/open.h"
 #include "comm/rendezvous/bootstrap.h"
 #include "comm/rendezvous/socket.h"
 #include "comm/rendezvous/wire.h"
-#include "comm/engine/call.h"
-#include "comm/gpu/gpu.h"
-#include "comm/failure/health.h"
-#include "comm/network.h"
+#include "comm/start.h"
 #include "transport/memory/process.h"
 #include "transport/tcp/address.h"
 
@@ -28,6 +29,7 @@
 #include <string.h>
 #include <time.h>
 
+_Static_assert(sizeof(struct invitation_note) <= NETWORK_NOTE, "a note holds an invitation");
 _Static_assert(sizeof(((struct invitation *)NULL)->address) == BOOTSTRAP_ADDRESS_MAX,
                "an invitation holds any address");
 
@@ -43,25 +45,6 @@ struct among {
     struct invitation invitation;
     double looked;
 };
-
-/* Among the notes of verbs this marks those that are ours. */
-static const unsigned char magic[8] = {'r', 'o', 'n', 'd', 'o', ' ', 'a', 't'};
-struct invitation_note {
-    unsigned char magic[sizeof(magic)];
-    struct invitation invitation;
-};
-_Static_assert(sizeof(struct invitation_note) <= NETWORK_NOTE, "a note holds an invitation");
-
-bool among_heard(struct board *mirror, const void *note, size_t bytes)
-{
-    struct invitation_note heard;
-
-    if (bytes != sizeof(heard) || memcmp(note, magic, sizeof(magic)) != 0)
-        return false;
-    memcpy(&heard, note, sizeof(heard));
-    board_invite(mirror, &heard.invitation);
-    return true;
-}
 
 /* ---- The others ------------------------------------------------------------------------------ */
 
@@ -198,8 +181,7 @@ static void invite(void *context, const char *address)
 
     snprintf(among->invitation.address, sizeof(among->invitation.address), "%s", address);
     board_invite(parent->board, &among->invitation);
-    memcpy(note.magic, magic, sizeof(magic));
-    note.invitation = among->invitation;
+    note = board_invitation_note(&among->invitation);
     for (int i = 1; i < among->count && network; i++)
         if (!parent->processes[among->ranks[i]]) /* who can't be told is watched */
             network->ops->note(network, among->ranks[i], &note, sizeof(note));

@@ -7,6 +7,8 @@
  * processes; rank 0 adds how fast it copies and reduces. All of it takes a few milliseconds. Rank
  * 0's numbers go to everybody, so that all ranks choose alike.
  */
+#include "comm/failure/error.h"
+#include "comm/open.h"
 #include "comm/state/comm.h"
 
 #include "base/clock.h"

@@ -3,6 +3,7 @@
  * measure_groups.c - what it costs to go from group to group: the first ranks of the first two
  * groups play ping-pong, and exchange as much at once as one rail carries.
  */
+#include "comm/open.h"
 #include "comm/state/comm.h"
 
 #include "base/clock.h"

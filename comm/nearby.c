@@ -6,6 +6,7 @@
  * Every rank finds the same groups, because all look at the same cards, and at the same machine
  * where the ranks share one.
  */
+#include "comm/open.h"
 #include "comm/state/comm.h"
 
 #include "base/fail.h"

@@ -9,17 +9,22 @@
  *     comm_measure()   what links cost; it ends, or where costs are known all there is of it is,
  *     comm_assemble()  a barrier: everybody got here, and may close again
  */
+#include "comm/open.h"
+#include "comm/engine/choose.h"
+#include "comm/engine/run.h"
+#include "comm/failure/error.h"
+#include "comm/networks.h"
 #include "comm/state/comm.h"
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "comm/state/crowd.h"
-#include "comm/gpu/gpu.h"
-#include "comm/rendezvous/host.h"
-#include "comm/failure/leave.h"
-#include "comm/memory.h"
-#include "comm/network.h"
+#include "comm/engine/reach.h"
 #include "comm/engine/repeat.h"
+#include "comm/failure/leave.h"
+#include "comm/gpu/gpu.h"
+#include "comm/registration.h"
+#include "comm/rendezvous/host.h"
+#include "comm/state/crowd.h"
 #include "transport/memory/process.h"
 
 #include <stdlib.h>
@@ -108,6 +113,7 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
         result = gpu_open(settings->cuda_device, &comm->gpu);
     if (result)
         goto fail;
+    comm->hands = comm->gpu ? &gpu_hands : &thread_hands;
     card = &comm->cards[rank];
     result = heap_enter(&card->heap);
     if (result)
@@ -334,7 +340,7 @@ void comm_free(rondo_comm *comm)
     gpu_stop(comm->gpu);
     networks_close(comm);
     gpu_close(comm->gpu, broken);
-    memory_deregister_all(comm);
+    registration_drop_all(comm);
     leave_delist(comm);
     close_arena(comm, broken);
     for (int rank = 0; comm->processes && rank < comm->size; rank++)

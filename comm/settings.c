@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* settings.c - the configuration of a communicator: what the
  * caller set, else the environment, else the default. */
+#include "comm/open.h"
 #include "comm/state/comm.h"
 
 #include "base/fail.h"

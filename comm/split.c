@@ -5,6 +5,9 @@
  * parent have each other's heaps mapped, so no socket and no descriptor is needed.
  */
 #include "comm/engine/call.h"
+#include "comm/engine/run.h"
+#include "comm/failure/error.h"
+#include "comm/open.h"
 
 #include "base/cancel.h"
 #include "base/fail.h"

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* start.c - the ways into a communicator: the job's
  * environment, a unique id, or all ranks in this process. */
-#include "comm/rendezvous/bootstrap.h"
+#include "comm/start.h"
+
 #include "comm/engine/call.h"
+#include "comm/engine/threads.h"
+#include "comm/failure/error.h"
 #include "comm/gpu/gpu.h"
+#include "comm/open.h"
+#include "comm/rendezvous/bootstrap.h"
 
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "base/log.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +115,14 @@ rondo_result rondo_unique_id_create(rondo_unique_id *ret_id)
     return bootstrap_id_create(ret_id);
 }
 
-rondo_result join_by_id(void *argument)
+struct join {
+    rondo_unique_id id;
+    int size, rank;
+    rondo_config config;
+    rondo_comm **ret_comm;
+};
+
+static rondo_result join_by_id(void *argument)
 {
     const struct join *join = argument;
     struct bootstrap_place place;
@@ -122,6 +133,18 @@ rondo_result join_by_id(void *argument)
     return start_at_seat(
         &(struct seat){.place = &place, .rank = join->rank, .size = join->size, .serve = false},
         &join->config, join->ret_comm);
+}
+
+static rondo_result add_join(const struct join *join)
+{
+    struct join *kept = malloc(sizeof(*kept));
+
+    if (!kept) {
+        group_spoil(RONDO_ERROR_MEMORY);
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group.");
+    }
+    *kept = *join;
+    return group_add_join(join_by_id, kept);
 }
 
 rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
@@ -149,72 +172,10 @@ rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
     /* A group joins on other threads, to which this one's device means nothing. */
     if (join.config.cuda_device < 0)
         join.config.cuda_device = gpu_current();
-    return group_is_open() ? group_add_join(&join) : join_by_id(&join);
+    return group_is_open() ? add_join(&join) : join_by_id(&join);
 }
 
 /* ---- All ranks in this process --------------------------------------------------------------- */
-
-/* No step begins before all threads are there: steps wait for each other. */
-struct gate {
-    pthread_mutex_t lock; /* held until it is known */
-    bool closed;          /* for good: a thread is missing */
-};
-
-struct thread_step {
-    struct gate *gate;
-    rondo_result (*step)(void *);
-    void *argument;
-    pthread_t thread;
-    rondo_result result;
-    char sentence[FAIL_SENTENCE_MAX];
-};
-
-static void *run_step(void *argument)
-{
-    struct thread_step *step = argument;
-    bool closed;
-
-    pthread_mutex_lock(&step->gate->lock);
-    closed = step->gate->closed;
-    pthread_mutex_unlock(&step->gate->lock);
-    if (closed)
-        return NULL;
-    step->result = step->step(step->argument);
-    if (step->result)
-        memcpy(step->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
-    return NULL;
-}
-
-rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *arguments, int count)
-{
-    struct thread_step *steps = calloc((size_t)count, sizeof(*steps));
-    struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    rondo_result result = RONDO_OK;
-    int started = 0;
-
-    if (!steps)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d threads.", count);
-    pthread_mutex_lock(&gate.lock);
-    for (; started < count && !result; started++) {
-        steps[started].gate = &gate;
-        steps[started].step = step;
-        steps[started].argument = arguments[started];
-        if (pthread_create(&steps[started].thread, NULL, run_step, &steps[started])) {
-            result =
-                rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start thread %d of %d.", started + 1, count);
-            break;
-        }
-    }
-    gate.closed = result != RONDO_OK;
-    pthread_mutex_unlock(&gate.lock);
-    for (int i = 0; i < started; i++)
-        pthread_join(steps[i].thread, NULL);
-    for (int i = 0; i < started && !result; i++)
-        if (steps[i].result)
-            result = rondo_fail(steps[i].result, "%s", steps[i].sentence);
-    free(steps);
-    return result;
-}
 
 static rondo_result measure_step(void *comm)
 {
@@ -234,7 +195,7 @@ static rondo_result connect_all(rondo_comm **comms, int size)
         result = comm_connect(comms[rank], cards);
     free(cards);
     if (!result)
-        return comm_in_threads(measure_step, (void *const *)comms, size);
+        return threads_run(measure_step, (void *const *)comms, size);
     for (int rank = 0; rank < size; rank++)
         comm_break(comms[rank], result, -1); /* some know where the rings of all are */
     return result;

@@ -8,8 +8,8 @@
 #define RONDO_TRANSPORT_TRANSPORT_H
 
 #include "transport/device_memory.h"
-#include "transport/memory/heap.h"
 #include "transport/link.h"
+#include "transport/memory/heap.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/verbs.h"
 

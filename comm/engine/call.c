@@ -6,6 +6,7 @@
 #include "comm/engine/call.h"
 #include "comm/engine/repeat.h"
 #include "comm/engine/stream.h"
+#include "comm/failure/error.h"
 
 #include "base/cancel.h"
 #include "base/collective.h"
@@ -175,7 +176,7 @@ rondo_result call_check(const rondo_call *call, struct task *ret_task)
     ret_task->output = call->output;
     ret_task->state = TASK_NEW;
     ret_task->mourned = 0;
-    ret_task->on_device = false;
+    ret_task->hands = &thread_hands;
     ret_task->again = false;
     return RONDO_OK;
 }

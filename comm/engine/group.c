@@ -7,14 +7,21 @@
  * calls of many ranks.
  */
 #include "comm/engine/call.h"
-#include "comm/gpu/gpu.h"
+#include "comm/engine/run.h"
 #include "comm/engine/stream.h"
+#include "comm/engine/threads.h"
 
 #include "base/cancel.h"
 #include "base/fail.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* A communicator to be opened. */
+struct joining {
+    rondo_result (*join)(void *argument);
+    void *argument;
+};
 
 struct pending {
     rondo_comm *comm;
@@ -30,7 +37,7 @@ static _Thread_local struct {
     rondo_result spoiled;
     struct pending *calls;
     size_t call_count, call_room;
-    struct join *joins;
+    struct joining *joins;
     size_t join_count, join_room;
     uint32_t home; /* of the process that made the calls: fork_home() */
 } group;
@@ -75,14 +82,16 @@ rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct
     return result;
 }
 
-rondo_result group_add_join(const struct join *join)
+rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument)
 {
     rondo_result result =
         make_room((void **)&group.joins, sizeof(*group.joins), group.join_count, &group.join_room);
 
     group.home = fork_home();
-    if (!result)
-        group.joins[group.join_count++] = *join;
+    if (result)
+        free(argument);
+    else
+        group.joins[group.join_count++] = (struct joining){.join = join, .argument = argument};
     return result;
 }
 
@@ -90,6 +99,13 @@ rondo_result rondo_group_start(void)
 {
     depth++;
     return RONDO_OK;
+}
+
+static rondo_result run_join(void *argument)
+{
+    const struct joining *joining = argument;
+
+    return joining->join(joining->argument);
 }
 
 static rondo_result run_joins(void)
@@ -104,7 +120,7 @@ static rondo_result run_joins(void)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group.");
     for (size_t i = 0; i < group.join_count; i++)
         arguments[i] = &group.joins[i];
-    result = comm_in_threads(join_by_id, arguments, (int)group.join_count);
+    result = threads_run(run_join, arguments, (int)group.join_count);
     free(arguments);
     return result;
 }
@@ -182,7 +198,7 @@ static rondo_result run_stream(rondo_stream *stream, struct task *tasks, struct 
         return stream->ops->add_batches(stream, batches, count);
     for (int i = 0; i < count; i++)
         batch_open(&batches[i], batches[i].comm, batches[i].tasks, batches[i].count);
-    return gpu_run_batches(batches, count);
+    return run_by_hands(batches, count);
 }
 
 /* Every call on its stream; those of no stream at the end, as they are waited for. */
@@ -255,6 +271,8 @@ static rondo_result run_calls(void)
 
 static void forget(void)
 {
+    for (size_t i = 0; i < group.join_count; i++)
+        free(group.joins[i].argument);
     free(group.calls);
     free(group.joins);
     memset(&group, 0, sizeof(group));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* repeat.c - the short way of a repeated call, see repeat.h. */
 #include "comm/engine/repeat.h"
+#include "comm/engine/run.h"
+#include "comm/failure/network.h"
 
 #include "base/cancel.h"
 #include "base/collective.h"
-#include "comm/gpu/gpu.h"
-#include "comm/network.h"
 
 #include <stdlib.h>
 
@@ -151,9 +151,8 @@ rondo_result repeat_run_new(const rondo_call *call, struct task *task)
 {
     struct batch batch;
 
-    if (call->comm->gpu)
-        return gpu_run_task(call->comm, task);
     batch_open(&batch, call->comm, task, 1);
-    batch.call = call;
-    return run_batches(&batch, 1);
+    if (call->comm->hands == &thread_hands)
+        batch.call = call;
+    return run_by_hands(&batch, 1);
 }

@@ -8,13 +8,14 @@
 #include "base/clock.h"
 #include "base/collective.h"
 #include "base/log.h"
-#include "comm/gpu/gpu.h"
-#include "comm/failure/health.h"
-#include "comm/failure/mismatch.h"
-#include "comm/failure/leave.h"
-#include "comm/memory.h"
-#include "comm/network.h"
+#include "comm/engine/choose.h"
+#include "comm/engine/reach.h"
 #include "comm/engine/repeat.h"
+#include "comm/failure/error.h"
+#include "comm/failure/health.h"
+#include "comm/failure/leave.h"
+#include "comm/failure/mismatch.h"
+#include "comm/failure/network.h"
 #include "comm/state/wait.h"
 
 #include <math.h>
@@ -129,8 +130,8 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
         if (!x->unreachable)
             offer_reads(comm, task);
     }
-    if (task->on_device)
-        result = gpu_move_begin(comm, task);
+    if (task->hands->begin)
+        result = task->hands->begin(comm, task);
     if (result)
         return result;
     exec_start(x);
@@ -226,7 +227,7 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
         batch->result = leave_well(batch->comm, task);
         if (batch->result)
             return true;
-        if (stores_matter(&task->choice->stores) && !task->on_device)
+        if (stores_matter(&task->choice->stores) && !task->hands->on_device)
             note_time(task);
         if (task->offer)
             note_reads(task);
@@ -255,7 +256,7 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state)
         batch->result = leave_too(batch->comm);
         return true;
     case EXEC_FAILED:
-        batch->result = task->on_device
+        batch->result = task->hands->on_device
                             ? comm_break(batch->comm, RONDO_ERROR_SYSTEM, task->execution.blamed)
                             : health_unreadable(batch->comm, task);
         return true;
@@ -278,9 +279,7 @@ static bool advance_task(struct batch *batch, int index)
             return true;
         }
     }
-    return task_react(batch, task,
-                      task->on_device ? gpu_move_advance(&task->execution)
-                                      : exec_advance(&task->execution));
+    return task_react(batch, task, task->hands->advance(&task->execution));
 }
 
 static void batch_close(struct batch *batch)
@@ -374,7 +373,7 @@ static bool poll_batch(const struct batch *batch, struct waiter *waiter)
     const struct task *task = &batch->tasks[0];
 
     if (waiter->rounds >= POLL_ROUNDS || waiter->crowd > 1 || batch->count > 1 ||
-        task->state != TASK_RUNNING || task->on_device)
+        task->state != TASK_RUNNING || task->hands->on_device)
         return false;
     waiter->rounds++;
     return exec_poll(&task->execution, POLL_LOOKS);
@@ -394,6 +393,9 @@ static bool pause_batches(struct batch *batches, int count, struct waiter *waite
 void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count)
 {
     *batch = (struct batch){.comm = comm, .tasks = tasks, .count = count, .left = count};
+    for (int i = 0; i < count; i++)
+        if (!tasks[i].hands)
+            tasks[i].hands = &thread_hands;
     batch->ticket = turn_take(&comm->turn);
 }
 
@@ -432,3 +434,15 @@ rondo_result run_task(rondo_comm *comm, struct task *task)
     batch_open(&batch, comm, task, 1);
     return run_batches(&batch, 1);
 }
+
+/* Batches of one process have the same hands, or only this thread. */
+rondo_result run_by_hands(struct batch *batches, int count)
+{
+    const struct hands *hands = &thread_hands;
+
+    for (int i = 0; i < count && !hands->on_device; i++)
+        hands = batches[i].comm->hands;
+    return hands->run(batches, count);
+}
+
+const struct hands thread_hands = {.run = run_batches, .advance = exec_advance};

@@ -7,7 +7,7 @@
  * in which they were made, whichever thread runs them.
  */
 #include "comm/engine/call.h"
-#include "comm/gpu/gpu.h"
+#include "comm/engine/run.h"
 #include "comm/engine/stream.h"
 
 #include "base/cancel.h"
@@ -74,7 +74,7 @@ static void do_job(struct thread_stream *stream, struct job *job)
     if (job->function)
         job->function(job->context);
     else
-        result = gpu_run_batches(job->batches, job->count);
+        result = run_by_hands(job->batches, job->count);
     if (result)
         note_error(stream, result);
     free(job);

@@ -12,8 +12,9 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "comm/failure/error.h"
 #include "comm/failure/mismatch.h"
-#include "comm/network.h"
+#include "comm/failure/network.h"
 #include "transport/memory/process.h"
 
 #include <stdio.h>

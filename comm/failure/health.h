@@ -4,7 +4,7 @@
 #ifndef RONDO_COMM_FAILURE_HEALTH_H
 #define RONDO_COMM_FAILURE_HEALTH_H
 
-#include "comm/engine/run.h"
+#include "comm/state/task.h"
 
 /* The first failure that any peer on the node has seen is ours too. From any thread. */
 rondo_result health_adopt(rondo_comm *comm);

@@ -6,11 +6,12 @@
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "comm/gpu/gpu.h"
+#include "comm/failure/error.h"
 #include "comm/failure/health.h"
 #include "comm/failure/mismatch.h"
-#include "comm/memory.h"
-#include "comm/network.h"
+#include "comm/failure/network.h"
+#include "comm/state/address.h"
+#include "comm/state/registration.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/process.h"
 
@@ -138,7 +139,7 @@ static bool is_exposed(const struct task *task)
     const struct execution *x = &task->execution;
 
     return task->state == TASK_RUNNING && x->plan->address_messages && !x->unreachable &&
-           !task->on_device;
+           !task->hands->on_device;
 }
 
 static bool exposes(const struct batch *batch)
@@ -151,13 +152,23 @@ static bool exposes(const struct batch *batch)
 
 /* ---- Taking memory back ---------------------------------------------------------------------- */
 
+/* Memory in [begin, end) was taken back from peers: it is registered no more. */
+static void forget_registration(rondo_comm *comm, const char *begin, const char *end)
+{
+    pthread_mutex_lock(&comm->registrations_lock);
+    for (rondo_registration *at = comm->registrations; at; at = at->next)
+        if ((const char *)at->memory >= begin && (const char *)at->memory < end)
+            at->memory = NULL;
+    pthread_mutex_unlock(&comm->registrations_lock);
+}
+
 void leave_warn(void *context, const char *begin, const char *end)
 {
     const rondo_comm *failed = context;
 
     pthread_mutex_lock(&list_lock);
     for (rondo_comm *comm = list; comm; comm = comm->next) {
-        memory_forget_registration(comm, begin, end);
+        forget_registration(comm, begin, end);
         if (comm == failed || !exposure_touches(&comm->exposure, begin, end))
             continue;
         rondo_fail(RONDO_ERROR_PEER,
@@ -173,7 +184,7 @@ void leave_warn(void *context, const char *begin, const char *end)
 /* What is staged for a device is not the caller's; a broken communicator does not stage again. */
 static rondo_result withdraw(rondo_comm *comm, const void *memory, size_t bytes)
 {
-    if (gpu_stages(comm->gpu, memory))
+    if (comm->hands->stages && comm->hands->stages(comm, memory))
         return RONDO_OK;
     return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
                                                    .bytes = bytes,

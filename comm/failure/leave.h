@@ -28,7 +28,7 @@
 #ifndef RONDO_COMM_FAILURE_LEAVE_H
 #define RONDO_COMM_FAILURE_LEAVE_H
 
-#include "comm/engine/run.h"
+#include "comm/state/task.h"
 #include "transport/memory/lease.h"
 
 /* With all links there: makes the lease on the arena, and from now on calls of other communicators

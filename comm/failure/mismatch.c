@@ -5,8 +5,9 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "comm/failure/error.h"
 #include "comm/failure/health.h"
-#include "comm/network.h"
+#include "comm/failure/network.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef RONDO_COMM_FAILURE_MISMATCH_H
 #define RONDO_COMM_FAILURE_MISMATCH_H
 
-#include "comm/engine/run.h"
+#include "comm/state/task.h"
 
 /* A wait lasts: a peer in the call of the same number must have called the same. */
 rondo_result mismatch_look(rondo_comm *comm, const struct task *task);

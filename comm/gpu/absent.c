@@ -12,6 +12,9 @@ static rondo_result refuse(void)
                                                "CUDA toolkit and build again.");
 }
 
+/* No communicator has them. */
+const struct hands gpu_hands = {.run = run_batches, .advance = exec_advance};
+
 int gpu_current(void)
 {
     return -1;
@@ -59,42 +62,15 @@ void gpu_query(struct gpu *gpu)
     (void)gpu;
 }
 
-bool gpu_stages(struct gpu *gpu, const void *memory)
-{
-    (void)gpu;
-    (void)memory;
-    return false;
-}
-
 void gpu_stop(struct gpu *gpu)
 {
     (void)gpu;
-}
-
-/* No task says that a device moves its messages: it would have been made on a CUDA stream. */
-rondo_result gpu_move_begin(rondo_comm *comm, struct task *task)
-{
-    (void)comm;
-    (void)task;
-    return refuse();
-}
-
-enum exec_state gpu_move_advance(struct execution *execution)
-{
-    (void)execution;
-    refuse();
-    return EXEC_FAILED;
 }
 
 void gpu_close(struct gpu *gpu, bool broken)
 {
     (void)gpu;
     (void)broken;
-}
-
-rondo_result gpu_run_batches(struct batch *batches, int count)
-{
-    return run_batches(batches, count);
 }
 
 rondo_result rondo_cuda_check(void)

@@ -111,13 +111,12 @@ void gpu_block_lose(struct gpu *gpu, struct gpu_block *block)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-bool gpu_stages(struct gpu *gpu, const void *memory)
+bool gpu_stages(rondo_comm *comm, const void *memory)
 {
+    struct gpu *gpu = comm->gpu;
     const char *at = memory;
     bool found = false;
 
-    if (!gpu)
-        return false;
     pthread_mutex_lock(&gpu->lock);
     for (const struct gpu_block *block = gpu->blocks; block && !found; block = block->next)
         found = at >= block->payload && at < block->payload + block->bytes;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gpu.c - the device of a communicator, and blocking calls on its memory. */
+#include "comm/engine/run.h"
+#include "comm/failure/error.h"
 #include "comm/gpu/mover/mover.h"
 
 #include "rondo/cuda.h"
@@ -125,6 +127,8 @@ rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **r
     pthread_mutex_lock(&finding);
     if (!comm->gpu)
         result = gpu_open(gpu_whose(cuda, batch, stream), &comm->gpu);
+    if (comm->gpu)
+        comm->hands = &gpu_hands;
     *ret_gpu = comm->gpu;
     pthread_mutex_unlock(&finding);
     return result;
@@ -210,17 +214,13 @@ static rondo_result visit_end(struct batch *batch, struct visit *visit, bool ran
     return result;
 }
 
-rondo_result gpu_run_batches(struct batch *batches, int count)
+/* Device memory is brought to the host before the calls run, and back after them. */
+static rondo_result run(struct batch *batches, int count)
 {
     struct visit *visits;
     rondo_result begun = RONDO_OK;
     rondo_result result;
-    bool any = false;
 
-    for (int i = 0; i < count; i++)
-        any |= batches[i].comm->gpu != NULL;
-    if (!any)
-        return run_batches(batches, count);
     visits = calloc((size_t)count, sizeof(*visits));
     if (!visits)
         begun = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d calls.", count);
@@ -238,6 +238,12 @@ rondo_result gpu_run_batches(struct batch *batches, int count)
     free(visits);
     return begun ? begun : result;
 }
+
+const struct hands gpu_hands = {.on_device = true,
+                                .run = run,
+                                .begin = gpu_move_begin,
+                                .advance = gpu_move_advance,
+                                .stages = gpu_stages};
 
 /* ---- Public ---------------------------------------------------------------------------------- */
 

@@ -30,29 +30,12 @@ void gpu_stop(struct gpu *gpu);
 /* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL. */
 void gpu_close(struct gpu *gpu, bool broken);
 
-/* mover/move.c: a task whose messages the device moves, when it has a plan; and exec_advance(). */
-rondo_result gpu_move_begin(rondo_comm *comm, struct task *task);
-enum exec_state gpu_move_advance(struct execution *execution);
+/* Brings the memory of calls to where the host or the device can use it, and moves messages. */
+extern const struct hands gpu_hands;
 
 /* The communicator's state includes what its device has done so far, and once it is broken, its
  * peers' devices have left the memory of calls, unless the log says otherwise. May take a while
  * then. Accepts NULL. */
 void gpu_query(struct gpu *gpu);
-
-/* Is that memory of the host in which a call is staged? `gpu`: NULL: no. */
-bool gpu_stages(struct gpu *gpu, const void *memory);
-
-/* run_batches() with calls on device memory among them: it is brought to the host and back. */
-rondo_result gpu_run_batches(struct batch *batches, int count);
-
-static inline rondo_result gpu_run_task(rondo_comm *comm, struct task *task)
-{
-    struct batch batch;
-
-    if (!comm->gpu)
-        return run_task(comm, task);
-    batch_open(&batch, comm, task, 1);
-    return gpu_run_batches(&batch, 1);
-}
 
 #endif

@@ -51,6 +51,11 @@ struct gpu {
     struct gpu_mover *mover; /* NULL: the host moves all that goes by way of it */
 };
 
+/* ---- mover/move.c: hands that work on a stream of the communicator's own ---- */
+
+rondo_result gpu_move_begin(rondo_comm *comm, struct task *task);
+enum exec_state gpu_move_advance(struct execution *execution);
+
 /* ---- gpu.c ---- */
 
 /* The communicator's, which has one when a call on a CUDA stream was made. */
@@ -78,6 +83,8 @@ void gpu_plans_close(struct gpu_plans *plans);
 
 /* ---- gpu/block.c ---- */
 
+/* Is that memory of a block, which the host works on? */
+bool gpu_stages(rondo_comm *comm, const void *memory);
 /* One with room for so many bytes, flags cleared. It is free again when its flag says so. */
 rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **ret_block);
 void gpu_block_return(struct gpu *gpu, struct gpu_block *block); /* nothing uses it */

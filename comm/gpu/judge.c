@@ -8,6 +8,7 @@
  * that the call is right; if one does, the call is taken for spoilt. The watch looks about once a
  * millisecond while calls are on their way, and a stream's synchronize looks before it returns.
  */
+#include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
 
 #include "base/clock.h"

@@ -17,6 +17,7 @@
  * Device memory cannot be exchanged as pages of the heap can. So a peer that is stopped is waited
  * for for a while, and then the sentence says that it may still write.
  */
+#include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
 
 #include "base/clock.h"

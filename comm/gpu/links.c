@@ -12,6 +12,7 @@
  *     short    up to how many bytes a call is one kernel, which sends whole inputs and not parts of
  *              them: fewer where links are slow.
  */
+#include "comm/engine/choose.h"
 #include "comm/gpu/plan.h"
 
 #include "base/collective.h"

@@ -12,6 +12,7 @@
  * Whatever the batches of two ranks look like, they agree on the round of a message, and in a round
  * nobody waits before he has announced.
  */
+#include "comm/engine/choose.h"
 #include "comm/gpu/plan.h"
 
 #include "base/collective.h"

@@ -9,6 +9,8 @@
  * so a graph can hold it.
  */
 #include "comm/gpu/plan.h"
+#include "comm/engine/choose.h"
+#include "comm/failure/error.h"
 
 #include "base/collective.h"
 #include "base/fail.h"

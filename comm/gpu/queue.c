@@ -12,8 +12,10 @@
  * launch. Where there are graphs, calls outside of them get their turns from their streams as well:
  * a turn that was taken at the call could come before that of a launch, which the stream is behind.
  */
-#include "comm/gpu/inside.h"
+#include "comm/engine/run.h"
 #include "comm/engine/stream.h"
+#include "comm/failure/error.h"
+#include "comm/gpu/inside.h"
 
 #include "base/fail.h"
 
@@ -106,7 +108,7 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
     staged->batch = (struct batch){.comm = batch->comm, .count = batch->count};
     memcpy(staged->originals, batch->tasks, count * sizeof(struct task));
     for (size_t i = 0; i < count; i++)
-        staged->originals[i].on_device = on_device;
+        staged->originals[i].hands = on_device ? &gpu_hands : &thread_hands;
     staged->batch.tasks = staged->originals;
     result = stage_plan(gpu, &staged->batch, staged->stages, &bytes);
     if (!result)
@@ -168,8 +170,8 @@ static void run(void *context)
     rondo_result result;
 
     await_ready(staged);
-    result =
-        staged->originals[0].on_device ? run_on_device(staged) : run_batches(&staged->batch, 1);
+    result = staged->originals[0].hands->on_device ? run_on_device(staged)
+                                                   : run_batches(&staged->batch, 1);
     if (result)
         gpu_errors_note(staged->errors, result);
     /* Release, to the stream: what the call wrote comes before. */

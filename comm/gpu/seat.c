@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "comm/gpu/gpu.h"
 #include "comm/failure/health.h"
+#include "comm/gpu/gpu.h"
 #include "cuda/executor.h"
 #include "transport/memory/process.h"
 

@@ -29,7 +29,7 @@ static bool is_foreign(const struct gpu *gpu, const struct task *task, const voi
     enum cuda_memory kind = cuda_memory_kind(gpu->device.driver, memory);
     int number = -1;
 
-    if (!task->on_device)
+    if (!task->hands->on_device)
         return kind >= CUDA_MEMORY_DEVICE;
     if (kind == CUDA_MEMORY_DEVICE)
         gpu->device.driver->cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,

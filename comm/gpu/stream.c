@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stream.c - a stream of calls over a CUDA stream. */
-#include "comm/gpu/arena.h"
 #include "comm/engine/stream.h"
+#include "comm/gpu/arena.h"
 
 #include "rondo/cuda.h"
 

@@ -8,6 +8,8 @@
  * to them, again and again until all have passed: they end with wrong data, but they end. Nothing
  * here waits for the device.
  */
+#include "comm/engine/choose.h"
+#include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
 
 #include "base/clock.h"

@@ -191,3 +191,24 @@ void board_describe(const struct call_record *record, char *text, size_t size)
     if (used > 0 && (size_t)used < size && collective_has_root(collective))
         snprintf(text + used, size - (size_t)used, ", root %d", record->root);
 }
+
+static const unsigned char magic[8] = {'r', 'o', 'n', 'd', 'o', ' ', 'a', 't'};
+
+struct invitation_note board_invitation_note(const struct invitation *invitation)
+{
+    struct invitation_note note = {.invitation = *invitation};
+
+    memcpy(note.magic, magic, sizeof(magic));
+    return note;
+}
+
+bool board_hear_invitation(struct board *mirror, const void *note, size_t bytes)
+{
+    struct invitation_note heard;
+
+    if (bytes != sizeof(heard) || memcmp(note, magic, sizeof(magic)) != 0)
+        return false;
+    memcpy(&heard, note, sizeof(heard));
+    board_invite(mirror, &heard.invitation);
+    return true;
+}

@@ -103,6 +103,15 @@ void board_fail(struct board *board, rondo_result result, int culprit, const cha
 rondo_result board_failure(const struct board *board, int *ret_culprit,
                            char sentence[FAIL_SENTENCE_MAX]);
 
+/* The note by which ranks of other hosts hear of an invitation. */
+struct invitation_note {
+    unsigned char magic[8]; /* marks it among the notes of verbs */
+    struct invitation invitation;
+};
+struct invitation_note board_invitation_note(const struct invitation *invitation);
+/* A note has come from another host: if it is an invitation, its rank's mirror shows it, as the
+ * board does on the rank's own host. False: it is something else. */
+bool board_hear_invitation(struct board *mirror, const void *note, size_t bytes);
 /* Owner: from one thread at a time. */
 void board_invite(struct board *board, const struct invitation *invitation);
 /* Reader: the last one for these ranks, with its address terminated; false: none. */
@@ -112,9 +121,9 @@ bool board_invited(const struct board *board, const unsigned char tag[16],
 /* Reader: has it failed before it ended call number `call`? */
 bool board_spoils(const struct board *board, uint32_t call);
 
-/* "all_reduce of 17 float32, sum" */
-/* The same without the count, of what board_past() says. */
+/* What board_describe() writes, without the count, of what board_past() says. */
 void board_describe_past(const struct call_record *record, char *text, size_t size);
+/* "all_reduce of 17 float32, sum" */
 void board_describe(const struct call_record *record, char *text, size_t size);
 
 #endif

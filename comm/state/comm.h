@@ -12,7 +12,7 @@
 #include "base/fork.h"
 #include "collectives/select.h"
 #include "comm/state/board.h"
-#include "comm/engine/choose.h"
+#include "comm/state/choice.h"
 #include "comm/state/exposure.h"
 #include "comm/state/operation.h"
 #include "comm/state/turn.h"
@@ -87,57 +87,9 @@ struct rondo_comm {
     pthread_mutex_t error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
     struct gpu *gpu;               /* NULL: it belongs to no device */
+    const struct hands *hands;     /* who moves the data of its calls, task.h */
     struct rondo_registration *registrations;
     pthread_mutex_t registrations_lock;
 };
-
-/* ---- settings.c ------------------------------------------------------------------------------ */
-
-rondo_result comm_read_settings(const rondo_config *config, int size,
-                                struct comm_settings *ret_settings);
-/* The job meets over a network, so its ranks may be on several hosts. */
-void comm_settings_expect_hosts(struct comm_settings *settings);
-/* Equal on ranks whose settings fit together. */
-uint32_t comm_settings_hash(const struct comm_settings *settings);
-
-/* ---- open.c: making one ---------------------------------------------------------------------- */
-
-/* Step 1: memory and this rank's card. Step 2: with everybody's cards, in rank order, the links. */
-rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
-                          rondo_comm **ret_comm);
-rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards);
-/* nearby.c: `comm->groups`, from the setting, or from hosts and NUMA nodes on everybody's cards. */
-rondo_result comm_find_groups(rondo_comm *comm);
-/* Step 3, collective: measure the links (measure.c). Everybody has the same costs afterwards. */
-rondo_result comm_measure(rondo_comm *comm);
-/* Part of it: between groups of ranks, if there are any; only some ranks do something. */
-rondo_result comm_measure_groups(rondo_comm *comm, struct group_costs *ret_costs);
-/* The end of it, also where costs are known: returns when all ranks are connected. Before that no
- * rank may close, others may still be looking at what it shows. */
-rondo_result comm_assemble(rondo_comm *comm);
-/* Frees what any of the steps made; accepts NULL. */
-void comm_free(rondo_comm *comm);
-/* Run `step` for many ranks of this process at once, each
- * in a thread of its own; the first error of any. */
-rondo_result comm_in_threads(rondo_result (*step)(void *), void *const *arguments, int count);
-
-/* ---- error.c --------------------------------------------------------------------------------- */
-
-/* Keep the thread's last sentence as the communicator's; returns `result`. */
-rondo_result comm_note_error(rondo_comm *comm, rondo_result result);
-/* The same, and break the communicator: peers on the node see it on the board. */
-rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit);
-/* Why it is broken, for this thread. */
-rondo_result comm_say_broken(rondo_comm *comm);
-/* In a forked child: the communicator is the parent's. Takes no lock that the parent may have. */
-rondo_result comm_refuse(const char *function);
-/* RONDO_OK, or why it is broken, with the sentence repeated for this thread. */
-static inline rondo_result comm_check(rondo_comm *comm)
-{
-    if (fork_is_foreign(comm->home))
-        return comm_refuse("A call");
-    return atomic_load_explicit(&comm->broken, memory_order_acquire) ? comm_say_broken(comm)
-                                                                     : RONDO_OK;
-}
 
 #endif

@@ -17,8 +17,8 @@
 #ifndef RONDO_PLAN_VERIFY_MACHINE_H
 #define RONDO_PLAN_VERIFY_MACHINE_H
 
-#include "plan/verify/verify.h"
 #include "plan/verify/value.h"
+#include "plan/verify/verify.h"
 
 #include <stddef.h>
 

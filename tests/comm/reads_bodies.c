@@ -8,8 +8,11 @@
  */
 #include "reads_bodies.h"
 
+#include "comm/engine/choose.h"
+#include "comm/engine/reach.h"
+#include "comm/engine/threads.h"
+#include "comm/state/address.h"
 #include "comm/state/comm.h"
-#include "comm/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -359,7 +362,7 @@ static const char *run(int size, int noisy_calls)
         result = result ? result : allocate(&ranks[r]);
     }
     if (!result)
-        result = comm_in_threads(run_rank, arguments, size);
+        result = threads_run(run_rank, arguments, size);
     for (int r = 0; r < size; r++) {
         if (!wrong[0])
             memcpy(wrong, ranks[r].wrong, sizeof(wrong));

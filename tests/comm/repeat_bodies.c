@@ -3,6 +3,7 @@
 #include "repeat_bodies.h"
 
 #include "comm/engine/repeat.h"
+#include "comm/engine/threads.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -123,7 +124,7 @@ static const char *run(rondo_result (*step)(void *), enum where where, int threa
         opened &= open_rank(&ranks[i], comms[i % RANKS], where, times);
         arguments[i] = &ranks[i];
     }
-    result = opened ? comm_in_threads(step, arguments, RANKS * threads) : RONDO_ERROR_MEMORY;
+    result = opened ? threads_run(step, arguments, RANKS * threads) : RONDO_ERROR_MEMORY;
     snprintf(wrong, sizeof(wrong), "%s", opened ? "" : "no memory");
     for (int i = 0; i < RANKS * threads; i++) {
         if (!wrong[0])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_choose.c - decisions: wishes, orders, promises, and that they are made once. */
 #include "base/fail.h"
+#include "comm/engine/choose.h"
 #include "comm/state/comm.h"
 
 #include <criterion/criterion.h>

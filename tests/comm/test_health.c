@@ -2,6 +2,7 @@
 /* test_health.c - sentences about waits that will not end: every kind names the rank to blame. */
 #include "base/fail.h"
 #include "comm/engine/call.h"
+#include "comm/failure/error.h"
 #include "comm/failure/health.h"
 #include "comm/failure/mismatch.h"
 

@@ -3,7 +3,8 @@
  * of ranks that disagree. */
 #include "reads_bodies.h"
 
-#include "comm/memory.h"
+#include "comm/engine/reach.h"
+#include "comm/state/address.h"
 #include "comm/state/reads.h"
 
 #include <criterion/criterion.h>

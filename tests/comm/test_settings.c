@@ -2,6 +2,7 @@
 /* test_settings.c - the configuration of a communicator:
  * precedence, refusals, and what must agree. */
 #include "base/fail.h"
+#include "comm/open.h"
 #include "comm/state/comm.h"
 
 #include <criterion/criterion.h>

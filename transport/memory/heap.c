@@ -16,8 +16,8 @@
 #include "transport/memory/pages.h"
 #include "transport/memory/retired.h"
 #include "transport/memory/spans.h"
-#include "transport/verbs/verbs.h"
 #include "transport/memory/withdrawn.h"
+#include "transport/verbs/verbs.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -20,9 +20,9 @@
 #ifndef RONDO_TRANSPORT_VERBS_INSIDE_H
 #define RONDO_TRANSPORT_VERBS_INSIDE_H
 
-#include "transport/verbs/verbs.h"
 #include "transport/verbs/cell.h"
 #include "transport/verbs/queue.h"
+#include "transport/verbs/verbs.h"
 
 struct verbs_message {
     const char *payload;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rails.c - which ports this process uses; one set for all of its communicators. */
-#include "transport/verbs/verbs.h"
 #include "transport/verbs/open.h"
+#include "transport/verbs/verbs.h"
 
 #include "base/fail.h"
 #include "base/log.h"

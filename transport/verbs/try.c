@@ -11,9 +11,9 @@
  */
 #include "transport/verbs/try.h"
 
+#include "transport/verbs/inside.h"
 #include "transport/verbs/queue.h"
 #include "transport/verbs/verbs.h"
-#include "transport/verbs/inside.h"
 
 #include "base/clock.h"
 #include "base/fail.h"

@@ -13,6 +13,7 @@
  * Later it stands in for buffers that peers cannot map, or not soon: a peer's process may hold the
  * lock that mapping takes until a call has ended that waits for this rank (share/share.c).
  */
+#include "comm/failure/error.h"
 #include "comm/gpu/arena.h"
 
 #include "base/fail.h"

@@ -12,6 +12,7 @@
  * segment only while a call of its owner is on its way, so the owner alone knows when: as soon as
  * the last call that told of it has ended here. What graphs know of stays, unless it was freed.
  */
+#include "comm/failure/error.h"
 #include "comm/gpu/arena.h"
 
 #include "base/clock.h"

@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "comm/failure/error.h"
 #include "comm/state/comm.h"
 
 #include <string.h>

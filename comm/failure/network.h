@@ -19,13 +19,8 @@ static inline bool networks_any(const rondo_comm *comm)
     return comm->mirrors != NULL;
 }
 
-/* comm_prepare(): listen, and say in the card where. */
-rondo_result networks_open(rondo_comm *comm, struct rank_card *card);
-/* With all cards there, before networks_start(): how long slots of networks are. */
-void networks_size_slots(rondo_comm *comm);
-/* comm_connect(), with all cards there: networks that no rank needs are closed. */
-rondo_result networks_start(rondo_comm *comm);
-void networks_close(rondo_comm *comm);
+/* What networks ask of a communicator and tell it. */
+struct network_owner networks_owner(rondo_comm *comm);
 
 /* By the holder of the turn. An error has broken the communicator. */
 rondo_result networks_progress(rondo_comm *comm, bool *ret_moved);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reach.c - user buffers in the eyes of peers.
+ *
+ * A rank announces its buffers as reachable only if every peer can reach them; so all ranks,
+ * whichever process they are in, draw the same conclusion from the same announcements.
+ */
+#include "comm/engine/reach.h"
+
+#include "comm/failure/leave.h"
+#include "comm/state/address.h"
+#include "comm/state/comm.h"
+#include "transport/memory/heap.h"
+#include "transport/memory/process.h"
+
+static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_address)
+{
+    *ret_address = 0;
+    if (!memory || !bytes)
+        return ADDRESS_NONE;
+    if (heap_find(memory, bytes, ret_address))
+        return ADDRESS_HEAP;
+    *ret_address = (uint64_t)(uintptr_t)memory;
+    return ADDRESS_PLAIN;
+}
+
+bool address_announce(rondo_comm *comm, const void *input, const void *output, struct execution *x)
+{
+    const struct address_lengths bytes = address_lengths(x);
+    bool in_place = x->plan->collective == RONDO_ALL_TO_ALL && input == output && bytes.input;
+    bool plain_input = comm->one_process || (comm->settings.reads_across && !x->op);
+    bool plain_output =
+        comm->one_process || !x->op; /* without a reduction nobody writes it for us */
+    struct link_addresses *own = &x->own;
+    bool reachable;
+
+    if (x->op)
+        exposure_open(&comm->exposure, output, bytes.output);
+    own->input_kind = address_of(input, bytes.input, &own->input);
+    own->output_kind = address_of(output, bytes.output, &own->output);
+    reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
+                (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
+    if (!reachable) {
+        address_hide(x);
+        exposure_close(&comm->exposure);
+    }
+    return reachable;
+}
+
+bool address_shows_plain_input(const struct execution *x)
+{
+    return x->own.input_kind == ADDRESS_PLAIN;
+}
+
+void address_hide(struct execution *x)
+{
+    x->own = (struct link_addresses){.input_kind = ADDRESS_HIDDEN, .output_kind = ADDRESS_HIDDEN};
+}
+
+/* One buffer as `peer` announced it. What peers say is
+ * checked: a heap offset must lie inside of their heap. */
+static char *resolve_one(const struct process *process, uint32_t kind, uint64_t address,
+                         size_t bytes)
+{
+    if (kind == ADDRESS_HEAP)
+        return process_at(process, address, bytes);
+    if (kind == ADDRESS_PLAIN && process_is_own(process))
+        return (char *)(uintptr_t)address;
+    return NULL;
+}
+
+static void resolve(struct exec_world *world, int peer, const struct link_addresses *said,
+                    const size_t bytes[2], struct exec_peer *ret_peer)
+{
+    const rondo_comm *comm = (const rondo_comm *)world;
+    const struct process *process = comm->processes[peer];
+    struct link_addresses heard = *said; /* once: the peer could change it while we look */
+
+    ret_peer->input = resolve_one(process, heard.input_kind, heard.input, bytes[0]);
+    ret_peer->output = resolve_one(process, heard.output_kind, heard.output, bytes[1]);
+    ret_peer->remote_input = heard.input_kind == ADDRESS_PLAIN ? heard.input : 0;
+}
+
+static rondo_result read_across(struct exec_world *world, int peer, void *to, uint64_t from,
+                                size_t bytes)
+{
+    const rondo_comm *comm = (const rondo_comm *)world;
+
+    return process_read(comm->processes[peer], to, from, bytes);
+}
+
+static bool is_left(struct exec_world *world)
+{
+    return leave_spoils((const rondo_comm *)world);
+}
+
+const struct exec_world_ops comm_world_ops = {
+    .resolve = resolve, .read = read_across, .is_left = is_left};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* threads.c - see threads.h. */
+#include "comm/engine/threads.h"
+
+#include "base/fail.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No step begins before all threads are there: steps wait for each other. */
+struct gate {
+    pthread_mutex_t lock; /* held until it is known */
+    bool closed;          /* for good: a thread is missing */
+};
+
+struct thread_step {
+    struct gate *gate;
+    rondo_result (*step)(void *);
+    void *argument;
+    pthread_t thread;
+    rondo_result result;
+    char sentence[FAIL_SENTENCE_MAX];
+};
+
+static void *run_step(void *argument)
+{
+    struct thread_step *step = argument;
+    bool closed;
+
+    pthread_mutex_lock(&step->gate->lock);
+    closed = step->gate->closed;
+    pthread_mutex_unlock(&step->gate->lock);
+    if (closed)
+        return NULL;
+    step->result = step->step(step->argument);
+    if (step->result)
+        memcpy(step->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+    return NULL;
+}
+
+rondo_result threads_run(rondo_result (*step)(void *), void *const *arguments, int count)
+{
+    struct thread_step *steps = calloc((size_t)count, sizeof(*steps));
+    struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    rondo_result result = RONDO_OK;
+    int started = 0;
+
+    if (!steps)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d threads.", count);
+    pthread_mutex_lock(&gate.lock);
+    for (; started < count && !result; started++) {
+        steps[started].gate = &gate;
+        steps[started].step = step;
+        steps[started].argument = arguments[started];
+        if (pthread_create(&steps[started].thread, NULL, run_step, &steps[started])) {
+            result =
+                rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start thread %d of %d.", started + 1, count);
+            break;
+        }
+    }
+    gate.closed = result != RONDO_OK;
+    pthread_mutex_unlock(&gate.lock);
+    for (int i = 0; i < started; i++)
+        pthread_join(steps[i].thread, NULL);
+    for (int i = 0; i < started && !result; i++)
+        if (steps[i].result)
+            result = rondo_fail(steps[i].result, "%s", steps[i].sentence);
+    free(steps);
+    return result;
+}

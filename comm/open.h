@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* open.h - the steps by which a communicator is made, whatever way its ranks meet. */
+#ifndef RONDO_COMM_OPEN_H
+#define RONDO_COMM_OPEN_H
+
+#include "comm/state/comm.h"
+
+/* ---- settings.c ------------------------------------------------------------------------------ */
+
+rondo_result comm_read_settings(const rondo_config *config, int size,
+                                struct comm_settings *ret_settings);
+/* The job meets over a network, so its ranks may be on several hosts. */
+void comm_settings_expect_hosts(struct comm_settings *settings);
+/* Equal on ranks whose settings fit together. */
+uint32_t comm_settings_hash(const struct comm_settings *settings);
+
+/* ---- open.c: making one ---------------------------------------------------------------------- */
+
+/* Step 1: memory and this rank's card. Step 2: with everybody's cards, in rank order, the links. */
+rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
+                          rondo_comm **ret_comm);
+rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards);
+/* nearby.c: `comm->groups`, from the setting, or from hosts and NUMA nodes on everybody's cards. */
+rondo_result comm_find_groups(rondo_comm *comm);
+/* Step 3, collective: measure the links (measure.c). Everybody has the same costs afterwards. */
+rondo_result comm_measure(rondo_comm *comm);
+/* Part of it: between groups of ranks, if there are any; only some ranks do something. */
+rondo_result comm_measure_groups(rondo_comm *comm, struct group_costs *ret_costs);
+/* The end of it, also where costs are known: returns when all ranks are connected. Before that no
+ * rank may close, others may still be looking at what it shows. */
+rondo_result comm_assemble(rondo_comm *comm);
+/* Frees what any of the steps made; accepts NULL. */
+void comm_free(rondo_comm *comm);
+
+#endif

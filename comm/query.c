@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* query.c - what a user asks of a communicator: is it sound, why not, and who am I; and its abort. */
+#include "comm/failure/error.h"
+
+#include "base/cancel.h"
+#include "base/fail.h"
+#include "comm/failure/health.h"
+#include "comm/failure/network.h"
+#include "comm/gpu/gpu.h"
+
+#include <stdio.h>
+
+/* What ranks of other hosts said has to be fetched. If a call of another thread has the turn, that
+ * one does so. */
+static rondo_result fetch(rondo_comm *comm)
+{
+    rondo_result result;
+    unsigned ticket;
+    bool moved;
+
+    if (!turn_take_idle(&comm->turn, &ticket))
+        return RONDO_OK;
+    result = networks_progress(comm, &moved);
+    turn_pass(&comm->turn);
+    return result;
+}
+
+rondo_result rondo_comm_query(rondo_comm *comm)
+{
+    CANCEL_LATER();
+    rondo_result result;
+
+    if (!comm)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_query: the communicator is NULL.");
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_comm_query");
+    if (atomic_load_explicit(&comm->broken, memory_order_acquire)) {
+        gpu_query(comm->gpu);
+        return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
+    }
+    result = fetch(comm);
+    if (!result)
+        result = health_adopt(comm);
+    gpu_query(comm->gpu);
+    return result ? result : comm_check(comm);
+}
+
+rondo_result rondo_comm_abort(rondo_comm *comm)
+{
+    CANCEL_LATER();
+
+    if (!comm)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_abort: the communicator is NULL.");
+    if (fork_is_foreign(comm->home))
+        return comm_refuse("rondo_comm_abort");
+    rondo_fail(RONDO_ERROR_ABORTED, "Rank %d aborted the communicator (rondo_comm_abort).",
+               comm->rank);
+    comm_break(comm, RONDO_ERROR_ABORTED, comm->rank);
+    return RONDO_OK;
+}
+
+const char *rondo_last_error(const rondo_comm *comm)
+{
+    static _Thread_local char copy[FAIL_SENTENCE_MAX];
+    rondo_comm *writable = (rondo_comm *)(uintptr_t)comm;
+
+    if (!comm || fork_is_foreign(comm->home))
+        return fail_sentence();
+    pthread_mutex_lock(&writable->error_lock);
+    snprintf(copy, sizeof(copy), "%s", comm->error);
+    pthread_mutex_unlock(&writable->error_lock);
+    return copy;
+}
+
+int rondo_comm_rank(const rondo_comm *comm)
+{
+    return comm ? comm->rank : -1;
+}
+
+int rondo_comm_size(const rondo_comm *comm)
+{
+    return comm ? comm->size : -1;
+}
+
+int rondo_comm_local_rank(const rondo_comm *comm)
+{
+    return comm ? comm->local_rank : -1;
+}
+
+int rondo_comm_local_size(const rondo_comm *comm)
+{
+    return comm ? comm->local_size : -1;
+}
