@@ -8,7 +8,7 @@
  */
 #include "train/corpus.h"
 
-#include "train/layers.h"
+#include "train/model/layers.h"
 
 #include <stdlib.h>
 #include <string.h>

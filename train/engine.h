@@ -9,7 +9,7 @@
 #ifndef RONDO_TRAIN_ENGINE_H
 #define RONDO_TRAIN_ENGINE_H
 
-#include "train/model.h"
+#include "train/model/model.h"
 #include "train/options.h"
 
 #include "rondo/train.h"

@@ -9,7 +9,7 @@
 #include "train/engine.h"
 
 #include "train/cuda/gpu.h"
-#include "train/optimizer.h"
+#include "train/model/optimizer.h"
 #include "train/say.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #define RONDO_TRAIN_LOADER_H
 
 #include "train/corpus.h"
-#include "train/model.h"
+#include "train/model/model.h"
 #include "train/options.h"
 
 #include "rondo/train.h"

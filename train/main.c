@@ -7,7 +7,7 @@
  */
 #include "train/trainer.h"
 
-#include "train/blas.h"
+#include "train/model/blas.h"
 #include "train/cuda/gpu.h"
 #include "train/say.h"
 

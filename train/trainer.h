@@ -19,7 +19,7 @@
 #include "train/curve.h"
 #include "train/engine.h"
 #include "train/loader.h"
-#include "train/model.h"
+#include "train/model/model.h"
 #include "train/options.h"
 
 /* What is held out. */

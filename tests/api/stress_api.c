@@ -7,7 +7,7 @@
 #include "bodies.h"
 #include "closings.h"
 #include "failures.h"
-#include "matrix.h"
+#include "tests/api/values/matrix.h"
 
 #include <stdio.h>
 

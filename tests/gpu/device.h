@@ -2,7 +2,7 @@
 /*
  * device.h - what tests need of CUDA beside Rondo: the driver's functions, found at run time, and
  * memory that is written and read from the host. On this project's own machines the driver is the
- * one of tests/cuda_standin; on a machine with a GPU the same programs run on that.
+ * one of standin; on a machine with a GPU the same programs run on that.
  */
 #ifndef RONDO_TESTS_GPU_DEVICE_H
 #define RONDO_TESTS_GPU_DEVICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_links.c - plans follow the links between devices: groups and their order, on machines of
- * tests/nvml_standin. What was decided is read in the log; what was computed is checked as ever.
+ * standin/nvml. What was decided is read in the log; what was computed is checked as ever.
  */
 #include "bodies.h"
 

@@ -82,7 +82,7 @@ def check_figures(text):
 def check_algorithms():
     listing = subprocess.run(["rondo", "explain", "--list"], env=environment(), capture_output=True, text=True,
                              check=False).stdout
-    with open(os.path.join(ROOT, "tests/api/matrix.c"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "tests/api/values/matrix.c"), encoding="utf-8") as file:
         matrix = file.read()
     names = re.findall(r"^(\w+)", listing, re.M)
     folder = os.path.join(ROOT, "docs/algorithms")
@@ -96,7 +96,7 @@ def check_algorithms():
         if not os.path.exists(os.path.join(folder, name + ".md")) and f"`{name}` " not in pages:
             complaints.append(f"{name} has no page in docs/algorithms, and no other says what it is")
         if f'"{name}"' not in matrix:
-            complaints.append(f"tests/api/matrix.c does not know {name}")
+            complaints.append(f"tests/api/values/matrix.c does not know {name}")
     return complaints
 
 

@@ -3,7 +3,7 @@
  * net_rank.c - one rank of a job that test_net.py starts on several hosts; its first argument says
  * what it does. Prints a line that begins with "rank"; ends with 0 if all was right.
  *
- *     matrix SEED [K] the matrix of calls (tests/api/matrix.h), or every Kth of them
+ *     matrix SEED [K] the matrix of calls (tests/api/values/matrix.h), or every Kth of them
  *     bodies          groups, streams, splits
  *     calls BYTES     all_reduce without end, until an error; prints it, and seconds the call took;
  *                     of memory that an adapter may read
@@ -13,7 +13,7 @@
  *     lives COUNT     so many communicators, one after another; nothing may be left of them
  */
 #include "../api/bodies.h"
-#include "../api/matrix.h"
+#include "tests/api/values/matrix.h"
 
 #include <limits.h>
 #include <dirent.h>

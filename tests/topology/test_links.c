@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_links.c - what is between GPUs, on the machines of tests/nvml_standin. Each test is a
+/* test_links.c - what is between GPUs, on the machines of standin/nvml. Each test is a
  * process of its own, so each may have another machine. */
 #include "recorded.h"
 

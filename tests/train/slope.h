@@ -6,7 +6,7 @@
 #ifndef RONDO_TESTS_TRAIN_SLOPE_H
 #define RONDO_TESTS_TRAIN_SLOPE_H
 
-#include "train/real.h"
+#include "train/model/real.h"
 
 #include <stddef.h>
 

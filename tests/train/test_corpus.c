@@ -2,7 +2,7 @@
 /* test_corpus.c - the data: are the sums right, and is what is held out really held out? */
 #include "train/corpus.h"
 
-#include "train/layers.h"
+#include "train/model/layers.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -7,7 +7,7 @@
  */
 #include "tests/train/slope.h"
 
-#include "train/layers.h"
+#include "train/model/layers.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

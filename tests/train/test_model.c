@@ -2,7 +2,7 @@
 /* test_model.c - the whole model in float64: its gradient, its hooks, what it begins with. */
 #include "tests/train/slope.h"
 
-#include "train/model.h"
+#include "train/model/model.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_numbers.c - the arithmetic of the float32 model beside that of the C library. */
-#include "train/layers.h"
+#include "train/model/layers.h"
 
-#include "train/blas.h"
+#include "train/model/blas.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

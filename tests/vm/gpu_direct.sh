@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# gpu_direct.sh: sourced inside of a guest. GPU buffers over RDMA: the driver is the one of tests/cuda_standin, whose
+# gpu_direct.sh: sourced inside of a guest. GPU buffers over RDMA: the driver is the one of standin, whose
 # device memory soft-RoCE may register as it is, and by dmabuf where direct_rank.c stands in for that.
 direct_rank=$build/tests/gpu/direct_rank
 
 direct_environment() {
-    export LD_LIBRARY_PATH=$build/tests/cuda_standin RONDO_CUDA_IMAGE=$build/tests/cuda/kernels.so
+    export LD_LIBRARY_PATH=$build/standin RONDO_CUDA_IMAGE=$build/tests/cuda/kernels.so
     export CUDA_STANDIN_GUARD=0 RONDO_LOG=info RONDO_GPUDIRECT=$1
 }
 

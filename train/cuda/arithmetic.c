@@ -5,7 +5,7 @@
  */
 #include "train/cuda/inside.h"
 
-#include "train/blas.h"
+#include "train/model/blas.h"
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 

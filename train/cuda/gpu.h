@@ -10,7 +10,7 @@
 #ifndef RONDO_TRAIN_CUDA_GPU_H
 #define RONDO_TRAIN_CUDA_GPU_H
 
-#include "train/optimizer.h"
+#include "train/model/optimizer.h"
 
 /* Is there what a training on GPUs needs? A sentence, if not. */
 rondo_result gpu_check(void);

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_tcp_links.c - what passes through the lines between ranks: messages in any order, frames of
+ * a peer that has the key and is wrong all the same, and the ends of peers.
+ */
+#include "tests/transport/tcp/tcp_nodes.h"
+
+#include "base/clock.h"
+
+#include <criterion/criterion.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void begin(void)
+{
+    cr_assert_eq(proof_init(), RONDO_OK);
+    cr_assert_eq(nodes_open(), RONDO_OK, "%s", fail_sentence());
+}
+
+static void end(void)
+{
+    nodes_close();
+}
+
+static unsigned draw(unsigned below)
+{
+    static uint64_t state = 3;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state >> 33) % below;
+}
+
+TestSuite(links, .init = begin, .fini = end, .timeout = 60);
+
+/* The number that was before the first message; all count from there. */
+static uint32_t before;
+
+static bool all_received(uint32_t limit)
+{
+    for (int to = 0; to < NODES; to++)
+        for (int lane = 0; lane < NODE_LANES; lane++)
+            for (int from = 0; from < NODES; from++)
+                if (from != to && nodes[to].in[lane * NODES + from].received - before != limit)
+                    return false;
+    return true;
+}
+
+/* So many messages on every lane of every pair, in random order. */
+static void exchange_many(uint32_t limit)
+{
+    double until = clock_seconds() + 40;
+
+    while (!all_received(limit) && clock_seconds() < until) {
+        int from = (int)draw(NODES), to = (from + 1 + (int)draw(NODES - 1)) % NODES;
+        int lane = (int)draw(NODE_LANES);
+
+        if (nodes[from].out[lane * NODES + to].sent - before < limit)
+            node_send(from, to, lane);
+        cr_assert_geq(node_receive(from, to, lane), 0, "a message is wrong");
+        if (draw(3) == 0)
+            cr_assert_eq(nodes_progress(), RONDO_OK, "%s", fail_sentence());
+    }
+    cr_assert(all_received(limit), "messages are missing");
+    for (int rank = 0; rank < NODES; rank++) {
+        int peer = -1;
+
+        cr_expect_eq(nodes[rank].heard_from, (int)limit * NODE_LANES * (NODES - 1));
+        for (int i = 0; i < 100 && !nodes[rank].network->ops->flushed(nodes[rank].network, &peer);
+             i++)
+            nodes_progress();
+        cr_expect(nodes[rank].network->ops->flushed(nodes[rank].network, &peer), "%d", peer);
+    }
+}
+
+Test(links, carry_messages_of_all_lengths_in_any_order)
+{
+    exchange_many(60);
+}
+
+Test(links, carry_messages_whose_numbers_wrap)
+{
+    before = UINT32_MAX - 20;
+    for (int rank = 0; rank < NODES; rank++)
+        for (int peer = 0; peer < NODES; peer++)
+            for (int lane = 0; lane < NODE_LANES && peer != rank; lane++) {
+                struct tcp_link *link = &node_tcp(rank)->peers[peer]->links[lane];
+                int at = lane * NODES + peer;
+
+                nodes[rank].out[at].sent = nodes[rank].in[at].received = before;
+                link->pushed = link->given = link->told = before;
+                atomic_store_explicit(&link->credit->consumed, before, memory_order_relaxed);
+            }
+    exchange_many(30);
+}
+
+/* ---- A peer that has the key, and is wrong --------------------------------------------------- */
+
+/* Lines 0 and 1 from "rank 1" to rank 0. */
+static void pose_as_peer(int fds[2])
+{
+    for (unsigned line = 0; line < 2; line++) {
+        struct tcp_hello hello = rogue_hello(1, 0, line);
+
+        fds[line] = rogue_dial(0);
+        cr_assert_eq(rogue_pass(fds[line], &hello), TCP_WELCOME);
+    }
+    cr_assert_eq(node_tcp(0)->peers[1]->state, TCP_UP);
+}
+
+/* One message, sent and taken. */
+static void pass_one(int from, int to)
+{
+    double until = clock_seconds() + 20;
+
+    cr_assert(node_send(from, to, 0));
+    while (!node_receive(to, from, 0)) {
+        cr_assert_eq(nodes_progress(), RONDO_OK, "%s", fail_sentence());
+        cr_assert(clock_seconds() < until);
+    }
+}
+
+/* Who hears of one peer only looks at its line first, and still hears of the others. */
+Test(links, serve_all_peers_while_one_talks_alone)
+{
+    const struct tcp_network *network = node_tcp(0);
+    double until = clock_seconds() + 20;
+
+    pass_one(2, 0);
+    for (int i = 0; i < 100; i++)
+        pass_one(1, 0);
+    cr_assert_eq(network->hot, network->peers[1]->lines[1], "rank 1 talked alone");
+    pass_one(2, 0);
+    cr_expect_neq(network->hot, network->peers[1]->lines[1], "it no longer did");
+    for (int i = 0; i < 100; i++)
+        pass_one(1, 0);
+    cr_assert_eq(network->hot, network->peers[1]->lines[1]);
+    node_close(1);
+    while (network->hot && clock_seconds() < until)
+        nodes_progress();
+    cr_expect_null(network->hot, "its line is closed");
+}
+
+/* What waits in the system is sent by whichever processor acknowledgements come to, and overtakes
+ * what this one sends. */
+Test(links, leave_little_unsent_with_the_system)
+{
+    unsigned most = 0;
+    socklen_t length = sizeof(most);
+
+    pass_one(0, 1);
+    cr_assert(!getsockopt(node_tcp(0)->peers[1]->lines[1]->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT,
+                          &most, &length));
+    cr_expect_eq(most, 65536);
+}
+
+/* Rank 0 gets on alone until it has heard of a failure of `peer`. */
+static void hear_of_failure(int peer)
+{
+    double until = clock_seconds() + 30;
+    bool moved;
+
+    while (nodes[0].failed_from != peer && clock_seconds() < until)
+        nodes[0].network->ops->progress(nodes[0].network, &moved);
+    cr_assert_eq(nodes[0].failed_from, peer);
+}
+
+/* What a peer that has failed does not read any more, closing does not wait for. */
+Test(links, of_a_peer_that_has_failed_keep_nobody_from_closing)
+{
+    const struct network_failure failure = {RONDO_ERROR_PEER, 1, "Rank 1 has fallen over."};
+    double began;
+    int bytes = 0;
+
+    pass_one(0, 1);
+    for (int lane = 0; lane < NODE_LANES; lane++)
+        while (node_send(0, 1, lane)) /* until there is no slot */
+            ;
+    nodes[1].network->ops->tell(nodes[1].network, &failure);
+    hear_of_failure(1);
+    cr_assert(!ioctl(node_tcp(0)->peers[1]->lines[1]->fd, SIOCOUTQ, &bytes));
+    cr_expect(bytes > 0, "something is left that rank 1 does not read");
+    began = clock_seconds();
+    node_close(0);
+    cr_expect(clock_seconds() - began < 20, "%.1f s", clock_seconds() - began);
+}
+
+Test(links, end_when_a_peer_sends_what_no_rank_sends)
+{
+    static const struct {
+        int line;
+        struct tcp_frame frame;
+    } wrong[] = {
+        {1, {.kind = TCP_DATA, .lane = NODE_LANES, .flag = 1}},
+        {1, {.kind = TCP_DATA, .lane = 255, .flag = 1}},
+        {1, {.kind = TCP_DATA, .flag = 0}},              /* messages are counted from 1 */
+        {1, {.kind = TCP_DATA, .flag = NODE_SLOTS + 1}}, /* there are no slots for it */
+        {1, {.kind = TCP_DATA, .flag = UINT32_MAX}},
+        {1, {.kind = TCP_DATA, .flag = 1, .bytes = NODE_SLOT_BYTES + 1}},
+        {1, {.kind = TCP_DATA, .flag = 1, .bytes = UINT32_MAX}},
+        {1, {.kind = TCP_DATA, .flag = 1, .inlined = 1, .bytes = LINK_INLINE + 1}},
+        {1, {.kind = TCP_CREDIT, .bytes = FAIL_SENTENCE_MAX}},
+        {1, {.kind = TCP_FAIL}}, /* not on a data line */
+        {1, {.kind = 0}},
+        {0, {.kind = TCP_DATA, .flag = 1}}, /* not on the control line */
+        {0, {.kind = TCP_FAIL, .bytes = FAIL_SENTENCE_MAX}},
+        {0, {.kind = TCP_NOTE, .bytes = UINT32_MAX}},
+        {0, {.kind = TCP_ASK, .lane = NODE_LANES}},
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        int fds[2];
+        const struct tcp_peer *peer;
+
+        pose_as_peer(fds);
+        peer = node_tcp(0)->peers[1];
+        rogue_say_frame(fds[wrong[i].line], wrong[i].frame, NULL);
+        cr_assert(nodes_await(0, 1, TCP_GONE), "frame %zu", i);
+        cr_assert_str_eq(peer->why, "it sent what no rank of this job sends", "frame %zu", i);
+        cr_assert_eq(nodes[0].network->ops->watch(nodes[0].network, 1), RONDO_ERROR_PEER);
+        cr_assert_eq(nodes[0].network->culprit, 1);
+        close(fds[0]);
+        close(fds[1]);
+        nodes_close();
+        cr_assert_eq(nodes_open(), RONDO_OK);
+    }
+}
+
+Test(links, believe_no_credit_for_what_was_never_sent)
+{
+    _Atomic uint32_t *consumed;
+    int fds[2];
+
+    pose_as_peer(fds);
+    consumed = &node_tcp(0)->peers[1]->links[0].credit->consumed;
+    node_send(0, 1, 0);
+    node_send(0, 1, 0);
+    rogue_say_frame(fds[1], (struct tcp_frame){.kind = TCP_CREDIT, .consumed = 3}, NULL);
+    rogue_say_frame(fds[1], (struct tcp_frame){.kind = TCP_CREDIT, .consumed = UINT32_MAX}, NULL);
+    nodes_progress_for(0.02);
+    cr_assert_eq(atomic_load_explicit(consumed, memory_order_relaxed), 0);
+    rogue_say_frame(fds[1], (struct tcp_frame){.kind = TCP_CREDIT, .consumed = 2}, NULL);
+    nodes_progress_for(0.02);
+    cr_assert_eq(atomic_load_explicit(consumed, memory_order_relaxed), 2);
+    rogue_say_frame(fds[1], (struct tcp_frame){.kind = TCP_CREDIT, .consumed = 1},
+                    NULL); /* overtaken */
+    nodes_progress_for(0.02);
+    cr_assert_eq(atomic_load_explicit(consumed, memory_order_relaxed), 2);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+Test(links, take_frames_that_come_byte_by_byte)
+{
+    struct tcp_frame frame = {
+        .kind = TCP_FAIL, .bytes = 9, .flag = (uint64_t)7 << 32 | RONDO_ERROR_TIMEOUT};
+    const char *sentence = "too\nlate\x80";
+    char records[256];
+    size_t count;
+    int fds[2];
+
+    pose_as_peer(fds);
+    count = rogue_seal(fds[0], &frame, sentence, records);
+    for (size_t i = 0; i < count; i++) {
+        cr_assert_eq(nodes[0].failed_from, -1);
+        rogue_say(fds[0], records + i, 1);
+        nodes_progress_for(0.001);
+    }
+    nodes_progress_for(0.02);
+    cr_assert_eq(nodes[0].failed_from, 1);
+    cr_assert_eq(nodes[0].failure.result, RONDO_ERROR_TIMEOUT);
+    cr_assert_eq(nodes[0].failure.culprit, 7);
+    cr_assert_str_eq(nodes[0].sentence, "too?late?");
+    close(fds[0]);
+    close(fds[1]);
+}
+
+Test(links, take_results_out_of_range_for_internal_errors_and_ignore_later_kinds)
+{
+    struct tcp_frame frame = {.kind = TCP_FAIL, .bytes = 2, .flag = UINT64_MAX};
+    int fds[2];
+
+    pose_as_peer(fds);
+    rogue_say_frame(fds[0], (struct tcp_frame){.kind = 99, .bytes = 5}, "hello");
+    rogue_say_frame(fds[0], frame, "no");
+    nodes_progress_for(0.02);
+    cr_assert_eq(nodes[0].failure.result, RONDO_ERROR_INTERNAL);
+    cr_assert_eq(nodes[0].failure.culprit, -1);
+    cr_assert_str_eq(nodes[0].sentence, "no");
+    cr_assert_eq(node_tcp(0)->peers[1]->state, TCP_UP);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+Test(links, answer_a_question_with_what_is_being_called)
+{
+    struct tcp_frame answer;
+    int fds[2];
+
+    pose_as_peer(fds);
+    rogue_say_frame(fds[0], (struct tcp_frame){.kind = TCP_ASK}, NULL);
+    cr_assert(rogue_hear_frame(fds[0], &answer));
+    cr_assert_eq(answer.kind, TCP_TELL);
+    cr_assert_arr_eq(answer.caption, nodes[0].caption, NETWORK_CAPTION);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* ---- Notes, ends ----------------------------------------------------------------------------- */
+
+Test(links, carry_notes)
+{
+    char note[NETWORK_NOTE];
+
+    memset(note, 'n', sizeof(note));
+    cr_assert_eq(nodes[2].network->ops->note(nodes[2].network, 1, note, sizeof(note)), RONDO_OK);
+    cr_assert_eq(nodes[2].network->ops->note(nodes[2].network, 1, "last", 4), RONDO_OK);
+    nodes_progress_for(0.1);
+    cr_assert_eq(nodes[1].notes, 2 * 201, "both, from rank 2");
+    cr_assert_eq(nodes[1].note_bytes, 4);
+    cr_assert_eq(nodes[2].network->ops->note(nodes[2].network, 2, "me", 2), RONDO_ERROR_INTERNAL);
+    cr_assert_eq(nodes[2].network->ops->note(nodes[2].network, 1, note, NETWORK_NOTE + 1),
+                 RONDO_ERROR_INTERNAL);
+}
+
+Test(links, say_whether_a_peer_has_left_or_broken_off)
+{
+    int fds[2];
+
+    pose_as_peer(fds);
+    close(fds[1]);
+    close(fds[0]);
+    cr_assert(nodes_await(0, 1, TCP_GONE));
+    cr_assert_str_eq(node_tcp(0)->peers[1]->why,
+                     "its process has ended, or its connections were cut");
+    cr_assert_eq(nodes_progress(), RONDO_OK, "nothing was waiting for it");
+    node_send(2, 0, 0);
+    cr_assert(nodes_await(0, 2, TCP_UP));
+    cr_assert(nodes_await(2, 0, TCP_UP));
+    nodes_progress_for(0.05);
+    node_close(2);
+    cr_assert(nodes_await(0, 2, TCP_GONE));
+    cr_assert_str_eq(node_tcp(0)->peers[2]->why, "it has closed the communicator");
+    cr_assert_eq(node_receive(0, 2, 0), 1, "what it had sent before is there");
+    node_send(0, 2, 0);
+    cr_assert_eq(nodes_progress(), RONDO_ERROR_PEER);
+    cr_assert(strstr(fail_sentence(), "Rank 0 has lost rank 2"), "'%s'", fail_sentence());
+}
+
+Test(links, tell_all_neighbours_why_they_break)
+{
+    const struct network_failure failure = {
+        .result = RONDO_ERROR_MISMATCH, .culprit = 2, .sentence = "rank 2 calls something else"};
+
+    for (int to = 0; to < 2; to++)
+        node_send(2, to, 0);
+    cr_assert(nodes_await(0, 2, TCP_UP));
+    cr_assert(nodes_await(1, 2, TCP_UP));
+    nodes[2].network->ops->tell(nodes[2].network, &failure);
+    nodes_progress_for(0.05);
+    for (int rank = 0; rank < 2; rank++) {
+        cr_assert_eq(nodes[rank].failed_from, 2);
+        cr_assert_eq(nodes[rank].failure.result, RONDO_ERROR_MISMATCH);
+        cr_assert_eq(nodes[rank].failure.culprit, 2);
+        cr_assert_str_eq(nodes[rank].sentence, failure.sentence);
+    }
+    cr_assert_eq(node_tcp(2)->listener, -1, "nobody else comes in");
+}
+
+/* Frames that wait for a line that is never opened are bounded by the slots. */
+Test(links, keep_what_waits_for_a_silent_peer)
+{
+    const struct network_failure failure = {.result = RONDO_ERROR_ABORTED, .sentence = "enough"};
+    int sent = 0;
+
+    node_tcp(1)->peers[0]->state = TCP_GONE; /* it will not have us */
+    while (sent < 100 && node_send(0, 1, 0))
+        sent++;
+    cr_assert_eq(sent, NODE_SLOTS);
+    nodes_progress_for(0.05);
+    cr_assert_not(nodes[0].network->ops->flushed(nodes[0].network, &sent));
+    cr_assert_eq(sent, 1);
+    nodes[0].network->ops->tell(nodes[0].network, &failure); /* or closing would wait for it */
+}
+
+/* A peer knocks, and there is no descriptor left to let it in. */
+Test(links, say_that_no_connection_can_be_accepted)
+{
+    struct rlimit before_it, limit;
+    rondo_result result;
+    int fd = rogue_dial(0);
+
+    cr_assert_geq(fd, 0);
+    cr_assert(!getrlimit(RLIMIT_NOFILE, &before_it));
+    limit = before_it;
+    limit.rlim_cur = 3; /* all that there are stay open */
+    cr_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+    result = nodes_progress_for(4);
+    cr_assert(!setrlimit(RLIMIT_NOFILE, &before_it));
+    cr_assert_eq(result, RONDO_ERROR_SYSTEM);
+    cr_assert_eq(nodes[0].network->culprit, 0);
+    cr_assert(strstr(fail_sentence(), "ulimit -n"), "'%s'", fail_sentence());
+    nodes_progress_for(0.05);
+    cr_assert_eq(nodes_progress(), RONDO_OK, "it goes on when there are some again");
+    close(fd);
+}

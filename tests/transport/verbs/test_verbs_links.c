@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_verbs_links.c - the RDMA transport over an adapter that takes every freedom: writes arrive
+ * in any order and in pieces, notes late; adapters fail; memory cannot be registered.
+ */
+#include "tests/transport/verbs/fake_verbs.h"
+#include "transport/memory/heap.h"
+#include "transport/verbs/cell.h"
+#include "transport/verbs/queue.h"
+#include "tests/transport/verbs/verbs_nodes.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void open_with(int devices)
+{
+    fake_verbs_open(devices);
+    cr_assert(nodes_open() == RONDO_OK, "%s", fail_sentence());
+}
+
+static void begin(void)
+{
+    open_with(1);
+}
+
+static void end(void)
+{
+    fake.moves_when_polled = 1000;
+    nodes_close();
+    cr_expect_eq(fake.living, 0, "%d objects of the adapter are lost", fake.living);
+    cr_expect_null(heap_base(), "memory of the heap is lost");
+    fake_verbs_close();
+}
+
+static unsigned draw(unsigned below)
+{
+    static uint64_t state = 3;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state >> 33) % below;
+}
+
+/* One send and one receive on a random lane between random ranks; false: something was wrong. */
+static bool exchange(int limit)
+{
+    int from = (int)draw(NODES), to = (from + 1 + (int)draw(NODES - 1)) % NODES;
+    int lane = (int)draw(NODE_LANES);
+
+    if (nodes[from].out[lane * NODES + to].sent < (uint32_t)limit)
+        node_send(from, to, lane);
+    from = (int)draw(NODES);
+    to = (from + 1 + (int)draw(NODES - 1)) % NODES;
+    return node_receive(to, from, lane) >= 0;
+}
+
+static bool all_received(int limit)
+{
+    for (int to = 0; to < NODES; to++)
+        for (int lane = 0; lane < NODE_LANES; lane++)
+            for (int from = 0; from < NODES; from++)
+                if (from != to && nodes[to].in[lane * NODES + from].received != (uint32_t)limit)
+                    return false;
+    return true;
+}
+
+/* So many messages on every lane of every pair, in random order. */
+static void exchange_many(int limit)
+{
+    for (int round = 0; round < 1000000 && !all_received(limit); round++) {
+        cr_assert(exchange(limit), "round %d: a message is wrong", round);
+        if (draw(20) == 0)
+            cr_assert(nodes_deliver() == RONDO_OK, "%s", fail_sentence());
+        if (draw(3) == 0)
+            cr_assert(nodes_progress() == RONDO_OK, "%s", fail_sentence());
+        fake_verbs_move((int)draw(12));
+    }
+    cr_assert(all_received(limit), "messages are missing");
+    for (int rank = 0; rank < NODES; rank++)
+        cr_expect_eq(nodes[rank].heard_from, limit * NODE_LANES * (NODES - 1));
+}
+
+/* Until all is joined and nothing is under way. */
+static void settle(void)
+{
+    for (int i = 0; i < 8; i++) {
+        cr_assert(nodes_deliver() == RONDO_OK, "%s", fail_sentence());
+        cr_assert(nodes_progress() == RONDO_OK, "%s", fail_sentence());
+        fake_verbs_settle();
+    }
+}
+
+TestSuite(verbs_links, .init = begin, .fini = end);
+
+Test(verbs_links, messages_arrive_whole_and_in_order_over_a_wire_without_order)
+{
+    exchange_many(60);
+    cr_expect_gt(fake.out_of_order, 1000);
+}
+
+Test(verbs_links, an_adapter_without_inline_data_serves_as_well)
+{
+    fake.no_inline = true;
+    exchange_many(30);
+}
+
+Test(verbs_links, messages_leave_from_memory_that_is_written_again)
+{
+    nodes_lend = true;
+    fake.moves_when_polled = 1;
+    exchange_many(48);
+    nodes_lend = false;
+}
+
+Test(verbs_links, nothing_is_written_before_the_peer_can_receive)
+{
+    for (int i = 0; i < NODE_SLOTS; i++)
+        cr_assert(node_send(0, 1, 0));
+    cr_expect(!node_send(0, 1, 0), "all slots are full");
+    cr_assert(nodes_progress() == RONDO_OK);
+    cr_expect_eq(fake.writes, 0);
+    cr_expect(!nodes[0].network->ops->flushed(nodes[0].network, NULL));
+    settle();
+    cr_expect(nodes[0].network->ops->flushed(nodes[0].network, NULL));
+    for (int i = 0; i < NODE_SLOTS; i++)
+        cr_expect_eq(node_receive(1, 0, 0), 1);
+}
+
+Test(verbs_links, both_may_begin_at_once)
+{
+    cr_assert(node_send(0, 1, 0) && node_send(1, 0, 1));
+    cr_assert(nodes_progress() == RONDO_OK);
+    settle();
+    cr_expect_eq(node_receive(1, 0, 0), 1);
+    cr_expect_eq(node_receive(0, 1, 1), 1);
+}
+
+Test(verbs_links, who_says_nothing_is_not_connected_and_nothing_is_pinned)
+{
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_expect_eq(fake.registered, 6, "three ranges on each side of one pair, but %d",
+                 fake.registered);
+}
+
+Test(verbs_links, slots_are_given_back_in_halves)
+{
+    unsigned long before;
+
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    before = fake.writes;
+    cr_expect_eq(node_receive(1, 0, 0), 1);
+    cr_expect_eq(fake.writes, before, "one of four is kept back");
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_expect_eq(node_receive(1, 0, 0), 1);
+    settle();
+    cr_expect_eq(atomic_load_explicit(&nodes[0].out[1].credit->consumed, memory_order_acquire), 2);
+}
+
+/* ---- Several rails --------------------------------------------------------------------------- */
+
+Test(verbs_rails, long_messages_are_spread_over_all_rails, .fini = end)
+{
+    open_with(3);
+    exchange_many(48);
+    cr_expect_gt(fake.immediates, fake.writes / 4);
+}
+
+Test(verbs_rails, memory_is_lent_to_all_rails, .fini = end)
+{
+    open_with(3);
+    nodes_lend = true;
+    fake.moves_when_polled = 1;
+    exchange_many(48);
+    nodes_lend = false;
+}
+
+/* ---- What goes wrong ------------------------------------------------------------------------- */
+
+static rondo_result watch(int rank, int peer)
+{
+    return nodes[rank].network->ops->watch(nodes[rank].network, peer);
+}
+
+Test(verbs_links, a_peer_that_does_not_answer_is_named_with_the_port)
+{
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_expect(watch(0, 1) == RONDO_OK, "%s", fail_sentence());
+    fake.fate = IBV_WC_RETRY_EXC_ERR;
+    cr_assert(node_send(0, 1, 0));
+    fake_verbs_settle();
+    cr_expect(watch(0, 1) == RONDO_ERROR_PEER);
+    cr_expect_eq(nodes[0].network->culprit, 1);
+    cr_expect_not_null(strstr(fail_sentence(),
+                              "Rank 0 to rank 1, fake0 port 1 (10.77.0.1): transport retry counter "
+                              "exceeded; is the peer down"),
+                       "%s", fail_sentence());
+    cr_expect(watch(0, 2) == RONDO_OK, "the other peer is well");
+}
+
+Test(verbs_links, who_only_waits_probes_and_finds_out_as_well)
+{
+    cr_assert(node_send(1, 0, 0));
+    settle();
+    cr_expect(watch(0, 1) == RONDO_OK);
+    fake.fate = IBV_WC_RETRY_EXC_ERR;
+    for (int i = 0; i < 40 && watch(0, 1) == RONDO_OK; i++) {
+        nodes[0].network->ops->doze(nodes[0].network, 1);
+        fake_verbs_settle();
+        usleep(10000);
+    }
+    cr_expect(watch(0, 1) == RONDO_ERROR_PEER);
+}
+
+/* Looked at every 10 ms of a clock of our own, for so many seconds; false: it is given up. */
+static bool attend_for(struct verbs_queue *queue, double *now, double seconds)
+{
+    for (int looks = (int)(100 * seconds); looks; looks--)
+        verbs_queue_attend(queue, *now += 0.01, 1);
+    return !queue->mute;
+}
+
+Test(verbs_patience, only_silence_that_is_longer_than_the_patience_counts)
+{
+    struct verbs_queue queue = {.posted = 1, .signalled = 1};
+    double now = 1000;
+
+    verbs_queue_attend(&queue, now, 1);
+    cr_expect(attend_for(&queue, &now, 0.8), "it may take a second");
+    queue.completed = 1;
+    queue.posted = queue.signalled = 2;
+    cr_expect(attend_for(&queue, &now, 0.8), "it was only slow");
+    now += 3600;
+    cr_expect(attend_for(&queue, &now, 0.1), "a process that was stopped has not looked");
+    cr_expect_not(attend_for(&queue, &now, 0.2));
+}
+
+Test(verbs_patience, an_adapter_that_never_completes_is_given_up, .fini = end)
+{
+    setenv("RONDO_TCP_TIMEOUT", "1", 1);
+    open_with(1);
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_assert(node_send(0, 1, 0));
+    for (int i = 0; i < 30000 && watch(0, 1) == RONDO_OK; i++)
+        usleep(10000);
+    cr_expect(watch(0, 1) == RONDO_ERROR_PEER);
+    cr_expect_not_null(strstr(fail_sentence(), "Rank 0 to rank 1, fake0 port 1 (10.77.0.1): "
+                                               "nothing was acknowledged for 1."),
+                       "%s", fail_sentence());
+    unsetenv("RONDO_TCP_TIMEOUT");
+}
+
+Test(verbs_links, a_process_that_ended_is_known_from_the_other_network)
+{
+    nodes[0].fate = RONDO_ERROR_PEER;
+    cr_expect(watch(0, 2) == RONDO_ERROR_PEER);
+    cr_expect_eq(nodes[0].network->culprit, 2);
+}
+
+Test(verbs_links, an_adapter_that_died_is_an_error)
+{
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    fake.events = 1;
+    fake.event = IBV_EVENT_DEVICE_FATAL;
+    cr_expect(watch(0, 1) == RONDO_ERROR_SYSTEM);
+}
+
+Test(verbs_links, each_registration_may_fail_and_nothing_is_lost)
+{
+    for (int allowed = 0; allowed < 3; allowed++) {
+        fake.allowed = allowed;
+        fake.fail_registrations = 1000;
+        cr_assert(node_send(0, 1, 0));
+        cr_expect(nodes_progress() == RONDO_ERROR_MEMORY);
+        cr_expect_not_null(strstr(fail_sentence(), "Rank 0 to rank 1: Cannot register"), "%s",
+                           fail_sentence());
+        cr_expect_eq(nodes[0].network->culprit, 0);
+        nodes_close();
+        cr_expect_eq(fake.living, 0);
+        fake.fail_registrations = 0;
+        cr_assert(nodes_open() == RONDO_OK);
+    }
+}
+
+Test(verbs_links, an_adapter_without_queues_is_a_sentence)
+{
+    fake.fail_queues = true;
+    cr_assert(node_send(0, 1, 0));
+    cr_expect(nodes_progress() == RONDO_ERROR_SYSTEM);
+    cr_expect_not_null(strstr(fail_sentence(), "queue pair"), "%s", fail_sentence());
+}
+
+Test(verbs_links, a_note_that_makes_no_sense_is_refused)
+{
+    static const size_t lengths[] = {3, 168, NETWORK_NOTE, 5000};
+    char note[5000] = {9};
+
+    verbs_note(nodes[0].network, 0, note, 3);
+    cr_expect(nodes_progress() == RONDO_OK, "we have no link to ourselves");
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        nodes[0].network->culprit = -1;
+        verbs_note(nodes[0].network, 1, note, lengths[i]);
+        cr_expect(nodes_progress() == RONDO_ERROR_PEER, "%zu bytes", lengths[i]);
+        cr_expect_eq(nodes[0].network->culprit, 1);
+    }
+}
+
+/* A cell as the peer would write it, but with a wrong field. */
+static rondo_result forge(const struct verbs_cell *wrong)
+{
+    /* The inbox follows control memory, cells of both directions on whole pages: for every slot,
+     * and for two halves of them that are given back. */
+    size_t half = NODE_LANES * (NODE_SLOTS + 2) * VERBS_CELL;
+    char *cells = nodes[0].in[1].slots - (2 * half + 4095) / 4096 * 4096;
+    struct verbs_cell cell = *wrong;
+
+    verbs_cell_seal(&cell, 1);
+    memcpy(cells + VERBS_CELL, &cell, sizeof(cell));
+    return nodes_progress();
+}
+
+Test(verbs_links, a_cell_that_makes_no_sense_is_refused)
+{
+    static const struct verbs_cell wrong[] = {
+        {.flag = 2, .inlined = 1, .bytes = 8, .lane = NODE_LANES},
+        {.flag = 7, .inlined = 1, .bytes = 8},
+        {.flag = 2, .bytes = NODE_SLOT_BYTES + 1, .rails = 1},
+        {.flag = 2, .bytes = 100, .rails = 2},
+        {.flag = 2, .bytes = 100, .rails = 0},
+        {.flag = 2, .inlined = 1, .bytes = 8, .returned = 1},
+        {.credit = 1, .returned = 1},
+        {.credit = 1, .lane = NODE_LANES},
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        cr_assert(node_send(1, 0, 0));
+        settle();
+        cr_expect(forge(&wrong[i]) == RONDO_ERROR_PEER, "%zu", i);
+        cr_expect_eq(nodes[0].network->culprit, 1);
+        fake.moves_when_polled = 1000;
+        nodes_close();
+        cr_assert(nodes_open() == RONDO_OK);
+    }
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+Test(verbs_links, what_was_pushed_arrives_though_its_writer_closes)
+{
+    for (int i = 0; i < NODE_SLOTS; i++)
+        cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_expect_eq(node_receive(1, 0, 0), 1);
+    cr_expect_eq(node_receive(1, 0, 0), 1);
+    settle();
+    cr_assert(node_send(0, 1, 0));
+    fake.moves_when_polled = 5;
+    nodes[0].network->ops->close(nodes[0].network);
+    nodes[0].network = NULL;
+    cr_assert(nodes_progress() == RONDO_OK, "%s", fail_sentence());
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(node_receive(1, 0, 0), 1);
+}
+
+Test(verbs_links, who_closes_does_not_wait_for_a_peer_that_has_closed)
+{
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    nodes[1].network->ops->close(nodes[1].network);
+    nodes[1].network = NULL;
+    nodes[0].fate = RONDO_ERROR_PEER;
+    cr_assert(node_send(0, 1, 0));
+    nodes[0].network->ops->close(nodes[0].network);
+    nodes[0].network = NULL;
+    cr_expect_eq(nodes[0].naps, 0);
+}
+
+Test(verbs_links, a_broken_one_closes_without_waiting)
+{
+    struct network_failure failure = {RONDO_ERROR_PEER, 1, "gone"};
+
+    cr_assert(node_send(0, 1, 0));
+    settle();
+    cr_assert(node_send(0, 1, 0));
+    nodes[0].network->ops->tell(nodes[0].network, &failure);
+    nodes[0].network->ops->close(nodes[0].network);
+    nodes[0].network = NULL;
+}
+
+Test(verbs_links, nothing_is_lost_over_many_lifetimes)
+{
+    fake.moves_when_polled = 1000;
+    for (int i = 0; i < 300; i++) {
+        cr_assert(node_send(0, 1, 0) && node_send(2, 1, 1));
+        settle();
+        cr_assert(node_receive(1, 0, 0) == 1 && node_receive(1, 2, 1) == 1);
+        nodes_close();
+        cr_assert_eq(fake.living, 0, "lifetime %d", i);
+        cr_assert_null(heap_base());
+        cr_assert(nodes_open() == RONDO_OK);
+    }
+}
+
+Test(verbs_links, who_reaches_whom)
+{
+    struct verbs_card with = {.rails = 1, .ethernet = 1, .version = 1}, other = with;
+    const char *why = "";
+
+    cr_expect(verbs_reaches(&with, &other, &why));
+    other.ethernet = 0;
+    cr_expect(!verbs_reaches(&with, &other, &why));
+    other = (struct verbs_card){.rails = 0};
+    cr_expect(!verbs_reaches(&with, &other, &why) && strstr(why, "no RDMA"));
+    other = with;
+    other.version = 2;
+    cr_expect(!verbs_reaches(&with, &other, &why));
+}
+
+Test(verbs_links, long_slots_are_wanted_of_the_kernel_if_memory_may_be_locked)
+{
+    struct rlimit limit = {0};
+
+    cr_assert(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+    cr_assert(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    cr_expect(verbs_wants_long_slots(nodes[0].network, limit.rlim_cur / 2));
+    cr_expect(!verbs_wants_long_slots(nodes[0].network, limit.rlim_cur / 2 + 1));
+}
+
+Test(verbs_hard, an_adapter_with_hardware_wants_no_long_slots, .fini = end)
+{
+    fake_verbs_open_hard(1);
+    cr_assert(nodes_open() == RONDO_OK, "%s", fail_sentence());
+    cr_expect(!verbs_wants_long_slots(nodes[0].network, 1));
+}
