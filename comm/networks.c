@@ -6,6 +6,9 @@
 #include "base/proof.h"
 #include "comm/failure/network.h"
 #include "comm/gpu/gpu.h"
+#include "transport/link/seal.h"
+#include "transport/tcp/tcp.h"
+#include "transport/verbs/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>

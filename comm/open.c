@@ -25,7 +25,10 @@
 #include "comm/registration.h"
 #include "comm/rendezvous/host.h"
 #include "comm/state/crowd.h"
+#include "transport/link/connection.h"
+#include "transport/link/seal.h"
 #include "transport/memory/process.h"
+#include "transport/memory/shm.h"
 
 #include <stdlib.h>
 #include <string.h>

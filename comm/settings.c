@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/setting.h"
 #include "comm/gpu/gpu.h"
+#include "transport/link/seal.h"
 
 #include <math.h>
 #include <stdio.h>

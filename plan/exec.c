@@ -12,7 +12,7 @@
 #include "plan/lend.h"
 #include "plan/move.h"
 #include "plan/packets.h"
-#include "transport/connection.h"
+#include "transport/link/connection.h"
 
 #include <stdio.h>
 

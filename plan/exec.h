@@ -12,7 +12,7 @@
 
 #include "kernels/kernels.h"
 #include "plan/plan.h"
-#include "transport/link.h"
+#include "transport/link/link.h"
 
 /* Where the user buffers of a rank are during a call, as its message with PLAN_ADDRESSES said. */
 struct exec_peer {

@@ -2,7 +2,7 @@
 /* lend.c - see lend.h. */
 #include "plan/lend.h"
 
-#include "transport/connection.h"
+#include "transport/link/connection.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* curve.c - see curve.h. */
 #include "train/curve.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 
 #include "train/cuda/gpu.h"
 #include "train/model/optimizer.h"
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 #include "train/engine.h"
 
 #include "train/clock.h"
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <stdlib.h>
 

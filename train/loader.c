@@ -2,7 +2,7 @@
 /* loader.c - see loader.h. */
 #include "train/loader.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 
 #include "train/model/blas.h"
 #include "train/cuda/gpu.h"
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <errno.h>
 #include <stdio.h>

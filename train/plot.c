@@ -2,7 +2,7 @@
 /* plot.c - loss and held-out accuracy over steps as SVG, drawn by gnuplot. */
 #include "train/curve.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #include "train/trainer.h"
 
 #include "train/clock.h"
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
  */
 #include "train/trainer.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

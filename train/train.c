@@ -12,7 +12,7 @@
 
 #include "train/clock.h"
 #include "train/cuda/gpu.h"
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <math.h>
 #include <stdlib.h>

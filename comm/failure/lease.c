@@ -9,6 +9,7 @@
 #include "comm/failure/leave.h"
 
 #include "transport/memory/process.h"
+#include "transport/memory/shm.h"
 #include "transport/memory/shown.h"
 
 #include <stdlib.h>

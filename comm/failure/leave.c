@@ -14,6 +14,7 @@
 #include "comm/state/registration.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/process.h"
+#include "transport/memory/shm.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -5,6 +5,7 @@
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
 #include "comm/state/wait.h"
+#include "transport/verbs/verbs.h"
 
 #include <limits.h>
 #include <stdio.h>

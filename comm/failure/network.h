@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * network.h - a communicator's networks (transport/connection.h): ranks of other hosts.
+ * network.h - a communicator's networks (transport/link/connection.h): ranks of other hosts.
  *
  * What ranks of one host read on each other's boards travels here: mirrors, boards in this rank's
  * own memory, are filled with what peers say, so health.c looks at all ranks in the same way.
@@ -10,7 +10,7 @@
 #define RONDO_COMM_NETWORK_H
 
 #include "comm/state/comm.h"
-#include "transport/connection.h"
+#include "transport/link/connection.h"
 
 struct waiter;
 

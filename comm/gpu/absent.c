@@ -5,6 +5,7 @@
 #include "rondo/cuda.h"
 
 #include "base/fail.h"
+#include "transport/link/device_memory.h"
 
 static rondo_result refuse(void)
 {

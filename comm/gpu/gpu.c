@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/setting.h"
 #include "cuda/module.h"
+#include "transport/link/device_memory.h"
 #include "transport/memory/heap.h"
 
 #include <stdlib.h>

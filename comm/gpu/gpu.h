@@ -7,6 +7,7 @@
 #define RONDO_COMM_GPU_GPU_H
 
 #include "comm/engine/run.h"
+#include "transport/link/device_memory.h"
 
 /* What a communicator keeps that belongs to a device. */
 struct gpu;

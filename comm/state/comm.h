@@ -17,6 +17,7 @@
 #include "comm/state/operation.h"
 #include "comm/state/turn.h"
 #include "plan/exec.h"
+#include "transport/link/seal.h"
 #include "transport/transport.h"
 
 #include <pthread.h>

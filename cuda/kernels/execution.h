@@ -13,7 +13,7 @@
 #include "plan/exec.h"
 
 /*
- * A short message: the flag as in every message (transport/link.h), and beside it words of 16
+ * A short message: the flag as in every message (transport/link/link.h), and beside it words of 16
  * bytes, two halves of 8. Each half has 4 bytes of payload and the message's number, and is stored
  * whole, so who finds the number has the payload: nothing is waited for twice.
  *

@@ -9,7 +9,7 @@
 #include "standin/driver/call.h"
 
 #include "standin/driver/devices.h"
-#include "standin/driver/memory/guard.h"
+#include "standin/driver/guard.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "standin/driver/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/event.h"
-#include "standin/driver/memory/memory.h"
+#include "standin/driver/memory.h"
 #include "standin/driver/module.h"
 #include "standin/driver/queue.h"
 #include "standin/driver/stream.h"

@@ -11,7 +11,7 @@
 
 #include "standin/driver/call.h"
 #include "standin/driver/context.h"
-#include "standin/driver/memory/external.h"
+#include "standin/driver/external.h"
 #include "standin/driver/poll.h"
 #include "standin/driver/stream.h"
 

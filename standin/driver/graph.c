@@ -12,8 +12,8 @@
 #include "standin/driver/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
-#include "standin/driver/memory/external.h"
-#include "standin/driver/memory/pool.h"
+#include "standin/driver/external.h"
+#include "standin/driver/pool.h"
 #include "standin/driver/queue.h"
 #include "standin/driver/stream.h"
 

@@ -12,8 +12,8 @@
 
 #include "standin/driver/call.h"
 #include "standin/driver/context.h"
-#include "standin/driver/memory/memory.h"
-#include "standin/driver/memory/pool.h"
+#include "standin/driver/memory.h"
+#include "standin/driver/pool.h"
 
 #include <stdlib.h>
 

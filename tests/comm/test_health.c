@@ -5,6 +5,7 @@
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
 #include "comm/failure/mismatch.h"
+#include "transport/link/connection.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "comm/engine/call.h"
 #include "transport/memory/heap.h"
+#include "transport/memory/shm.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

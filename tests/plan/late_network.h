@@ -9,7 +9,7 @@
 #define RONDO_TESTS_PLAN_LATE_NETWORK_H
 
 #include "plan/exec.h"
-#include "transport/connection.h"
+#include "transport/link/connection.h"
 
 enum { RANKS = 8, SLOTS = 4 };
 

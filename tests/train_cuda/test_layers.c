@@ -5,7 +5,7 @@
  */
 #include "tests/train_cuda/twins.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -2,7 +2,7 @@
 /* test_optimizer.c - norm, clipping and AdamW of the device beside those of the host. */
 #include "tests/train_cuda/twins.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

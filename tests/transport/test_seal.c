@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_seal.c - records: what is opened is what was closed, as the same record, or nothing. */
-#include "transport/seal.h"
+#include "transport/link/seal.h"
 
 #include "base/proof.h"
 

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "child.h"
 #include "transport/memory/process.h"
+#include "transport/memory/shm.h"
 #include "transport/transport.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
 /* absent.c - instead of the rest of this folder, where the CUDA toolkit was not installed. */
 #include "train/cuda/gpu.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 const struct arithmetic gpu_arithmetic = {.alloc = NULL}; /* nobody gets as far as to use it */
 

@@ -2,7 +2,7 @@
 /* gpu.c - the device of this process: opened, closed, and given kernels to run. */
 #include "train/cuda/inside.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* library.c - see library.h. What was loaded stays loaded. */
 #include "train/cuda/library.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 /* optimizer_host.c - see optimizer.h. */
 #include "train/model/optimizer.h"
 
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include <stdlib.h>
 

@@ -17,7 +17,6 @@
 #include "transport/memory/retired.h"
 #include "transport/memory/spans.h"
 #include "transport/memory/withdrawn.h"
-#include "transport/verbs/verbs.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -259,6 +258,22 @@ bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
     return span.length || adopted_block(memory, ret_begin, ret_bytes);
 }
 
+/* Its partner is heap_watch(): release there, acquire here. */
+static void (*_Atomic watcher)(const void *begin, size_t bytes);
+
+void heap_watch(void (*forget)(const void *begin, size_t bytes))
+{
+    atomic_store_explicit(&watcher, forget, memory_order_release);
+}
+
+static void tell_watcher(const void *begin, size_t bytes)
+{
+    void (*forget)(const void *, size_t) = atomic_load_explicit(&watcher, memory_order_acquire);
+
+    if (forget)
+        forget(begin, bytes);
+}
+
 /* Adapters that have the block registered would go on using the pages that it has now. */
 static void forget_block(const void *memory)
 {
@@ -266,7 +281,7 @@ static void forget_block(const void *memory)
     size_t bytes;
 
     if (heap_block(memory, &begin, &bytes))
-        verbs_forget(begin, bytes);
+        tell_watcher(begin, bytes);
 }
 
 /* The same for the beginning of a block only. */

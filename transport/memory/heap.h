@@ -14,19 +14,11 @@
 #define RONDO_TRANSPORT_MEMORY_HEAP_H
 
 #include "rondo/rondo.h"
+#include "transport/link/card.h"
 #include "transport/memory/lease.h"
 #include "transport/memory/shown.h"
 
 #include <stdint.h>
-
-/* What a peer needs to map it; part of the bootstrap message. */
-struct heap_card {
-    unsigned char id[16]; /* of the process, random; also at the beginning of the heap */
-    int32_t pid;
-    int32_t fd;
-    uint64_t bytes;
-    struct shown_card shown;
-};
 
 /* First page of every heap: tells a peer that it mapped the right one. */
 struct heap_head {
@@ -46,6 +38,10 @@ rondo_result heap_free(void *memory);
  * heap's.
  */
 void heap_retire(void *memory, size_t keep, struct lease *lease);
+
+/* From now on `forget` hears of memory that is about to be freed or mapped anew: nobody may keep it
+ * registered with an adapter. There is one such function in a process. */
+void heap_watch(void (*forget)(const void *begin, size_t bytes));
 
 /* Memory of the heap, or registered, that is taken back from peers which may still touch it. */
 struct heap_withdrawal {

@@ -10,18 +10,12 @@
 #define RONDO_TRANSPORT_MEMORY_SHOWN_H
 
 #include "rondo/rondo.h"
+#include "transport/link/card.h"
 
 #include <stdbool.h>
 
 enum { SHOWN_PAGE = 4096, SHOWN_PAGES = 1 << 14 }; /* sparse: one for every communicator */
 #define SHOWN_BYTES ((size_t)SHOWN_PAGES * SHOWN_PAGE)
-
-/* What a peer needs to map them; part of struct heap_card. */
-struct shown_card {
-    int32_t fd;
-    int32_t unused;
-    uint64_t bytes;
-};
 
 /* Open the file if need be, and keep it open until shown_leave(). */
 rondo_result shown_enter(struct shown_card *ret_card);

@@ -3,8 +3,8 @@
 #include "transport/tcp/engine.h"
 
 #include "base/setting.h"
+#include "transport/link/ops.h"
 #include "transport/tcp/address.h"
-#include "transport/transport.h"
 
 #include <stdlib.h>
 #include <string.h>

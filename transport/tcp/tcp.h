@@ -9,27 +9,10 @@
 #ifndef RONDO_TRANSPORT_TCP_TCP_H
 #define RONDO_TRANSPORT_TCP_TCP_H
 
-#include "transport/connection.h"
-#include "transport/seal.h"
-
-enum { TCP_ADDRESSES = 4, TCP_PUBLIC_KEY = 32 };
-
-/* Fixed layout: part of what travels when a communicator opens. */
-struct tcp_address {
-    uint8_t family; /* 4 or 6, 0: none */
-    uint8_t prefix; /* bits of its network */
-    uint16_t unused;
-    unsigned char bytes[16];
-};
-
-struct tcp_card {
-    uint64_t space; /* which network namespace of which kernel: loopback works within it alone */
-    uint16_t port;  /* 0: this rank does not listen */
-    uint16_t count;
-    uint8_t has_aes, unused[3];
-    unsigned char public_key[TCP_PUBLIC_KEY];    /* X25519, of this communicator alone */
-    struct tcp_address addresses[TCP_ADDRESSES]; /* best first */
-};
+#include "transport/link/card.h"
+#include "transport/link/connection.h"
+#include "transport/link/ops.h"
+#include "transport/link/seal.h"
 
 /* Listen, and fill the card. */
 rondo_result tcp_open(struct tcp_card *ret_card, struct network **ret_network);

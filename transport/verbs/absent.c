@@ -58,12 +58,6 @@ bool verbs_reaches(const struct verbs_card *own, const struct verbs_card *peer, 
     return false;
 }
 
-void verbs_forget(const void *memory, size_t bytes)
-{
-    (void)memory; /* nothing was ever registered */
-    (void)bytes;
-}
-
 void verbs_note(struct network *network, int peer, const void *bytes, size_t count)
 {
     (void)network;

@@ -17,7 +17,7 @@
 #ifndef RONDO_TRANSPORT_VERBS_CELL_H
 #define RONDO_TRANSPORT_VERBS_CELL_H
 
-#include "transport/connection.h"
+#include "transport/link/connection.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

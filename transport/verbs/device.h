@@ -10,6 +10,7 @@
 #define RONDO_TRANSPORT_VERBS_DEVICE_H
 
 #include "topology/rdma.h"
+#include "transport/link/device_memory.h"
 #include "transport/verbs/memory.h"
 
 enum { VERBS_RAILS = 4, VERBS_TROUBLE = 160, VERBS_TRIALS = 16 };

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
+#include "transport/memory/heap.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -133,6 +134,16 @@ static rondo_result open_all(void)
     return result;
 }
 
+/* Memory is about to be freed or mapped anew: no adapter keeps it registered. */
+static void forget(const void *memory, size_t bytes)
+{
+    pthread_mutex_lock(&shared.lock);
+    if (shared.pid == getpid())
+        for (int i = 0; i < shared.rails.count; i++)
+            verbs_memory_forget(&shared.rails.device[i]->memory, memory, bytes);
+    pthread_mutex_unlock(&shared.lock);
+}
+
 rondo_result verbs_rails_open(struct verbs_rails *ret_rails)
 {
     rondo_result result = RONDO_OK;
@@ -148,6 +159,7 @@ rondo_result verbs_rails_open(struct verbs_rails *ret_rails)
     if (!result) {
         shared.users++;
         *ret_rails = shared.rails;
+        heap_watch(forget);
     }
     pthread_mutex_unlock(&shared.lock);
     return result;
@@ -158,14 +170,5 @@ void verbs_rails_close(void)
     pthread_mutex_lock(&shared.lock);
     if (--shared.users == 0)
         close_all();
-    pthread_mutex_unlock(&shared.lock);
-}
-
-void verbs_forget(const void *memory, size_t bytes)
-{
-    pthread_mutex_lock(&shared.lock);
-    if (shared.pid == getpid())
-        for (int i = 0; i < shared.rails.count; i++)
-            verbs_memory_forget(&shared.rails.device[i]->memory, memory, bytes);
     pthread_mutex_unlock(&shared.lock);
 }

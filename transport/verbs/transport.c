@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* transport.c - RDMA in the table of transports. A pair that uses it has its control line
  * over TCP: for the handshake, and to notice that a process has ended. */
-#include "transport/transport.h"
+#include "transport/link/ops.h"
+#include "transport/verbs/verbs.h"
 
 static bool can_connect(const struct rank_card *a, const struct rank_card *b, const char **why)
 {

@@ -3,7 +3,7 @@
 #ifndef RONDO_TRANSPORT_VERBS_TRY_H
 #define RONDO_TRANSPORT_VERBS_TRY_H
 
-#include "transport/device_memory.h"
+#include "transport/link/device_memory.h"
 #include "transport/verbs/device.h"
 
 /* Of device memory. */

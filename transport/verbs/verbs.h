@@ -13,19 +13,11 @@
 #ifndef RONDO_TRANSPORT_VERBS_VERBS_H
 #define RONDO_TRANSPORT_VERBS_VERBS_H
 
-#include "transport/connection.h"
-#include "transport/device_memory.h"
+#include "transport/link/card.h"
+#include "transport/link/connection.h"
+#include "transport/link/device_memory.h"
 
 #include <stdbool.h>
-
-/* Fixed layout: part of what travels when a communicator opens. */
-struct verbs_card {
-    uint8_t rails;    /* 0: this rank has no RDMA */
-    uint8_t ethernet; /* or InfiniBand */
-    uint8_t version;
-    uint8_t long_slots; /* messages shall be long (network.c), and there may be memory for that */
-    uint8_t unused[4];
-};
 
 struct verbs_job {
     const struct network_owner *owner; /* copied */
@@ -60,8 +52,6 @@ rondo_result verbs_connect_links(struct network *network, int peer, struct link_
                                  struct link_in *in);
 /* Can two ranks reach each other? If not, `why` is a clause. */
 bool verbs_reaches(const struct verbs_card *own, const struct verbs_card *peer, const char **why);
-/* Memory is about to be freed or mapped anew: no adapter keeps it registered. */
-void verbs_forget(const void *memory, size_t bytes);
 /* owner->note of the control network: a note of the peer's, which progress() will read. */
 void verbs_note(struct network *network, int peer, const void *bytes, size_t count);
 

@@ -20,7 +20,7 @@
 #include "comm/gpu/arena.h"
 #include "cuda/reduce.h"
 #include "plan/packets.h"
-#include "transport/connection.h"
+#include "transport/link/connection.h"
 
 #include <sched.h>
 

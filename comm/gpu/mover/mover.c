@@ -16,6 +16,7 @@
 #include "base/setting.h"
 #include "plan/plan.h"
 #include "transport/transport.h"
+#include "transport/verbs/verbs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

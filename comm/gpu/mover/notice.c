@@ -12,7 +12,7 @@
 
 #include "base/fail.h"
 #include "cuda/reduce.h"
-#include "transport/connection.h"
+#include "transport/link/connection.h"
 
 #include <stdlib.h>
 

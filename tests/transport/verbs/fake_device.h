@@ -7,7 +7,7 @@
 #ifndef RONDO_TESTS_FAKE_DEVICE_H
 #define RONDO_TESTS_FAKE_DEVICE_H
 
-#include "transport/device_memory.h"
+#include "transport/link/device_memory.h"
 
 struct fake_device {
     int living; /* pieces that were taken and not given back */

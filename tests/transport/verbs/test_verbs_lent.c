@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_verbs_lent.c - messages that an adapter reads from the caller's memory. */
 #include "tests/transport/verbs/fake_verbs.h"
-#include "transport/memory/heap.h"
 #include "tests/transport/verbs/verbs_nodes.h"
+#include "transport/memory/heap.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * in any order and in pieces, notes late; adapters fail; memory cannot be registered.
  */
 #include "tests/transport/verbs/fake_verbs.h"
+#include "tests/transport/verbs/verbs_nodes.h"
 #include "transport/memory/heap.h"
 #include "transport/verbs/cell.h"
 #include "transport/verbs/queue.h"
-#include "tests/transport/verbs/verbs_nodes.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

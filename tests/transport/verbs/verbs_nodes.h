@@ -6,8 +6,8 @@
 #ifndef RONDO_TESTS_VERBS_NODES_H
 #define RONDO_TESTS_VERBS_NODES_H
 
-#include "transport/verbs/verbs.h"
 #include "tests/transport/verbs/fake_device.h"
+#include "transport/verbs/verbs.h"
 
 enum { NODES = 3, NODE_LANES = 2, NODE_SLOTS = 4, NODE_SLOT_BYTES = 150000 };
 

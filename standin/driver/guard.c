@@ -9,7 +9,7 @@
  * CUDA_STANDIN_GUARD=2, there is another kind of guard: device memory is mapped without access
  * while no stream has work that touches it (see memory.c). CUDA_STANDIN_GUARD=0 turns either off.
  */
-#include "standin/driver/memory/guard.h"
+#include "standin/driver/guard.h"
 
 #include "standin/driver/call.h"
 

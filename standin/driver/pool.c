@@ -6,9 +6,9 @@
  * Idle threads wait in a stack, each on a condition of its own. They are detached and never end:
  * when the process ends, so do they.
  */
-#include "standin/driver/memory/pool.h"
+#include "standin/driver/pool.h"
 
-#include "standin/driver/memory/guard.h"
+#include "standin/driver/guard.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
 #include "standin/driver/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
-#include "standin/driver/memory/memory.h"
+#include "standin/driver/memory.h"
 #include "standin/driver/queue.h"
 #include "standin/driver/stream.h"
 

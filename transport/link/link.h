@@ -32,8 +32,8 @@
  * same layout: it sends what step_push() announces, and stores flags and counters when bytes arrive
  * (struct connection).
  */
-#ifndef RONDO_TRANSPORT_LINK_H
-#define RONDO_TRANSPORT_LINK_H
+#ifndef RONDO_TRANSPORT_LINK_LINK_H
+#define RONDO_TRANSPORT_LINK_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

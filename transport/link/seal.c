@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* seal.c - libsodium's AEAD ciphers make the tags. */
-#include "transport/seal.h"
+#include "transport/link/seal.h"
 
 #include <sodium.h>
 #include <string.h>

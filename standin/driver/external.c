@@ -3,7 +3,7 @@
  * external.c - see external.h. What a launch records is the event's latest record from the launch
  * on, not from when the node runs: whoever waits for the event after the launch waits for it.
  */
-#include "standin/driver/memory/external.h"
+#include "standin/driver/external.h"
 
 #include "standin/driver/call.h"
 

@@ -2,7 +2,7 @@
 /*
  * fill.c - cuMemset and its kin.
  */
-#include "standin/driver/memory/memory.h"
+#include "standin/driver/memory.h"
 #include "standin/driver/call.h"
 #include "standin/driver/stream.h"
 

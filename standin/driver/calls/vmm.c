@@ -10,8 +10,8 @@
 #include "standin/driver/call.h"
 #include "standin/driver/context.h"
 #include "standin/driver/devices.h"
-#include "standin/driver/memory/guard.h"
-#include "standin/driver/memory/memory.h"
+#include "standin/driver/guard.h"
+#include "standin/driver/memory.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -17,11 +17,11 @@
  * step_wait_data()), and link_credit.consumed of an outbox only when its bytes are not needed any
  * more (release; pairs with step_wait_credit()).
  */
-#ifndef RONDO_TRANSPORT_CONNECTION_H
-#define RONDO_TRANSPORT_CONNECTION_H
+#ifndef RONDO_TRANSPORT_LINK_CONNECTION_H
+#define RONDO_TRANSPORT_LINK_CONNECTION_H
 
 #include "base/fail.h"
-#include "transport/link.h"
+#include "transport/link/link.h"
 
 /* ---- One lane between two ranks: what link_out.connection and link_in.connection point to ---- */
 

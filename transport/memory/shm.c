@@ -9,9 +9,10 @@
  * The writer stores into the reader's memory, so a reader polls lines that are its own until a
  * message arrives. Rings that are never used cost address space only.
  */
-#include "transport/transport.h"
+#include "transport/memory/shm.h"
 
 #include "base/fail.h"
+#include "transport/link/ops.h"
 #include "transport/memory/process.h"
 
 #include <string.h>

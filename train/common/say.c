@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* say.c - see say.h. The program has one thread. */
-#include "train/say.h"
+#include "train/common/say.h"
 
 #include "rondo/ddp.h"
 

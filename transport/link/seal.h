@@ -15,8 +15,8 @@
  * ChaCha20-Poly1305. If only authentic, the bytes are its associated data, and are sent as they
  * are.
  */
-#ifndef RONDO_TRANSPORT_SEAL_H
-#define RONDO_TRANSPORT_SEAL_H
+#ifndef RONDO_TRANSPORT_LINK_SEAL_H
+#define RONDO_TRANSPORT_LINK_SEAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,12 +6,12 @@
  * unmapped page behind its end. It is named "cuda_standin-DEVICE-ID", which tells an importer
  * whether the descriptor is still the one it means.
  */
-#include "standin/driver/memory/memory.h"
+#include "standin/driver/memory.h"
 
 #include "standin/driver/call.h"
 #include "standin/driver/context.h"
 #include "standin/driver/devices.h"
-#include "standin/driver/memory/guard.h"
+#include "standin/driver/guard.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "standin/driver/context.h"
 #include "standin/driver/devices.h"
 #include "standin/driver/module.h"
-#include "standin/driver/memory/pool.h"
+#include "standin/driver/pool.h"
 #include "standin/driver/queue.h"
 #include "standin/driver/stream.h"
 

@@ -6,13 +6,13 @@
  * The importer's mapping is its own: the exporter may free the memory or end, the importer's pages
  * stay what they are.
  */
-#include "standin/driver/memory/ipc.h"
+#include "standin/driver/calls/ipc.h"
 
 #include "standin/driver/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
 #include "standin/driver/event.h"
-#include "standin/driver/memory/memory.h"
+#include "standin/driver/memory.h"
 #include "standin/driver/queue.h"
 
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * What the library refused has its sentence in rondo_ddp_last_error() or rondo_last_error(); one
  * that is said here comes before those.
  */
-#ifndef RONDO_TRAIN_SAY_H
-#define RONDO_TRAIN_SAY_H
+#ifndef RONDO_TRAIN_COMMON_SAY_H
+#define RONDO_TRAIN_COMMON_SAY_H
 
 #include "rondo/rondo.h"
 

@@ -6,8 +6,8 @@
  * two ways to tell an adapter of it: by a file that stands for it (dmabuf), or by its address,
  * where a module of the kernel knows what such addresses mean (peer memory).
  */
-#ifndef RONDO_TRANSPORT_DEVICE_MEMORY_H
-#define RONDO_TRANSPORT_DEVICE_MEMORY_H
+#ifndef RONDO_TRANSPORT_LINK_DEVICE_MEMORY_H
+#define RONDO_TRANSPORT_LINK_DEVICE_MEMORY_H
 
 #include "rondo/rondo.h"
 
