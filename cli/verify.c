@@ -3,7 +3,7 @@
  * verify.c - `rondo verify`: proves the plans of every algorithm, collective, number of ranks and
  * root that is asked for.
  *
- * What an algorithm promises (collectives/algorithm.h) is held against what plan/verify/verify.c proves: a
+ * What an algorithm promises (collectives/algorithm.h) is held against what plan/verify proves: a
  * promise that was not proved is a failure, and so is touching peers' memory without saying so. One
  * line per algorithm and collective.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* query.c - what a user asks of a communicator: is it sound, why not, and who am I; and its abort. */
+/* query.c - what a user asks of a communicator: who am I, is it sound, why not; and its abort. */
 #include "comm/failure/error.h"
 
 #include "base/cancel.h"

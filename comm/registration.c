@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* registration.c - memory that peers can map: the calls that make it, and those that register it. */
+/* registration.c - memory that peers can map: the calls that make it, and that register it. */
 #include "comm/registration.h"
 
 #include "base/cancel.h"

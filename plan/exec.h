@@ -46,7 +46,7 @@ struct exec_world {
     char *packed; /* memory that the links pack their short messages in */
     char *scratch;
     size_t scratch_bytes;
-    /* Ranks touch each other's memory only under these (comm/failure/leave.h). NULL: they never do. */
+    /* Ranks touch each other's memory only under these (failure/leave.h). NULL: they never do. */
     LINK_ATOMIC(uint32_t) * inside; /* nonzero: this rank may be touching memory of peers */
     LINK_ATOMIC(uint32_t) *
         alarm;                 /* nonzero: some rank of this host has left a call with an error */

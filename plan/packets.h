@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * packets.h - a short message as cache lines that each carry their own flag (transport/link/link.h).
+ * packets.h - a short message as cache lines that each carry their own flag (link/link.h).
  *
  * Stores of one line stay together, and lines are published in order; the reader asks for all of
  * them before it needs the first, so their journeys between the cores overlap.

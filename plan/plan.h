@@ -23,7 +23,7 @@
  * Messages between two ranks travel on numbered *lanes*; (from, to, lane) is a first-in first-out
  * *link* with a few slots. A slot has no addresses: pieces are appended by the sender and taken
  * in the same order by the receiver. A plan has one or more *programs* that run side by side in one
- * rank; each walks through all windows on its own. Rules, checked by plan/verify/verify.c: one program per
+ * rank; each walks through all windows on its own. Rules, checked by plan/verify: one program per
  * rank uses an end of a link; a rank ends its plan with all slots given back; what peers read
  * or write in my user buffers they do between my first and my last step.
  */

@@ -30,7 +30,7 @@
  *     step_at(x, program), step_next(x, program)
  *                                       the step that the program is at; go on to the next
  *
- * The protocol of slots is in transport/link/link.h. No function here waits: a step that can't go on
+ * The protocol of slots is in link/link.h. No function here waits: a step that can't go on
  * returns and is tried again, so a program is (counter, window) and nothing else.
  */
 

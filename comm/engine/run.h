@@ -27,7 +27,7 @@ bool task_react(struct batch *batch, struct task *task, enum exec_state state);
 
 /* A batch over the caller's tasks, in line for its turn. It must be run. */
 void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count);
-/* Run all of them to the end; the first error of any. Their memory must be of use to this thread. */
+/* Run all of them to the end; the first error of any. Their memory is of use to this thread. */
 rondo_result run_batches(struct batch *batches, int count);
 /* The same by the hands of their communicators, whatever memory it is. */
 rondo_result run_by_hands(struct batch *batches, int count);

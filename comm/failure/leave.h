@@ -18,7 +18,7 @@
  * makes use of what it read, tells others, or returns RONDO_OK.
  *
  * A peer that is stopped inside may go on at any time, for ever. So it is not waited for long: the
- * pages under the memory are exchanged (transport/memory/withdrawn.h), and what it stores goes to pages
+ * pages under the memory are exchanged (memory/withdrawn.h), and what it stores goes to pages
  * that nobody uses until it has closed the communicator or ended. Memory that is not in the heap is
  * only ever read by other processes (cross-memory attach): they may read what the caller has put
  * there since, but not use it. Ranks in this process run whenever it does: they are waited for.

@@ -18,7 +18,7 @@
 #include "comm/state/turn.h"
 #include "plan/exec.h"
 #include "transport/link/seal.h"
-#include "transport/transport.h"
+#include "transport/link/ops.h"
 
 #include <pthread.h>
 

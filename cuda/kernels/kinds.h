@@ -3,7 +3,7 @@
  * kinds.h - element kinds on the device: open (widen), combine, divide, scale, close (round).
  *
  * The same bits as kernels/ on the CPU: 16- and 8-bit floats are combined in float32 and rounded
- * once, results out of range saturate as kernels/templates/narrow.inc says, every NaN is stored as the one
+ * once, results out of range saturate as templates/narrow.inc says, every NaN is stored as the one
  * canonical quiet NaN, minimum and maximum give NaN if there is one and order -0 below +0. Signed
  * and unsigned integers of a width share a kind: only comparisons and divisions differ.
  *
@@ -208,7 +208,7 @@ struct bfloat16_kind : float_arithmetic<float, uint32_t> {
 
 /*
  * A code of `mantissa` bits with an exponent `bias` and the sign in bit `top`, to float32 and back.
- * kernels/templates/narrow.inc explains the arithmetic: above its smallest normal number a code is the upper
+ * narrow.inc explains the arithmetic: above its smallest normal number a code is the upper
  * part of the float32 with another bias; below, the addition of a number whose last bit is worth as
  * much as the code's makes the processor round.
  */

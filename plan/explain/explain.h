@@ -27,7 +27,7 @@ struct explain_totals {
 };
 
 /*
- * Run the plans of all ranks on symbols (plan/verify/verify.h) and print what happens. Rounds are levels:
+ * Run the plans of all ranks on symbols (verify.h) and print what happens. Rounds are levels:
  * the messages of a round wait for those of the rounds before and for nothing else.
  * RONDO_ERROR_INTERNAL with a sentence if the plans are wrong, RONDO_ERROR_MEMORY. `to` may be
  * NULL, to learn the totals only.

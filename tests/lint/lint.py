@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """lint.py - the rules of the house that a machine can check; prints "FILE:LINE: what" and fails if there is any.
 
-Who includes whom (the table ROOMS), one SPDX line first, sizes, no way out of the process and no stdout in the
-library, no volatile, explicit memory orders, no control flow hidden in macros, width, layout, exported symbols, and a
-public header that compiles alone as C17 and as C++17. With --library FILE the symbols of that file are checked too.
+Who includes whom (the table ROOMS, and no circle of folders), files per folder, one SPDX line first, sizes, no way out
+of the process and no stdout in the library, no volatile, explicit memory orders, no control flow hidden in macros,
+width, layout, exported symbols, and a public header that compiles alone as C17 and as C++17. With --library FILE the
+symbols of that file are checked too.
 """
 import argparse
+import collections
 import os
 import re
 import shutil
@@ -14,18 +16,33 @@ import subprocess
 import sys
 import tempfile
 
-# A room may include its own headers, rondo/ and these rooms. Rooms that are not named here see everything.
+# A folder may include its own headers, rondo/ and those of these folders; of a folder that is not named here, the one
+# above it counts. Rooms that are not named at all see everything.
+HOST = {"base", "kernels", "plan", "collectives", "transport/link", "transport/memory", "transport/verbs"}
 ROOMS = {
     "include": set(),
     "base": set(),
     "topology": {"base"},
     "kernels": {"base"},
-    "cuda": {"base", "kernels", "plan", "transport"},  # the last two: what an executor reads
-    "transport": {"base", "topology"},
-    "plan": {"base", "kernels", "transport"},
-    "collectives": {"base", "plan", "topology"},
-    "comm": {"base", "topology", "kernels", "cuda", "transport", "plan", "collectives"},
-    "cli": {"base", "plan", "collectives", "topology", "kernels", "cuda", "bench"},  # bench: what its workers speak
+    "transport/link": {"base"},
+    "transport/memory": {"base", "transport/link"},
+    "transport/tcp": {"base", "transport/link"},
+    "transport/verbs": {"base", "topology", "transport/link", "transport/memory"},
+    "transport": {"base", "transport/link"},
+    "plan": {"base", "kernels", "transport/link"},
+    "plan/verify": {"base", "plan"},
+    "plan/explain": {"base", "plan", "plan/verify"},
+    "collectives": {"base", "plan"},
+    "cuda": {"base", "kernels", "plan"},  # the last: what an executor reads
+    "comm/rendezvous": {"base", "transport/tcp"},
+    "comm/state": HOST - {"transport/verbs"},
+    "comm/failure": HOST | {"comm/state"},
+    "comm/engine": HOST | {"comm/state", "comm/failure"},
+    "comm/gpu": HOST | {"comm/state", "comm/failure", "comm/engine", "cuda", "topology"},
+    "comm": HOST | {"comm/state", "comm/failure", "comm/engine", "comm/gpu", "comm/rendezvous", "topology", "transport",
+                    "transport/tcp"},
+    "cli": {"base", "plan", "plan/verify", "plan/explain", "collectives", "topology", "kernels", "cuda",
+            "bench"},  # bench: what its workers speak
     "ddp": set(),
     "train": set(),
     "compat": set(),
@@ -34,7 +51,7 @@ ROOMS = {
 }
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
 LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp", "compat")
-FILE_LINES, FUNCTION_LINES = 450, 60
+FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 450, 60, 30
 COLUMNS, SCRIPT_COLUMNS = 100, 120
 UNFINISHED = re.compile(r"\b(%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
 LEAVES = re.compile(r"\b(abort|exit|_exit|_Exit|quick_exit)\s*\(")
@@ -83,21 +100,57 @@ def room_of(path):
     return path.split("/", 1)[0] if "/" in path else ""
 
 
-def check_arrows(path, code):
-    room = room_of(path)
-    if room not in ROOMS:
-        return
+def folder_of(path):
+    """The longest folder of the path that ROOMS names, else the room."""
+    folder = os.path.dirname(path)
+    while folder and folder not in ROOMS:
+        folder = os.path.dirname(folder)
+    return folder or room_of(path)
+
+
+def includes_of(path, code):
+    """(line, included file as seen from the root) of all that are the project's own."""
     for number, line in enumerate(code.splitlines(), 1):
         match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
-        if not match:
-            continue
-        target = match.group(1)
-        other = room_of(target)
-        if other in ("rondo", room) or other in ROOMS[room]:
-            continue
-        if not other and os.path.isfile(os.path.join(os.path.dirname(path), target)):
-            continue
-        complain(path, number, f"{room}/ may not include {target}")
+        if match and "/" in match.group(1):
+            yield number, match.group(1)
+        elif match:
+            yield number, os.path.join(os.path.dirname(path), match.group(1))
+
+
+def check_arrows(path, code):
+    folder = folder_of(path)
+    if folder not in ROOMS:
+        return
+    for number, target in includes_of(path, code):
+        other = folder_of(target)
+        if other != folder and room_of(target) != "rondo" and other not in ROOMS[folder]:
+            complain(path, number, f"{folder}/ may not include {target}")
+
+
+def check_circles(codes):
+    """Folders, each by itself, must not include each other in a circle."""
+    arrows = {}
+    for path, code in codes.items():
+        for _, target in includes_of(path, code):
+            if os.path.dirname(target) != os.path.dirname(path) and target in codes:
+                arrows.setdefault(os.path.dirname(path), {})[os.path.dirname(target)] = (path, target)
+
+    def reaches(start, wanted, seen):
+        return start == wanted or any(next_one not in seen and not seen.add(next_one) and
+                                      reaches(next_one, wanted, seen) for next_one in arrows.get(start, {}))
+
+    for folder, others in arrows.items():
+        for other, (path, target) in others.items():
+            if reaches(other, folder, {other}):
+                complain(path, 1, f"{folder}/ and {other}/ include each other, here {target}")
+
+
+def check_folders(paths):
+    folders = collections.Counter(os.path.dirname(path) for path in paths)
+    for folder, count in folders.items():
+        if folder and count > FOLDER_FILES:
+            complain(folder, 0, f"{count} files, more than {FOLDER_FILES}: a folder has one subject")
 
 
 def check_words(path, code):
@@ -212,15 +265,18 @@ def main():
     files = tracked_files()
     sources = [path for path in files if path.endswith(SOURCES)]
     scripts = [path for path in files if path.endswith((".py", ".sh", "meson.build")) or path in ("dev", ".ci/run")]
+    codes = {}
     for path in sources + scripts:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         check_text(path, text)
         if path in sources:
-            code = code_of(text)
+            code = codes[path] = code_of(text)
             check_arrows(path, code)
             check_words(path, code)
             check_macros(path, code)
+    check_circles(codes)
+    check_folders(sources)
     c_files = [path for path in sources if path.endswith((".c", ".h"))]
     check_functions(c_files)
     check_layout(c_files)

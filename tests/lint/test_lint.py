@@ -12,12 +12,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SPDX = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
 
 
-def lint(path, text):
+def lint(files):
     with tempfile.TemporaryDirectory() as root:
-        os.makedirs(os.path.join(root, os.path.dirname(path)))
         shutil.copy(os.path.join(HERE, "..", "..", ".clang-format"), root)
-        with open(os.path.join(root, path), "w", encoding="utf-8") as file:
-            file.write(text)
+        for path, text in files.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
         result = subprocess.run([sys.executable, os.path.join(HERE, "lint.py"), "--root", root], capture_output=True,
                                 text=True)
     return result.returncode, result.stdout
@@ -25,12 +26,15 @@ def lint(path, text):
 
 class Lint(unittest.TestCase):
     def refuses(self, path, text, words):
-        status, output = lint(path, text)
+        self.refuses_files({path: text}, words)
+
+    def refuses_files(self, files, words):
+        status, output = lint(files)
         self.assertEqual(status, 1, output)
         self.assertIn(words, output)
 
     def accepts(self, path, text):
-        status, output = lint(path, text)
+        status, output = lint({path: text})
         self.assertEqual(status, 0, output)
 
     def test_a_clean_file_passes(self):
@@ -38,6 +42,17 @@ class Lint(unittest.TestCase):
 
     def test_an_arrow_that_points_up_is_refused(self):
         self.refuses("plan/a.c", SPDX + '#include "comm/state/comm.h"\n', "plan/ may not include comm/state/comm.h")
+
+    def test_an_arrow_that_points_up_within_a_room_is_refused(self):
+        self.refuses("comm/failure/a.c", SPDX + '#include "comm/engine/run.h"\n', "comm/failure/ may not include")
+
+    def test_folders_that_include_each_other_are_refused(self):
+        self.refuses_files({"tests/a/a.h": SPDX + '#include "tests/b/b.h"\n',
+                            "tests/b/b.h": SPDX + '#include "tests/c/c.h"\n',
+                            "tests/c/c.h": SPDX + '#include "tests/a/a.h"\n'}, "include each other")
+
+    def test_a_full_folder_is_refused(self):
+        self.refuses_files({f"base/a{i}.h": SPDX for i in range(31)}, "31 files")
 
     def test_the_benchmark_sees_only_the_public_header(self):
         self.refuses("bench/a.c", SPDX + '#include "base/clock.h"\n', "bench/ may not include")

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/setting.h"
 #include "plan/plan.h"
-#include "transport/transport.h"
+#include "transport/link/ops.h"
 #include "transport/verbs/verbs.h"
 
 #include <stdio.h>

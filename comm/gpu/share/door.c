@@ -9,7 +9,7 @@
  *     owner   proof, and the files of the order (SCM_RIGHTS)  ->
  *
  * The owner listens at an abstract UNIX socket whose name only the communicator's ranks can
- * compute, and answers while it waits for the peers to map its order (share/share.c): so it needs no
+ * compute, and answers while it waits for the peers to map its order (share.c): so it needs no
  * thread, and gives nothing but the files of that order. Both look at the other's user, the peer
  * also at the owner's process; both prove that they know the job's secret.
  */

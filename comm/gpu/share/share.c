@@ -4,7 +4,7 @@
  *
  * A buffer is told to peers as a slot and an offset. In a slot is a segment: a whole allocation, or
  * neighbouring pieces of virtual memory management. Its owner puts an order into its arena, rings,
- * and waits until the watch of every peer has mapped the segment (share/map.c). That happens once per
+ * and waits until the watch of every peer has mapped the segment (map.c). That happens once per
  * segment; the watch is a thread, so nobody has to be in a call for it. Ranks that are threads of
  * one process need none of this: for them segment 0 is the address space.
  *

@@ -7,7 +7,7 @@
 #define RONDO_TESTS_TCP_NODES_H
 
 #include "transport/tcp/engine.h"
-#include "transport/transport.h"
+#include "transport/link/ops.h"
 
 enum { NODES = 3, NODE_LANES = 2, NODE_SLOTS = 4, NODE_SLOT_BYTES = 150000, NODE_COMM = 4711 };
 
