@@ -29,6 +29,7 @@
 #include "transport/link/seal.h"
 #include "transport/memory/process.h"
 #include "transport/memory/shm.h"
+#include "transport/transport.h"
 
 #include <stdlib.h>
 #include <string.h>

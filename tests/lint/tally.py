@@ -3,6 +3,7 @@
 """tally.py - adds up the test logs of several builds; its last line is "N passed, N failed".
 
 tally.py LOG...           count cases in meson's testlog.json files: TAP lines of Criterion programs, else programs
+tally.py --suites FOLDER  print the suites of a build folder, one for each room
 tally.py --stress FOLDER  print target and test name of the stress programs of a build folder
 """
 import json
@@ -62,9 +63,17 @@ def tally(logs):
     return 1 if total[1] else 0
 
 
+def tests_of(folder):
+    return json.loads(subprocess.check_output(["meson", "introspect", "--tests", folder]))
+
+
+def suites(folder):
+    print("\n".join(sorted({suite.split(":")[-1] for test in tests_of(folder) for suite in test["suite"]})))
+    return 0
+
+
 def stress(folder):
-    tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", folder]))
-    for test in tests:
+    for test in tests_of(folder):
         program = test["cmd"][0]
         if os.path.basename(program).startswith("stress_"):
             print(os.path.relpath(program, folder), test["name"], sep="\t")
@@ -74,4 +83,6 @@ def stress(folder):
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--stress":
         sys.exit(stress(sys.argv[2]))
+    if len(sys.argv) == 3 and sys.argv[1] == "--suites":
+        sys.exit(suites(sys.argv[2]))
     sys.exit(tally(sys.argv[1:]))
