@@ -11,6 +11,7 @@
 
 #include "base/fork.h"
 #include "collectives/select.h"
+#include "comm/blame.h"
 #include "comm/board.h"
 #include "comm/choose.h"
 #include "comm/exposure.h"
@@ -89,6 +90,7 @@ struct rondo_comm {
     struct gpu *gpu;               /* NULL: it belongs to no device */
     struct rondo_registration *registrations;
     pthread_mutex_t registrations_lock;
+    struct blame blame, stream_blame; /* of the turn's holder, of who watches CUDA streams */
 };
 
 /* ---- settings.c ------------------------------------------------------------------------------ */

@@ -212,6 +212,8 @@ static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight
     struct task *task = gpu_kernel_standing(plans, flight, &mismatch);
     double now = clock_seconds();
 
+    if (task && flight->began)
+        blame_look_at_stream(plans->comm, task, flight->began, now);
     if (task && mismatch)
         mismatch_on_stream(plans->comm, task);
     else if (task && flight->began &&
@@ -238,6 +240,7 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
         flight->foreign = 0;
         return;
     }
+    blame_look_at_stream(comm, task, flight->began, now);
     if (is_foreign(plans, flight, task))
         mismatch_on_stream(comm, task);
     else if (!health_stream_check(comm, task, now - flight->began) && !is_here(plans, flight, task))
