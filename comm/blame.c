@@ -25,11 +25,24 @@ static struct blame_peer *find(struct blame *blame, int rank)
     return NULL;
 }
 
+/* Keep those that were waited for at the last look. */
+static void drop_others(struct blame *blame)
+{
+    int kept = 0;
+
+    for (int i = 0; i < blame->count; i++)
+        if (blame->peers[i].looked == blame->looked)
+            blame->peers[kept++] = blame->peers[i];
+    blame->count = kept;
+}
+
 /* A wait that is not the one of the last look begins with nothing known. */
-static void begin(struct blame *blame, double began)
+static void begin(struct blame *blame, double began, double now)
 {
     if (blame->began != began)
         *blame = (struct blame){.began = began};
+    drop_others(blame);
+    blame->looked = now;
     blame->known = blame->circular = false;
 }
 
@@ -44,8 +57,13 @@ static void observe(const rondo_comm *comm, struct blame *blame, int rank, doubl
         /* Acquire, pairs with the release in board_beat(): its blame is as new as its beat. */
         beats = atomic_load_explicit(&board->beats, memory_order_acquire);
     if (!peer && blame->count < BLAME_PEERS) {
-        blame->peers[blame->count++] = (struct blame_peer){rank, beats, false, now};
-    } else if (peer && peer->beats != beats) {
+        peer = &blame->peers[blame->count++];
+        *peer = (struct blame_peer){.rank = rank, .beats = beats, .since = now};
+    }
+    if (!peer)
+        return;
+    peer->looked = now;
+    if (peer->beats != beats) {
         peer->beats = beats;
         peer->beat = true;
         peer->since = now;
@@ -89,7 +107,7 @@ static void conclude(rondo_comm *comm, struct blame *blame, double now)
         int culprit = peer->rank;
         uint32_t distance = 0;
 
-        if (!silent && !peer->beat)
+        if (peer->looked != now || (!silent && !peer->beat))
             continue;
         if (!silent)
             distance = read_blame(comm, peer->rank, &culprit);
@@ -112,7 +130,7 @@ void blame_look(struct batch *batch, double now)
     struct blame *blame = &comm->blame;
     int peer = comm->rank;
 
-    begin(blame, batch->began);
+    begin(blame, batch->began, now);
     for (int i = 0; i < batch->count; i++)
         if (batch->tasks[i].state == TASK_RUNNING)
             observe_all(comm, blame, &batch->tasks[i].execution, now);
@@ -123,7 +141,7 @@ void blame_look(struct batch *batch, double now)
 
 void blame_look_at_stream(rondo_comm *comm, const struct task *task, double began, double now)
 {
-    begin(&comm->stream_blame, began);
+    begin(&comm->stream_blame, began, now);
     observe_all(comm, &comm->stream_blame, &task->execution, now);
     conclude(comm, &comm->stream_blame, now);
 }

@@ -36,13 +36,13 @@ enum { BLAME_PEERS = 8 }; /* of more, the others are waited for by ranks that kn
 struct blame_peer {
     int rank;
     uint32_t beats;
-    bool beat; /* they have changed in this wait */
-    double since;
+    bool beat;            /* they have changed in this wait */
+    double since, looked; /* `looked`: when it was last waited for */
 };
 
 /* One wait: whom for, and what has been found out. */
 struct blame {
-    double began;
+    double began, looked;
     int count;
     struct blame_peer peers[BLAME_PEERS];
     bool known, circular; /* the rank to blame is, or it is not while some peer waits as we do */

@@ -182,6 +182,23 @@ Test(blame, another_wait_begins_with_nothing_known)
     cr_expect_eq(atomic_load_explicit(&comms[0]->board->blames, memory_order_relaxed), 0);
 }
 
+/* A kernel goes on to other peers while its call lasts. */
+Test(blame, a_peer_that_is_not_waited_for_any_more_is_not_blamed)
+{
+    struct execution *x = &tasks[0].execution;
+
+    wait_for(0, 1);
+    for (int i = 0; i < 20; i++)
+        blame_look_at_stream(comms[0], &tasks[0], BEGAN, BEGAN + 0.1 * i);
+    cr_expect(comms[0]->stream_blame.known && comms[0]->stream_blame.culprit == 1);
+    x->programs[0].blamed = 3;
+    for (int i = 20; i < 40; i++) {
+        blame_look_at_stream(comms[0], &tasks[0], BEGAN, BEGAN + 0.1 * i);
+        cr_expect(!comms[0]->stream_blame.known || comms[0]->stream_blame.culprit == 3);
+    }
+    cr_expect(comms[0]->stream_blame.known);
+}
+
 Test(blame, nonsense_on_a_board_is_not_believed)
 {
     const uint64_t nonsense[] = {(uint64_t)1 << 32 | RANKS, (uint64_t)RANKS << 32 | 2,
