@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_watch.c - a thread per communicator with plans on its device: it maps what peers publish, and
- * looks after calls that streams have still to run.
+ * gpu_watch.c - a thread per communicator with plans on its device, which looks after calls that
+ * streams have still to run.
  *
  * Streams write how far they are, so a wait that lasts has a step and a peer, and health.c finds
  * out what is the matter. When the communicator is broken, whatever its streams wait for is given
@@ -292,16 +292,11 @@ static void look_at_broken(struct gpu_plans *plans, struct gpu_flight *flight)
 static void look(struct gpu_plans *plans)
 {
     struct gpu_flight *flight = oldest(plans);
-    rondo_result result;
 
     if (atomic_load_explicit(&plans->comm->broken, memory_order_acquire)) {
         look_at_broken(plans, flight);
         return;
     }
-    result = gpu_map_new(plans);
-    if (result)
-        comm_break(plans->comm, result, plans->comm->rank);
-    gpu_unmap_retired(plans);
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
         gpu_graph_look_after(plans);
     if (flight && flight->kernel)
@@ -364,7 +359,7 @@ rondo_result gpu_watch_start(struct gpu_plans *plans)
                                               "the device.");
     plans->watching = true;
     gpu_judge_enlist(plans);
-    return RONDO_OK;
+    return gpu_map_start(plans);
 }
 
 /* Is there something to be waited for before the watch may go? Of a graph it is not known whether
@@ -403,6 +398,7 @@ bool gpu_watch_stop(struct gpu_plans *plans)
     atomic_store_explicit(&plans->closing, true, memory_order_release);
     ring(plans->own);
     pthread_join(plans->watch, NULL);
+    gpu_map_stop(plans);
     gpu_judge_delist(plans);
     /* A graph that was let go may still be on its way to the end. */
     return all_ended(plans) &&

@@ -10,6 +10,7 @@
 #include "call.h"
 #include "context.h"
 #include "devices.h"
+#include "hold.h"
 #include "module.h"
 #include "pool.h"
 #include "queue.h"
@@ -51,7 +52,7 @@ static unsigned resident(size_t shared_bytes)
 
 static void run_block(const struct kernel *kernel, uint64_t index, void *shared)
 {
-    struct module_place place = {.shared = shared};
+    struct module_place place = {.shared = shared, .barrier = hold_begin()};
     memcpy(place.grid, kernel->grid, sizeof place.grid);
     memcpy(place.block, kernel->block, sizeof place.block);
     place.block_index[0] = (unsigned)(index % kernel->grid[0]);
