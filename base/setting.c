@@ -144,11 +144,11 @@ static const struct setting table[SETTINGS] = {
          "more bytes are cut into pieces, whose copies and messages overlap.",
          NULL, 4096, 1 << 30},
     [SETTING_CUDA_RESERVE] =
-        {"RONDO_CUDA_RESERVE", SETTING_SIZE, "32M",
+        {"RONDO_CUDA_RESERVE", SETTING_SIZE, "64M",
          "Device memory of each rank that the other processes of its host map when a communicator "
-         "is opened. Calls whose buffers are copied there, as peers cannot map them or not soon, "
-         "wait for no peer's driver; longer ones do.",
-         NULL, 1 << 20, 1 << 30},
+         "is opened. Buffers are copied there that peers cannot map, or not soon; calls that are "
+         "longer are cut into pieces of that length.",
+         NULL, 64 << 10, 1 << 30},
     [SETTING_GPUDIRECT] =
         {"RONDO_GPUDIRECT", SETTING_WORD, "auto",
          "Calls on CUDA streams between hosts: auto lets RDMA adapters use device memory if a test "

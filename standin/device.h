@@ -39,6 +39,7 @@ typedef uint3 dim3;
 struct cuda_standin_place {
     uint3 grid, block, block_index, thread_index;
     void *shared;
+    void (*barrier)(void);
 };
 
 /* Weak and hidden: one for all sources of an image, and each image its own. */
@@ -88,6 +89,8 @@ static inline void __threadfence_system(void)
 
 static inline void __syncthreads(void)
 {
+    if (cuda_standin_here.barrier)
+        cuda_standin_here.barrier();
 }
 
 static inline void __syncwarp(unsigned = 0xffffffffu)

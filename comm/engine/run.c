@@ -11,6 +11,7 @@
 #include "comm/engine/choose.h"
 #include "comm/engine/reach.h"
 #include "comm/engine/repeat.h"
+#include "comm/failure/blame.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
 #include "comm/failure/leave.h"
@@ -335,6 +336,7 @@ static bool look_after(struct batch *batch, double now)
         return false;
     if (!batch->began)
         batch->began = now;
+    blame_look(batch, now);
     for (int i = 0; i < batch->count && !batch->result; i++)
         if (batch->tasks[i].state == TASK_RUNNING)
             batch->result = health_check(batch->comm, &batch->tasks[i], now - batch->began);

@@ -12,6 +12,7 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "comm/failure/blame.h"
 #include "comm/failure/error.h"
 #include "comm/failure/mismatch.h"
 #include "comm/failure/network.h"
@@ -39,6 +40,11 @@ const struct board *health_board(const rondo_comm *comm, int rank)
     if (!board || atomic_load_explicit(&board->id, memory_order_acquire) != comm->id)
         return NULL;
     return board;
+}
+
+static bool is_mirrored(const rondo_comm *comm, int rank)
+{
+    return comm->mirrors && comm->boards[rank] == &comm->mirrors[rank];
 }
 
 bool health_has_closed(const rondo_comm *comm, int rank)
@@ -106,27 +112,34 @@ rondo_result health_unreadable(rondo_comm *comm, struct task *task)
     return comm_break(comm, rondo_fail(RONDO_ERROR_PEER, "%s", sentence), peer);
 }
 
-/* The rank that has made fewest calls: everybody else waits for it, or for somebody who does. */
-static int laggard(const rondo_comm *comm, int suspect, uint32_t *ret_calls)
+/* How many calls a rank is behind this one. What is on the mirror of a rank that was not asked may
+ * be of any call before. */
+static uint32_t calls_behind(const rondo_comm *comm, int rank)
 {
-    uint32_t most_behind = 0; /* differences, as numbers wrap */
+    const struct board *board = health_board(comm, rank);
+    uint32_t behind = 0; /* differences, as numbers wrap */
+
+    if (board && !is_mirrored(comm, rank))
+        behind =
+            comm->calls - (atomic_load_explicit(&board->sequence, memory_order_relaxed) + 1) / 2;
+    behind &= UINT32_MAX / 2; /* numbers of calls on boards have 31 bits */
+    return behind < UINT32_MAX / 4 ? behind : 0;
+}
+
+/* The rank of this host that has made fewest calls: a guess where nobody is known to be silent. */
+static int laggard(const rondo_comm *comm, int suspect)
+{
+    uint32_t most_behind = 0;
     int last = suspect;
 
     for (int rank = 0; rank < comm->size; rank++) {
-        const struct board *board = health_board(comm, rank);
-        uint32_t behind;
+        uint32_t behind = calls_behind(comm, rank);
 
-        if (!board)
-            continue;
-        behind =
-            comm->calls - (atomic_load_explicit(&board->sequence, memory_order_relaxed) + 1) / 2;
-        behind &= UINT32_MAX / 2; /* numbers of calls on boards have 31 bits */
-        if (behind < UINT32_MAX / 4 && behind > most_behind) {
+        if (behind > most_behind) {
             most_behind = behind;
             last = rank;
         }
     }
-    *ret_calls = comm->calls - most_behind;
     return last;
 }
 
@@ -140,27 +153,55 @@ static int waited_for(const struct execution *x)
     return x->blamed;
 }
 
+/* What is known of a rank that is waited for. */
+static const char *describe_silence(const rondo_comm *comm, const struct task *task, int peer)
+{
+    struct call_record record;
+
+    if (collective_is_pair(task->key.collective))
+        return comm->blame.known && comm->blame.by != peer ? "it is silent"
+                                                           : "no matching call was made there";
+    if (calls_behind(comm, peer))
+        return "it has not made this call";
+    if (is_mirrored(comm, peer) && !board_read(&comm->mirrors[peer], comm->calls, &record))
+        return "nothing has come from it in this call";
+    return "it is in the same call";
+}
+
+/* Through whom it is waited for, if not directly. */
+static void describe_way(const struct blame *blame, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (blame->known && blame->by != blame->culprit)
+        snprintf(text, size, ", and rank %d waits for it as well", blame->by);
+}
+
 static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
 {
-    bool pair = collective_is_pair(task->key.collective);
-    uint32_t calls = comm->calls;
     int peer = waited_for(&task->execution);
-    char own[128], step[384];
-    const char *where = "it is in the same call";
+    char own[128], step[384], way[64];
 
-    if (pair)
-        where = "no matching call was made there";
-    else
-        peer = laggard(comm, peer, &calls);
-    if (calls != comm->calls)
-        where = "it has not made this call";
+    if (comm->blame.known)
+        peer = comm->blame.culprit;
+    else if (!collective_is_pair(task->key.collective))
+        peer = laggard(comm, peer);
     health_describe(task, own, sizeof(own));
     exec_describe(&task->execution, step, sizeof(step));
+    describe_way(&comm->blame, way, sizeof(way));
     rondo_fail(RONDO_ERROR_TIMEOUT,
-               "Rank %d waited %.1f s for rank %d in %s, at %s; %s. RONDO_TIMEOUT sets how long "
+               "Rank %d waited %.1f s for rank %d in %s, at %s; %s%s. RONDO_TIMEOUT sets how long "
                "to wait.",
-               comm->rank, waited, peer, own, step, where);
+               comm->rank, waited, peer, own, step, describe_silence(comm, task, peer), way);
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+}
+
+/* Is it time to give up? Where all who are known of wait for each other, somebody may find out yet
+ * for whom. */
+static bool is_too_long(const rondo_comm *comm, const struct blame *blame, double waited)
+{
+    double timeout = comm->settings.timeout;
+
+    return timeout > 0 && waited > timeout + (blame->circular ? blame_patience(comm) : 0);
 }
 
 /* A rank whose process has ended while some program of the task waits for it; -1: none. */
@@ -254,7 +295,7 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
     if (peer >= 0)
         return mourn(comm, task, peer);
     result = watch_distant(comm, &task->execution);
-    if (!result && comm->settings.timeout > 0 && waited > comm->settings.timeout)
+    if (!result && is_too_long(comm, &comm->blame, waited))
         return silent(comm, task, waited);
     return result;
 }
@@ -263,21 +304,23 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
 {
     rondo_result result = health_adopt(comm);
     int peer = result ? -1 : find_dead(comm, &task->execution);
-    char own[128], step[384];
+    const struct blame *blame = &comm->stream_blame;
+    char own[128], step[384], way[64];
 
     if (result)
         return result;
     if (peer >= 0)
         return mourn(comm, task, peer);
-    if (comm->settings.timeout <= 0 || waited <= comm->settings.timeout)
+    if (!is_too_long(comm, blame, waited))
         return RONDO_OK;
-    peer = task->execution.blamed;
+    peer = blame->known ? blame->culprit : task->execution.blamed;
     health_describe(task, own, sizeof(own));
     exec_describe(&task->execution, step, sizeof(step));
+    describe_way(blame, way, sizeof(way));
     rondo_fail(RONDO_ERROR_TIMEOUT,
-               "On a stream, rank %d waited %.1f s for rank %d in %s, at %s. RONDO_TIMEOUT sets "
+               "On a stream, rank %d waited %.1f s for rank %d in %s, at %s%s. RONDO_TIMEOUT sets "
                "how long to wait.",
-               comm->rank, waited, peer, own, step);
+               comm->rank, waited, peer, own, step, way);
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
@@ -304,16 +347,17 @@ rondo_result health_graph_check(rondo_comm *comm, int peer, bool before)
 rondo_result health_flush(rondo_comm *comm, double waited)
 {
     rondo_result result = health_adopt(comm);
-    int peer = comm->rank;
+    int peer = comm->rank, culprit;
 
     if (result || networks_flushed(comm, &peer))
         return result;
     result = networks_watch(comm, peer);
-    if (result || comm->settings.timeout <= 0 || waited <= comm->settings.timeout)
+    if (result || !is_too_long(comm, &comm->blame, waited))
         return result;
+    culprit = comm->blame.known ? comm->blame.culprit : peer;
     rondo_fail(RONDO_ERROR_TIMEOUT,
-               "Rank %d waited %.1f s for rank %d to take the last messages of a call. "
-               "RONDO_TIMEOUT sets how long to wait.",
-               comm->rank, waited, peer);
-    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+               "Rank %d waited %.1f s for rank %d, as rank %d does not take the last messages of a "
+               "call. RONDO_TIMEOUT sets how long to wait.",
+               comm->rank, waited, culprit, peer);
+    return comm_break(comm, RONDO_ERROR_TIMEOUT, culprit);
 }

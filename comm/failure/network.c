@@ -63,6 +63,24 @@ static void heard(void *context, int peer, const void *bytes)
         board_begin(mirror, theirs.call, &record);
 }
 
+static void waits(void *context, struct network_wait *ret_wait)
+{
+    const rondo_comm *comm = context;
+    const struct board *board = comm->boards[comm->rank];
+
+    ret_wait->beats = atomic_load_explicit(&board->beats, memory_order_acquire);
+    ret_wait->blames = atomic_load_explicit(&board->blames, memory_order_relaxed);
+}
+
+static void waited(void *context, int peer, const struct network_wait *wait)
+{
+    rondo_comm *comm = context;
+
+    atomic_store_explicit(&comm->mirrors[peer].blames, wait->blames, memory_order_relaxed);
+    /* Release, pairs with the acquire of readers. */
+    atomic_store_explicit(&comm->mirrors[peer].beats, wait->beats, memory_order_release);
+}
+
 static void failed(void *context, int peer, const struct network_failure *failure)
 {
     rondo_comm *comm = context;
@@ -82,8 +100,13 @@ static void note(void *context, int peer, const void *bytes, size_t count)
 
 struct network_owner networks_owner(rondo_comm *comm)
 {
-    return (struct network_owner){
-        .context = comm, .caption = caption, .heard = heard, .failed = failed, .note = note};
+    return (struct network_owner){.context = comm,
+                                  .caption = caption,
+                                  .heard = heard,
+                                  .waits = waits,
+                                  .waited = waited,
+                                  .failed = failed,
+                                  .note = note};
 }
 
 /* ---- While a call lasts ---------------------------------------------------------------------- */

@@ -208,6 +208,7 @@ struct gpu_plans {
     int peer_device_count;
     CUdeviceptr reserve; /* stands in for what is not longer, 0: none */
     size_t reserve_bytes;
+    size_t piece_bytes; /* what fits into every rank's; 0: calls need none, and are not cut */
     struct gpu_substitute substitutes[2];    /* of inputs, of outputs */
     struct gpu_substitute *pair_substitutes; /* of the messages of a batch */
     struct gpu_outgrown *outgrown;           /* what they all were before they grew */
@@ -238,8 +239,9 @@ struct gpu_plans {
     _Atomic enum gpu_leaving leaving;
     double left_since; /* 0: the communicator was not broken yet */
     int unanswered;    /* the rank that did not answer when this one left, -1: none */
-    pthread_t watch;
-    bool watching;
+    bool hidden;       /* peers' memory, from kernels; under the lock of the flights */
+    pthread_t watch, mapper;
+    bool watching, maps;
     _Atomic bool closing;
 };
 
@@ -288,11 +290,9 @@ rondo_result gpu_hand_out(const struct gpu_plans *plans, CUdeviceptr base, size_
                           struct gpu_segment_card *ret_card);
 /* The reserve of that rank; false: this rank cannot, and has said so. Before the first call. */
 bool gpu_map_reserve(struct gpu_plans *plans, int rank);
-/* Do what peers have ordered; the watch does it. */
-rondo_result gpu_map_new(struct gpu_plans *plans);
-/* Unmap what was replaced, unless a call of this process is on its way: unmapping may wait for it,
- * and it for a peer, and that for this rank's watch, which does this. */
-void gpu_unmap_retired(struct gpu_plans *plans);
+/* From now on what peers order is done, until the communicator closes or is broken. */
+rondo_result gpu_map_start(struct gpu_plans *plans);
+void gpu_map_stop(struct gpu_plans *plans); /* plans->closing is set, and somebody has rung */
 void gpu_unmap_all(struct gpu_plans *plans);
 /* A call is being queued: until the second, nothing is unmapped. */
 void gpu_queueing_begin(void);

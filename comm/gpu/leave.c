@@ -88,8 +88,11 @@ void gpu_outside_if_idle(struct gpu_plans *plans)
  */
 static void hide(struct gpu_plans *plans)
 {
+    pthread_mutex_lock(&plans->flights_lock);
+    plans->hidden = true;
     for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
         __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&plans->flights_lock);
     leave_ring(plans->comm); /* whoever broke it may not have come so far */
     atomic_thread_fence(memory_order_seq_cst);
     plans->left_since = clock_seconds();

@@ -10,7 +10,8 @@
  *     announce all sends | take all receives, as one kernel | say so | wait for the sends
  *
  * Whatever the batches of two ranks look like, they agree on the round of a message, and in a round
- * nobody waits before he has announced.
+ * nobody waits before he has announced. Messages that are too long for the reserve (share/reserve.c)
+ * have several pieces, and their round a phase like this for each.
  */
 #include "comm/engine/choose.h"
 #include "comm/gpu/plan.h"
@@ -26,7 +27,14 @@ struct exchange {
     struct gpu_plans *plans;
     struct gpu_flight *flight; /* NULL: in a graph */
     struct gpu_run run;        /* of the message at hand; its operations go on */
+    int round;
+    size_t piece; /* of the messages of this round */
 };
+
+static size_t bytes_of(const struct task *task)
+{
+    return task->key.count * rondo_type_size(task->key.type);
+}
 
 static bool is_in_round(const struct batch *batch, int index, int round)
 {
@@ -39,9 +47,27 @@ static bool is_in_round(const struct batch *batch, int index, int round)
     return before == round;
 }
 
-static size_t bytes_of(const struct task *task)
+/* Of every message the piece in this phase. */
+static size_t start_of(const struct exchange *exchange)
 {
-    return task->key.count * rondo_type_size(task->key.type);
+    return exchange->piece * exchange->plans->piece_bytes;
+}
+
+static bool has_piece(const struct exchange *exchange, const struct task *task)
+{
+    return !exchange->piece || start_of(exchange) < bytes_of(task);
+}
+
+static struct gpu_buffer message_of(const struct exchange *exchange, const void *memory,
+                                    const struct task *task)
+{
+    size_t bytes = bytes_of(task), start = start_of(exchange), most = exchange->plans->piece_bytes;
+
+    return (struct gpu_buffer){.user = memory,
+                               .blocks = 1,
+                               .pitch = bytes,
+                               .start = start,
+                               .length = most && bytes - start > most ? most : bytes - start};
 }
 
 static void announce(struct exchange *exchange, const struct task *task)
@@ -50,7 +76,7 @@ static void announce(struct exchange *exchange, const struct task *task)
 
     run->fingerprint = choice_fingerprint(&task->key) | 1;
     run->output = (struct gpu_buffer){0};
-    run->input = (struct gpu_buffer){.user = task->input, .bytes = bytes_of(task)};
+    run->input = message_of(exchange, task->input, task);
     if (!run->ops.result)
         run->ops.result = gpu_pair_place(run, &run->input);
     gpu_await_empty(run, task->key.root, GPU_LANE_PAIR);
@@ -68,13 +94,13 @@ static void take(struct exchange *exchange, const struct task *task)
     struct cuda_operand to;
 
     run->fingerprint = choice_fingerprint(&task->key) | 1;
-    run->output = (struct gpu_buffer){.user = task->output, .bytes = bytes_of(task)};
+    run->output = message_of(exchange, task->output, task);
     if (!run->ops.result)
         run->ops.result = gpu_pair_place(run, &run->output);
     to = cuda_operand_at(run->output.at);
     gpu_await_mail(run, task->key.root, GPU_LANE_PAIR);
-    if (run->output.bytes)
-        gpu_copy(run, &from, &to, run->output.bytes);
+    if (run->output.length)
+        gpu_copy(run, &from, &to, run->output.length);
     if (run->output.replaced)
         gpu_take_output(run);
 }
@@ -103,20 +129,32 @@ static void queue_part(struct exchange *exchange, const struct batch *batch, int
         gpu_await_empty(&exchange->run, task->key.root, GPU_LANE_PAIR);
 }
 
+/* False: there are none. What stands in for messages is free again after them. */
+static bool queue_phase(struct exchange *exchange, const struct batch *batch)
+{
+    bool any = false;
+
+    exchange->run.replaced = 0;
+    exchange->run.reserved = 0;
+    for (enum part part = ANNOUNCE; part < PARTS; part++)
+        for (int i = 0; i < batch->count; i++) {
+            if (!collective_is_pair(batch->tasks[i].key.collective) ||
+                !is_in_round(batch, i, exchange->round) || !has_piece(exchange, &batch->tasks[i]))
+                continue;
+            any = true;
+            queue_part(exchange, batch, i, part);
+        }
+    return any;
+}
+
 static void queue_rounds(struct exchange *exchange, const struct batch *batch)
 {
-    bool any = true;
-
-    for (int round = 0; any; round++) {
-        any = false;
-        for (enum part part = ANNOUNCE; part < PARTS; part++)
-            for (int i = 0; i < batch->count; i++) {
-                if (!collective_is_pair(batch->tasks[i].key.collective) ||
-                    !is_in_round(batch, i, round))
-                    continue;
-                any = true;
-                queue_part(exchange, batch, i, part);
-            }
+    while (queue_phase(exchange, batch)) {
+        exchange->piece++;
+        while (exchange->plans->piece_bytes && queue_phase(exchange, batch))
+            exchange->piece++;
+        exchange->piece = 0;
+        exchange->round++;
     }
 }
 

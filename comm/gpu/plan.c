@@ -84,17 +84,18 @@ static size_t atom_start(const struct gpu_run *run, uint32_t atom)
     return range_start(run->shape.count, run->shape.grain, run->plan->parts, atom);
 }
 
+/* Of a peer's blocks there is one that this rank reads, and the peer has said where that is. */
 static struct cuda_operand operand_of(const struct gpu_run *run, const struct plan_operand *operand)
 {
     const struct gpu_plans *plans = run->plans;
     const struct gpu_mail *mail = gpu_mail(plans->own, operand->rank, GPU_LANE_COLLECTIVE);
     bool input = operand->buffer == PLAN_INPUT;
-    struct cuda_operand result = {
-        .offset = (operand->block * run->shape.count + atom_start(run, operand->first)) *
-                  run->shape.element};
+    const struct gpu_buffer *own = input ? &run->input : &run->output;
+    struct cuda_operand result = {.offset = atom_start(run, operand->first) * run->shape.element};
 
     if (operand->rank == run->plan->rank) {
-        result.address = input ? run->input.at : run->output.at;
+        result.address = own->at;
+        result.offset += operand->block * own->stride;
         return result;
     }
     result.flags = CUDA_INDIRECT;
@@ -215,6 +216,12 @@ void gpu_await_empty(struct gpu_run *run, int peer, int lane)
     gpu_ops_wait(&run->ops, mail_full(run->plans, peer, run->plans->comm->rank, lane), 0);
 }
 
+/* Where that peer's block of it is, or the only one. */
+static uint64_t word_for(const struct gpu_buffer *buffer, int peer)
+{
+    return buffer->blocks > 1 ? buffer->word + (uint64_t)peer * buffer->stride : buffer->word;
+}
+
 void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses)
 {
     const struct gpu_plans *plans = run->plans;
@@ -224,8 +231,9 @@ void gpu_publish(struct gpu_run *run, int peer, int lane, bool addresses)
     gpu_copies_flush(run);
     gpu_note_step(run, GPU_STEP_NONE);
     if (addresses) {
-        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->input), run->input.word);
-        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->output), run->output.word);
+        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->input), word_for(&run->input, peer));
+        gpu_ops_write_word(&run->ops, gpu_view_at(view, &mail->output),
+                           word_for(&run->output, peer));
     }
     gpu_ops_write(&run->ops, mail_full(plans, peer, plans->comm->rank, lane), run->fingerprint);
 }
@@ -309,42 +317,75 @@ rondo_result gpu_run_open(struct gpu_plans *plans, const struct task *task, cons
     return result;
 }
 
-static rondo_result queue_collective(struct gpu_plans *plans, const struct task *task,
-                                     struct gpu_flight *flight, CUstream stream)
+/* Some elements of each block. */
+struct piece {
+    size_t start, count;
+};
+
+static rondo_result open_piece(struct gpu_plans *plans, const struct task *task,
+                               const struct piece *piece, CUstream stream, struct gpu_run *run)
 {
     const struct plan *plan = NULL;
-    struct gpu_run run;
     rondo_result result = gpu_find_plan(plans, &task->key, &plan);
 
     if (!result)
-        result = gpu_run_open(plans, task, plan, stream, &run);
+        result = gpu_run_open(plans, task, plan, stream, run);
     if (!result)
-        result = gpu_place_buffers(plans, task, &run);
+        result = exec_shape_plan(plan, piece->count, run->shape.element,
+                                 plans->comm->world.slot_bytes, &run->shape);
+    if (result)
+        return result;
+    run->start = piece->start;
+    return gpu_place_buffers(plans, task, run);
+}
+
+static rondo_result queue_collective(struct gpu_plans *plans, const struct task *task,
+                                     const struct piece *piece, struct gpu_flight *flight,
+                                     CUstream stream)
+{
+    struct gpu_run run;
+    rondo_result result = open_piece(plans, task, piece, stream, &run);
+
     if (result)
         return result;
     run.flight = flight;
     gpu_watch_add(plans, flight);
     gpu_bring_input(&run);
     run.op.has_scale = false;
-    for (uint32_t i = plan->program[0].begin; i < plan->program[0].end; i++)
-        queue_step(&run, &plan->steps[i]);
+    for (uint32_t i = run.plan->program[0].begin; i < run.plan->program[0].end; i++)
+        queue_step(&run, &run.plan->steps[i]);
     gpu_take_output(&run);
     gpu_run_close(&run);
     return run.ops.result;
 }
 
-/* In a graph a call has no number: the host does not see it run. */
-static rondo_result queue_task(struct gpu_plans *plans, const struct task *task, bool in_graph,
-                               CUstream stream)
+/* To health.c each piece is the whole call. In a graph it has no number: the host does not see it
+ * run. */
+static rondo_result queue_piece(struct gpu_plans *plans, const struct task *task,
+                                const struct piece *piece, CUstream stream)
 {
     struct gpu_flight *flight = NULL;
-    rondo_result result = in_graph ? RONDO_OK : gpu_flight_open(plans, task, 1, &flight);
+    rondo_result result = plans->in_graph ? RONDO_OK : gpu_flight_open(plans, task, 1, &flight);
 
     if (!result)
         result = gpu_is_short(plans, task) ? gpu_kernel_queue(plans, task, flight, stream)
-                                           : queue_collective(plans, task, flight, stream);
+                                           : queue_collective(plans, task, piece, flight, stream);
     if (result && flight)
         gpu_flight_abandon(plans, flight);
+    return result;
+}
+
+static rondo_result queue_task(struct gpu_plans *plans, const struct task *task, CUstream stream)
+{
+    size_t count = task->key.count, each = gpu_piece_count(plans, &task->key);
+    struct piece piece = {0, 0};
+    rondo_result result;
+
+    do {
+        piece.count = count - piece.start < each ? count - piece.start : each;
+        result = queue_piece(plans, task, &piece, stream);
+        piece.start += piece.count;
+    } while (!result && piece.start < count);
     return result;
 }
 
@@ -363,7 +404,7 @@ static rondo_result queue_batch(struct gpu_plans *plans, const struct batch *bat
         result = gpu_judge_capture(plans, plans->errors);
     for (int i = 0; i < batch->count && !result; i++)
         if (!collective_is_pair(batch->tasks[i].key.collective))
-            result = queue_task(plans, &batch->tasks[i], in_graph, stream);
+            result = queue_task(plans, &batch->tasks[i], stream);
     return result ? result : gpu_pairs_queue(plans, batch, in_graph, stream);
 }
 

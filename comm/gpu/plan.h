@@ -9,11 +9,14 @@
 #include "cuda/copies.h"
 #include "cuda/reduce.h"
 
+/* Blocks of a user's buffer, and what of each a piece of the call works on; in bytes. */
 struct gpu_buffer {
     const void *user;
-    size_t bytes;
-    CUdeviceptr at; /* the user's memory, or what stands in for it */
-    uint64_t word;  /* what peers are told */
+    size_t blocks, pitch; /* as the user has them: bytes from each to the next */
+    size_t start, length; /* of the piece, in each block */
+    CUdeviceptr at; /* of the piece in the first block; the user's, or what stands in for it */
+    size_t stride;  /* from there to that in the next block */
+    uint64_t word;  /* what peers are told: where that is */
     bool replaced;
 };
 
@@ -21,7 +24,8 @@ struct gpu_run {
     struct gpu_plans *plans;
     const struct plan *plan;   /* NULL: a message between two ranks */
     struct gpu_flight *flight; /* NULL: it goes into a graph */
-    struct exec_shape shape;
+    struct exec_shape shape;   /* of the piece of the call at hand, */
+    size_t start;              /* ... which begins at that element of each block */
     struct kernel_op op;
     uint32_t fingerprint;
     int replaced;    /* buffers of messages so far */
@@ -61,6 +65,8 @@ void gpu_run_close(struct gpu_run *run);
 
 /* ---- gpu/buffer.c ---- */
 
+/* Into pieces of how many elements of each block is the call cut? The same answer on every rank. */
+size_t gpu_piece_count(const struct gpu_plans *plans, const struct choice_key *key);
 rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
                                struct gpu_run *run);
 /* The same where peers touch none of them. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watch.c - a thread per communicator with plans on its device: it maps what peers publish, and
- * looks after calls that streams have still to run.
+ * watch.c - a thread per communicator with plans on its device, which looks after calls that
+ * streams have still to run.
  *
  * Streams write how far they are, so a wait that lasts has a step and a peer, and health.c finds
  * out what is the matter. When the communicator is broken, whatever its streams wait for is given
@@ -9,6 +9,7 @@
  * here waits for the device.
  */
 #include "comm/engine/choose.h"
+#include "comm/failure/blame.h"
 #include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
 
@@ -214,6 +215,8 @@ static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight
     struct task *task = gpu_kernel_standing(plans, flight, &mismatch);
     double now = clock_seconds();
 
+    if (task && flight->began)
+        blame_look_at_stream(plans->comm, task, flight->began, now);
     if (task && mismatch)
         mismatch_on_stream(plans->comm, task);
     else if (task && flight->began &&
@@ -240,6 +243,7 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
         flight->foreign = 0;
         return;
     }
+    blame_look_at_stream(comm, task, flight->began, now);
     if (is_foreign(plans, flight, task))
         mismatch_on_stream(comm, task);
     else if (!health_stream_check(comm, task, now - flight->began) && !is_here(plans, flight, task))
@@ -291,16 +295,11 @@ static void look_at_broken(struct gpu_plans *plans, struct gpu_flight *flight)
 static void look(struct gpu_plans *plans)
 {
     struct gpu_flight *flight = oldest(plans);
-    rondo_result result;
 
     if (atomic_load_explicit(&plans->comm->broken, memory_order_acquire)) {
         look_at_broken(plans, flight);
         return;
     }
-    result = gpu_map_new(plans);
-    if (result)
-        comm_break(plans->comm, result, plans->comm->rank);
-    gpu_unmap_retired(plans);
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
         gpu_graph_look_after(plans);
     if (flight && flight->kernel)
@@ -363,7 +362,7 @@ rondo_result gpu_watch_start(struct gpu_plans *plans)
                                               "the device.");
     plans->watching = true;
     gpu_judge_enlist(plans);
-    return RONDO_OK;
+    return gpu_map_start(plans);
 }
 
 /* Is there something to be waited for before the watch may go? Of a graph it is not known whether
@@ -402,6 +401,7 @@ bool gpu_watch_stop(struct gpu_plans *plans)
     atomic_store_explicit(&plans->closing, true, memory_order_release);
     ring(plans->own);
     pthread_join(plans->watch, NULL);
+    gpu_map_stop(plans);
     gpu_judge_delist(plans);
     /* A graph that was let go may still be on its way to the end. */
     return all_ended(plans) &&

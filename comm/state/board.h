@@ -58,6 +58,10 @@ struct board {
     struct past_call past[BOARD_PAST];
     _Atomic uint32_t invites;                      /* odd while the words below change */
     _Atomic uint64_t invitation[BOARD_INVITATION]; /* a struct invitation */
+    /* Of a wait that lasts (blame.h): how often the owner has looked at it, and the rank that it
+     * blames, as distance << 32 | rank; 0: none. */
+    _Atomic uint32_t beats;
+    _Atomic uint64_t blames;
     _Atomic char sentence[FAIL_SENTENCE_MAX];
 };
 
@@ -88,6 +92,15 @@ static inline void board_note(struct board *board, uint32_t call, const struct c
     /* Release, pairs with the acquire in board_past(). */
     atomic_store_explicit(&past->name, (uint64_t)call << 32 | record->fingerprint,
                           memory_order_release);
+}
+/* Owner: it still waits, and that is whom it blames. */
+static inline void board_beat(struct board *board, uint64_t blames)
+{
+    uint32_t beats = atomic_load_explicit(&board->beats, memory_order_relaxed);
+
+    atomic_store_explicit(&board->blames, blames, memory_order_relaxed);
+    /* Release, pairs with the acquire of readers. */
+    atomic_store_explicit(&board->beats, beats + 1, memory_order_release);
 }
 /* Reader: one of the last BOARD_READ calls, without its count; false: it is not known (any more).
  */

@@ -11,14 +11,15 @@
 
 #include "base/fork.h"
 #include "collectives/select.h"
+#include "comm/state/blame.h"
 #include "comm/state/board.h"
 #include "comm/state/choice.h"
 #include "comm/state/exposure.h"
 #include "comm/state/operation.h"
 #include "comm/state/turn.h"
 #include "plan/exec.h"
-#include "transport/link/seal.h"
 #include "transport/link/ops.h"
+#include "transport/link/seal.h"
 
 #include <pthread.h>
 
@@ -91,6 +92,7 @@ struct rondo_comm {
     const struct hands *hands;     /* who moves the data of its calls, task.h */
     struct rondo_registration *registrations;
     pthread_mutex_t registrations_lock;
+    struct blame blame, stream_blame; /* of the turn's holder, of who watches CUDA streams */
 };
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "standin/driver/context.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/event.h"
 #include "standin/driver/memory.h"

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "standin/driver/devices.h"
+#include "standin/driver/base/devices.h"
 
 #include <cuda.h>
 #include <stdbool.h>

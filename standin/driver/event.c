@@ -9,10 +9,10 @@
  */
 #include "standin/driver/event.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
+#include "standin/driver/base/poll.h"
 #include "standin/driver/context.h"
 #include "standin/driver/external.h"
-#include "standin/driver/poll.h"
 #include "standin/driver/stream.h"
 
 #include <stdlib.h>

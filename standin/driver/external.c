@@ -5,7 +5,7 @@
  */
 #include "standin/driver/external.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 
 struct external {
     struct op op;

@@ -9,7 +9,7 @@
  */
 #include "standin/driver/graph.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
 #include "standin/driver/external.h"

@@ -8,10 +8,10 @@
  */
 #include "standin/driver/memory.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
+#include "standin/driver/base/devices.h"
+#include "standin/driver/base/guard.h"
 #include "standin/driver/context.h"
-#include "standin/driver/devices.h"
-#include "standin/driver/guard.h"
 
 #include <errno.h>
 #include <stdio.h>

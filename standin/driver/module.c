@@ -9,7 +9,7 @@
  */
 #include "standin/driver/module.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"

@@ -15,7 +15,8 @@
 /* Where a thread of a grid is. device.h has the same struct under another name. */
 struct module_place {
     unsigned grid[3], block[3], block_index[3], thread_index[3];
-    void *shared; /* dynamic shared memory of the block */
+    void *shared;          /* dynamic shared memory of the block */
+    void (*barrier)(void); /* to be called at each barrier, NULL: nothing */
 };
 
 struct CUfunc_st {

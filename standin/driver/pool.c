@@ -8,7 +8,7 @@
  */
 #include "standin/driver/pool.h"
 
-#include "standin/driver/guard.h"
+#include "standin/driver/base/guard.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -10,7 +10,7 @@
  */
 #include "standin/driver/queue.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"
 #include "standin/driver/pool.h"

@@ -4,7 +4,7 @@
  */
 #include "standin/driver/stream.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
 #include "standin/driver/queue.h"

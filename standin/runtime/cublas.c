@@ -5,7 +5,7 @@
  * Matrices are stored by columns. The inner loop runs down a column of C, or where A is transposed
  * along a column of A, so that both are contiguous.
  */
-#include "standin/driver/standin.h"
+#include "standin/driver/base/standin.h"
 
 #include <cublas_v2.h>
 #include <stdbool.h>

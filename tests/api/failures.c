@@ -120,6 +120,65 @@ rondo_result failures_fall_silent(rondo_comm *comm, void *argument, char *senten
     return result;
 }
 
+/* ---- Chains ---------------------------------------------------------------------------------- */
+
+/* Stops this process, when its call has waited for a while. */
+static void *stop_soon(void *argument)
+{
+    struct failures *f = argument;
+
+    usleep(200000);
+    atomic_store_explicit(&f->process, (int)getpid(), memory_order_relaxed);
+    kill(getpid(), SIGSTOP);
+    return NULL;
+}
+
+static rondo_result wait_for_next(struct failures *f, rondo_comm *comm)
+{
+    int rank = rondo_comm_rank(comm), size = rondo_comm_size(comm);
+    int away = (f->culprit - rank + size) % size;
+    float received = 0;
+
+    usleep((useconds_t)(50000 * (size - 1 - away)));
+    return rondo_recv(&received, 1, RONDO_FLOAT32, (rank + 1) % size, comm, NULL);
+}
+
+/* The last one to end lets the culprit go on. */
+static void end_wait(struct failures *f, int size)
+{
+    int process = atomic_load_explicit(&f->process, memory_order_relaxed);
+
+    if (atomic_fetch_add_explicit(&f->ended, 1, memory_order_relaxed) == size - 2 && process)
+        kill(process, SIGCONT);
+}
+
+rondo_result failures_wait_in_chain(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct failures *f = argument;
+    int size = rondo_comm_size(comm);
+    bool culprit = rondo_comm_rank(comm) == f->culprit;
+    bool started = false;
+    rondo_result result = rondo_barrier(comm, NULL);
+    pthread_t thread;
+
+    if (!result && culprit && f->stops) {
+        started = !pthread_create(&thread, NULL, stop_soon, f);
+        result = started ? RONDO_OK : RONDO_ERROR_SYSTEM;
+    }
+    if (!result && culprit && !f->stops)
+        /* Relaxed: only the number matters. */
+        while (atomic_load_explicit(&f->ended, memory_order_relaxed) < size - 1)
+            usleep(1000);
+    else if (!result)
+        result = wait_for_next(f, comm);
+    if (started)
+        pthread_join(thread, NULL);
+    if (!culprit)
+        end_wait(f, size);
+    world_say(sentence, result, "%s", rondo_last_error(comm));
+    return result;
+}
+
 /* ---- Abort ----------------------------------------------------------------------------------- */
 
 static void *abort_soon(void *comm)

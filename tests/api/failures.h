@@ -13,9 +13,11 @@ struct failures {
     rondo_collective collective; /* what all do until then */
     const char *algorithm;       /* a literal; NULL: as configured */
     size_t count;
-    int calls;         /* good ones, before */
-    _Atomic int ended; /* ranks whose call has ended */
-    double died;       /* when, by the monotonic clock */
+    int calls;           /* good ones, before */
+    _Atomic int ended;   /* ranks whose call has ended */
+    double died;         /* when, by the monotonic clock */
+    bool stops;          /* the culprit of a chain: in its call; else it makes none */
+    _Atomic int process; /* that has stopped */
     double noticed[WORLD_RANKS];
 };
 
@@ -23,6 +25,9 @@ struct failures {
 rondo_result failures_die(rondo_comm *comm, void *argument, char *sentence);
 /* The culprit stops calling, until all others have ended. */
 rondo_result failures_fall_silent(rondo_comm *comm, void *argument, char *sentence);
+/* Each rank waits for a message of the next one's, those farthest from the culprit first: they are
+ * the first to give up. */
+rondo_result failures_wait_in_chain(rondo_comm *comm, void *argument, char *sentence);
 /* One rank does not call, so all wait; then a second thread
  * of the culprit aborts the communicator. */
 rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence);

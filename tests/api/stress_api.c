@@ -94,10 +94,29 @@ static int run_abort(void)
     return wrong != 0;
 }
 
+/* Ranks that wait read what the others show of their waits. */
+static int run_chain(void)
+{
+    struct failures *f = world_share(sizeof(*f));
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct world world = {.size = 4, .config = &config};
+    int wrong = 0;
+
+    config.timeout = 2;
+    f->culprit = 2;
+    world_run(&world, failures_wait_in_chain, f, &report);
+    for (int r = 0; r < 4; r++)
+        wrong += report.results[r] != RONDO_ERROR_TIMEOUT && (r != 2 || report.results[r]);
+    printf("%s a chain of 4 threads that wait%s%s\n", wrong ? "FAILED" : "passed",
+           wrong ? ": " : "", wrong ? report.summary : "");
+    world_unshare(f, sizeof(*f));
+    return wrong != 0;
+}
+
 int main(void)
 {
     static char sentence[WORLD_SENTENCE];
-    int failed = run_matrix() + run_bodies() + run_abort() + run_closings();
+    int failed = run_matrix() + run_bodies() + run_abort() + run_chain() + run_closings();
 
     if (groups_run_in_one_thread(4, false, sentence)) {
         printf("FAILED all ranks in one thread: %s\n", sentence);

@@ -97,6 +97,40 @@ Test(failures, a_silent_thread_is_named_after_the_timeout)
     silence_one(false, RONDO_ALL_REDUCE);
 }
 
+/* Rank 3 waits for rank 0, that for rank 1, and that for rank 2. */
+static void wait_in_chain(bool processes, bool stops)
+{
+    struct failures *f = open_failures(RONDO_BARRIER, 0);
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct world world = {.size = RANKS, .processes = processes, .config = &config, .seconds = 60};
+
+    config.timeout = 1;
+    f->stops = stops;
+    world_run(&world, failures_wait_in_chain, f, &report);
+    for (int r = 0; r < RANKS; r++)
+        cr_expect(r == CULPRIT || (report.results[r] == RONDO_ERROR_TIMEOUT &&
+                                   strstr(report.sentences[r], " s for rank 2")),
+                  "rank %d: %s: \"%s\"", r, rondo_result_string(report.results[r]),
+                  report.sentences[r]);
+    world_unshare(f, sizeof(*f));
+}
+
+Test(failures, a_process_that_makes_no_call_is_named_by_those_who_wait_for_its_waiters)
+{
+    wait_in_chain(true, false);
+}
+
+Test(failures, a_thread_that_makes_no_call_is_named_by_those_who_wait_for_its_waiters)
+{
+    wait_in_chain(false, false);
+}
+
+/* Rank 2 has shown that it waits for rank 3, then it stops: that word counts for nothing. */
+Test(failures, a_process_that_stops_while_it_waits_for_another_is_named_by_all)
+{
+    wait_in_chain(true, true);
+}
+
 static void abort_one(bool processes)
 {
     struct failures *f = open_failures(RONDO_ALL_REDUCE, 1000);

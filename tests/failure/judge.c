@@ -15,11 +15,16 @@ static bool only_complains(const char *behind)
     return strncmp(behind, " waited", 7) == 0 || strncmp(behind, " waits", 6) == 0;
 }
 
-/* Does the sentence blame this rank; or with -1 any? */
+/* Does the sentence blame this rank? Of a wait that was given up it is the one that was waited for;
+ * the step also names the peer that it is with. */
 static bool blames(const char *sentence, int rank)
 {
-    const char *at = sentence;
+    static const char waited[] = " s for rank ";
+    const char *at = strstr(sentence, waited);
 
+    if (at)
+        return strtol(at + strlen(waited), NULL, 10) == rank;
+    at = sentence;
     while ((at = strcasestr(at, "rank "))) {
         char *behind;
         long number;
@@ -28,23 +33,10 @@ static bool blames(const char *sentence, int rank)
         number = strtol(at, &behind, 10);
         if (behind == at || only_complains(behind))
             continue;
-        if (rank < 0 || number == rank)
+        if (number == rank)
             return true;
     }
     return false;
-}
-
-/*
- * Where a rank is silent in the middle of a call, its neighbours wait for it and others wait for
- * the neighbours, all for the same time: who gives up first may name a neighbour. The board of a
- * rank on the same host tells that it has not begun a call, but not how far it is in one.
- */
-static bool may_be_indirect(const struct scene *scene)
-{
-    enum soak_fate kind = scene->fate.kind;
-
-    return kind == FATE_STOP || kind == FATE_SLOW ||
-           (kind == FATE_LATE && scene->transport != SOAK_SHM);
 }
 
 static void judge_sentence(const struct scene *scene, const struct rank_report *report, int rank,
@@ -52,11 +44,7 @@ static void judge_sentence(const struct scene *scene, const struct rank_report *
 {
     int victim = scene->fate.victim;
 
-    if (rank == victim || !report->called || !report->result || blames(report->sentence, victim))
-        return;
-    if (may_be_indirect(scene) && blames(report->sentence, -1))
-        outcome->indirect++;
-    else
+    if (rank != victim && report->called && report->result && !blames(report->sentence, victim))
         outcome_add(outcome, DEFECT_UNNAMED, "rank %d says \"%s\"", rank, report->sentence);
 }
 

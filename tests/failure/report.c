@@ -9,7 +9,7 @@
 enum { MIXED = SOAK_MEMORIES, MEMORIES };
 
 struct tally {
-    int runs, bad, missed, late_ok, spared, indirect;
+    int runs, bad, missed, late_ok, spared;
     int defects[SOAK_DEFECTS];
 };
 
@@ -30,7 +30,6 @@ static void count(struct tally *tally, const struct outcome *outcome)
     tally->missed += outcome->missed;
     tally->late_ok += outcome->late_ok;
     tally->spared += outcome->spared;
-    tally->indirect += outcome->indirect > 0;
     for (int d = 0; d < SOAK_DEFECTS; d++)
         tally->defects[d] += outcome->defects >> d & 1;
 }
@@ -41,7 +40,7 @@ static void print_tally(const char *fate, const char *memory, const char *transp
     printf("%-6s %-10s %-6s %5d", fate, memory, transport, tally->runs);
     for (int d = 0; d < SOAK_DEFECTS; d++)
         printf(" %7d", tally->defects[d]);
-    printf("  | %8d %7d %6d %6d\n", tally->indirect, tally->late_ok, tally->spared, tally->missed);
+    printf("  | %7d %6d %6d\n", tally->late_ok, tally->spared, tally->missed);
 }
 
 int report_summary(const struct report_options *options, const struct outcome *outcomes, int number)
@@ -61,7 +60,7 @@ int report_summary(const struct report_options *options, const struct outcome *o
     printf("%-6s %-10s %-6s %5s", "fate", "memory", "links", "runs");
     for (int d = 0; d < SOAK_DEFECTS; d++)
         printf(" %7s", soak_defects[d]);
-    printf("  | %8s %7s %6s %6s\n", "indirect", "late_ok", "all_ok", "missed");
+    printf("  | %7s %6s %6s\n", "late_ok", "all_ok", "missed");
     for (int f = 0; f < SOAK_FATES; f++)
         for (int m = 0; m < MEMORIES; m++)
             if (tallies[f][m].runs)
@@ -74,7 +73,7 @@ int report_summary(const struct report_options *options, const struct outcome *o
 void report_csv_head(FILE *csv)
 {
     fprintf(csv, "seed,transport,ranks,as,collective,algorithm,type,op,count,root,placement,memory,"
-                 "fate,victim,defects,changed_words,indirect,late_ok,all_ok,missed,seconds\n");
+                 "fate,victim,defects,changed_words,late_ok,all_ok,missed,seconds\n");
 }
 
 static void csv_row(const struct report_options *options, const struct scene *scene,
@@ -87,7 +86,7 @@ static void csv_row(const struct report_options *options, const struct scene *sc
         if (outcome->defects >> d & 1)
             used += (size_t)snprintf(defects + used, sizeof(defects) - used, "%s%s",
                                      used ? "+" : "", soak_defects[d]);
-    fprintf(options->csv, "%llu,%s,%d,%s,%s,%s,%s,%s,%zu,%d,%s,%s,%s,%d,%s,%zu,%d,%d,%d,%d,%.3f\n",
+    fprintf(options->csv, "%llu,%s,%d,%s,%s,%s,%s,%s,%zu,%d,%s,%s,%s,%d,%s,%zu,%d,%d,%d,%.3f\n",
             (unsigned long long)outcome->seed, soak_transports[options->transport], scene->size,
             scene->threads ? "threads" : "processes", rondo_collective_name(scene->collective),
             scene->algorithm ? scene->algorithm : "auto", rondo_type_name(scene->type),
@@ -96,8 +95,7 @@ static void csv_row(const struct report_options *options, const struct scene *sc
             : scene->shares_page ? "side_by_side"
                                  : "apart",
             scene_memory(scene), soak_fates[scene->fate.kind], scene->fate.victim, defects,
-            outcome->changed, outcome->indirect, outcome->late_ok, outcome->spared, outcome->missed,
-            outcome->seconds);
+            outcome->changed, outcome->late_ok, outcome->spared, outcome->missed, outcome->seconds);
     fflush(options->csv);
 }
 

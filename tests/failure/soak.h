@@ -178,7 +178,6 @@ struct outcome {
     unsigned defects;             /* bit 1 << defect */
     bool missed, late_ok, spared; /* no defects: the step did not come; OK after errors elsewhere;
                                      all calls returned RONDO_OK */
-    int indirect; /* survivors that name a rank which itself waited for the victim */
     size_t changed;
     double seconds;
     char text[3 * SOAK_TEXT]; /* of the defects */

@@ -9,9 +9,11 @@
 struct gpu_scene {
     int devices; /* rank r is on device r modulo this, or what the machine has if that is less */
     bool host;   /* calls go by way of the host */
-    int cases;   /* of the matrix */
-    bool pieces; /* ... all on memory of virtual memory management */
-    int victim;  /* the rank that is killed, or whose driver refuses; -1: all */
+    int cases;   /* of the matrix; or elements of a call */
+    int collectives;     /* so many of them, in their order */
+    bool pieces;         /* ... all on memory of virtual memory management */
+    int victim;          /* the rank that is killed, or whose driver refuses; -1: all */
+    const char *hold;    /* of the victim: CUDA_STANDIN_HOLD */
     const char *failing; /* the driver's calls that fail there, as CUDA_STANDIN_FAIL; or NULL */
     int *passed; /* shared: [rank] 1 if it passed, where the world cannot end well; or NULL */
 };
@@ -69,6 +71,11 @@ rondo_result gpu_goes_without_handles(rondo_comm *comm, void *scene, char *sente
 
 /* frees_behind.c */
 rondo_result gpu_frees_behind_calls(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_frees_behind_long_calls(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_frees_behind_many_messages(rondo_comm *comm, void *scene, char *sentence);
+
+/* leavings.c */
+rondo_result gpu_leaves_with_a_peer_at_work(rondo_comm *comm, void *scene, char *sentence);
 
 /* failures.c */
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);

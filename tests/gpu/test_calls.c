@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct world_report report;
 static char sentence[WORLD_SENTENCE];
@@ -82,6 +83,20 @@ Test(gpu_calls, different_calls_are_found)
 Test(gpu_calls, different_calls_of_threads_are_found)
 {
     expect(gpu_finds_mismatches, 3, false, false);
+}
+
+/* "Changed" is what gpu/leave.c is there for. */
+Test(gpu_calls, no_peer_changes_memory_of_a_call_that_was_left)
+{
+    static char path[] = "/tmp/rondo-hold-XXXXXX";
+    struct gpu_scene scene = {.devices = 2, .victim = 1, .hold = path};
+    struct world world = {.size = 2, .processes = true};
+    int failed;
+
+    close(mkstemp(path));
+    unlink(path);
+    failed = world_run(&world, gpu_leaves_with_a_peer_at_work, &scene, &report);
+    cr_assert(failed == 0, "%s", report.summary);
 }
 
 Test(gpu_calls, an_abort_lets_graphs_go)

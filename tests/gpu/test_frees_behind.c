@@ -16,6 +16,14 @@ static void expect(int size, int devices, bool processes)
     cr_assert(failed == 0, "%d ranks on %d devices: %s", size, devices, report.summary);
 }
 
+static void expect_long(int size, struct gpu_scene scene)
+{
+    struct world world = {.size = size, .processes = true};
+    int failed = world_run(&world, gpu_frees_behind_long_calls, &scene, &report);
+
+    cr_assert(failed == 0, "%d ranks on %d devices: %s", size, scene.devices, report.summary);
+}
+
 Test(gpu_frees_behind, calls_of_processes_on_one_device)
 {
     expect(2, 1, true);
@@ -44,11 +52,41 @@ Test(gpu_frees_behind, calls_that_fill_the_reserve)
     expect(2, 1, true);
 }
 
-/* There is no room in the reserve, and nobody holds what mapping needs. */
-Test(gpu_frees_behind, calls_that_do_not_fit_the_reserve)
+/* Calls and messages are cut into pieces that have room. */
+Test(gpu_frees_behind, calls_that_are_longer_than_the_reserve)
 {
+    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     setenv("RONDO_CUDA_RESERVE", "1M", 1);
     expect(2, 1, true);
+}
+
+Test(gpu_frees_behind, long_calls_of_every_collective)
+{
+    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
+    setenv("RONDO_CUDA_RESERVE", "1M", 1);
+    expect_long(2, (struct gpu_scene){.devices = 2, .cases = 300001, .collectives = 8});
+    expect_long(3, (struct gpu_scene){.devices = 1, .cases = 300001, .collectives = 8});
+}
+
+Test(gpu_frees_behind, calls_of_64_mib)
+{
+    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
+    setenv("RONDO_CUDA_RESERVE", "32M", 1);
+    expect_long(2, (struct gpu_scene){.devices = 2, .cases = 16 << 20, .collectives = 1});
+}
+
+/* The reserve is too short for messages that are on their way together. */
+Test(gpu_frees_behind, many_messages_that_wait_for_a_free_end_with_the_timeout)
+{
+    struct gpu_scene scene = {.devices = 1};
+    struct world world = {.size = 3, .processes = true};
+    int failed;
+
+    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
+    setenv("RONDO_CUDA_RESERVE", "1M", 1);
+    setenv("RONDO_TIMEOUT", "3", 1);
+    failed = world_run(&world, gpu_frees_behind_many_messages, &scene, &report);
+    cr_assert(failed == 0, "%s", report.summary);
 }
 
 Test(gpu_frees_behind, calls_of_threads)

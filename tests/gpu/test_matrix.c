@@ -54,6 +54,15 @@ Test(gpu_matrix, the_way_over_a_network_is_right)
     expect_right(3, true, (struct gpu_scene){.devices = 2, .cases = 60});
 }
 
+/* All but the shortest are longer than what stands in for buffers, and have many pieces. */
+Test(gpu_matrix, long_calls_are_cut_into_pieces_that_fit_the_reserve)
+{
+    setenv("RONDO_CUDA_RESERVE", "64K", 1);
+    expect_right(2, true, (struct gpu_scene){.devices = 1, .cases = 160});
+    expect_right(3, true, (struct gpu_scene){.devices = 2, .cases = 160});
+    expect_right(5, true, (struct gpu_scene){.devices = 1, .cases = 80});
+}
+
 Test(gpu_matrix, long_calls_by_the_host_are_cut_into_pieces)
 {
     setenv("RONDO_CUDA_PIECE", "4k", 1);

@@ -117,6 +117,12 @@ struct network_failure {
     const char *sentence;
 };
 
+/* What a rank shows of a wait that lasts (comm/failure/blame.h). */
+struct network_wait {
+    uint64_t blames;
+    uint32_t beats;
+};
+
 /* What the communicator wants to know and to say; called from progress() only. */
 struct network_owner {
     void *context; /* handed to all of them */
@@ -124,6 +130,9 @@ struct network_owner {
     void (*caption)(void *context, void *ret_caption);
     /* ... and come out here. Not believed: for sentences only. */
     void (*heard)(void *context, int peer, const void *caption);
+    /* The same for what goes with the answer to a peer's watch(). */
+    void (*waits)(void *context, struct network_wait *ret_wait);
+    void (*waited)(void *context, int peer, const struct network_wait *wait);
     /* The communicator of `peer` is broken; the sentence is terminated and printable. */
     void (*failed)(void *context, int peer, const struct network_failure *failure);
     /* A note of the peer's (network_ops.note) for another transport, up to NETWORK_NOTE bytes. */

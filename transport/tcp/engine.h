@@ -43,8 +43,8 @@ enum tcp_kind {
     TCP_FAIL,  /* the sender's communicator is broken; result and culprit in `flag`, a sentence */
     TCP_BYE,   /* the sender closes its communicator */
     TCP_WIDEN, /* please open all data lines: large messages wait here */
-    TCP_ASK,   /* what are you calling? */
-    TCP_TELL,  /* this, see the caption */
+    TCP_ASK,   /* what are you calling, and whom do you wait for? */
+    TCP_TELL,  /* this, see the caption; a struct network_wait in `flag` and `consumed` */
 };
 
 struct tcp_frame {

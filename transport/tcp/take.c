@@ -118,12 +118,36 @@ static void take_failure(struct tcp_line *line)
     network->owner.failed(network->owner.context, line->peer->rank, &failure);
 }
 
+static void answer(struct tcp_peer *peer)
+{
+    const struct network_owner *owner = &peer->network->owner;
+    struct tcp_frame frame = {.kind = TCP_TELL};
+    struct network_wait wait;
+
+    if (peer->state != TCP_UP)
+        return;
+    owner->caption(owner->context, frame.caption);
+    owner->waits(owner->context, &wait);
+    frame.flag = wait.blames;
+    frame.consumed = wait.beats;
+    tcp_peer_control(peer, &frame, NULL);
+}
+
+static void take_answer(struct tcp_peer *peer, const struct tcp_frame *frame)
+{
+    const struct network_owner *owner = &peer->network->owner;
+    const struct network_wait wait = {.blames = frame->flag, .beats = frame->consumed};
+
+    peer->asking = false;
+    owner->heard(owner->context, peer->rank, frame->caption);
+    owner->waited(owner->context, peer->rank, &wait);
+}
+
 static void take_control(struct tcp_line *line)
 {
     struct tcp_network *network = line->network;
     const struct network_owner *owner = &network->owner;
     struct tcp_peer *peer = line->peer;
-    struct tcp_frame answer = {.kind = TCP_TELL};
 
     switch (line->frame.kind) {
     case TCP_NOTE:
@@ -139,13 +163,10 @@ static void take_control(struct tcp_line *line)
         tcp_peer_widen(peer);
         break;
     case TCP_ASK:
-        owner->caption(owner->context, answer.caption);
-        if (peer->state == TCP_UP)
-            tcp_peer_control(peer, &answer, NULL);
+        answer(peer);
         break;
     case TCP_TELL:
-        peer->asking = false;
-        owner->heard(owner->context, peer->rank, line->frame.caption);
+        take_answer(peer, &line->frame);
         break;
     default:
         break; /* a later version's */

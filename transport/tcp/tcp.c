@@ -22,7 +22,7 @@ enum {
     HOT_LOOKS = 8,    /* of so many looks all but one are at that line alone */
 };
 static const double look_time = 0.01; /* seconds between looks at deadlines */
-static const double ask_time = 0.2;   /* ... between questions to a silent peer */
+static const double ask_time = 0.03;  /* ... between questions to a silent peer */
 static const double starve_time = 2;  /* ... that a peer may stand at the door: errors take < 5 */
 
 /* ---- Links ----------------------------------------------------------------------------------- */

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * map.c - the peers' side of share/share.c: a rank's watch maps what the others order it to.
+ * map.c - the peers' side of share.c: a thread of a rank maps what the others order it to.
+ *
+ * Mapping may take as long as a call does: the driver has a lock for it, which a free holds while
+ * it waits for what was queued before. So it is not the watch that maps: that one has to see
+ * meanwhile whether the call will ever end, and let it go.
  *
  * What is replaced in a slot is not used by any call, but stays mapped for a while: to unmap may
- * wait for all work on the device, where a call may wait for a peer that waits for this watch. So
+ * wait for all work on the device, where a call may wait for a peer that waits for this thread. So
  * it is done when no call of this process is on its way, and none is being queued; with calls in
  * graphs, which the program launches whenever it likes, only when the communicator is closed. Who
  * has put off too much of it says "not now" to an order that would add to it.
  */
+#include "comm/failure/error.h"
 #include "comm/gpu/arena.h"
 
 #include "base/fail.h"
 #include "base/log.h"
 #include "transport/memory/process.h"
 
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { RETIRED_MOST = 16 };
@@ -64,7 +72,9 @@ static void unmap_retired(struct gpu_plans *plans)
     plans->retired_count = 0;
 }
 
-void gpu_unmap_retired(struct gpu_plans *plans)
+/* Unless a call of this process is on its way: unmapping may wait for it, and it for a peer, and
+ * that for this thread. */
+static void unmap_unused(struct gpu_plans *plans)
 {
     if (!plans->retired || pthread_rwlock_trywrlock(&queueing))
         return;
@@ -160,14 +170,17 @@ static rondo_result map_files(struct gpu_plans *plans, int rank, const struct gp
 
 /* ---- Orders ---------------------------------------------------------------------------------- */
 
-/* The slot's mapping is the new one from now on, NULL: there is nothing to unmap. */
+/* The slot's mapping is the new one from now on, NULL: there is nothing to unmap. What came after
+ * the table was hidden (gpu/leave.c) is hidden too. */
 static void replace(struct gpu_plans *plans, int rank, const struct gpu_order *order,
                     struct gpu_mapping *mapping, CUdeviceptr base)
 {
     int at = rank * GPU_SEGMENTS + (int)order->slot;
     struct gpu_mapping *old = plans->mappings[at];
 
-    plans->table[at] = (struct cuda_segment){base, order->card.bytes};
+    pthread_mutex_lock(&plans->flights_lock);
+    plans->table[at] = (struct cuda_segment){base, plans->hidden ? 0 : order->card.bytes};
+    pthread_mutex_unlock(&plans->flights_lock);
     plans->mappings[at] = mapping;
     if (!old)
         return;
@@ -268,7 +281,7 @@ static rondo_result obey_rank(struct gpu_plans *plans, int rank)
     return RONDO_OK;
 }
 
-rondo_result gpu_map_new(struct gpu_plans *plans)
+static rondo_result map_new(struct gpu_plans *plans)
 {
     rondo_result result = RONDO_OK;
 
@@ -276,4 +289,58 @@ rondo_result gpu_map_new(struct gpu_plans *plans)
         if (rank != plans->comm->rank)
             result = obey_rank(plans, rank);
     return result;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+/* Until somebody rings; it looks now and then whether what was replaced can be unmapped. */
+static void nap(struct gpu_plans *plans, uint32_t heard)
+{
+    const struct timespec often = {0, 1000 * 1000}, seldom = {0, 200 * 1000 * 1000};
+
+    syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, plans->retired ? &often : &seldom,
+            NULL, 0);
+}
+
+static void *run(void *argument)
+{
+    struct gpu_plans *plans = argument;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    if (cuda_enter(&plans->gpu->device))
+        return NULL;
+    /* What is captured elsewhere is no business of this thread. */
+    plans->gpu->device.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    while (!atomic_load_explicit(&plans->closing, memory_order_acquire)) {
+        uint32_t heard = atomic_load_explicit(&plans->own->bell, memory_order_acquire);
+
+        if (!atomic_load_explicit(&plans->comm->broken, memory_order_acquire)) {
+            rondo_result result;
+
+            unmap_unused(plans); /* first, as an order may need the room */
+            result = map_new(plans);
+            if (result)
+                comm_break(plans->comm, result, plans->comm->rank);
+        }
+        nap(plans, heard);
+    }
+    cuda_leave(&plans->gpu->device);
+    return NULL;
+}
+
+rondo_result gpu_map_start(struct gpu_plans *plans)
+{
+    if (plans->comm->one_process)
+        return RONDO_OK;
+    if (pthread_create(&plans->mapper, NULL, run, plans))
+        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread that maps device memory.");
+    plans->maps = true;
+    return RONDO_OK;
+}
+
+void gpu_map_stop(struct gpu_plans *plans)
+{
+    if (plans->maps)
+        pthread_join(plans->mapper, NULL);
+    plans->maps = false;
 }

@@ -25,7 +25,7 @@
 
 #include <time.h>
 
-enum { LEAST_RESERVE = 1 << 20 };
+enum { LEAST_RESERVE = 64 << 10 };
 
 /* How far a rank is. */
 enum { REACH_UNKNOWN, REACH_SHOWN, REACH_ALL, REACH_NOT };
@@ -114,6 +114,20 @@ static bool map_all(struct gpu_plans *plans, bool seats)
     return false;
 }
 
+/* What fits into the shortest reserve, with what is lost to alignment there. */
+static size_t find_common(const struct gpu_plans *plans)
+{
+    const size_t grain = 1024;
+    size_t least = SIZE_MAX;
+
+    for (int rank = 0; rank < plans->comm->size; rank++) {
+        size_t bytes = plans->views[rank].arena->reserve.bytes;
+
+        least = bytes < least ? bytes : least;
+    }
+    return least > grain ? (least - grain) / grain * grain : 0;
+}
+
 /* Ranks of different processes: *ret_failed as above, the same on every rank. */
 static rondo_result meet(struct gpu_plans *plans, bool seats, int *ret_failed)
 {
@@ -121,6 +135,7 @@ static rondo_result meet(struct gpu_plans *plans, bool seats, int *ret_failed)
 
     if (result)
         return result;
+    plans->piece_bytes = find_common(plans);
     atomic_store_explicit(&plans->own->reach, map_all(plans, seats) ? REACH_ALL : REACH_NOT,
                           memory_order_release);
     return await_all(plans, REACH_ALL, ret_failed);

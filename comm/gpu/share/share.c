@@ -4,8 +4,8 @@
  *
  * A buffer is told to peers as a slot and an offset. In a slot is a segment: a whole allocation, or
  * neighbouring pieces of virtual memory management. Its owner puts an order into its arena, rings,
- * and waits until the watch of every peer has mapped the segment (map.c). That happens once per
- * segment; the watch is a thread, so nobody has to be in a call for it. Ranks that are threads of
+ * and waits until a thread of every peer has mapped the segment (map.c). That happens once per
+ * segment; as it is a thread, nobody has to be in a call for it. Ranks that are threads of
  * one process need none of this: for them segment 0 is the address space.
  *
  * A slot is used again when what was in it has been freed or was not used for long. Peers touch a
@@ -30,6 +30,8 @@ enum {
     LONG_UNUSED = 256, /* calls, after which a segment makes room for another one */
     REST = 64,         /* ... before peers are asked again that had no room */
 };
+
+static const double LATE = 2; /* seconds; peers that are not held up map at once */
 
 static uint64_t word_of(uint32_t rank, uint32_t slot, uint64_t offset)
 {
@@ -223,12 +225,22 @@ static rondo_result check_late(struct gpu_plans *plans, int rank, double waited)
     return RONDO_OK;
 }
 
+/* The peer's own wait began before, and so will its timeout: it does not say what helps. */
+static void warn_late(const struct gpu_plans *plans, int rank)
+{
+    log_warn("rank %d has not mapped device memory of rank %d yet: it may be in a free behind a "
+             "call that waits for this one. Messages that a group sends together need no mapping "
+             "if RONDO_CUDA_RESERVE has room for all of them",
+             rank, plans->comm->rank);
+}
+
 /* RONDO_IN_PROGRESS: not all have answered in `patience` seconds; less than 0: for ever. */
 static rondo_result await_answers(struct gpu_plans *plans, double patience, uint32_t *ret_answer)
 {
     const struct timespec doze = {0, 50 * 1000};
     uint32_t number = atomic_load_explicit(&plans->own->ordered, memory_order_relaxed);
     double began = clock_seconds();
+    bool warned = false;
 
     for (int rank = find_late(plans, number, ret_answer); rank >= 0;
          rank = find_late(plans, number, ret_answer)) {
@@ -241,6 +253,9 @@ static rondo_result await_answers(struct gpu_plans *plans, double patience, uint
             return result;
         if (patience >= 0 && waited > patience)
             return RONDO_IN_PROGRESS;
+        if (waited > LATE && !warned)
+            warn_late(plans, rank);
+        warned = waited > LATE;
         nanosleep(&doze, NULL);
     }
     return RONDO_OK;

@@ -6,7 +6,7 @@
  * kernel spins on something that comes later, hangs here too. With CUDA_STANDIN_FREE_LOCKS=1 nobody
  * else in the process can make or map memory of the device meanwhile.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"

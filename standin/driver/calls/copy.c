@@ -6,7 +6,7 @@
  * driver does not know ("pageable") is taken at the time of the call, what goes there is there when
  * the call returns.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"

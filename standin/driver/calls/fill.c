@@ -2,8 +2,8 @@
 /*
  * fill.c - cuMemset and its kin.
  */
+#include "standin/driver/base/call.h"
 #include "standin/driver/memory.h"
-#include "standin/driver/call.h"
 #include "standin/driver/stream.h"
 
 #include <string.h>

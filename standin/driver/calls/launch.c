@@ -7,9 +7,10 @@
  * blocks may wait for each other as far as all of them are resident, which a cooperative launch
  * makes sure of.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
+#include "standin/driver/base/devices.h"
+#include "standin/driver/base/hold.h"
 #include "standin/driver/context.h"
-#include "standin/driver/devices.h"
 #include "standin/driver/module.h"
 #include "standin/driver/pool.h"
 #include "standin/driver/queue.h"
@@ -51,7 +52,7 @@ static unsigned resident(size_t shared_bytes)
 
 static void run_block(const struct kernel *kernel, uint64_t index, void *shared)
 {
-    struct module_place place = {.shared = shared};
+    struct module_place place = {.shared = shared, .barrier = hold_begin()};
     memcpy(place.grid, kernel->grid, sizeof place.grid);
     memcpy(place.block, kernel->block, sizeof place.block);
     place.block_index[0] = (unsigned)(index % kernel->grid[0]);

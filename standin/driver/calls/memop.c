@@ -2,10 +2,10 @@
 /*
  * memop.c - memory operations of streams: write a word, wait for a word.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
+#include "standin/driver/base/poll.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"
-#include "standin/driver/poll.h"
 #include "standin/driver/queue.h"
 #include "standin/driver/stream.h"
 

@@ -2,7 +2,7 @@
 /*
  * pointer.c - what the driver knows about an address.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"
 

@@ -4,7 +4,7 @@
  *
  * Each function is here in one version only, that of cuda.h.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

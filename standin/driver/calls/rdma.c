@@ -4,7 +4,7 @@
  *
  * The file is the memfd of the allocation: no dmabuf, but who maps it has the same bytes.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 #include "standin/driver/memory.h"
 
 #include <fcntl.h>

@@ -7,10 +7,10 @@
  * there are handles or mappings. A mapping is an entry in the table of memory, out of reach until
  * cuMemSetAccess() opens it.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
+#include "standin/driver/base/devices.h"
+#include "standin/driver/base/guard.h"
 #include "standin/driver/context.h"
-#include "standin/driver/devices.h"
-#include "standin/driver/guard.h"
 #include "standin/driver/memory.h"
 
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  */
 #include "standin/driver/stream.h"
 
-#include "standin/driver/call.h"
-#include "standin/driver/standin.h"
+#include "standin/driver/base/call.h"
+#include "standin/driver/base/standin.h"
 
 #include <stddef.h>
 #include <string.h>

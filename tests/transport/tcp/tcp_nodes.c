@@ -33,6 +33,19 @@ static void heard(void *context, int peer, const void *bytes)
     node->heard_from += memcmp(bytes, nodes[peer].caption, NETWORK_CAPTION) == 0;
 }
 
+static void waits(void *context, struct network_wait *ret_wait)
+{
+    *ret_wait = ((struct node *)context)->wait;
+}
+
+static void waited(void *context, int peer, const struct network_wait *wait)
+{
+    struct node *node = context;
+
+    (void)peer;
+    node->waited = *wait;
+}
+
 static void failed(void *context, int peer, const struct network_failure *failure)
 {
     struct node *node = context;
@@ -76,8 +89,13 @@ static rondo_result open_node(int rank)
 static rondo_result start_node(int rank)
 {
     struct node *node = &nodes[rank];
-    const struct network_owner owner = {
-        .context = node, .caption = caption, .heard = heard, .failed = failed, .note = note};
+    const struct network_owner owner = {.context = node,
+                                        .caption = caption,
+                                        .heard = heard,
+                                        .waits = waits,
+                                        .waited = waited,
+                                        .failed = failed,
+                                        .note = note};
     const struct tcp_job job = {.owner = &owner,
                                 .key = key,
                                 .comm = NODE_COMM,

@@ -19,8 +19,9 @@ struct node {
     struct link_out out[NODE_LANES * NODES];
     struct link_in in[NODE_LANES * NODES];
     char caption[NETWORK_CAPTION];
-    int heard_from;  /* captions that came and were right */
-    int failed_from; /* the last peer that has failed, and how */
+    int heard_from;                   /* captions that came and were right */
+    struct network_wait wait, waited; /* what it shows, and what came last */
+    int failed_from;                  /* the last peer that has failed, and how */
     struct network_failure failure;
     char sentence[FAIL_SENTENCE_MAX];
     int notes;

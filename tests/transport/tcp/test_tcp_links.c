@@ -303,10 +303,28 @@ Test(links, answer_a_question_with_what_is_being_called)
     int fds[2];
 
     pose_as_peer(fds);
+    nodes[0].wait = (struct network_wait){.blames = (uint64_t)2 << 32 | 1, .beats = 7};
     rogue_say_frame(fds[0], (struct tcp_frame){.kind = TCP_ASK}, NULL);
     cr_assert(rogue_hear_frame(fds[0], &answer));
     cr_assert_eq(answer.kind, TCP_TELL);
     cr_assert_arr_eq(answer.caption, nodes[0].caption, NETWORK_CAPTION);
+    cr_assert_eq(answer.flag, nodes[0].wait.blames);
+    cr_assert_eq(answer.consumed, nodes[0].wait.beats);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+Test(links, hear_in_an_answer_whom_a_peer_waits_for)
+{
+    int fds[2];
+
+    pose_as_peer(fds);
+    rogue_say_frame(fds[0],
+                    (struct tcp_frame){.kind = TCP_TELL, .flag = (uint64_t)3 << 32, .consumed = 9},
+                    NULL);
+    nodes_progress_for(0.02);
+    cr_assert_eq(nodes[0].waited.blames, (uint64_t)3 << 32);
+    cr_assert_eq(nodes[0].waited.beats, 9);
     close(fds[0]);
     close(fds[1]);
 }

@@ -9,9 +9,9 @@
  * CUDA_STANDIN_GUARD=2, there is another kind of guard: device memory is mapped without access
  * while no stream has work that touches it (see memory.c). CUDA_STANDIN_GUARD=0 turns either off.
  */
-#include "standin/driver/guard.h"
+#include "standin/driver/base/guard.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 
 #include <sys/mman.h>
 

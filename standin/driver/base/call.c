@@ -6,10 +6,11 @@
  * first cuIpcOpenMemHandle() of the process fail, by default with CUDA_ERROR_UNKNOWN;
  * "cuIpcOpenMemHandle:1+=217" the first and all that follow.
  */
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 
-#include "standin/driver/devices.h"
-#include "standin/driver/guard.h"
+#include "standin/driver/base/devices.h"
+#include "standin/driver/base/guard.h"
+#include "standin/driver/base/hold.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -119,6 +120,7 @@ static void initialise(void)
         pthread_mutex_init(&memory_locks[i], NULL);
     pthread_atfork(NULL, NULL, in_child);
     guard_init();
+    hold_init();
     device_init();
     /* Release, pairs with the acquire in call_enter(). */
     atomic_store_explicit(&initialised, true, memory_order_release);

@@ -7,9 +7,9 @@
  * capability 9.0, but run one thread a block. CUDA_VISIBLE_DEVICES (indices only) chooses and
  * orders them as the real driver does.
  */
-#include "standin/driver/devices.h"
+#include "standin/driver/base/devices.h"
 
-#include "standin/driver/call.h"
+#include "standin/driver/base/call.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* blame.c - looks at waits that last, by host and stream, and what follows from them. */
+#include "comm/failure/blame.h"
+
+#include "comm/failure/health.h"
+#include "comm/failure/network.h"
+
+#include <math.h>
+
+double blame_patience(const rondo_comm *comm)
+{
+    const double most = 2, share = 0.25; /* seconds; of the timeout */
+    double timeout = comm->settings.timeout;
+
+    return timeout > 0 ? fmin(share * timeout, most) : most;
+}
+
+/* ---- Whom for -------------------------------------------------------------------------------- */
+
+static struct blame_peer *find(struct blame *blame, int rank)
+{
+    for (int i = 0; i < blame->count; i++)
+        if (blame->peers[i].rank == rank)
+            return &blame->peers[i];
+    return NULL;
+}
+
+/* Keep those that were waited for at the last look. */
+static void drop_others(struct blame *blame)
+{
+    int kept = 0;
+
+    for (int i = 0; i < blame->count; i++)
+        if (blame->peers[i].looked == blame->looked)
+            blame->peers[kept++] = blame->peers[i];
+    blame->count = kept;
+}
+
+/* A wait that is not the one of the last look begins with nothing known. */
+static void begin(struct blame *blame, double began, double now)
+{
+    if (blame->began != began)
+        *blame = (struct blame){.began = began};
+    drop_others(blame);
+    blame->looked = now;
+    blame->known = blame->circular = false;
+}
+
+/* Has it beaten of late? What it shows at the first look may be old. */
+static void observe(const rondo_comm *comm, struct blame *blame, int rank, double now)
+{
+    const struct board *board = health_board(comm, rank);
+    struct blame_peer *peer = find(blame, rank);
+    uint32_t beats = 0;
+
+    if (board)
+        /* Acquire, pairs with the release in board_beat(): its blame is as new as its beat. */
+        beats = atomic_load_explicit(&board->beats, memory_order_acquire);
+    if (!peer && blame->count < BLAME_PEERS) {
+        peer = &blame->peers[blame->count++];
+        *peer = (struct blame_peer){.rank = rank, .beats = beats, .since = now};
+    }
+    if (!peer)
+        return;
+    peer->looked = now;
+    if (peer->beats != beats) {
+        peer->beats = beats;
+        peer->beat = true;
+        peer->since = now;
+    }
+}
+
+/* Programs of one rank wait for each other as well. */
+static void observe_all(const rondo_comm *comm, struct blame *blame, const struct execution *x,
+                        double now)
+{
+    for (int i = 0; i < x->plan->programs; i++)
+        if (!x->programs[i].done && x->programs[i].blamed != comm->rank)
+            observe(comm, blame, x->programs[i].blamed, now);
+}
+
+/* ---- What follows ---------------------------------------------------------------------------- */
+
+/* What a peer blames, as a distance and a rank; none, or nonsense: `far` or more. */
+static uint32_t read_blame(const rondo_comm *comm, int rank, int *ret_culprit)
+{
+    const uint32_t far = (uint32_t)comm->size;
+    const struct board *board = health_board(comm, rank);
+    uint64_t blames = board ? atomic_load_explicit(&board->blames, memory_order_relaxed) : 0;
+    uint32_t distance = (uint32_t)(blames >> 32), culprit = (uint32_t)blames;
+
+    if (!distance || culprit >= far || culprit == (uint32_t)comm->rank)
+        return far;
+    *ret_culprit = (int)culprit;
+    return distance;
+}
+
+/* The nearest rank that any peer leads to, for all to see. */
+static void conclude(rondo_comm *comm, struct blame *blame, double now)
+{
+    const uint32_t far = (uint32_t)comm->size;
+    uint32_t nearest = far;
+
+    for (int i = 0; i < blame->count; i++) {
+        const struct blame_peer *peer = &blame->peers[i];
+        bool silent = now - peer->since > blame_patience(comm);
+        int culprit = peer->rank;
+        uint32_t distance = 0;
+
+        if (peer->looked != now || (!silent && !peer->beat))
+            continue;
+        if (!silent)
+            distance = read_blame(comm, peer->rank, &culprit);
+        blame->circular |= !silent;
+        if (distance < nearest) {
+            nearest = distance;
+            blame->culprit = culprit;
+            blame->by = peer->rank;
+        }
+    }
+    blame->known = nearest < far;
+    blame->circular &= !blame->known;
+    board_beat(comm->boards[comm->rank],
+               blame->known ? (uint64_t)(nearest + 1) << 32 | (uint32_t)blame->culprit : 0);
+}
+
+void blame_look(struct batch *batch, double now)
+{
+    rondo_comm *comm = batch->comm;
+    struct blame *blame = &comm->blame;
+    int peer = comm->rank;
+
+    begin(blame, batch->began, now);
+    for (int i = 0; i < batch->count; i++)
+        if (batch->tasks[i].state == TASK_RUNNING)
+            observe_all(comm, blame, &batch->tasks[i].execution, now);
+    if (!batch->left && !networks_flushed(comm, &peer) && peer != comm->rank)
+        observe(comm, blame, peer, now);
+    conclude(comm, blame, now);
+}
+
+void blame_look_at_stream(rondo_comm *comm, const struct task *task, double began, double now)
+{
+    begin(&comm->stream_blame, began, now);
+    observe_all(comm, &comm->stream_blame, &task->execution, now);
+    conclude(comm, &comm->stream_blame, now);
+}

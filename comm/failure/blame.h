@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * blame.h - who is it that all of us wait for?
+ *
+ * A rank that is silent in the middle of a call makes its neighbours wait, and those theirs. So a
+ * rank whose wait lasts shows on its board that it lives and waits (`beats`), and whom it holds
+ * to be the cause (`blames`), which it finds about once a millisecond:
+ *
+ *     a peer that it waits for, and that does not beat:    that peer, at distance 1
+ *     a peer that beats, and blames a rank at distance d:  that rank, at distance d + 1
+ *     of several the nearest; it never blames itself, nor a rank farther away than there are ranks
+ *
+ *     rank 0 --waits for--> rank 1 --waits for--> rank 3, stopped
+ *     blames 3, distance 2  blames 3, distance 1          does not beat
+ *
+ * A rank that has stopped may have shown before that it waited for another one: without beats that
+ * counts for nothing. What is blamed in a circle of ranks that all wait gets farther away with
+ * every look, until nobody believes it. Between hosts the two words travel with the answers to the
+ * questions that network_ops.watch asks. Nothing of this happens in a call that does not wait for
+ * long.
+ */
+#ifndef RONDO_COMM_FAILURE_BLAME_H
+#define RONDO_COMM_FAILURE_BLAME_H
+
+#include "comm/state/blame.h"
+#include "rondo/rondo.h"
+
+struct batch;
+struct task;
+
+/* A look at a wait of the turn's holder that began then. */
+void blame_look(struct batch *batch, double now);
+/* ... of a call on a CUDA stream, by the thread that watches it. */
+void blame_look_at_stream(rondo_comm *comm, const struct task *task, double began, double now);
+/* How long a peer may be without a beat until it counts as silent: seconds. */
+double blame_patience(const rondo_comm *comm);
+
+#endif
