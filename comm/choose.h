@@ -7,6 +7,7 @@
 #define RONDO_COMM_CHOOSE_H
 
 #include "collectives/algorithm.h"
+#include "comm/board.h"
 #include "comm/operation.h"
 #include "comm/reads.h"
 #include "comm/stores.h"
@@ -40,7 +41,7 @@ struct choice {
     uint32_t hash; /* of the key and the algorithm: a fingerprint without the sequence number */
     struct stores stores;
     struct reads reads;
-    uint32_t key_hash; /* of what the ranks were asked for, whichever path they take */
+    struct call_record record; /* what the ranks were asked for, whichever path they take */
 };
 
 struct plan_entry;
