@@ -37,12 +37,17 @@ void kernel_stream_end(void)
 #endif
 }
 
+/* Not inlined, so that short copies save no registers for it. */
+__attribute__((noinline)) static void copy_huge(void *to, const void *from, size_t bytes)
+{
+    kernel_stream(to, from, bytes);
+    kernel_stream_end();
+}
+
 void kernel_copy(void *to, const void *from, size_t bytes)
 {
-    if (bytes >= STREAM_FROM) {
-        kernel_stream(to, from, bytes);
-        kernel_stream_end();
-    } else if (bytes > 0) {
+    if (bytes >= STREAM_FROM)
+        copy_huge(to, from, bytes);
+    else if (bytes > 0)
         memcpy(to, from, bytes);
-    }
 }

@@ -83,7 +83,9 @@ static void copy(const struct kernel_call *call, size_t bytes)
         kernel_copy(call->destinations[0], call->sources[0], bytes);
 }
 
-void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
+/* Not inlined, so that short calls save no registers for it. */
+__attribute__((noinline)) static void reduce_any(const struct kernel_op *op,
+                                                 const struct kernel_call *call)
 {
     const struct kernel_table *table = kernel_table();
     bool scale = call->scaled >= 0 && op->has_scale;
@@ -110,4 +112,19 @@ void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
                                         call->count, op->divisor);
     else
         reduce_in_pieces(pass, op, call);
+}
+
+/* One pass does most calls. */
+void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
+{
+    const struct kernel_table *table = kernel_table();
+    bool is_plain = call->count && call->destination_count == 1 && call->source_count > 1 &&
+                    call->source_count <= KERNEL_GROUP && call->scaled < 0 &&
+                    !(call->finish && op->divisor > 1);
+    kernel_pass *pass = is_plain ? table->pass[call->order][op->type][op->function] : NULL;
+
+    if (pass)
+        pass(call->destinations[0], call->sources, call->source_count, call->count, op->divisor);
+    else
+        reduce_any(op, call);
 }

@@ -23,16 +23,16 @@
 #define step_store(p, v) atomic_store_explicit(p, v, memory_order_release)
 #define step_clear(p)    atomic_store_explicit(p, 0, memory_order_relaxed)
 
-/* On shared memory a published slot is already where it belongs. */
-static inline void step_push(struct link_out *out, struct link_slot *slot, const char *payload,
-                             uint64_t flag)
+static inline void push(struct link_out *out, struct link_slot *slot, const char *payload,
+                        uint64_t flag)
 {
-    if (!out->connection)
-        return;
     connection_push(out->connection, slot, out->lent ? out->lent : payload,
                     (size_t)(out->fill - payload), flag);
     out->lent = NULL;
 }
+/* On shared memory a published slot is already where it belongs. */
+#define step_push(out, slot, payload, flag) \
+    ((out)->connection ? push(out, slot, payload, flag) : (void)0)
 
 static inline void step_return(const struct link_in *in)
 {

@@ -287,6 +287,18 @@ static rondo_result plan_for(rondo_comm *comm, const struct algorithm *algorithm
     return cut > 1 ? plan_in_pieces(comm, algorithm, cut, element, choice) : RONDO_OK;
 }
 
+static struct call_record record_of(const struct choice_key *key)
+{
+    return (struct call_record){
+        .collective = (uint8_t)key->collective,
+        .type = (uint8_t)key->type,
+        .op = (int16_t)key->op,
+        .root = key->root,
+        .count = key->count,
+        .fingerprint = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : ""),
+    };
+}
+
 static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)
 {
     size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
@@ -320,8 +332,8 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
         result = make_scratch(&comm->world, exec_scratch_bytes(choice->plan, &choice->shape));
     if (result)
         return result;
-    choice->key_hash = (uint32_t)key_hash(key) ^ name_hash(key->algorithm ? key->algorithm : "");
-    choice->hash = choice->key_hash ^ name_hash(algorithm->name);
+    choice->record = record_of(key);
+    choice->hash = choice->record.fingerprint ^ name_hash(algorithm->name);
     choice->deaf_lanes = collective_is_pair(key->collective) ? 0 : exec_deaf_lanes(choice->plan);
     choice->valid = true;
     begin_stores(comm, choice);

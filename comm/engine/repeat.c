@@ -60,14 +60,17 @@ static bool fits(const rondo_comm *comm, const struct repeat *repeat, const rond
            task->key.no_peer_memory == task_rests(comm, task);
 }
 
+static bool is_under_way(enum exec_state state)
+{
+    return state == EXEC_MOVED || state == EXEC_BLOCKED;
+}
+
 /* To the end, or for as long as a line takes from one core to another. */
 static enum exec_state advance(const rondo_comm *comm, struct execution *x)
 {
     enum exec_state state = exec_advance(x);
 
-    for (int i = 0; i < POLL_ROUNDS && comm->crowd == 1; i++) {
-        if (state != EXEC_MOVED && state != EXEC_BLOCKED)
-            break;
+    for (int i = 0; is_under_way(state) && i < POLL_ROUNDS && comm->crowd == 1; i++) {
         exec_poll(x, POLL_LOOKS);
         state = exec_advance(x);
     }
@@ -81,11 +84,9 @@ static enum exec_state advance_apart(rondo_comm *comm, struct execution *x)
     CANCEL_LATER();
     enum exec_state state = exec_advance(x);
 
-    for (int i = 0; i < comm->network_rounds; i++) {
+    for (int i = 0; is_under_way(state) && i < comm->network_rounds; i++) {
         bool moved;
 
-        if (state != EXEC_MOVED && state != EXEC_BLOCKED)
-            break;
         if (networks_progress(comm, &moved))
             return EXEC_BLOCKED;
         if (moved || exec_poll(x, 1))
@@ -137,7 +138,7 @@ bool repeat_run(const rondo_call *call, rondo_result *ret_result)
         state = networks_any(comm) ? advance_apart(comm, &task->execution)
                                    : advance(comm, &task->execution);
     if (state == EXEC_DONE)
-        task_react(batch, task, state);
+        task_end(batch, task);
     if (is_over(comm, batch)) {
         turn_pass(&comm->turn);
         *ret_result = RONDO_OK;

@@ -48,22 +48,16 @@ static bool may_start(const struct batch *batch, int index)
 /* Tell the peers on the node what is being called. */
 static void show(rondo_comm *comm, const struct choice *choice)
 {
-    const struct choice_key *key = &choice->key;
-    const struct call_record record = {.fingerprint = choice->key_hash,
-                                       .collective = (uint8_t)key->collective,
-                                       .type = (uint8_t)key->type,
-                                       .op = (int16_t)key->op,
-                                       .root = key->root,
-                                       .count = key->count};
+    struct board *board = comm->boards[comm->rank];
 
-    board_note(comm->boards[comm->rank], comm->calls, &record);
-    if (comm->shown == choice && comm->shown_hash == choice->key_hash) {
-        board_repeat(comm->boards[comm->rank], comm->calls);
+    board_note(board, comm->calls, &choice->record);
+    if (comm->shown == choice && comm->shown_hash == choice->record.fingerprint) {
+        board_repeat(board, comm->calls);
         return;
     }
-    board_begin(comm->boards[comm->rank], comm->calls, &record);
+    board_begin(board, comm->calls, &choice->record);
     comm->shown = choice;
-    comm->shown_hash = choice->key_hash;
+    comm->shown_hash = choice->record.fingerprint;
 }
 
 enum { ATTEMPTS = 4, REST = 31 };
@@ -73,10 +67,9 @@ enum { ATTEMPTS = 4, REST = 31 };
  * KiB takes. After some attempts in vain it is not tried for a while, whatever the memory. All
  * ranks have seen the same attempts in the same collectives, so all do alike.
  */
-bool task_rests(const rondo_comm *comm, const struct task *task)
+bool task_may_rest(const rondo_comm *comm, const struct task *task)
 {
-    return comm->resting && !is_pair(task) && !task->key.algorithm &&
-           strcmp(comm->settings.algorithm, "auto") == 0;
+    return !is_pair(task) && !task->key.algorithm && strcmp(comm->settings.algorithm, "auto") == 0;
 }
 
 static void note_attempt(rondo_comm *comm, bool reached)
@@ -120,7 +113,7 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     if (!is_pair(task)) {
         if (!task->again) {
             comm->calls++;
-            comm->chain = (comm->chain ^ choice->key_hash) * 0x9e3779b1u + comm->calls;
+            comm->chain = (comm->chain ^ choice->record.fingerprint) * 0x9e3779b1u + comm->calls;
         }
         x->fingerprint ^= comm->chain;
         show(comm, choice);
@@ -192,8 +185,9 @@ static double seconds_since(double began)
 }
 
 /* How long it took tells whether to read across, unless another call has taken the place of the
- * choice of the first attempt. */
-static void note_reads(const struct task *task)
+ * choice of the first attempt. This and the next are not inlined, so that short calls save no
+ * registers for them. */
+__attribute__((noinline)) static void note_reads(const struct task *task)
 {
     const struct execution *x = &task->execution;
     struct choice *offer = task->offer;
@@ -204,7 +198,7 @@ static void note_reads(const struct task *task)
 }
 
 /* How long it took tells which way to store, unless another call has taken the choice's place. */
-static void note_time(const struct task *task)
+__attribute__((noinline)) static void note_time(const struct task *task)
 {
     static const char *const names[STORES_WAYS] = {"through the cache", "into slots past the cache",
                                                    "into outputs past the cache",
@@ -219,24 +213,29 @@ static void note_time(const struct task *task)
                   names[choice->stores.way]);
 }
 
+void task_end(struct batch *batch, struct task *task)
+{
+    batch->result = leave_well(batch->comm, task);
+    if (batch->result)
+        return;
+    if (stores_matter(&task->choice->stores) && !task->hands->on_device)
+        note_time(task);
+    if (task->offer)
+        note_reads(task);
+    if (task->execution.plan->address_messages)
+        note_attempt(batch->comm, true);
+    task->state = TASK_DONE;
+    if (--batch->left)
+        networks_settle(batch->comm);
+}
+
 bool task_react(struct batch *batch, struct task *task, enum exec_state state)
 {
     rondo_result refused;
 
     switch (state) {
     case EXEC_DONE:
-        batch->result = leave_well(batch->comm, task);
-        if (batch->result)
-            return true;
-        if (stores_matter(&task->choice->stores) && !task->hands->on_device)
-            note_time(task);
-        if (task->offer)
-            note_reads(task);
-        if (task->execution.plan->address_messages)
-            note_attempt(batch->comm, true);
-        task->state = TASK_DONE;
-        if (--batch->left)
-            networks_settle(batch->comm);
+        task_end(batch, task);
         return true;
     case EXEC_MOVED:
         return true;

@@ -16,10 +16,17 @@ enum { POLL_ROUNDS = 16, POLL_LOOKS = 64 };
 
 /* ---- The parts that repeat.c runs by itself; the turn is the batch's ------------------------- */
 
-/* Would this call leave out looking for peers' memory, if it came now? */
-bool task_rests(const rondo_comm *comm, const struct task *task);
+/* Is this one of the calls that leave out looking for peers' memory while `resting` says so? */
+bool task_may_rest(const rondo_comm *comm, const struct task *task);
+/* Would it leave that out if it came now? */
+static inline bool task_rests(const rondo_comm *comm, const struct task *task)
+{
+    return comm->resting && task_may_rest(comm, task);
+}
 /* Its choice is made, and its execution bound to it: from here on it can be advanced. */
 rondo_result task_begin(rondo_comm *comm, struct task *task);
+/* Its plan is done. */
+void task_end(struct batch *batch, struct task *task);
 /* What advancing it led to; true if it moved. */
 bool task_react(struct batch *batch, struct task *task, enum exec_state state);
 

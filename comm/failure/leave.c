@@ -86,7 +86,7 @@ rondo_result leave_too(rondo_comm *comm)
     return comm_break(comm, RONDO_ERROR_PEER, -1);
 }
 
-rondo_result leave_well(rondo_comm *comm, struct task *task)
+rondo_result leave_warily(rondo_comm *comm, struct task *task)
 {
     rondo_result result = task->choice->deaf_lanes ? mismatch_unheard(comm, task) : RONDO_OK;
 
@@ -94,8 +94,7 @@ rondo_result leave_well(rondo_comm *comm, struct task *task)
         return result; /* what came from a rank was sent before it failed */
     if (task->execution.plan->address_messages)
         exposure_close(&comm->exposure);
-    atomic_thread_fence(memory_order_acquire); /* what was read of peers was read before */
-    if (atomic_load_explicit(comm->world.alarm, memory_order_acquire) && leave_spoils(comm))
+    if (leave_hears(comm) && leave_spoils(comm))
         return leave_too(comm);
     board_end(comm->boards[comm->rank], comm->calls);
     return RONDO_OK;

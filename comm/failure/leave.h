@@ -28,6 +28,7 @@
 #ifndef RONDO_COMM_FAILURE_LEAVE_H
 #define RONDO_COMM_FAILURE_LEAVE_H
 
+#include "base/collective.h"
 #include "comm/state/task.h"
 #include "transport/memory/lease.h"
 
@@ -39,8 +40,23 @@ void leave_delist(rondo_comm *comm);
 
 /* A rank of this host has left the call in progress: its sentence is ours. */
 rondo_result leave_too(rondo_comm *comm);
+/* Is the alarm on? What was read of peers was read before. */
+static inline bool leave_hears(const rondo_comm *comm)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(comm->world.alarm, memory_order_acquire);
+}
 /* The task's plan is done. RONDO_OK: so is the call, and its result is right. */
-rondo_result leave_well(rondo_comm *comm, struct task *task);
+rondo_result leave_warily(rondo_comm *comm, struct task *task);
+/* The same, and short for most calls: everybody was waited for, and nobody was told of memory. */
+static inline rondo_result leave_well(rondo_comm *comm, struct task *task)
+{
+    if (task->choice->deaf_lanes || task->execution.plan->address_messages ||
+        collective_is_pair(task->key.collective) || leave_hears(comm))
+        return leave_warily(comm, task);
+    board_end(comm->boards[comm->rank], comm->calls);
+    return RONDO_OK;
+}
 
 /*
  * The batch has failed. True: no peer touches memory of its calls from now on, the error may be

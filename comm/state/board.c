@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct call_record) == 24, "a record is three words");
+_Static_assert(sizeof(struct call_record) == 24 && offsetof(struct call_record, count) == 8,
+               "a record is three words");
 _Static_assert(sizeof(struct invitation) == 8 * BOARD_INVITATION, "an invitation is whole words");
 _Static_assert(sizeof(struct board) <= 4096, "a board is at most a page");
 _Static_assert(offsetof(struct board, sequence) == 64 && offsetof(struct board, inside) == 128,
@@ -81,15 +82,12 @@ bool board_past(const struct board *board, uint32_t call, struct call_record *re
 {
     const struct past_call *past = &board->past[call % BOARD_PAST];
     uint64_t name = atomic_load_explicit(&past->name, memory_order_acquire);
-    uint64_t rest = atomic_load_explicit(&past->rest, memory_order_relaxed);
+    uint64_t what = atomic_load_explicit(&past->what, memory_order_relaxed);
 
     if (name >> 32 != call)
         return false;
-    *ret_record = (struct call_record){.fingerprint = (uint32_t)name,
-                                       .collective = (uint8_t)rest,
-                                       .type = (uint8_t)(rest >> 8),
-                                       .op = (int16_t)(rest >> 16),
-                                       .root = (int32_t)(rest >> 32)};
+    *ret_record = (struct call_record){.fingerprint = (uint32_t)name};
+    memcpy(ret_record, &what, sizeof(what));
     return true;
 }
 

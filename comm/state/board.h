@@ -13,14 +13,17 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 
-/* A call in few words; what has to agree between ranks. */
+/* A call in few words; what has to agree between ranks. The first word is what the user names, but
+ * for the count. */
 struct call_record {
-    uint32_t fingerprint;
     uint8_t collective, type;
     int16_t op;
     int32_t root;
     uint64_t count;
+    uint32_t fingerprint;
+    uint32_t unused;
 };
 
 /*
@@ -31,7 +34,7 @@ struct call_record {
 enum { BOARD_PAST = 16, BOARD_READ = BOARD_PAST / 2 };
 struct past_call {
     _Atomic uint64_t name; /* number << 32 | fingerprint */
-    _Atomic uint64_t rest; /* root << 32 | op << 16 | type << 8 | collective */
+    _Atomic uint64_t what; /* the first word of its record */
 };
 
 /* Where ranks meet that make another communicator, without those who make no calls any more. */
@@ -83,12 +86,10 @@ static inline void board_end(struct board *board, uint32_t call)
 static inline void board_note(struct board *board, uint32_t call, const struct call_record *record)
 {
     struct past_call *past = &board->past[call % BOARD_PAST];
+    uint64_t what;
 
-    atomic_store_explicit(&past->rest,
-                          (uint64_t)(uint32_t)record->root << 32 |
-                              (uint64_t)(uint16_t)record->op << 16 | (uint64_t)record->type << 8 |
-                              record->collective,
-                          memory_order_relaxed);
+    memcpy(&what, record, sizeof(what));
+    atomic_store_explicit(&past->what, what, memory_order_relaxed);
     /* Release, pairs with the acquire in board_past(). */
     atomic_store_explicit(&past->name, (uint64_t)call << 32 | record->fingerprint,
                           memory_order_release);

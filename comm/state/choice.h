@@ -3,6 +3,7 @@
 #ifndef RONDO_COMM_STATE_CHOICE_H
 #define RONDO_COMM_STATE_CHOICE_H
 
+#include "comm/state/board.h"
 #include "comm/state/operation.h"
 #include "comm/state/reads.h"
 #include "comm/state/stores.h"
@@ -36,7 +37,7 @@ struct choice {
     uint32_t hash; /* of the key and the algorithm: a fingerprint without the sequence number */
     struct stores stores;
     struct reads reads;
-    uint32_t key_hash; /* of what the ranks were asked for, whichever path they take */
+    struct call_record record; /* what the ranks were asked for, whichever path they take */
 };
 
 struct plan_entry;

@@ -105,8 +105,9 @@ Test(choose, a_different_call_has_a_different_fingerprint)
     keys[5].op = RONDO_MAX;
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < i; j++)
-            cr_expect(decide(0, &keys[i])->key_hash != decide(0, &keys[j])->key_hash, "%d %d", i,
-                      j);
+            cr_expect(decide(0, &keys[i])->record.fingerprint !=
+                          decide(0, &keys[j])->record.fingerprint,
+                      "%d %d", i, j);
     close_ranks();
 }
 
