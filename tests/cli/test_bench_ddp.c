@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_ddp.c - what `rondo bench ddp` says of trainings; none of them ever ran. */
-#include "cli/bench_ddp.h"
+#include "cli/bench/ddp.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

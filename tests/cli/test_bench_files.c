@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_files.c - CSV and JSON of a sweep that never ran. */
-#include "cli/bench_report.h"
+#include "cli/bench/report.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

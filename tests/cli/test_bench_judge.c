@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_judge.c - who is faster over a sweep, and in a matrix; none of them ever ran. */
-#include "cli/bench_judge.h"
-#include "cli/bench_matrix.h"
+#include "cli/bench/judge.h"
+#include "cli/bench/matrix.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

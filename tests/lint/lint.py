@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """lint.py - the rules of the house that a machine can check; prints "FILE:LINE: what" and fails if there is any.
 
-Who includes whom (the table ROOMS), one SPDX line first, sizes, no way out of the process and no stdout in the
-library, no volatile, explicit memory orders, no control flow hidden in macros, width, layout, exported symbols, and a
-public header that compiles alone as C17 and as C++17. With --library FILE the symbols of that file are checked too.
+Who includes whom (the tables ROOMS and APART), one SPDX line first, sizes, no way out of the process and no stdout in
+the library, no volatile, explicit memory orders, no control flow hidden in macros, width, layout, exported symbols, and
+a public header that compiles alone as C17 and as C++17. With --library FILE the symbols of that file are checked too.
 """
 import argparse
 import os
@@ -32,6 +32,8 @@ ROOMS = {
     "bench": set(),
     "examples": set(),
 }
+# In these rooms every folder is by itself: its files see each other, and what lies in the room above them.
+APART = {"cli"}
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
 LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp", "compat")
 FILE_LINES, FUNCTION_LINES = 450, 60
@@ -93,6 +95,10 @@ def check_arrows(path, code):
             continue
         target = match.group(1)
         other = room_of(target)
+        if other == room and room in APART and target.count("/") > 1 and \
+                os.path.dirname(target) != os.path.dirname(path):
+            complain(path, number, f"{os.path.dirname(path)}/ may not include {target}")
+            continue
         if other in ("rondo", room) or other in ROOMS[room]:
             continue
         if not other and os.path.isfile(os.path.join(os.path.dirname(path), target)):

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kernels.h - `rondo bench kernels`: how fast one core reduces, for each type and CPU level,
+ * beside memcpy() in as much memory in the same run.
+ */
+#ifndef RONDO_CLI_BENCH_KERNELS_H
+#define RONDO_CLI_BENCH_KERNELS_H
+
+#include "cli/bench/options.h"
+
+enum { KERNELS_SOURCES = 3 }; /* 2, 4 and 8 */
+
+extern const int kernels_sources[KERNELS_SOURCES];
+
+struct kernels_options {
+    rondo_type type; /* RONDO_TYPES: all */
+    rondo_op op;
+    const char *level; /* NULL: all that the machine has */
+    struct bench_options sizes;
+    double seconds; /* per figure */
+    const char *csv, *json, *plot;
+};
+
+/* Bytes read and written per second. */
+struct kernels_figure {
+    double kernel, copy;
+};
+
+struct kernels_row {
+    const char *level;
+    rondo_type type;
+    size_t bytes; /* of a source */
+    struct kernels_figure figures[KERNELS_SOURCES];
+};
+
+struct kernels_result {
+    const struct kernels_options *options;
+    struct kernels_row *rows;
+    int count;
+};
+
+/* The contract of a subcommand; argv[0] is "kernels". */
+int bench_kernels(int argc, char **argv);
+
+/* ---- kernels_time.c -------------------------------------------------------------------------- */
+
+/* Room for eight sources and a result of `bytes` each; NULL if there is none. free() it. */
+void *kernels_arena(size_t bytes);
+/* Sources and a result of row->bytes each, at the CPU level that is in use. */
+void kernels_time(const struct kernels_options *options, void *arena, struct kernels_row *row);
+
+/* ---- kernels_report.c ------------------------------------------------------------------------ */
+
+void kernels_print_head(const struct kernels_options *options, size_t bytes);
+void kernels_print_row(const struct kernels_row *row);
+/* 0, or -1 with a sentence on stderr. */
+int kernels_csv_write(const struct kernels_result *result, const char *path);
+int kernels_json_write(const struct kernels_result *result, const char *path);
+int kernels_plot_write(const struct kernels_result *result, const char *path);
+double kernels_percent(const struct kernels_figure *figure); /* of the copy's speed */
+
+#endif
