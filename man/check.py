@@ -29,7 +29,7 @@ for page in sorted((root / "man").glob("rondo-*.1")):
     if not text:
         complaints.append(f"{page.name}: there is no command {command}")
         continue
-    options = set(re.findall(r'\{"([a-z][a-z-]+)",\s*(?:\'\w\'|[A-Z_]+),\s*(?:"[^"]*"|NULL|0),', text))
+    options = set(re.findall(r'\{"([a-z][a-z-]+)",\s*(?:\'\w\'|[A-Z_]+|0),\s*(?:"[^"]*"|NULL|0),', text))
     items = "\n".join(re.findall(r"^\.It (Fl .*)$", page.read_text(), re.M))
     same(page.name, options, set(re.findall(r"Fl -([a-z][a-z-]+)", items)))
 

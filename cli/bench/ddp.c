@@ -15,30 +15,14 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KEY_STEPS = 256, KEY_ROUNDS, KEY_CSV, KEY_JSON };
-
-static const struct argp_option table[] = {
-    {"ranks", 'n', "LIST", 0, "numbers of ranks that take turns (1,2,4)", 1},
-    {"steps", KEY_STEPS, "N", 0, "of each training (60)", 1},
-    {"rounds", KEY_ROUNDS, "N", 0, "times that all take their turn (3)", 1},
-    {"csv", KEY_CSV, "FILE", 0, "write a line per number of ranks", 2},
-    {"json", KEY_JSON, "FILE", 0, "write the same, each round, and the machine", 2},
-    {0},
-};
-
-static const char doc[] =
-    "Trains the model of `rondo train` on several numbers of ranks, with the same batch per rank.\v"
-    "What comes after -- goes to `rondo train`: its model, its batch, its precision.\n\n"
-    "The speed of a training is that of its median step; the speed-up is the median over rounds. "
-    "\"hidden\" is the part of communication that went on behind the backward pass. An efficiency "
-    "above 100 % gets a warning: what it is compared with was slowed down by something else.";
-
-static void set_ranks(const struct argp_state *state, struct bench_ddp_options *options, char *list)
+static void take_ranks(struct argp_state *state, void *input, char *list)
 {
+    struct bench_ddp_options *options = input;
     char *rest = list;
     char *word;
 
@@ -52,34 +36,35 @@ static void set_ranks(const struct argp_state *state, struct bench_ddp_options *
         argp_error(state, "-n is a list of numbers, as 1,2,4");
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+/* The rest of the line is for `rondo train`. */
+static void take_train(struct argp_state *state, void *input, char *text)
 {
-    struct bench_ddp_options *options = state->input;
+    struct bench_ddp_options *options = input;
 
-    switch (key) {
-    case 'n':
-        set_ranks(state, options, arg);
-        return 0;
-    case KEY_STEPS:
-        options->steps = (int)argument_whole(state, "--steps", arg, 1, 1000000);
-        return 0;
-    case KEY_ROUNDS:
-        options->rounds = (int)argument_whole(state, "--rounds", arg, 1, BENCH_DDP_ROUNDS);
-        return 0;
-    case KEY_CSV:
-        options->csv = arg;
-        return 0;
-    case KEY_JSON:
-        options->json = arg;
-        return 0;
-    case ARGP_KEY_ARGS:
-        options->train = &state->argv[state->next];
-        options->train_count = state->argc - state->next;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    options->train = &state->argv[state->next - 1];
+    options->train_count = state->argc - state->next + 1;
+    state->next = state->argc;
 }
+
+#define SETS(member)         ARGUMENT_SETS(struct bench_ddp_options, member)
+#define NUMBER(member, most) ARGUMENT_NUMBER(struct bench_ddp_options, member, 1, most)
+
+static const struct argument table[] = {
+    {"ranks", 'n', "LIST", 1, ARGUMENT_CALLS(take_ranks),
+     "numbers of ranks that take turns (1,2,4)"},
+    {"steps", 0, "N", 1, NUMBER(steps, 1000000), "of each training (60)"},
+    {"rounds", 0, "N", 1, NUMBER(rounds, BENCH_DDP_ROUNDS), "times that all take their turn (3)"},
+    {"csv", 0, "FILE", 2, SETS(csv), "write a line per number of ranks"},
+    {"json", 0, "FILE", 2, SETS(json), "write the same, each round, and the machine"},
+    {0},
+};
+
+static const char doc[] =
+    "Trains the model of `rondo train` on several numbers of ranks, with the same batch per rank.\v"
+    "What comes after -- goes to `rondo train`: its model, its batch, its precision.\n\n"
+    "The speed of a training is that of its median step; the speed-up is the median over rounds. "
+    "\"hidden\" is the part of communication that went on behind the backward pass. An efficiency "
+    "above 100 % gets a warning: what it is compared with was slowed down by something else.";
 
 /* In the child. Reports nothing but errors. */
 static void become(const struct bench_ddp_options *options, int ranks, const char *json)
@@ -177,18 +162,18 @@ static int measure(const struct bench_ddp_options *options, const char *path,
 
 int bench_ddp(int argc, char **argv)
 {
-    static const struct argp argp = {table, parse_option, "[-- OPTIONS OF rondo train]", doc, NULL,
-                                     NULL,  NULL};
-    static char name[] = "rondo bench ddp";
-    struct bench_ddp_options options = {.world_count = 3, .ranks = {1, 2, 4}, .rounds = 3};
+    static const struct argument_command command = {.name = "rondo bench ddp",
+                                                    .operands = "[-- OPTIONS OF rondo train]",
+                                                    .doc = doc,
+                                                    .table = table,
+                                                    .operand = take_train};
+    struct bench_ddp_options options = {
+        .world_count = 3, .ranks = {1, 2, 4}, .rounds = 3, .steps = 60};
     struct bench_ddp_result result = {.options = &options};
     char path[] = "/tmp/rondo-bench-ddp-XXXXXX";
     int file, failed;
 
-    options.steps = 60;
-    argv[0] = name;
-    argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    argument_parse(&command, argc, argv, &options);
     for (int i = 0; i < options.world_count; i++)
         result.worlds[i].ranks = options.ranks[i];
     file = mkstemp(path);

@@ -3,38 +3,18 @@
 #include "cli/bench/kernels.h"
 
 #include "bench/pattern.h"
-#include "cli/argument.h"
 #include "kernels/kernels.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { KEY_DTYPE = 256, KEY_OP, KEY_LEVEL, KEY_SECONDS, KEY_CSV, KEY_JSON, KEY_PLOT };
 
 #define IN_CACHE  ((size_t)16 << 10)
 #define LARGE_MIN ((size_t)16 << 20)
 #define LARGE_MAX ((size_t)256 << 20)
 
 const int kernels_sources[KERNELS_SOURCES] = {2, 4, 8};
-
-static const struct argp_option table[] = {
-    {"dtype", KEY_DTYPE, "TYPE", 0, "element type, or all (all)", 1},
-    {"op", KEY_OP, "OP", 0, "sum, prod, min, max, avg, band, bor, bxor (sum)", 1},
-    {"level", KEY_LEVEL, "LEVEL", 0, "plain, avx2, avx512, neon, or all of the machine (all)", 1},
-    {"bytes", 'b', "SIZES", 0,
-     "of each source: LO:HI, one size, or a comma list (16K, and half of the last cache)", 1},
-    {"seconds", KEY_SECONDS, "S", 0, "time per figure (0.05)", 2},
-    {"csv", KEY_CSV, "FILE", 0, "write a line per level, type, size and number of sources", 3},
-    {"json", KEY_JSON, "FILE", 0, "write the same, and the machine", 3},
-    {"plot", KEY_PLOT, "FILE.svg", 0, "draw the speeds in percent of a copy (needs gnuplot)", 3},
-    {0},
-};
-
-static const char doc[] =
-    "Times the reduction of 2, 4 and 8 sources to one result on one core.\v"
-    "GB/s counts the bytes that are read and written. \"copy\" is memcpy() in as much memory as "
-    "all sources and the result take, measured in turns with them.";
 
 /* "plain, avx2" */
 static void list_levels(char *text, size_t room)
@@ -47,92 +27,87 @@ static void list_levels(char *text, size_t room)
         used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ", " : "", levels[i]);
 }
 
-static void set_level(struct argp_state *state, struct kernels_options *options, const char *arg)
+static void take_level(struct argp_state *state, void *input, char *text)
 {
+    struct kernels_options *options = input;
     char known[128];
 
-    options->level = strcmp(arg, "all") ? arg : NULL;
+    options->level = strcmp(text, "all") ? text : NULL;
     for (int i = 0; options->level && kernel_levels()[i]; i++)
-        if (!strcmp(kernel_levels()[i], arg))
+        if (!strcmp(kernel_levels()[i], text))
             return;
     list_levels(known, sizeof(known));
     if (options->level)
-        argp_error(state, "this machine has no level '%s', but %s", arg, known);
+        argp_error(state, "this machine has no level '%s', but %s", text, known);
 }
 
-static void set_words(struct argp_state *state, struct kernels_options *options, int key, char *arg)
+static void take_type(struct argp_state *state, void *input, char *text)
 {
-    if (key == KEY_LEVEL)
-        set_level(state, options, arg);
-    if (key == KEY_OP && (options->op = pattern_op_find(arg)) == RONDO_OPS)
-        argp_error(state, "there is no operation '%s'", arg);
-    if (key != KEY_DTYPE)
-        return;
-    options->type = pattern_type_find(arg);
-    if (options->type == RONDO_TYPES && strcmp(arg, "all"))
-        argp_error(state, "there is no type '%s'; `rondo bench --help` names them", arg);
+    struct kernels_options *options = input;
+
+    options->bench.call.type = RONDO_TYPES;
+    if (strcmp(text, "all"))
+        bench_take_type(state, input, text);
 }
 
-static void finish(struct argp_state *state, const struct kernels_options *options)
+static void refuse(struct argp_state *state, void *input, char *text)
 {
-    if (options->type != RONDO_TYPES && !pattern_op_has_type(options->op, options->type))
-        argp_error(state, "%s is for integers only, not for %s", pattern_op_name(options->op),
-                   pattern_type_name(options->type));
+    argp_error(state, "'%s' is not an option of the kernels", text);
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    struct kernels_options *options = state->input;
+#define SETS(member) ARGUMENT_SETS(struct kernels_options, member)
 
-    switch (key) {
-    case KEY_DTYPE:
-    case KEY_OP:
-    case KEY_LEVEL:
-        set_words(state, options, key, arg);
-        return 0;
-    case 'b':
-        if (bench_sizes_parse(arg, 2, &options->sizes))
-            argp_error(state, "--bytes is LO:HI, a size or a comma list, not '%s'", arg);
-        return 0;
-    case KEY_SECONDS:
-        options->seconds = argument_real(state, "--seconds", arg, 0);
-        return 0;
-    case KEY_CSV:
-        options->csv = arg;
-        return 0;
-    case KEY_JSON:
-        options->json = arg;
-        return 0;
-    case KEY_PLOT:
-        options->plot = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is not an option of the kernels", arg);
-        return EINVAL;
-    case ARGP_KEY_END:
-        finish(state, options);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+static const struct argument table[] = {
+    {"dtype", 0, "TYPE", 1, ARGUMENT_CALLS(take_type), "element type, or all (all)"},
+    {"op", 0, "OP", 1, ARGUMENT_CALLS(bench_take_op),
+     "sum, prod, min, max, avg, band, bor, bxor (sum)"},
+    {"level", 0, "LEVEL", 1, ARGUMENT_CALLS(take_level),
+     "plain, avx2, avx512, neon, or all of the machine (all)"},
+    {"bytes", 'b', "SIZES", 1, SETS(bench.bytes),
+     "of each source: LO:HI, one size, or a comma list (16K, and half of the last cache)"},
+    {"seconds", 0, "S", 2, ARGUMENT_NUMBER(struct kernels_options, bench.seconds, 0, 0),
+     "time per figure (0.05)"},
+    {"csv", 0, "FILE", 3, SETS(bench.csv),
+     "write a line per level, type, size and number of sources"},
+    {"json", 0, "FILE", 3, SETS(bench.json), "write the same, and the machine"},
+    {"plot", 0, "FILE.svg", 3, SETS(bench.plot),
+     "draw the speeds in percent of a copy (needs gnuplot)"},
+    {0},
+};
+
+static const char doc[] =
+    "Times the reduction of 2, 4 and 8 sources to one result on one core.\v"
+    "GB/s counts the bytes that are read and written. \"copy\" is memcpy() in as much memory as "
+    "all sources and the result take, measured in turns with them.";
 
 /* One that stays in a cache, and one of which three are more than the last cache holds. */
-static void default_sizes(struct bench_options *sizes)
+static void default_sizes(struct bench_options *options)
 {
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     size_t large = cache > 0 ? (size_t)cache / 2 : 2 * LARGE_MIN;
 
     large = large < LARGE_MIN ? LARGE_MIN : large > LARGE_MAX ? LARGE_MAX : large;
-    sizes->sizes[sizes->size_count++] = IN_CACHE;
-    sizes->sizes[sizes->size_count++] = large;
+    options->sizes[options->size_count++] = IN_CACHE;
+    options->sizes[options->size_count++] = large;
+}
+
+static void finish(struct argp_state *state, void *input)
+{
+    struct bench_options *bench = &((struct kernels_options *)input)->bench;
+
+    if (bench->bytes)
+        bench_read_sizes(state, bench);
+    else
+        default_sizes(bench);
+    if (bench->call.type != RONDO_TYPES)
+        bench_check_op(state, bench);
 }
 
 static bool is_wanted(const struct kernels_options *options, const char *level, int type)
 {
     return (!options->level || !strcmp(options->level, level)) &&
-           (options->type == RONDO_TYPES || (int)options->type == type) &&
-           pattern_op_has_type(options->op, (rondo_type)type);
+           (options->bench.call.type == RONDO_TYPES || (int)options->bench.call.type == type) &&
+           pattern_op_has_type(options->bench.call.op, (rondo_type)type);
 }
 
 /* All levels and types with sources of `bytes`. */
@@ -169,7 +144,7 @@ static int run_size(struct kernels_result *result, size_t bytes)
 
 static int run(const struct kernels_options *options, int levels)
 {
-    size_t most = (size_t)options->sizes.size_count * (size_t)levels * RONDO_TYPES;
+    size_t most = (size_t)options->bench.size_count * (size_t)levels * RONDO_TYPES;
     struct kernels_result result = {.options = options, .rows = calloc(most, sizeof(*result.rows))};
     int failed = 0;
 
@@ -177,30 +152,31 @@ static int run(const struct kernels_options *options, int levels)
         fprintf(stderr, "rondo bench kernels: out of memory\n");
         return -1;
     }
-    for (int i = 0; !failed && i < options->sizes.size_count; i++)
-        failed = run_size(&result, options->sizes.sizes[i]);
-    if (!failed && options->csv)
-        failed |= kernels_csv_write(&result, options->csv);
-    if (!failed && options->json)
-        failed |= kernels_json_write(&result, options->json);
-    if (!failed && options->plot)
-        failed |= kernels_plot_write(&result, options->plot);
+    for (int i = 0; !failed && i < options->bench.size_count; i++)
+        failed = run_size(&result, options->bench.sizes[i]);
+    if (!failed && options->bench.csv)
+        failed |= kernels_csv_write(&result, options->bench.csv);
+    if (!failed && options->bench.json)
+        failed |= kernels_json_write(&result, options->bench.json);
+    if (!failed && options->bench.plot)
+        failed |= kernels_plot_write(&result, options->bench.plot);
     free(result.rows);
     return failed;
 }
 
 int bench_kernels(int argc, char **argv)
 {
-    static const struct argp argp = {table, parse_option, "", doc, NULL, NULL, NULL};
-    static char name[] = "rondo bench kernels";
-    static struct kernels_options options = {.type = RONDO_TYPES, .op = RONDO_SUM, .seconds = 0.05};
+    static const struct argument_command command = {.name = "rondo bench kernels",
+                                                    .operands = "",
+                                                    .doc = doc,
+                                                    .table = table,
+                                                    .operand = refuse,
+                                                    .finish = finish};
+    static struct kernels_options options = {
+        .bench = {.call = {.type = RONDO_TYPES, .op = RONDO_SUM}, .factor = 2, .seconds = 0.05}};
     int levels = 0;
 
-    argv[0] = name;
-    argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
-    if (options.sizes.size_count == 0)
-        default_sizes(&options.sizes);
+    argument_parse(&command, argc, argv, &options);
     while (kernel_levels()[levels])
         levels++;
     return run(&options, levels) ? 1 : 0;

@@ -13,12 +13,8 @@ enum { KERNELS_SOURCES = 3 }; /* 2, 4 and 8 */
 extern const int kernels_sources[KERNELS_SOURCES];
 
 struct kernels_options {
-    rondo_type type; /* RONDO_TYPES: all */
-    rondo_op op;
-    const char *level; /* NULL: all that the machine has */
-    struct bench_options sizes;
-    double seconds; /* per figure */
-    const char *csv, *json, *plot;
+    struct bench_options bench; /* of its call the type (RONDO_TYPES: all) and the operation */
+    const char *level;          /* NULL: all that the machine has */
 };
 
 /* Bytes read and written per second. */

@@ -13,7 +13,7 @@
 /* The rows come size by size, each with the same levels and types. */
 static int lines_of(const struct kernels_result *result)
 {
-    return result->count / result->options->sizes.size_count;
+    return result->count / result->options->bench.size_count;
 }
 
 /* One cell a line: column, line from the bottom, percent. */
@@ -38,10 +38,10 @@ static void print_names(const struct kernels_result *result, FILE *to)
         fprintf(to, "%s\"%s, %s\" %d", i ? ", " : "", result->rows[i].level,
                 pattern_type_name(result->rows[i].type), lines - 1 - i);
     fprintf(to, ") noenhanced\nset xtics (");
-    for (int i = 0; i < result->options->sizes.size_count * KERNELS_SOURCES; i++) {
+    for (int i = 0; i < result->options->bench.size_count * KERNELS_SOURCES; i++) {
         char size[32];
 
-        gnuplot_size(result->options->sizes.sizes[i / KERNELS_SOURCES], size, sizeof(size));
+        gnuplot_size(result->options->bench.sizes[i / KERNELS_SOURCES], size, sizeof(size));
         fprintf(to, "%s\"%d x %s\" %d", i ? ", " : "", kernels_sources[i % KERNELS_SOURCES], size,
                 i);
     }
@@ -51,7 +51,7 @@ static void print_names(const struct kernels_result *result, FILE *to)
 static void print_script(const void *what, FILE *to)
 {
     const struct kernels_result *result = what;
-    int columns = result->options->sizes.size_count * KERNELS_SOURCES;
+    int columns = result->options->bench.size_count * KERNELS_SOURCES;
     int lines = lines_of(result);
 
     print_data(result, to);
@@ -60,7 +60,7 @@ static void print_script(const void *what, FILE *to)
             "'#ffffff'\n"
             "set title \"%s of 2, 4 and 8 sources to one result, one core:\\n"
             "bytes read and written, in %% of a copy of as many\" font ',15'\n",
-            330 + 74 * columns, 150 + 22 * lines, pattern_op_name(result->options->op));
+            330 + 74 * columns, 150 + 22 * lines, pattern_op_name(result->options->bench.call.op));
     print_names(result, to);
     fprintf(to,
             "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\nunset key\nset border 0\n"

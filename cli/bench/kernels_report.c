@@ -19,7 +19,7 @@ void kernels_print_head(const struct kernels_options *options, size_t bytes)
 {
     printf("# %s of %zu bytes each to one result, GB/s read and written; copy: memcpy in as much "
            "memory\n#%7s %12s",
-           pattern_op_name(options->op), bytes, "level", "type");
+           pattern_op_name(options->bench.call.op), bytes, "level", "type");
     for (int i = 0; i < KERNELS_SOURCES; i++)
         printf(" | %d sources %7s %9s", kernels_sources[i], "copy", "% of copy");
     printf("\n");
@@ -43,9 +43,9 @@ static void print_csv(const struct kernels_result *result, FILE *to)
             const struct kernels_row *row = &result->rows[i];
 
             fprintf(to, "%s,%s,%s,%zu,%d,%.4f,%.4f,%.2f\n", row->level,
-                    pattern_type_name(row->type), pattern_op_name(result->options->op), row->bytes,
-                    kernels_sources[k], row->figures[k].kernel / 1e9, row->figures[k].copy / 1e9,
-                    kernels_percent(&row->figures[k]));
+                    pattern_type_name(row->type), pattern_op_name(result->options->bench.call.op),
+                    row->bytes, kernels_sources[k], row->figures[k].kernel / 1e9,
+                    row->figures[k].copy / 1e9, kernels_percent(&row->figures[k]));
         }
 }
 
@@ -81,7 +81,7 @@ int kernels_json_write(const struct kernels_result *result, const char *path)
         }
     return json_file_write("rondo bench kernels", path,
                            json_pack("{s:o, s:s, s:o}", "machine", bench_machine_json(), "op",
-                                     pattern_op_name(result->options->op), "rows", rows))
+                                     pattern_op_name(result->options->bench.call.op), "rows", rows))
                ? 0
                : -1;
 }

@@ -102,8 +102,9 @@ static struct kernel_op op_of(const struct kernels_options *options, rondo_type 
     };
 
     return (struct kernel_op){.type = type,
-                              .function = functions[options->op],
-                              .divisor = options->op == RONDO_AVG ? (unsigned)sources : 0};
+                              .function = functions[options->bench.call.op],
+                              .divisor =
+                                  options->bench.call.op == RONDO_AVG ? (unsigned)sources : 0};
 }
 
 void kernels_time(const struct kernels_options *options, void *arena, struct kernels_row *row)
@@ -125,11 +126,11 @@ void kernels_time(const struct kernels_options *options, void *arena, struct ker
                                    .count = row->bytes / element,
                                    .order = KERNEL_FOLD,
                                    .scaled = -1,
-                                   .finish = options->op == RONDO_AVG};
+                                   .finish = options->bench.call.op == RONDO_AVG};
         size_t bytes = call.count * element * (size_t)(sources + 1);
         struct work work = {&op, &call, arena, bytes};
         struct work copy = {NULL, NULL, arena, bytes / 2 * 2};
 
-        row->figures[i] = take_turns(&work, &copy, options->seconds);
+        row->figures[i] = take_turns(&work, &copy, options->bench.seconds);
     }
 }

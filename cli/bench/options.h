@@ -4,11 +4,10 @@
 #define RONDO_CLI_BENCH_OPTIONS_H
 
 #include "bench/collective.h"
+#include "cli/argument.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-struct argp_state;
 
 enum { BENCH_LIBRARIES_MAX = 6, BENCH_SIZES_MAX = 1024 };
 
@@ -17,9 +16,13 @@ struct bench_options {
     int ranks;                     /* 0: one process of a launcher each */
     size_t sizes[BENCH_SIZES_MAX]; /* of the full vector, bytes */
     int size_count;
+    const char *bytes; /* the sizes as they were given; the next one is `factor` times as large */
+    double factor;
     /* The first is what the others are compared with; "limit", if it is asked for, is the last. */
     const char *libraries[BENCH_LIBRARIES_MAX];
     int library_count;
+    char *peers;            /* those that were asked for, a comma list; NULL: none */
+    bool only_peers, limit; /* without Rondo; with the machine's limit */
     enum bench_memory memory;
     bool cold, rewrite, threads, deterministic;
     bool graph, blocking; /* how calls on device memory are made; else queued one by one */
@@ -40,10 +43,18 @@ struct bench_options {
  */
 void bench_options_parse(int argc, char **argv, struct bench_options *ret_options);
 
-/* Appends what a comma list of --vs names; what is none, or there twice, ends the program. */
-void bench_peers_parse(const struct argp_state *state, char *list, struct bench_options *options);
-
 /* "8:64M" (each `factor` times the one before), or "1K,4K,1M". 0, or -1. */
 int bench_sizes_parse(const char *text, double factor, struct bench_options *options);
+
+/* ---- Options of several commands, whose own begin with struct bench_options ------------------ */
+
+argument_take bench_take_type, bench_take_op;
+
+/* Reads the text of --bytes; what gives no sizes ends the program. */
+void bench_read_sizes(const struct argp_state *state, struct bench_options *options);
+/* Appends the libraries of --vs; what is none, or there twice, ends the program. */
+void bench_add_peers(const struct argp_state *state, struct bench_options *options);
+/* Ends the program if elements of the type cannot be reduced so. */
+void bench_check_op(const struct argp_state *state, const struct bench_options *options);
 
 #endif

@@ -21,8 +21,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { KEY_BIND = 1000, KEY_TAG, KEY_TIMEOUT, KEY_GRACE, KEY_HOSTS, KEY_SSH, KEY_AGENT };
-
 static const char summary[] =
     "Start ranks of a program, as mpirun does: on this machine, or by ssh on others.\v"
     "Rank and size are in RONDO_RANK and RONDO_SIZE; rondo_comm_open() finds the rest. Standard "
@@ -32,19 +30,6 @@ static const char summary[] =
     "variables go along, and rank 0 has to be reachable by the name of the first host; "
     "RONDO_ADDRESS=HOST:PORT says otherwise.";
 
-static const struct argp_option options[] = {
-    {"ranks", 'n', "N", 0, "How many ranks", 0},
-    {"bind", KEY_BIND, "core|none", 0,
-     "core: each rank to a core of its own (default, unless RONDO_BIND says otherwise)", 0},
-    {"tag", KEY_TAG, NULL, 0, "Mark each line of output with its [rank]", 0},
-    {"timeout", KEY_TIMEOUT, "S", 0, "End the job after S seconds, with exit status 124", 0},
-    {"hosts", KEY_HOSTS, "LIST", 0, "Start them by ssh: node1:2,user@node2:2, or node1,node2", 0},
-    {"ssh", KEY_SSH, "PROGRAM", 0, "PROGRAM HOST COMMAND does what ssh would do", 0},
-    {NULL, 'x', "NAME[=VALUE]", 0, "With --hosts: a variable that goes along", 0},
-    {"agent", KEY_AGENT, NULL, OPTION_HIDDEN, NULL, 0},
-    {"grace", KEY_GRACE, "S", 0, "Seconds that the others have after a rank failed (5)", 0},
-    {0}};
-
 /* What is on the command line besides the job. */
 struct command {
     struct run_job job;
@@ -53,8 +38,9 @@ struct command {
 };
 
 /* NAME is that of this process' environment. */
-static void add_variable(struct argp_state *state, struct run_job *job, const char *argument)
+static void add_variable(struct argp_state *state, void *input, char *argument)
 {
+    struct run_job *job = &((struct command *)input)->job;
     size_t count = (size_t)job->variable_count + 1;
     const char *equals = strchr(argument, '=');
     const char *value = equals ? equals + 1 : getenv(argument);
@@ -72,8 +58,27 @@ static void add_variable(struct argp_state *state, struct run_job *job, const ch
     job->variables[job->variable_count++] = text;
 }
 
-static void check(struct argp_state *state, const struct command *command)
+static void take_bind(struct argp_state *state, void *input, char *text)
 {
+    struct command *command = input;
+
+    if (strcmp(text, "core") && strcmp(text, "none"))
+        argp_error(state, "--bind is '%s': accepted are core and none", text);
+    command->job.bind = !strcmp(text, "core");
+}
+
+/* All that follows is for the program. */
+static void take_program(struct argp_state *state, void *input, char *text)
+{
+    struct command *command = input;
+
+    command->job.program = &state->argv[state->next - 1];
+    state->next = state->argc;
+}
+
+static void check(struct argp_state *state, void *input)
+{
+    const struct command *command = input;
     const struct run_job *job = &command->job;
 
     if (command->agent) /* its order has it all */
@@ -86,52 +91,24 @@ static void check(struct argp_state *state, const struct command *command)
         argp_error(state, "--ssh and -x are for --hosts; ranks of this machine have all variables");
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    struct command *command = state->input;
-    struct run_job *job = &command->job;
+#define SETS(member)                ARGUMENT_SETS(struct command, member)
+#define NUMBER(member, least, most) ARGUMENT_NUMBER(struct command, member, least, most)
 
-    switch (key) {
-    case 'n':
-        job->world = (int)argument_whole(state, "-n", argument, 1, RUN_RANKS_MAX);
-        return 0;
-    case 'x':
-        add_variable(state, job, argument);
-        return 0;
-    case KEY_HOSTS:
-        command->hosts = argument;
-        return 0;
-    case KEY_SSH:
-        job->ssh = argument;
-        return 0;
-    case KEY_AGENT:
-        command->agent = true;
-        return 0;
-    case KEY_BIND:
-        if (strcmp(argument, "core") && strcmp(argument, "none"))
-            argp_error(state, "--bind is '%s': accepted are core and none", argument);
-        job->bind = !strcmp(argument, "core");
-        return 0;
-    case KEY_TAG:
-        job->tag = true;
-        return 0;
-    case KEY_TIMEOUT:
-        job->timeout = argument_real(state, "--timeout", argument, 0);
-        return 0;
-    case KEY_GRACE:
-        job->grace = argument_real(state, "--grace", argument, 0);
-        return 0;
-    case ARGP_KEY_ARG: /* the program: all that follows is for it */
-        job->program = &state->argv[state->next - 1];
-        state->next = state->argc;
-        return 0;
-    case ARGP_KEY_END:
-        check(state, command);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+static const struct argument table[] = {
+    {"ranks", 'n', "N", 0, NUMBER(job.world, 1, RUN_RANKS_MAX), "How many ranks"},
+    {"bind", 0, "core|none", 0, ARGUMENT_CALLS(take_bind),
+     "core: each rank to a core of its own (default, unless RONDO_BIND says otherwise)"},
+    {"tag", 0, NULL, 0, SETS(job.tag), "Mark each line of output with its [rank]"},
+    {"timeout", 0, "S", 0, NUMBER(job.timeout, 0, 0),
+     "End the job after S seconds, with exit status 124"},
+    {"hosts", 0, "LIST", 0, SETS(hosts), "Start them by ssh: node1:2,user@node2:2, or node1,node2"},
+    {"ssh", 0, "PROGRAM", 0, SETS(job.ssh), "PROGRAM HOST COMMAND does what ssh would do"},
+    {NULL, 'x', "NAME[=VALUE]", 0, ARGUMENT_CALLS(add_variable),
+     "With --hosts: a variable that goes along"},
+    {"agent", 0, NULL, 0, SETS(agent), NULL},
+    {"grace", 0, "S", 0, NUMBER(job.grace, 0, 0),
+     "Seconds that the others have after a rank failed (5)"},
+    {0}};
 
 static bool random_text(char *ret_text, size_t digits)
 {
@@ -234,18 +211,21 @@ static int run(struct run_job *job)
 
 int command_run(int argc, char **argv)
 {
-    const struct argp argp = {options, parse, "PROGRAM [ARGUMENTS...]", summary, NULL, NULL, NULL};
+    static const struct argument_command line = {.name = "rondo run",
+                                                 .operands = "PROGRAM [ARGUMENTS...]",
+                                                 .doc = summary,
+                                                 .table = table,
+                                                 .operand = take_program,
+                                                 .finish = check,
+                                                 .flags = ARGP_IN_ORDER};
     struct command command = {.job = {.what = "rank", .grace = 5, .control = -1}};
     struct run_job *job = &command.job;
-    char name[] = "rondo run";
     int status = 0;
 
     if (setting_check(SETTING_BIND))
         return RUN_EXIT_USAGE;
     job->bind = !strcmp(setting_read_word(SETTING_BIND), "core");
-    argv[0] = name; /* argp says it in its messages */
-    argp_err_exit_status = RUN_EXIT_USAGE;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &command);
+    argument_parse(&line, argc, argv, &command);
     job->size = job->world;
     if (command.agent)
         status = run_agent_read(job);

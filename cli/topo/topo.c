@@ -19,54 +19,25 @@ struct options {
     const char *input, *xml, *svg, *json;
 };
 
-enum { OPTION_XML = 256, OPTION_SVG, OPTION_JSON };
+#define SETS(member) ARGUMENT_SETS(struct options, member)
 
-static const struct argp_option option_table[] = {
-    {"ranks", 'n', "N", 0, "Place N ranks; without it one on every usable core", 0},
-    {"input", 'i', "FILE", 0,
+static const struct argument table[] = {
+    {"ranks", 'n', "N", 0, ARGUMENT_NUMBER(struct options, ranks, 1, RANKS_MAX),
+     "Place N ranks; without it one on every usable core"},
+    {"input", 'i', "FILE", 0, SETS(input),
      "Show the machine recorded in FILE (hwloc XML) instead of this one; RONDO_TOPOLOGY does the "
-     "same",
-     0},
-    {"xml", OPTION_XML, "FILE", 0, "Record the machine in FILE, for --input and RONDO_TOPOLOGY", 0},
-    {"svg", OPTION_SVG, "FILE", 0, "Draw the machine, the ranks, their ring and their tree", 0},
-    {"json", OPTION_JSON, "FILE", 0,
-     "Write everything as JSON; - is the standard output, without the text", 0},
+     "same"},
+    {"xml", 0, "FILE", 0, SETS(xml), "Record the machine in FILE, for --input and RONDO_TOPOLOGY"},
+    {"svg", 0, "FILE", 0, SETS(svg), "Draw the machine, the ranks, their ring and their tree"},
+    {"json", 0, "FILE", 0, SETS(json),
+     "Write everything as JSON; - is the standard output, without the text"},
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct options *options = state->input;
-
-    switch (key) {
-    case 'n':
-        options->ranks = (int)argument_whole(state, "-n", value, 1, RANKS_MAX);
-        return 0;
-    case 'i':
-        options->input = value;
-        return 0;
-    case OPTION_XML:
-        options->xml = value;
-        return 0;
-    case OPTION_SVG:
-        options->svg = value;
-        return 0;
-    case OPTION_JSON:
-        options->json = value;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp parser = {
-    option_table,
-    parse_option,
-    NULL,
-    "Shows packages, NUMA nodes, caches, cores, GPUs and NICs, where ranks are placed, and "
-    "the ring and the tree that cross the machine's long distances least.",
-    NULL,
-    NULL,
-    NULL};
+static const struct argument_command command = {
+    .name = "rondo topo",
+    .doc = "Shows packages, NUMA nodes, caches, cores, GPUs and NICs, where ranks are placed, and "
+           "the ring and the tree that cross the machine's long distances least.",
+    .table = table};
 
 static bool succeeded(rondo_result result)
 {
@@ -100,14 +71,11 @@ static bool show(const struct topology *topology, const struct options *options,
 
 int command_topo(int argc, char **argv)
 {
-    static char name[] = "rondo topo";
     struct options options = {.input = setting_read_word(SETTING_TOPOLOGY)};
     struct topology *topology = NULL;
     bool good;
 
-    argp_err_exit_status = 2;
-    argv[0] = name;
-    argp_parse(&parser, argc, argv, 0, NULL, &options);
+    argument_parse(&command, argc, argv, &options);
     if (!succeeded(topology_open(options.input, &topology)))
         return 1;
     if (!succeeded(topology_find_links(topology))) {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static struct kernels_options options = {
-    .type = RONDO_INT16, .op = RONDO_AVG, .sizes = {.size_count = 1}, .seconds = 0};
+    .bench = {.call = {.type = RONDO_INT16, .op = RONDO_AVG}, .size_count = 1}};
 
 Test(bench_kernels, every_number_of_sources_has_a_speed_beside_that_of_a_copy)
 {
