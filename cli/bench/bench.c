@@ -84,21 +84,6 @@ static int settle_ranks(struct bench_options *options, bool *ret_launched)
     return 1;
 }
 
-/* The files. The table has been printed, so that one bad path loses nothing else. */
-static int write_files(const struct bench_sweep *sweep)
-{
-    const struct bench_options *options = sweep->options;
-    int failed = 0;
-
-    if (options->csv)
-        failed |= bench_csv_write(sweep, options->csv);
-    if (options->json)
-        failed |= bench_json_write(sweep, options->json);
-    if (options->plot)
-        failed |= bench_plot_write(sweep, options->plot);
-    return failed;
-}
-
 static int measure(const struct bench_options *options, struct bench_group *groups)
 {
     struct bench_sweep sweep = {.options = options, .groups = groups};
@@ -113,7 +98,7 @@ static int measure(const struct bench_options *options, struct bench_group *grou
     }
     if (!failed) {
         bench_table_end(&sweep);
-        failed = write_files(&sweep);
+        failed = bench_sweep_write(&sweep); /* the table is there, whatever a path is */
     }
     if (sweep.wrong)
         fprintf(stderr, "rondo bench: %llu wrong values\n", (unsigned long long)sweep.wrong);

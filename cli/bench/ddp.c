@@ -53,9 +53,10 @@ static const struct argument table[] = {
     {"ranks", 'n', "LIST", 1, ARGUMENT_CALLS(take_ranks),
      "numbers of ranks that take turns (1,2,4)"},
     {"steps", 0, "N", 1, NUMBER(steps, 1000000), "of each training (60)"},
-    {"rounds", 0, "N", 1, NUMBER(rounds, BENCH_DDP_ROUNDS), "times that all take their turn (3)"},
-    {"csv", 0, "FILE", 2, SETS(csv), "write a line per number of ranks"},
-    {"json", 0, "FILE", 2, SETS(json), "write the same, each round, and the machine"},
+    {"rounds", 0, "N", 1, NUMBER(bench.rounds, BENCH_DDP_ROUNDS),
+     "times that all take their turn (3)"},
+    {"csv", 0, "FILE", 2, SETS(bench.csv), "write a line per number of ranks"},
+    {"json", 0, "FILE", 2, SETS(bench.json), "write the same, each round, and the machine"},
     {0},
 };
 
@@ -122,7 +123,7 @@ static int run_training(const struct bench_ddp_options *options, int ranks, cons
     return status ? -1 : 0;
 }
 
-static int read_run(const char *path, struct bench_ddp_run *ret_run)
+static int read_run(const char *path, struct bench_record *ret_run)
 {
     json_error_t error;
     json_t *json = json_load_file(path, 0, &error);
@@ -136,7 +137,11 @@ static int read_run(const char *path, struct bench_ddp_run *ret_run)
         json_decref(json);
         return -1;
     }
-    *ret_run = (struct bench_ddp_run){tokens / step, step, waiting / seconds, hidden, bytes};
+    *ret_run = (struct bench_record){.tokens_per_s = tokens / step,
+                                     .step_s = step,
+                                     .waiting = waiting / seconds,
+                                     .hidden = hidden,
+                                     .bytes_per_step = bytes};
     json_decref(json);
     return 0;
 }
@@ -144,12 +149,12 @@ static int read_run(const char *path, struct bench_ddp_run *ret_run)
 static int measure(const struct bench_ddp_options *options, const char *path,
                    struct bench_ddp_result *result)
 {
-    for (int round = 0; round < options->rounds; round++) {
+    for (int round = 0; round < options->bench.rounds; round++) {
         for (int turn = 0; turn < options->world_count; turn++) {
             int i = round % 2 ? options->world_count - 1 - turn : turn;
             struct bench_ddp_world *world = &result->worlds[i];
 
-            fprintf(stderr, "\rround %d of %d: %d rank%s ", round + 1, options->rounds,
+            fprintf(stderr, "\rround %d of %d: %d rank%s ", round + 1, options->bench.rounds,
                     world->ranks, world->ranks == 1 ? "" : "s");
             if (run_training(options, world->ranks, path) || read_run(path, &world->runs[round]))
                 return -1;
@@ -168,12 +173,13 @@ int bench_ddp(int argc, char **argv)
                                                     .table = table,
                                                     .operand = take_train};
     struct bench_ddp_options options = {
-        .world_count = 3, .ranks = {1, 2, 4}, .rounds = 3, .steps = 60};
-    struct bench_ddp_result result = {.options = &options};
+        .world_count = 3, .ranks = {1, 2, 4}, .bench.rounds = 3, .steps = 60};
+    static struct bench_ddp_result result;
     char path[] = "/tmp/rondo-bench-ddp-XXXXXX";
     int file, failed;
 
     argument_parse(&command, argc, argv, &options);
+    result.options = &options;
     for (int i = 0; i < options.world_count; i++)
         result.worlds[i].ranks = options.ranks[i];
     file = mkstemp(path);
@@ -187,9 +193,5 @@ int bench_ddp(int argc, char **argv)
     if (failed)
         return 1;
     bench_ddp_print(&result, stdout);
-    if (options.csv)
-        failed |= bench_ddp_csv_write(&result, options.csv);
-    if (options.json)
-        failed |= bench_ddp_json_write(&result, options.json);
-    return failed ? 1 : 0;
+    return bench_ddp_write(&result) ? 1 : 0;
 }

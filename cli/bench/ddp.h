@@ -7,28 +7,23 @@
 #ifndef RONDO_CLI_BENCH_DDP_H
 #define RONDO_CLI_BENCH_DDP_H
 
-#include <stdio.h>
+#include "cli/bench/record.h"
 
 enum { BENCH_DDP_WORLDS = 8, BENCH_DDP_ROUNDS = 64 };
 
-/* One training. */
-struct bench_ddp_run {
-    double tokens_per_s; /* at the median step */
-    double step;         /* seconds, the median */
-    double waiting;      /* part of the time in which the mean rank computed nothing */
-    double hidden;       /* part of communication behind the backward pass; negative: not known */
-    double bytes;        /* of gradients per step and rank */
-};
-
+/* Trainings on some ranks. */
 struct bench_ddp_world {
     int ranks;
-    struct bench_ddp_run runs[BENCH_DDP_ROUNDS];
+    /* What each round gave: tokens_per_s and step_s (of the median step); waiting, the part of the
+     * time in which the mean rank computed nothing; hidden, the part of communication behind the
+     * backward pass, negative if it is not known; bytes_per_step, of gradients per rank. */
+    struct bench_record runs[BENCH_DDP_ROUNDS];
 };
 
 struct bench_ddp_options {
-    int world_count, rounds, steps;
+    struct bench_options bench; /* rounds, csv, json */
+    int world_count, steps;
     int ranks[BENCH_DDP_WORLDS];
-    const char *csv, *json;
     char **train; /* more options of `rondo train` */
     int train_count;
 };
@@ -43,8 +38,7 @@ struct bench_ddp_result {
 int bench_ddp(int argc, char **argv);
 
 void bench_ddp_print(const struct bench_ddp_result *result, FILE *to);
-/* 0, or -1 with a sentence on stderr. */
-int bench_ddp_csv_write(const struct bench_ddp_result *result, const char *path);
-int bench_ddp_json_write(const struct bench_ddp_result *result, const char *path);
+/* The files that the options name. 0, or -1 with sentences on stderr. */
+int bench_ddp_write(const struct bench_ddp_result *result);
 
 #endif

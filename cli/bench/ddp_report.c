@@ -2,37 +2,20 @@
 /* ddp_report.c - what `rondo bench ddp` found: a table, CSV, JSON. */
 #include "cli/bench/ddp.h"
 
-#include "cli/bench/report.h"
-#include "cli/json_file.h"
+#include "cli/bench/sweep.h"
 
-#include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Half of the last digit that is printed of an efficiency; room for a sentence of doubt. */
 static const double NEAR_ENOUGH = 0.0005;
 enum { DOUBT = 320 };
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Sorts what it is given. */
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof(*values), by_size);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
-/* Of one figure of a world's runs, named by its place in struct bench_ddp_run. */
+/* Of one figure of a world's runs, named by its place in a record. */
 static double median_of(const struct bench_ddp_result *result, int world, size_t figure)
 {
     double values[BENCH_DDP_ROUNDS];
@@ -40,11 +23,10 @@ static double median_of(const struct bench_ddp_result *result, int world, size_t
     for (int i = 0; i < result->rounds; i++)
         memcpy(&values[i], (const char *)&result->worlds[world].runs[i] + figure,
                sizeof(values[i]));
-    return median(values, result->rounds);
+    return bench_median(values, result->rounds);
 }
 
-#define MEDIAN_OF(result, world, figure) \
-    median_of(result, world, offsetof(struct bench_ddp_run, figure))
+#define MEDIAN_OF(figure) median_of(result, world, offsetof(struct bench_record, figure))
 
 /* Against the first world, within each round. */
 static double speed_up(const struct bench_ddp_result *result, int world)
@@ -54,7 +36,7 @@ static double speed_up(const struct bench_ddp_result *result, int world)
     for (int i = 0; i < result->rounds; i++)
         values[i] =
             result->worlds[world].runs[i].tokens_per_s / result->worlds[0].runs[i].tokens_per_s;
-    return median(values, result->rounds);
+    return bench_median(values, result->rounds);
 }
 
 /* As many as the speed-up could be at best. */
@@ -96,6 +78,33 @@ static int processors(void)
     return sched_getaffinity(0, sizeof(allowed), &allowed) ? 0 : CPU_COUNT(&allowed);
 }
 
+static struct bench_record record_of(const struct bench_ddp_result *result, int world)
+{
+    double faster = speed_up(result, world);
+
+    return (struct bench_record){.ranks = result->worlds[world].ranks,
+                                 .available = true,
+                                 .tokens_per_s = MEDIAN_OF(tokens_per_s),
+                                 .speed_up = faster,
+                                 .efficiency = faster / perfect(result, world),
+                                 .step_s = MEDIAN_OF(step_s),
+                                 .waiting = MEDIAN_OF(waiting),
+                                 .hidden = MEDIAN_OF(hidden),
+                                 .bytes_per_step = MEDIAN_OF(bytes_per_step)};
+}
+
+static const struct bench_column columns[] = {
+    {"ranks", "ranks", .width = 5},
+    {"tokens_per_s", "tokens/s", .width = 12},
+    {"speed_up", "speed-up", .width = 9, .places = 2, .suffix = "x"},
+    {"efficiency", "efficiency", .width = 11, .places = 1, .scale = 100, .suffix = " %"},
+    {"step_s", "step (ms)", .width = 10, .places = 2, .scale = 1e3},
+    {"waiting", "waiting", .width = 9, .places = 1, .scale = 100, .suffix = " %"},
+    {"hidden", "hidden", .width = 8, .places = 1, .scale = 100, .suffix = " %", .unknown = "-"},
+    {"bytes_per_step", "bytes per step", .width = 14},
+    {0},
+};
+
 void bench_ddp_print(const struct bench_ddp_result *result, FILE *to)
 {
     int most = processors();
@@ -104,21 +113,16 @@ void bench_ddp_print(const struct bench_ddp_result *result, FILE *to)
 
     fprintf(to, "# %d round%s of %d steps; the same batch per rank\n", result->rounds,
             result->rounds == 1 ? "" : "s", result->options->steps);
-    fprintf(to, "#%5s %12s %9s %11s %10s %9s %8s %14s\n", "ranks", "tokens/s", "speed-up",
-            "efficiency", "step (ms)", "waiting", "hidden", "bytes per step");
+    bench_columns_head(columns, "#", NULL, to);
+    fprintf(to, "\n");
     for (int i = 0; i < result->options->world_count; i++) {
-        double hidden = MEDIAN_OF(result, i, hidden);
-        double faster = speed_up(result, i);
+        struct bench_record record = record_of(result, i);
 
-        fprintf(to, "%6d %12.0f %8.2fx %9.1f %% %10.2f %7.1f %%", result->worlds[i].ranks,
-                MEDIAN_OF(result, i, tokens_per_s), faster, 100 * faster / perfect(result, i),
-                1e3 * MEDIAN_OF(result, i, step), 100 * MEDIAN_OF(result, i, waiting));
-        if (hidden >= 0 && result->worlds[i].ranks > 1)
-            fprintf(to, " %6.1f %%", 100 * hidden);
-        else
-            fprintf(to, " %8s", "-");
-        fprintf(to, " %14.0f\n", MEDIAN_OF(result, i, bytes));
-        crowded += result->worlds[i].ranks > most;
+        if (record.hidden < 0 || record.ranks == 1)
+            record.hidden = NAN;
+        bench_columns_print(columns, " ", &record, to);
+        fprintf(to, "\n");
+        crowded += record.ranks > most;
     }
     for (int i = 0; i < result->options->world_count; i++)
         if (doubt(result, i, text, sizeof(text)))
@@ -127,60 +131,53 @@ void bench_ddp_print(const struct bench_ddp_result *result, FILE *to)
         fprintf(to, "# there are %d processors: more ranks than that cannot be faster\n", most);
 }
 
-static void print_csv(const struct bench_ddp_result *result, FILE *to)
+static void print_csv(const void *what, FILE *to)
 {
-    fprintf(to, "ranks,tokens_per_s,speed_up,efficiency,step_s,waiting,hidden,bytes_per_step\n");
-    for (int i = 0; i < result->options->world_count; i++)
-        fprintf(to, "%d,%.1f,%.4f,%.4f,%.6f,%.4f,%.4f,%.0f\n", result->worlds[i].ranks,
-                MEDIAN_OF(result, i, tokens_per_s), speed_up(result, i),
-                speed_up(result, i) / perfect(result, i), MEDIAN_OF(result, i, step),
-                MEDIAN_OF(result, i, waiting), MEDIAN_OF(result, i, hidden),
-                MEDIAN_OF(result, i, bytes));
-}
+    static const char view[] =
+        "ranks,tokens_per_s,speed_up,efficiency,step_s,waiting,hidden,bytes_per_step";
+    const struct bench_ddp_result *result = what;
 
-int bench_ddp_csv_write(const struct bench_ddp_result *result, const char *path)
-{
-    FILE *file = fopen(path, "we");
-    int bad = !file;
+    fprintf(to, "%s\n", view);
+    for (int i = 0; i < result->options->world_count; i++) {
+        struct bench_record record = record_of(result, i);
 
-    if (file) {
-        print_csv(result, file);
-        bad = ferror(file) != 0;
-        bad |= fclose(file) != 0;
+        bench_record_csv(&record, view, to);
+        fprintf(to, "\n");
     }
-    if (bad)
-        fprintf(stderr, "rondo bench ddp: cannot write %s: %s\n", path, strerror(errno));
-    return bad ? -1 : 0;
 }
 
-static json_t *json_of_run(const struct bench_ddp_run *run)
+static json_t *world_json(const struct bench_ddp_result *result, int world)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "tokens_per_s", run->tokens_per_s, "step_s",
-                     run->step, "waiting", run->waiting, "hidden", run->hidden, "bytes_per_step",
-                     run->bytes);
+    struct bench_record record = record_of(result, world);
+    json_t *json = bench_record_json(&record, "ranks,tokens_per_s,speed_up");
+    json_t *runs = json_array();
+
+    for (int i = 0; i < result->rounds; i++)
+        json_array_append_new(
+            runs, bench_record_json(&result->worlds[world].runs[i],
+                                    "tokens_per_s,step_s,waiting,hidden,bytes_per_step"));
+    json_object_set_new(json, "rounds", runs);
+    return json;
 }
 
-int bench_ddp_json_write(const struct bench_ddp_result *result, const char *path)
+static json_t *make_json(const void *what)
 {
+    const struct bench_ddp_result *result = what;
     json_t *worlds = json_array(), *warnings = json_array();
     char text[DOUBT];
 
     for (int i = 0; i < result->options->world_count; i++) {
-        json_t *runs = json_array();
-
-        for (int k = 0; k < result->rounds; k++)
-            json_array_append_new(runs, json_of_run(&result->worlds[i].runs[k]));
-        json_array_append_new(worlds,
-                              json_pack("{s:i, s:f, s:f, s:o}", "ranks", result->worlds[i].ranks,
-                                        "tokens_per_s", MEDIAN_OF(result, i, tokens_per_s),
-                                        "speed_up", speed_up(result, i), "rounds", runs));
+        json_array_append_new(worlds, world_json(result, i));
         if (doubt(result, i, text, sizeof(text)))
             json_array_append_new(warnings, json_string(text));
     }
-    return json_file_write("rondo bench ddp", path,
-                           json_pack("{s:o, s:i, s:o, s:o}", "machine", bench_machine_json(),
-                                     "steps", result->options->steps, "worlds", worlds, "warnings",
-                                     warnings))
-               ? 0
-               : -1;
+    return json_pack("{s:o, s:i, s:o, s:o}", "machine", bench_machine_json(), "steps",
+                     result->options->steps, "worlds", worlds, "warnings", warnings);
+}
+
+int bench_ddp_write(const struct bench_ddp_result *result)
+{
+    static const struct bench_writers writers = {"rondo bench ddp", print_csv, make_json, NULL};
+
+    return bench_write_files(&writers, &result->options->bench, result);
 }

@@ -37,28 +37,34 @@ double bench_ratio_to(const struct bench_sweep *sweep, const struct bench_size *
     return library < 0 ? 0 : bench_ratio(size, library);
 }
 
+void bench_verdict_add(struct bench_verdict *verdict, double ratio, size_t bytes, int library)
+{
+    if (ratio <= 0)
+        return;
+    if (!verdict->count || ratio < verdict->lowest) {
+        verdict->lowest = ratio;
+        verdict->lowest_bytes = bytes;
+        verdict->lowest_library = library;
+    }
+    verdict->count++;
+    verdict->faster += ratio > 1;
+    verdict->logarithms += log(ratio);
+}
+
+double bench_verdict_mean(const struct bench_verdict *verdict)
+{
+    return verdict->count ? exp(verdict->logarithms / verdict->count) : 0;
+}
+
 struct bench_verdict bench_judge(const struct bench_sweep *sweep, int library)
 {
     struct bench_verdict verdict = {0};
-    double sum = 0;
 
     for (int i = 0; i < sweep->size_count; i++) {
         const struct bench_size *size = &sweep->sizes[i];
-        double ratio = bench_ratio_to(sweep, size, library);
+        int whose = library == BENCH_BEST_PEER ? bench_best_peer(sweep, size) : library;
 
-        if (ratio <= 0)
-            continue;
-        sum += log(ratio);
-        verdict.sizes++;
-        verdict.faster += ratio > 1;
-        if (verdict.lowest_size && ratio >= verdict.lowest)
-            continue;
-        verdict.lowest = ratio;
-        verdict.lowest_size = size;
-        verdict.lowest_library =
-            library == BENCH_BEST_PEER ? bench_best_peer(sweep, size) : library;
+        bench_verdict_add(&verdict, bench_ratio_to(sweep, size, library), size->bytes, whose);
     }
-    if (verdict.sizes)
-        verdict.mean = exp(sum / verdict.sizes);
     return verdict;
 }

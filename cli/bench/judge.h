@@ -12,12 +12,13 @@
 
 enum { BENCH_BEST_PEER = -1 }; /* in the place of a library: at each size the fastest peer */
 
+/* What ratios come to. */
 struct bench_verdict {
-    int sizes;     /* that both have; 0: the rest means nothing */
-    int faster;    /* at how many the first is faster */
-    double mean;   /* of the ratios, geometric */
-    double lowest; /* of the ratios */
-    const struct bench_size *lowest_size;
+    int count;  /* of ratios; 0: the rest means nothing */
+    int faster; /* how many of them are above 1 */
+    double logarithms;
+    double lowest;
+    size_t lowest_bytes; /* the size with the lowest, and the library */
     int lowest_library;
 };
 
@@ -27,6 +28,11 @@ int bench_peer_count(const struct bench_sweep *sweep);
 int bench_best_peer(const struct bench_sweep *sweep, const struct bench_size *size);
 /* The ratio to a library or to BENCH_BEST_PEER; 0 where one of the two is not available. */
 double bench_ratio_to(const struct bench_sweep *sweep, const struct bench_size *size, int library);
+
+/* One more ratio; 0 is none. */
+void bench_verdict_add(struct bench_verdict *verdict, double ratio, size_t bytes, int library);
+double bench_verdict_mean(const struct bench_verdict *verdict); /* geometric */
+/* Over all sizes of a sweep. */
 struct bench_verdict bench_judge(const struct bench_sweep *sweep, int library);
 
 #endif

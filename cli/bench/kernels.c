@@ -135,8 +135,7 @@ static int run_size(struct kernels_result *result, size_t bytes)
             row->type = (rondo_type)type;
             row->bytes = bytes;
             kernels_time(options, arena, row);
-            kernels_print_row(row);
-            result->count++;
+            kernels_print_row(result, result->count++);
         }
     free(arena);
     return 0;
@@ -154,12 +153,8 @@ static int run(const struct kernels_options *options, int levels)
     }
     for (int i = 0; !failed && i < options->bench.size_count; i++)
         failed = run_size(&result, options->bench.sizes[i]);
-    if (!failed && options->bench.csv)
-        failed |= kernels_csv_write(&result, options->bench.csv);
-    if (!failed && options->bench.json)
-        failed |= kernels_json_write(&result, options->bench.json);
-    if (!failed && options->bench.plot)
-        failed |= kernels_plot_write(&result, options->bench.plot);
+    if (!failed)
+        failed = kernels_write(&result);
     free(result.rows);
     return failed;
 }

@@ -48,11 +48,8 @@ void kernels_time(const struct kernels_options *options, void *arena, struct ker
 /* ---- kernels_report.c ------------------------------------------------------------------------ */
 
 void kernels_print_head(const struct kernels_options *options, size_t bytes);
-void kernels_print_row(const struct kernels_row *row);
-/* 0, or -1 with a sentence on stderr. */
-int kernels_csv_write(const struct kernels_result *result, const char *path);
-int kernels_json_write(const struct kernels_result *result, const char *path);
-int kernels_plot_write(const struct kernels_result *result, const char *path);
-double kernels_percent(const struct kernels_figure *figure); /* of the copy's speed */
+void kernels_print_row(const struct kernels_result *result, int row);
+/* The files that the options name. 0, or -1 with sentences on stderr. */
+int kernels_write(const struct kernels_result *result);
 
 #endif

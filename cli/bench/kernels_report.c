@@ -1,87 +1,171 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kernels_report.c - what `rondo bench kernels` found: a table, CSV, JSON. */
+/* kernels_report.c - what `rondo bench kernels` found: a table, CSV, JSON, a heat map. */
 #include "cli/bench/kernels.h"
 
 #include "bench/pattern.h"
-#include "cli/bench/report.h"
-#include "cli/json_file.h"
+#include "cli/bench/record.h"
+#include "cli/gnuplot.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#define CSV_HEADER "level,dtype,op,bytes,sources,GBps,copy_GBps,percent_of_copy"
 
-double kernels_percent(const struct kernels_figure *figure)
+static const struct bench_column row_columns[] = {
+    {"level", "level", .width = 7}, {"dtype", "type", .width = 12}, {0}};
+
+static const struct bench_column figure_columns[] = {
+    {"GBps", .width = 9, .places = 1},
+    {"copy_GBps", "copy", .width = 7, .places = 1},
+    {"percent_of_copy", "% of copy", .width = 9, .places = 1},
+    {0}};
+
+static double percent_of(const struct kernels_figure *figure)
 {
     return figure->copy > 0 ? 100 * figure->kernel / figure->copy : 0;
+}
+
+/* The reduction of one number of sources; there is one for each line and each of these. */
+static struct bench_record record_of(const struct kernels_result *result, int row, int sources)
+{
+    const struct kernels_row *of = &result->rows[row];
+    const struct kernels_figure *figure = &of->figures[sources];
+
+    return (struct bench_record){.level = of->level,
+                                 .dtype = pattern_type_name(of->type),
+                                 .op = pattern_op_name(result->options->bench.call.op),
+                                 .bytes = (long long)of->bytes,
+                                 .sources = kernels_sources[sources],
+                                 .GBps = figure->kernel / 1e9,
+                                 .copy_GBps = figure->copy / 1e9,
+                                 .percent_of_copy = percent_of(figure)};
 }
 
 void kernels_print_head(const struct kernels_options *options, size_t bytes)
 {
     printf("# %s of %zu bytes each to one result, GB/s read and written; copy: memcpy in as much "
-           "memory\n#%7s %12s",
-           pattern_op_name(options->bench.call.op), bytes, "level", "type");
-    for (int i = 0; i < KERNELS_SOURCES; i++)
-        printf(" | %d sources %7s %9s", kernels_sources[i], "copy", "% of copy");
+           "memory\n",
+           pattern_op_name(options->bench.call.op), bytes);
+    bench_columns_head(row_columns, "#", NULL, stdout);
+    for (int i = 0; i < KERNELS_SOURCES; i++) {
+        char heading[32];
+
+        snprintf(heading, sizeof(heading), "%d sources", kernels_sources[i]);
+        bench_columns_head(figure_columns, " | ", heading, stdout);
+    }
     printf("\n");
 }
 
-void kernels_print_row(const struct kernels_row *row)
+void kernels_print_row(const struct kernels_result *result, int row)
 {
-    printf("%8s %12s", row->level, pattern_type_name(row->type));
-    for (int i = 0; i < KERNELS_SOURCES; i++)
-        printf(" | %9.1f %7.1f %9.1f", row->figures[i].kernel / 1e9, row->figures[i].copy / 1e9,
-               kernels_percent(&row->figures[i]));
+    for (int i = 0; i < KERNELS_SOURCES; i++) {
+        struct bench_record record = record_of(result, row, i);
+
+        if (i == 0)
+            bench_columns_print(row_columns, " ", &record, stdout);
+        bench_columns_print(figure_columns, " | ", &record, stdout);
+    }
     printf("\n");
     fflush(stdout);
 }
 
-static void print_csv(const struct kernels_result *result, FILE *to)
+static void print_csv(const void *what, FILE *to)
 {
-    fprintf(to, "level,dtype,op,bytes,sources,GBps,copy_GBps,percent_of_copy\n");
-    for (int i = 0; i < result->count; i++)
-        for (int k = 0; k < KERNELS_SOURCES; k++) {
-            const struct kernels_row *row = &result->rows[i];
+    const struct kernels_result *result = what;
 
-            fprintf(to, "%s,%s,%s,%zu,%d,%.4f,%.4f,%.2f\n", row->level,
-                    pattern_type_name(row->type), pattern_op_name(result->options->bench.call.op),
-                    row->bytes, kernels_sources[k], row->figures[k].kernel / 1e9,
-                    row->figures[k].copy / 1e9, kernels_percent(&row->figures[k]));
-        }
-}
+    fprintf(to, "%s\n", CSV_HEADER);
+    for (int i = 0; i < result->count * KERNELS_SOURCES; i++) {
+        struct bench_record record = record_of(result, i / KERNELS_SOURCES, i % KERNELS_SOURCES);
 
-int kernels_csv_write(const struct kernels_result *result, const char *path)
-{
-    FILE *file = fopen(path, "we");
-    bool bad = !file;
-
-    if (file) {
-        print_csv(result, file);
-        bad = ferror(file) != 0;
-        bad |= fclose(file) != 0;
+        bench_record_csv(&record, CSV_HEADER, to);
+        fprintf(to, "\n");
     }
-    if (bad)
-        fprintf(stderr, "rondo bench kernels: cannot write %s: %s\n", path, strerror(errno));
-    return bad ? -1 : 0;
 }
 
-int kernels_json_write(const struct kernels_result *result, const char *path)
+static json_t *make_json(const void *what)
 {
+    const struct kernels_result *result = what;
     json_t *rows = json_array();
 
+    for (int i = 0; i < result->count * KERNELS_SOURCES; i++) {
+        struct bench_record record = record_of(result, i / KERNELS_SOURCES, i % KERNELS_SOURCES);
+
+        json_array_append_new(
+            rows,
+            bench_record_json(&record, "level,dtype,bytes,sources,GBps,copy_GBps,percent_of_copy"));
+    }
+    return json_pack("{s:o, s:s, s:o}", "machine", bench_machine_json(), "op",
+                     pattern_op_name(result->options->bench.call.op), "rows", rows);
+}
+
+/* ---- The heat map: red is below 90 % of a copy, green above ---------------------------------- */
+
+/* The rows come size by size, each with the same levels and types. */
+static int lines_of(const struct kernels_result *result)
+{
+    return result->count / result->options->bench.size_count;
+}
+
+/* One cell a line: column, line from the bottom, percent, and that as its text. */
+static void print_data(const struct kernels_result *result, FILE *to)
+{
+    int lines = lines_of(result);
+
+    fprintf(to, "$cells << END\n");
     for (int i = 0; i < result->count; i++)
         for (int k = 0; k < KERNELS_SOURCES; k++) {
-            const struct kernels_row *row = &result->rows[i];
+            double percent = percent_of(&result->rows[i].figures[k]);
 
-            json_array_append_new(
-                rows, json_pack("{s:s, s:s, s:I, s:i, s:f, s:f, s:f}", "level", row->level, "dtype",
-                                pattern_type_name(row->type), "bytes", (json_int_t)row->bytes,
-                                "sources", kernels_sources[k], "GBps", row->figures[k].kernel / 1e9,
-                                "copy_GBps", row->figures[k].copy / 1e9, "percent_of_copy",
-                                kernels_percent(&row->figures[k])));
+            fprintf(to, "%d %d %.0f %.0f\n", i / lines * KERNELS_SOURCES + k, lines - 1 - i % lines,
+                    percent, percent);
         }
-    return json_file_write("rondo bench kernels", path,
-                           json_pack("{s:o, s:s, s:o}", "machine", bench_machine_json(), "op",
-                                     pattern_op_name(result->options->bench.call.op), "rows", rows))
-               ? 0
-               : -1;
+    fprintf(to, "END\n");
+}
+
+static void print_names(const struct kernels_result *result, FILE *to)
+{
+    int lines = lines_of(result);
+
+    fprintf(to, "set ytics (");
+    for (int i = 0; i < lines; i++)
+        fprintf(to, "%s\"%s, %s\" %d", i ? ", " : "", result->rows[i].level,
+                pattern_type_name(result->rows[i].type), lines - 1 - i);
+    fprintf(to, ") noenhanced\nset xtics (");
+    for (int i = 0; i < result->options->bench.size_count * KERNELS_SOURCES; i++) {
+        char size[32];
+
+        gnuplot_size(result->options->bench.sizes[i / KERNELS_SOURCES], size, sizeof(size));
+        fprintf(to, "%s\"%d x %s\" %d", i ? ", " : "", kernels_sources[i % KERNELS_SOURCES], size,
+                i);
+    }
+    fprintf(to, ")\n");
+}
+
+static void plot(const void *what, FILE *to)
+{
+    const struct kernels_result *result = what;
+    int columns = result->options->bench.size_count * KERNELS_SOURCES;
+    int lines = lines_of(result);
+    const struct gnuplot_map map = {
+        .columns = columns,
+        .rows = lines,
+        .width = 330 + 74 * columns,
+        .height = 150 + 22 * lines,
+        .label = "sources x bytes of each",
+        .font = ",11",
+        .colours = "set cbrange [0:150]\n"
+                   "set palette defined (0 '#b2182b', 89.9 '#fbd0c0', 90 '#eaf5ea', "
+                   "150 '#2f8f57')\n"};
+
+    print_data(result, to);
+    fprintf(to,
+            "set title \"%s of 2, 4 and 8 sources to one result, one core:\\n"
+            "bytes read and written, in %% of a copy of as many\" font ',15'\n",
+            pattern_op_name(result->options->bench.call.op));
+    print_names(result, to);
+    gnuplot_map(&map, to);
+}
+
+int kernels_write(const struct kernels_result *result)
+{
+    static const struct bench_writers writers = {"rondo bench kernels", print_csv, make_json, plot};
+
+    return bench_write_files(&writers, &result->options->bench, result);
 }

@@ -149,15 +149,11 @@ static uint64_t wrong_values(const struct matrix *matrix)
 
 static int report(const struct matrix *matrix)
 {
-    const struct bench_options *bench = &matrix->options->bench;
     uint64_t wrong = wrong_values(matrix);
-    int failed = 0;
+    int failed;
 
     matrix_print_end(matrix);
-    if (bench->csv)
-        failed |= matrix_csv_write(matrix, bench->csv);
-    if (bench->plot)
-        failed |= matrix_plot_write(matrix, bench->plot);
+    failed = matrix_write(matrix);
     if (wrong)
         fprintf(stderr, "rondo bench matrix: %llu wrong values\n", (unsigned long long)wrong);
     return failed || wrong ? -1 : 0;

@@ -57,15 +57,13 @@ void matrix_row_name(const struct matrix_row *row, char *text, size_t room);
 /* Time of the best peer, or of the limit, over that of Rondo; 0: there is none. */
 double matrix_ratio(const struct matrix *matrix, const struct matrix_cell *cell, bool to_limit);
 
-/* ---- matrix_report.c, matrix_plot.c ---------------------------------------------------------- */
+/* ---- matrix_report.c ------------------------------------------------------------------------- */
 
 void matrix_print_head(const struct matrix *matrix);
 void matrix_print_row(const struct matrix *matrix, int row, bool to_limit);
 void matrix_print_end(
     const struct matrix *matrix); /* % of limit, and who is not the fastest where */
-void matrix_csv_print(const struct matrix *matrix, FILE *to);
-/* 0, or -1 with a sentence on stderr. */
-int matrix_csv_write(const struct matrix *matrix, const char *path);
-int matrix_plot_write(const struct matrix *matrix, const char *path);
+/* The files that the options name. 0, or -1 with sentences on stderr. */
+int matrix_write(const struct matrix *matrix);
 
 #endif

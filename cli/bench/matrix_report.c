@@ -1,45 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* matrix_report.c - the cells on the terminal and as CSV. */
+/* matrix_report.c - the cells on the terminal, as CSV, and as a heat map. */
 #include "cli/bench/matrix.h"
 
 #include "bench/pattern.h"
+#include "cli/bench/judge.h"
 #include "cli/bench/report.h"
 #include "cli/gnuplot.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
-/* What a row, or all of them, come to. */
-struct total {
-    int cells, faster;
-    double sum; /* of the logarithms */
-    double lowest;
-    size_t lowest_bytes;
-};
-
-static void add(struct total *total, const struct matrix_cell *cell, double ratio)
+/* What the cells of some rows come to. */
+static struct bench_verdict judge(const struct matrix *matrix, int from, int to, bool to_limit)
 {
-    if (ratio <= 0)
-        return;
-    if (!total->cells || ratio < total->lowest) {
-        total->lowest = ratio;
-        total->lowest_bytes = cell->bytes;
-    }
-    total->cells++;
-    total->faster += ratio > 1;
-    total->sum += log(ratio);
-}
-
-static struct total total_of(const struct matrix *matrix, int from, int to, bool to_limit)
-{
-    struct total total = {0};
+    struct bench_verdict total = {0};
 
     for (int row = from; row < to; row++)
         for (int column = 0; column < matrix->options->bench.size_count; column++) {
             struct matrix_cell cell = matrix_cell(matrix, row, column);
 
-            add(&total, &cell, matrix_ratio(matrix, &cell, to_limit));
+            bench_verdict_add(&total, matrix_ratio(matrix, &cell, to_limit), cell.bytes,
+                              cell.best_peer);
         }
     return total;
 }
@@ -82,7 +63,7 @@ static void print_ratio(double ratio)
 
 void matrix_print_row(const struct matrix *matrix, int row, bool to_limit)
 {
-    struct total total = total_of(matrix, row, row + 1, to_limit);
+    struct bench_verdict total = judge(matrix, row, row + 1, to_limit);
     char name[64];
     char at[32] = "n/a";
 
@@ -93,12 +74,12 @@ void matrix_print_row(const struct matrix *matrix, int row, bool to_limit)
 
         print_ratio(matrix_ratio(matrix, &cell, to_limit));
     }
-    if (total.cells)
+    if (total.count)
         gnuplot_size(total.lowest_bytes, at, sizeof(at));
     printf(" |");
-    print_ratio(total.cells ? exp(total.sum / total.cells) : 0);
+    print_ratio(bench_verdict_mean(&total));
     print_ratio(total.lowest);
-    printf(" %6s %4d/%d\n", at, total.faster, total.cells);
+    printf(" %6s %4d/%d\n", at, total.faster, total.count);
     fflush(stdout);
 }
 
@@ -125,55 +106,67 @@ static void print_slower(const struct matrix *matrix)
 
 void matrix_print_end(const struct matrix *matrix)
 {
-    struct total total = total_of(matrix, 0, matrix->row_count, false);
-    struct total limit = total_of(matrix, 0, matrix->row_count, true);
+    struct bench_verdict total = judge(matrix, 0, matrix->row_count, false);
+    struct bench_verdict limit = judge(matrix, 0, matrix->row_count, true);
 
-    if (limit.cells) {
+    if (limit.count) {
         print_columns(matrix, "time of the limit / time of rondo");
         for (int row = 0; row < matrix->row_count; row++)
             matrix_print_row(matrix, row, true);
     }
-    if (total.cells) {
+    if (total.count) {
         printf("#\n# faster than the best peer: %d of %d cells; geometric mean %.2f, lowest %.2f\n",
-               total.faster, total.cells, exp(total.sum / total.cells), total.lowest);
+               total.faster, total.count, bench_verdict_mean(&total), total.lowest);
         print_slower(matrix);
     }
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-static void print_time(double seconds, FILE *to)
+#define CSV_HEADER "collective,memory,in_place,ranks,dtype,bytes,best_peer,ratio,faster"
+
+static struct bench_record record_of(const struct matrix *matrix, const struct matrix_row *row,
+                                     const struct matrix_cell *cell)
 {
-    if (seconds > 0)
-        fprintf(to, ",%.4f", seconds * 1e6);
-    else
-        fprintf(to, ",");
+    const struct bench_options *options = &row->options;
+    double ratio = matrix_ratio(matrix, cell, false);
+
+    return (struct bench_record){
+        .collective = bench_collective_name(options->call.collective),
+        .memory = bench_memory_name(options->memory),
+        .in_place = options->call.in_place,
+        .ranks = options->ranks,
+        .dtype = pattern_type_name(options->call.type),
+        .bytes = (long long)cell->bytes,
+        .best_peer = ratio > 0 ? options->libraries[cell->best_peer] : NULL,
+        .ratio = ratio > 0 ? ratio : NAN,
+        .faster = ratio > 1   ? "yes"
+                  : ratio > 0 ? "no"
+                              : NULL,
+    };
 }
 
 static void print_line(const struct matrix *matrix, int row, int column, FILE *to)
 {
-    const struct bench_options *options = &matrix->rows[row].options;
     struct matrix_cell cell = matrix_cell(matrix, row, column);
-    double ratio = matrix_ratio(matrix, &cell, false);
+    struct bench_record record = record_of(matrix, &matrix->rows[row], &cell);
 
-    fprintf(to, "%s,%s,%d,%d,%s,%zu", bench_collective_name(options->call.collective),
-            bench_memory_name(options->memory), options->call.in_place, options->ranks,
-            pattern_type_name(options->call.type), cell.bytes);
-    if (ratio > 0)
-        fprintf(to, ",%s,%.4f,%s", options->libraries[cell.best_peer], ratio,
-                ratio > 1 ? "yes" : "no");
-    else
-        fprintf(to, ",,,");
-    for (int library = 0; library < options->library_count; library++)
-        print_time(cell.seconds[library], to);
+    bench_record_csv(&record, CSV_HEADER, to);
+    for (int library = 0; library < matrix->options->bench.library_count; library++) {
+        record.median_us = cell.seconds[library] > 0 ? cell.seconds[library] * 1e6 : NAN;
+        fputs(",", to);
+        bench_record_csv(&record, "median_us", to);
+    }
     fprintf(to, "\n");
 }
 
-void matrix_csv_print(const struct matrix *matrix, FILE *to)
+/* Behind what a cell is, a column of times for each library. */
+static void print_csv(const void *what, FILE *to)
 {
+    const struct matrix *matrix = what;
     const struct bench_options *bench = &matrix->options->bench;
 
-    fprintf(to, "collective,memory,in_place,ranks,dtype,bytes,best_peer,ratio,faster");
+    fprintf(to, "%s", CSV_HEADER);
     for (int i = 0; i < bench->library_count; i++)
         fprintf(to, ",%s_us", bench->libraries[i]);
     fprintf(to, "\n");
@@ -182,17 +175,84 @@ void matrix_csv_print(const struct matrix *matrix, FILE *to)
             print_line(matrix, row, column, to);
 }
 
-int matrix_csv_write(const struct matrix *matrix, const char *path)
-{
-    FILE *file = fopen(path, "we");
-    bool bad = !file;
+/* ---- The heat map: red is slower than the best peer, green faster ---------------------------- */
 
-    if (file) {
-        matrix_csv_print(matrix, file);
-        bad = ferror(file) != 0;
-        bad |= fclose(file) != 0;
+/* One cell a line: column, row from the bottom, the logarithm that is its colour, its text. */
+static void print_data(const struct matrix *matrix, FILE *to)
+{
+    fprintf(to, "$cells << END\n");
+    for (int row = 0; row < matrix->row_count; row++)
+        for (int column = 0; column < matrix->options->bench.size_count; column++) {
+            struct matrix_cell cell = matrix_cell(matrix, row, column);
+            double ratio = matrix_ratio(matrix, &cell, false);
+
+            if (ratio > 0)
+                fprintf(to, "%d %d %.4f %.*f\n", column, matrix->row_count - 1 - row, log2(ratio),
+                        ratio < 10 ? 2 : 1, ratio);
+        }
+    fprintf(to, "END\n");
+}
+
+static void print_names(const struct matrix *matrix, FILE *to)
+{
+    const struct bench_options *bench = &matrix->options->bench;
+
+    fprintf(to, "set ytics (");
+    for (int row = 0; row < matrix->row_count; row++) {
+        char name[64];
+
+        matrix_row_name(&matrix->rows[row], name, sizeof(name));
+        for (char *at = name; *at; at++)
+            if (*at == '_')
+                *at = ' ';
+        fprintf(to, "%s\"%s\" %d", row ? ", " : "", name, matrix->row_count - 1 - row);
     }
-    if (bad)
-        fprintf(stderr, "rondo bench matrix: cannot write %s: %s\n", path, strerror(errno));
-    return bad ? -1 : 0;
+    fprintf(to, ")\nset xtics (");
+    for (int i = 0; i < bench->size_count; i++) {
+        char size[32];
+
+        gnuplot_size(bench->sizes[i], size, sizeof(size));
+        fprintf(to, "%s\"%s\" %d", i ? ", " : "", size, i);
+    }
+    fprintf(to, ")\n");
+}
+
+static void print_title(const struct bench_options *bench, FILE *to)
+{
+    fprintf(to, "set title \"time of the best of");
+    for (int i = 1; i < bench->library_count; i++)
+        if (strcmp(bench->libraries[i], "limit") != 0)
+            fprintf(to, "%s %s", i > 1 ? "," : "", bench->libraries[i]);
+    fprintf(to, "\\nover that of Rondo: %s on %d ranks%s%s\" font ',15'\n",
+            pattern_type_name(bench->call.type), bench->ranks, bench->cold ? ", cold" : "",
+            bench->rewrite ? ", input rewritten" : "");
+}
+
+static void plot(const void *what, FILE *to)
+{
+    const struct matrix *matrix = what;
+    int columns = matrix->options->bench.size_count;
+    const struct gnuplot_map map = {
+        .columns = columns,
+        .rows = matrix->row_count,
+        .width = 380 + 62 * columns,
+        .height = 150 + 27 * matrix->row_count,
+        .label = "size of the vector (bytes)",
+        .font = ",12",
+        .colours = "set cbrange [-2:4]\nset cbtics (\"1/4\" -2, \"1/2\" -1, \"1\" 0, \"2\" 1, "
+                   "\"4\" 2, \"8\" 3, \"16\" 4)\n"
+                   "set palette defined (-2 '#b2182b', -0.001 '#fbd0c0', 0 '#eaf5ea', "
+                   "1 '#b9e0bd', 2 '#78c48a', 4 '#2f8f57')\n"};
+
+    print_data(matrix, to);
+    print_title(&matrix->options->bench, to);
+    print_names(matrix, to);
+    gnuplot_map(&map, to);
+}
+
+int matrix_write(const struct matrix *matrix)
+{
+    static const struct bench_writers writers = {"rondo bench matrix", print_csv, NULL, plot};
+
+    return bench_write_files(&writers, &matrix->options->bench, matrix);
 }

@@ -79,9 +79,9 @@ static void print_panel(const struct bench_sweep *sweep, const char *title, int 
     fprintf(to, "\n");
 }
 
-static void print_script(const void *what, FILE *to)
+void bench_sweep_plot(const void *result, FILE *to)
 {
-    const struct bench_sweep *sweep = what;
+    const struct bench_sweep *sweep = result;
     const struct bench_call *call = &sweep->options->call;
     char name[64];
 
@@ -107,13 +107,4 @@ static void print_script(const void *what, FILE *to)
     fprintf(to, "set ylabel 'GB/s, higher is better'\n");
     print_panel(sweep, "Bus bandwidth", 3, to);
     fprintf(to, "unset multiplot\n");
-}
-
-int bench_plot_write(const struct bench_sweep *sweep, const char *path)
-{
-    if (sweep->options->call.collective == BENCH_BARRIER || sweep->size_count == 0) {
-        fprintf(stderr, "rondo bench: there is nothing to plot over size\n");
-        return -1;
-    }
-    return gnuplot_write("rondo bench", path, print_script, sweep);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * table.c - the table that people read; columns as in nccl-tests, then a pair per other
- * library.
+ * table.c - the table that people read; columns as in nccl-tests, then some for each other library.
  */
 #include "cli/bench/report.h"
 
@@ -11,28 +10,46 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *bench_algorithm_of(const struct bench_sweep *sweep, int library)
+enum { FOUR = BENCH_FOUR_FIGURES };
+
+static const struct bench_column own_columns[] = {
+    {"bytes", "size", "(B)", .width = 11},
+    {"count", "count", "(elements)", .width = 12},
+    {"dtype", "type", .width = 11},
+    {"op", "redop", .width = 6},
+    {"root", "root", .width = 5},
+    {"median_us", "time", "(us)", .width = 10, .places = FOUR},
+    {"min_us", "min", "(us)", .width = 10, .places = FOUR},
+    {"algbw_GBps", "algbw", "(GB/s)", .width = 8, .places = FOUR},
+    {"busbw_GBps", "busbw", "(GB/s)", .width = 8, .places = FOUR},
+    {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
+    {0},
+};
+
+static const struct bench_column peer_columns[] = {
+    {"median_us", .unit = "(us)", .width = 10, .places = FOUR},
+    {"ratio", "ratio", .width = 10, .places = FOUR},
+    {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
+    {0},
+};
+
+static const struct bench_column limit_columns[] = {
+    {"median_us", .unit = "(us)", .width = 10, .places = FOUR},
+    {"ratio", "% of limit", .width = 10, .places = FOUR, .scale = 100},
+    {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
+    {0},
+};
+
+static const struct bench_column best_columns[] = {
+    {"best_peer", "best peer", .width = 10},
+    {"ratio", "ratio", .width = 8, .places = FOUR},
+    {"faster", "faster", .width = 6},
+    {0},
+};
+
+static const struct bench_column *columns_of(const struct bench_sweep *sweep, int library)
 {
-    bool rondo = !strcmp(sweep->options->libraries[library], "rondo");
-
-    return rondo && sweep->options->call.algorithm[0] ? sweep->options->call.algorithm : "auto";
-}
-
-const char *bench_memory_of(const struct bench_sweep *sweep, int library)
-{
-    const char *name = sweep->options->libraries[library];
-    enum bench_memory memory = sweep->options->memory;
-
-    if (memory == BENCH_MEMORY_CUDA || !strcmp(name, "rondo"))
-        return bench_memory_name(memory);
-    return bench_memory_name(strcmp(name, "limit") ? BENCH_MEMORY_HOST : BENCH_MEMORY_SHARED);
-}
-
-const char *bench_op_of(const struct bench_sweep *sweep)
-{
-    const struct bench_call *call = &sweep->options->call;
-
-    return bench_collective_reduces(call->collective) ? pattern_op_name(call->op) : "none";
+    return bench_is_limit(sweep, library) ? limit_columns : peer_columns;
 }
 
 void bench_limit_print(const struct bench_limit *limit)
@@ -58,6 +75,22 @@ static const char *how_called(const struct bench_options *options)
     return options->graph ? ", in graphs" : options->blocking ? ", blocking" : ", queued";
 }
 
+static void print_headings(const struct bench_sweep *sweep)
+{
+    int libraries = sweep->options->library_count;
+
+    bench_columns_head(own_columns, "#", NULL, stdout);
+    for (int i = 1; i < libraries; i++)
+        bench_columns_head(columns_of(sweep, i), " | ", sweep->groups[i].library, stdout);
+    if (bench_peer_count(sweep))
+        bench_columns_head(best_columns, " | ", NULL, stdout);
+    printf("\n");
+    bench_columns_units(own_columns, "#", stdout);
+    for (int i = 1; i < libraries; i++)
+        bench_columns_units(columns_of(sweep, i), " | ", stdout);
+    printf("\n");
+}
+
 void bench_table_begin(const struct bench_sweep *sweep)
 {
     const struct bench_options *options = sweep->options;
@@ -72,93 +105,22 @@ void bench_table_begin(const struct bench_sweep *sweep)
     for (int i = 0; i < options->library_count; i++)
         printf("%s %s", i ? "," : "", sweep->groups[i].version);
     bench_limit_print(&sweep->limit);
-    printf("\n#\n#%11s %12s %11s %6s %5s %10s %10s %8s %8s %7s", "size", "count", "type", "redop",
-           "root", "time", "min", "algbw", "busbw", "#wrong");
-    for (int i = 1; i < options->library_count; i++)
-        printf(" | %10s %10s %7s", sweep->groups[i].library,
-               bench_is_limit(sweep, i) ? "% of limit" : "ratio", "#wrong");
-    if (bench_peer_count(sweep))
-        printf(" | %10s %8s %6s", "best peer", "ratio", "faster");
-    printf("\n#%11s %12s %11s %6s %5s %10s %10s %8s %8s %7s", "(B)", "(elements)", "", "", "",
-           "(us)", "(us)", "(GB/s)", "(GB/s)", "");
-    for (int i = 1; i < options->library_count; i++)
-        printf(" | %10s %10s %7s", "(us)", "", "");
-    printf("\n");
-}
-
-/* Four figures, whatever the magnitude. */
-static const char *figures(double value, char *text, size_t room)
-{
-    int places = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
-
-    snprintf(text, room, "%.*f", places, value);
-    return text;
-}
-
-static const char *wrong_text(const struct bench_result *result, char *text, size_t room)
-{
-    if (!result->checked)
-        return "N/A";
-    snprintf(text, room, "%" PRIu64, result->wrong);
-    return text;
-}
-
-static void print_first(const struct bench_sweep *sweep, const struct bench_size *size)
-{
-    const struct bench_result *result = &size->results[0];
-    char text[5][32];
-
-    if (!result->available) {
-        printf(" %10s %10s %8s %8s %7s", "n/a", "n/a", "n/a", "n/a", "n/a");
-        return;
-    }
-    printf(" %10s %10s %8s %8s %7s", figures(result->median * 1e6, text[0], sizeof(text[0])),
-           figures(result->min * 1e6, text[1], sizeof(text[1])),
-           figures(bench_algorithm_bandwidth(size, 0) / 1e9, text[2], sizeof(text[2])),
-           figures(bench_bus_bandwidth(sweep, size, 0) / 1e9, text[3], sizeof(text[3])),
-           wrong_text(result, text[4], sizeof(text[4])));
-}
-
-/* The fastest of the others, its time over ours, and whether we are faster. */
-static void print_best(const struct bench_sweep *sweep, const struct bench_size *size)
-{
-    double ratio = bench_ratio_to(sweep, size, BENCH_BEST_PEER);
-    char text[32];
-
-    if (ratio <= 0)
-        printf(" | %10s %8s %6s", "n/a", "n/a", "n/a");
-    else
-        printf(" | %10s %8s %6s", sweep->groups[bench_best_peer(sweep, size)].library,
-               figures(ratio, text, sizeof(text)), ratio > 1 ? "yes" : "no");
-}
-
-static void print_peer(const struct bench_sweep *sweep, const struct bench_size *size, int library)
-{
-    const struct bench_result *result = &size->results[library];
-    double ratio = bench_ratio(size, library) * (bench_is_limit(sweep, library) ? 100 : 1);
-    char text[3][32];
-
-    if (!result->available) {
-        printf(" | %10s %10s %7s", "n/a", "n/a", "n/a");
-        return;
-    }
-    printf(" | %10s %10s %7s", figures(result->median * 1e6, text[0], sizeof(text[0])),
-           ratio > 0 ? figures(ratio, text[1], sizeof(text[1])) : "n/a",
-           wrong_text(result, text[2], sizeof(text[2])));
+    printf("\n#\n");
+    print_headings(sweep);
 }
 
 void bench_table_row(const struct bench_sweep *sweep)
 {
-    const struct bench_size *size = &sweep->sizes[sweep->size_count];
-    const struct bench_call *call = &sweep->options->call;
+    struct bench_record own = bench_record_of(sweep, sweep->size_count, 0);
 
-    printf("%12zu %12zu %11s %6s %5d", size->bytes, size->count, pattern_type_name(call->type),
-           bench_op_of(sweep), bench_collective_is_rooted(call->collective) ? call->root : -1);
-    print_first(sweep, size);
-    for (int library = 1; library < sweep->options->library_count; library++)
-        print_peer(sweep, size, library);
+    bench_columns_print(own_columns, " ", &own, stdout);
+    for (int library = 1; library < sweep->options->library_count; library++) {
+        struct bench_record record = bench_record_of(sweep, sweep->size_count, library);
+
+        bench_columns_print(columns_of(sweep, library), " | ", &record, stdout);
+    }
     if (bench_peer_count(sweep))
-        print_best(sweep, size);
+        bench_columns_print(best_columns, " | ", &own, stdout);
     printf("\n");
     fflush(stdout);
 }
@@ -168,25 +130,26 @@ static void print_comparison(const struct bench_sweep *sweep, int library)
 {
     const char *first = sweep->groups[0].library;
     struct bench_verdict verdict = bench_judge(sweep, library);
+    double mean = bench_verdict_mean(&verdict);
 
-    if (verdict.sizes && bench_is_limit(sweep, library))
+    if (verdict.count && bench_is_limit(sweep, library))
         printf("# %% of limit, of %s: geometric mean %.1f, lowest %.1f at %zu bytes\n", first,
-               100 * verdict.mean, 100 * verdict.lowest, verdict.lowest_size->bytes);
-    else if (verdict.sizes)
+               100 * mean, 100 * verdict.lowest, verdict.lowest_bytes);
+    else if (verdict.count)
         printf("# time of %s / time of %s: geometric mean %.2f, lowest %.2f at %zu bytes\n",
-               sweep->groups[library].library, first, verdict.mean, verdict.lowest,
-               verdict.lowest_size->bytes);
+               sweep->groups[library].library, first, mean, verdict.lowest, verdict.lowest_bytes);
 }
 
 static void print_verdict(const struct bench_sweep *sweep)
 {
     struct bench_verdict verdict = bench_judge(sweep, BENCH_BEST_PEER);
 
-    if (verdict.sizes)
+    if (verdict.count)
         printf("# geometric mean: %.2fx best peer; lowest %.2fx, of %s at %zu bytes; faster than "
                "the best peer at %d of %d sizes\n",
-               verdict.mean, verdict.lowest, sweep->groups[verdict.lowest_library].library,
-               verdict.lowest_size->bytes, verdict.faster, verdict.sizes);
+               bench_verdict_mean(&verdict), verdict.lowest,
+               sweep->groups[verdict.lowest_library].library, verdict.lowest_bytes, verdict.faster,
+               verdict.count);
 }
 
 void bench_table_end(const struct bench_sweep *sweep)
