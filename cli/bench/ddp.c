@@ -10,7 +10,7 @@
 #include "cli/bench/ddp.h"
 
 #include "cli/argument.h"
-#include "cli/train_place.h"
+#include "cli/program.h"
 
 #include <fcntl.h>
 #include <jansson.h>

@@ -43,11 +43,8 @@ static double time_of(struct bench_group *group, const struct bench_command *com
     if (bench_group_run(group, command, replies) != BENCH_OK)
         return -1;
     for (int batch = 0; batch < command->batches; batch++) {
-        double slowest = 0;
+        double slowest = bench_slowest(group, replies, batch);
 
-        for (int rank = 0; rank < group->size; rank++)
-            if (replies[rank].seconds[batch] > slowest)
-                slowest = replies[rank].seconds[batch];
         if (best < 0 || slowest < best)
             best = slowest;
     }

@@ -133,18 +133,6 @@ static int hear_hello(struct bench_group *group, struct bench_worker *guest)
     return 1;
 }
 
-/* A child that has ended although nobody has been told to, and how; -1: none. */
-static int find_ended(struct bench_group *group, int *ret_status)
-{
-    for (int i = 0; i < group->child_count; i++) {
-        if (group->children[i] <= 0 || waitpid(group->children[i], ret_status, WNOHANG) <= 0)
-            continue;
-        group->children[i] = 0;
-        return i;
-    }
-    return -1;
-}
-
 /* Whoever comes, and what those say who have come; how many became ranks, -1: one failed. */
 static int hear_all(struct bench_group *group, const struct bench_control *control,
                     struct guests *guests, int patience)
@@ -164,14 +152,17 @@ static int hear_all(struct bench_group *group, const struct bench_control *contr
     return ranks;
 }
 
-/* A child that ended may have said why, just before. */
+/* A child that ended although nobody has been told to may have said why, just before. */
 static bool has_lost_one(struct bench_group *group, const struct bench_control *control,
                          struct guests *guests)
 {
-    int status = 0;
+    int lost = 0, status;
 
-    if (find_ended(group, &status) < 0)
+    if (bench_children_left(group) == group->child_count)
         return false;
+    while (!group->children[lost].ended)
+        lost++;
+    status = group->children[lost].status;
     if (hear_all(group, control, guests, 0) >= 0)
         fprintf(stderr, "rondo bench: a process of %s ended early, with %s %d\n", group->library,
                 WIFSIGNALED(status) ? "signal" : "exit status",

@@ -3,11 +3,11 @@
 #include "cli/bench/workers.h"
 
 #include "base/setting.h"
+#include "cli/program.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 bool bench_processors(int ranks, char *list, size_t room)
 {
@@ -48,23 +48,12 @@ static bool is_own(const char *library)
     return !strcmp(library, "rondo") || !strcmp(library, "limit") || !strcmp(library, "nccl");
 }
 
-/* Workers stand next to the `rondo` program in a build tree, or in libexec. */
 static bool seek_worker(const char *library, char *path, size_t room)
 {
-    static const char *const places[] = {"", "/../bench", "/../libexec/rondo"};
-    const char *forced = setting_read_word(SETTING_BENCH_DIR);
-    char own[256];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    char name[64];
 
-    own[length > 0 ? length : 0] = 0;
-    if (strrchr(own, '/'))
-        *strrchr(own, '/') = 0;
-    for (size_t i = 0; i < (*forced ? 1 : sizeof(places) / sizeof(places[0])); i++) {
-        snprintf(path, room, "%s%s/rondo-bench-%s", *forced ? forced : own, places[i], library);
-        if (!access(path, X_OK))
-            return true;
-    }
-    return false;
+    snprintf(name, sizeof(name), "rondo-bench-%s", library);
+    return program_find(name, "bench", setting_read_word(SETTING_BENCH_DIR), path, room);
 }
 
 bool bench_worker_is_there(const char *library)

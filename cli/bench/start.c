@@ -128,8 +128,19 @@ static int start_one(struct bench_group *group, struct arguments *arguments, int
         fprintf(stderr, "rondo bench: cannot start a process: %s\n", strerror(errno));
         return -1;
     }
-    group->children[group->child_count++] = pid;
+    group->children[group->child_count++].pid = pid;
     return 0;
+}
+
+/* What every worker is told, however it is started. */
+static void add_options(struct arguments *arguments, const struct bench_options *options)
+{
+    if (options->timeout >= 0)
+        add(arguments, "--timeout=%g", options->timeout);
+    if (options->deterministic)
+        add(arguments, "--deterministic");
+    if (options->memory == BENCH_MEMORY_CUDA)
+        add(arguments, "--memory=%s", bench_memory_name(options->memory));
 }
 
 static void add_common(struct arguments *arguments, const struct bench_control *control,
@@ -138,13 +149,9 @@ static void add_common(struct arguments *arguments, const struct bench_control *
     char processors[1024];
 
     add(arguments, "--control=%s", control->name);
-    if (options->timeout >= 0)
-        add(arguments, "--timeout=%g", options->timeout);
-    if (options->deterministic)
-        add(arguments, "--deterministic");
-    if (options->memory == BENCH_MEMORY_CUDA)
-        add(arguments, "--memory=%s", bench_memory_name(options->memory));
-    else if (bind && bench_processors(options->ranks, processors, sizeof(processors)))
+    add_options(arguments, options);
+    if (bind && options->memory != BENCH_MEMORY_CUDA &&
+        bench_processors(options->ranks, processors, sizeof(processors)))
         add(arguments, "--bind=%s", processors);
 }
 
@@ -353,12 +360,7 @@ int bench_become_worker(const struct bench_options *options)
         return -1;
     add(&arguments, "%s", worker);
     add(&arguments, "--share");
-    if (options->timeout >= 0)
-        add(&arguments, "--timeout=%g", options->timeout);
-    if (options->deterministic)
-        add(&arguments, "--deterministic");
-    if (options->memory == BENCH_MEMORY_CUDA)
-        add(&arguments, "--memory=%s", bench_memory_name(options->memory));
+    add_options(&arguments, options);
     execv(worker, arguments.list);
     fprintf(stderr, "rondo bench: cannot become %s: %s\n", worker, strerror(errno));
     return -1;

@@ -123,14 +123,8 @@ static enum bench_status run(struct bench_sweep *sweep, int library, struct pace
     struct bench_group *group = &sweep->groups[library];
     enum bench_status status = bench_group_run(group, &pace->command, replies);
 
-    for (int batch = 0; status == BENCH_OK && batch < pace->command.batches; batch++) {
-        double slowest = 0;
-
-        for (int rank = 0; rank < group->size; rank++)
-            if (replies[rank].seconds[batch] > slowest)
-                slowest = replies[rank].seconds[batch];
-        pace->batches[pace->count++] = slowest;
-    }
+    for (int batch = 0; status == BENCH_OK && batch < pace->command.batches; batch++)
+        pace->batches[pace->count++] = bench_slowest(group, replies, batch);
     return status;
 }
 

@@ -50,25 +50,38 @@ int bench_caught_signal(void)
 
 /* ---- Sentences ------------------------------------------------------------------------------- */
 
+int bench_children_left(struct bench_group *group)
+{
+    int left = 0;
+
+    for (int i = 0; i < group->child_count; i++) {
+        struct bench_child *child = &group->children[i];
+
+        if (!child->ended)
+            child->ended = waitpid(child->pid, &child->status, WNOHANG) != 0;
+        left += !child->ended;
+    }
+    return left;
+}
+
 /* How a child of ours ended, if this is one: " (killed by signal 9)". */
 static void describe_end(struct bench_group *group, pid_t pid, char *text, size_t room)
 {
     double deadline =
         clock_seconds() + 0.1; /* the socket closes a little before the process is gone */
-    int status = 0;
-    int mine = 0;
+    int mine = 0, status;
 
     text[0] = 0;
-    while (mine < group->child_count && group->children[mine] != pid)
+    while (mine < group->child_count && group->children[mine].pid != pid)
         mine++;
     if (mine == group->child_count)
         return;
-    while (waitpid(pid, &status, WNOHANG) == 0) {
+    while (bench_children_left(group) && !group->children[mine].ended) {
         if (clock_seconds() > deadline)
             return;
         usleep(1000);
     }
-    group->children[mine] = 0;
+    status = group->children[mine].status;
     if (WIFSIGNALED(status))
         snprintf(text, room, " (killed by signal %d, %s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -222,6 +235,16 @@ enum bench_status bench_group_run(struct bench_group *group, const struct bench_
     return status;
 }
 
+double bench_slowest(const struct bench_group *group, const struct bench_reply *replies, int batch)
+{
+    double slowest = 0;
+
+    for (int rank = 0; rank < group->size; rank++)
+        if (replies[rank].seconds[batch] > slowest)
+            slowest = replies[rank].seconds[batch];
+    return slowest;
+}
+
 /* ---- Ending ---------------------------------------------------------------------------------- */
 
 static void release_workers(struct bench_group *group, bool by_force)
@@ -236,31 +259,19 @@ static void release_workers(struct bench_group *group, bool by_force)
     }
 }
 
-static int children_left(struct bench_group *group)
-{
-    int left = 0;
-
-    for (int i = 0; i < group->child_count; i++) {
-        if (group->children[i] > 0 && waitpid(group->children[i], NULL, WNOHANG) != 0)
-            group->children[i] = 0;
-        left += group->children[i] > 0;
-    }
-    return left;
-}
-
 static void wait_for_children(struct bench_group *group, double seconds)
 {
     double deadline = clock_seconds() + seconds;
 
-    while (children_left(group) && clock_seconds() < deadline)
+    while (bench_children_left(group) && clock_seconds() < deadline)
         usleep(2000);
 }
 
 static void signal_children(struct bench_group *group, int number)
 {
     for (int i = 0; i < group->child_count; i++)
-        if (group->children[i] > 0)
-            kill(group->children[i], number);
+        if (!group->children[i].ended)
+            kill(group->children[i].pid, number);
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
@@ -273,7 +284,7 @@ void bench_group_end(struct bench_group *group, bool by_force)
     release_workers(group, by_force);
     if (!by_force)
         wait_for_children(group, FINISH_SECONDS);
-    if (children_left(group)) {
+    if (bench_children_left(group)) {
         release_workers(group, true);
         signal_children(group, SIGTERM); /* mpirun tidies up */
         wait_for_children(group, 1);

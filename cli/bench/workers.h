@@ -24,6 +24,13 @@ struct bench_worker {
     pid_t pid;
 };
 
+/* What this process started: a rank, or mpirun. */
+struct bench_child {
+    pid_t pid;
+    bool ended;
+    int status; /* as waitpid() has it, of one that has ended */
+};
+
 struct bench_group {
     const char *library;
     int size;
@@ -32,12 +39,18 @@ struct bench_group {
     int devices;                  /* of the host, for ranks on devices */
     uint64_t device_bytes;        /* memory of one */
     struct bench_worker *workers; /* by rank */
-    pid_t *children;              /* what this process started: the ranks, or one mpirun */
+    struct bench_child *children;
     int child_count;
     int output;      /* what MPI and Gloo print, shown if they fail; -1: none */
     char folder[64]; /* private, for the files of Open MPI and Gloo; "": none */
     double timeout;  /* of a silent rank, seconds; 0: never */
 };
+
+/* Notes which children have ended. How many have not? */
+int bench_children_left(struct bench_group *group);
+
+/* Seconds per call of a batch, on the slowest rank. */
+double bench_slowest(const struct bench_group *group, const struct bench_reply *replies, int batch);
 
 /*
  * From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none
