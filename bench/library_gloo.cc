@@ -134,18 +134,6 @@ const char *lacks(void *, const bench_call *call)
     return nullptr;
 }
 
-void *alloc(void *, size_t bytes, bench_memory)
-{
-    void *memory = nullptr;
-
-    return posix_memalign(&memory, 4096, bytes) ? nullptr : memset(memory, 0, bytes);
-}
-
-void release(void *, void *memory, bench_memory)
-{
-    free(memory);
-}
-
 template <typename T>
 void set_input(T &options, const bench_call *call, const void *input, size_t elements)
 {
@@ -329,5 +317,4 @@ void version(char *text, size_t room)
 
 } // namespace
 
-extern "C" const bench_library bench_the_library = {open,    close, lacks, alloc,
-                                                    release, run,   error, version};
+extern "C" const bench_library bench_the_library = {open, close, lacks, nullptr, nullptr, run, error, version};
