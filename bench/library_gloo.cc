@@ -317,4 +317,5 @@ void version(char *text, size_t room)
 
 } // namespace
 
-extern "C" const bench_library bench_the_library = {open, close, lacks, nullptr, nullptr, run, error, version};
+extern "C" const bench_library bench_the_library = {open,    close, lacks, nullptr,
+                                                    nullptr, run,   error, version};

@@ -38,24 +38,8 @@ struct options {
     int root;
     const char *groups; /* NULL: several shapes */
     long broken;
-    unsigned seed;
+    int seed;
     const char *json;
-};
-
-static const struct argp_option argp_options[] = {
-    {"algo", 'a', "NAME", 0, "only this algorithm (default: all)", 0},
-    {"ranks", 'n', "A:B", 0, "numbers of ranks, from A to B (default: 2:16)", 0},
-    {"slots", 's', "N", 0, "slots per link (default: 2, the least)", 0},
-    {"root", 'r', "R|all", 0, "roots (default: the first two ranks and the last)", 0},
-    {"groups", 'g', "GROUPS", 0,
-     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* "
-     "(default: several)",
-     0},
-    {"break", 'b', "STEP|random", 0,
-     "take this step out of rank 0's plan, to see a refusal; for demonstration", 0},
-    {"seed", 'S', "N", 0, "for --break random (default: 1)", 0},
-    {"json", 'j', "FILE", 0, "write the results to FILE", 0},
-    {0},
 };
 
 static int find_collective(const char *name)
@@ -66,21 +50,23 @@ static int find_collective(const char *name)
     return -1;
 }
 
-static void parse_ranks(struct argp_state *state, char *text, struct options *options)
+static void take_ranks(struct argp_state *state, void *input, char *text)
 {
+    struct options *options = input;
     char *colon = strchr(text, ':');
 
     if (colon)
         *colon = 0;
-    options->from = (int)argument_whole(state, "--ranks", text, 1, RANKS_MAX);
-    options->to =
-        colon ? (int)argument_whole(state, "--ranks", colon + 1, 1, RANKS_MAX) : options->from;
+    options->from = (int)argument_whole(state, "-n", text, 1, RANKS_MAX);
+    options->to = colon ? (int)argument_whole(state, "-n", colon + 1, 1, RANKS_MAX) : options->from;
     if (options->to < options->from)
         argp_error(state, "the ranks go from %d down to %d", options->from, options->to);
 }
 
-static void parse_collective(struct argp_state *state, const char *text, struct options *options)
+static void take_collective(struct argp_state *state, void *input, char *text)
 {
+    struct options *options = input;
+
     if (state->arg_num > 0)
         argp_error(state, "one collective, or all");
     options->collective = strcmp(text, "all") ? find_collective(text) : -1;
@@ -88,8 +74,9 @@ static void parse_collective(struct argp_state *state, const char *text, struct 
         argp_error(state, "there is no collective '%s'", text);
 }
 
-static void parse_groups(struct argp_state *state, const char *text, struct options *options)
+static void take_groups(struct argp_state *state, void *input, char *text)
 {
+    struct options *options = input;
     int ranks = grouping_text_size(text);
 
     if (ranks < 0 || ranks > RANKS_MAX)
@@ -99,66 +86,71 @@ static void parse_groups(struct argp_state *state, const char *text, struct opti
     options->groups = text;
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static void take_algorithm(struct argp_state *state, void *input, char *text)
 {
-    struct options *options = state->input;
+    struct options *options = input;
 
-    switch (key) {
-    case 'a':
-        options->algorithm = strcmp(text, "all") ? algorithm_find(text) : NULL;
-        if (strcmp(text, "all") && !options->algorithm)
-            argp_error(state, "there is no algorithm '%s': see `rondo explain --list`", text);
-        break;
-    case 'n':
-        parse_ranks(state, text, options);
-        break;
-    case 's':
-        options->slots = (int)argument_whole(state, "--slots", text, 1, 1024);
-        break;
-    case 'r':
-        options->root = strcmp(text, "all")
-                            ? (int)argument_whole(state, "--root", text, 0, RANKS_MAX - 1)
-                            : ROOT_ALL;
-        break;
-    case 'g':
-        parse_groups(state, text, options);
-        break;
-    case 'b':
-        options->broken = strcmp(text, "random")
-                              ? argument_whole(state, "--break", text, 0, 1000000000)
-                              : BREAK_RANDOM;
-        break;
-    case 'S':
-        options->seed = (unsigned)argument_whole(state, "--seed", text, 0, 1000000000);
-        break;
-    case 'j':
-        options->json = text;
-        break;
-    case ARGP_KEY_ARG:
-        parse_collective(state, text, options);
-        break;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "which collective? One of them, or all");
-        break;
-    case ARGP_KEY_END:
-        if (options->root >= options->to)
-            argp_error(state, "there is no rank %d among %d", options->root, options->to);
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    options->algorithm = strcmp(text, "all") ? algorithm_find(text) : NULL;
+    if (strcmp(text, "all") && !options->algorithm)
+        argp_error(state, "there is no algorithm '%s': see `rondo explain --list`", text);
 }
 
-static const struct argp argp = {
-    .options = argp_options,
-    .parser = parse_option,
-    .args_doc = "all|COLLECTIVE",
+static void take_root(struct argp_state *state, void *input, char *text)
+{
+    bool all = !strcmp(text, "all");
+
+    ((struct options *)input)->root =
+        all ? ROOT_ALL : (int)argument_whole(state, "-r", text, 0, RANKS_MAX - 1);
+}
+
+static void take_step(struct argp_state *state, void *input, char *text)
+{
+    bool any = !strcmp(text, "random");
+
+    ((struct options *)input)->broken =
+        any ? BREAK_RANDOM : argument_whole(state, "-b", text, 0, 1000000000);
+}
+
+static void finish(struct argp_state *state, void *input)
+{
+    const struct options *options = input;
+
+    if (!state->arg_num)
+        argp_error(state, "which collective? One of them, or all");
+    if (options->root >= options->to)
+        argp_error(state, "there is no rank %d among %d", options->root, options->to);
+}
+
+#define NUMBER(member, least, most) ARGUMENT_NUMBER(struct options, member, least, most)
+
+static const struct argument table[] = {
+    {"algo", 'a', "NAME", 0, ARGUMENT_CALLS(take_algorithm), "only this algorithm (default: all)"},
+    {"ranks", 'n', "A:B", 0, ARGUMENT_CALLS(take_ranks),
+     "numbers of ranks, from A to B (default: 2:16)"},
+    {"slots", 's', "N", 0, NUMBER(slots, 1, 1024), "slots per link (default: 2, the least)"},
+    {"root", 'r', "R|all", 0, ARGUMENT_CALLS(take_root),
+     "roots (default: the first two ranks and the last)"},
+    {"groups", 'g', "GROUPS", 0, ARGUMENT_CALLS(take_groups),
+     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* "
+     "(default: several)"},
+    {"break", 'b', "STEP|random", 0, ARGUMENT_CALLS(take_step),
+     "take this step out of rank 0's plan, to see a refusal; for demonstration"},
+    {"seed", 'S', "N", 0, NUMBER(seed, 0, 1000000000), "for --break random (default: 1)"},
+    {"json", 'j', "FILE", 0, ARGUMENT_SETS(struct options, json), "write the results to FILE"},
+    {0},
+};
+
+static const struct argument_command command = {
+    .name = "rondo verify",
+    .operands = "all|COLLECTIVE",
     .doc =
         "Prove that plans give the right result for every count, without deadlock or race, also "
         "when calls follow each other at once, with and without input and output in one place.\v"
         "Exit status: 0 all is proved, 1 something is wrong (the sentence names rank, program and "
         "step), 2 wrong usage.",
+    .table = table,
+    .operand = take_collective,
+    .finish = finish,
 };
 
 /* ---- Proving --------------------------------------------------------------------------------- */
@@ -202,7 +194,7 @@ static struct plan **make_plans(const struct algorithm *algorithm, struct plan_s
 static void break_plan(const struct options *options, struct plan *plan, struct outcome *outcome)
 {
     uint32_t step = (uint32_t)options->broken;
-    unsigned seed = options->seed + (unsigned)plan->size;
+    unsigned seed = (unsigned)(options->seed + plan->size);
     char words[200];
 
     if (options->broken == BREAK_NOTHING)
@@ -362,15 +354,11 @@ int command_verify(int argc, char **argv)
                               .root = ROOT_SOME,
                               .broken = BREAK_NOTHING,
                               .seed = 1};
-    char program[] = "rondo verify";
     double start = clock_seconds();
     json_t *results;
     int wrong;
 
-    argp_err_exit_status = 2;
-    argv[0] = program;
-    if (argp_parse(&argp, argc, argv, 0, NULL, &options))
-        return 2;
+    argument_parse(&command, argc, argv, &options);
     results = json_array();
     if (!results) {
         fprintf(stderr, "rondo verify: out of memory\n");
