@@ -133,30 +133,24 @@ void bench_ddp_print(const struct bench_ddp_result *result, FILE *to)
 
 static void print_csv(const void *what, FILE *to)
 {
-    static const char view[] =
-        "ranks,tokens_per_s,speed_up,efficiency,step_s,waiting,hidden,bytes_per_step";
     const struct bench_ddp_result *result = what;
+    struct bench_record records[BENCH_DDP_WORLDS];
 
-    fprintf(to, "%s\n", view);
-    for (int i = 0; i < result->options->world_count; i++) {
-        struct bench_record record = record_of(result, i);
-
-        bench_record_csv(&record, view, to);
-        fprintf(to, "\n");
-    }
+    for (int i = 0; i < result->options->world_count; i++)
+        records[i] = record_of(result, i);
+    bench_records_csv(records, result->options->world_count,
+                      "ranks,tokens_per_s,speed_up,efficiency,step_s,waiting,hidden,bytes_per_step",
+                      to);
 }
 
 static json_t *world_json(const struct bench_ddp_result *result, int world)
 {
     struct bench_record record = record_of(result, world);
     json_t *json = bench_record_json(&record, "ranks,tokens_per_s,speed_up");
-    json_t *runs = json_array();
 
-    for (int i = 0; i < result->rounds; i++)
-        json_array_append_new(
-            runs, bench_record_json(&result->worlds[world].runs[i],
-                                    "tokens_per_s,step_s,waiting,hidden,bytes_per_step"));
-    json_object_set_new(json, "rounds", runs);
+    json_object_set_new(json, "rounds",
+                        bench_records_json(result->worlds[world].runs, result->rounds,
+                                           "tokens_per_s,step_s,waiting,hidden,bytes_per_step"));
     return json;
 }
 

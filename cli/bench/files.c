@@ -26,25 +26,21 @@ const char *bench_memory_of(const struct bench_sweep *sweep, int library)
     return bench_memory_name(strcmp(name, "limit") ? BENCH_MEMORY_HOST : BENCH_MEMORY_SHARED);
 }
 
-static const char *op_of(const struct bench_sweep *sweep)
-{
-    const struct bench_call *call = &sweep->options->call;
-
-    return bench_collective_reduces(call->collective) ? pattern_op_name(call->op) : "none";
-}
-
 struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, int library)
 {
     const struct bench_call *call = &sweep->options->call;
     const struct bench_size *size = &sweep->sizes[index];
     const struct bench_result *result = &size->results[library];
+    double unit = result->available ? 1 : NAN; /* of figures that there are */
     double ratio = bench_ratio_to(sweep, size, library ? library : BENCH_BEST_PEER);
-    struct bench_record record = {
+    int best = ratio > 0 && !library ? bench_best_peer(sweep, size) : -1;
+
+    return (struct bench_record){
         .library = sweep->groups[library].library,
         .collective = bench_collective_name(call->collective),
         .algorithm = bench_algorithm_of(sweep, library),
         .dtype = pattern_type_name(call->type),
-        .op = op_of(sweep),
+        .op = bench_collective_reduces(call->collective) ? pattern_op_name(call->op) : "none",
         .memory = bench_memory_of(sweep, library),
         .ranks = sweep->groups[library].size,
         .root = bench_collective_is_rooted(call->collective) ? call->root : -1,
@@ -52,27 +48,17 @@ struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, 
         .count = (long long)size->count,
         .in_place = call->in_place,
         .available = result->available,
-        .median_us = NAN,
-        .min_us = NAN,
-        .algbw_GBps = NAN,
-        .busbw_GBps = NAN,
-        .ratio = NAN,
-        .wrong = BENCH_UNKNOWN,
+        .median_us = result->median * 1e6 * unit,
+        .min_us = result->min * 1e6 * unit,
+        .algbw_GBps = bench_algorithm_bandwidth(size, library) / 1e9 * unit,
+        .busbw_GBps = bench_bus_bandwidth(sweep, size, library) / 1e9 * unit,
+        .wrong = result->available && result->checked ? (long long)result->wrong : BENCH_UNKNOWN,
+        .best_peer = best < 0 ? NULL : sweep->groups[best].library,
+        .ratio = ratio > 0 ? ratio : NAN,
+        .faster = ratio > 1   ? "yes"
+                  : ratio > 0 ? "no"
+                              : NULL,
     };
-
-    if (result->available) {
-        record.median_us = result->median * 1e6;
-        record.min_us = result->min * 1e6;
-        record.algbw_GBps = bench_algorithm_bandwidth(size, library) / 1e9;
-        record.busbw_GBps = bench_bus_bandwidth(sweep, size, library) / 1e9;
-        record.wrong = result->checked ? (long long)result->wrong : BENCH_UNKNOWN;
-    }
-    if (ratio > 0) {
-        record.ratio = ratio;
-        record.faster = ratio > 1 ? "yes" : "no";
-        record.best_peer = library ? NULL : sweep->groups[bench_best_peer(sweep, size)].library;
-    }
-    return record;
 }
 
 static void print_csv(const void *result, FILE *to)
@@ -106,18 +92,20 @@ static json_t *libraries(const struct bench_sweep *sweep)
 static json_t *options_json(const struct bench_sweep *sweep)
 {
     const struct bench_options *options = sweep->options;
+    bool reduces = bench_collective_reduces(options->call.collective);
 
     return json_pack(
         "{s:s, s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, "
         "s:f}",
         "collective", bench_collective_name(options->call.collective), "algorithm",
         bench_algorithm_of(sweep, 0), "ranks", sweep->groups[0].size, "dtype",
-        pattern_type_name(options->call.type), "op", op_of(sweep), "root", options->call.root,
-        "memory", bench_memory_of(sweep, 0), "in_place", options->call.in_place, "cold",
-        options->cold, "rewrite", options->rewrite, "graph", options->graph, "blocking",
-        options->blocking, "threads", options->threads, "deterministic", options->deterministic,
-        "iterations", options->iterations, "warmup", options->warmup, "rounds", options->rounds,
-        "seconds", options->seconds);
+        pattern_type_name(options->call.type), "op",
+        reduces ? pattern_op_name(options->call.op) : "none", "root", options->call.root, "memory",
+        bench_memory_of(sweep, 0), "in_place", options->call.in_place, "cold", options->cold,
+        "rewrite", options->rewrite, "graph", options->graph, "blocking", options->blocking,
+        "threads", options->threads, "deterministic", options->deterministic, "iterations",
+        options->iterations, "warmup", options->warmup, "rounds", options->rounds, "seconds",
+        options->seconds);
 }
 
 static json_t *rows_json(const struct bench_sweep *sweep)

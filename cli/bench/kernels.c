@@ -126,16 +126,17 @@ static int run_size(struct kernels_result *result, size_t bytes)
     kernels_print_head(options, bytes);
     for (int i = 0; kernel_levels()[i]; i++)
         for (int type = 0; type < RONDO_TYPES; type++) {
-            struct kernels_row *row = &result->rows[result->count];
+            struct bench_record *line = result->lines[result->count];
 
             if (!is_wanted(options, kernel_levels()[i], type) ||
                 !kernel_use_level(kernel_levels()[i]))
                 continue;
-            row->level = kernel_levels()[i];
-            row->type = (rondo_type)type;
-            row->bytes = bytes;
-            kernels_time(options, arena, row);
-            kernels_print_row(result, result->count++);
+            for (int k = 0; k < KERNELS_SOURCES; k++) {
+                line[k] = kernels_time(options, arena, (rondo_type)type, bytes, kernels_sources[k]);
+                line[k].level = kernel_levels()[i];
+            }
+            kernels_print_line(line);
+            result->count++;
         }
     free(arena);
     return 0;
@@ -144,10 +145,11 @@ static int run_size(struct kernels_result *result, size_t bytes)
 static int run(const struct kernels_options *options, int levels)
 {
     size_t most = (size_t)options->bench.size_count * (size_t)levels * RONDO_TYPES;
-    struct kernels_result result = {.options = options, .rows = calloc(most, sizeof(*result.rows))};
+    struct kernels_result result = {.options = options,
+                                    .lines = calloc(most, sizeof(*result.lines))};
     int failed = 0;
 
-    if (!result.rows) {
+    if (!result.lines) {
         fprintf(stderr, "rondo bench kernels: out of memory\n");
         return -1;
     }
@@ -155,7 +157,7 @@ static int run(const struct kernels_options *options, int levels)
         failed = run_size(&result, options->bench.sizes[i]);
     if (!failed)
         failed = kernels_write(&result);
-    free(result.rows);
+    free(result.lines);
     return failed;
 }
 

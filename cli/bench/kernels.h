@@ -6,7 +6,7 @@
 #ifndef RONDO_CLI_BENCH_KERNELS_H
 #define RONDO_CLI_BENCH_KERNELS_H
 
-#include "cli/bench/options.h"
+#include "cli/bench/record.h"
 
 enum { KERNELS_SOURCES = 3 }; /* 2, 4 and 8 */
 
@@ -17,21 +17,13 @@ struct kernels_options {
     const char *level;          /* NULL: all that the machine has */
 };
 
-/* Bytes read and written per second. */
-struct kernels_figure {
-    double kernel, copy;
-};
-
-struct kernels_row {
-    const char *level;
-    rondo_type type;
-    size_t bytes; /* of a source */
-    struct kernels_figure figures[KERNELS_SOURCES];
-};
-
+/*
+ * A line of the table has a record for each number of sources: bytes of one of them, read and
+ * written per second.
+ */
 struct kernels_result {
     const struct kernels_options *options;
-    struct kernels_row *rows;
+    struct bench_record (*lines)[KERNELS_SOURCES];
     int count;
 };
 
@@ -42,13 +34,14 @@ int bench_kernels(int argc, char **argv);
 
 /* Room for eight sources and a result of `bytes` each; NULL if there is none. free() it. */
 void *kernels_arena(size_t bytes);
-/* Sources and a result of row->bytes each, at the CPU level that is in use. */
-void kernels_time(const struct kernels_options *options, void *arena, struct kernels_row *row);
+/* Sources and a result of `bytes` each, at the CPU level that is in use. */
+struct bench_record kernels_time(const struct kernels_options *options, void *arena,
+                                 rondo_type type, size_t bytes, int sources);
 
 /* ---- kernels_report.c ------------------------------------------------------------------------ */
 
 void kernels_print_head(const struct kernels_options *options, size_t bytes);
-void kernels_print_row(const struct kernels_result *result, int row);
+void kernels_print_line(const struct bench_record *line);
 /* The files that the options name. 0, or -1 with sentences on stderr. */
 int kernels_write(const struct kernels_result *result);
 

@@ -3,10 +3,7 @@
 #include "cli/bench/kernels.h"
 
 #include "bench/pattern.h"
-#include "cli/bench/record.h"
 #include "cli/gnuplot.h"
-
-#define CSV_HEADER "level,dtype,op,bytes,sources,GBps,copy_GBps,percent_of_copy"
 
 static const struct bench_column row_columns[] = {
     {"level", "level", .width = 7}, {"dtype", "type", .width = 12}, {0}};
@@ -16,27 +13,6 @@ static const struct bench_column figure_columns[] = {
     {"copy_GBps", "copy", .width = 7, .places = 1},
     {"percent_of_copy", "% of copy", .width = 9, .places = 1},
     {0}};
-
-static double percent_of(const struct kernels_figure *figure)
-{
-    return figure->copy > 0 ? 100 * figure->kernel / figure->copy : 0;
-}
-
-/* The reduction of one number of sources; there is one for each line and each of these. */
-static struct bench_record record_of(const struct kernels_result *result, int row, int sources)
-{
-    const struct kernels_row *of = &result->rows[row];
-    const struct kernels_figure *figure = &of->figures[sources];
-
-    return (struct bench_record){.level = of->level,
-                                 .dtype = pattern_type_name(of->type),
-                                 .op = pattern_op_name(result->options->bench.call.op),
-                                 .bytes = (long long)of->bytes,
-                                 .sources = kernels_sources[sources],
-                                 .GBps = figure->kernel / 1e9,
-                                 .copy_GBps = figure->copy / 1e9,
-                                 .percent_of_copy = percent_of(figure)};
-}
 
 void kernels_print_head(const struct kernels_options *options, size_t bytes)
 {
@@ -53,15 +29,11 @@ void kernels_print_head(const struct kernels_options *options, size_t bytes)
     printf("\n");
 }
 
-void kernels_print_row(const struct kernels_result *result, int row)
+void kernels_print_line(const struct bench_record *line)
 {
-    for (int i = 0; i < KERNELS_SOURCES; i++) {
-        struct bench_record record = record_of(result, row, i);
-
-        if (i == 0)
-            bench_columns_print(row_columns, " ", &record, stdout);
-        bench_columns_print(figure_columns, " | ", &record, stdout);
-    }
+    bench_columns_print(row_columns, " ", line, stdout);
+    for (int i = 0; i < KERNELS_SOURCES; i++)
+        bench_columns_print(figure_columns, " | ", &line[i], stdout);
     printf("\n");
     fflush(stdout);
 }
@@ -70,27 +42,16 @@ static void print_csv(const void *what, FILE *to)
 {
     const struct kernels_result *result = what;
 
-    fprintf(to, "%s\n", CSV_HEADER);
-    for (int i = 0; i < result->count * KERNELS_SOURCES; i++) {
-        struct bench_record record = record_of(result, i / KERNELS_SOURCES, i % KERNELS_SOURCES);
-
-        bench_record_csv(&record, CSV_HEADER, to);
-        fprintf(to, "\n");
-    }
+    bench_records_csv(result->lines[0], result->count * KERNELS_SOURCES,
+                      "level,dtype,op,bytes,sources,GBps,copy_GBps,percent_of_copy", to);
 }
 
 static json_t *make_json(const void *what)
 {
     const struct kernels_result *result = what;
-    json_t *rows = json_array();
+    json_t *rows = bench_records_json(result->lines[0], result->count * KERNELS_SOURCES,
+                                      "level,dtype,bytes,sources,GBps,copy_GBps,percent_of_copy");
 
-    for (int i = 0; i < result->count * KERNELS_SOURCES; i++) {
-        struct bench_record record = record_of(result, i / KERNELS_SOURCES, i % KERNELS_SOURCES);
-
-        json_array_append_new(
-            rows,
-            bench_record_json(&record, "level,dtype,bytes,sources,GBps,copy_GBps,percent_of_copy"));
-    }
     return json_pack("{s:o, s:s, s:o}", "machine", bench_machine_json(), "op",
                      pattern_op_name(result->options->bench.call.op), "rows", rows);
 }
@@ -111,7 +72,7 @@ static void print_data(const struct kernels_result *result, FILE *to)
     fprintf(to, "$cells << END\n");
     for (int i = 0; i < result->count; i++)
         for (int k = 0; k < KERNELS_SOURCES; k++) {
-            double percent = percent_of(&result->rows[i].figures[k]);
+            double percent = result->lines[i][k].percent_of_copy;
 
             fprintf(to, "%d %d %.0f %.0f\n", i / lines * KERNELS_SOURCES + k, lines - 1 - i % lines,
                     percent, percent);
@@ -125,8 +86,8 @@ static void print_names(const struct kernels_result *result, FILE *to)
 
     fprintf(to, "set ytics (");
     for (int i = 0; i < lines; i++)
-        fprintf(to, "%s\"%s, %s\" %d", i ? ", " : "", result->rows[i].level,
-                pattern_type_name(result->rows[i].type), lines - 1 - i);
+        fprintf(to, "%s\"%s, %s\" %d", i ? ", " : "", result->lines[i][0].level,
+                result->lines[i][0].dtype, lines - 1 - i);
     fprintf(to, ") noenhanced\nset xtics (");
     for (int i = 0; i < result->options->bench.size_count * KERNELS_SOURCES; i++) {
         char size[32];

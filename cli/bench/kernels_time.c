@@ -72,8 +72,8 @@ static int calls_of(double seconds)
 }
 
 /* The first call of each is the slowest and does not count. Two turns, then as time allows. */
-static struct kernels_figure take_turns(const struct work *work, const struct work *copy,
-                                        double seconds)
+static void take_turns(const struct work *work, const struct work *copy, double seconds,
+                       struct bench_record *ret_record)
 {
     double first = batch(work, 1);
     int least = first > seconds ? 1 : 2; /* one will do where a call takes that long */
@@ -90,7 +90,10 @@ static struct kernels_figure take_turns(const struct work *work, const struct wo
         best = now < best ? now : best;
         best_copy = now_copy < best_copy ? now_copy : best_copy;
     }
-    return (struct kernels_figure){(double)work->bytes / best, (double)copy->bytes / best_copy};
+    ret_record->GBps = (double)work->bytes / best / 1e9;
+    ret_record->copy_GBps = (double)copy->bytes / best_copy / 1e9;
+    if (copy->bytes > 0)
+        ret_record->percent_of_copy = 100 * ret_record->GBps / ret_record->copy_GBps;
 }
 
 static struct kernel_op op_of(const struct kernels_options *options, rondo_type type, int sources)
@@ -107,30 +110,31 @@ static struct kernel_op op_of(const struct kernels_options *options, rondo_type 
                                   options->bench.call.op == RONDO_AVG ? (unsigned)sources : 0};
 }
 
-void kernels_time(const struct kernels_options *options, void *arena, struct kernels_row *row)
+struct bench_record kernels_time(const struct kernels_options *options, void *arena,
+                                 rondo_type type, size_t bytes, int sources)
 {
-    size_t element = pattern_type_bytes(row->type);
+    size_t element = pattern_type_bytes(type);
+    struct kernel_op op = op_of(options, type, sources);
     const void *from[SOURCES_MAX];
-    void *to[1];
+    void *to[1] = {arena};
+    struct kernel_call call = {.sources = from,
+                               .destinations = to,
+                               .source_count = sources,
+                               .destination_count = 1,
+                               .count = bytes / element,
+                               .order = KERNEL_FOLD,
+                               .scaled = -1,
+                               .finish = options->bench.call.op == RONDO_AVG};
+    size_t touched = call.count * element * (size_t)(sources + 1);
+    struct work work = {&op, &call, arena, touched};
+    struct work copy = {NULL, NULL, arena, touched / 2 * 2};
+    struct bench_record record = {.dtype = pattern_type_name(type),
+                                  .op = pattern_op_name(options->bench.call.op),
+                                  .bytes = (long long)bytes,
+                                  .sources = sources};
 
     for (int i = 0; i < SOURCES_MAX; i++)
-        from[i] = (unsigned char *)arena + (size_t)(i + 1) * stride_of(row->bytes);
-    to[0] = arena;
-    for (int i = 0; i < KERNELS_SOURCES; i++) {
-        int sources = kernels_sources[i];
-        struct kernel_op op = op_of(options, row->type, sources);
-        struct kernel_call call = {.sources = from,
-                                   .destinations = to,
-                                   .source_count = sources,
-                                   .destination_count = 1,
-                                   .count = row->bytes / element,
-                                   .order = KERNEL_FOLD,
-                                   .scaled = -1,
-                                   .finish = options->bench.call.op == RONDO_AVG};
-        size_t bytes = call.count * element * (size_t)(sources + 1);
-        struct work work = {&op, &call, arena, bytes};
-        struct work copy = {NULL, NULL, arena, bytes / 2 * 2};
-
-        row->figures[i] = take_turns(&work, &copy, options->bench.seconds);
-    }
+        from[i] = (unsigned char *)arena + (size_t)(i + 1) * stride_of(bytes);
+    take_turns(&work, &copy, options->bench.seconds, &record);
+    return record;
 }

@@ -129,6 +129,24 @@ json_t *bench_record_json(const struct bench_record *record, const char *view)
     return object;
 }
 
+void bench_records_csv(const struct bench_record *records, int count, const char *view, FILE *to)
+{
+    fprintf(to, "%s\n", view);
+    for (int i = 0; i < count; i++) {
+        bench_record_csv(&records[i], view, to);
+        fprintf(to, "\n");
+    }
+}
+
+json_t *bench_records_json(const struct bench_record *records, int count, const char *view)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, bench_record_json(&records[i], view));
+    return list;
+}
+
 /* ---- Tables for people ----------------------------------------------------------------------- */
 
 /* Places behind the point that make four figures. */

@@ -33,6 +33,9 @@ struct bench_record {
 /* A line of CSV, without its end. */
 void bench_record_csv(const struct bench_record *record, const char *view, FILE *to);
 json_t *bench_record_json(const struct bench_record *record, const char *view);
+/* The view, and a line for each record; an array of them. */
+void bench_records_csv(const struct bench_record *records, int count, const char *view, FILE *to);
+json_t *bench_records_json(const struct bench_record *records, int count, const char *view);
 
 /* ---- Tables for people ----------------------------------------------------------------------- */
 
