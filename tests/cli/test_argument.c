@@ -3,7 +3,7 @@
 #include "cli/argument.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,13 +57,16 @@ static const struct argument_command with_operand = {.name = "rondo test",
                                                      .finish = finish};
 static const struct argument_command without = {.name = "rondo test", .table = table};
 
+/* Members may point into the last line that was read. */
 static struct options read_line(const struct argument_command *command, const char *line)
 {
+    static char name[] = "test", copy[128];
     struct options options = {.count = 3};
-    char *words[WORDS_MAX + 1] = {strdup("test")};
-    char *rest = strdup(line), *word;
+    char *words[WORDS_MAX + 1] = {name};
+    char *rest = copy, *word;
     int count = 1;
 
+    snprintf(copy, sizeof(copy), "%s", line);
     while (count < WORDS_MAX && (word = strsep(&rest, " ")))
         if (*word)
             words[count++] = word;
