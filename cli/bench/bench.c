@@ -6,7 +6,7 @@
  *        -> processes (start.c), a rank of a library each; bench/worker.c runs in them
  *        -> commands and replies (workers.c, bench/protocol.h)
  *        -> who is measured when (sweep.c)
- *        -> table, CSV and JSON, SVG (table.c, files.c, plot.c)
+ *        -> records (record.c): table, CSV and JSON, SVG (table.c, files.c, plot.c)
  *
  * `rondo bench kernels` needs no ranks: kernels.c. `rondo bench matrix` makes many sweeps
  * with the same ranks: matrix.c.

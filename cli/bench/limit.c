@@ -6,7 +6,7 @@
  * The vectors of the last two are more than the last cache holds. The fastest of some batches
  * counts, for what else the machine does can only slow them down.
  */
-#include "cli/bench/limit.h"
+#include "cli/bench/sweep.h"
 
 #include "bench/pattern.h"
 
