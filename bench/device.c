@@ -15,7 +15,7 @@ enum { SENTENCE = 256, SPARE_BYTES = 256 };
 /* clang-format off */
 #define FUNCTIONS(use) \
     use(cuInit) use(cuGetErrorName) use(cuGetErrorString) use(cuDeviceGetCount) use(cuDeviceGet) \
-    use(cuDeviceGetName) use(cuDeviceTotalMem) use(cuDevicePrimaryCtxRetain) \
+    use(cuDeviceTotalMem) use(cuDevicePrimaryCtxRetain) \
     use(cuDevicePrimaryCtxRelease) use(cuCtxSetCurrent) use(cuMemAlloc) use(cuMemFree) \
     use(cuMemcpyAsync) use(cuMemcpyDtoDAsync) use(cuMemsetD8Async) \
     use(cuMemsetD32Async) use(cuStreamCreate) use(cuStreamDestroy) use(cuStreamSynchronize) \
@@ -47,7 +47,6 @@ struct device {
     CUdeviceptr spare; /* for device_queue_nothing() then */
     CUgraphExec graph; /* NULL: none */
     size_t bytes;
-    char name[96];
     char error[SENTENCE];
 };
 
@@ -139,8 +138,6 @@ static int enter(struct device *device)
         return -1;
     device->context = context;
     if (settle(device, cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent") ||
-        settle(device, cuda.cuDeviceGetName(device->name, sizeof(device->name), device->handle),
-               "cuDeviceGetName") ||
         settle(device, cuda.cuDeviceTotalMem(&device->bytes, device->handle), "cuDeviceTotalMem") ||
         settle(device, cuda.cuStreamCreate(&device->stream, CU_STREAM_NON_BLOCKING),
                "cuStreamCreate") ||
@@ -192,11 +189,6 @@ int device_number(const struct device *device)
 int device_count(const struct device *device)
 {
     return device->count;
-}
-
-const char *device_name(const struct device *device)
-{
-    return device->name;
 }
 
 size_t device_bytes(const struct device *device)

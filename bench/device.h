@@ -21,7 +21,6 @@ void device_close(struct device *device); /* accepts NULL */
 
 int device_number(const struct device *device);
 int device_count(const struct device *device); /* of this machine, as the process sees it */
-const char *device_name(const struct device *device);
 size_t device_bytes(const struct device *device);
 /* What the last function that failed said. */
 const char *device_error(const struct device *device);

@@ -34,11 +34,6 @@ size_t device_bytes(const struct device *device)
     return 0;
 }
 
-const char *device_name(const struct device *device)
-{
-    return "none";
-}
-
 const char *device_error(const struct device *device)
 {
     return "there is no device";

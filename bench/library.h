@@ -35,9 +35,12 @@ struct bench_library {
      */
     void *(*open)(struct bench_place *place);
     void (*close)(void *state); /* accepts NULL */
-    /* NULL, or why this library has no such call. */
+    /* NULL, or why this library has no such call. Without this function it has all. */
     const char *(*lacks)(void *state, const struct bench_call *call);
-    /* Page aligned; zeroed, unless it is on a device. */
+    /*
+     * Page aligned; zeroed, unless it is on a device. Without these two functions buffers are
+     * bench_plain_alloc()'s, or of the place's device.
+     */
     void *(*alloc)(void *state, size_t bytes, enum bench_memory memory);
     void (*free)(void *state, void *data, enum bench_memory memory);
     /* In place: `input` and `output` overlap as rondo.h says. 0, or see error(). */
@@ -47,6 +50,9 @@ struct bench_library {
 };
 
 extern const struct bench_library bench_the_library;
+
+/* Page aligned and zeroed; free() it. NULL: there is no memory. */
+void *bench_plain_alloc(size_t bytes);
 
 #ifdef __cplusplus
 }

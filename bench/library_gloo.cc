@@ -134,48 +134,33 @@ const char *lacks(void *, const bench_call *call)
     return nullptr;
 }
 
-void *alloc(void *, size_t bytes, bench_memory)
+// Calls `work` with a pointer to unsigned integers of the size of the call's elements.
+template <typename F> void with_elements(const bench_call *call, const void *data, F work)
 {
-    void *memory = nullptr;
-
-    return posix_memalign(&memory, 4096, bytes) ? nullptr : memset(memory, 0, bytes);
-}
-
-void release(void *, void *memory, bench_memory)
-{
-    free(memory);
-}
-
-template <typename T>
-void set_input(T &options, const bench_call *call, const void *input, size_t elements)
-{
-    void *data = const_cast<void *>(input);
+    void *elements = const_cast<void *>(data);
 
     switch (pattern_type_bytes(call->type)) {
     case 1:
-        return options.setInput(static_cast<uint8_t *>(data), elements);
+        return work(static_cast<uint8_t *>(elements));
     case 2:
-        return options.setInput(static_cast<uint16_t *>(data), elements);
+        return work(static_cast<uint16_t *>(elements));
     case 4:
-        return options.setInput(static_cast<uint32_t *>(data), elements);
+        return work(static_cast<uint32_t *>(elements));
     default:
-        return options.setInput(static_cast<uint64_t *>(data), elements);
+        return work(static_cast<uint64_t *>(elements));
     }
 }
 
 template <typename T>
-void set_output(T &options, const bench_call *call, void *output, size_t elements)
+void set_input(T &options, const bench_call *call, const void *input, size_t count)
 {
-    switch (pattern_type_bytes(call->type)) {
-    case 1:
-        return options.setOutput(static_cast<uint8_t *>(output), elements);
-    case 2:
-        return options.setOutput(static_cast<uint16_t *>(output), elements);
-    case 4:
-        return options.setOutput(static_cast<uint32_t *>(output), elements);
-    default:
-        return options.setOutput(static_cast<uint64_t *>(output), elements);
-    }
+    with_elements(call, input, [&](auto *elements) { options.setInput(elements, count); });
+}
+
+template <typename T>
+void set_output(T &options, const bench_call *call, void *output, size_t count)
+{
+    with_elements(call, output, [&](auto *elements) { options.setOutput(elements, count); });
 }
 
 // Collectives with one input and one output. In place, Gloo wants the output only.
@@ -214,34 +199,21 @@ void gather(State *state, const bench_call *call, const void *input, void *outpu
     gloo::gather(options);
 }
 
-template <typename T>
-void scatter_of(State *state, const bench_call *call, const void *input, void *output)
-{
-    gloo::ScatterOptions options(state->context);
-    T *data = static_cast<T *>(const_cast<void *>(input));
-    std::vector<T *> blocks;
-
-    for (int rank = 0; rank < state->context->size; rank++)
-        blocks.push_back(data + call->count * rank);
-    if (state->context->rank == call->root)
-        options.setInputs(blocks, call->count);
-    options.setOutput(static_cast<T *>(output), call->count);
-    options.setRoot(call->root);
-    gloo::scatter(options);
-}
-
 void scatter(State *state, const bench_call *call, const void *input, void *output)
 {
-    switch (pattern_type_bytes(call->type)) {
-    case 1:
-        return scatter_of<uint8_t>(state, call, input, output);
-    case 2:
-        return scatter_of<uint16_t>(state, call, input, output);
-    case 4:
-        return scatter_of<uint32_t>(state, call, input, output);
-    default:
-        return scatter_of<uint64_t>(state, call, input, output);
-    }
+    gloo::ScatterOptions options(state->context);
+
+    if (state->context->rank == call->root)
+        with_elements(call, input, [&](auto *elements) {
+            std::vector<decltype(elements)> blocks;
+
+            for (int rank = 0; rank < state->context->size; rank++)
+                blocks.push_back(elements + call->count * rank);
+            options.setInputs(blocks, call->count);
+        });
+    set_output(options, call, output, call->count);
+    options.setRoot(call->root);
+    gloo::scatter(options);
 }
 
 void sendrecv(State *state, const bench_call *call, const void *input, void *output)
@@ -329,5 +301,5 @@ void version(char *text, size_t room)
 
 } // namespace
 
-extern "C" const bench_library bench_the_library = {open,    close, lacks, alloc,
-                                                    release, run,   error, version};
+extern "C" const bench_library bench_the_library = {open,    close, lacks, nullptr,
+                                                    nullptr, run,   error, version};

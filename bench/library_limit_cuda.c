@@ -64,20 +64,6 @@ static const char *limit_lacks(void *memory, const struct bench_call *call)
     return NULL;
 }
 
-static void *limit_alloc(void *memory, size_t bytes, enum bench_memory kind)
-{
-    struct state *state = memory;
-
-    return device_alloc(state->device, bytes);
-}
-
-static void limit_free(void *memory, void *data, enum bench_memory kind)
-{
-    struct state *state = memory;
-
-    device_free(state->device, data);
-}
-
 static int limit_run(void *memory, const struct bench_call *call, const void *input, void *output)
 {
     struct state *state = memory;
@@ -110,8 +96,6 @@ const struct bench_library bench_the_library = {
     .open = limit_open,
     .close = limit_close,
     .lacks = limit_lacks,
-    .alloc = limit_alloc,
-    .free = limit_free,
     .run = limit_run,
     .error = limit_error,
     .version = version,

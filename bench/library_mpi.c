@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096 };
-
 struct mpi {
     int rank, size;
     char sentence[MPI_MAX_ERROR_STRING];
@@ -48,52 +46,26 @@ static void mpi_close(void *state)
 /* MPI_DATATYPE_NULL for what the standard does not have. */
 static MPI_Datatype type_of(rondo_type type)
 {
-    switch (type) {
-    case RONDO_INT8:
-        return MPI_INT8_T;
-    case RONDO_UINT8:
-        return MPI_UINT8_T;
-    case RONDO_INT16:
-        return MPI_INT16_T;
-    case RONDO_UINT16:
-        return MPI_UINT16_T;
-    case RONDO_INT32:
-        return MPI_INT32_T;
-    case RONDO_UINT32:
-        return MPI_UINT32_T;
-    case RONDO_INT64:
-        return MPI_INT64_T;
-    case RONDO_UINT64:
-        return MPI_UINT64_T;
-    case RONDO_FLOAT32:
-        return MPI_FLOAT;
-    case RONDO_FLOAT64:
-        return MPI_DOUBLE;
-    default:
-        return MPI_DATATYPE_NULL;
-    }
+    const MPI_Datatype types[RONDO_TYPES] = {
+        [RONDO_INT8] = MPI_INT8_T,     [RONDO_UINT8] = MPI_UINT8_T,   [RONDO_INT16] = MPI_INT16_T,
+        [RONDO_UINT16] = MPI_UINT16_T, [RONDO_INT32] = MPI_INT32_T,   [RONDO_UINT32] = MPI_UINT32_T,
+        [RONDO_INT64] = MPI_INT64_T,   [RONDO_UINT64] = MPI_UINT64_T, [RONDO_FLOAT32] = MPI_FLOAT,
+        [RONDO_FLOAT64] = MPI_DOUBLE,
+    };
+
+    return types[type] ? types[type] : MPI_DATATYPE_NULL;
 }
 
+/* MPI_OP_NULL, likewise. */
 static MPI_Op op_of(rondo_op op)
 {
-    switch (op) {
-    case RONDO_SUM:
-        return MPI_SUM;
-    case RONDO_PROD:
-        return MPI_PROD;
-    case RONDO_MIN:
-        return MPI_MIN;
-    case RONDO_MAX:
-        return MPI_MAX;
-    case RONDO_BAND:
-        return MPI_BAND;
-    case RONDO_BOR:
-        return MPI_BOR;
-    case RONDO_BXOR:
-        return MPI_BXOR;
-    default:
-        return MPI_OP_NULL;
-    }
+    const MPI_Op ops[RONDO_OPS] = {
+        [RONDO_SUM] = MPI_SUM,   [RONDO_PROD] = MPI_PROD, [RONDO_MIN] = MPI_MIN,
+        [RONDO_MAX] = MPI_MAX,   [RONDO_BAND] = MPI_BAND, [RONDO_BOR] = MPI_BOR,
+        [RONDO_BXOR] = MPI_BXOR,
+    };
+
+    return ops[op] ? ops[op] : MPI_OP_NULL;
 }
 
 static const char *mpi_lacks(void *state, const struct bench_call *call)
@@ -113,20 +85,6 @@ static const char *mpi_lacks(void *state, const struct bench_call *call)
     if (call->count > INT_MAX)
         return "MPI counts with an int";
     return NULL;
-}
-
-static void *mpi_alloc(void *state, size_t bytes, enum bench_memory memory)
-{
-    void *data = NULL;
-
-    if (posix_memalign(&data, PAGE, bytes))
-        return NULL;
-    return memset(data, 0, bytes);
-}
-
-static void mpi_free(void *state, void *data, enum bench_memory memory)
-{
-    free(data);
 }
 
 /* Out of place, MPI_Bcast is given the output. */
@@ -221,8 +179,6 @@ const struct bench_library bench_the_library = {
     .open = mpi_open,
     .close = mpi_close,
     .lacks = mpi_lacks,
-    .alloc = mpi_alloc,
-    .free = mpi_free,
     .run = mpi_run,
     .error = mpi_error,
     .version = mpi_version,

@@ -280,20 +280,12 @@ static int type_of(rondo_type type)
 
 static int op_of(rondo_op op)
 {
-    switch (op) {
-    case RONDO_SUM:
-        return 0;
-    case RONDO_PROD:
-        return 1;
-    case RONDO_MAX:
-        return 2;
-    case RONDO_MIN:
-        return 3;
-    case RONDO_AVG:
-        return 4;
-    default:
-        return NONE;
-    }
+    static const int ops[RONDO_OPS] = {
+        [RONDO_SUM] = 0, [RONDO_PROD] = 1,    [RONDO_MAX] = 2,    [RONDO_MIN] = 3,
+        [RONDO_AVG] = 4, [RONDO_BAND] = NONE, [RONDO_BOR] = NONE, [RONDO_BXOR] = NONE,
+    };
+
+    return ops[op];
 }
 
 static const char *nccl_lacks(void *memory, const struct bench_call *call)
@@ -312,16 +304,6 @@ static const char *nccl_lacks(void *memory, const struct bench_call *call)
     if (call->in_place && call->collective == BENCH_ALL_TO_ALL)
         return "NCCL cannot do this in place";
     return NULL;
-}
-
-static void *nccl_alloc(void *memory, size_t bytes, enum bench_memory kind)
-{
-    return device_alloc(((struct state *)memory)->device, bytes);
-}
-
-static void nccl_free(void *memory, void *data, enum bench_memory kind)
-{
-    device_free(((struct state *)memory)->device, data);
 }
 
 /* Buffers in blocks: what goes to each peer, and what comes from each. */
@@ -442,8 +424,6 @@ const struct bench_library bench_the_library = {
     .open = nccl_open,
     .close = nccl_close,
     .lacks = nccl_lacks,
-    .alloc = nccl_alloc,
-    .free = nccl_free,
     .run = nccl_run,
     .error = nccl_error,
     .version = version,

@@ -129,20 +129,6 @@ static void *rondo_open(struct bench_place *place)
     return state;
 }
 
-static const char *rondo_lacks(void *memory, const struct bench_call *call)
-{
-    return NULL;
-}
-
-static void *plain_alloc(size_t bytes)
-{
-    void *data;
-
-    if (posix_memalign(&data, PAGE, bytes))
-        return NULL;
-    return memset(data, 0, bytes);
-}
-
 /* Whole pages, so that nothing else lies in the last one. */
 static void *registered_alloc(struct state *state, size_t bytes)
 {
@@ -151,7 +137,7 @@ static void *registered_alloc(struct state *state, size_t bytes)
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
     if (!entry)
         return NULL;
-    entry->data = plain_alloc(bytes);
+    entry->data = bench_plain_alloc(bytes);
     if (!entry->data ||
         rondo_comm_register(state->comm, entry->data, bytes, &entry->registration)) {
         free(entry->data);
@@ -188,7 +174,7 @@ static void *rondo_alloc(void *state, size_t bytes, enum bench_memory memory)
         return rondo_mem_alloc(bytes, &data) ? NULL : data;
     if (memory == BENCH_MEMORY_REGISTERED)
         return registered_alloc(state, bytes);
-    return plain_alloc(bytes);
+    return bench_plain_alloc(bytes);
 }
 
 static void rondo_free(void *state, void *data, enum bench_memory memory)
@@ -272,7 +258,6 @@ static void version(char *text, size_t room)
 const struct bench_library bench_the_library = {
     .open = rondo_open,
     .close = rondo_close,
-    .lacks = rondo_lacks,
     .alloc = rondo_alloc,
     .free = rondo_free,
     .run = rondo_run,

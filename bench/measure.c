@@ -66,6 +66,30 @@ static bool on_device(const struct measure *measure)
     return measure->memory == BENCH_MEMORY_CUDA;
 }
 
+void *bench_plain_alloc(size_t bytes)
+{
+    void *data;
+
+    return posix_memalign(&data, PAGE, bytes) ? NULL : memset(data, 0, bytes);
+}
+
+static void *allocate_area(struct measure *measure, size_t bytes)
+{
+    if (measure->library->alloc)
+        return measure->library->alloc(measure->state, bytes, measure->memory);
+    return on_device(measure) ? device_alloc(measure->device, bytes) : bench_plain_alloc(bytes);
+}
+
+static void free_area(struct measure *measure, void *area)
+{
+    if (measure->library->free)
+        measure->library->free(measure->state, area, measure->memory);
+    else if (on_device(measure))
+        device_free(measure->device, area);
+    else
+        free(area);
+}
+
 static int allocate_views(struct measure *measure, size_t bytes)
 {
     for (int i = INPUT; i <= OUTPUT; i++) {
@@ -91,7 +115,7 @@ static int allocate(struct measure *measure, const struct bench_command *command
     measure_done(measure);
     measure->memory = command->memory;
     for (int i = INPUT; i <= OUTPUT; i++) {
-        measure->areas[i] = measure->library->alloc(measure->state, need, command->memory);
+        measure->areas[i] = allocate_area(measure, need);
         if (!measure->areas[i] ||
             (on_device(measure) && device_clear(measure->device, measure->areas[i], need)))
             return -1;
@@ -296,7 +320,8 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
 void measure_run(struct measure *measure, const struct bench_command *command,
                  struct bench_reply *ret_reply)
 {
-    const char *lack = measure->library->lacks(measure->state, &command->call);
+    const struct bench_library *library = measure->library;
+    const char *lack = library->lacks ? library->lacks(measure->state, &command->call) : NULL;
     size_t turn = 0;
 
     memset(ret_reply, 0, sizeof(*ret_reply));
@@ -324,7 +349,7 @@ void measure_done(struct measure *measure)
         if (on_device(measure))
             free(measure->views[i]);
         if (measure->areas[i])
-            measure->library->free(measure->state, measure->areas[i], measure->memory);
+            free_area(measure, measure->areas[i]);
         measure->views[i] = NULL;
         measure->areas[i] = NULL;
     }

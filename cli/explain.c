@@ -27,20 +27,10 @@ struct options {
     struct grouping *grouping; /* made of it for an algorithm in two levels */
 };
 
-static const struct argp_option argp_options[] = {
-    {"ranks", 'n', "N", 0, "number of ranks (default: 4)", 0},
-    {"algo", 'a', "NAME", 0,
-     "the algorithm (default: the first that has this collective and sends messages)", 0},
-    {"root", 'r', "R", 0, "the root (default: 0)", 0},
-    {"count", 'c', "C", 0, "float32 elements, for the numbers of the cost (default: 12000)", 0},
-    {"groups", 'g', "GROUPS", 0,
-     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2*", 0},
-    {"list", 'l', NULL, 0, "list the algorithms and their collectives", 0},
-    {0},
-};
-
-static void parse_collective(struct argp_state *state, const char *text, struct options *options)
+static void take_collective(struct argp_state *state, void *input, char *text)
 {
+    struct options *options = input;
+
     if (options->collective >= 0)
         argp_error(state, "one collective");
     for (int c = 0; c < RONDO_COLLECTIVES; c++)
@@ -50,58 +40,69 @@ static void parse_collective(struct argp_state *state, const char *text, struct 
         argp_error(state, "there is no collective '%s' to explain", text);
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static void take_algorithm(struct argp_state *state, void *input, char *text)
 {
-    struct options *options = state->input;
+    struct options *options = input;
 
-    switch (key) {
-    case 'n':
-        options->ranks = (int)argument_whole(state, "--ranks", text, 1, RANKS_MAX);
-        break;
-    case 'a':
-        options->algorithm = algorithm_find(text);
-        if (!options->algorithm)
-            argp_error(state, "there is no algorithm '%s': see --list", text);
-        break;
-    case 'r':
-        options->root = (int)argument_whole(state, "--root", text, 0, RANKS_MAX - 1);
-        break;
-    case 'c':
-        options->count = (double)argument_whole(state, "--count", text, 0, 1000000000000000);
-        break;
-    case 'g':
-        options->groups = text;
-        if (grouping_text_size(text) < 0)
-            argp_error(state, "'%s' names no groups: 4x2, 4+3+1, 0,1,0,1 and 2* do", text);
-        break;
-    case 'l':
-        options->list = true;
-        break;
-    case ARGP_KEY_ARG:
-        parse_collective(state, text, options);
-        break;
-    case ARGP_KEY_END:
-        if (options->collective < 0 && !options->list)
-            argp_error(state, "which collective?");
-        if (options->root >= options->ranks)
-            argp_error(state, "there is no rank %d among %d", options->root, options->ranks);
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    options->algorithm = algorithm_find(text);
+    if (!options->algorithm)
+        argp_error(state, "there is no algorithm '%s': see --list", text);
 }
 
-static const struct argp argp = {
-    .options = argp_options,
-    .parser = parse_option,
-    .args_doc = "COLLECTIVE",
+static void take_groups(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    options->groups = text;
+    if (grouping_text_size(text) < 0)
+        argp_error(state, "'%s' names no groups: 4x2, 4+3+1, 0,1,0,1 and 2* do", text);
+}
+
+static void take_count(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    options->count = (double)argument_whole(state, "-c", text, 0, 1000000000000000);
+}
+
+static void finish(struct argp_state *state, void *input)
+{
+    const struct options *options = input;
+
+    if (options->collective < 0 && !options->list)
+        argp_error(state, "which collective?");
+    if (options->root >= options->ranks)
+        argp_error(state, "there is no rank %d among %d", options->root, options->ranks);
+}
+
+#define NUMBER(member, least, most) ARGUMENT_NUMBER(struct options, member, least, most)
+
+static const struct argument table[] = {
+    {"ranks", 'n', "N", 0, NUMBER(ranks, 1, RANKS_MAX), "number of ranks (default: 4)"},
+    {"algo", 'a', "NAME", 0, ARGUMENT_CALLS(take_algorithm),
+     "the algorithm (default: the first that has this collective and sends messages)"},
+    {"root", 'r', "R", 0, NUMBER(root, 0, RANKS_MAX - 1), "the root (default: 0)"},
+    {"count", 'c', "C", 0, ARGUMENT_CALLS(take_count),
+     "float32 elements, for the numbers of the cost (default: 12000)"},
+    {"groups", 'g', "GROUPS", 0, ARGUMENT_CALLS(take_groups),
+     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2*"},
+    {"list", 'l', NULL, 0, ARGUMENT_SETS(struct options, list),
+     "list the algorithms and their collectives"},
+    {0},
+};
+
+static const struct argument_command command = {
+    .name = "rondo explain",
+    .operands = "COLLECTIVE",
     .doc =
         "Show the steps of a collective: what it costs, who sends what to whom in each round, "
         "and what each rank then has.\v"
         "A round holds the messages that can travel at the same time, because each only waits for "
         "messages of the rounds before. Up to 8 ranks everything is shown, over more ranks it is "
         "summarised.",
+    .table = table,
+    .operand = take_collective,
+    .finish = finish,
 };
 
 static void list_algorithms(void)
@@ -288,13 +289,9 @@ static int make_and_explain(struct options *options)
 int command_explain(int argc, char **argv)
 {
     struct options options = {.collective = -1, .ranks = 4, .count = 12000};
-    char program[] = "rondo explain";
 
     setlocale(LC_CTYPE, "");
-    argp_err_exit_status = 2;
-    argv[0] = program;
-    if (argp_parse(&argp, argc, argv, 0, NULL, &options))
-        return 2;
+    argument_parse(&command, argc, argv, &options);
     if (options.list) {
         list_algorithms();
         return 0;

@@ -67,6 +67,20 @@ int gnuplot_write(const char *command, const char *path,
     return failed;
 }
 
+void gnuplot_map(const struct gnuplot_map *map, FILE *script)
+{
+    fprintf(script,
+            "set terminal svg size %d,%d dynamic enhanced font 'Helvetica,13' background "
+            "'#ffffff'\n"
+            "set xrange [-0.5:%d.5]\nset yrange [-0.5:%d.5]\nunset key\nset border 0\n"
+            "set tics scale 0\nset xlabel '%s'\n%s"
+            "set style fill solid 1.0 border rgb '#ffffff'\n"
+            "plot $cells using 1:2:(0.5):(0.5):3 with boxxyerror lc palette, "
+            "$cells using 1:2:4 with labels font '%s'\n",
+            map->width, map->height, map->columns - 1, map->rows - 1, map->label, map->colours,
+            map->font);
+}
+
 void gnuplot_size(size_t bytes, char *text, size_t room)
 {
     static const char *const units[] = {"", "K", "M", "G", "T"};

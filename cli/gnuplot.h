@@ -12,6 +12,17 @@
 int gnuplot_write(const char *command, const char *path,
                   void (*print)(const void *what, FILE *script), const void *what);
 
+/* Coloured cells with a text each. */
+struct gnuplot_map {
+    int columns, rows;
+    int width, height;        /* of the picture */
+    const char *label, *font; /* below the columns; of the texts: ",12" */
+    const char *colours;      /* "set cbrange ..." and "set palette ..." */
+};
+
+/* Draws $cells, which the script has defined: column, row from the bottom, value, text. */
+void gnuplot_map(const struct gnuplot_map *map, FILE *script);
+
 /* "64M": a power of 1024 where the number is a multiple of it. */
 void gnuplot_size(size_t bytes, char *text, size_t room);
 

@@ -6,7 +6,7 @@
  * headers, and it needs BLAS, which the other commands do not.
  */
 #include "cli/commands.h"
-#include "cli/train_place.h"
+#include "cli/program.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,18 +16,8 @@
 
 int train_find(const char *command, char *path, size_t room)
 {
-    static const char *const places[] = {"", "/../train", "/../libexec/rondo"};
-    char own[1024];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-
-    own[length > 0 ? length : 0] = '\0';
-    if (strrchr(own, '/'))
-        *strrchr(own, '/') = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(path, room, "%s%s/rondo-train", own, places[i]);
-        if (!access(path, X_OK))
-            return 0;
-    }
+    if (program_find("rondo-train", "train", NULL, path, room))
+        return 0;
     fprintf(stderr,
             "%s: rondo-train is not installed; it needs BLAS: install OpenBLAS (Debian: apt "
             "install libopenblas-dev) and build Rondo again\n",

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """check.py - is the manual complete? Usage: check.py ROOT
 
-Every option in the argp tables of cli/COMMAND*.c and COMMAND/options.c is in rondo-COMMAND.1 and the other way
-round, every setting of base/setting.c is in rondo.1, every public function is in rondo.3 or rondo_ddp.3, and mandoc,
-where it is installed, has no complaint.
+Every option in the tables of cli/COMMAND.c, cli/COMMAND/ and COMMAND/options.c is in rondo-COMMAND.1 and the other
+way round, every setting of base/setting.c is in rondo.1, every public function is in rondo.3 or rondo_ddp.3, and
+mandoc, where it is installed, has no complaint.
 """
 import pathlib
 import re
@@ -23,13 +23,13 @@ def same(what, wanted, found):
 
 for page in sorted((root / "docs" / "man").glob("rondo-*.1")):
     command = page.stem.removeprefix("rondo-")
-    sources = [root / "cli" / f"{command}.c", *(root / "cli").glob(f"{command}_*.c"),
+    sources = [root / "cli" / f"{command}.c", *(root / "cli" / command).glob("*.c"),
                root / command / "options.c"]  # of a command with a room of its own
     text = "\n".join(source.read_text() for source in sources if source.exists())
     if not text:
         complaints.append(f"{page.name}: there is no command {command}")
         continue
-    options = set(re.findall(r'\{"([a-z][a-z-]+)",\s*(?:\'\w\'|[A-Z_]+),\s*(?:"[^"]*"|NULL|0),', text))
+    options = set(re.findall(r'\{"([a-z][a-z-]+)",\s*(?:\'\w\'|[A-Z_]+|0),\s*(?:"[^"]*"|NULL|0),', text))
     items = "\n".join(re.findall(r"^\.It (Fl .*)$", page.read_text(), re.M))
     same(page.name, options, set(re.findall(r"Fl -([a-z][a-z-]+)", items)))
 

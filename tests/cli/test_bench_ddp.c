@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_ddp.c - what `rondo bench ddp` says of trainings; none of them ever ran. */
-#include "cli/bench_ddp.h"
+#include "cli/bench/ddp.h"
+
+#include "tests/cli/written.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -18,8 +20,13 @@ static void set_speeds(const double *one, const double *two)
     for (int i = 0; i < 2; i++)
         result.worlds[i].ranks = i + 1;
     for (int round = 0; round < 3; round++) {
-        result.worlds[0].runs[round] = (struct bench_ddp_run){one[round], 0.01, 0, -1, 1000};
-        result.worlds[1].runs[round] = (struct bench_ddp_run){two[round], 0.01, 0.1, 0.9, 1000};
+        result.worlds[0].runs[round] = (struct bench_record){
+            .tokens_per_s = one[round], .step_s = 0.01, .hidden = -1, .bytes_per_step = 1000};
+        result.worlds[1].runs[round] = (struct bench_record){.tokens_per_s = two[round],
+                                                             .step_s = 0.01,
+                                                             .waiting = 0.1,
+                                                             .hidden = 0.9,
+                                                             .bytes_per_step = 1000};
     }
 }
 
@@ -36,13 +43,14 @@ static char *printed(void)
 
 static json_t *warnings_of_json(void)
 {
-    char path[] = "/tmp/rondo-test-ddp-XXXXXX";
     json_t *json, *warnings;
+    char *text;
 
-    close(mkstemp(path));
-    cr_assert_eq(bench_ddp_json_write(&result, path), 0);
-    json = json_load_file(path, 0, NULL);
-    unlink(path);
+    options.bench.json = written_path();
+    cr_assert_eq(bench_ddp_write(&result), 0);
+    text = written_take(options.bench.json);
+    json = json_loads(text, 0, NULL);
+    free(text);
     cr_assert_not_null(json);
     warnings = json_incref(json_object_get(json, "warnings"));
     json_decref(json);

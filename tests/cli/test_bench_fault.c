@@ -55,11 +55,6 @@ static void faulty_close(void *state)
     free(faulty);
 }
 
-static const char *faulty_lacks(void *state, const struct bench_call *call)
-{
-    return bench_honest_library.lacks(((struct faulty *)state)->honest, call);
-}
-
 static void *faulty_alloc(void *state, size_t bytes, enum bench_memory memory)
 {
     return bench_honest_library.alloc(((struct faulty *)state)->honest, bytes, memory);
@@ -103,7 +98,6 @@ extern const struct bench_library bench_the_library;
 const struct bench_library bench_the_library = {
     .open = faulty_open,
     .close = faulty_close,
-    .lacks = faulty_lacks,
     .alloc = faulty_alloc,
     .free = faulty_free,
     .run = faulty_run,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_files.c - CSV and JSON of a sweep that never ran. */
-#include "cli/bench_report.h"
+#include "cli/bench/report.h"
+
+#include "tests/cli/written.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -36,11 +38,11 @@ static struct bench_sweep sweep_of_two(void)
 Test(bench_files, csv_has_exactly_the_promised_columns)
 {
     struct bench_sweep sweep = sweep_of_two();
-    char text[2048] = "";
-    FILE *memory = fmemopen(text, sizeof(text), "w");
+    char *text;
 
-    bench_csv_print(&sweep, memory);
-    fclose(memory);
+    options.csv = written_path();
+    cr_assert(!bench_sweep_write(&sweep));
+    text = written_take(options.csv);
     cr_expect_str_eq(
         text, "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
               "algbw_GBps,busbw_GBps,wrong\n"
@@ -50,20 +52,22 @@ Test(bench_files, csv_has_exactly_the_promised_columns)
               "2000.0000,1000.0000,0.500000,0.750000,3\n"
               "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,"
               "4000.0000,3000.0000,0.500000,0.750000,\n");
+    free(text);
 }
 
 Test(bench_files, json_names_machine_libraries_options_and_rows)
 {
     struct bench_sweep sweep = sweep_of_two();
-    char path[] = "/tmp/test-bench-XXXXXX";
     json_error_t error;
     json_t *all;
     json_t *row;
+    char *text;
 
-    close(mkstemp(path));
-    cr_assert(!bench_json_write(&sweep, path));
-    all = json_load_file(path, 0, &error);
-    unlink(path);
+    options.json = written_path();
+    cr_assert(!bench_sweep_write(&sweep));
+    text = written_take(options.json);
+    all = json_loads(text, 0, &error);
+    free(text);
     cr_assert(all, "%s", error.text);
     cr_expect_gt(json_integer_value(json_object_get(json_object_get(all, "machine"), "processors")),
                  0);
@@ -78,13 +82,26 @@ Test(bench_files, json_names_machine_libraries_options_and_rows)
     json_decref(all);
 }
 
-Test(bench_files, a_path_that_cannot_be_written_is_an_error)
+/* What people read, to the letter: a record of the first library, then one of the other. */
+Test(bench_files, the_table_has_a_line_per_size_and_na_where_nothing_is_known)
 {
     struct bench_sweep sweep = sweep_of_two();
+    FILE *file = tmpfile();
+    char text[4096] = "";
 
-    cr_expect(bench_csv_write(&sweep, "/nowhere/at/all.csv"));
-    cr_expect(bench_json_write(&sweep, "/nowhere/at/all.json"));
-    cr_expect(bench_plot_write(&sweep, "/nowhere/at/all.svg"));
+    fflush(stdout);
+    dup2(fileno(file), STDOUT_FILENO);
+    for (sweep.size_count = 0; sweep.size_count < 2; sweep.size_count++)
+        bench_table_row(&sweep);
+    cr_assert_gt(pread(fileno(file), text, sizeof(text) - 1, 0), 0);
+    fclose(file);
+    cr_expect_str_eq(text,
+                     "     1000000            0     float32    sum    -1       1000      500.0    "
+                     "1.000    1.500       0 |       2000      2.000       3 |      mpich    2.000 "
+                     "   yes\n"
+                     "     2000000            0     float32    sum    -1       4000       3000    "
+                     "0.500    0.750     N/A |        n/a        n/a     n/a |        n/a      n/a "
+                     "   n/a\n");
 }
 
 Test(bench_files, medians_and_ratios)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_kernels.c - timing the kernels: rows, files; its command line is in test_bench.c. */
-#include "cli/bench_kernels.h"
+#include "cli/bench/kernels.h"
+
+#include "tests/cli/written.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -10,19 +12,23 @@
 #include <unistd.h>
 
 static struct kernels_options options = {
-    .type = RONDO_INT16, .op = RONDO_AVG, .sizes = {.size_count = 1}, .seconds = 0};
+    .bench = {.call = {.type = RONDO_INT16, .op = RONDO_AVG}, .size_count = 1}};
 
 Test(bench_kernels, every_number_of_sources_has_a_speed_beside_that_of_a_copy)
 {
-    struct kernels_row row = {.level = "plain", .type = RONDO_INT16, .bytes = 1000};
-    unsigned char *arena = kernels_arena(row.bytes);
+    const size_t bytes = 1000;
+    unsigned char *arena = kernels_arena(bytes);
 
     cr_assert(arena);
-    memset(arena, 1, row.bytes);
-    kernels_time(&options, arena, &row);
+    memset(arena, 1, bytes);
     for (int i = 0; i < KERNELS_SOURCES; i++) {
-        cr_expect_gt(row.figures[i].kernel, 0);
-        cr_expect_gt(row.figures[i].copy, 0);
+        struct bench_record record =
+            kernels_time(&options, arena, RONDO_INT16, bytes, kernels_sources[i]);
+
+        cr_expect_gt(record.GBps, 0);
+        cr_expect_gt(record.copy_GBps, 0);
+        cr_expect_float_eq(record.percent_of_copy, 100 * record.GBps / record.copy_GBps, 1e-9);
+        cr_expect_eq(record.sources, kernels_sources[i]);
     }
     cr_expect_eq(arena[0], 0x3c, "the average of equal sources is the source");
     free(arena);
@@ -33,41 +39,43 @@ Test(bench_kernels, more_memory_than_there_is_is_none)
     cr_expect_null(kernels_arena(SIZE_MAX / 2));
 }
 
-static struct kernels_row one_row = {
-    "avx2", RONDO_FLOAT32, 4096, {{1e9, 2e9}, {3e9, 2e9}, {2e9, 0}}};
+#define RECORD(of, speed, copy, percent)                                                \
+    {                                                                                   \
+        .level = "avx2", .dtype = "float32", .op = "avg", .bytes = 4096, .sources = of, \
+        .GBps = speed, .copy_GBps = copy, .percent_of_copy = percent                    \
+    }
+
+static struct bench_record one_line[1][KERNELS_SOURCES] = {
+    {RECORD(2, 1, 2, 50), RECORD(4, 3, 2, 150), RECORD(8, 2, 4, 50)}};
 
 Test(bench_kernels, csv_has_a_line_per_number_of_sources)
 {
-    struct kernels_result result = {&options, &one_row, 1};
-    char path[] = "/tmp/test-bench-XXXXXX";
-    char text[1024] = "";
-    FILE *file;
+    struct kernels_result result = {&options, one_line, 1};
+    char *text;
 
-    close(mkstemp(path));
-    cr_assert(!kernels_csv_write(&result, path));
-    file = fopen(path, "re");
-    cr_assert(file);
-    cr_expect_gt(fread(text, 1, sizeof(text) - 1, file), 0);
-    fclose(file);
-    unlink(path);
+    options.bench.csv = written_path();
+    cr_assert(!kernels_write(&result));
+    text = written_take(options.bench.csv);
     cr_expect_str_eq(text, "level,dtype,op,bytes,sources,GBps,copy_GBps,percent_of_copy\n"
                            "avx2,float32,avg,4096,2,1.0000,2.0000,50.00\n"
                            "avx2,float32,avg,4096,4,3.0000,2.0000,150.00\n"
-                           "avx2,float32,avg,4096,8,2.0000,0.0000,0.00\n");
+                           "avx2,float32,avg,4096,8,2.0000,4.0000,50.00\n");
+    free(text);
 }
 
 Test(bench_kernels, json_has_the_machine_and_the_same_rows)
 {
-    struct kernels_result result = {&options, &one_row, 1};
-    char path[] = "/tmp/test-bench-XXXXXX";
+    struct kernels_result result = {&options, one_line, 1};
     json_error_t error;
     json_t *all;
     json_t *row;
+    char *text;
 
-    close(mkstemp(path));
-    cr_assert(!kernels_json_write(&result, path));
-    all = json_load_file(path, 0, &error);
-    unlink(path);
+    options.bench.json = written_path();
+    cr_assert(!kernels_write(&result));
+    text = written_take(options.bench.json);
+    all = json_loads(text, 0, &error);
+    free(text);
     cr_assert(all, "%s", error.text);
     cr_expect(json_is_object(json_object_get(all, "machine")));
     cr_expect_eq(json_array_size(json_object_get(all, "rows")), 3);
@@ -75,13 +83,4 @@ Test(bench_kernels, json_has_the_machine_and_the_same_rows)
     cr_expect_eq(json_integer_value(json_object_get(row, "sources")), 4);
     cr_expect_float_eq(json_real_value(json_object_get(row, "percent_of_copy")), 150, 1e-6);
     json_decref(all);
-}
-
-Test(bench_kernels, a_path_that_cannot_be_written_is_an_error)
-{
-    struct kernels_result result = {&options, &one_row, 1};
-
-    cr_expect(kernels_csv_write(&result, "/nowhere/at/all.csv"));
-    cr_expect(kernels_json_write(&result, "/nowhere/at/all.json"));
-    cr_expect(kernels_plot_write(&result, "/nowhere/at/all.svg"));
 }

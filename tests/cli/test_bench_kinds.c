@@ -5,7 +5,7 @@
  */
 #include "tests/cli/bench_run.h"
 
-#include "cli/bench_report.h"
+#include "cli/bench/report.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

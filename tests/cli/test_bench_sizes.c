@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_sizes.c - sizes as people write them. */
-#include "cli/bench_options.h"
+#include "cli/bench/options.h"
 
 #include <criterion/criterion.h>
 

@@ -4,7 +4,7 @@
 #include "rondo/cuda.h"
 
 #include "bench/device.h"
-#include "cli/doctor_report.h"
+#include "cli/doctor/report.h"
 #include "comm/gpu/gpu.h"
 
 #include <criterion/criterion.h>

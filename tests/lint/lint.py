@@ -49,6 +49,9 @@ ROOMS = {
     "bench": set(),
     "examples": set(),
 }
+# Every command is by itself: its files see each other, and what lies above them.
+for command in ("bench", "doctor", "run", "topo", "verify"):
+    ROOMS["cli/" + command] = ROOMS["cli"] | {"cli"}
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
 LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp", "compat")
 FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 450, 60, 30

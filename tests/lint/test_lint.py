@@ -54,6 +54,11 @@ class Lint(unittest.TestCase):
     def test_a_full_folder_is_refused(self):
         self.refuses_files({f"base/a{i}.h": SPDX for i in range(31)}, "31 files")
 
+    def test_a_folder_of_the_command_does_not_look_into_another(self):
+        self.refuses("cli/run/a.c", SPDX + '#include "cli/bench/a.h"\n', "cli/run/ may not include cli/bench/a.h")
+        self.refuses("cli/a.c", SPDX + '#include "cli/bench/a.h"\n', "cli/ may not include cli/bench/a.h")
+        self.accepts("cli/run/a.c", SPDX + '#include "cli/run/b.h"\n#include "cli/a.h"\n')
+
     def test_the_benchmark_sees_only_the_public_header(self):
         self.refuses("bench/a.c", SPDX + '#include "base/clock.h"\n', "bench/ may not include")
 

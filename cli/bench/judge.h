@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * judge.h - who is faster, at one size and over all of them.
+ *
+ * A ratio is the time of another library over that of the first: above 1 the first is faster. The
+ * machine's limit is no peer.
+ */
+#ifndef RONDO_CLI_BENCH_JUDGE_H
+#define RONDO_CLI_BENCH_JUDGE_H
+
+#include "cli/bench/sweep.h"
+
+enum { BENCH_BEST_PEER = -1 }; /* in the place of a library: at each size the fastest peer */
+
+/* What ratios come to. */
+struct bench_verdict {
+    int count;  /* of ratios; 0: the rest means nothing */
+    int faster; /* how many of them are above 1 */
+    double logarithms;
+    double lowest;
+    size_t lowest_bytes; /* the size with the lowest, and the library */
+    int lowest_library;
+};
+
+bool bench_is_limit(const struct bench_sweep *sweep, int library);
+int bench_peer_count(const struct bench_sweep *sweep);
+/* The fastest peer at this size, or -1 if none is available. */
+int bench_best_peer(const struct bench_sweep *sweep, const struct bench_size *size);
+/* The ratio to a library or to BENCH_BEST_PEER; 0 where one of the two is not available. */
+double bench_ratio_to(const struct bench_sweep *sweep, const struct bench_size *size, int library);
+
+/* One more ratio; 0 is none. */
+void bench_verdict_add(struct bench_verdict *verdict, double ratio, size_t bytes, int library);
+double bench_verdict_mean(const struct bench_verdict *verdict); /* geometric */
+/* Over all sizes of a sweep. */
+struct bench_verdict bench_judge(const struct bench_sweep *sweep, int library);
+
+#endif

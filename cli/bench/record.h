@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * record.h - what all commands of `rondo bench` report, and its writers.
+ *
+ * A record is one measured line, whoever measured it; a command fills the members that it has. The
+ * table of fields in record.c says how a member is called and written. A view is a comma list of
+ * fields: CSV begins with it, and in JSON its words are the keys. A table for people has columns,
+ * which are fields with headings.
+ */
+#ifndef RONDO_CLI_BENCH_RECORD_H
+#define RONDO_CLI_BENCH_RECORD_H
+
+#include "cli/bench/options.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+
+#define BENCH_UNKNOWN LLONG_MIN
+
+/* What is not known is NULL, BENCH_UNKNOWN or NAN: nothing in CSV, null in JSON. */
+struct bench_record {
+    const char *library, *collective, *algorithm, *dtype, *op, *memory, *level;
+    const char *best_peer, *faster;        /* the fastest other library; "yes": it is slower */
+    long long ranks, root, sources, bytes; /* bytes of the full vector, or of a source */
+    long long count, wrong;                /* elements */
+    bool in_place, available;
+    double median_us, min_us, algbw_GBps, busbw_GBps, ratio;
+    double GBps, copy_GBps, percent_of_copy;
+    double tokens_per_s, speed_up, efficiency, step_s, waiting, hidden, bytes_per_step;
+};
+
+/* A line of CSV, without its end. */
+void bench_record_csv(const struct bench_record *record, const char *view, FILE *to);
+json_t *bench_record_json(const struct bench_record *record, const char *view);
+/* The view, and a line for each record; an array of them. */
+void bench_records_csv(const struct bench_record *records, int count, const char *view, FILE *to);
+json_t *bench_records_json(const struct bench_record *records, int count, const char *view);
+
+/* ---- Tables for people ----------------------------------------------------------------------- */
+
+enum { BENCH_FOUR_FIGURES = -1 }; /* whatever the magnitude */
+
+struct bench_column {
+    const char *field;
+    const char *heading, *unit; /* NULL: "" */
+    int width;                  /* with the suffix */
+    int places;                 /* of a real */
+    double scale;               /* of a real; 0: 1 */
+    const char *suffix;         /* of a real; NULL: none */
+    const char *unknown;        /* of an available record; NULL: "n/a" */
+};
+
+/* Columns end with one without a field; `lead` comes before the first. */
+void bench_columns_print(const struct bench_column *columns, const char *lead,
+                         const struct bench_record *record, FILE *to);
+/* `first` is the heading of the first column, unless it is NULL. */
+void bench_columns_head(const struct bench_column *columns, const char *lead, const char *first,
+                        FILE *to);
+void bench_columns_units(const struct bench_column *columns, const char *lead, FILE *to);
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* How a command writes what --csv, --json and --plot ask for. NULL: it has no such option. */
+struct bench_writers {
+    const char *command; /* for sentences */
+    void (*csv)(const void *result, FILE *to);
+    json_t *(*json)(const void *result);
+    void (*plot)(const void *result, FILE *script); /* NULL: there is nothing to draw */
+};
+
+/* The files of the options. 0, or -1 with sentences on stderr that say what to do. */
+int bench_write_files(const struct bench_writers *writers, const struct bench_options *options,
+                      const void *result);
+
+/* Processor and system, for the JSON of every command. */
+json_t *bench_machine_json(void);
+
+#endif

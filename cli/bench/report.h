@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* report.h - what comes out of a sweep: the table on stdout, and files. */
+#ifndef RONDO_CLI_BENCH_REPORT_H
+#define RONDO_CLI_BENCH_REPORT_H
+
+#include "cli/bench/record.h"
+#include "cli/bench/sweep.h"
+
+#define BENCH_CSV_HEADER                                                                  \
+    "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us," \
+    "algbw_GBps,busbw_GBps,wrong"
+
+/* How a library of the sweep was run. */
+const char *bench_algorithm_of(const struct bench_sweep *sweep, int library);
+const char *bench_memory_of(const struct bench_sweep *sweep, int library);
+
+/* A library at a size; that of the first library knows the best peer, others the first library. */
+struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, int library);
+
+/* A line of comment, without its end; none if it was not measured. */
+void bench_limit_print(const struct bench_limit *limit);
+void bench_table_begin(const struct bench_sweep *sweep);
+void bench_table_row(const struct bench_sweep *sweep); /* the size at sweep->size_count */
+void bench_table_end(const struct bench_sweep *sweep);
+
+/* The files that the options name. 0, or -1 with sentences on stderr. */
+int bench_sweep_write(const struct bench_sweep *sweep);
+
+/* plot.c: the script for gnuplot; `result` is the sweep. */
+void bench_sweep_plot(const void *result, FILE *script);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sweep.c - for every size: check each library once, find how many calls fill a millisecond,
+ * then let the libraries take turns for some rounds, so that whatever else the machine does hits
+ * all alike.
+ *
+ * A batch is long enough that reading the clock does not matter. The time of a batch is that of its
+ * slowest rank; the reported one is the median over all batches of all rounds.
+ */
+#include "cli/bench/sweep.h"
+
+#include "bench/pattern.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BATCH_SECONDS     1e-3
+#define CALLS_MAX         100000      /* per batch */
+#define COLD_DEVICE_BYTES (256 << 20) /* more than twice what a GPU's last cache holds */
+
+/* How a library is measured at one size. */
+struct pace {
+    struct bench_command command;
+    double *batches; /* times found so far, of the slowest rank */
+    int count;
+};
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+double bench_algorithm_bandwidth(const struct bench_size *size, int library)
+{
+    double median = size->results[library].median;
+
+    return median > 0 ? (double)size->bytes / median : 0;
+}
+
+double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_size *size,
+                           int library)
+{
+    return bench_algorithm_bandwidth(size, library) *
+           bench_bus_factor(sweep->options->call.collective, sweep->groups[0].size);
+}
+
+double bench_ratio(const struct bench_size *size, int library)
+{
+    const struct bench_result *ours = &size->results[0];
+    const struct bench_result *theirs = &size->results[library];
+
+    return ours->available && theirs->available && ours->median > 0 ? theirs->median / ours->median
+                                                                    : 0;
+}
+
+static int clamp(double value, int low, int high)
+{
+    return value < low ? low : value > high ? high : (int)value;
+}
+
+/*
+ * Twice the largest cache, so that a walk never finds what it left; 64 MiB if the system does not
+ * say.
+ */
+static size_t cold_bytes(void)
+{
+    static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
+                                 _SC_LEVEL2_CACHE_SIZE};
+
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+        if (sysconf(levels[i]) > 0)
+            return 2 * (size_t)sysconf(levels[i]);
+    return 64 << 20;
+}
+
+static void progress(const struct bench_sweep *sweep, int library, int round)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K%s %zu bytes, size %d of %d, round %d of %d\r",
+                sweep->groups[library].library, sweep->sizes[sweep->size_count].bytes,
+                sweep->size_count + 1, sweep->options->size_count, round + 1,
+                sweep->options->rounds);
+}
+
+static void pace_init(struct pace *pace, const struct bench_sweep *sweep, int library,
+                      uint64_t largest)
+{
+    const struct bench_options *options = sweep->options;
+    struct bench_command *command = &pace->command;
+    bool rondo = !strcmp(options->libraries[library], "rondo");
+    bool cuda = options->memory == BENCH_MEMORY_CUDA;
+
+    memset(pace, 0, sizeof(*pace));
+    command->call = options->call;
+    command->call.count = sweep->sizes[sweep->size_count].count;
+    if (!rondo)
+        command->call.algorithm[0] = 0;
+    command->memory = rondo || cuda ? options->memory : BENCH_MEMORY_HOST;
+    command->call.queued = cuda && !options->blocking;
+    command->graph = options->graph;
+    command->buffer_bytes = largest;
+    command->rotate_bytes = !options->cold ? 0 : cuda ? COLD_DEVICE_BYTES : cold_bytes();
+    command->rewrite = options->rewrite;
+    command->batches = 1;
+    command->batch_calls = 1;
+}
+
+/* Run the command; keep the time of each batch, if there is room for it. */
+static enum bench_status run(struct bench_sweep *sweep, int library, struct pace *pace,
+                             struct bench_reply *replies)
+{
+    struct bench_group *group = &sweep->groups[library];
+    enum bench_status status = bench_group_run(group, &pace->command, replies);
+
+    for (int batch = 0; status == BENCH_OK && batch < pace->command.batches; batch++)
+        pace->batches[pace->count++] = bench_slowest(group, replies, batch);
+    return status;
+}
+
+static enum bench_status check(struct bench_sweep *sweep, int library, struct pace *pace,
+                               struct bench_reply *replies)
+{
+    struct bench_group *group = &sweep->groups[library];
+    struct bench_result *result = &sweep->sizes[sweep->size_count].results[library];
+    enum bench_status status;
+
+    pace->command.check = true;
+    status = bench_group_run(group, &pace->command, replies);
+    pace->command.check = false;
+    if (status == BENCH_UNAVAILABLE && sweep->size_count == 0)
+        fprintf(stderr, "rondo bench: %s is left out: %s\n", group->library, replies[0].sentence);
+    result->available = status == BENCH_OK;
+    result->checked = pattern_is_exact(&pace->command.call, group->size);
+    for (int rank = 0; status == BENCH_OK && result->checked && rank < group->size; rank++)
+        result->wrong += replies[rank].wrong;
+    sweep->wrong += result->wrong;
+    return status;
+}
+
+/* The shortest time of a call in some batches: what else the machine does can only lengthen it. */
+static enum bench_status probe(struct bench_sweep *sweep, int library, struct pace *pace,
+                               struct bench_reply *replies)
+{
+    enum bench_status status;
+
+    pace->count = 0;
+    status = run(sweep, library, pace, replies);
+    if (status == BENCH_OK)
+        qsort(pace->batches, (size_t)pace->count, sizeof(*pace->batches), compare);
+    return status;
+}
+
+/* How many calls make a batch, and how many batches a round, if a call takes `seconds`. */
+static void set_pace(const struct bench_options *options, struct bench_command *command,
+                     double seconds)
+{
+    double round = options->seconds / options->rounds;
+
+    command->batch_calls = 1;
+    if (options->iterations && options->rewrite) {
+        command->batches = clamp(options->iterations, 1, BENCH_BATCHES_MAX);
+    } else if (options->iterations) {
+        command->batches = 1;
+        command->batch_calls = options->iterations;
+    } else {
+        if (!options->rewrite)
+            command->batch_calls = clamp(BATCH_SECONDS / seconds, 1, CALLS_MAX);
+        command->batches = clamp(round / seconds / command->batch_calls, 1, BENCH_BATCHES_MAX);
+    }
+}
+
+/* Calls before the clock counts; they also tell how long one takes. */
+static enum bench_status warm_up(struct bench_sweep *sweep, int library, struct pace *pace,
+                                 struct bench_reply *replies)
+{
+    const struct bench_options *options = sweep->options;
+    struct bench_command *command = &pace->command;
+    enum bench_status status;
+
+    command->batches = clamp(options->warmup, 1, BENCH_BATCHES_MAX);
+    status = probe(sweep, library, pace, replies);
+    if (status == BENCH_OK && !command->rewrite && pace->batches[0] < BATCH_SECONDS) {
+        /* Once more with calls in a row, which do not start with what a barrier leaves. */
+        command->batch_calls = clamp(BATCH_SECONDS / (pace->batches[0] + 1e-9), 1, CALLS_MAX);
+        status = probe(sweep, library, pace, replies);
+    }
+    if (status == BENCH_OK)
+        set_pace(options, command, pace->batches[0] + 1e-9);
+    pace->count = 0;
+    return status;
+}
+
+static enum bench_status prepare(struct bench_sweep *sweep, int library, struct pace *pace,
+                                 struct bench_reply *replies)
+{
+    enum bench_status status = check(sweep, library, pace, replies);
+
+    return status == BENCH_OK ? warm_up(sweep, library, pace, replies) : status;
+}
+
+static void conclude(struct bench_result *result, struct pace *pace)
+{
+    if (pace->count == 0)
+        return;
+    result->median = bench_median(pace->batches, pace->count);
+    result->min = pace->batches[0]; /* sorted now */
+}
+
+/* The first so many libraries are measured; the limit of device memory is computed. */
+static int measured(const struct bench_sweep *sweep)
+{
+    const struct bench_options *options = sweep->options;
+
+    return options->library_count - (options->memory == BENCH_MEMORY_CUDA && sweep->limit.measured);
+}
+
+static void compute(const struct bench_sweep *sweep, struct bench_result *result)
+{
+    struct bench_call call = sweep->options->call;
+
+    call.count = sweep->sizes[sweep->size_count].count;
+    result->median = bench_limit_seconds(&sweep->limit, &call, sweep->groups[0].size);
+    result->min = result->median;
+    result->available = true;
+}
+
+/* One size: everybody is prepared, then they take turns. */
+static int measure_size(struct bench_sweep *sweep, struct pace *paces, struct bench_reply *replies)
+{
+    struct bench_size *size = &sweep->sizes[sweep->size_count];
+    int libraries = measured(sweep);
+
+    for (int library = 0; library < libraries; library++) {
+        progress(sweep, library, 0);
+        if (prepare(sweep, library, &paces[library], replies) == BENCH_FAILED)
+            return -1;
+    }
+    for (int round = 0; round < sweep->options->rounds; round++)
+        for (int turn = 0; turn < libraries; turn++) {
+            int library = (turn + round) % libraries; /* nobody is always first */
+
+            progress(sweep, library, round);
+            if (size->results[library].available &&
+                run(sweep, library, &paces[library], replies) != BENCH_OK)
+                return -1;
+        }
+    for (int library = 0; library < libraries; library++)
+        conclude(&size->results[library], &paces[library]);
+    for (int library = libraries; library < sweep->options->library_count; library++)
+        compute(sweep, &size->results[library]);
+    return 0;
+}
+
+/* The counts of the sweep, without those of less than an element per rank and without repeats. */
+static int list_sizes(struct bench_sweep *sweep, uint64_t *ret_largest)
+{
+    const struct bench_options *options = sweep->options;
+    enum bench_collective collective = options->call.collective;
+    size_t element = pattern_type_bytes(options->call.type);
+    int ranks = sweep->groups[0].size;
+    int listed = 0;
+
+    *ret_largest = 0;
+    for (int i = 0; i < options->size_count; i++) {
+        size_t count = bench_count(collective, options->sizes[i], element, ranks);
+        size_t bytes = bench_bytes(collective, count, element, ranks);
+
+        if ((count == 0 && collective != BENCH_BARRIER) ||
+            (listed > 0 && sweep->sizes[listed - 1].count == count))
+            continue;
+        sweep->sizes[listed].count = count;
+        sweep->sizes[listed++].bytes = bytes;
+        if (bytes > *ret_largest)
+            *ret_largest = bytes;
+    }
+    return listed;
+}
+
+static int run_sizes(struct bench_sweep *sweep, void (*each)(const struct bench_sweep *sweep),
+                     struct bench_reply *replies, double *batches)
+{
+    int room = (sweep->options->rounds + 2) * BENCH_BATCHES_MAX;
+    struct pace paces[BENCH_LIBRARIES_MAX];
+    uint64_t largest;
+    int listed = list_sizes(sweep, &largest);
+
+    if (listed == 0) {
+        fprintf(stderr, "rondo bench: --bytes gives less than one element per rank; ask for at "
+                        "least ranks * element size\n");
+        return -1;
+    }
+    while (sweep->size_count < listed) {
+        for (int library = 0; library < sweep->options->library_count; library++) {
+            pace_init(&paces[library], sweep, library, largest);
+            paces[library].batches = batches + library * room;
+        }
+        if (measure_size(sweep, paces, replies))
+            return -1;
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r\033[K");
+        each(sweep);
+        sweep->size_count++;
+    }
+    return 0;
+}
+
+int bench_sweep_run(struct bench_sweep *sweep, void (*each)(const struct bench_sweep *sweep))
+{
+    const struct bench_options *options = sweep->options;
+    size_t room = (size_t)(options->rounds + 2) * BENCH_BATCHES_MAX * BENCH_LIBRARIES_MAX;
+    struct bench_reply *replies = calloc((size_t)sweep->groups[0].size, sizeof(*replies));
+    double *batches = calloc(room, sizeof(*batches));
+    int failed = -1;
+
+    sweep->size_count = 0;
+    sweep->wrong = 0;
+    sweep->sizes = calloc((size_t)options->size_count, sizeof(*sweep->sizes));
+    if (sweep->sizes && replies && batches)
+        failed = run_sizes(sweep, each, replies, batches);
+    else
+        fprintf(stderr, "rondo bench: out of memory\n");
+    free(batches);
+    free(replies);
+    return failed;
+}
+
+void bench_sweep_done(struct bench_sweep *sweep)
+{
+    free(sweep->sizes);
+    sweep->sizes = NULL;
+}

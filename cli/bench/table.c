@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * table.c - the table that people read; columns as in nccl-tests, then some for each other library.
+ */
+#include "cli/bench/report.h"
+
+#include "bench/pattern.h"
+#include "cli/bench/judge.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { FOUR = BENCH_FOUR_FIGURES };
+
+static const struct bench_column own_columns[] = {
+    {"bytes", "size", "(B)", .width = 11},
+    {"count", "count", "(elements)", .width = 12},
+    {"dtype", "type", .width = 11},
+    {"op", "redop", .width = 6},
+    {"root", "root", .width = 5},
+    {"median_us", "time", "(us)", .width = 10, .places = FOUR},
+    {"min_us", "min", "(us)", .width = 10, .places = FOUR},
+    {"algbw_GBps", "algbw", "(GB/s)", .width = 8, .places = FOUR},
+    {"busbw_GBps", "busbw", "(GB/s)", .width = 8, .places = FOUR},
+    {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
+    {0},
+};
+
+static const struct bench_column peer_columns[] = {
+    {"median_us", .unit = "(us)", .width = 10, .places = FOUR},
+    {"ratio", "ratio", .width = 10, .places = FOUR},
+    {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
+    {0},
+};
+
+static const struct bench_column limit_columns[] = {
+    {"median_us", .unit = "(us)", .width = 10, .places = FOUR},
+    {"ratio", "% of limit", .width = 10, .places = FOUR, .scale = 100},
+    {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
+    {0},
+};
+
+static const struct bench_column best_columns[] = {
+    {"best_peer", "best peer", .width = 10},
+    {"ratio", "ratio", .width = 8, .places = FOUR},
+    {"faster", "faster", .width = 6},
+    {0},
+};
+
+static const struct bench_column *columns_of(const struct bench_sweep *sweep, int library)
+{
+    return bench_is_limit(sweep, library) ? limit_columns : peer_columns;
+}
+
+void bench_limit_print(const struct bench_limit *limit)
+{
+    if (limit->devices)
+        printf(
+            "\n# limit: an empty launch takes %.2f us, a device copies %.1f GB/s (vectors of %zu "
+            "MiB; it reads and writes twice that); the least traffic of the busiest of %d "
+            "device%s at that speed, no less than a launch",
+            limit->launch * 1e6, limit->copy / 1e9, limit->bytes >> 20, limit->devices,
+            limit->devices == 1 ? "" : "s");
+    else if (limit->measured)
+        printf(
+            "\n# limit: a cache line crosses to all others in %.1f ns; of vectors of %zu MiB all "
+            "ranks together copy %.1f GB/s, and sum %.1f GB/s without a copy",
+            limit->line * 1e9, limit->bytes >> 20, limit->copy / 1e9, limit->all_reduce / 1e9);
+}
+
+static const char *how_called(const struct bench_options *options)
+{
+    if (options->memory != BENCH_MEMORY_CUDA)
+        return "";
+    return options->graph ? ", in graphs" : options->blocking ? ", blocking" : ", queued";
+}
+
+static void print_headings(const struct bench_sweep *sweep)
+{
+    int libraries = sweep->options->library_count;
+
+    bench_columns_head(own_columns, "#", NULL, stdout);
+    for (int i = 1; i < libraries; i++)
+        bench_columns_head(columns_of(sweep, i), " | ", sweep->groups[i].library, stdout);
+    if (bench_peer_count(sweep))
+        bench_columns_head(best_columns, " | ", NULL, stdout);
+    printf("\n");
+    bench_columns_units(own_columns, "#", stdout);
+    for (int i = 1; i < libraries; i++)
+        bench_columns_units(columns_of(sweep, i), " | ", stdout);
+    printf("\n");
+}
+
+void bench_table_begin(const struct bench_sweep *sweep)
+{
+    const struct bench_options *options = sweep->options;
+
+    printf("# %s, %d ranks (%s), memory %s, %s, algorithm %s%s%s%s%s\n",
+           bench_collective_name(options->call.collective), sweep->groups[0].size,
+           options->threads ? "threads" : "processes", bench_memory_of(sweep, 0),
+           options->call.in_place ? "in place" : "out of place", bench_algorithm_of(sweep, 0),
+           how_called(options), options->deterministic ? ", deterministic" : "",
+           options->cold ? ", cold caches" : "", options->rewrite ? ", input rewritten" : "");
+    printf("# times are those of the slowest rank: median, then minimum. Libraries:");
+    for (int i = 0; i < options->library_count; i++)
+        printf("%s %s", i ? "," : "", sweep->groups[i].version);
+    bench_limit_print(&sweep->limit);
+    printf("\n#\n");
+    print_headings(sweep);
+}
+
+void bench_table_row(const struct bench_sweep *sweep)
+{
+    struct bench_record own = bench_record_of(sweep, sweep->size_count, 0);
+
+    bench_columns_print(own_columns, " ", &own, stdout);
+    for (int library = 1; library < sweep->options->library_count; library++) {
+        struct bench_record record = bench_record_of(sweep, sweep->size_count, library);
+
+        bench_columns_print(columns_of(sweep, library), " | ", &record, stdout);
+    }
+    if (bench_peer_count(sweep))
+        bench_columns_print(best_columns, " | ", &own, stdout);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* How many times as long as the first library this one takes: typical and best for it. */
+static void print_comparison(const struct bench_sweep *sweep, int library)
+{
+    const char *first = sweep->groups[0].library;
+    struct bench_verdict verdict = bench_judge(sweep, library);
+    double mean = bench_verdict_mean(&verdict);
+
+    if (verdict.count && bench_is_limit(sweep, library))
+        printf("# %% of limit, of %s: geometric mean %.1f, lowest %.1f at %zu bytes\n", first,
+               100 * mean, 100 * verdict.lowest, verdict.lowest_bytes);
+    else if (verdict.count)
+        printf("# time of %s / time of %s: geometric mean %.2f, lowest %.2f at %zu bytes\n",
+               sweep->groups[library].library, first, mean, verdict.lowest, verdict.lowest_bytes);
+}
+
+static void print_verdict(const struct bench_sweep *sweep)
+{
+    struct bench_verdict verdict = bench_judge(sweep, BENCH_BEST_PEER);
+
+    if (verdict.count)
+        printf("# geometric mean: %.2fx best peer; lowest %.2fx, of %s at %zu bytes; faster than "
+               "the best peer at %d of %d sizes\n",
+               bench_verdict_mean(&verdict), verdict.lowest,
+               sweep->groups[verdict.lowest_library].library, verdict.lowest_bytes, verdict.faster,
+               verdict.count);
+}
+
+void bench_table_end(const struct bench_sweep *sweep)
+{
+    double sum = 0;
+    int count = 0;
+
+    for (int i = 0; i < sweep->size_count; i++)
+        if (sweep->sizes[i].results[0].available) {
+            sum += bench_bus_bandwidth(sweep, &sweep->sizes[i], 0);
+            count++;
+        }
+    printf("#\n# wrong values: %" PRIu64 " %s\n", sweep->wrong, sweep->wrong ? "FAILED" : "OK");
+    if (count && sweep->options->call.collective != BENCH_BARRIER)
+        printf("# average bus bandwidth: %.3f GB/s\n", sum / count / 1e9);
+    for (int library = 1; library < sweep->options->library_count; library++)
+        print_comparison(sweep, library);
+    print_verdict(sweep);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * workers.h - the ranks of one library: start them, command them, end them.
+ *
+ * Whatever happens, bench_group_end() leaves none of the processes that bench_group_start() made.
+ */
+#ifndef RONDO_CLI_BENCH_WORKERS_H
+#define RONDO_CLI_BENCH_WORKERS_H
+
+#include "bench/protocol.h"
+#include "cli/bench/options.h"
+
+#include <sys/types.h>
+
+/* Where workers report: a listening socket with a random name. */
+struct bench_control {
+    int socket;
+    char name[BENCH_NAME_MAX];
+};
+
+struct bench_worker {
+    int socket; /* -1: none or gone */
+    int pidfd;  /* -1: none */
+    pid_t pid;
+};
+
+/* What this process started: a rank, or mpirun. */
+struct bench_child {
+    pid_t pid;
+    bool ended;
+    int status; /* as waitpid() has it, of one that has ended */
+};
+
+struct bench_group {
+    const char *library;
+    int size;
+    bool launched; /* others than the first rank were started by a launcher */
+    char version[128];
+    int devices;                  /* of the host, for ranks on devices */
+    uint64_t device_bytes;        /* memory of one */
+    struct bench_worker *workers; /* by rank */
+    struct bench_child *children;
+    int child_count;
+    int output;      /* what MPI and Gloo print, shown if they fail; -1: none */
+    char folder[64]; /* private, for the files of Open MPI and Gloo; "": none */
+    double timeout;  /* of a silent rank, seconds; 0: never */
+};
+
+/* Notes which children have ended. How many have not? */
+int bench_children_left(struct bench_group *group);
+
+/* Seconds per call of a batch, on the slowest rank. */
+double bench_slowest(const struct bench_group *group, const struct bench_reply *replies, int batch);
+
+/*
+ * From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none
+ * came.
+ */
+void bench_catch_signals(void);
+int bench_caught_signal(void);
+
+/* 0, or -1 with a sentence on stderr. `path`: workers of other network namespaces find only what
+ * has a place in the file system. */
+int bench_control_open(struct bench_control *ret_control, bool path);
+void bench_control_close(struct bench_control *control);
+
+/*
+ * 0 when every rank's library is open; -1 with a sentence on stderr. Wants bench_group_end() in
+ * both cases.
+ */
+int bench_group_start(struct bench_group *group, const struct bench_control *control,
+                      const char *library, const struct bench_options *options);
+/*
+ * Every rank obeys `command`; replies come by rank. BENCH_OK, BENCH_UNAVAILABLE (see the first
+ * reply's sentence), or BENCH_FAILED with sentences on stderr: who died or was silent, and what the
+ * others say about it.
+ */
+enum bench_status bench_group_run(struct bench_group *group, const struct bench_command *command,
+                                  struct bench_reply *ret_replies);
+void bench_group_end(struct bench_group *group, bool by_force);
+
+/*
+ * Starts the ranks of all libraries, does the work, ends them. 0, or what the work returned, or -1
+ * with a sentence on stderr.
+ */
+int bench_with_groups(const struct bench_options *options, bool launched,
+                      int (*work)(struct bench_group *groups, void *context), void *context);
+
+/* ---- start.c --------------------------------------------------------------------------------- */
+
+/* Start the processes; they have not reported yet. 0, or -1 with a sentence on stderr. */
+int bench_start(struct bench_group *group, const struct bench_control *control,
+                const struct bench_options *options);
+/* Become a worker of a launcher's job; returns only if that fails. */
+int bench_become_worker(const struct bench_options *options);
+
+/* Show the last lines of what the library's processes printed. */
+void bench_show_output(const struct bench_group *group);
+
+/* ---- place.c --------------------------------------------------------------------------------- */
+
+/* Can ranks of this library be started here? */
+bool bench_worker_is_there(const char *library);
+/* The program that is a rank of the library. 0, or -1 with a sentence on stderr. */
+int bench_find_worker(const char *library, enum bench_memory memory, char *path, size_t room);
+/* Processors for `ranks` ranks, one core each: "0,2,4". false if there are not enough cores. */
+bool bench_processors(int ranks, char *list, size_t room);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* limits.c - limits of this process and pages of this machine that Rondo's memory meets. */
+#include "cli/doctor/report.h"
+
+#include "base/setting.h"
+#include "base/fail.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static const double GIB = 1024.0 * 1024 * 1024;
+static const double MIB = 1024.0 * 1024;
+
+enum { HUGE_BYTES = 2 << 20 };
+
+static void check_memlock(struct doctor_report *report)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY)
+        doctor_say(report, DOCTOR_OK, "locked memory", NULL, "no limit");
+    else
+        doctor_say(report, DOCTOR_OK, "locked memory", NULL,
+                   "at most %.0f MiB; only RDMA locks memory", (double)limit.rlim_cur / MIB);
+}
+
+static void check_files(struct doctor_report *report)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= 1024)
+        doctor_say(report, DOCTOR_OK, "open files", NULL, "at most %llu",
+                   (unsigned long long)limit.rlim_cur);
+    else
+        doctor_say(report, DOCTOR_NOTE, "open files",
+                   "`ulimit -n 1024` or more: each rank of this machine costs a few",
+                   "at most %llu", (unsigned long long)limit.rlim_cur);
+}
+
+/* As the heap does it: address space that costs nothing until it is touched. */
+static bool can_reserve(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return false;
+    munmap(memory, bytes);
+    return true;
+}
+
+static void check_address_space(struct doctor_report *report)
+{
+    struct rlimit limit;
+    size_t heap = 0;
+
+    if (setting_read_size(SETTING_HEAP_BYTES, &heap)) {
+        doctor_say(report, DOCTOR_FAIL, "address space", "correct RONDO_HEAP_BYTES", "%s",
+                   fail_sentence());
+        return;
+    }
+    if (!heap)
+        heap = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    getrlimit(RLIMIT_AS, &limit);
+    if (!can_reserve(heap))
+        doctor_say(report, DOCTOR_FAIL, "address space",
+                   "`ulimit -v unlimited`, or a smaller RONDO_HEAP_BYTES",
+                   "a shared heap of %.1f GiB does not fit: %s", (double)heap / GIB,
+                   limit.rlim_cur == RLIM_INFINITY ? strerror(errno) : "`ulimit -v` forbids it");
+    else if (limit.rlim_cur != RLIM_INFINITY)
+        doctor_say(report, DOCTOR_NOTE, "address space",
+                   "each rank maps the heaps of all its peers: `ulimit -v unlimited`, or a smaller "
+                   "RONDO_HEAP_BYTES",
+                   "limited to %.1f GiB by `ulimit -v`, and a heap takes %.1f GiB of it",
+                   (double)limit.rlim_cur / GIB, (double)heap / GIB);
+    else
+        doctor_say(report, DOCTOR_OK, "address space", NULL,
+                   "no limit; the shared heap of a rank may grow to %.1f GiB", (double)heap / GIB);
+}
+
+/* KiB of shared memory that this process has in huge pages; -1: the kernel does not tell. */
+static long huge_kib(void)
+{
+    FILE *file = fopen("/proc/self/smaps_rollup", "re");
+    char line[128];
+    long found = -1;
+
+    while (file && found < 0 && fgets(line, sizeof(line), file))
+        if (sscanf(line, "ShmemPmdMapped: %ld", &found) != 1)
+            found = -1;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* Does a block that asks for a huge page get one, as rondo_mem_alloc() asks? */
+static bool gets_huge_page(void)
+{
+    int fd = memfd_create("rondo-doctor", MFD_CLOEXEC);
+    char *memory = MAP_FAILED;
+    char *block;
+    bool huge = false;
+
+    if (fd >= 0 && !ftruncate(fd, HUGE_BYTES))
+        memory = mmap(NULL, 2 * HUGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) {
+        block = memory + -(uintptr_t)memory % HUGE_BYTES;
+        if (mmap(block, HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+            block) {
+            madvise(block, HUGE_BYTES, MADV_HUGEPAGE);
+            block[0] = 1;
+            huge = huge_kib() > 0;
+        }
+        munmap(memory, 2 * HUGE_BYTES);
+    }
+    if (fd >= 0)
+        close(fd);
+    return huge;
+}
+
+/* The policy for shared memory, which the kernel has in brackets; "": it has none. */
+static void read_policy(char *policy, size_t room)
+{
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
+    char line[128] = "";
+    char *chosen;
+
+    if (file && !fgets(line, sizeof(line), file))
+        line[0] = 0;
+    if (file)
+        fclose(file);
+    chosen = strchr(line, '[');
+    if (chosen)
+        chosen[strcspn(chosen, "]")] = 0;
+    snprintf(policy, room, "%s", chosen ? chosen + 1 : "");
+}
+
+static void check_huge_pages(struct doctor_report *report)
+{
+    char policy[32];
+
+    read_policy(policy, sizeof(policy));
+    if (!*policy)
+        doctor_say(report, DOCTOR_NOTE, "huge pages", "nothing to do: this kernel has none",
+                   "not available for shared memory");
+    else if (!strcmp(policy, "never") || !strcmp(policy, "deny"))
+        doctor_say(report, DOCTOR_NOTE, "huge pages",
+                   "as root: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+                   "shared memory comes in small pages only (%s)", policy);
+    else if (gets_huge_page())
+        doctor_say(report, DOCTOR_OK, "huge pages", NULL,
+                   "in use for blocks of 2 MiB and more from rondo_mem_alloc() (%s)", policy);
+    else
+        doctor_say(report, DOCTOR_NOTE, "huge pages",
+                   "free memory may be in pieces: as root, echo 1 > /proc/sys/vm/compact_memory",
+                   "shared memory may have them (%s), but none was to be had", policy);
+}
+
+static void check_dev_shm(struct doctor_report *report)
+{
+    struct statvfs stat;
+
+    if (statvfs("/dev/shm", &stat))
+        doctor_say(report, DOCTOR_OK, "/dev/shm", NULL, "not there; Rondo does not use it");
+    else
+        doctor_say(report, DOCTOR_OK, "/dev/shm", NULL, "%.0f MiB; Rondo does not use it",
+                   (double)stat.f_blocks * (double)stat.f_frsize / MIB);
+}
+
+void doctor_check_limits(struct doctor_report *report)
+{
+    check_address_space(report);
+    check_files(report);
+    check_memlock(report);
+    check_huge_pages(report);
+    check_dev_shm(report);
+}

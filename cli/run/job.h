@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * job.h - inside `rondo run`: the options and the command (run.c), starting a rank
+ * (rank.c), watching over all of them (watch.c), marked output (tag.c), and ranks of
+ * other hosts (hosts.c here, agent.c there).
+ */
+#ifndef RONDO_CLI_RUN_JOB_H
+#define RONDO_CLI_RUN_JOB_H
+
+#include "topology/topology.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { RUN_EXIT_FAILED = 1, RUN_EXIT_USAGE = 2, RUN_EXIT_TIMEOUT = 124 };
+enum { RUN_EXIT_NOT_EXECUTABLE = 126, RUN_EXIT_NOT_FOUND = 127, RUN_EXIT_SIGNAL = 128 };
+
+/* Output of one rank on its way to ours, cut into lines. */
+struct run_tag {
+    int from, to; /* our end of the rank's pipe, -1 when it is closed; our stdout or stderr */
+    int rank;
+    char *line;
+    size_t filled;
+};
+
+enum { RUN_RANKS_MAX = 4096 };
+
+/* A rank, or the ssh to a host. */
+struct run_rank {
+    pid_t pid; /* also its process group; 0: has ended */
+    char **program;
+    int input; /* its standard input, -1: none */
+    struct run_tag out, err;
+};
+
+struct run_host {
+    char name[256];
+    int first, slots; /* ranks first ... first + slots - 1; in the list, slots 0: not said */
+    int control;      /* what is written here is its agent's standard input; -1 */
+};
+
+struct run_job {
+    int size;         /* ranks that are started here, or hosts */
+    int first, world; /* number of the first of them, and how many the job has */
+    const char *what; /* they are: "rank", "host" */
+    bool bind, tag;
+    double grace, timeout; /* seconds; timeout 0: none */
+    char **program;        /* argv of the ranks */
+    struct run_rank *ranks;
+    int running;
+    struct run_host *hosts; /* NULL: ranks are started here */
+    int host_count;         /* in the list; the last ones may have no rank */
+    char *ssh;              /* program that reaches hosts instead of ssh, or NULL */
+    char **variables;       /* for the ranks of other hosts, NAME=VALUE */
+    int variable_count;
+    int control;                  /* of an agent: its end is the end of the job; -1 */
+    char *order;                  /* of an agent: what came, with the program's arguments in it */
+    struct topology *topology;    /* NULL: ranks are not bound */
+    char address[80], secret[65]; /* of the job's meeting point */
+    sigset_t signals_before;      /* the mask that ranks inherit */
+    int status;                   /* exit status of the first rank that failed */
+};
+
+/* Start rank number `rank`. 0, or the exit status of `rondo run` after a message. */
+int run_rank_start(struct run_job *job, int rank);
+/* Until all ranks have ended; passes signals on and ends the job when a rank fails. `signals` is a
+ * signalfd of those in run_signals(). */
+void run_watch(struct run_job *job, int signals);
+void run_signals(sigset_t *ret_set);
+/* Send a signal to all ranks that run, and to what they have started. */
+void run_kill(const struct run_job *job, int number);
+
+/* Makes the pipe; the rank's end goes to *ret_rank_end. */
+bool run_tag_init(struct run_tag *tag, int rank, int to, int *ret_rank_end);
+/* Take what is there, without waiting; whole lines go out. Closes at the end of the rank's
+ * output. */
+void run_tag_move(struct run_tag *tag);
+void run_tag_done(struct run_tag *tag); /* what is there, and then the end */
+
+/*
+ * An order is a head, which has the bytes of the rest, and strings: ranks here, the first one,
+ * ranks of the job, bind, tag, grace; folder, address, secret; the number of variables, and these;
+ * and the program's arguments.
+ */
+#define RUN_ORDER_FORMAT "rondo run 1 %8zu\n"
+enum { RUN_ORDER_HEAD = 21, RUN_ORDER_MAX = 1 << 20 };
+
+/* Fills hosts, size, world and address. 0, or an exit status after a message, here and below. */
+int run_hosts_read(struct run_job *job, const char *list);
+int run_hosts_start(struct run_job *job);
+void run_hosts_done(struct run_job *job);
+
+/* Fills the job from standard input, which stays open as its control. */
+int run_agent_read(struct run_job *job);
+bool run_agent_is_over(const struct run_job *job);
+void run_agent_done(struct run_job *job);
+
+#endif

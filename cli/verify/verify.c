@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verify.c - `rondo verify`: proves the plans of every algorithm, collective, number of ranks and
+ * root that is asked for.
+ *
+ * What an algorithm promises (collectives/algorithm.h) is held against what plan/verify proves: a
+ * promise that was not proved is a failure, and so is touching peers' memory without saying so. One
+ * line per algorithm and collective.
+ */
+#include "cli/argument.h"
+#include "cli/commands.h"
+#include "cli/json_file.h"
+#include "cli/verify/outcome.h"
+
+#include "base/clock.h"
+#include "base/collective.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    ROOT_SOME = -1,
+    ROOT_ALL = -2,
+    BREAK_NOTHING = -1,
+    BREAK_RANDOM = -2,
+    RANKS_MAX = 4096,
+    SHAPES_UP_TO = 20
+};
+
+struct options {
+    int collective;                    /* -1: all */
+    const struct algorithm *algorithm; /* NULL: all */
+    int from, to;
+    int slots;
+    int root;
+    const char *groups; /* NULL: several shapes */
+    long broken;
+    int seed;
+    const char *json;
+};
+
+static int find_collective(const char *name)
+{
+    for (int c = 0; c < RONDO_COLLECTIVES; c++)
+        if (!strcmp(name, rondo_collective_name((rondo_collective)c)))
+            return c;
+    return -1;
+}
+
+static void take_ranks(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+    char *colon = strchr(text, ':');
+
+    if (colon)
+        *colon = 0;
+    options->from = (int)argument_whole(state, "-n", text, 1, RANKS_MAX);
+    options->to = colon ? (int)argument_whole(state, "-n", colon + 1, 1, RANKS_MAX) : options->from;
+    if (options->to < options->from)
+        argp_error(state, "the ranks go from %d down to %d", options->from, options->to);
+}
+
+static void take_collective(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    if (state->arg_num > 0)
+        argp_error(state, "one collective, or all");
+    options->collective = strcmp(text, "all") ? find_collective(text) : -1;
+    if (strcmp(text, "all") && options->collective < 0)
+        argp_error(state, "there is no collective '%s'", text);
+}
+
+static void take_groups(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+    int ranks = grouping_text_size(text);
+
+    if (ranks < 0 || ranks > RANKS_MAX)
+        argp_error(state, "'%s' names no groups: 4x2, 4+3+1, 0,1,0,1 and 2* do", text);
+    if (ranks > 0)
+        options->from = options->to = ranks;
+    options->groups = text;
+}
+
+static void take_algorithm(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    options->algorithm = strcmp(text, "all") ? algorithm_find(text) : NULL;
+    if (strcmp(text, "all") && !options->algorithm)
+        argp_error(state, "there is no algorithm '%s': see `rondo explain --list`", text);
+}
+
+static void take_root(struct argp_state *state, void *input, char *text)
+{
+    bool all = !strcmp(text, "all");
+
+    ((struct options *)input)->root =
+        all ? ROOT_ALL : (int)argument_whole(state, "-r", text, 0, RANKS_MAX - 1);
+}
+
+static void take_step(struct argp_state *state, void *input, char *text)
+{
+    bool any = !strcmp(text, "random");
+
+    ((struct options *)input)->broken =
+        any ? BREAK_RANDOM : argument_whole(state, "-b", text, 0, 1000000000);
+}
+
+static void finish(struct argp_state *state, void *input)
+{
+    const struct options *options = input;
+
+    if (!state->arg_num)
+        argp_error(state, "which collective? One of them, or all");
+    if (options->root >= options->to)
+        argp_error(state, "there is no rank %d among %d", options->root, options->to);
+}
+
+#define NUMBER(member, least, most) ARGUMENT_NUMBER(struct options, member, least, most)
+
+static const struct argument table[] = {
+    {"algo", 'a', "NAME", 0, ARGUMENT_CALLS(take_algorithm), "only this algorithm (default: all)"},
+    {"ranks", 'n', "A:B", 0, ARGUMENT_CALLS(take_ranks),
+     "numbers of ranks, from A to B (default: 2:16)"},
+    {"slots", 's', "N", 0, NUMBER(slots, 1, 1024), "slots per link (default: 2, the least)"},
+    {"root", 'r', "R|all", 0, ARGUMENT_CALLS(take_root),
+     "roots (default: the first two ranks and the last)"},
+    {"groups", 'g', "GROUPS", 0, ARGUMENT_CALLS(take_groups),
+     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* "
+     "(default: several)"},
+    {"break", 'b', "STEP|random", 0, ARGUMENT_CALLS(take_step),
+     "take this step out of rank 0's plan, to see a refusal; for demonstration"},
+    {"seed", 'S', "N", 0, NUMBER(seed, 0, 1000000000), "for --break random (default: 1)"},
+    {"json", 'j', "FILE", 0, ARGUMENT_SETS(struct options, json), "write the results to FILE"},
+    {0},
+};
+
+static const struct argument_command command = {
+    .name = "rondo verify",
+    .operands = "all|COLLECTIVE",
+    .doc =
+        "Prove that plans give the right result for every count, without deadlock or race, also "
+        "when calls follow each other at once, with and without input and output in one place.\v"
+        "Exit status: 0 all is proved, 1 something is wrong (the sentence names rank, program and "
+        "step), 2 wrong usage.",
+    .table = table,
+    .operand = take_collective,
+    .finish = finish,
+};
+
+/* ---- Proving --------------------------------------------------------------------------------- */
+
+static void close_plans(struct plan **plans, int count)
+{
+    for (int i = 0; i < count; i++)
+        plan_close(plans[i]);
+    free(plans);
+}
+
+/*
+ * Plans of all ranks. For send: the first rank sends to the last one, also if that is the same.
+ * NULL: out of memory.
+ */
+static struct plan **make_plans(const struct algorithm *algorithm, struct plan_seat seat,
+                                int *ret_count)
+{
+    int ranks = seat.size;
+    bool pair = seat.collective == RONDO_SEND;
+    int count = pair && ranks == 1 ? 2 : ranks;
+    struct plan **plans = calloc((size_t)count, sizeof(struct plan *));
+    rondo_result result = plans ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    *ret_count = count;
+    if (!result && pair) {
+        result = algorithm_plan(algorithm, RONDO_SEND, ranks, 0, ranks - 1, &plans[0]);
+        if (!result)
+            result = algorithm_plan(algorithm, RONDO_RECV, ranks, ranks - 1, 0, &plans[count - 1]);
+    }
+    for (seat.rank = 0; !result && !pair && seat.rank < ranks; seat.rank++)
+        result = algorithm_write(algorithm, &seat, &plans[seat.rank]);
+    if (!result)
+        return plans;
+    if (plans)
+        close_plans(plans, count);
+    return NULL;
+}
+
+/* Take out the step that --break names. */
+static void break_plan(const struct options *options, struct plan *plan, struct outcome *outcome)
+{
+    uint32_t step = (uint32_t)options->broken;
+    unsigned seed = (unsigned)(options->seed + plan->size);
+    char words[200];
+
+    if (options->broken == BREAK_NOTHING)
+        return;
+    if (options->broken == BREAK_RANDOM && plan->step_count)
+        step = (uint32_t)rand_r(&seed) % plan->step_count;
+    if (step >= plan->step_count) {
+        outcome_blame(outcome, plan->size, plan->root,
+                      "rank 0's plan has no such step to take out");
+        return;
+    }
+    plan_describe_step(plan, &plan->steps[step], words, sizeof(words));
+    snprintf(outcome->taken_out, sizeof(outcome->taken_out),
+             "without rank 0's step %u (%s): ", step, words);
+    verify_drop_step(plan, step);
+}
+
+/* One number of ranks, one root and one grouping, in place too where promised. */
+static void prove(const struct options *options, const struct algorithm *algorithm,
+                  const struct plan_seat *seat, struct outcome *outcome)
+{
+    unsigned promises = algorithm_promises(algorithm, seat->collective, seat->groups);
+    struct verify_report report;
+    int count;
+    struct plan **plans = make_plans(algorithm, *seat, &count);
+
+    if (!plans) {
+        outcome_blame(outcome, seat->size, seat->root, "the plans could not be made");
+        return;
+    }
+    break_plan(options, plans[0], outcome);
+    for (int in_place = 0; in_place <= !!(promises & PROMISE_IN_PLACE); in_place++) {
+        struct verify_options how = {.slots = options->slots, .in_place = in_place};
+
+        if (verify_plans(plans, count, &how, &report))
+            outcome_blame(outcome, seat->size, seat->root,
+                          report.failure[0] ? report.failure : "out of memory");
+        else
+            outcome_judge(outcome, promises, seat->size, seat->root, &report);
+        outcome->plans += (unsigned long)seat->size;
+    }
+    close_plans(plans, count);
+}
+
+/*
+ * In the groups that were asked for; else in shapes by turns as the number of ranks grows, for few
+ * ranks in two each.
+ */
+static void prove_in_groups(const struct options *options, const struct algorithm *algorithm,
+                            struct plan_seat seat, struct outcome *outcome)
+{
+    bool grouped = algorithm->levels || algorithm->neighbours;
+    bool several = grouped && !options->groups;
+    int shapes = several && seat.size <= SHAPES_UP_TO ? 2 : 1;
+
+    for (int i = 0; i < shapes && !outcome->failed; i++) {
+        int shape = i ? 0 : seat.size % GROUPING_SHAPES;
+        struct grouping *groups = NULL;
+        rondo_result result = options->groups ? grouping_parse(options->groups, seat.size, &groups)
+                                              : grouping_shape(seat.size, shape, &groups);
+
+        seat.groups = groups;
+        if (result)
+            outcome_blame(outcome, seat.size, seat.root, fail_sentence());
+        else
+            prove(options, algorithm, &seat, outcome);
+        if (outcome->failed && grouped && grouping_has_levels(groups))
+            grouping_describe(groups, outcome->groups, sizeof(outcome->groups));
+        grouping_close(groups);
+    }
+}
+
+static bool root_is_wanted(const struct options *options, rondo_collective collective, int ranks,
+                           int root)
+{
+    if (!collective_has_root(collective))
+        return root == 0;
+    if (options->root >= 0)
+        return root == options->root;
+    return options->root == ROOT_ALL || root <= 1 || root == ranks - 1;
+}
+
+static void prove_form(const struct options *options, const struct algorithm *algorithm,
+                       rondo_collective collective, struct outcome *outcome)
+{
+    bool watched = isatty(STDERR_FILENO);
+
+    *outcome = (struct outcome){.proved = ~0U};
+    for (int ranks = options->from; ranks <= options->to && !outcome->failed; ranks++) {
+        if (watched)
+            fprintf(stderr, "\r\033[K%s %s: %d of %d ranks", algorithm->name,
+                    rondo_collective_name(collective), ranks, options->to);
+        for (int root = 0; root < ranks && !outcome->failed; root++)
+            if (root_is_wanted(options, collective, ranks, root))
+                prove_in_groups(
+                    options, algorithm,
+                    (struct plan_seat){.collective = collective, .size = ranks, .root = root},
+                    outcome);
+    }
+    if (watched)
+        fprintf(stderr, "\r\033[K");
+    if (options->to > 1 && !outcome->touches_peers &&
+        (algorithm->forms[collective].promises & PROMISE_PEER_MEMORY))
+        outcome_blame(outcome, options->to, 0,
+                      "it says that it touches peers' memory and does not");
+}
+
+static bool write_json(const struct options *options, json_t *results, double seconds)
+{
+    json_t *json = json_pack("{s:[i,i], s:i, s:f, s:O}", "ranks", options->from, options->to,
+                             "slots", options->slots, "seconds", seconds, "results", results);
+
+    return json_file_write("rondo verify", options->json, json);
+}
+
+/*
+ * Everything that was asked for; the number of forms that are wrong, -1 if there was nothing to
+ * prove.
+ */
+static int prove_all(const struct options *options, json_t *results)
+{
+    unsigned long plans = 0, steps = 0;
+    int wrong = 0, forms = 0;
+    double start = clock_seconds();
+
+    for (int i = 0; algorithms[i]; i++)
+        for (int c = 0; c < RONDO_COLLECTIVES; c++) {
+            struct outcome outcome;
+
+            if (!algorithms[i]->forms[c].write || c == RONDO_RECV ||
+                (options->algorithm && options->algorithm != algorithms[i]) ||
+                (options->collective >= 0 && options->collective != c))
+                continue;
+            prove_form(options, algorithms[i], (rondo_collective)c, &outcome);
+            outcome_print(algorithms[i], (rondo_collective)c, &outcome);
+            json_array_append_new(results,
+                                  outcome_json(algorithms[i], (rondo_collective)c, &outcome));
+            forms++;
+            wrong += outcome.failed;
+            plans += outcome.plans;
+            steps += outcome.steps;
+        }
+    if (forms)
+        printf("%d of %d algorithms x collectives proved for %d to %d ranks: %lu plans, %lu steps "
+               "in %.1f s\n",
+               forms - wrong, forms, options->from, options->to, plans, steps,
+               clock_seconds() - start);
+    return forms ? wrong : -1;
+}
+
+int command_verify(int argc, char **argv)
+{
+    struct options options = {.collective = -1,
+                              .from = 2,
+                              .to = 16,
+                              .slots = 2,
+                              .root = ROOT_SOME,
+                              .broken = BREAK_NOTHING,
+                              .seed = 1};
+    double start = clock_seconds();
+    json_t *results;
+    int wrong;
+
+    argument_parse(&command, argc, argv, &options);
+    results = json_array();
+    if (!results) {
+        fprintf(stderr, "rondo verify: out of memory\n");
+        return 1;
+    }
+    wrong = prove_all(&options, results);
+    if (wrong < 0)
+        fprintf(stderr, "rondo verify: that algorithm has no such collective: see `rondo explain "
+                        "--list`\n");
+    else if (options.json && !write_json(&options, results, clock_seconds() - start))
+        wrong = 1;
+    json_decref(results);
+    return wrong < 0 ? 2 : wrong > 0;
+}
