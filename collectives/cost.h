@@ -1,58 +1,74 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cost.h - the few words that cost functions share.
+ * cost.h - what a call costs, counted in the plans that run.
  *
- * What is counted, per rank and call, for a vector of `bytes`:
- *   steps    messages on the critical path. Messages of one round go to different peers and
- *            overlap, so each one but the first counts for a quarter.
+ * The plans of a few ranks are written, counted (tally.h), and not kept; which ranks these are is
+ * the same on every rank, and so are the numbers. They hold for any length of a call:
+ *
+ *   steps    messages on the critical path, one after another
  *   copied   the length of each copy step; and of any step half its length for each destination
  *            beyond the first, which is written but not read again
- *   reduced  a reduce step: its length once per source
- * tests/collectives/test_cost.c counts the same in the plans and compares.
+ *   reduced  the length of each reduce step, once per source
+ *   sent     what the busiest rank sends, or takes if that is more
  *
- * Where data passes through ranks one after another, a window at a time, the last rank starts late:
- * the first window's way to it is added. For long vectors that is little, for short ones most.
- * Where ranks wait for each other in every round, each window costs all the steps again.
+ * Ranks that wait for each other in every round pay the steps again for each window. Where windows
+ * follow each other through ranks, the last rank starts late instead: what the others do to the
+ * first window is added. For long vectors that is little, for short ones most.
+ *
+ * One thing can't be seen in the plans of a few ranks: how many others stand between the first and
+ * the last. That is the `way` of a form (algorithm.h).
  */
 #ifndef RONDO_COLLECTIVES_COST_H
 #define RONDO_COLLECTIVES_COST_H
 
 #include "collectives/algorithm.h"
 
-static const double COST_SLOT = 131072; /* bytes; about what a slot holds */
+/*
+ * Cost of one call on one rank, the critical path:
+ * time = steps * latency + copied / copy_bw + reduced / reduce_bw
+ */
+struct cost {
+    double steps;
+    double copied, reduced, sent; /* bytes */
+};
 
-/* Bytes of a vector's first window. */
-static inline double cost_window(double bytes)
-{
-    return bytes < COST_SLOT ? bytes : COST_SLOT;
-}
+struct count_steps {
+    double steps;
+    double message; /* the longest; 0: messages are flags */
+    bool once;      /* windows follow each other: steps are waited for once */
+};
 
-/* How many windows there are when the longest message would be this long. */
-static inline double cost_windows(double message_bytes)
-{
-    return message_bytes > COST_SLOT ? message_bytes / COST_SLOT : 1.0;
-}
+/* What a form does for a given number of ranks. Lengths are parts of a call's bytes. */
+struct count {
+    struct count_steps near, far; /* far: from group to group, in plans of two levels */
+    double message;               /* the longest that a plan may have: it makes the windows */
+    double copied, reduced, sent;
+    double copied_before, reduced_before; /* of the first window, by others on its way */
+    double relayed;                       /* copied by one more rank, before all can be copied on */
+    double sent_far;                      /* by all ranks of a group to other groups */
+};
 
-/* Steps of a round in which a rank sends, or takes, this many messages. */
-static inline double cost_round(int messages)
-{
-    return messages > 0 ? 1.0 + 0.25 * (messages - 1) : 0.0;
-}
+/* What is counted: a form among ranks. */
+struct cost_subject {
+    const struct algorithm *algorithm;
+    rondo_collective collective;
+    int size;
+    const struct grouping *groups; /* of an algorithm in two levels; NULL: grouping_square() */
+};
 
-/* ceil(log2(size)): how often something doubles until it has reached every rank. */
-static inline int cost_doublings(int size)
-{
-    int doublings = 0;
+/* Counts that were made before, of one communicator. Begins with zeros. */
+struct counts {
+    struct count_entry *entries;
+};
+void counts_done(struct counts *counts);
 
-    while ((size - 1) >> doublings)
-        doublings++;
-    return doublings;
-}
-
-/* (size - 1) / size: the share of a vector that belongs to others. */
-static inline double cost_others(int size)
-{
-    return (double)(size - 1) / size;
-}
+/* Count, or find in `counts`, which may be NULL. */
+rondo_result cost_count(const struct cost_subject *subject, struct counts *counts,
+                        struct count *ret_count);
+/*
+ * The cost of a call of so many bytes; *ret_far: the part of it from group to group, where `sent`
+ * is what all ranks of a group send.
+ */
+void cost_of(const struct count *count, double bytes, struct cost *ret_cost, struct cost *ret_far);
 
 #endif

@@ -15,8 +15,8 @@
  * Invariant: partners hold sums over neighbouring runs of ranks, and add the lower run first.
  * Cost: 2 log2 n steps, 2(n-1)/n of the vector sent: few steps and little traffic; guests pay more.
  */
+#include "collectives/algorithm.h"
 #include "collectives/core.h"
-#include "collectives/cost.h"
 #include "collectives/operands.h"
 
 enum { LANE = 0 };
@@ -214,32 +214,6 @@ static void reduce_scatter(struct plan *plan)
         share_blocks(plan, &core, distance == 1 && core.guest < 0, distance);
 }
 
-/* Halves of halves, there and back; a host also takes in a vector and hands one out. */
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    int members = core_members(size);
-    double others = cost_others(members) * bytes;
-    bool guests = size > members;
-
-    *ret_cost = (struct cost){
-        (2.0 * cost_doublings(members) + 4.0 * guests) * cost_windows(bytes / 2),
-        3 * others + guests * bytes, 2 * others + 2 * guests * bytes, 2 * others + guests * bytes};
-}
-
-static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
-{
-    int members = core_members(size);
-    bool guests = size > members;
-
-    *ret_cost =
-        (struct cost){(cost_doublings(members) + 3.0 * guests) * cost_windows(size / 2 * bytes),
-                      (size + 1) * bytes, 4.0 * size * bytes, (size - 1 + guests * size) * bytes};
-    if (!guests) {
-        ret_cost->copied = (size - 1) * bytes;
-        ret_cost->reduced = 2.0 * (size - 1) * bytes;
-    }
-}
-
 enum { SUMS = PROMISE_RANK_ORDER | PROMISE_IN_PLACE };
 
 const struct algorithm halving_algorithm = {
@@ -247,10 +221,10 @@ const struct algorithm halving_algorithm = {
     .summary = "Recursive halving, then doubling: few steps and little traffic.",
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS,
                                   "2 log2 n steps, 2(n-1)/n of the vector sent; if n is no power "
                                   "of two 4 more steps, up to 2 more vectors"},
-            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS, cost_reduce_scatter,
+            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS,
                                       "log2 n steps, n-1 blocks sent; if n is no power of two 3 "
                                       "more steps, up to n more blocks"},
         },

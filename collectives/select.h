@@ -6,7 +6,7 @@
 #ifndef RONDO_COLLECTIVES_SELECT_H
 #define RONDO_COLLECTIVES_SELECT_H
 
-#include "collectives/algorithm.h"
+#include "collectives/cost.h"
 
 /* What it costs to go from group to group. */
 struct group_costs {
@@ -33,6 +33,7 @@ struct selection {
     unsigned forbid;    /* those it must not make: PEER_MEMORY when buffers can't be mapped */
     const char *wanted; /* name given by the user, or "auto" */
     const struct grouping *groups; /* NULL: all ranks are equally near */
+    struct counts *counts;         /* of these ranks, kept between calls; NULL: not kept */
 };
 
 /*
@@ -43,7 +44,7 @@ struct selection {
 rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
                               const struct algorithm **ret_algorithm);
 /* Seconds that the model predicts. */
-double select_predict(const struct algorithm *algorithm, const struct selection *selection,
-                      const struct link_costs *links);
+rondo_result select_predict(const struct algorithm *algorithm, const struct selection *selection,
+                            const struct link_costs *links, double *ret_seconds);
 
 #endif

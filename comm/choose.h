@@ -6,7 +6,7 @@
 #ifndef RONDO_COMM_CHOOSE_H
 #define RONDO_COMM_CHOOSE_H
 
-#include "collectives/algorithm.h"
+#include "collectives/cost.h"
 #include "comm/operation.h"
 #include "comm/reads.h"
 #include "comm/stores.h"
@@ -49,6 +49,7 @@ struct choices {
     struct choice *last; /* the one used last */
     unsigned made;       /* decisions so far: one may have taken the place of another */
     struct plan_entry *plans;
+    struct counts counts; /* of forms, for the cost model */
 };
 
 /* The decision for a call; *ret_choice is valid until the

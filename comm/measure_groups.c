@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "collectives/levels/grouping.h"
 #include "comm/run.h"
 
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "collectives/levels/grouping.h"
 #include "comm/crowd.h"
 #include "comm/gpu.h"
 #include "comm/host.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* compose.c - copies an inner plan's steps under their outer names: see compose.h. */
-#include "collectives/compose.h"
+#include "collectives/levels/compose.h"
 
 #include <stdlib.h>
 #include <string.h>

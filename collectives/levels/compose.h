@@ -22,7 +22,7 @@
 #define RONDO_COLLECTIVES_COMPOSE_H
 
 #include "collectives/algorithm.h"
-#include "collectives/grouping.h"
+#include "collectives/levels/grouping.h"
 
 struct place {
     enum plan_buffer buffer;

@@ -14,9 +14,7 @@
  * groups are runs of ranks that is rank order; where they have a power of two of ranks each it is
  * the balanced tree over all ranks, since that splits at powers of two.
  */
-#include "collectives/hierarchy.h"
-
-#include "collectives/hierarchy_cost.h"
+#include "collectives/levels/hierarchy.h"
 
 extern const struct algorithm direct_algorithm, ring_algorithm, zero_copy_algorithm;
 
@@ -25,9 +23,9 @@ static const struct recipe ring = {&direct_algorithm, &ring_algorithm, .reaches 
 static const struct recipe reach = {&zero_copy_algorithm, &zero_copy_algorithm, .reaches = true};
 
 /* First all of my group, then one of each group per rail. */
-void hierarchy_barrier(struct plan *plan, const struct recipe *recipe)
+void hierarchy_barrier(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     struct inner inside = levels_inside(&levels, RONDO_BARRIER, 0);
 
     plan_shape(plan, 1, 0, 0);
@@ -39,67 +37,10 @@ void hierarchy_barrier(struct plan *plan, const struct recipe *recipe)
     }
 }
 
-/* A form is a writer and two costs, each with the recipe filled in. */
-#define FORM(recipe, form, COLLECTIVE)                                                  \
-    static void recipe##_##form(struct plan *plan)                                      \
-    {                                                                                   \
-        hierarchy_##form(plan, &recipe);                                                \
-    }                                                                                   \
-    static void recipe##_cost_##form(int size, double bytes, struct cost *ret_cost)     \
-    {                                                                                   \
-        struct extent extent = extent_of_square(size);                                  \
-        struct cost across;                                                             \
-                                                                                        \
-        hierarchy_cost(COLLECTIVE, &recipe, &extent, bytes, ret_cost, &across);         \
-    }                                                                                   \
-    static void recipe##_cost_in_##form(const struct grouping *groups, double bytes,    \
-                                        struct cost *ret_cost, struct cost *ret_across) \
-    {                                                                                   \
-        struct extent extent = extent_of_groups(groups);                                \
-                                                                                        \
-        hierarchy_cost(COLLECTIVE, &recipe, &extent, bytes, ret_cost, ret_across);      \
-    }
-
-FORM(near, all_reduce, RONDO_ALL_REDUCE)
-FORM(near, reduce, RONDO_REDUCE)
-FORM(near, broadcast, RONDO_BROADCAST)
-FORM(near, all_gather, RONDO_ALL_GATHER)
-FORM(near, reduce_scatter, RONDO_REDUCE_SCATTER)
-FORM(near, all_to_all, RONDO_ALL_TO_ALL)
-FORM(near, gather, RONDO_GATHER)
-FORM(near, scatter, RONDO_SCATTER)
-FORM(near, barrier, RONDO_BARRIER)
-FORM(ring, all_reduce, RONDO_ALL_REDUCE)
-FORM(ring, reduce, RONDO_REDUCE)
-FORM(ring, broadcast, RONDO_BROADCAST)
-FORM(ring, all_gather, RONDO_ALL_GATHER)
-FORM(ring, reduce_scatter, RONDO_REDUCE_SCATTER)
-FORM(reach, all_reduce, RONDO_ALL_REDUCE)
-
 enum {
     COPIES = PROMISE_IN_PLACE,
     BALANCED = PROMISE_BALANCED, /* where groups are aligned */
     ORDERED = PROMISE_RANK_ORDER /* where they are runs */
-};
-
-static const struct level_form near_levels[RONDO_COLLECTIVES] = {
-    [RONDO_ALL_REDUCE] = {ORDERED, BALANCED, near_cost_in_all_reduce},
-    [RONDO_REDUCE] = {ORDERED, BALANCED, near_cost_in_reduce},
-    [RONDO_BROADCAST] = {0, 0, near_cost_in_broadcast},
-    [RONDO_ALL_GATHER] = {0, 0, near_cost_in_all_gather},
-    [RONDO_REDUCE_SCATTER] = {ORDERED, BALANCED, near_cost_in_reduce_scatter},
-    [RONDO_ALL_TO_ALL] = {0, 0, near_cost_in_all_to_all},
-    [RONDO_GATHER] = {0, 0, near_cost_in_gather},
-    [RONDO_SCATTER] = {0, 0, near_cost_in_scatter},
-    [RONDO_BARRIER] = {0, 0, near_cost_in_barrier},
-};
-
-static const struct level_form ring_levels[RONDO_COLLECTIVES] = {
-    [RONDO_ALL_REDUCE] = {0, 0, ring_cost_in_all_reduce},
-    [RONDO_REDUCE] = {0, 0, ring_cost_in_reduce},
-    [RONDO_BROADCAST] = {0, 0, ring_cost_in_broadcast},
-    [RONDO_ALL_GATHER] = {0, 0, ring_cost_in_all_gather},
-    [RONDO_REDUCE_SCATTER] = {0, 0, ring_cost_in_reduce_scatter},
 };
 
 /* g groups of m ranks each. */
@@ -107,71 +48,81 @@ const struct algorithm hierarchy_algorithm = {
     .name = "hierarchy",
     .summary = "Two levels: inside of groups, then from group to group on as many rails as a "
                "group has ranks.",
-    .levels = near_levels,
+    .levels = true,
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {near_all_reduce, COPIES, near_cost_all_reduce,
+            [RONDO_ALL_REDUCE] = {hierarchy_all_reduce, COPIES,
                                   "4 rounds, 2 of them across groups with 2(g-1)/g of 1/m of the "
-                                  "vector from each rank"},
-            [RONDO_REDUCE] = {near_reduce, COPIES, near_cost_reduce,
+                                  "vector from each rank",
+                                  .recipe = &near, .runs = ORDERED, .aligned = BALANCED},
+            [RONDO_REDUCE] = {hierarchy_reduce, COPIES,
                               "4 rounds, 2 of them across groups with 1/m of the vector from each "
-                              "rank"},
-            [RONDO_BROADCAST] = {near_broadcast, COPIES, near_cost_broadcast,
-                                 "3 rounds, 1 across groups with 1/m of the vector to each rank"},
-            [RONDO_ALL_GATHER] = {near_all_gather, COPIES, near_cost_all_gather,
-                                  "2 rounds, 1 across groups with g-1 blocks from each rank"},
-            [RONDO_REDUCE_SCATTER] = {near_reduce_scatter, COPIES, near_cost_reduce_scatter,
-                                      "2 rounds, 1 across groups with g-1 blocks from each rank"},
-            [RONDO_ALL_TO_ALL] = {near_all_to_all, COPIES, near_cost_all_to_all,
+                              "rank",
+                              .recipe = &near, .runs = ORDERED, .aligned = BALANCED},
+            [RONDO_BROADCAST] = {hierarchy_broadcast, COPIES,
+                                 "3 rounds, 1 across groups with 1/m of the vector to each rank",
+                                 .recipe = &near},
+            [RONDO_ALL_GATHER] = {hierarchy_all_gather, COPIES,
+                                  "2 rounds, 1 across groups with g-1 blocks from each rank",
+                                  .recipe = &near},
+            [RONDO_REDUCE_SCATTER] = {hierarchy_reduce_scatter, COPIES,
+                                      "2 rounds, 1 across groups with g-1 blocks from each rank",
+                                      .recipe = &near, .runs = ORDERED, .aligned = BALANCED},
+            [RONDO_ALL_TO_ALL] = {hierarchy_all_to_all, COPIES,
                                   "m-1 exchanges of g blocks inside, g-1 of m blocks across "
-                                  "groups"},
-            [RONDO_GATHER] = {near_gather, COPIES, near_cost_gather,
-                              "2 rounds, 1 across groups with 1 block from each rank"},
-            [RONDO_SCATTER] = {near_scatter, COPIES, near_cost_scatter,
-                               "2 rounds, 1 across groups with 1 block to each rank"},
-            [RONDO_BARRIER] = {near_barrier, COPIES, near_cost_barrier,
-                               "ceil(log2 m) rounds inside, ceil(log2 g) across groups"},
+                                  "groups",
+                                  .recipe = &near},
+            [RONDO_GATHER] = {hierarchy_gather, COPIES,
+                              "2 rounds, 1 across groups with 1 block from each rank",
+                              .recipe = &near},
+            [RONDO_SCATTER] = {hierarchy_scatter, COPIES,
+                               "2 rounds, 1 across groups with 1 block to each rank",
+                               .recipe = &near},
+            [RONDO_BARRIER] = {hierarchy_barrier, COPIES,
+                               "ceil(log2 m) rounds inside, ceil(log2 g) across groups",
+                               .recipe = &near},
         },
 };
 
 const struct algorithm hierarchy_ring_algorithm = {
     .name = "hierarchy_ring",
     .summary = "Two levels: inside of groups, then from group to group in rings, one per rail.",
-    .levels = ring_levels,
+    .levels = true,
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {ring_all_reduce, COPIES, ring_cost_all_reduce,
+            [RONDO_ALL_REDUCE] = {hierarchy_all_reduce, COPIES,
                                   "2 rounds inside, 2(g-1) steps across groups with 2(g-1)/g of "
-                                  "1/m of the vector from each rank"},
-            [RONDO_REDUCE] = {ring_reduce, COPIES, ring_cost_reduce,
+                                  "1/m of the vector from each rank",
+                                  .recipe = &ring},
+            [RONDO_REDUCE] = {hierarchy_reduce, COPIES,
                               "2 rounds inside, g-1 steps across groups with 1/m of the vector "
-                              "over each link, pipelined"},
-            [RONDO_BROADCAST] = {ring_broadcast, COPIES, ring_cost_broadcast,
+                              "over each link, pipelined",
+                              .recipe = &ring},
+            [RONDO_BROADCAST] = {hierarchy_broadcast, COPIES,
                                  "2 rounds inside, g-1 steps across groups with 1/m of the vector "
-                                 "over each link, pipelined"},
-            [RONDO_ALL_GATHER] = {ring_all_gather, COPIES, ring_cost_all_gather,
+                                 "over each link, pipelined",
+                                 .recipe = &ring},
+            [RONDO_ALL_GATHER] = {hierarchy_all_gather, COPIES,
                                   "1 round inside, g-1 steps across groups with g-1 blocks over "
-                                  "each link"},
-            [RONDO_REDUCE_SCATTER] = {ring_reduce_scatter, COPIES, ring_cost_reduce_scatter,
+                                  "each link",
+                                  .recipe = &ring},
+            [RONDO_REDUCE_SCATTER] = {hierarchy_reduce_scatter, COPIES,
                                       "1 round inside, g-1 steps across groups with g-1 blocks "
-                                      "over each link"},
+                                      "over each link",
+                                      .recipe = &ring},
         },
-};
-
-static const struct level_form reach_levels[RONDO_COLLECTIVES] = {
-    [RONDO_ALL_REDUCE] = {ORDERED, BALANCED, reach_cost_in_all_reduce},
 };
 
 const struct algorithm hierarchy_zero_copy_algorithm = {
     .name = "hierarchy_zero_copy",
     .summary = "Two levels of ranks that read each other's memory: near inputs first, then each "
                "group's sums once from group to group.",
-    .levels = reach_levels,
+    .levels = true,
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {reach_all_reduce, COPIES | PROMISE_PEER_MEMORY,
-                                  reach_cost_all_reduce,
+            [RONDO_ALL_REDUCE] = {hierarchy_all_reduce, COPIES | PROMISE_PEER_MEMORY,
                                   "9 rounds of flags, 1/m of the group's vectors read inside, 1/m "
-                                  "of the sums of all groups across"},
+                                  "of the sums of all groups across",
+                                  .recipe = &reach, .runs = ORDERED, .aligned = BALANCED},
         },
 };

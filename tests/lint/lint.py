@@ -23,7 +23,7 @@ ROOMS = {
     "cuda": {"base", "kernels", "plan", "transport"},  # the last two: what an executor reads
     "transport": {"base", "topology"},
     "plan": {"base", "kernels", "transport"},
-    "collectives": {"base", "plan", "topology"},
+    "collectives": {"base", "plan"},
     "comm": {"base", "topology", "kernels", "cuda", "transport", "plan", "collectives"},
     "cli": {"base", "plan", "collectives", "topology", "kernels", "cuda", "bench"},  # bench: what its workers speak
     "ddp": set(),
@@ -31,6 +31,11 @@ ROOMS = {
     "compat": set(),
     "bench": set(),
     "examples": set(),
+}
+# A folder within a room that stands behind it: only these files of the room may include from there.
+BEHIND = {
+    "collectives/levels": {"collectives/algorithms.c", "collectives/cost.c", "collectives/select.c",
+                           "collectives/tally.c"},
 }
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
 LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp", "compat")
@@ -93,6 +98,9 @@ def check_arrows(path, code):
             continue
         target = match.group(1)
         other = room_of(target)
+        folder = os.path.dirname(target)
+        if os.path.dirname(path) == os.path.dirname(folder) and path not in BEHIND.get(folder, {path}):
+            complain(path, number, f"only {', '.join(sorted(BEHIND[folder]))} may include {target}")
         if other in ("rondo", room) or other in ROOMS[room]:
             continue
         if not other and os.path.isfile(os.path.join(os.path.dirname(path), target)):
