@@ -266,15 +266,25 @@ static void count_two_levels(struct survey *survey, struct count *count)
     }
 }
 
+void count_numbers(struct count *count, double *numbers[COUNT_NUMBERS])
+{
+    double *const all[COUNT_NUMBERS] = {
+        &count->near.steps, &count->far.steps,     &count->near.message,   &count->far.message,
+        &count->message,    &count->copied,        &count->reduced,        &count->sent,
+        &count->sent_far,   &count->copied_before, &count->reduced_before, &count->relayed};
+
+    for (int i = 0; i < COUNT_NUMBERS; i++)
+        numbers[i] = all[i];
+}
+
+/* From atoms to parts of a call's bytes: all but the steps, which come first. */
 static void divide(struct count *count, double parts)
 {
-    double *const lengths[] = {&count->message, &count->copied,        &count->reduced,
-                               &count->sent,    &count->copied_before, &count->reduced_before,
-                               &count->relayed, &count->near.message,  &count->far.message,
-                               &count->sent_far};
+    double *numbers[COUNT_NUMBERS];
 
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
-        *lengths[i] /= parts;
+    count_numbers(count, numbers);
+    for (int i = 2; i < COUNT_NUMBERS; i++)
+        *numbers[i] /= parts;
 }
 
 static rondo_result take_count(const struct cost_subject *subject, const struct grouping *groups,
@@ -308,7 +318,7 @@ static rondo_result take_count(const struct cost_subject *subject, const struct 
     return RONDO_OK;
 }
 
-static rondo_result count_anew(const struct cost_subject *subject, struct count *ret_count)
+rondo_result cost_count_plans(const struct cost_subject *subject, struct count *ret_count)
 {
     struct grouping *square = NULL;
     rondo_result result;
@@ -349,7 +359,7 @@ rondo_result cost_count(const struct cost_subject *subject, struct counts *count
             *ret_count = entry->count;
             return RONDO_OK;
         }
-    result = count_anew(subject, ret_count);
+    result = cost_count_many(subject, ret_count);
     if (result || !counts)
         return result;
     entry = malloc(sizeof(*entry));

@@ -62,7 +62,17 @@ struct counts {
 };
 void counts_done(struct counts *counts);
 
-/* Count, or find in `counts`, which may be NULL. */
+/* Count these ranks themselves, however many there are; and, where they are many, count fewer. */
+rondo_result cost_count_plans(const struct cost_subject *subject, struct count *ret_count);
+rondo_result cost_count_many(const struct cost_subject *subject, struct count *ret_count);
+/* What three counts, each of twice as many ranks as the one before, come to after doublings. */
+void cost_go_on(const struct count samples[3], int doublings, struct count *ret_count);
+
+/* All numbers of a count. */
+enum { COUNT_NUMBERS = 12 };
+void count_numbers(struct count *count, double *numbers[COUNT_NUMBERS]);
+
+/* Count as cost_count_many(), or find in `counts`, which may be NULL. */
 rondo_result cost_count(const struct cost_subject *subject, struct counts *counts,
                         struct count *ret_count);
 /*

@@ -318,6 +318,74 @@ Test(cost, a_rank_of_very_many_plans_only_its_own_steps)
     }
 }
 
+Test(cost, what_doubles_grows_by_the_same_or_ends_goes_on_as_it_began)
+{
+    struct count samples[3] = {{.copied = 32, .sent = 5, .reduced = 1 + 1.0 / 32, .relayed = 7},
+                               {.copied = 64, .sent = 6, .reduced = 1 + 1.0 / 64, .relayed = 7},
+                               {.copied = 128, .sent = 7, .reduced = 1 + 1.0 / 128, .relayed = 7}};
+    struct count count;
+
+    cost_go_on(samples, 10, &count);
+    cr_expect_float_eq(count.copied, 131072, 1e-6);
+    cr_expect_float_eq(count.sent, 17, 1e-9);
+    cr_expect_float_eq(count.reduced, 1 + 1.0 / 131072, 1e-12);
+    cr_expect_eq(count.relayed, 7);
+}
+
+static void expect_near(double exact, double guess, const char *what, const char *name)
+{
+    cr_expect(guess >= 0.9 * exact - 1e-9 && guess <= 1.1 * exact + 1e-9,
+              "%s of %s: %g, counted %g", what, name, guess, exact);
+}
+
+/* Not of odd sizes: there no rank is a leaf of both trees, which copies half a vector more. */
+static void count_both_ways(const struct subject *subject)
+{
+    static const int sizes[] = {1000, 1024, 1536, 2048, 3000};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        const struct cost_subject what = {subject->algorithm, subject->collective, sizes[i], NULL};
+        const char *name = subject_name(subject, sizes[i], 0);
+        struct count exact, guess;
+
+        if (subject->algorithm->levels)
+            return;
+        cr_assert_eq(cost_count_plans(&what, &exact), RONDO_OK);
+        cr_assert_eq(cost_count_many(&what, &guess), RONDO_OK);
+        expect_near(exact.near.steps, guess.near.steps, "steps", name);
+        expect_near(exact.copied, guess.copied, "copied", name);
+        expect_near(exact.reduced, guess.reduced, "reduced", name);
+        expect_near(exact.sent, guess.sent, "sent", name);
+        expect_near(exact.message, guess.message, "message", name);
+    }
+}
+
+Test(cost, many_ranks_cost_what_their_plans_say_though_fewer_are_counted)
+{
+    each_form(count_both_ways);
+}
+
+Test(cost, many_groups_cost_what_their_plans_say_though_fewer_are_counted)
+{
+    static const char *const names[] = {"hierarchy", "hierarchy_ring", "leaders"};
+    struct grouping *groups = NULL;
+
+    cr_assert_eq(grouping_parse("200x4", 800, &groups), RONDO_OK);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct cost_subject what = {algorithm_find(names[i]), RONDO_ALL_REDUCE, 800, groups};
+        struct count exact, guess;
+
+        cr_assert_eq(cost_count_plans(&what, &exact), RONDO_OK);
+        cr_assert_eq(cost_count_many(&what, &guess), RONDO_OK);
+        expect_near(exact.near.steps, guess.near.steps, "near steps", names[i]);
+        expect_near(exact.far.steps, guess.far.steps, "far steps", names[i]);
+        expect_near(exact.copied, guess.copied, "copied", names[i]);
+        expect_near(exact.reduced, guess.reduced, "reduced", names[i]);
+        expect_near(exact.sent_far, guess.sent_far, "sent far", names[i]);
+    }
+    grouping_close(groups);
+}
+
 static struct counts kept;
 
 static void count_many(const struct subject *subject)
