@@ -9,7 +9,7 @@
 
 #include "plan/plan.h"
 
-/* What the plans of a form promise; plan/verify.c proves each claim. */
+/* A form promises these things of its plans; plan/verify.c proves each claim. */
 enum promise {
     PROMISE_BALANCED = 1,   /* sums associate as KERNEL_BALANCED over ranks 0..n-1: deterministic */
     PROMISE_RANK_ORDER = 2, /* operands keep rank order: for operations that do not commute */
@@ -49,7 +49,7 @@ struct algorithm {
 extern const struct algorithm *const algorithms[];
 const struct algorithm *algorithm_find(const char *name); /* NULL if there is none */
 
-/* What the plans keep in these groups; NULL: in those of grouping_square(). */
+/* Returns the promises that plans keep in these groups; NULL: in those of grouping_square(). */
 unsigned algorithm_promises(const struct algorithm *algorithm, rondo_collective collective,
                             const struct grouping *groups);
 
@@ -63,10 +63,10 @@ struct plan_seat {
 /* Compile: the plan of one rank. RONDO_ERROR_UNSUPPORTED if the algorithm has no such form. */
 rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_seat *seat,
                              struct plan **ret_plan);
-/* As algorithm_write(), where nothing is known about groups. */
+/* Calls algorithm_write() for ranks about whose groups nothing is known. */
 rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,
                             int size, int rank, int root, struct plan **ret_plan);
-/* As algorithm_write(), but `reader` gets the steps; the plan is returned without any. */
+/* Writes the plan for `reader`, which gets its steps; *ret_plan has none. */
 rondo_result algorithm_read(const struct algorithm *algorithm, const struct plan_seat *seat,
                             struct plan_reader *reader, struct plan **ret_plan);
 

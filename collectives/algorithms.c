@@ -12,7 +12,7 @@ extern const struct algorithm direct_algorithm, ring_algorithm, one_shot_algorit
     zero_copy_algorithm, tree_algorithm, binomial_algorithm, halving_algorithm, doubling_algorithm,
     hierarchy_algorithm, hierarchy_ring_algorithm, hierarchy_zero_copy_algorithm, leaders_algorithm;
 
-/* Of two that cost the same the one that stands first is taken. */
+/* The selection takes the first one of those that cost the same. */
 const struct algorithm *const algorithms[] = {
     &zero_copy_algorithm,
     &direct_algorithm,

@@ -22,7 +22,7 @@ static const double SLOT = 131072; /* bytes; about what a slot holds */
 
 /* ---- Several ranks --------------------------------------------------------------------------- */
 
-/* What ranks do to data, of one kind. */
+/* Load sums up how much several ranks copy, or reduce. */
 struct load {
     double most, second;               /* of the two busiest ranks */
     double busiest[PLAN_PROGRAMS_MAX]; /* the busiest one, by programs */
@@ -48,7 +48,7 @@ static void load_add(struct load *load, const double *programs, bool aside)
     load->most = fmax(load->most, sum);
 }
 
-/* What the others do to one window on its way: it goes through a program of each. */
+/* The first window passes one program of each other rank: returns their work on it. */
 static double load_before(const struct load *load)
 {
     double most = 0;
@@ -124,7 +124,7 @@ static void find_ranks(struct survey *survey)
     }
 }
 
-/* What a group sends: its first member, and as many as there are besides like the second one. */
+/* A group sends what its first member does, and all others do as the second one. */
 static void add_sent_far(struct survey *survey, int rank, double sent_far)
 {
     const struct grouping *groups = survey->groups;

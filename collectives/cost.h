@@ -38,7 +38,7 @@ struct count_steps {
     bool once;      /* windows follow each other: steps are waited for once */
 };
 
-/* What a form does for a given number of ranks. Lengths are parts of a call's bytes. */
+/* A count says what a form does among so many ranks. Lengths are parts of a call's bytes. */
 struct count {
     struct count_steps near, far; /* far: from group to group, in plans of two levels */
     double message;               /* the longest that a plan may have: it makes the windows */
@@ -48,7 +48,7 @@ struct count {
     double sent_far;                      /* by all ranks of a group to other groups */
 };
 
-/* What is counted: a form among ranks. */
+/* A subject is what is counted: a form among so many ranks. */
 struct cost_subject {
     const struct algorithm *algorithm;
     rondo_collective collective;
@@ -65,7 +65,7 @@ void counts_done(struct counts *counts);
 /* Count these ranks themselves, however many there are; and, where they are many, count fewer. */
 rondo_result cost_count_plans(const struct cost_subject *subject, struct count *ret_count);
 rondo_result cost_count_many(const struct cost_subject *subject, struct count *ret_count);
-/* What three counts, each of twice as many ranks as the one before, come to after doublings. */
+/* Carries three counts, each of twice as many ranks as the one before, on by more doublings. */
 void cost_go_on(const struct count samples[3], int doublings, struct count *ret_count);
 
 /* All numbers of a count. */

@@ -67,7 +67,7 @@ static int find_base(int many, int few, int *ret_doublings)
     return base;
 }
 
-/* As these groups, but so many: those that differ in size are among them. */
+/* Makes `count` groups like these: the largest and the smallest one are among them. */
 static rondo_result make_fewer(const struct grouping *groups, int count,
                                struct grouping **ret_groups)
 {

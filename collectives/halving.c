@@ -32,7 +32,7 @@ static struct plan_list in_order(const struct plan *plan, struct plan_operand mi
     return (struct plan_list){2, sources};
 }
 
-/* What a member knows: its raw share, or a sum that is already in its output. */
+/* A member knows its raw share, or a sum that is already in its output. */
 static struct plan_operand known(const struct plan *plan, bool raw, int first)
 {
     return raw ? plan_input(plan, 0, first) : plan_output(plan, 0, first);
@@ -112,13 +112,13 @@ static void all_reduce(struct plan *plan)
         exchange(plan, &core, true, 0, core.members);
 }
 
-/* Does the owner of a block agree with `member` in the lowest bits, up to that of `distance`? */
+/* A block is on a member's side if its owner agrees with it in the lowest bits up to `distance`. */
 static bool on_side(const struct core *core, int block, int member, int distance)
 {
     return ((core_speaker(core, block) ^ member) & (2 * distance - 1)) == 0;
 }
 
-/* What a member knows about a block. */
+/* A member knows its raw share of a block, or a sum that is in its scratch. */
 static struct plan_operand partial(const struct plan *plan, bool raw, int block)
 {
     return raw ? plan_input(plan, block, 0) : plan_scratch(plan, block, 0);

@@ -54,7 +54,8 @@ static unsigned obstacles(const struct algorithm *algorithm, const struct select
     return (need & ~promises) | (selection->forbid & promises);
 }
 
-/* Has it this collective, and a use for it? Two levels are of use where there are two. */
+/* An algorithm is a candidate if it has this collective and keeps what is needed; one in two levels
+ * needs groups of several ranks. */
 static bool is_candidate(const struct algorithm *algorithm, const struct selection *selection)
 {
     return algorithm->forms[selection->collective].write &&

@@ -8,7 +8,7 @@
 
 #include "collectives/cost.h"
 
-/* What it costs to go from group to group. */
+/* These numbers say what it costs to go from group to group. */
 struct group_costs {
     double latency;   /* seconds of a message */
     double bandwidth; /* bytes/s of one rail, in each direction; 0: as inside of groups */

@@ -60,7 +60,7 @@ static struct plan_operand partial(const struct plan *plan, int v)
     return v ? plan_scratch(plan, v / 2 - 1, 0) : plan_output(plan, 0, 0);
 }
 
-/* What node v has before the round of `distance`: its raw share, until a child has added to it. */
+/* Node v has its raw share before the round of `distance`, until a child has added to it. */
 static struct plan_operand share(const struct plan *plan, int v, int distance)
 {
     if (distance == 1 || v == plan->size - 1)

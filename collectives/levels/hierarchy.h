@@ -14,7 +14,7 @@ struct recipe {
     const struct algorithm *inside, *across;
     bool reaches; /* both touch memory of peers: partial sums are where these can reach them */
     bool flows;   /* both are `direct`, whose programs take turns window by window */
-    /* What is taken instead in more groups than this; NULL: this one, in any number of them. */
+    /* `beyond` takes its place in more groups than `groups`; NULL: it serves any number of them. */
     const struct recipe *beyond;
     int groups;
 };
