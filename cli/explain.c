@@ -7,7 +7,8 @@
 #include "cli/commands.h"
 
 #include "base/fail.h"
-#include "collectives/algorithm.h"
+#include "collectives/select/cost.h"
+#include "collectives/levels/grouping.h"
 #include "plan/explain/explain.h"
 
 #include <langinfo.h>
@@ -139,16 +140,17 @@ static void print_count(unsigned long count, const char *what)
     printf("%lu %s%s", count, what, count == 1 ? "" : "s");
 }
 
-static void print_prediction(const struct options *options, const struct form *form, double bytes)
+static void print_prediction(const struct options *options, double bytes)
 {
+    const struct cost_subject subject = {options->algorithm, (rondo_collective)options->collective,
+                                         options->ranks, options->grouping};
     char block[40], copied[40], reduced[40];
-    struct cost cost = {0}, across;
+    struct count count;
+    struct cost cost, across;
 
-    if (options->algorithm->levels)
-        options->algorithm->levels[options->collective].cost(options->grouping, bytes, &cost,
-                                                             &across);
-    else
-        form->cost(options->ranks, bytes, &cost);
+    if (cost_count(&subject, NULL, &count))
+        return;
+    cost_of(&count, bytes, &cost, &across);
     bytes_text(bytes, block, sizeof(block));
     bytes_text(cost.copied, copied, sizeof(copied));
     bytes_text(cost.reduced, reduced, sizeof(reduced));
@@ -165,8 +167,8 @@ static void print_cost(const struct options *options, const struct form *form,
 
     if (form->formula)
         printf("Cost: %s.\n", form->formula);
-    if (form->cost && options->collective != RONDO_BARRIER)
-        print_prediction(options, form, bytes);
+    if (options->collective != RONDO_BARRIER)
+        print_prediction(options, bytes);
     bytes_text(bytes * (double)totals->most_sent / totals->parts, sent, sizeof(sent));
     printf("The plan below has ");
     print_count((unsigned long)totals->rounds, "round");

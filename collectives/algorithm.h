@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * algorithm.h - what an algorithm is: a name, a writer of plans per collective, what its plans
- * promise, what it costs. A new algorithm is one file that defines a `struct algorithm`, and one
- * line in algorithms.c.
+ * algorithm.h - what an algorithm is: a name, and a row for each collective that it has: who writes
+ * its plans, and what they promise. A new algorithm is one file that defines a `struct algorithm`,
+ * and one line in algorithms.c.
  */
 #ifndef RONDO_COLLECTIVES_ALGORITHM_H
 #define RONDO_COLLECTIVES_ALGORITHM_H
 
-#include "collectives/grouping.h"
 #include "plan/plan.h"
 
-/* What the plans of a form promise; plan/verify/verify.c proves each claim. */
+/* A form promises these things of its plans; plan/verify proves each claim. */
 enum promise {
     PROMISE_BALANCED = 1,   /* sums associate as KERNEL_BALANCED over ranks 0..n-1: deterministic */
     PROMISE_RANK_ORDER = 2, /* operands keep rank order: for operations that do not commute */
@@ -19,49 +18,38 @@ enum promise {
     PROMISE_PEER_MEMORY = 16, /* touches user buffers of peers: needs memory that they can map */
 };
 
-/*
- * Cost of one call on one rank, the critical path:
- * time = steps * latency + copied / copy_bw + reduced / reduce_bw
- */
-struct cost {
-    double steps;   /* messages, one after another */
-    double copied;  /* bytes copied by a rank, into slots and out of them */
-    double reduced; /* bytes read by a rank's reduce steps */
-    double sent;    /* bytes that the busiest rank sends, or takes if that is more */
+/* How far data travel: the one thing about cost that a rank's plan does not tell (cost.h). */
+enum way {
+    WAY_ROUNDS, /* every rank exchanges messages with all whom it depends on */
+    WAY_CHAIN,  /* through all ranks, one after another */
+    WAY_TREE,   /* through the ceil(log2 n) levels of a tree */
 };
 
+/* How an algorithm does one collective. */
 struct form {
     void (*write)(struct plan *plan); /* NULL: the algorithm has no form of this collective */
     unsigned promises;
-    /* `bytes`: count * element size, as in the call */
-    void (*cost)(int size, double bytes, struct cost *ret_cost);
-    /* Of the cost, for people: "2(n-1) steps, 2(n-1)/n of the vector over each link" */
-    const char *formula;
-};
-
-/* What a form in two levels has besides: grouping.h. */
-struct level_form {
-    unsigned runs;    /* promises that hold too where groups are runs of ranks */
-    unsigned aligned; /* ... and where they are aligned */
-    /* Of the whole, and the part of it that goes from group to group, where `sent` is what all
-     * ranks of a group send. */
-    void (*cost)(const struct grouping *groups, double bytes, struct cost *ret_cost,
-                 struct cost *ret_across);
+    const char *formula; /* the cost, for people: "2(n-1) steps, 2(n-1)/n of the vector ..." */
+    enum way way;
+    /* Only where ranks are in groups (levels/hierarchy.h). */
+    const struct recipe *recipe; /* algorithms inside of groups and across them */
+    unsigned runs;               /* promises that hold too where groups are runs of ranks */
+    unsigned aligned;            /* promises that hold too where groups are aligned */
 };
 
 struct algorithm {
     const char *name;    /* "ring" */
     const char *summary; /* one sentence */
-    bool neighbours;     /* ranks send to the next one only: groups stay together (reorder.h) */
     struct form forms[RONDO_COLLECTIVES];
-    const struct level_form *levels; /* [collective]; NULL: its plans do not look at groups */
+    bool neighbours; /* ranks send to the next one only: groups stay together */
+    bool levels;     /* plans look at groups of ranks, and have two levels */
 };
 
 /* All algorithms, NULL-terminated. */
 extern const struct algorithm *const algorithms[];
 const struct algorithm *algorithm_find(const char *name); /* NULL if there is none */
 
-/* What the plans keep in these groups; NULL: in those of grouping_square(). */
+/* Returns the promises that plans keep in these groups; NULL: in those of grouping_square(). */
 unsigned algorithm_promises(const struct algorithm *algorithm, rondo_collective collective,
                             const struct grouping *groups);
 
@@ -75,8 +63,11 @@ struct plan_seat {
 /* Compile: the plan of one rank. RONDO_ERROR_UNSUPPORTED if the algorithm has no such form. */
 rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_seat *seat,
                              struct plan **ret_plan);
-/* The same where nothing is known about groups. */
+/* Calls algorithm_write() for ranks about whose groups nothing is known. */
 rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,
                             int size, int rank, int root, struct plan **ret_plan);
+/* Writes the plan for `reader`, which gets its steps; *ret_plan has none. */
+rondo_result algorithm_read(const struct algorithm *algorithm, const struct plan_seat *seat,
+                            struct plan_reader *reader, struct plan **ret_plan);
 
 #endif

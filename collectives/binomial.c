@@ -17,7 +17,7 @@
  * Cost: ceil(log2 n) steps, each with the whole vector; in gather and scatter with whole subtrees.
  */
 #include "base/range.h"
-#include "collectives/cost.h"
+#include "collectives/algorithm.h"
 #include "collectives/operands.h"
 
 enum {
@@ -181,52 +181,6 @@ static void scatter(struct plan *plan)
         plan_release(plan, node.parent, DOWN);
 }
 
-/* The first window on its way up: 2, 3 ... operands a
- * level, until the top adds levels + 1 of them. */
-static double first_up(int levels, double bytes)
-{
-    return levels ? (levels - 1) * (levels + 2) / 2 * cost_window(bytes) : 0;
-}
-
-/* On its way down: a copy a level below the top, and half a one more for each child. */
-static double first_down(int levels, double bytes)
-{
-    return (levels + levels * (levels - 1) / 4.0) * cost_window(bytes);
-}
-
-static void cost_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    int levels = cost_doublings(size);
-
-    *ret_cost = (struct cost){levels, bytes, (levels + 1) * bytes + first_up(levels, bytes),
-                              levels * bytes};
-}
-
-static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
-{
-    int levels = cost_doublings(size);
-
-    *ret_cost = (struct cost){levels, (1 + levels / 2.0) * bytes + first_down(levels, bytes), 0,
-                              levels * bytes};
-}
-
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    int levels = cost_doublings(size);
-    double copies = levels > 3 ? (levels + 1) / 2.0 : 2; /* of an inner node, or of a leaf */
-
-    *ret_cost = (struct cost){2.0 * levels, copies * bytes + first_down(levels, bytes),
-                              (levels + 1) * bytes + first_up(levels, bytes), levels * bytes};
-}
-
-/* At the top n blocks; before they are complete there, half of them move one level below. */
-static void cost_blocks(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_doublings(size), size * bytes, 0, (size - 1) * bytes};
-    if (size > 1)
-        ret_cost->copied += size * bytes / 2;
-}
-
 enum { SUMS = PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_IN_PLACE };
 
 const struct algorithm binomial_algorithm = {
@@ -234,16 +188,17 @@ const struct algorithm binomial_algorithm = {
     .summary = "A tree in which every step doubles the number of ranks reached.",
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
-                                  "2 ceil(log2 n) steps with the whole vector"},
-            [RONDO_REDUCE] = {reduce, SUMS, cost_reduce,
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, "2 ceil(log2 n) steps with the whole vector",
+                                  WAY_TREE},
+            [RONDO_REDUCE] = {reduce, SUMS,
                               "ceil(log2 n) steps with the whole vector, 1 more to a root that is "
-                              "not rank 0"},
-            [RONDO_BROADCAST] = {broadcast, PROMISE_IN_PLACE, cost_broadcast,
-                                 "ceil(log2 n) steps with the whole vector"},
-            [RONDO_GATHER] = {gather, PROMISE_IN_PLACE, cost_blocks,
-                              "ceil(log2 n) steps, each with twice as many blocks"},
-            [RONDO_SCATTER] = {scatter, PROMISE_IN_PLACE, cost_blocks,
-                               "ceil(log2 n) steps, each with half as many blocks"},
+                              "not rank 0",
+                              WAY_TREE},
+            [RONDO_BROADCAST] = {broadcast, PROMISE_IN_PLACE,
+                                 "ceil(log2 n) steps with the whole vector", WAY_TREE},
+            [RONDO_GATHER] = {gather, PROMISE_IN_PLACE,
+                              "ceil(log2 n) steps, each with twice as many blocks", WAY_TREE},
+            [RONDO_SCATTER] = {scatter, PROMISE_IN_PLACE,
+                               "ceil(log2 n) steps, each with half as many blocks", WAY_TREE},
         },
 };

@@ -16,7 +16,7 @@
  * itself: no peer is everybody's first.
  * Cost: 2 rounds and 2(n-1)/n of the vector out of each rank.
  */
-#include "collectives/cost.h"
+#include "collectives/algorithm.h"
 #include "collectives/operands.h"
 
 /* An all_reduce has lanes of its own: its ranks wait for each other in every call, so slots that
@@ -226,65 +226,6 @@ static void recv_from(struct plan *plan)
                  PLAN_LIST(plan_output(plan, 0, 0)));
 }
 
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    double rounds = 2 * cost_round(size - 1) * cost_windows(bytes / size);
-
-    *ret_cost = (struct cost){rounds, 2.5 * cost_others(size) * bytes, bytes,
-                              2 * cost_others(size) * bytes};
-}
-
-static void cost_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    double rounds = 2 * cost_round(size - 1) * cost_windows(bytes / size);
-
-    *ret_cost =
-        (struct cost){rounds, 2 * cost_others(size) * bytes, bytes, 2 * cost_others(size) * bytes};
-}
-
-static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_round(size - 1) * cost_windows(bytes), (size - 1) * bytes,
-                              size * bytes, (size - 1) * bytes};
-}
-
-static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_round(size - 1) * cost_windows(bytes),
-                              (1.5 * size - 0.5) * bytes, 0, (size - 1) * bytes};
-}
-
-static void cost_rooted(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_round(size - 1), size * bytes, 0, (size - 1) * bytes};
-    if (size > 1)
-        ret_cost->copied += cost_window(bytes);
-}
-
-static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost =
-        (struct cost){cost_round(size - 1), (size + 1) / 2.0 * bytes, 0, (size - 1) * bytes};
-    if (size > 1)
-        ret_cost->copied += cost_window(bytes);
-}
-
-static void cost_all_to_all(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){(size - 1) * cost_windows(bytes), (2.0 * size - 1) * bytes, 0,
-                              (size - 1) * bytes};
-}
-
-static void cost_barrier(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_doublings(size), 0, 0, 0};
-}
-
-static void cost_pair(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){1, bytes, 0, bytes};
-}
-
 enum {
     SUMS = PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND | PROMISE_IN_PLACE,
     COPIES = PROMISE_IN_PLACE,
@@ -296,23 +237,18 @@ const struct algorithm direct_algorithm = {
         "Every rank talks to every other one, and is responsible for one chunk of the vector.",
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS,
                                   "2 rounds of n-1 messages, 2(n-1)/n of the vector sent"},
-            [RONDO_REDUCE] = {reduce, SUMS, cost_reduce,
-                              "2 rounds of n-1 messages, the vector sent once"},
-            [RONDO_BROADCAST] = {broadcast, COPIES, cost_broadcast,
-                                 "1 round, the root sends n-1 vectors"},
-            [RONDO_ALL_GATHER] = {all_gather, COPIES, cost_all_gather,
-                                  "1 round of n-1 messages, n-1 blocks sent"},
-            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS, cost_reduce_scatter,
+            [RONDO_REDUCE] = {reduce, SUMS, "2 rounds of n-1 messages, the vector sent once"},
+            [RONDO_BROADCAST] = {broadcast, COPIES, "1 round, the root sends n-1 vectors"},
+            [RONDO_ALL_GATHER] = {all_gather, COPIES, "1 round of n-1 messages, n-1 blocks sent"},
+            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS,
                                       "1 round of n-1 messages, n-1 blocks sent"},
-            [RONDO_ALL_TO_ALL] = {all_to_all, COPIES, cost_all_to_all,
-                                  "n-1 exchanges of one block"},
-            [RONDO_GATHER] = {gather, COPIES, cost_rooted, "1 round, the root takes n-1 blocks"},
-            [RONDO_SCATTER] = {scatter, COPIES, cost_rooted, "1 round, the root sends n-1 blocks"},
-            [RONDO_BARRIER] = {barrier, COPIES, cost_barrier,
-                               "ceil(log2 n) rounds of empty messages"},
-            [RONDO_SEND] = {send_to, COPIES, cost_pair, "1 message"},
-            [RONDO_RECV] = {recv_from, COPIES, cost_pair, "1 message"},
+            [RONDO_ALL_TO_ALL] = {all_to_all, COPIES, "n-1 exchanges of one block"},
+            [RONDO_GATHER] = {gather, COPIES, "1 round, the root takes n-1 blocks"},
+            [RONDO_SCATTER] = {scatter, COPIES, "1 round, the root sends n-1 blocks"},
+            [RONDO_BARRIER] = {barrier, COPIES, "ceil(log2 n) rounds of empty messages"},
+            [RONDO_SEND] = {send_to, COPIES, "1 message"},
+            [RONDO_RECV] = {recv_from, COPIES, "1 message"},
         },
 };

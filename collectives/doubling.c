@@ -14,8 +14,8 @@
  * that of the run before or behind it. The lower run is added first: ranks stay in order.
  * Cost: log2 n rounds, each with the whole vector; two more with guests. For short vectors.
  */
+#include "collectives/algorithm.h"
 #include "collectives/core.h"
-#include "collectives/cost.h"
 #include "collectives/operands.h"
 
 enum { LANE = 0 };
@@ -97,32 +97,15 @@ static void all_gather(struct plan *plan)
     }
 }
 
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    int members = core_members(size), levels = cost_doublings(members);
-    bool guests = size > members;
-    double copied = guests && levels < 3 ? 2 : (levels + 1) / 2.0; /* of a guest, or of a member */
-
-    *ret_cost = (struct cost){(levels + 2.0 * guests) * cost_windows(bytes), copied * bytes,
-                              2.0 * (levels + guests) * bytes, (levels + guests) * bytes};
-}
-
-static void cost_all_gather(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_doublings(size) * cost_windows(size / 2 * bytes),
-                              (2.0 * size - 1) * bytes, 0, (size - 1) * bytes};
-}
-
 const struct algorithm doubling_algorithm = {
     .name = "doubling",
     .summary = "Recursive doubling: pairs, then pairs of pairs, exchange all they have.",
     .forms =
         {
             [RONDO_ALL_REDUCE] = {all_reduce, PROMISE_RANK_ORDER | PROMISE_IN_PLACE,
-                                  cost_all_reduce,
                                   "log2 n steps with the whole vector, 2 more if n is no power of "
                                   "two"},
-            [RONDO_ALL_GATHER] = {all_gather, PROMISE_IN_PLACE, cost_all_gather,
+            [RONDO_ALL_GATHER] = {all_gather, PROMISE_IN_PLACE,
                                   "ceil(log2 n) steps, each with twice as many blocks"},
         },
 };

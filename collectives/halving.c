@@ -15,8 +15,8 @@
  * Invariant: partners hold sums over neighbouring runs of ranks, and add the lower run first.
  * Cost: 2 log2 n steps, 2(n-1)/n of the vector sent: few steps and little traffic; guests pay more.
  */
+#include "collectives/algorithm.h"
 #include "collectives/core.h"
-#include "collectives/cost.h"
 #include "collectives/operands.h"
 
 enum { LANE = 0 };
@@ -32,7 +32,7 @@ static struct plan_list in_order(const struct plan *plan, struct plan_operand mi
     return (struct plan_list){2, sources};
 }
 
-/* What a member knows: its raw share, or a sum that is already in its output. */
+/* A member knows its raw share, or a sum that is already in its output. */
 static struct plan_operand known(const struct plan *plan, bool raw, int first)
 {
     return raw ? plan_input(plan, 0, first) : plan_output(plan, 0, first);
@@ -112,13 +112,13 @@ static void all_reduce(struct plan *plan)
         exchange(plan, &core, true, 0, core.members);
 }
 
-/* Does the owner of a block agree with `member` in the lowest bits, up to that of `distance`? */
+/* A block is on a member's side if its owner agrees with it in the lowest bits up to `distance`. */
 static bool on_side(const struct core *core, int block, int member, int distance)
 {
     return ((core_speaker(core, block) ^ member) & (2 * distance - 1)) == 0;
 }
 
-/* What a member knows about a block. */
+/* A member knows its raw share of a block, or a sum that is in its scratch. */
 static struct plan_operand partial(const struct plan *plan, bool raw, int block)
 {
     return raw ? plan_input(plan, block, 0) : plan_scratch(plan, block, 0);
@@ -214,32 +214,6 @@ static void reduce_scatter(struct plan *plan)
         share_blocks(plan, &core, distance == 1 && core.guest < 0, distance);
 }
 
-/* Halves of halves, there and back; a host also takes in a vector and hands one out. */
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    int members = core_members(size);
-    double others = cost_others(members) * bytes;
-    bool guests = size > members;
-
-    *ret_cost = (struct cost){
-        (2.0 * cost_doublings(members) + 4.0 * guests) * cost_windows(bytes / 2),
-        3 * others + guests * bytes, 2 * others + 2 * guests * bytes, 2 * others + guests * bytes};
-}
-
-static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
-{
-    int members = core_members(size);
-    bool guests = size > members;
-
-    *ret_cost =
-        (struct cost){(cost_doublings(members) + 3.0 * guests) * cost_windows(size / 2 * bytes),
-                      (size + 1) * bytes, 4.0 * size * bytes, (size - 1 + guests * size) * bytes};
-    if (!guests) {
-        ret_cost->copied = (size - 1) * bytes;
-        ret_cost->reduced = 2.0 * (size - 1) * bytes;
-    }
-}
-
 enum { SUMS = PROMISE_RANK_ORDER | PROMISE_IN_PLACE };
 
 const struct algorithm halving_algorithm = {
@@ -247,10 +221,10 @@ const struct algorithm halving_algorithm = {
     .summary = "Recursive halving, then doubling: few steps and little traffic.",
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS,
                                   "2 log2 n steps, 2(n-1)/n of the vector sent; if n is no power "
                                   "of two 4 more steps, up to 2 more vectors"},
-            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS, cost_reduce_scatter,
+            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS,
                                       "log2 n steps, n-1 blocks sent; if n is no power of two 3 "
                                       "more steps, up to n more blocks"},
         },

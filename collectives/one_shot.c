@@ -12,7 +12,7 @@
  * What is one round in direct.c already (reduce_scatter, all_gather, broadcast) is not repeated.
  * Cost: 1 round of n-1 messages; n-1 vectors sent and n added up by each rank.
  */
-#include "collectives/cost.h"
+#include "collectives/algorithm.h"
 #include "collectives/operands.h"
 
 enum { LANE = 0, LANE_ALL = PLAN_LANE_SHALLOW /* direct.c says why */ };
@@ -52,17 +52,6 @@ static void reduce(struct plan *plan)
                      PLAN_LIST(plan_slot(plan->root, LANE)));
 }
 
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_round(size - 1) * cost_windows(bytes), size / 2.0 * bytes,
-                              size * bytes, (size - 1) * bytes};
-}
-
-static void cost_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){cost_round(size - 1), bytes, size * bytes, (size - 1) * bytes};
-}
-
 enum {
     SUMS = PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_ONE_ROUND | PROMISE_IN_PLACE,
 };
@@ -72,8 +61,7 @@ const struct algorithm one_shot_algorithm = {
     .summary = "Everybody sends everything to everybody in one round; least latency.",
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
-                                  "1 round of n-1 messages, n-1 vectors sent"},
-            [RONDO_REDUCE] = {reduce, SUMS, cost_reduce, "1 round, the root takes n-1 vectors"},
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, "1 round of n-1 messages, n-1 vectors sent"},
+            [RONDO_REDUCE] = {reduce, SUMS, "1 round, the root takes n-1 vectors"},
         },
 };

@@ -3,16 +3,31 @@
  * tree.c - two binary trees at once: logarithmic depth, and no rank carries more than twice a leaf.
  *
  * In one binary tree half of the ranks are leaves that only send. So cut the vector in halves and
- * give each its own tree, such that the inner nodes of one are leaves of the other. Position 0 is
- * the root, on top of both; the others sit in order, even positions inside, odd ones are leaves:
+ * give each its own tree, such that the inner nodes of one are leaves of the other. Six ranks with
+ * root 0:
  *
- *     tree A, 8 ranks     0                 tree B: the same with the positions of
- *                          \                1..m mirrored (m even) or moved on by one (m odd),
- *                           4               so that the parity of every rank changes
- *                        /     \
- *                      2         6          node p with lowest set bit b: children p - b/2, p + b/2
- *                    /   \     /   \
- *                   1     3   5     7
+ *     tree A, first half     0                   tree B, second half     0
+ *                             \                                           \
+ *                              4                                           3
+ *                            /   \                                       /   \
+ *                          2       5                                   1       4
+ *                        /   \                                       /   \
+ *                       1     3                                     5     2
+ *
+ *     reduce      1 and 3 send their first halves to 2, which adds its own and sends the sum to 4,
+ *                 which adds its own and that of 5, and sends the sum to 0; meanwhile the second
+ *                 halves travel in B: 5 and 2 to 1, then 1 and 4 to 3, then 3 to 0
+ *     broadcast   the same ways back
+ *     all_reduce  up, and at the root at once down again
+ *
+ * Ranks 4 and 2 have children in A and are leaves of B; 3 and 1 the other way round; 5 is a leaf of
+ * both, as there are more places for leaves than for inner nodes.
+ *
+ * A tree knows *positions*: 0 is the root, on top; 1..m are the others from left to right, so even
+ * positions are inner nodes and odd ones are leaves. In A position p is the rank p places behind
+ * the root: read the ranks of the drawing from left to right. In B the same tree stands on other
+ * ranks, all moved on by one place (m odd, as here: 5 1 2 3 4) or in reverse (m even): that changes
+ * odd into even, which is what makes inner nodes leaves.
  *
  * Up and down run as programs of their own, on a lane each, so that windows going up pass windows
  * going down. The root's last step of the way up is the first of the way down.
@@ -21,23 +36,23 @@
  */
 #include "collectives/tree_blocks.h"
 
-#include "collectives/cost.h"
 #include "collectives/operands.h"
 
 enum { TREES = 2, NOBODY = -1 };
 
-/* Lanes: one per tree and direction. */
+/* The lane of a tree's way up: 0 and 2. */
 static int up(int tree)
 {
     return 2 * tree;
 }
 
+/* The lane of a tree's way down: 1 and 3. */
 static int down(int tree)
 {
     return 2 * tree + 1;
 }
 
-/* Where the rank `v` places behind the root sits among positions 1..m of a tree, and back. */
+/* The position of the rank `v` places behind the root: in B of six ranks 2, 3, 4, 5, 1 for 1..5. */
 static int position_of(int v, int m, int tree)
 {
     if (v == 0 || tree == 0)
@@ -45,6 +60,7 @@ static int position_of(int v, int m, int tree)
     return m % 2 ? v % m + 1 : m + 1 - v;
 }
 
+/* The rank at a position, the inverse: in B of six ranks 5, 1, 2, 3, 4 at 1..5. */
 static int rank_of(const struct plan *plan, int position, int tree)
 {
     int m = plan->size - 1;
@@ -60,16 +76,25 @@ struct node {
     int children, child[2];
 };
 
-/* The position above p > 0: the perfect tree's, or, where that is cut off at m, the next one up. */
+/*
+ * The tree over positions. Let b be the lowest set bit of p, which says how high p stands: 1 for
+ * the leaves 1, 3, 5; 2 for 2 (and 6); 4 for 4. Children are b/2 to the left and to the right, the
+ * parent is b to one side: the side on which its own lowest bit is 2b. So 2 = 010 has 1 and 3 below
+ * it, and of 0 and 4 = 100 the latter above it.
+ *
+ * Six ranks have no position 6, and where the perfect tree is cut off like this, two things change:
+ * 5 finds no parent at 6, so takes the next one up, on its left: 4. And 4 finds no child at 6, so
+ * takes the nearer one at 5: half the step again.
+ */
 static int position_above(int p, int m)
 {
     int bit = p & -p;
+    bool to_the_right = !(p & 2 * bit) && bit <= m - p;
 
-    return !(p & 2 * bit) && bit <= m - p ? p + bit : p - bit;
+    return to_the_right ? p + bit : p - bit;
 }
 
-/* The position below p on the right, where the next shorter
- * branch takes a place cut off; 0: none. */
+/* The right child's position, 0: none. */
 static int position_right(int p, int m)
 {
     int step = (p & -p) / 2;
@@ -79,7 +104,7 @@ static int position_right(int p, int m)
     return step ? p + step : 0;
 }
 
-/* The position below the root: the largest power of two; 0: none. */
+/* The position below the root: the largest power of two, 4 of 1..5; 0: there is none. */
 static int position_first(int m)
 {
     int first = m > 0;
@@ -95,10 +120,10 @@ static void add_child(struct node *node, const struct plan *plan, int position, 
         node->child[node->children++] = rank_of(plan, position, tree);
 }
 
-/* My place in a tree. */
+/* My place in a tree: rank 4 of six has parent 0 and children 2 and 5 in A, parent 3 in B. */
 static struct node place(const struct plan *plan, int tree)
 {
-    int m = plan->size - 1; /* positions 1..m hang under position 0 */
+    int m = plan->size - 1;
     int p = position_of((plan->rank - plan->root + plan->size) % plan->size, m, tree);
     struct node node = {.parent = NOBODY};
 
@@ -186,56 +211,24 @@ static void broadcast(struct plan *plan)
     }
 }
 
-/* On each level two messages, one per tree. */
-static double steps(int size)
-{
-    return cost_doublings(size) * cost_round(2);
-}
-
-/* What of the first window is behind it when it comes to the last level. */
-static double first_window(int size, double bytes)
-{
-    return size > 2 ? (cost_doublings(size) - 1) * cost_window(bytes / 2) : 0;
-}
-
-/* With more than 3 ranks somebody has two children in one tree; the root has a child in both. */
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    double first = first_window(size, bytes);
-
-    *ret_cost =
-        (struct cost){2 * steps(size), 2 * bytes + 2 * first, size > 1 ? 2 * bytes + 3 * first : 0,
-                      size > 2 ? 2 * bytes : (size > 1) * bytes};
-}
-
-static void cost_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){steps(size), bytes,
-                              size > 1 ? 2 * bytes + 3 * first_window(size, bytes) : 0, bytes};
-}
-
-static void cost_broadcast(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){
-        steps(size), size > 1 ? 1.5 * bytes + 2 * first_window(size, bytes) : bytes, 0, bytes};
-}
-
 const struct algorithm tree_algorithm = {
     .name = "tree",
     .summary = "Two binary trees, each for one half of the vector; inner nodes of one are leaves "
                "of the other.",
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {all_reduce, PROMISE_IN_PLACE, cost_all_reduce,
-                                  "2 ceil(log2 n) steps, half of the vector per tree, pipelined"},
-            [RONDO_REDUCE] = {reduce, PROMISE_IN_PLACE, cost_reduce,
-                              "ceil(log2 n) steps, half of the vector per tree, pipelined"},
-            [RONDO_BROADCAST] = {broadcast, PROMISE_IN_PLACE, cost_broadcast,
-                                 "ceil(log2 n) steps, half of the vector per tree, pipelined"},
-            [RONDO_ALL_GATHER] = {tree_all_gather, PROMISE_IN_PLACE, tree_cost_all_gather,
+            [RONDO_ALL_REDUCE] = {all_reduce, PROMISE_IN_PLACE,
+                                  "2 ceil(log2 n) steps, half of the vector per tree, pipelined",
+                                  WAY_TREE},
+            [RONDO_REDUCE] = {reduce, PROMISE_IN_PLACE,
+                              "ceil(log2 n) steps, half of the vector per tree, pipelined",
+                              WAY_TREE},
+            [RONDO_BROADCAST] = {broadcast, PROMISE_IN_PLACE,
+                                 "ceil(log2 n) steps, half of the vector per tree, pipelined",
+                                 WAY_TREE},
+            [RONDO_ALL_GATHER] = {tree_all_gather, PROMISE_IN_PLACE,
                                   "ceil(log2 n) rounds, n-1 blocks sent"},
             [RONDO_REDUCE_SCATTER] = {tree_reduce_scatter, PROMISE_IN_PLACE,
-                                      tree_cost_reduce_scatter,
                                       "ceil(log2 n) rounds, n-1 blocks sent"},
         },
 };

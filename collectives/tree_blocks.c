@@ -20,7 +20,6 @@
  */
 #include "collectives/tree_blocks.h"
 
-#include "collectives/cost.h"
 #include "collectives/operands.h"
 
 enum { LANE = 0 };
@@ -28,7 +27,11 @@ enum { LANE = 0 };
 /* The largest distance: half of the least power of two that is not below the size. */
 static int farthest(int size)
 {
-    return size > 1 ? 1 << (cost_doublings(size) - 1) : 0;
+    int distance = 1;
+
+    while (distance < size - distance)
+        distance *= 2;
+    return size > 1 ? distance : 0;
 }
 
 void tree_all_gather(struct plan *plan)
@@ -57,7 +60,7 @@ static struct plan_operand partial(const struct plan *plan, int v)
     return v ? plan_scratch(plan, v / 2 - 1, 0) : plan_output(plan, 0, 0);
 }
 
-/* What node v has before the round of `distance`: its raw share, until a child has added to it. */
+/* Node v has its raw share before the round of `distance`, until a child has added to it. */
 static struct plan_operand share(const struct plan *plan, int v, int distance)
 {
     if (distance == 1 || v == plan->size - 1)
@@ -85,24 +88,4 @@ void tree_reduce_scatter(struct plan *plan)
                 PLAN_LIST(partial(plan, v)));
         }
     }
-}
-
-/* Blocks of one round follow each other without waiting for answers. */
-static double steps(int size)
-{
-    int rounds = cost_doublings(size);
-
-    return rounds + 0.25 * (size - 1 - rounds);
-}
-
-void tree_cost_all_gather(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){steps(size) * cost_windows(bytes), (2.0 * size - 1) * bytes, 0,
-                              (size - 1) * bytes};
-}
-
-void tree_cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){steps(size) * cost_windows(bytes), (size - 1) * bytes,
-                              2.0 * (size - 1) * bytes, (size - 1) * bytes};
 }

@@ -7,7 +7,5 @@
 
 void tree_all_gather(struct plan *plan);
 void tree_reduce_scatter(struct plan *plan);
-void tree_cost_all_gather(int size, double bytes, struct cost *ret_cost);
-void tree_cost_reduce_scatter(int size, double bytes, struct cost *ret_cost);
 
 #endif

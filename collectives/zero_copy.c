@@ -16,7 +16,7 @@
  * can be reached, before anything has moved.
  * Cost: 2 rounds of flags; each byte is moved once, where slots move it twice.
  */
-#include "collectives/cost.h"
+#include "collectives/algorithm.h"
 #include "collectives/operands.h"
 
 enum { LANE = 0 };
@@ -161,38 +161,6 @@ static void gather(struct plan *plan)
     }
 }
 
-/* Steps of entering and leaving. */
-static double flags(int size)
-{
-    return 2 * cost_round(size - 1);
-}
-
-static void cost_all_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){flags(size), 0.5 * cost_others(size) * bytes, bytes,
-                              2 * cost_others(size) * bytes};
-}
-
-static void cost_reduce(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){flags(size), 0, bytes, bytes};
-}
-
-static void cost_reduce_scatter(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){flags(size), 0, size * bytes, (size - 1) * bytes};
-}
-
-static void cost_blocks(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){flags(size), size * bytes, 0, (size - 1) * bytes};
-}
-
-static void cost_one_block(int size, double bytes, struct cost *ret_cost)
-{
-    *ret_cost = (struct cost){flags(size), bytes, 0, bytes};
-}
-
 enum {
     PULLS = PROMISE_PEER_MEMORY,
     PULLS_IN_PLACE = PROMISE_PEER_MEMORY | PROMISE_IN_PLACE,
@@ -204,21 +172,16 @@ const struct algorithm zero_copy_algorithm = {
     .summary = "Ranks read and write each other's memory; only flags are sent.",
     .forms =
         {
-            [RONDO_ALL_REDUCE] = {all_reduce, SUMS, cost_all_reduce,
+            [RONDO_ALL_REDUCE] = {all_reduce, SUMS,
                                   "2 rounds of flags, 1/n of all vectors read and written"},
-            [RONDO_REDUCE] = {reduce, SUMS, cost_reduce,
-                              "2 rounds of flags, 1/n of all vectors read"},
-            [RONDO_BROADCAST] = {broadcast, PULLS_IN_PLACE, cost_one_block,
+            [RONDO_REDUCE] = {reduce, SUMS, "2 rounds of flags, 1/n of all vectors read"},
+            [RONDO_BROADCAST] = {broadcast, PULLS_IN_PLACE,
                                  "2 rounds of flags, the vector read once by each rank"},
-            [RONDO_ALL_GATHER] = {all_gather, PULLS_IN_PLACE, cost_blocks,
-                                  "2 rounds of flags, n blocks read"},
-            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS, cost_reduce_scatter,
-                                      "2 rounds of flags, n blocks read"},
-            [RONDO_ALL_TO_ALL] = {all_to_all, PULLS, cost_blocks,
-                                  "2 rounds of flags, n blocks read"},
-            [RONDO_GATHER] = {gather, PULLS_IN_PLACE, cost_blocks,
-                              "2 rounds of flags, the root reads n blocks"},
-            [RONDO_SCATTER] = {scatter, PULLS_IN_PLACE, cost_one_block,
+            [RONDO_ALL_GATHER] = {all_gather, PULLS_IN_PLACE, "2 rounds of flags, n blocks read"},
+            [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS, "2 rounds of flags, n blocks read"},
+            [RONDO_ALL_TO_ALL] = {all_to_all, PULLS, "2 rounds of flags, n blocks read"},
+            [RONDO_GATHER] = {gather, PULLS_IN_PLACE, "2 rounds of flags, the root reads n blocks"},
+            [RONDO_SCATTER] = {scatter, PULLS_IN_PLACE,
                                "2 rounds of flags, each rank reads its block"},
         },
 };

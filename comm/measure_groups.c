@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "collectives/levels/grouping.h"
 #include "comm/engine/run.h"
 
 #include <stdlib.h>

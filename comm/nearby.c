@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
+#include "collectives/levels/grouping.h"
 #include "topology/topology.h"
 
 #include <stdio.h>

@@ -18,6 +18,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "collectives/levels/grouping.h"
 #include "comm/engine/reach.h"
 #include "comm/engine/repeat.h"
 #include "comm/failure/leave.h"

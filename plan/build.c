@@ -89,6 +89,15 @@ static struct plan_step *append_step(struct plan *plan, enum plan_verb verb)
     return step;
 }
 
+/* A plan that is only read does not grow. */
+static void hand_over(struct plan *plan, const struct plan_step *step)
+{
+    if (!plan->reader)
+        return;
+    plan->reader->read(plan->reader, plan, step);
+    plan->step_count = plan->operand_count = 0;
+}
+
 static void append_event(struct plan *plan, enum plan_verb verb, enum plan_event event,
                          struct plan_operand slot, unsigned flags)
 {
@@ -100,6 +109,7 @@ static void append_event(struct plan *plan, enum plan_verb verb, enum plan_event
     step->peer = slot.rank;
     step->lane = slot.lane;
     step->flags = (uint8_t)flags;
+    hand_over(plan, step);
 }
 
 void plan_acquire(struct plan *plan, int peer, int lane)
@@ -166,6 +176,7 @@ void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_li
     step->sources = (uint16_t)sources.count;
     step->destinations = (uint16_t)destinations.count;
     step->operand = operand;
+    hand_over(plan, step);
 }
 
 void plan_combine(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,

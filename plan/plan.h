@@ -61,8 +61,8 @@ struct plan_operand {
     uint8_t lane;   /* PLAN_SLOT: of which link to the peer */
     int32_t rank;   /* whose buffer; PLAN_SLOT: the peer */
     uint32_t block; /* not for PLAN_SLOT */
-    uint32_t
-        first; /* first atom; PLAN_SLOT: only where a step has slots alone, to know its length */
+    /* First atom; of PLAN_SLOT only where a step has slots alone, to know its length. */
+    uint32_t first;
 };
 
 struct plan_step {
@@ -82,12 +82,22 @@ struct plan_program {
 };
 
 struct grouping;
+struct recipe;
+struct plan;
+
+/* A reader is told each step as it is written; a plan that has one keeps no steps. */
+struct plan_reader {
+    void (*read)(struct plan_reader *reader, const struct plan *plan, const struct plan_step *step);
+};
+
 struct plan {
     rondo_collective collective;
     const char *algorithm;
     int size, rank, root;          /* root: or the peer of send and recv */
-    const struct grouping *groups; /* of ranks, for the writer: collectives/grouping.h */
-    unsigned parts;                /* atoms per block in a window */
+    const struct grouping *groups; /* of ranks, for the writer: collectives/levels/grouping.h */
+    const struct recipe *recipe; /* of two levels, for the writer: collectives/levels/hierarchy.h */
+    struct plan_reader *reader;  /* of what is written; NULL: steps are kept */
+    unsigned parts;              /* atoms per block in a window */
     unsigned message_atoms; /* the most in any message of any rank; 0: none carries user data */
     unsigned scratch_blocks;
     unsigned address_messages; /* how many PLAN_ADDRESSES messages this rank waits for */

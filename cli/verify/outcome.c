@@ -45,8 +45,8 @@ static void describe(const struct algorithm *algorithm, rondo_collective collect
 {
     bool reduces = collective_reduces(collective);
     unsigned promises = algorithm->forms[collective].promises;
-    unsigned runs = algorithm->levels ? algorithm->levels[collective].runs : 0;
-    unsigned aligned = algorithm->levels ? algorithm->levels[collective].aligned : 0;
+    unsigned runs = algorithm->forms[collective].runs;
+    unsigned aligned = algorithm->forms[collective].aligned;
     const struct {
         bool holds;
         const char *words;

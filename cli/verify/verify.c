@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/collective.h"
 #include "base/fail.h"
+#include "collectives/levels/grouping.h"
 
 #include <stdio.h>
 #include <stdlib.h>

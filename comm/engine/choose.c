@@ -10,6 +10,7 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "collectives/levels/grouping.h"
 #include "comm/state/comm.h"
 
 #include <stdlib.h>
@@ -305,6 +306,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     struct selection selection = {.collective = key->collective,
                                   .size = comm->size,
                                   .groups = comm->groups,
+                                  .counts = &comm->choices.counts,
                                   .bytes = (double)key->count * (double)element};
     const struct algorithm *algorithm;
     struct operation operation = {0};
@@ -367,6 +369,7 @@ rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choic
 
 void choices_done(struct choices *choices)
 {
+    counts_done(&choices->counts);
     while (choices->plans) {
         struct plan_entry *entry = choices->plans;
 

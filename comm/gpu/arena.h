@@ -215,6 +215,7 @@ struct gpu_plans {
     struct gpu_plan_entry *entries;
     struct grouping *groups;      /* of ranks by their devices' links; NULL: all are equally near */
     struct link_costs costs;      /* with these groups */
+    struct counts counts;         /* of the two ways of all_reduce in these groups */
     size_t short_bytes;           /* up to which a call may be one kernel */
     struct cuda_seat *seat;       /* NULL: calls cannot be one kernel */
     CUdeviceptr *inboxes;         /* [rank], as mapped here */

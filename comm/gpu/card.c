@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
+#include "collectives/levels/grouping.h"
 #include "cuda/module.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/process.h"
@@ -233,6 +234,7 @@ static void free_plans(struct gpu_plans *plans)
     free(plans->mappings);
     free(plans->inboxes);
     free(plans->peer_devices);
+    counts_done(&plans->counts);
     grouping_close(plans->groups);
     free(plans);
 }

@@ -19,6 +19,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "collectives/algorithm.h"
+#include "collectives/levels/grouping.h"
 #include "topology/topology.h"
 
 #include <stdlib.h>
@@ -221,18 +222,21 @@ static void set_costs(struct gpu_plans *plans, const struct split *split)
         plans->costs.across.rails = 1;
 }
 
-static bool is_worth_levels(const struct gpu_plans *plans, double bytes)
+/* The first call, when links are looked at, fills plans->counts; later ones only read there. */
+static bool is_worth_levels(struct gpu_plans *plans, double bytes)
 {
     const struct selection selection = {.collective = RONDO_ALL_REDUCE,
                                         .size = plans->comm->size,
                                         .bytes = bytes,
-                                        .groups = plans->groups};
+                                        .groups = plans->groups,
+                                        .counts = &plans->counts};
+    double levels, flat;
 
-    return select_predict(&hierarchy_zero_copy_algorithm, &selection, &plans->costs) <
-           select_predict(&zero_copy_algorithm, &selection, &plans->costs);
+    return !select_predict(&hierarchy_zero_copy_algorithm, &selection, &plans->costs, &levels) &&
+           !select_predict(&zero_copy_algorithm, &selection, &plans->costs, &flat) && levels < flat;
 }
 
-static void say_groups(const struct gpu_plans *plans, const struct split *split)
+static void say_groups(struct gpu_plans *plans, const struct split *split)
 {
     const double most = 1 << 30;
     char groups[80] = "", kind[64];

@@ -3,6 +3,7 @@
 #ifndef RONDO_COMM_STATE_CHOICE_H
 #define RONDO_COMM_STATE_CHOICE_H
 
+#include "collectives/select/cost.h"
 #include "comm/state/board.h"
 #include "comm/state/operation.h"
 #include "comm/state/reads.h"
@@ -46,6 +47,7 @@ struct choices {
     struct choice *last; /* the one used last */
     unsigned made;       /* decisions so far: one may have taken the place of another */
     struct plan_entry *plans;
+    struct counts counts; /* of forms, for the cost model */
 };
 
 #endif

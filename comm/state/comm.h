@@ -10,7 +10,7 @@
 #define RONDO_COMM_STATE_COMM_H
 
 #include "base/fork.h"
-#include "collectives/select.h"
+#include "collectives/select/select.h"
 #include "comm/state/blame.h"
 #include "comm/state/board.h"
 #include "comm/state/choice.h"

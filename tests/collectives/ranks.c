@@ -45,56 +45,6 @@ void ranks_close(struct ranks *ranks)
         plan_close(ranks->plans[--ranks->size]);
 }
 
-/* Lengths that a step passes to or from others: in slots, or in their memory. */
-static int foreign(const struct plan *plan, const struct plan_operand *operands, int count)
-{
-    int others = 0;
-
-    for (int i = 0; i < count; i++)
-        others += operands[i].buffer == PLAN_SLOT || operands[i].rank != plan->rank;
-    return others;
-}
-
-static struct cost work_of(const struct plan *plan)
-{
-    struct cost work = {0};
-    double taken = 0;
-
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        const struct plan_step *step = &plan->steps[i];
-        double length = (double)step->atoms / plan->parts;
-
-        if (step->verb != PLAN_COPY && step->verb != PLAN_REDUCE)
-            continue;
-        taken += length * foreign(plan, plan_sources(plan, step), step->sources);
-        work.sent += length * foreign(plan, plan_destinations(plan, step), step->destinations);
-        work.copied += length * (step->destinations - 1) / 2;
-        if (step->verb == PLAN_COPY)
-            work.copied += length;
-        else
-            work.reduced += length * step->sources;
-    }
-    if (plan->message_atoms == 0)
-        work.sent += taken; /* memory of peers is read and written by the same rank */
-    else if (taken > work.sent)
-        work.sent = taken;
-    return work;
-}
-
-struct cost ranks_work(const struct ranks *ranks)
-{
-    struct cost most = {0};
-
-    for (int rank = 0; rank < ranks->size; rank++) {
-        struct cost work = work_of(ranks->plans[rank]);
-
-        most.copied = work.copied > most.copied ? work.copied : most.copied;
-        most.reduced = work.reduced > most.reduced ? work.reduced : most.reduced;
-        most.sent = work.sent > most.sent ? work.sent : most.sent;
-    }
-    return most;
-}
-
 int ranks_messages(const struct ranks *ranks)
 {
     int most = 0;

@@ -29,8 +29,6 @@ const char *subject_name(const struct subject *subject, int size, int root);
 bool ranks_open(struct ranks *ranks, const struct subject *subject, int size, int root);
 void ranks_close(struct ranks *ranks);
 
-/* The most work of any rank, counted as collectives/cost.h says, in vectors (bytes = 1). */
-struct cost ranks_work(const struct ranks *ranks);
 /* Messages that the busiest rank sends. */
 int ranks_messages(const struct ranks *ranks);
 

@@ -23,8 +23,9 @@ Test(algorithms, every_form_is_whole)
         for (int c = 0; c < RONDO_COLLECTIVES; c++) {
             const struct form *form = &algorithms[i]->forms[c];
 
-            cr_expect_eq(!form->write, !form->cost, "%s", algorithms[i]->name);
             cr_expect_eq(!form->write, !form->formula, "%s", algorithms[i]->name);
+            cr_expect_eq(form->write && algorithms[i]->levels, form->recipe != NULL, "%s",
+                         algorithms[i]->name);
         }
 }
 

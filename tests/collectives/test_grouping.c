@@ -5,6 +5,7 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "collectives/levels/grouping.h"
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_nearby.c - groups of ranks: from the setting, from cards of several hosts. */
+#include "collectives/levels/grouping.h"
 #include "comm/engine/choose.h"
 #include "comm/open.h"
 #include "comm/state/comm.h"

@@ -18,7 +18,8 @@ import tempfile
 
 # A folder may include its own headers, rondo/ and those of these folders; of a folder that is not named here, the one
 # above it counts. Rooms that are not named at all see everything.
-HOST = {"base", "kernels", "plan", "collectives", "transport/link", "transport/memory", "transport/verbs"}
+COLLECTIVES = {"collectives", "collectives/levels", "collectives/select"}
+HOST = {"base", "kernels", "plan", "transport/link", "transport/memory", "transport/verbs"} | COLLECTIVES
 ROOMS = {
     "include": set(),
     "base": set(),
@@ -32,7 +33,9 @@ ROOMS = {
     "plan": {"base", "kernels", "transport/link"},
     "plan/verify": {"base", "plan"},
     "plan/explain": {"base", "plan", "plan/verify"},
-    "collectives": {"base", "plan"},
+    "collectives": {"base", "plan"},  # the textbook: it knows of nothing behind it
+    "collectives/levels": {"base", "plan", "collectives"},
+    "collectives/select": {"base", "plan", "collectives", "collectives/levels"},
     "cuda": {"base", "kernels", "plan"},  # the last: what an executor reads
     "comm/rendezvous": {"base", "transport/tcp"},
     "comm/state": HOST - {"transport/verbs"},
@@ -41,8 +44,8 @@ ROOMS = {
     "comm/gpu": HOST | {"comm/state", "comm/failure", "comm/engine", "cuda", "topology"},
     "comm": HOST | {"comm/state", "comm/failure", "comm/engine", "comm/gpu", "comm/rendezvous", "topology", "transport",
                     "transport/tcp"},
-    "cli": {"base", "plan", "plan/verify", "plan/explain", "collectives", "topology", "kernels", "cuda",
-            "bench"},  # bench: what its workers speak
+    "cli": {"base", "plan", "plan/verify", "plan/explain", "topology", "kernels", "cuda",
+            "bench"} | COLLECTIVES,  # bench: what its workers speak
     "ddp": set(),
     "train": set(),
     "compat": set(),

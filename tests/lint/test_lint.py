@@ -62,6 +62,10 @@ class Lint(unittest.TestCase):
     def test_the_benchmark_sees_only_the_public_header(self):
         self.refuses("bench/a.c", SPDX + '#include "base/clock.h"\n', "bench/ may not include")
 
+    def test_a_textbook_file_that_looks_behind_is_refused(self):
+        self.refuses("collectives/a.c", SPDX + '#include "collectives/levels/compose.h"\n',
+                     "may not include collectives/levels/compose.h")
+
     def test_a_missing_spdx_line_is_refused(self):
         self.refuses("base/a.c", "int a;\n", "SPDX")
 

@@ -7,6 +7,7 @@
  */
 #include "base/collective.h"
 #include "collectives/algorithm.h"
+#include "collectives/levels/grouping.h"
 #include "late_network.h"
 
 #include <criterion/criterion.h>

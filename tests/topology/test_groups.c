@@ -4,6 +4,7 @@
  * plans in two levels over these groups are proved.
  */
 #include "collectives/algorithm.h"
+#include "collectives/levels/grouping.h"
 #include "plan/verify/verify.h"
 #include "recorded.h"
 #include "topology/inside.h"

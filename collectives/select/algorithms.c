@@ -3,7 +3,8 @@
 #include "collectives/algorithm.h"
 
 #include "base/fail.h"
-#include "collectives/reorder.h"
+#include "collectives/levels/grouping.h"
+#include "collectives/levels/reorder.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ extern const struct algorithm direct_algorithm, ring_algorithm, one_shot_algorit
     zero_copy_algorithm, tree_algorithm, binomial_algorithm, halving_algorithm, doubling_algorithm,
     hierarchy_algorithm, hierarchy_ring_algorithm, hierarchy_zero_copy_algorithm, leaders_algorithm;
 
-/* Of two that cost the same the one that stands first is taken. */
+/* The selection takes the first one of those that cost the same. */
 const struct algorithm *const algorithms[] = {
     &zero_copy_algorithm,
     &direct_algorithm,
@@ -39,17 +40,14 @@ const struct algorithm *algorithm_find(const char *name)
 unsigned algorithm_promises(const struct algorithm *algorithm, rondo_collective collective,
                             const struct grouping *groups)
 {
-    unsigned promises = algorithm->forms[collective].promises;
+    const struct form *form = &algorithm->forms[collective];
 
-    if (algorithm->levels && (!groups || groups->runs))
-        promises |= algorithm->levels[collective].runs;
-    if (algorithm->levels && (!groups || groups->aligned))
-        promises |= algorithm->levels[collective].aligned;
-    return promises;
+    return form->promises | (!groups || groups->runs ? form->runs : 0) |
+           (!groups || groups->aligned ? form->aligned : 0);
 }
 
 static rondo_result write_plan(const struct algorithm *algorithm, const struct plan_seat *seat,
-                               struct plan **ret_plan)
+                               struct plan_reader *reader, struct plan **ret_plan)
 {
     struct plan *plan;
     rondo_result result =
@@ -58,11 +56,15 @@ static rondo_result write_plan(const struct algorithm *algorithm, const struct p
     if (result)
         return result;
     plan->groups = seat->groups;
+    plan->recipe = algorithm->forms[seat->collective].recipe;
+    plan->reader = reader;
     if (algorithm->neighbours && seat->groups && !seat->groups->runs)
         reorder_by_groups(plan, algorithm);
     else
         algorithm->forms[seat->collective].write(plan);
     plan->groups = NULL;
+    plan->recipe = NULL;
+    plan->reader = NULL;
     if (plan->out_of_memory) {
         plan_close(plan);
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the plan of %s %s over %d ranks.",
@@ -72,8 +74,8 @@ static rondo_result write_plan(const struct algorithm *algorithm, const struct p
     return RONDO_OK;
 }
 
-rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_seat *seat,
-                             struct plan **ret_plan)
+rondo_result algorithm_read(const struct algorithm *algorithm, const struct plan_seat *seat,
+                            struct plan_reader *reader, struct plan **ret_plan)
 {
     struct plan_seat square = *seat;
     struct grouping *groups = NULL;
@@ -83,14 +85,20 @@ rondo_result algorithm_write(const struct algorithm *algorithm, const struct pla
         return rondo_fail(RONDO_ERROR_UNSUPPORTED, "The algorithm \"%s\" has no %s.",
                           algorithm->name, rondo_collective_name(seat->collective));
     if (!algorithm->levels || seat->groups)
-        return write_plan(algorithm, seat, ret_plan);
+        return write_plan(algorithm, seat, reader, ret_plan);
     result = grouping_square(seat->size, &groups);
     if (result)
         return result;
     square.groups = groups;
-    result = write_plan(algorithm, &square, ret_plan);
+    result = write_plan(algorithm, &square, reader, ret_plan);
     grouping_close(groups);
     return result;
+}
+
+rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_seat *seat,
+                             struct plan **ret_plan)
+{
+    return algorithm_read(algorithm, seat, NULL, ret_plan);
 }
 
 rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,

@@ -3,12 +3,12 @@
  * select.h - which algorithm a call gets: the cheapest by the cost model among those that keep what
  * was promised.
  */
-#ifndef RONDO_COLLECTIVES_SELECT_H
-#define RONDO_COLLECTIVES_SELECT_H
+#ifndef RONDO_COLLECTIVES_SELECT_SELECT_H
+#define RONDO_COLLECTIVES_SELECT_SELECT_H
 
-#include "collectives/algorithm.h"
+#include "collectives/select/cost.h"
 
-/* What it costs to go from group to group. */
+/* These numbers say what it costs to go from group to group. */
 struct group_costs {
     double latency;   /* seconds of a message */
     double bandwidth; /* bytes/s of one rail, in each direction; 0: as inside of groups */
@@ -33,6 +33,7 @@ struct selection {
     unsigned forbid;    /* those it must not make: PEER_MEMORY when buffers can't be mapped */
     const char *wanted; /* name given by the user, or "auto" */
     const struct grouping *groups; /* NULL: all ranks are equally near */
+    struct counts *counts;         /* of these ranks, kept between calls; NULL: not kept */
 };
 
 /*
@@ -43,7 +44,7 @@ struct selection {
 rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
                               const struct algorithm **ret_algorithm);
 /* Seconds that the model predicts. */
-double select_predict(const struct algorithm *algorithm, const struct selection *selection,
-                      const struct link_costs *links);
+rondo_result select_predict(const struct algorithm *algorithm, const struct selection *selection,
+                            const struct link_costs *links, double *ret_seconds);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* levels.c - a rank's place in two levels, and the slices of its group. */
-#include "collectives/hierarchy.h"
+#include "collectives/levels/hierarchy.h"
 
-struct levels levels_of(struct plan *plan, const struct recipe *recipe)
+struct levels levels_of(struct plan *plan)
 {
     const struct grouping *groups = plan->groups;
+    const struct recipe *recipe = recipe_for(plan->recipe, groups->groups);
     int group = groups->group_of[plan->rank], index = groups->index_of[plan->rank];
 
     return (struct levels){.plan = plan,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* compose.c - copies an inner plan's steps under their outer names: see compose.h. */
-#include "collectives/compose.h"
+#include "collectives/levels/compose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static bool is_by_rank(rondo_collective collective, uint8_t buffer)
     }
 }
 
-/* What an operand stands for; NULL for slots, which hold what the others say. */
+/* Returns the places that an operand stands for; NULL for slots, which hold what the others say. */
 static const struct place *places_of(const struct composition *c,
                                      const struct plan_operand *operand, int *ret_count)
 {

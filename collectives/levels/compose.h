@@ -22,7 +22,7 @@
 #define RONDO_COLLECTIVES_COMPOSE_H
 
 #include "collectives/algorithm.h"
-#include "collectives/grouping.h"
+#include "collectives/levels/grouping.h"
 
 struct place {
     enum plan_buffer buffer;
@@ -30,7 +30,7 @@ struct place {
     int atoms; /* that one atom of the inner plan stands for */
 };
 
-/* What the blocks of a buffer stand for. */
+/* Each block of a buffer stands for a list of places. */
 struct places {
     struct place *items;
     int *ends; /* [block]: behind its last item */
@@ -67,7 +67,7 @@ struct inner {
  * Closes inner->input and inner->output.
  */
 void compose(struct plan *plan, struct inner *inner);
-/* The same with one of its programs only: the others are appended elsewhere. */
+/* Appends one program of the inner plan only: the others are appended elsewhere. */
 void compose_part(struct plan *plan, struct inner *inner, int part);
 
 /*

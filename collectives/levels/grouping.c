@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* grouping.c - groups of ranks, made from names. */
-#include "collectives/grouping.h"
+#include "collectives/levels/grouping.h"
 
 #include "base/fail.h"
 

@@ -37,7 +37,7 @@ struct grouping {
 
 /* `names`: any numbers, equal for ranks of one group. */
 rondo_result grouping_make(int size, const int *names, struct grouping **ret_grouping);
-/* What is taken where nothing is known: runs of the least power of two whose square holds all. */
+/* Makes runs of the least power of two whose square holds all, where nothing is known of ranks. */
 rondo_result grouping_square(int size, struct grouping **ret_grouping);
 /*
  * For people: "4x2" is four groups of two, "4+3+1" groups of these sizes, "0,1,0,1" the group of
@@ -46,7 +46,7 @@ rondo_result grouping_square(int size, struct grouping **ret_grouping);
 rondo_result grouping_parse(const char *text, int size, struct grouping **ret_grouping);
 /* How many ranks such a text speaks of; 0: any number, -1: it is no such text. */
 int grouping_text_size(const char *text);
-/* The same the other way round, for logs; cut where the text ends. */
+/* Writes such a text, for logs; it is cut where the room ends. */
 void grouping_describe(const struct grouping *grouping, char *text, size_t size);
 /*
  * Shapes on which plans are proved: square, dealt in turn, sizes that halve, of random sizes and

@@ -6,15 +6,24 @@
 #ifndef RONDO_COLLECTIVES_HIERARCHY_H
 #define RONDO_COLLECTIVES_HIERARCHY_H
 
-#include "collectives/compose.h"
-#include "collectives/grouping.h"
+#include "collectives/levels/compose.h"
+#include "collectives/levels/grouping.h"
 
 /* Inner plans by name: over the members of a group, and over the ranks of a rail. */
 struct recipe {
     const struct algorithm *inside, *across;
     bool reaches; /* both touch memory of peers: partial sums are where these can reach them */
     bool flows;   /* both are `direct`, whose programs take turns window by window */
+    /* `beyond` takes its place in more groups than `groups`; NULL: it serves any number of them. */
+    const struct recipe *beyond;
+    int groups;
 };
+
+/* The recipe for so many groups. */
+static inline const struct recipe *recipe_for(const struct recipe *recipe, int groups)
+{
+    return recipe->beyond && groups > recipe->groups ? recipe->beyond : recipe;
+}
 
 struct levels {
     struct plan *plan;
@@ -29,7 +38,7 @@ struct levels {
     bool across;      /* there are other groups */
 };
 
-struct levels levels_of(struct plan *plan, const struct recipe *recipe);
+struct levels levels_of(struct plan *plan); /* with the recipe of the plan */
 
 /* An inner plan over my group, or over one of my rails; its places are still to be named. */
 struct inner levels_inside(const struct levels *levels, rondo_collective collective, int lane);
@@ -46,15 +55,15 @@ void levels_add_slices(const struct levels *levels, struct places *places, enum 
 void levels_add_atom(const struct levels *levels, struct places *places, enum plan_buffer buffer,
                      int atom);
 
-/* The forms. */
-void hierarchy_all_reduce(struct plan *plan, const struct recipe *recipe);
-void hierarchy_reduce(struct plan *plan, const struct recipe *recipe);
-void hierarchy_broadcast(struct plan *plan, const struct recipe *recipe);
-void hierarchy_all_gather(struct plan *plan, const struct recipe *recipe);
-void hierarchy_reduce_scatter(struct plan *plan, const struct recipe *recipe);
-void hierarchy_all_to_all(struct plan *plan, const struct recipe *recipe);
-void hierarchy_gather(struct plan *plan, const struct recipe *recipe);
-void hierarchy_scatter(struct plan *plan, const struct recipe *recipe);
-void hierarchy_barrier(struct plan *plan, const struct recipe *recipe);
+/* The forms, of any recipe. */
+void hierarchy_all_reduce(struct plan *plan);
+void hierarchy_reduce(struct plan *plan);
+void hierarchy_broadcast(struct plan *plan);
+void hierarchy_all_gather(struct plan *plan);
+void hierarchy_reduce_scatter(struct plan *plan);
+void hierarchy_all_to_all(struct plan *plan);
+void hierarchy_gather(struct plan *plan);
+void hierarchy_scatter(struct plan *plan);
+void hierarchy_barrier(struct plan *plan);
 
 #endif

@@ -15,12 +15,13 @@
  * and steps take the latency between groups: of an algorithm in two levels those that go there, of
  * others all, because their ranks wait for each other whichever way a message takes.
  */
-#include "collectives/select.h"
+#include "collectives/select/select.h"
 
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "collectives/cost.h"
+#include "collectives/levels/grouping.h"
+#include "collectives/select/tally.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +54,8 @@ static unsigned obstacles(const struct algorithm *algorithm, const struct select
     return (need & ~promises) | (selection->forbid & promises);
 }
 
-/* Has it this collective, and a use for it? Two levels are of use where there are two. */
+/* An algorithm is a candidate if it has this collective and keeps what is needed; one in two levels
+ * needs groups of several ranks. */
 static bool is_candidate(const struct algorithm *algorithm, const struct selection *selection)
 {
     return algorithm->forms[selection->collective].write &&
@@ -86,31 +88,33 @@ static double time_across(const struct algorithm *algorithm, const struct select
     return steps * (slower > 0 ? slower : 0) + bytes / (rails * links->across.bandwidth);
 }
 
-double select_predict(const struct algorithm *algorithm, const struct selection *selection,
-                      const struct link_costs *links)
+rondo_result select_predict(const struct algorithm *algorithm, const struct selection *selection,
+                            const struct link_costs *links, double *ret_seconds)
 {
     const struct form *form = &algorithm->forms[selection->collective];
-    bool levels = algorithm->levels && selection->groups;
+    const struct cost_subject subject = {algorithm, selection->collective, selection->size,
+                                         algorithm->levels ? selection->groups : NULL};
     double move_bw = form->promises & PROMISE_PEER_MEMORY ? links->direct_bw : links->copy_bw;
     /* About half of what is reduced was just written by a
      * peer, and arrives no faster than a copy. */
     double reduce_bw = links->reduce_bw < 2 * move_bw ? links->reduce_bw : 2 * move_bw;
     int crowd = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
-    struct cost cost, across = {0};
+    struct count count;
+    struct cost cost, across;
     double copying, reducing;
+    rondo_result result = cost_count(&subject, selection->counts, &count);
 
-    if (levels)
-        algorithm->levels[selection->collective].cost(selection->groups, selection->bytes, &cost,
-                                                      &across);
-    else
-        form->cost(selection->size, selection->bytes, &cost);
+    if (result)
+        return result;
+    cost_of(&count, selection->bytes, &cost, &across);
     copying = cost.copied / move_bw;
     reducing = cost.reduced / reduce_bw;
     /* In a reduce of one round the others copy while the root adds up. */
-    if (selection->collective == RONDO_REDUCE && cost.steps <= cost_round(selection->size - 1))
+    if (selection->collective == RONDO_REDUCE && cost.steps <= tally_round(selection->size - 1))
         copying = copying > reducing ? copying - reducing : 0;
-    return crowd * (cost.steps * links->latency + copying + reducing) +
-           time_across(algorithm, selection, links, &cost, levels ? &across : NULL);
+    *ret_seconds = crowd * (cost.steps * links->latency + copying + reducing) +
+                   time_across(algorithm, selection, links, &cost, subject.groups ? &across : NULL);
+    return RONDO_OK;
 }
 
 /* Adds words to a list of them; what does not fit `size` bytes is cut. */
@@ -195,11 +199,12 @@ static void explain(const struct selection *selection, const struct link_costs *
 
     for (int i = 0; algorithms[i]; i++) {
         char candidate[64];
+        double seconds;
 
-        if (!is_candidate(algorithms[i], selection))
+        if (!is_candidate(algorithms[i], selection) ||
+            select_predict(algorithms[i], selection, links, &seconds))
             continue;
-        snprintf(candidate, sizeof(candidate), "%s %.1f us", algorithms[i]->name,
-                 1e6 * select_predict(algorithms[i], selection, links));
+        snprintf(candidate, sizeof(candidate), "%s %.1f us", algorithms[i]->name, 1e6 * seconds);
         append(text, sizeof(text), ", ", candidate);
     }
     if (selection->groups) {
@@ -222,10 +227,13 @@ rondo_result select_algorithm(const struct selection *selection, const struct li
         return take_wanted(selection, ret_algorithm);
     for (int i = 0; algorithms[i]; i++) {
         double time;
+        rondo_result result;
 
         if (!is_candidate(algorithms[i], selection))
             continue;
-        time = select_predict(algorithms[i], selection, links);
+        result = select_predict(algorithms[i], selection, links, &time);
+        if (result)
+            return result;
         if (!best || time < least) {
             best = algorithms[i];
             least = time;

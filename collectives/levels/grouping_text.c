@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* grouping_text.c - groups of ranks as people write them, and shapes to try plans on. */
-#include "collectives/grouping.h"
+#include "collectives/levels/grouping.h"
 
 #include "base/fail.h"
 

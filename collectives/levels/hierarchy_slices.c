@@ -27,7 +27,7 @@
  * Invariant: between inside and across, a rank has the slices of its rails, and nobody else of its
  * group has them.
  */
-#include "collectives/hierarchy.h"
+#include "collectives/levels/hierarchy.h"
 
 #include "base/range.h"
 #include "collectives/operands.h"
@@ -236,17 +236,17 @@ static void flow(const struct levels *levels, const struct cut *cut)
     }
 }
 
-void hierarchy_all_reduce(struct plan *plan, const struct recipe *recipe)
+void hierarchy_all_reduce(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     struct cut cut = {.parts = levels.count, .pieces = pieces_wanted(&levels)};
 
     shape(&levels, &cut, 1, 0);
-    if (recipe->flows && levels.across) {
+    if (levels.recipe->flows && levels.across) {
         flow(&levels, &cut);
         return;
     }
-    if (recipe->reaches)
+    if (levels.recipe->reaches)
         introduce(plan);
     if (levels.inside || !levels.across)
         sum_inside(&levels, &cut, PLAN_OUTPUT, ALL_PARTS);
@@ -299,9 +299,9 @@ static void collect_inside(const struct levels *levels, int parts)
     compose(levels->plan, &inner);
 }
 
-void hierarchy_reduce(struct plan *plan, const struct recipe *recipe)
+void hierarchy_reduce(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     struct cut cut = {.pieces = 1};
     int atoms;
 
@@ -339,9 +339,9 @@ static void send_across(const struct levels *levels, int rail, int parts)
     compose(levels->plan, &inner);
 }
 
-void hierarchy_broadcast(struct plan *plan, const struct recipe *recipe)
+void hierarchy_broadcast(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     bool shares = levels.inside && levels.group == levels.root_group;
     struct cut cut = {.pieces = 1};
     int atoms;

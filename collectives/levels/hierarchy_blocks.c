@@ -14,7 +14,7 @@
  *
  * Invariant: on a rail, rank g of the party is in group g, so an inner block g is of group g.
  */
-#include "collectives/hierarchy.h"
+#include "collectives/levels/hierarchy.h"
 
 enum { LANE_FIRST, LANE_SECOND };
 
@@ -76,9 +76,9 @@ static void add_own_of(const struct levels *levels, struct places *places, enum 
 
 /* ---- all_gather ------------------------------------------------------------------------------ */
 
-void hierarchy_all_gather(struct plan *plan, const struct recipe *recipe)
+void hierarchy_all_gather(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
 
     plan_shape(plan, 1, (unsigned)most_handled(&levels), 0);
     for (int rail = levels.rail; rail < levels.end && (levels.across || !levels.inside); rail++) {
@@ -123,9 +123,9 @@ static void sums_inside(const struct levels *levels)
     compose(levels->plan, &inner);
 }
 
-void hierarchy_reduce_scatter(struct plan *plan, const struct recipe *recipe)
+void hierarchy_reduce_scatter(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     unsigned most = (unsigned)most_handled(&levels);
     int handled = 0;
 
@@ -197,9 +197,9 @@ static void between_groups(const struct levels *levels, rondo_collective collect
     }
 }
 
-void hierarchy_gather(struct plan *plan, const struct recipe *recipe)
+void hierarchy_gather(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     unsigned most = (unsigned)most_handled(&levels);
 
     plan_shape(plan, 1, most, levels.groups->rails > 1 ? most : 0);
@@ -208,9 +208,9 @@ void hierarchy_gather(struct plan *plan, const struct recipe *recipe)
         between_root_and_members(&levels, RONDO_GATHER, LANE_SECOND);
 }
 
-void hierarchy_scatter(struct plan *plan, const struct recipe *recipe)
+void hierarchy_scatter(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     unsigned most = (unsigned)most_handled(&levels);
 
     plan_shape(plan, 1, most, levels.groups->rails > 1 ? most : 0);
@@ -293,9 +293,9 @@ static int most_waiting(const struct levels *levels)
     return most;
 }
 
-void hierarchy_all_to_all(struct plan *plan, const struct recipe *recipe)
+void hierarchy_all_to_all(struct plan *plan)
 {
-    struct levels levels = levels_of(plan, recipe);
+    struct levels levels = levels_of(plan);
     int most = most_handled(&levels), rails = levels.groups->rails;
     int own, handled = count_handled(&levels, &own), number = 0;
 

@@ -9,9 +9,9 @@
  *
  * It is a composition (compose.h) with one inner plan, over all ranks.
  */
-#include "collectives/reorder.h"
+#include "collectives/levels/reorder.h"
 
-#include "collectives/compose.h"
+#include "collectives/levels/compose.h"
 
 static int place_of(const struct grouping *groups, int rank)
 {
