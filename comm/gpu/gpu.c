@@ -2,7 +2,7 @@
 /* gpu.c - the device of a communicator, and blocking calls on its memory. */
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
-#include "comm/gpu/mover/mover.h"
+#include "comm/gpu/inside.h"
 
 #include "rondo/cuda.h"
 
@@ -63,14 +63,6 @@ void gpu_agree(rondo_comm *comm)
 {
     if (comm->gpu)
         gpu_mover_agree(comm);
-}
-
-const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way)
-{
-    const struct gpu_mover *mover = comm->gpu ? comm->gpu->mover : NULL;
-
-    *ret_way = mover ? mover->way : DEVICE_STAGED;
-    return *ret_way > DEVICE_SLOTS ? &mover->source : NULL;
 }
 
 void gpu_stop(struct gpu *gpu)

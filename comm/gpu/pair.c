@@ -10,8 +10,8 @@
  *     announce all sends | take all receives, as one kernel | say so | wait for the sends
  *
  * Whatever the batches of two ranks look like, they agree on the round of a message, and in a round
- * nobody waits before he has announced. Messages that are too long for the reserve (share/reserve.c)
- * have several pieces, and their round a phase like this for each.
+ * nobody waits before he has announced. Messages that are too long for the reserve (reserve.c) have
+ * several pieces, and their round a phase like this for each.
  */
 #include "comm/engine/choose.h"
 #include "comm/gpu/plan.h"

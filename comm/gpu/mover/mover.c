@@ -322,3 +322,11 @@ void gpu_mover_agree(rondo_comm *comm)
     comm->gpu->mover = NULL;
     gpu_mover_close(mover);
 }
+
+const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way)
+{
+    const struct gpu_mover *mover = comm->gpu ? comm->gpu->mover : NULL;
+
+    *ret_way = mover ? mover->way : DEVICE_STAGED;
+    return *ret_way > DEVICE_SLOTS ? &mover->source : NULL;
+}
