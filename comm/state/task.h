@@ -44,7 +44,7 @@ struct batch {
 };
 
 /*
- * Who moves the data of calls: this thread (thread_hands, engine/run.c), or a device (gpu/hands.c).
+ * Who moves the data of calls: this thread (thread_hands, engine/run.c), or a device (gpu/gpu.c).
  * A communicator has hands, which bring the memory of a call to where it can be used; and so has
  * every task of it, as even with a device some calls are moved by this thread.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_bootstrap_id.c - unique ids: made, read, used, left unused and damaged. */
+/* test_id.c - unique ids: made, read, used, left unused and damaged. */
 #include "tests/comm/rendezvous/party.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bootstrap_impostor.c - somebody else listens where the ranks of a job meet.
+ * test_impostor.c - somebody else listens where the ranks of a job meet.
  *
  * Who does not know the secret can say what it likes and is not believed; who knows it and errs is
  * told so.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_bootstrap_socket.c - where one listens, who may connect, and what waits how long. */
+/* test_socket.c - where one listens, who may connect, and what waits how long. */
 #include "comm/rendezvous/socket.h"
 
 #include "tests/comm/rendezvous/party.h"

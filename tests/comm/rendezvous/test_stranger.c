@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bootstrap_stranger.c - those who do not belong to the job, at the meeting point.
+ * test_stranger.c - those who do not belong to the job, at the meeting point.
  *
  * In each test rank 0 serves in a thread, strangers do their worst, and then the other ranks come:
  * all must meet as if nobody had been there.

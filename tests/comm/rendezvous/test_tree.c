@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bootstrap_tree.c - more ranks than the meeting point keeps: they wait with each other.
+ * test_tree.c - more ranks than the meeting point keeps: they wait with each other.
  *
  * In most tests one rank is held back, so that all others sit in their places, and something
  * happens then. What every rank hears must be the same as if all had waited at the meeting point.
