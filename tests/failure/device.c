@@ -6,7 +6,10 @@
 
 #include "rondo/cuda.h"
 
+#include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
+#include <string.h>
 
 bool soak_device_open(int rank, struct soak_device *ret_device)
 {
@@ -26,6 +29,20 @@ void soak_device_close(struct soak_device *device)
     rondo_stream_close(device->stream);
     if (device->cuda_stream)
         device_driver()->cuStreamDestroy(device->cuda_stream);
+}
+
+/* Only the stand-in's work stops with the process. */
+void soak_device_stop(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *found = library ? dlsym(library, "cuStandinStop") : NULL;
+    void (*stop)(void) = NULL;
+
+    memcpy(&stop, &found, sizeof(stop));
+    if (stop)
+        stop();
+    else
+        raise(SIGSTOP);
 }
 
 void *soak_device_alloc(enum soak_memory kind, size_t bytes)
