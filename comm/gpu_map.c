@@ -295,7 +295,7 @@ static rondo_result map_new(struct gpu_plans *plans)
 /* Until somebody rings; it looks now and then whether what was replaced can be unmapped. */
 static void nap(struct gpu_plans *plans, uint32_t heard)
 {
-    const struct timespec often = {0, 10 * 1000 * 1000}, seldom = {0, 200 * 1000 * 1000};
+    const struct timespec often = {0, 1000 * 1000}, seldom = {0, 200 * 1000 * 1000};
 
     syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, plans->retired ? &often : &seldom,
             NULL, 0);
@@ -314,11 +314,12 @@ static void *run(void *argument)
         uint32_t heard = atomic_load_explicit(&plans->own->bell, memory_order_acquire);
 
         if (!atomic_load_explicit(&plans->comm->broken, memory_order_acquire)) {
-            rondo_result result = map_new(plans);
+            rondo_result result;
 
+            unmap_unused(plans); /* first, as an order may need the room */
+            result = map_new(plans);
             if (result)
                 comm_break(plans->comm, result, plans->comm->rank);
-            unmap_unused(plans);
         }
         nap(plans, heard);
     }

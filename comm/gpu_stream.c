@@ -10,10 +10,18 @@
 
 #include <stdlib.h>
 
+/* The end of the last call on a thread's own stream, by which other threads find it. */
+struct ending {
+    struct ending *next;
+    unsigned long long stream; /* number */
+    CUevent event;
+};
+
 /* A device on which calls were queued by a handle. */
 struct home {
     struct home *next;
     struct cuda_device device;
+    struct ending *endings; /* where the handle means another stream in each thread */
 };
 
 struct cuda_stream {
@@ -21,7 +29,8 @@ struct cuda_stream {
     const struct cuda_driver *driver;
     CUstream stream;
     struct gpu_errors *errors;
-    struct home *homes; /* under the lock of the errors */
+    struct home *homes;   /* under the lock of the errors */
+    pthread_mutex_t lock; /* of their endings; held in calls of the driver, which may take long */
 };
 
 /* ---- Contexts -------------------------------------------------------------------------------- */
@@ -63,6 +72,98 @@ static struct home *homes_of(struct cuda_stream *stream)
     homes = stream->homes;
     pthread_mutex_unlock(&stream->errors->lock);
     return homes;
+}
+
+/* One for that stream: its own, or one that nobody waits for any more. */
+static struct ending *find_ending(const struct cuda_driver *driver, struct home *home,
+                                  unsigned long long stream)
+{
+    struct ending *ending = home->endings, *spare = NULL;
+
+    for (; ending && ending->stream != stream; ending = ending->next)
+        if (!spare && !driver->cuEventQuery(ending->event))
+            spare = ending;
+    if (ending || spare)
+        return ending ? ending : spare;
+    ending = calloc(1, sizeof(*ending));
+    if (!ending || driver->cuEventCreate(&ending->event, CU_EVENT_DISABLE_TIMING)) {
+        free(ending);
+        return NULL;
+    }
+    ending->next = home->endings;
+    home->endings = ending;
+    return ending;
+}
+
+/* With the lock, and the home's context. What goes into a graph has no end here. */
+static rondo_result record_ending(const struct cuda_stream *stream, struct home *home)
+{
+    const struct cuda_driver *driver = stream->driver;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    unsigned long long number = 0;
+    struct ending *ending;
+
+    if (driver->cuStreamIsCapturing(stream->stream, &status) ||
+        status != CU_STREAM_CAPTURE_STATUS_NONE)
+        return RONDO_OK;
+    if (driver->cuStreamGetId(stream->stream, &number))
+        return rondo_fail(RONDO_ERROR_SYSTEM, "A thread's default stream has no number.");
+    ending = find_ending(driver, home, number);
+    if (!ending)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
+    ending->stream = number;
+    return cuda_result(driver->cuEventRecord(ending->event, stream->stream), "cuEventRecord");
+}
+
+/* A call was queued on this thread's own stream, if the handle means that. */
+static rondo_result note_ending(struct cuda_stream *stream, const struct gpu *gpu)
+{
+    rondo_result result = RONDO_OK;
+
+    if (stream->stream != CU_STREAM_PER_THREAD)
+        return RONDO_OK;
+    result = cuda_enter(&gpu->device);
+    if (result)
+        return result;
+    pthread_mutex_lock(&stream->lock);
+    for (struct home *home = homes_of(stream); home && !result; home = home->next)
+        if (home->device.number == gpu->device.number)
+            result = record_ending(stream, home);
+    pthread_mutex_unlock(&stream->lock);
+    cuda_leave(&gpu->device);
+    return result;
+}
+
+static struct ending *endings_of(struct cuda_stream *stream, const struct home *home)
+{
+    struct ending *endings;
+
+    pthread_mutex_lock(&stream->lock);
+    endings = home->endings;
+    pthread_mutex_unlock(&stream->lock);
+    return endings;
+}
+
+/* The same question about the calls of all threads by this handle. */
+static CUresult ask_endings(struct cuda_stream *stream, CUresult (*ask)(CUevent))
+{
+    const struct cuda_driver *driver = stream->driver;
+    CUresult code = CUDA_SUCCESS;
+    CUcontext context;
+
+    for (const struct home *home = homes_of(stream); home && !code; home = home->next) {
+        const struct ending *ending = endings_of(stream, home);
+
+        if (!ending)
+            continue;
+        code = driver->cuCtxPushCurrent(home->device.context);
+        if (code)
+            return code;
+        for (; ending && !code; ending = ending->next)
+            code = ask(ending->event);
+        driver->cuCtxPopCurrent(&context);
+    }
+    return code;
 }
 
 /* A question about the stream wherever the handle means one with calls; the first answer but "yes".
@@ -166,24 +267,31 @@ static rondo_result add_many(struct cuda_stream *stream, const struct batch *bat
     return result;
 }
 
-static rondo_result add_batches(rondo_stream *base, const struct batch *batches, int count)
+static rondo_result add(struct cuda_stream *stream, const struct batch *batches, int count)
 {
-    struct cuda_stream *stream = (struct cuda_stream *)base;
-
-    for (int i = 0; i < count; i++) {
-        struct gpu *gpu;
-        rondo_result result = gpu_find(&batches[i], stream->stream, &gpu);
-
-        if (!result)
-            result = note_home(stream, gpu);
-        if (result)
-            return result;
-    }
     if (count > 1)
         return add_many(stream, batches, count);
     if (gpu_plans_take(batches[0].comm->gpu, &batches[0]))
         return queue_plans(stream, &batches[0], stream->stream);
     return gpu_queue(stream->stream, batches, count, stream->errors);
+}
+
+static rondo_result add_batches(rondo_stream *base, const struct batch *batches, int count)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    rondo_result result = RONDO_OK;
+    struct gpu *gpu;
+
+    for (int i = 0; i < count && !result; i++) {
+        result = gpu_find(&batches[i], stream->stream, &gpu);
+        if (!result)
+            result = note_home(stream, gpu);
+    }
+    if (!result)
+        result = add(stream, batches, count);
+    for (int i = 0; i < count && !result; i++)
+        result = note_ending(stream, batches[i].comm->gpu);
+    return result;
 }
 
 /* Hand out the first error and forget it, or only show it. */
@@ -213,6 +321,9 @@ static rondo_result synchronize(rondo_stream *base)
     rondo_result result = cuda_result(ask_everywhere(stream, stream->driver->cuStreamSynchronize),
                                       "cuStreamSynchronize");
 
+    if (!result)
+        result = cuda_result(ask_endings(stream, stream->driver->cuEventSynchronize),
+                             "cuEventSynchronize");
     if (result)
         return result;
     gpu_judge_stream(stream->errors);
@@ -228,11 +339,29 @@ static rondo_result query(rondo_stream *base)
     if (result)
         return result;
     code = ask_everywhere(stream, stream->driver->cuStreamQuery);
+    if (!code)
+        code = ask_endings(stream, stream->driver->cuEventQuery);
     if (code)
         return code == CUDA_ERROR_NOT_READY ? RONDO_IN_PROGRESS
                                             : cuda_result(code, "cuStreamQuery");
     gpu_judge_stream(stream->errors);
     return look_at_error(stream->errors, false);
+}
+
+static void close_endings(const struct cuda_driver *driver, struct home *home)
+{
+    CUcontext context;
+
+    if (!home->endings || driver->cuCtxPushCurrent(home->device.context))
+        return;
+    while (home->endings) {
+        struct ending *ending = home->endings;
+
+        home->endings = ending->next;
+        driver->cuEventDestroy(ending->event);
+        free(ending);
+    }
+    driver->cuCtxPopCurrent(&context);
 }
 
 static void close_stream(rondo_stream *base)
@@ -243,10 +372,12 @@ static void close_stream(rondo_stream *base)
         struct home *home = stream->homes;
 
         stream->homes = home->next;
+        close_endings(stream->driver, home);
         cuda_device_close(&home->device);
         free(home);
     }
     gpu_errors_drop(stream->errors);
+    pthread_mutex_destroy(&stream->lock);
     free(stream);
 }
 
@@ -276,6 +407,7 @@ rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
     }
     pthread_mutex_init(&stream->errors->lock, NULL);
+    pthread_mutex_init(&stream->lock, NULL);
     stream->errors->users = 1;
     stream->base.ops = &cuda_stream_ops;
     stream->base.home = fork_home();

@@ -37,6 +37,13 @@ RONDO_API rondo_result rondo_cuda_check(void);
  * default stream. The CUDA stream stays the caller's and must outlive it. Cheap; several may be
  * over the same one. rondo_stream_synchronize() and the like work as on other streams; a function
  * given to rondo_stream_call() may make no CUDA calls.
+ *
+ * Over CU_STREAM_PER_THREAD, calls go to the calling thread's own stream; synchronize and query are
+ * about that one and about the calls that other threads have made by this rondo_stream.
+ *
+ * Of a launch of a graph it is not known whether its calls ended before the communicator broke. So
+ * a stream from which a graph has captured calls reports the error at every synchronize and query
+ * from then on, until the communicator is closed.
  */
 RONDO_API rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream);
 

@@ -202,8 +202,12 @@ RONDO_API int rondo_comm_size(const rondo_comm *comm);
 /* Rank and number of ranks among those on the same node. */
 RONDO_API int rondo_comm_local_rank(const rondo_comm *comm);
 RONDO_API int rondo_comm_local_size(const rondo_comm *comm);
-/* RONDO_OK while the communicator is sound, else the error
- * that broke it. Never blocks; for watchdogs. */
+/*
+ * RONDO_OK while the communicator is sound, else the error that broke it. For watchdogs: it does
+ * not wait for peers, but for one thing. When calls on CUDA streams were under way as the
+ * communicator broke, it returns when no device of a peer touches their memory any more: mostly
+ * within milliseconds, after about 0.5 s if a peer does not answer, after 2 s in any case.
+ */
 RONDO_API rondo_result rondo_comm_query(rondo_comm *comm);
 /* The sentence of the last error on `comm`, or (NULL) of the
  * calling thread; "" if none. Valid until the next call. */

@@ -60,9 +60,19 @@ static rondo_result call_late(struct gpu_rank *rank, rondo_stream *stream, int32
     return RONDO_OK;
 }
 
+/* Now, or as good as: an event is over before the stream has put it away. */
+static bool is_through(CUstream handle)
+{
+    for (int tries = 0; tries < 10; tries++) {
+        if (!device_driver()->cuStreamQuery(handle))
+            return true;
+        usleep(LATE_US / 100);
+    }
+    return false;
+}
+
 static rondo_result wait_for_handle(struct gpu_rank *rank, CUstream handle, int32_t *memory)
 {
-    const struct device_driver *cuda = device_driver();
     rondo_stream *stream;
     rondo_result result;
 
@@ -73,8 +83,8 @@ static rondo_result wait_for_handle(struct gpu_rank *rank, CUstream handle, int3
         result = call_late(rank, stream, memory);
     if (!result)
         result = wait_elsewhere(rank, stream);
-    /* What means the same stream in every thread is through now. */
-    if (!result && handle != CU_STREAM_PER_THREAD && cuda->cuStreamQuery(handle))
+    /* The calls of this thread, too, where the handle means another stream in each. */
+    if (!result && !is_through(handle))
         result = fail(rank, "a stream that was waited for is not through");
     if (!result)
         result = rondo_stream_synchronize(stream);
