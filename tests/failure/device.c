@@ -6,10 +6,8 @@
 
 #include "rondo/cuda.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
-#include <string.h>
 
 bool soak_device_open(int rank, struct soak_device *ret_device)
 {
@@ -34,11 +32,8 @@ void soak_device_close(struct soak_device *device)
 /* Only the stand-in's work stops with the process. */
 void soak_device_stop(void)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    void *found = library ? dlsym(library, "cuStandinStop") : NULL;
-    void (*stop)(void) = NULL;
+    void (*stop)(void) = device_standin_stop();
 
-    memcpy(&stop, &found, sizeof(stop));
     if (stop)
         stop();
     else
