@@ -10,7 +10,6 @@
 
 #include "devices.h"
 #include "guard.h"
-#include "hold.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -120,7 +119,6 @@ static void initialise(void)
         pthread_mutex_init(&memory_locks[i], NULL);
     pthread_atfork(NULL, NULL, in_child);
     guard_init();
-    hold_init();
     device_init();
     /* Release, pairs with the acquire in call_enter(). */
     atomic_store_explicit(&initialised, true, memory_order_release);

@@ -15,7 +15,7 @@ static char held[4096];
 static int barrier;
 static _Thread_local int barriers;
 
-void hold_init(void)
+static void init(void)
 {
     path = getenv("CUDA_STANDIN_HOLD");
     barrier = (int)call_setting("HOLD_AT", 2);
@@ -37,6 +37,8 @@ static void hold(void)
 
 void (*hold_begin(void))(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init);
     barriers = 0;
     return path ? hold : NULL;
 }

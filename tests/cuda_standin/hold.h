@@ -9,7 +9,5 @@
  */
 #pragma once
 
-/* Once, before there are kernels. */
-void hold_init(void);
 /* A block begins on this thread. What it is to call at barriers, NULL: nothing. */
 void (*hold_begin(void))(void);
