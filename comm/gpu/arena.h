@@ -32,6 +32,7 @@ enum {
 struct gpu_mail {
     _Alignas(64) _Atomic uint32_t full; /* the fingerprint of the call, or 0 */
     _Atomic uint64_t input, output;
+    _Atomic uint32_t left; /* the sender has left for good: kernels touch nothing of it */
 };
 
 /* One allocation on a device, for peers to map. */
@@ -92,7 +93,18 @@ static inline CUdeviceptr gpu_view_at(const struct gpu_view *view, const void *m
     return view->device + (CUdeviceptr)((const char *)member - (const char *)view->arena);
 }
 
-/* ---- gpu/arena.c ---- */
+/* What kernels use of the sender's memory, by a word of its mail. */
+static inline struct cuda_operand gpu_mail_operand(const struct gpu_view *own,
+                                                   const struct gpu_mail *mail, bool input)
+{
+    size_t word = input ? offsetof(struct gpu_mail, input) : offsetof(struct gpu_mail, output);
+
+    return (struct cuda_operand){.address = gpu_view_at(own, (const char *)mail + word),
+                                 .flags = CUDA_INDIRECT,
+                                 .gate = (uint32_t)(offsetof(struct gpu_mail, left) - word)};
+}
+
+/* ---- arena.c ---- */
 
 struct gpu_pages {
     uint64_t comm; /* whose they are; ranks of a communicator agree on them */

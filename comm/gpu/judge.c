@@ -34,17 +34,34 @@ void gpu_judge_enlist(struct gpu_plans *plans)
 
 /* ---- One communicator ------------------------------------------------------------------------ */
 
-/* A kernel was told of memory that is not there; only a peer that lies can do that. */
+/* The lowest of those that have left for good, -1: none. */
+static int who_left(const struct gpu_plans *plans)
+{
+    for (int rank = 0; rank < plans->comm->size; rank++)
+        if (atomic_load_explicit(&gpu_mail(plans->own, rank, 0)->left, memory_order_acquire))
+            return rank;
+    return -1;
+}
+
+/* A kernel was told of memory that is not there: its owner has taken it back, or lies. */
 static void look_at_errors(struct gpu_plans *plans)
 {
     uint32_t error = atomic_load_explicit(&plans->progress->error, memory_order_acquire);
+    int left = error ? who_left(plans) : -1;
 
+    if (left >= 0)
+        health_adopt(plans->comm); /* its board says why */
     if (!error || atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
         return;
-    rondo_fail(RONDO_ERROR_PEER,
-               "A peer of rank %d pointed to device memory that it has not shown (operand %u).",
-               plans->comm->rank, error - CUDA_CALL_BAD_OPERAND);
-    comm_break(plans->comm, RONDO_ERROR_PEER, -1);
+    if (left >= 0)
+        rondo_fail(RONDO_ERROR_PEER,
+                   "Rank %d has left a call that rank %d is in, and taken its device memory back.",
+                   left, plans->comm->rank);
+    else
+        rondo_fail(RONDO_ERROR_PEER,
+                   "A peer of rank %d pointed to device memory that it has not shown (operand %u).",
+                   plans->comm->rank, error - CUDA_CALL_BAD_OPERAND);
+    comm_break(plans->comm, RONDO_ERROR_PEER, left);
 }
 
 /* Why it is broken, as this stream's caller is to be told. */
@@ -57,8 +74,9 @@ static rondo_result say_broken(struct gpu_plans *plans)
         return result;
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
     return rondo_fail(result,
-                      "%.*s The device of rank %d may still touch device memory of the call: it "
-                      "should not be used for anything else before that rank has ended.",
+                      "%.*s If the device of rank %d works at a kernel that had begun by then, it "
+                      "may still touch device memory of the call, which should not be used for "
+                      "anything else before that rank has ended.",
                       FAIL_SENTENCE_MAX * 3 / 4, sentence, plans->unanswered);
 }
 

@@ -5,7 +5,7 @@
  *
  *     to queue a call                       to leave
  *       device_inside = 1                     failed = why, with a sentence; alarms rung
- *       alarm? not queued                     all segments of peers hidden
+ *       alarm? not queued                     all segments of peers hidden; `left` in all mails
  *       queue                                 no kernel of before runs: device_inside = 0
  *       all calls ended: device_inside = 0    device_inside of every peer = 0? streams are let go
  *
@@ -14,8 +14,10 @@
  * while their streams still wait for each other. Only then are they let go, and only when they are
  * at their ends does anybody hear of the error from a stream.
  *
- * Device memory cannot be exchanged as pages of the heap can. So a peer that is stopped is waited
- * for for a while, and then the sentence says that it may still write.
+ * Device memory cannot be exchanged as pages of the heap can. But a peer that is stopped, whose
+ * device goes on, and who may queue the rest of a call when it does so itself, finds its mails to
+ * be of somebody who has left: kernels look there when they begin. Those that had begun before are
+ * waited for for a while, and then the sentence says that one may still write.
  */
 #include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
@@ -82,6 +84,18 @@ void gpu_outside_if_idle(struct gpu_plans *plans)
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
+/* Kernels of peers that begin from now on touch nothing of this rank, whatever they were told. */
+static void take_back(const struct gpu_plans *plans)
+{
+    for (int rank = 0; rank < plans->comm->size; rank++)
+        for (int lane = 0; lane < GPU_LANES; lane++)
+            /* Release, pairs with the acquire in who_left(): who finds it finds the board that says
+             * why. */
+            atomic_store_explicit(
+                &gpu_mail(plans->views[rank].arena, plans->comm->rank, lane)->left, 1,
+                memory_order_release);
+}
+
 /*
  * Words of calls that peers never made, or of earlier ones, point nowhere: a kernel that is let go
  * finds no memory that they may name, and leaves without touching any.
@@ -93,6 +107,7 @@ static void hide(struct gpu_plans *plans)
     for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
         __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&plans->flights_lock);
+    take_back(plans);
     leave_ring(plans->comm); /* whoever broke it may not have come so far */
     atomic_thread_fence(memory_order_seq_cst);
     plans->left_since = clock_seconds();
@@ -131,8 +146,9 @@ static bool peers_left(struct gpu_plans *plans, bool exposed)
         return true;
     if (clock_seconds() - plans->left_since < PATIENCE)
         return false;
-    log_warn("rank %d does not answer: its device may still touch device memory of calls that have "
-             "failed, which should not be used for anything else before that rank has ended",
+    log_warn("rank %d does not answer: if its device works at a kernel that had begun when a call "
+             "failed, it may still touch device memory of the call, which should not be used for "
+             "anything else before that rank has ended",
              found);
     plans->unanswered = found;
     return true;

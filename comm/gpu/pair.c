@@ -88,9 +88,7 @@ static void take(struct exchange *exchange, const struct task *task)
     struct gpu_run *run = &exchange->run;
     const struct gpu_plans *plans = exchange->plans;
     const struct gpu_mail *mail = gpu_mail(plans->own, task->key.root, GPU_LANE_PAIR);
-    struct cuda_operand from = {.address =
-                                    gpu_view_at(&plans->views[plans->comm->rank], &mail->input),
-                                .flags = CUDA_INDIRECT};
+    struct cuda_operand from = gpu_mail_operand(&plans->views[plans->comm->rank], mail, true);
     struct cuda_operand to;
 
     run->fingerprint = choice_fingerprint(&task->key) | 1;

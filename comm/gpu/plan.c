@@ -91,16 +91,15 @@ static struct cuda_operand operand_of(const struct gpu_run *run, const struct pl
     const struct gpu_mail *mail = gpu_mail(plans->own, operand->rank, GPU_LANE_COLLECTIVE);
     bool input = operand->buffer == PLAN_INPUT;
     const struct gpu_buffer *own = input ? &run->input : &run->output;
-    struct cuda_operand result = {.offset = atom_start(run, operand->first) * run->shape.element};
+    struct cuda_operand result;
 
     if (operand->rank == run->plan->rank) {
-        result.address = own->at;
-        result.offset += operand->block * own->stride;
-        return result;
+        result = cuda_operand_at(own->at);
+        result.offset = operand->block * own->stride;
+    } else {
+        result = gpu_mail_operand(&plans->views[plans->comm->rank], mail, input);
     }
-    result.flags = CUDA_INDIRECT;
-    result.address = gpu_view_at(&plans->views[plans->comm->rank],
-                                 input ? (const void *)&mail->input : (const void *)&mail->output);
+    result.offset += atom_start(run, operand->first) * run->shape.element;
     return result;
 }
 

@@ -22,14 +22,15 @@ enum {
  *
  * The word may come from a peer. It is checked: a segment that is not in the table, or a range that
  * does not lie within it, makes the kernel do nothing but store CUDA_CALL_BAD_OPERAND + the index
- * of the operand in the call's error word.
+ * of the operand in the call's error word. So does `gate`, if it is not 0: that many bytes behind
+ * the word is one of 32 bits that whose memory it is sets when it takes the memory back.
  */
 enum { CUDA_INDIRECT = 1 };
 struct cuda_operand {
     uint64_t address;
     uint64_t offset; /* bytes */
     uint32_t flags;  /* 0 or CUDA_INDIRECT */
-    uint32_t unused;
+    uint32_t gate;
 };
 
 struct cuda_segment {

@@ -56,6 +56,14 @@ LANE_FUNCTION uint32_t lane_load_acquire(const uint32_t *from)
     return value;
 }
 
+LANE_FUNCTION uint32_t lane_load_relaxed(const uint32_t *from)
+{
+    uint32_t value;
+
+    LANE_LOAD("ld.relaxed.sys.u32", "r", value, from);
+    return value;
+}
+
 LANE_FUNCTION void lane_store_release(uint64_t *to, uint64_t value)
 {
     LANE_STORE("st.release.sys.u64", "l", to, value);

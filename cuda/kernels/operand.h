@@ -20,16 +20,23 @@ LANE_FUNCTION uint64_t operand_resolve(uint64_t word, uint64_t offset, uint64_t 
     return segments[index].base + at;
 }
 
-/* 0: it lies outside. */
+/* 0: it lies outside, or was taken back. */
 LANE_FUNCTION uint64_t operand_find(const struct cuda_operand *operand, uint64_t bytes,
                                     const struct cuda_segment *segments, uint32_t count)
 {
+    uint32_t closed = 0;
+    uint64_t word;
+
     if (!(operand->flags & CUDA_INDIRECT))
         return operand->address + operand->offset;
+    /* Both words cross the bus at the same time. Relaxed: all that counts is when this was. */
+    if (operand->gate)
+        closed =
+            lane_load_relaxed(reinterpret_cast<const uint32_t *>(operand->address + operand->gate));
     /* Acquire, pairs with the store of whoever says where the memory
      * is: what was written there before is seen by this kernel. */
-    return operand_resolve(lane_load_acquire(reinterpret_cast<const uint64_t *>(operand->address)),
-                           operand->offset, bytes, segments, count);
+    word = lane_load_acquire(reinterpret_cast<const uint64_t *>(operand->address));
+    return closed ? 0 : operand_resolve(word, operand->offset, bytes, segments, count);
 }
 
 #endif

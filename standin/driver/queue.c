@@ -13,6 +13,7 @@
 #include "standin/driver/base/call.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"
+#include "standin/driver/pause.h"
 #include "standin/driver/pool.h"
 
 #include <stdlib.h>
@@ -124,11 +125,13 @@ static void work(void *argument)
         stream->first = queued->next;
         if (!stream->first)
             stream->last = &stream->first;
+        pause_begin(queued->op);
         use(queued->op, true);
         call_unlock();
         queued->op->kind->run(queued->op);
         call_lock();
         use(queued->op, false);
+        pause_end(queued->op);
         call_unlock();
         op_release(queued->op);
         free(queued);

@@ -194,6 +194,28 @@ Test(cuda_indirect, a_copy_that_leads_outside_is_not_made_and_named)
     scene_close(&scene);
 }
 
+Test(cuda_indirect, memory_that_was_taken_back_is_not_touched)
+{
+    struct scene scene = {.words = NULL};
+    struct cuda_copies_item item = {.bytes = 13};
+    unsigned char from[ROOM], before[ROOM], to[ROOM];
+
+    cr_assert(scene_open(&scene), "%s", fail_sentence());
+    cr_assert(gpu_download(&scene.gpu, before, scene.memory + 2 * ROOM, ROOM));
+    item.from = (struct cuda_operand){
+        .address = cuda_address(&scene.words[0]), .flags = CUDA_INDIRECT, .gate = 24};
+    item.to = (struct cuda_operand){.address = scene.memory + 2 * ROOM};
+    scene.words[3] = 1;
+    cr_assert(copy(&scene, &item, 1, from, to), "%s", fail_sentence());
+    cr_expect_eq((unsigned)scene.words[2], CUDA_CALL_BAD_OPERAND);
+    cr_expect_eq(memcmp(to, before, 13), 0, "it was made");
+    scene.words[3] = 0;
+    cr_assert(copy(&scene, &item, 1, from, to), "%s", fail_sentence());
+    cr_expect_eq(scene.words[2], 0);
+    cr_expect_eq(memcmp(to, from + 100, 13), 0, "it was not made");
+    scene_close(&scene);
+}
+
 Test(cuda_indirect, copies_of_nothing_and_too_many)
 {
     struct scene scene = {.words = NULL};

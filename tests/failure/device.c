@@ -6,6 +6,7 @@
 
 #include "rondo/cuda.h"
 
+#include <signal.h>
 #include <stdint.h>
 
 bool soak_device_open(int rank, struct soak_device *ret_device)
@@ -26,6 +27,17 @@ void soak_device_close(struct soak_device *device)
     rondo_stream_close(device->stream);
     if (device->cuda_stream)
         device_driver()->cuStreamDestroy(device->cuda_stream);
+}
+
+/* Only the stand-in's work stops with the process. */
+void soak_device_stop(void)
+{
+    void (*stop)(void) = device_standin_stop();
+
+    if (stop)
+        stop();
+    else
+        raise(SIGSTOP);
 }
 
 void *soak_device_alloc(enum soak_memory kind, size_t bytes)

@@ -14,6 +14,10 @@ void soak_device_close(struct soak_device *device)
     (void)device;
 }
 
+void soak_device_stop(void)
+{
+}
+
 void *soak_device_alloc(enum soak_memory kind, size_t bytes)
 {
     (void)kind;

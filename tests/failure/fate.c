@@ -7,7 +7,7 @@
  * fate strikes in between: a rank that is stopped there has written half of its bytes into the
  * memory of a peer, and writes the others when it goes on.
  */
-#include "soak.h"
+#include "device.h"
 
 #include "kernels/kernels.h"
 #include "plan/exec.h"
@@ -82,7 +82,10 @@ static void strike(const char *where)
     snprintf(report->where, sizeof(report->where), "%s", where);
     switch (post->scene->fate.kind) {
     case FATE_STOP:
-        raise(SIGSTOP); /* of this thread: where there are others, they run on for a moment */
+        if (post->scene->transport == SOAK_GPU)
+            soak_device_stop();
+        else
+            raise(SIGSTOP); /* of this thread: where there are others, they run on for a moment */
         break;
     case FATE_KILL:
         raise(SIGKILL);

@@ -76,6 +76,7 @@ rondo_result gpu_frees_behind_many_messages(rondo_comm *comm, void *scene, char 
 
 /* leavings.c */
 rondo_result gpu_leaves_with_a_peer_at_work(rondo_comm *comm, void *scene, char *sentence);
+rondo_result gpu_leaves_with_a_stopped_peer(rondo_comm *comm, void *scene, char *sentence);
 
 /* failures.c */
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence);

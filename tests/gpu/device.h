@@ -35,6 +35,9 @@ struct device_driver {
 /* NULL: there is no driver, or no device. */
 const struct device_driver *device_driver(void);
 int device_count(void);
+/* The stand-in's way to stop this process (its standin.h), NULL: this is no stand-in. Initialises
+ * nothing. */
+void (*device_standin_stop(void))(void);
 /* Its primary context becomes current on this thread. */
 bool device_use(int number);
 

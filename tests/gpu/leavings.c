@@ -3,14 +3,19 @@
  * leavings.c - a rank leaves a call in which a peer's kernel is at work on the rank's memory.
  *
  * The stand-in stops that kernel when it has found its operands (CUDA_STANDIN_HOLD), so it cannot
- * but write there when it goes on: the rank's stream must not end before.
+ * but write there when it goes on: the rank's stream must not end before. Or it stops it before it
+ * has found them, and the peer is a stopped process with a device that goes on, which is not waited
+ * for: then the kernel must not find the rank's memory any more.
  */
 #include "bodies.h"
 #include "device.h"
 
 #include "rondo/cuda.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,19 +36,19 @@ static rondo_result touch_file(const char *path)
     return RONDO_OK;
 }
 
-/* The victim's kernel is stopped when it has found rank 0's output, into which it adds up. */
-static rondo_result await_held(struct gpu_rank *rank)
+/* ".held": the victim's kernel is stopped. ".parked": so are its threads. */
+static rondo_result await_file(struct gpu_rank *rank, const char *suffix)
 {
     time_t until = time(NULL) + PATIENCE;
-    char held[4096];
+    char path[4096];
 
-    snprintf(held, sizeof(held), "%s.held", rank->scene->hold);
-    while (access(held, F_OK)) {
+    snprintf(path, sizeof(path), "%s%s", rank->scene->hold, suffix);
+    while (access(path, F_OK)) {
         if (time(NULL) > until)
-            return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "no kernel is held");
+            return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "there is no file %s", path);
         usleep(1000);
     }
-    unlink(held);
+    unlink(path);
     return RONDO_OK;
 }
 
@@ -59,7 +64,7 @@ static rondo_result fill(char *memory, int byte)
     return RONDO_OK;
 }
 
-/* The caller has its memory back: it stays as it is, unless the sentence says that it may not. */
+/* The caller has its memory back, and the kernel goes on. */
 static rondo_result expect_unchanged(struct gpu_rank *rank, char *memory)
 {
     char *host = malloc(BYTES);
@@ -73,14 +78,14 @@ static rondo_result expect_unchanged(struct gpu_rank *rank, char *memory)
     for (size_t i = 0; i < BYTES; i++)
         changed += host[i] != MARK;
     free(host);
-    if (!changed || strstr(rondo_last_error(NULL), "may still touch"))
+    if (!changed)
         return RONDO_OK;
     return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%zu bytes changed", changed);
 }
 
 static rondo_result leave_with_a_peer_at_work(struct gpu_rank *rank, char *memory)
 {
-    rondo_result result = await_held(rank);
+    rondo_result result = await_file(rank, ".held");
 
     if (!result)
         result = rondo_comm_abort(rank->comm);
@@ -93,10 +98,80 @@ static rondo_result leave_with_a_peer_at_work(struct gpu_rank *rank, char *memor
     unlink(rank->scene->hold);
     if (!result && rondo_stream_synchronize(rank->stream) != RONDO_ERROR_ABORTED)
         result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "the stream does not tell");
-    return result ? result : expect_unchanged(rank, memory);
+    if (result || strstr(rondo_last_error(NULL), "may still touch"))
+        return result;
+    return expect_unchanged(rank, memory);
 }
 
-static rondo_result abort_with_a_peer_at_work(struct gpu_rank *rank)
+/* Nobody waits for a process that is stopped. */
+static rondo_result leave_a_stopped_peer(struct gpu_rank *rank, char *memory)
+{
+    rondo_result result = await_file(rank, ".parked");
+
+    if (!result)
+        result = rondo_comm_abort(rank->comm);
+    if (!result && rondo_stream_synchronize(rank->stream) != RONDO_ERROR_ABORTED)
+        result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "the stream does not tell");
+    if (!result)
+        return expect_unchanged(rank, memory);
+    unlink(rank->scene->hold);
+    return result;
+}
+
+/* ---- The victim ------------------------------------------------------------------------------ */
+
+static _Atomic bool parked;
+
+static void park(int number)
+{
+    const struct timespec doze = {0, 1000 * 1000};
+
+    (void)number;
+    while (atomic_load_explicit(&parked, memory_order_acquire))
+        nanosleep(&doze, NULL);
+}
+
+/* All threads of this process but this one and the device's, which take no signals. */
+static void park_others(void)
+{
+    const struct sigaction action = {.sa_handler = park, .sa_flags = SA_RESTART};
+    DIR *threads = opendir("/proc/self/task");
+    struct dirent *entry;
+
+    atomic_store_explicit(&parked, true, memory_order_release);
+    sigaction(SIGUSR1, &action, NULL);
+    while (threads && (entry = readdir(threads))) {
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (thread > 0 && thread != gettid())
+            tgkill(getpid(), thread, SIGUSR1);
+    }
+    if (threads)
+        closedir(threads);
+}
+
+/* As if the process were stopped on a machine with a real device, which goes on. */
+static rondo_result stop_with_a_kernel(struct gpu_rank *rank)
+{
+    char path[4096];
+    rondo_result result = await_file(rank, ".held");
+
+    if (result)
+        return result;
+    park_others();
+    usleep(HELD_US);
+    snprintf(path, sizeof(path), "%s.parked", rank->scene->hold);
+    result = touch_file(path);
+    while (!result && !access(rank->scene->hold, F_OK))
+        usleep(1000);
+    usleep(LONG_US / 2);
+    atomic_store_explicit(&parked, false, memory_order_release);
+    return result;
+}
+
+/* ---- Both ------------------------------------------------------------------------------------ */
+
+static rondo_result abort_with_a_kernel(struct gpu_rank *rank, bool stops)
 {
     bool victim = rondo_comm_rank(rank->comm) == rank->scene->victim;
     char *memory = device_alloc(MEMORY_DEVICE, BYTES);
@@ -112,17 +187,41 @@ static rondo_result abort_with_a_peer_at_work(struct gpu_rank *rank)
             result = rondo_stream_synchronize(rank->stream);
     }
     if (!result && !victim)
-        return leave_with_a_peer_at_work(rank, memory);
+        return stops ? leave_a_stopped_peer(rank, memory) : leave_with_a_peer_at_work(rank, memory);
+    if (!result && stops)
+        result = stop_with_a_kernel(rank);
     if (!result && rondo_stream_synchronize(rank->stream) != RONDO_ERROR_ABORTED)
         result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "the victim's stream is silent");
     return result;
 }
 
+static rondo_result abort_with_a_peer_at_work(struct gpu_rank *rank)
+{
+    return abort_with_a_kernel(rank, false);
+}
+
+static rondo_result abort_with_a_stopped_peer(struct gpu_rank *rank)
+{
+    return abort_with_a_kernel(rank, true);
+}
+
+/* The victim's kernels stop at that barrier. */
+static void hold(rondo_comm *comm, const struct gpu_scene *scene, const char *barrier)
+{
+    if (rondo_comm_rank(comm) != scene->victim)
+        return;
+    setenv("CUDA_STANDIN_HOLD", scene->hold, 1);
+    setenv("CUDA_STANDIN_HOLD_AT", barrier, 1);
+}
+
 rondo_result gpu_leaves_with_a_peer_at_work(rondo_comm *comm, void *scene, char *sentence)
 {
-    const struct gpu_scene *given = scene;
+    hold(comm, scene, "2");
+    return gpu_rank_run(comm, scene, sentence, abort_with_a_peer_at_work);
+}
 
-    if (rondo_comm_rank(comm) == given->victim)
-        setenv("CUDA_STANDIN_HOLD", given->hold, 1);
-    return gpu_rank_run(comm, given, sentence, abort_with_a_peer_at_work);
+rondo_result gpu_leaves_with_a_stopped_peer(rondo_comm *comm, void *scene, char *sentence)
+{
+    hold(comm, scene, "1");
+    return gpu_rank_run(comm, scene, sentence, abort_with_a_stopped_peer);
 }

@@ -138,7 +138,8 @@ def ranks_that_wait_for_each_other_end_with_the_timeout():
     with Hosts(2) as hosts:
         began = time.monotonic()
         ranks = hosts.start([NET_RANK, "deaf"], 1, **QUIET, RONDO_TIMEOUT=1.5)
-        survivors_name(ranks, {}, began, ["waited 1.5 s", "waited 1.6 s"], 15)
+        # As nobody is silent, each waits a quarter longer for somebody to turn out to be.
+        survivors_name(ranks, {}, began, [f"waited {tenths / 10} s" for tenths in range(15, 25)], 15)
 
 
 def listeners(hosts, host):

@@ -3,6 +3,7 @@
  * test_settings.c - what the environment changes. Each case is a process of its own, and sets it
  * before the driver is initialised.
  */
+#include "standin/driver/base/standin.h"
 #include "tests/standin/check.h"
 
 #include <criterion/criterion.h>
@@ -254,4 +255,43 @@ CASE(functions_are_found_by_their_names)
     CHECK_GIVES(cuGetProcAddress("cuNothing", &function, CUDA_VERSION, 0, &status),
                 CUDA_ERROR_NOT_FOUND);
     CHECK(!function && status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+}
+
+enum { STOPS = 5, STOP_FILLS = 40, STOP_BYTES = 16 << 20 };
+
+/* Fills the memory again and again, and stops now and then. */
+static void fill_and_stop(unsigned char *memory)
+{
+    CUdeviceptr device = 0;
+    CUstream stream = NULL;
+    check_begin(check, 0);
+    CHECK_OK(cuMemHostRegister(memory, STOP_BYTES, CU_MEMHOSTREGISTER_DEVICEMAP));
+    CHECK_OK(cuMemHostGetDevicePointer(&device, memory, 0));
+    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int stop = 0; stop < STOPS && !check->what; stop++) {
+        for (int i = 0; i < STOP_FILLS; i++)
+            CHECK_OK(cuMemsetD8Async(device, (unsigned char)i, STOP_BYTES, stream));
+        usleep(5000);
+        cuStandinStop();
+    }
+    CHECK_OK(cuStreamSynchronize(stream));
+    _exit(check->what != NULL);
+}
+
+CASE(a_process_stops_between_operations)
+{
+    unsigned char *memory =
+        mmap(NULL, STOP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+    pid_t child = fork();
+    if (!child)
+        fill_and_stop(memory);
+    for (int stop = 0; stop < STOPS; stop++) {
+        CHECK(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+        CHECK(memcmp(memory, memory + 1, STOP_BYTES - 1) == 0);
+        kill(child, SIGCONT);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(memory[0] == STOP_FILLS - 1);
+    munmap(memory, STOP_BYTES);
 }

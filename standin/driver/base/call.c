@@ -120,7 +120,6 @@ static void initialise(void)
         pthread_mutex_init(&memory_locks[i], NULL);
     pthread_atfork(NULL, NULL, in_child);
     guard_init();
-    hold_init();
     device_init();
     /* Release, pairs with the acquire in call_enter(). */
     atomic_store_explicit(&initialised, true, memory_order_release);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "standin/driver/base/hold.h"
 
+#include "standin/driver/base/call.h"
+
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,15 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BARRIER = 2 };
-
 static const char *path;
 static char held[4096];
+static int barrier;
 static _Thread_local int barriers;
 
-void hold_init(void)
+static void init(void)
 {
     path = getenv("CUDA_STANDIN_HOLD");
+    barrier = (int)call_setting("HOLD_AT", 2);
     if (path)
         snprintf(held, sizeof held, "%s.held", path);
 }
@@ -24,7 +26,7 @@ void hold_init(void)
 static void hold(void)
 {
     const struct timespec doze = {0, 1000 * 1000};
-    if (++barriers != BARRIER || access(path, F_OK))
+    if (++barriers != barrier || access(path, F_OK))
         return;
     int file = open(held, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     if (file >= 0)
@@ -35,6 +37,8 @@ static void hold(void)
 
 void (*hold_begin(void))(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init);
     barriers = 0;
     return path ? hold : NULL;
 }

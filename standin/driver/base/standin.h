@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * standin.h - what the stand-in has beside cuda.h: for other libraries that stand in for NVIDIA's.
+ * standin.h - what the stand-in has beside cuda.h: for other libraries that stand in for NVIDIA's,
+ * and for tests.
  */
 #pragma once
 
@@ -11,3 +12,10 @@
  * captured. `copy` is a copy of the `size` bytes at `argument`. */
 CUresult cuStandinRun(CUstream stream, void (*work)(const void *copy), const void *argument,
                       size_t size);
+
+/*
+ * Stops this process as SIGSTOP does, when no operation of its streams is in the middle; those
+ * behind begin after SIGCONT. A kernel that waits for another process is not waited for longer than
+ * a second.
+ */
+void cuStandinStop(void);
