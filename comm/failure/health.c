@@ -303,14 +303,12 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
 rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited)
 {
     rondo_result result = health_adopt(comm);
-    int peer = result ? -1 : find_dead(comm, &task->execution);
     const struct blame *blame = &comm->stream_blame;
     char own[128], step[384], way[64];
+    int peer;
 
     if (result)
         return result;
-    if (peer >= 0)
-        return mourn(comm, task, peer);
     if (!is_too_long(comm, blame, waited))
         return RONDO_OK;
     peer = blame->known ? blame->culprit : task->execution.blamed;
@@ -324,11 +322,18 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
-rondo_result health_stream_closed(rondo_comm *comm, struct task *task)
+rondo_result health_stream_missing(rondo_comm *comm, struct task *task, double now, double *since)
 {
-    int peer = find_closed(comm, &task->execution);
+    const double patience =
+        1; /* seconds in which a stream gets on that has all that it waits for */
+    int peer = find_missing(comm, &task->execution);
 
-    return peer < 0 ? RONDO_OK : mourn(comm, task, peer);
+    if (peer < 0 || *since == 0)
+        *since = peer < 0 ? 0 : now;
+    if (peer < 0 || now - *since < patience)
+        return RONDO_OK;
+    task->mourned = peer + 1;
+    return mourn(comm, task, peer);
 }
 
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before)

@@ -18,8 +18,10 @@ rondo_result health_flush(rondo_comm *comm, double waited);
 
 /* The first for a call that a CUDA stream runs: from a thread that has not got the turn. */
 rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited);
-/* Has a peer that it waits for closed the communicator? If what that wrote before has been seen. */
-rondo_result health_stream_closed(rondo_comm *comm, struct task *task);
+/* A peer that the call waits for has closed the communicator or ended. What it wrote before that may
+ * be where the stream has not got yet, so it is believed when it has been so for a second; `since`
+ * is the caller's note of when that began, 0 when a wait begins. */
+rondo_result health_stream_missing(rondo_comm *comm, struct task *task, double now, double *since);
 /* Of a graph it is only known that it waits for a peer, -1: it does not. Whether that is alive is
  * asked if it was so `before` too. */
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before);

@@ -150,7 +150,7 @@ struct gpu_flight {
     uint32_t number;
     uint32_t at;      /* the progress when it was last looked at */
     double began;     /* since when it has been that, 0: not yet */
-    double patience;  /* of a kernel: when to see, after it began, whether a peer has closed */
+    double missed;    /* since when a peer that it waits for is seen to be gone, 0: it is there */
     uint32_t foreign; /* of another call: what was in the mail that it waits for, then */
     struct gpu_errors *errors; /* of its stream; NULL: it has ended, and the stream knows how */
     bool added, abandoned;     /* to the watch; it will not end */

@@ -32,7 +32,6 @@
 static const double short_nap = 1e-3;
 static const double graph_nap = 1e-2;
 static const double long_nap = 0.2;
-static const double kernel_patience = 1; /* seconds in which a kernel sees what is there */
 
 static void ring(struct gpu_arena *arena)
 {
@@ -219,12 +218,8 @@ static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight
         blame_look_at_stream(plans->comm, task, flight->began, now);
     if (task && mismatch)
         mismatch_on_stream(plans->comm, task);
-    else if (task && flight->began &&
-             !health_stream_check(plans->comm, task, now - flight->began) &&
-             now - flight->began > flight->patience) {
-        health_stream_closed(plans->comm, task);
-        flight->patience = now - flight->began + kernel_patience;
-    }
+    else if (task && flight->began && !health_stream_check(plans->comm, task, now - flight->began))
+        health_stream_missing(plans->comm, task, now, &flight->missed);
     if (!flight->began)
         flight->began = now;
 }
@@ -241,13 +236,14 @@ static void look_after(struct gpu_plans *plans, struct gpu_flight *flight)
         flight->began = task ? now : 0;
         flight->at = at;
         flight->foreign = 0;
+        flight->missed = 0;
         return;
     }
     blame_look_at_stream(comm, task, flight->began, now);
     if (is_foreign(plans, flight, task))
         mismatch_on_stream(comm, task);
     else if (!health_stream_check(comm, task, now - flight->began) && !is_here(plans, flight, task))
-        health_stream_closed(comm, task);
+        health_stream_missing(comm, task, now, &flight->missed);
 }
 
 bool gpu_flight_rests(struct gpu_plans *plans, struct gpu_flight *flight)
