@@ -2,8 +2,8 @@
 /*
  * setting.h - every environment variable of Rondo, in one table (setting.c): name, type, default,
  * sentence. docs/configuration.md and `rondo doctor` are made from it, so a knob that is not in
- * the table does not exist. Values are read from the environment at every call: callers read once,
- * at open, and keep what they got.
+ * the table does not exist. Values are read from the environment at every call: callers are
+ * those that open something (a communicator, a device, an id), never those that move data.
  */
 #ifndef RONDO_BASE_SETTING_H
 #define RONDO_BASE_SETTING_H
@@ -81,5 +81,14 @@ rondo_result setting_check(enum setting_id id);
 void setting_accepts(const struct setting *setting, char *ret_text, size_t room);
 /* "64K" -> 65536; also used by the command line. */
 rondo_result setting_parse_size(const char *text, size_t *ret_bytes);
+
+/* Which setting has this name; -1: none. */
+int setting_find(const char *name);
+/* The setting that `name` is a misspelling of, by the fewest edits, at most one in three of the
+ * letters behind RONDO_; NULL: none is near. */
+const struct setting *setting_nearest(const char *name);
+/* Warns of every variable that begins with RONDO_, has a value and is no setting; once per
+ * process, later calls do nothing. */
+void setting_warn_of_strangers(void);
 
 #endif

@@ -138,6 +138,7 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
     struct comm_settings settings = {0};
     rondo_result result;
 
+    setting_warn_of_strangers();
     if (!config)
         config = &unset;
     if (config->struct_size != sizeof(*config))

@@ -173,8 +173,8 @@ void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_li
         return;
     step->flags = (uint8_t)flags;
     step->atoms = atoms;
-    step->sources = (uint16_t)sources.count;
-    step->destinations = (uint16_t)destinations.count;
+    step->sources = sources.count;
+    step->destinations = destinations.count;
     step->operand = operand;
     hand_over(plan, step);
 }

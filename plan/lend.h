@@ -10,9 +10,10 @@
  *
  * Invariant: a plan is written as if slots were copies. So lent memory is settled before anything
  * is written over it (connection.h). Memory where a message is expected may be written as soon as
- * that was sent, before the wait for it ends; this is safe because a plan orders what else uses it
+ * that was sent, before the wait for it ends; this is safe where a plan orders what else uses it
  * either before that wait in the same program, or before the sending through messages. Several are
  * expected at once only where the program does nothing in between but take them to other places.
+ * That plans are of this kind is argued and tried, not proved: docs/verifier.md, "Limits".
  */
 #ifndef RONDO_PLAN_LEND_H
 #define RONDO_PLAN_LEND_H

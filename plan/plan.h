@@ -2,13 +2,17 @@
 /*
  * plan.h - a collective as data: what one rank does, step by step, over fractions of the buffers.
  *
- * Four verbs, and nothing else touches user data:
+ * Four verbs, and nothing else decides what becomes of user data:
  *
  *   copy    one source range to one or more destinations
  *   reduce  k source ranges combined into one or more destinations
  *   signal  publish what was written into the outgoing slot (PLAN_DATA), or give an incoming slot
  *           back (PLAN_CREDIT)
  *   wait    for a message from a peer (PLAN_DATA), or for a free outgoing slot (PLAN_CREDIT)
+ *
+ * Copies may be carried out by others than the executor: a network may send from the buffer what a
+ * step stores into a slot, and put what a step takes out of one into the output before the wait for
+ * it ends (lend.h). docs/verifier.md says what of that is argued and not proved.
  *
  * A plan knows no counts. The vector is processed in *windows* that are as long as slots allow; in
  * each window every block is cut into `parts` *atoms* by the one remainder rule (base/range.h), and
@@ -66,15 +70,15 @@ struct plan_operand {
 };
 
 struct plan_step {
-    uint8_t verb;          /* enum plan_verb */
-    uint8_t event;         /* signal, wait: enum plan_event */
-    uint8_t flags;         /* enum plan_flag */
-    uint8_t lane;          /* signal, wait */
-    int32_t peer;          /* signal, wait */
-    uint32_t atoms;        /* copy, reduce: length of every operand */
-    uint16_t sources;      /* copy, reduce */
-    uint16_t destinations; /* copy, reduce */
-    uint32_t operand;      /* index into plan->operands: sources, then destinations */
+    uint8_t verb;         /* enum plan_verb */
+    uint8_t event;        /* signal, wait: enum plan_event */
+    uint8_t flags;        /* enum plan_flag */
+    uint8_t lane;         /* signal, wait */
+    int32_t peer;         /* signal, wait */
+    uint32_t atoms;       /* copy, reduce: length of every operand */
+    int32_t sources;      /* copy, reduce; as many as there are ranks, or a few more */
+    int32_t destinations; /* copy, reduce */
+    uint32_t operand;     /* index into plan->operands: sources, then destinations */
 };
 
 struct plan_program {

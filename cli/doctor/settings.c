@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * settings.c - the RONDO_ variables of the environment: is there such a setting, and is its
- * value one of its type? A misspelt name is silently ignored by the library, so it is found here.
+ * value one of its type? The library warns of a misspelt name once; here it is a fault.
  */
 #include "cli/doctor/report.h"
 
@@ -13,56 +13,14 @@
 
 extern char **environ;
 
-enum { NAME_MAX_LENGTH = 64, FAR = 1000 };
-
-static int least(int a, int b, int c)
-{
-    int ab = a < b ? a : b;
-
-    return ab < c ? ab : c;
-}
-
-/* Letters to insert, remove or replace to make one of the other. */
-static int edits_between(const char *a, const char *b)
-{
-    int row[NAME_MAX_LENGTH + 1];
-    int columns = (int)strlen(b);
-
-    if (columns > NAME_MAX_LENGTH || strlen(a) > NAME_MAX_LENGTH)
-        return FAR;
-    for (int j = 0; j <= columns; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-
-        row[0] = i;
-        for (int j = 1; j <= columns; j++) {
-            int above = row[j];
-
-            row[j] = least(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[columns];
-}
-
-static int setting_by_name(const char *name)
-{
-    for (int id = 0; id < SETTINGS; id++)
-        if (!strcmp(setting_at(id)->name, name))
-            return id;
-    return -1;
-}
-
 static void say_unknown(struct doctor_report *report, const char *name)
 {
-    const struct setting *nearest = setting_at(0);
-    char remedy[128];
+    const struct setting *nearest = setting_nearest(name);
+    char remedy[128] = "unset it; docs/configuration.md has the list";
 
-    for (int id = 1; id < SETTINGS; id++)
-        if (edits_between(name, setting_at(id)->name) < edits_between(name, nearest->name))
-            nearest = setting_at(id);
-    snprintf(remedy, sizeof(remedy), "the nearest name is %s; otherwise unset it", nearest->name);
+    if (nearest)
+        snprintf(remedy, sizeof(remedy), "the nearest name is %s; otherwise unset it",
+                 nearest->name);
     doctor_say(report, DOCTOR_FAIL, "settings", remedy, "there is no setting %.200s", name);
 }
 
@@ -96,7 +54,7 @@ static void say_all(struct doctor_report *report, char **variables, int count)
         int id;
 
         snprintf(name, sizeof(name), "%.*s", (int)length, variables[i]);
-        id = setting_by_name(name);
+        id = setting_find(name);
         if (id < 0)
             say_unknown(report, name);
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inside.h - what the files of comm/gpu*.c share. */
+/* inside.h - what the files of comm/gpu/ share. */
 #ifndef RONDO_COMM_GPU_INSIDE_H
 #define RONDO_COMM_GPU_INSIDE_H
 

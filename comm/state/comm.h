@@ -4,7 +4,8 @@
  *
  * It is put together from parts that are used and tested on their own: settings, links
  * (exec_world), boards, plans, operations, turns. Only the holder of the turn (turn.h) touches
- * `world`, `choices` and `calls`.
+ * `choices`, `calls` and what changes in `world`; anybody may read what opening put there (sizes,
+ * where the alarm is).
  */
 #ifndef RONDO_COMM_STATE_COMM_H
 #define RONDO_COMM_STATE_COMM_H

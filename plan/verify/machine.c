@@ -103,7 +103,7 @@ static bool open_tables(struct verify_machine *machine)
     for (int i = 0; i < machine->size; i++)
         for (uint32_t s = 0; machine->plans[i] && s < machine->plans[i]->step_count; s++) {
             const struct plan_step *step = &machine->plans[i]->steps[s];
-            size_t operands = (size_t)step->sources + step->destinations;
+            size_t operands = (size_t)step->sources + (size_t)step->destinations;
 
             longest = operands > longest ? operands : longest;
         }

@@ -102,10 +102,11 @@ static bool check_operands(struct verify_machine *machine, const struct plan *pl
 static bool check_move(struct verify_machine *machine, const struct plan *plan,
                        const struct plan_step *step, struct verify_actor *actor)
 {
-    if (!step->sources || !step->destinations || !step->atoms)
+    if (step->sources < 1 || step->destinations < 1 || !step->atoms)
         return verify_fail(machine, actor, "it has no sources, destinations or atoms");
     if (step->operand > plan->operand_count ||
-        step->sources + step->destinations > plan->operand_count - step->operand)
+        (uint32_t)step->sources + (uint32_t)step->destinations >
+            plan->operand_count - step->operand)
         return verify_fail(machine, actor, "its operands lie outside of the plan");
     if ((step->verb == PLAN_REDUCE) != (step->sources > 1))
         return verify_fail(machine, actor, "copy has one source, reduce has several");
@@ -259,7 +260,7 @@ static bool connect_step(struct verify_machine *machine, struct verify_actor *ac
         uint32_t index = step->operand + i;
 
         if (plan->operands[index].buffer == PLAN_SLOT &&
-            !attach(machine, actor, &plan->operands[index], i >= step->sources,
+            !attach(machine, actor, &plan->operands[index], i >= (uint32_t)step->sources,
                     &member->operand_links[index]))
             return false;
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void clear_all(void)
 {
@@ -153,4 +154,87 @@ Test(setting, sizes_have_units)
         cr_assert(strstr(fail_sentence(), "64K"), "'%s'", fail_sentence());
     }
     cr_assert_eq(setting_parse_size(NULL, &bytes), RONDO_ERROR_INVALID);
+}
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+Test(setting, every_name_of_the_table_is_found_and_is_nearest_to_itself)
+{
+    for (int id = 0; id < SETTINGS; id++) {
+        const struct setting *row = setting_at((enum setting_id)id);
+
+        cr_assert_eq(setting_find(row->name), id, "%s", row->name);
+        cr_assert_eq(setting_nearest(row->name), row, "%s", row->name);
+    }
+    cr_assert_eq(setting_find("RONDO_TIMOUT"), -1);
+    cr_assert_eq(setting_find("RONDO_"), -1);
+}
+
+Test(setting, a_misspelt_name_is_near_to_what_it_means_and_others_to_none)
+{
+    static const char *const cases[][2] = {
+        {"RONDO_TIMOUT", "RONDO_TIMEOUT"},
+        {"RONDO_SLOT", "RONDO_SLOTS"},
+        {"RONDO_LOGS", "RONDO_LOG"},
+        {"RONDO_TRANSPROT", "RONDO_TRANSPORT"},
+        {"RONDO_ALGORYTHM", "RONDO_ALGORITHM"},
+        {"RONDO_TCP_TIMEOT", "RONDO_TCP_TIMEOUT"},
+        {"RONDO_TYPO", NULL},
+        {"RONDO_", NULL},
+        {"RONDO_DDP", NULL},
+        {"RONDO_COLOUR_OF_THE_SKY", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct setting *nearest = setting_nearest(cases[i][0]);
+        const char *name = nearest ? nearest->name : "none", *wanted = cases[i][1];
+
+        cr_expect_str_eq(name, wanted ? wanted : "none", "%s", cases[i][0]);
+    }
+}
+
+/* What is said on stderr by two calls. */
+static const char *told(void)
+{
+    static char text[4096];
+    int ends[2];
+    ssize_t length;
+
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    setting_warn_of_strangers();
+    setting_warn_of_strangers();
+    cr_assert_eq(write(STDERR_FILENO, "end", 3), 3);
+    length = read(ends[0], text, sizeof(text) - 1);
+    cr_assert_gt(length, 0);
+    text[length] = '\0';
+    return text;
+}
+
+Test(setting, names_that_no_setting_has_are_told_once)
+{
+    char longest[300] = "RONDO_";
+
+    memset(longest + 6, 'X', sizeof(longest) - 7);
+    setenv("RONDO_TIMEOUT", "7", 1);
+    setenv("RONDO_TIMOUT", "7", 1);
+    setenv("RONDO_SLOT", "", 1);
+    setenv(longest, "1", 1);
+    cr_expect_str_eq(
+        told(),
+        "rondo warn: RONDO_TIMOUT is no setting of Rondo; did you mean RONDO_TIMEOUT?\nend");
+}
+
+Test(setting, a_name_that_is_near_to_none_is_told_with_the_place_of_the_list)
+{
+    setenv("RONDO_COLOUR_OF_THE_SKY", "blue", 1);
+    cr_expect_str_eq(told(), "rondo warn: RONDO_COLOUR_OF_THE_SKY is no setting of Rondo; "
+                             "docs/configuration.md has the list\nend");
+}
+
+Test(setting, nothing_is_told_of_names_without_a_log)
+{
+    setenv("RONDO_LOG", "none", 1);
+    setenv("RONDO_TIMOUT", "7", 1);
+    cr_expect_str_eq(told(), "end");
 }

@@ -109,3 +109,52 @@ Test(plans, a_send_meets_its_receive_on_the_lane_for_pairs)
     plan_close(send);
     plan_close(recv);
 }
+
+/* The most operands of a kind that a step has; of a plan for the last of `size` ranks. */
+static void count_operands(const char *algorithm, rondo_collective collective, int size,
+                           int *ret_sources, int *ret_destinations)
+{
+    struct plan *plan;
+
+    *ret_sources = *ret_destinations = 0;
+    cr_assert_eq(
+        algorithm_plan(algorithm_find(algorithm), collective, size, size - 1, size - 1, &plan),
+        RONDO_OK);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct plan_step *step = &plan->steps[i];
+
+        if (step->sources > *ret_sources)
+            *ret_sources = step->sources;
+        if (step->destinations > *ret_destinations)
+            *ret_destinations = step->destinations;
+        if (step->sources > 1)
+            cr_expect_eq(plan_destinations(plan, step)->buffer, PLAN_OUTPUT, "%s", algorithm);
+    }
+    plan_close(plan);
+}
+
+Test(plans, a_step_has_as_many_operands_as_there_are_ranks_also_beyond_16_bits)
+{
+    static const struct {
+        const char *algorithm;
+        rondo_collective collective;
+        bool sums, spreads; /* a step takes from all ranks, gives to all */
+    } cases[] = {
+        {"direct", RONDO_ALL_REDUCE, true, true},    {"direct", RONDO_REDUCE_SCATTER, true, false},
+        {"direct", RONDO_ALL_GATHER, false, true},   {"direct", RONDO_BROADCAST, false, true},
+        {"one_shot", RONDO_ALL_REDUCE, true, false}, {"one_shot", RONDO_REDUCE, true, false},
+        {"zero_copy", RONDO_ALL_REDUCE, true, true},
+    };
+    const int size = 70000;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int sources, destinations;
+
+        count_operands(cases[i].algorithm, cases[i].collective, size, &sources, &destinations);
+        if (cases[i].sums)
+            cr_expect_eq(sources, size, "%s: %d sources", cases[i].algorithm, sources);
+        if (cases[i].spreads)
+            cr_expect_geq(destinations, size - 1, "%s: %d destinations", cases[i].algorithm,
+                          destinations);
+    }
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ops.h - what a means of transport does: it makes the links (link.h) of a pair of ranks. A new one
- * is a folder that defines a `struct transport_ops`, its part of the card (card.h), and a line in
- * transport.c.
+ * is a folder that defines a `struct transport_ops`, its part of the card (card.h), a line in
+ * transport.c and a word of RONDO_TRANSPORT; if it moves bytes, also a number in enum network_id,
+ * and its opening and starting in comm/networks.c.
  */
 #ifndef RONDO_TRANSPORT_LINK_OPS_H
 #define RONDO_TRANSPORT_LINK_OPS_H
