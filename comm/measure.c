@@ -9,6 +9,7 @@
  */
 #include "comm/failure/error.h"
 #include "comm/open.h"
+#include "comm/stage.h"
 #include "comm/state/comm.h"
 
 #include "base/clock.h"
@@ -232,7 +233,7 @@ static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
     return result;
 }
 
-rondo_result comm_measure(rondo_comm *comm)
+static rondo_result measure_links(rondo_comm *comm)
 {
     struct measured measured = {
         .streams = comm->settings.streams != 0,
@@ -248,7 +249,7 @@ rondo_result comm_measure(rondo_comm *comm)
     if (!result && comm->size > 1)
         result = call(comm, RONDO_BROADCAST, 0, &measured, sizeof(measured));
     if (result)
-        return comm_break(comm, result, comm->rank);
+        return result;
     log_debug("reads %.1f us", 1e6 * measured.reads_time);
     comm->costs = measured.costs;
     comm->settings.reads_across = measured.reads_across;
@@ -264,5 +265,14 @@ rondo_result comm_measure(rondo_comm *comm)
             1e-9 * comm->costs.reduce_bw,
             comm->settings.reads_across ? "read across processes where that helps"
                                         : "staged in slots");
-    return comm_assemble(comm);
+    return RONDO_OK;
+}
+
+static const struct comm_stage measuring[] = {{"measure links", measure_links}, {NULL, NULL}};
+
+rondo_result comm_measure(rondo_comm *comm)
+{
+    rondo_result result = comm_stages_run(comm, measuring);
+
+    return result ? comm_break(comm, result, comm->rank) : comm_assemble(comm);
 }

@@ -14,6 +14,9 @@ void comm_settings_expect_hosts(struct comm_settings *settings);
 /* Equal on ranks whose settings fit together. */
 uint32_t comm_settings_hash(const struct comm_settings *settings);
 
+/* The card of a rank begins with these; an empty one means that the rank could not prepare. */
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 5 };
+
 /* ---- open.c: making one ---------------------------------------------------------------------- */
 
 /* Step 1: memory and this rank's card. Step 2: with everybody's cards, in rank order, the links. */

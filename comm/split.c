@@ -12,6 +12,7 @@
 #include "base/cancel.h"
 #include "base/fail.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,7 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
 {
     rondo_comm *parent = offspring->parent;
     struct comm_settings settings = parent->settings;
+    char sentence[FAIL_SENTENCE_MAX];
     rondo_result prepared = RONDO_OK;
     rondo_result result;
 
@@ -117,9 +119,12 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
     settings.networked = parent->mirrors != NULL;
     if (offspring->size && !prepared)
         prepared = comm_prepare(offspring->size, offspring->rank, &settings, &offspring->comm);
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
     result = gather_cards(offspring);
-    if (prepared || result)
-        return prepared ? prepared : result;
+    if (prepared) /* what the others say of it came after */
+        return rondo_fail(prepared, "%s", sentence);
+    if (result)
+        return result;
     if (offspring->size) {
         int cores;
 

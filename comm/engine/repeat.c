@@ -7,13 +7,6 @@
 #include "base/cancel.h"
 #include "base/collective.h"
 
-#include <stdlib.h>
-
-struct repeat *repeat_open(void)
-{
-    return calloc(1, sizeof(struct repeat));
-}
-
 static bool is_same(const rondo_call *a, const rondo_call *b)
 {
     return a->input == b->input && a->output == b->output && a->count == b->count &&

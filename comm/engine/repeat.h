@@ -24,8 +24,6 @@ struct repeat {
     struct batch batch;
 };
 
-/* NULL: there is no memory. */
-struct repeat *repeat_open(void);
 /* If the call is the one that is ready, runs it. The caller is in no group, and gave no stream. */
 bool repeat_run(const rondo_call *call, rondo_result *ret_result);
 /* The first times: `task` is what the call was checked to be. */

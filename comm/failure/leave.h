@@ -32,8 +32,8 @@
 #include "comm/state/task.h"
 #include "transport/memory/lease.h"
 
-/* With all links there: makes the lease on the arena, and from now on calls of other communicators
- * that fail know of this one. */
+/* Makes the lease on the arena, and from now on calls of other communicators that fail know of this
+ * one. */
 rondo_result leave_enlist(rondo_comm *comm);
 /* Accepts one that is not listed. */
 void leave_delist(rondo_comm *comm);

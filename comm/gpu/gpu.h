@@ -18,13 +18,13 @@ int gpu_current(void);
 rondo_result gpu_open(int number, struct gpu **ret_gpu);
 /* Fill the device's part of the rank's card. */
 rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card);
-/* With everybody's cards and processes: plans on the devices, if all ranks can reach each other. */
+/* Makes plans on the devices, if all ranks can reach each other. */
 rondo_result gpu_connect(rondo_comm *comm);
-/* Then, when all ranks have got there: what they find out together. */
+/* What the ranks' devices find out together, when all have got there. */
 rondo_result gpu_settle(rondo_comm *comm);
-/* With everybody's cards, before networks are set up: will devices move messages between nodes? */
+/* Will devices move messages between nodes? All ranks find the same. */
 void gpu_agree(rondo_comm *comm);
-/* ... then this is what adapters are to know of: the way, and who lends memory; NULL: nobody. */
+/* What adapters are to know of devices: the way, and who lends memory; NULL: nobody. */
 const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way);
 /* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
 void gpu_stop(struct gpu *gpu);

@@ -137,9 +137,9 @@ rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstrea
 
 /* ---- mover/mover.c ---- */
 
-/* After networks_open(): can this rank's device move messages to other nodes, and which way? */
+/* Can this rank's device move messages to other nodes, and which way? */
 enum device_way gpu_mover_find(rondo_comm *comm);
-/* With all cards: do all ranks' devices? Else there is no mover any more, and the log says why. */
+/* Do all ranks' devices? Else there is no mover any more, and the log says why. */
 void gpu_mover_agree(rondo_comm *comm);
 /* Nothing is queued any more; rings are still there. The memory that it lent stays valid. */
 void gpu_mover_stop(struct gpu_mover *mover);

@@ -53,6 +53,7 @@ struct rondo_comm {
     struct comm_settings settings;
     uint64_t id;
     char *arena;
+    void *arrays; /* one block: cards, processes, boards, alarms, repeat, and those of the world */
     struct rank_card *cards;    /* [rank] */
     struct process **processes; /* [rank], NULL: on another node */
     struct board *board;        /* our own: peers map it read-only, as we do theirs */

@@ -9,7 +9,7 @@
 int crowd_cores(const rondo_comm *comm);
 void crowd_choose_spinning(rondo_comm *comm);
 struct link_rooms crowd_choose_rooms(const rondo_comm *comm);
-/* With all links there. */
+/* Makes the rings of linked ranks that share cores short. */
 void crowd_make_shallow(rondo_comm *comm);
 
 #endif
