@@ -35,12 +35,13 @@
 /* With all links there: makes the lease on the arena, and from now on calls of other communicators
  * that fail know of this one. */
 rondo_result leave_enlist(rondo_comm *comm);
-/* Accepts one that is not listed. */
+/* Undo leave_enlist(); accepts a communicator that is not listed. */
 void leave_delist(rondo_comm *comm);
 
 /* A rank of this host has left the call in progress: its sentence is ours. */
 rondo_result leave_too(rondo_comm *comm);
-/* Is the alarm on? What was read of peers was read before. */
+/* Has the alarm of this rank been rung? The fence keeps earlier reads of peers' memory before
+ * it. */
 static inline bool leave_hears(const rondo_comm *comm)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -48,7 +49,8 @@ static inline bool leave_hears(const rondo_comm *comm)
 }
 /* The task's plan is done. RONDO_OK: so is the call, and its result is right. */
 rondo_result leave_warily(rondo_comm *comm, struct task *task);
-/* The same, and short for most calls: everybody was waited for, and nobody was told of memory. */
+/* As leave_warily(), with a short way for most calls: they waited for every peer, and told none of
+ * their memory. */
 static inline rondo_result leave_well(rondo_comm *comm, struct task *task)
 {
     if (task->choice->deaf_lanes || task->execution.plan->address_messages ||

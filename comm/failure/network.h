@@ -19,7 +19,7 @@ static inline bool networks_any(const rondo_comm *comm)
     return comm->mirrors != NULL;
 }
 
-/* What networks ask of a communicator and tell it. */
+/* The functions by which networks ask the communicator and tell it. */
 struct network_owner networks_owner(rondo_comm *comm);
 
 /* By the holder of the turn. An error has broken the communicator. */
