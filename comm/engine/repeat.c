@@ -77,8 +77,8 @@ static enum exec_state advance(const rondo_comm *comm, struct execution *x)
     return state;
 }
 
-/* The same over networks: as many looks at them as a call takes before it sleeps. What they find
- * broken is told to run_batches(), which looks for that first. */
+/* As advance(), over networks: look at them as often as a call does before it sleeps. Errors found
+ * here are left to run_batches(), which looks for them first. */
 static enum exec_state advance_apart(rondo_comm *comm, struct execution *x)
 {
     CANCEL_LATER();
@@ -101,7 +101,7 @@ static bool is_over(rondo_comm *comm, const struct batch *batch)
     return !batch->left && !batch->result && (!networks_any(comm) || networks_flushed(comm, NULL));
 }
 
-/* What the short way was too short for: here the thread may sleep. */
+/* Go on with a call that did not end while it was polled: here the thread may sleep. */
 static rondo_result run_on(struct batch *batch, enum exec_state state)
 {
     CANCEL_LATER();
