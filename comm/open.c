@@ -67,7 +67,7 @@ static bool is_forced(const struct comm_settings *settings)
     return strcmp(settings->transport, "tcp") == 0 || strcmp(settings->transport, "verbs") == 0;
 }
 
-/* What others are told about this rank; its heap is open, its arena is there. */
+/* Fill in the card that tells others of this rank; its heap is open, its arena is there. */
 static rondo_result make_card(rondo_comm *comm, struct rank_card *card)
 {
     const struct comm_settings *settings = &comm->settings;
