@@ -122,14 +122,14 @@ struct link_in {
     uint32_t lap;
 };
 
-/* What a message that says where the sender's buffers are carries in its inline payload. */
+/* The inline payload of a message that says where the sender's buffers are. */
 struct link_addresses {
     /* Offsets in the sender's shared heap, or plain addresses; enum address_kind tells. */
     uint64_t input, output;
     uint32_t input_kind, output_kind;
 };
 
-/* Of a call, as flags have it. */
+/* The fingerprint of a call as flags have it: never 0. */
 static inline uint32_t link_fingerprint(uint32_t hash)
 {
     return hash ? hash : 1;
