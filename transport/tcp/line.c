@@ -289,7 +289,7 @@ static bool digest(struct tcp_line *line)
     return true;
 }
 
-/* What a read of `got` bytes filled: first the payload, then `ahead`. */
+/* Account for a read of `got` bytes, which filled first the payload, then `ahead`. */
 static bool arrived(struct tcp_line *line, size_t got)
 {
     size_t direct = got < line->part ? got : line->part;
@@ -298,7 +298,7 @@ static bool arrived(struct tcp_line *line, size_t got)
     return (!direct || filled(line, direct)) && digest(line);
 }
 
-/* Is it a message behind which no other's payload is read? */
+/* Is the line at a long message, behind which no other message's payload is read? */
 static bool is_alone(const struct tcp_line *line)
 {
     return line->sealed ? tcp_line_is_amid(line) && line->frame.bytes >= ALONE
