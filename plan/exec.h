@@ -48,8 +48,8 @@ struct exec_world {
     size_t scratch_bytes;
     /* Ranks touch each other's memory only under these (failure/leave.h). NULL: they never do. */
     LINK_ATOMIC(uint32_t) * inside; /* nonzero: this rank may be touching memory of peers */
-    LINK_ATOMIC(uint32_t) *
-        alarm;                 /* nonzero: some rank of this host has left a call with an error */
+    /* Nonzero: some rank of this host has left a call with an error */
+    LINK_ATOMIC(uint32_t) * alarm;
     bool lends;                /* some links take payload from memory of the caller: lend.h */
     struct connection *lender; /* one that did; NULL: none has */
 };

@@ -63,8 +63,8 @@ enum {
 #define LINK_SWEEP (UINT32_C(1) << 30)
 
 struct link_packet {
-    LINK_ATOMIC(uint64_t)
-    flag; /* low half: message number, high half: fingerprint; 0: never used, or swept */
+    /* Low half: message number, high half: fingerprint; 0: never used, or swept */
+    LINK_ATOMIC(uint64_t) flag;
     char payload[LINK_INLINE];
 };
 
@@ -97,8 +97,8 @@ struct link_out {
     struct connection *connection;
     size_t stride; /* bytes from slot to slot */
     char *fill;    /* where the next piece of the open slot goes; NULL: no slot is open */
-    const char
-        *lent; /* the open slot's payload is there, in memory of the caller; NULL: it isn't */
+    /* The payload of the open slot, in memory of the caller; NULL: it is in the slot */
+    const char *lent;
     struct link_shorts *shorts; /* NULL: this link has slots only */
     char *packed;               /* LINK_PACKED bytes of this rank, if it has shorts */
     uint32_t slot_count;
