@@ -9,7 +9,7 @@
 #include "comm/engine/run.h"
 #include "transport/link/device_memory.h"
 
-/* What a communicator keeps that belongs to a device. */
+/* The part of a communicator that belongs to a device. */
 struct gpu;
 
 /* The number of the device whose context is current on this thread, -1: none. */
@@ -24,7 +24,7 @@ rondo_result gpu_connect(rondo_comm *comm);
 rondo_result gpu_settle(rondo_comm *comm);
 /* With everybody's cards, before networks are set up: will devices move messages between nodes? */
 void gpu_agree(rondo_comm *comm);
-/* ... then this is what adapters are to know of: the way, and who lends memory; NULL: nobody. */
+/* The way that gpu_agree() found, and who lends adapters memory for it; NULL: nobody. */
 const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way);
 /* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
 void gpu_stop(struct gpu *gpu);
