@@ -8,7 +8,7 @@
 
 /* comm_prepare(): listen, and say in the card where. */
 rondo_result networks_open(rondo_comm *comm, struct rank_card *card);
-/* With all cards there, before networks_start(): how long slots of networks are. */
+/* Choose how long slots of networks are; with all cards there, before networks_start(). */
 void networks_size_slots(rondo_comm *comm);
 /* comm_connect(), with all cards there: networks that no rank needs are closed. */
 rondo_result networks_start(rondo_comm *comm);

@@ -14,7 +14,7 @@
 #include "plan/plan.h"
 #include "transport/link/link.h"
 
-/* Where the user buffers of a rank are during a call, as its message with PLAN_ADDRESSES said. */
+/* The user buffers of a rank during a call, as its message with PLAN_ADDRESSES said. */
 struct exec_peer {
     char *input, *output;  /* mapped here; NULL: they are not, or are not used */
     uint64_t remote_input; /* address in the peer's memory, for reads across processes; 0: none */

@@ -45,7 +45,7 @@ static const struct plan_step *copy_behind(const struct execution *x,
                : NULL;
 }
 
-/* Where a copy puts its part of my output, as bytes of the output; false: it doesn't. */
+/* The bytes of my output to which a copy puts its part; false: it puts none there. */
 static bool own_output(const struct execution *x, const struct exec_program *program,
                        const struct plan_step *copy, size_t *ret_at)
 {
@@ -59,7 +59,7 @@ static bool own_output(const struct execution *x, const struct exec_program *pro
     return false;
 }
 
-/* Behind a copy: the step that begins with the next wait. */
+/* The step behind a copy that begins with the next wait. */
 static const struct plan_step *behind(const struct execution *x, const struct exec_program *program,
                                       const struct plan_step *copy)
 {
@@ -146,7 +146,7 @@ static const char *lendable(const struct execution *x, const struct plan_step *s
     return NULL;
 }
 
-/* Only one network can be asked to settle. */
+/* Lend to one network at a time, as only one can be asked to settle. */
 static bool may_lend(const struct exec_world *world, const struct link_out *link)
 {
     return !world->lender || !link->connection || world->lender->ops == link->connection->ops;

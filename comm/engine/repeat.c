@@ -50,7 +50,7 @@ void repeat_note(const struct batch *batch)
     }
 }
 
-/* With the turn: is it the call that is ready, and has nothing happened that it depends on? */
+/* Is it the call that is ready, and has nothing happened that it depends on? The turn is ours. */
 static bool fits(const rondo_comm *comm, const struct repeat *repeat, const rondo_call *call)
 {
     const struct task *task = &repeat->task;
@@ -95,7 +95,7 @@ static enum exec_state advance_apart(rondo_comm *comm, struct execution *x)
     return state;
 }
 
-/* Nothing is left to do: no message, and none of ours that waits to be sent. */
+/* Is the batch over? No message is left, and none of ours waits to be sent. */
 static bool is_over(rondo_comm *comm, const struct batch *batch)
 {
     return !batch->left && !batch->result && (!networks_any(comm) || networks_flushed(comm, NULL));

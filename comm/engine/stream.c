@@ -112,7 +112,7 @@ static void event_drop(rondo_event *event)
     free(event);
 }
 
-/* Both give all of the mark back. */
+/* Both functions give all of the mark back. */
 static void reach(void *context)
 {
     struct mark *mark = context;

@@ -75,8 +75,8 @@ bool leave_spoils(const rondo_comm *comm);
 /* Every rank of this host is to look at the boards. From any thread. */
 void leave_ring(const rondo_comm *comm);
 
-/* Over when every other rank of this host has closed the communicator or ended. NULL: out of
- * memory. */
+/* A lease that is over when every other rank of this host has closed the communicator or ended.
+ * NULL: out of memory. */
 struct lease *leave_lease(const rondo_comm *comm);
 /* This rank closes it, and touches nothing of peers from now on. Its board stays until the lease on
  * the arena ends: peers read there what it called, and why it stopped. */

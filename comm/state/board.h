@@ -37,7 +37,8 @@ struct past_call {
     _Atomic uint64_t what; /* the first word of its record */
 };
 
-/* Where ranks meet that make another communicator, without those who make no calls any more. */
+/* The place where some ranks meet to make another communicator, without those who make no calls any
+ * more. */
 struct invitation {
     unsigned char tag[16]; /* of these ranks: others are not meant */
     char address[80];

@@ -9,7 +9,7 @@
 int crowd_cores(const rondo_comm *comm);
 void crowd_choose_spinning(rondo_comm *comm);
 struct link_rooms crowd_choose_rooms(const rondo_comm *comm);
-/* With all links there. */
+/* Make the rings of shallow lanes short where ranks share cores. All links are there. */
 void crowd_make_shallow(rondo_comm *comm);
 
 #endif

@@ -33,7 +33,7 @@ struct tcp_address {
     unsigned char bytes[16];
 };
 
-/* Where a rank listens (tcp/tcp.h). */
+/* The addresses and port at which a rank listens (tcp/tcp.h). */
 struct tcp_card {
     uint64_t space; /* which network namespace of which kernel: loopback works within it alone */
     uint16_t port;  /* 0: this rank does not listen */

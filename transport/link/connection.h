@@ -27,8 +27,8 @@
 
 struct connection;
 
-/* Where messages lie that a device fills and reads, of which the host sees flags and counters only.
- */
+/* The rings of messages that a device fills and reads, of which the host sees flags and counters
+ * only. */
 struct connection_rings {
     uint64_t out, in; /* device memory of the layout of the link's slots; 0: in the slots, and: */
     void *memory;     /* pages that hold both rings of slots and nothing of other connections */

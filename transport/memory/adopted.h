@@ -30,7 +30,7 @@ bool adopted_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint6
 bool adopted_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 /* Does any byte of the range belong to the heap already? */
 bool adopted_overlaps(const void *memory, size_t bytes);
-/* After fork(): the parent's ranges are not ours. */
+/* Forget all ranges after fork(): they are the parent's. */
 void adopted_forget(void);
 
 #endif

@@ -41,7 +41,7 @@ rondo_result withdrawn_exchange(char *begin, char *end, int fd, uint64_t offset)
 /* Ranges inside of [begin, end) are forgotten: their addresses are nobody's, or mapped anew.
  * Appends their leases to a list; false: one of them is never over. */
 bool withdrawn_remove(const char *begin, const char *end, struct lease **leases);
-/* After fork(): they are the parent's. */
+/* Forget all pages after fork(): they are the parent's. */
 void withdrawn_forget(void);
 
 #endif

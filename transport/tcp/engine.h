@@ -319,7 +319,7 @@ void tcp_seal_end(struct tcp_line *line);
 /* To the stage, as far as there is room: messages of the batch; frames of peer->control. */
 void tcp_seal_batch(struct tcp_line *line);
 void tcp_seal_control(struct tcp_line *line);
-/* So many bytes of the stage are with the system. */
+/* Note that so many bytes of the stage are with the system. */
 void tcp_seal_sent(struct tcp_line *line, size_t bytes);
 /* The frame that came, with its tag if there is one; a part of the payload, which lies before
  * line->to. False: it was changed on the way, the line is spoiled. */
@@ -354,7 +354,7 @@ rondo_result tcp_peer_lost(const struct tcp_peer *peer);
 
 /* ---- tcp/take.c: what frames mean ------------------------------------------------------------ */
 
-/* Where the payload of line->frame belongs; false: nobody of ours sends that. */
+/* Find where the payload of line->frame belongs; false: nobody of ours sends that. */
 bool tcp_take_expect(struct tcp_line *line);
 /* The first payload of line->frame comes: say for good where to. */
 void tcp_take_aim(struct tcp_line *line);

@@ -111,7 +111,7 @@ static int gather(const struct tcp_line *line, struct iovec *pieces)
     return count;
 }
 
-/* So many bytes more are with the system. */
+/* Note that so many bytes more are with the system. */
 static void advance(struct tcp_line *line, size_t bytes)
 {
     int done = 0;
@@ -210,7 +210,8 @@ void tcp_line_send(struct tcp_line *line)
 
 enum outcome { GOES_ON, STARVES, ENDED };
 
-/* So many bytes more of the payload are where they belong; false if the line has ended. */
+/* Note that so many bytes more of the payload are where they belong; false if the line has
+ * ended. */
 static bool filled(struct tcp_line *line, size_t bytes)
 {
     line->to += bytes;

@@ -174,7 +174,7 @@ struct verbs_loan *verbs_lent_begin(struct verbs_peer *peer, struct verbs_messag
 void verbs_lent_posted(struct verbs_peer *peer, struct verbs_loan *loan, unsigned rails);
 /* Looks which loans are over; true if any. */
 bool verbs_lent_collect(struct verbs_peer *peer);
-/* This memory is about to be written: no message is lent there when it returns. */
+/* Make memory ready to be written: no message is lent there when this returns. */
 void verbs_lent_settle(struct verbs_network *network, const void *at, size_t bytes);
 /* No memory is read any more; connections that can't promise that are of no use after it. */
 void verbs_lent_end(struct verbs_network *network);

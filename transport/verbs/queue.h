@@ -83,7 +83,8 @@ void verbs_queue_probe(struct verbs_queue *queue);
 /* While something is waited for: sees to it that a completion is due, by a probe now and then, and
  * gives the peer up after `patience` seconds without it. After a poll; nothing fails before. */
 void verbs_queue_attend(struct verbs_queue *queue, double now, double patience);
-/* Nothing that was posted reads or writes memory any more; it is of no use after that. */
+/* Stop a queue: nothing that was posted reads or writes memory any more; it is of no use after
+ * that. */
 void verbs_queue_stop(struct verbs_queue *queue);
 static inline bool verbs_queue_idle(const struct verbs_queue *queue)
 {
