@@ -77,7 +77,7 @@ bool setting_is_set(enum setting_id id);
 /* Is the value one that the table accepts, whatever its type? Words with a list are checked
  * only here. */
 rondo_result setting_check(enum setting_id id);
-/* What the table accepts, in words: "a whole number from 1 to 64". */
+/* Writes what the table accepts, in words: "a whole number from 1 to 64". */
 void setting_accepts(const struct setting *setting, char *ret_text, size_t room);
 /* "64K" -> 65536; also used by the command line. */
 rondo_result setting_parse_size(const char *text, size_t *ret_bytes);

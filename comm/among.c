@@ -73,7 +73,7 @@ static bool is_lost(const rondo_comm *parent, int rank)
     return false;
 }
 
-/* Of another host a rank counts as ended as well if it has closed the parent. */
+/* Has the rank ended? A rank of another host also counts as ended if it has closed the parent. */
 static bool has_ended(const rondo_comm *parent, int rank, bool networks)
 {
     if (rank == parent->rank)

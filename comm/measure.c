@@ -26,7 +26,7 @@
 
 enum { PINGS = 50, LARGE = 1 << 19, REPEATS = 5 };
 
-/* What rank 1 tells rank 0, and rank 0 tells all. */
+/* The results of measuring, which rank 1 sends to rank 0, and rank 0 to all. */
 struct measured {
     struct link_costs costs;
     /* Seconds for LARGE bytes through slots with ordinary stores,
@@ -69,7 +69,7 @@ static rondo_result ping_pong(rondo_comm *comm, double *ret_latency)
     return RONDO_OK;
 }
 
-/* What was decided with other costs or settings is forgotten. */
+/* Forget choices, as they were made with other costs or settings. */
 static void forget_choices(rondo_comm *comm)
 {
     memset(comm->choices.slots, 0, sizeof(comm->choices.slots));
@@ -152,7 +152,7 @@ static rondo_result measure_pair(rondo_comm *comm, char *memory, struct measured
     return call(comm, RONDO_SEND, peer, &measured->reads_time, sizeof(measured->reads_time));
 }
 
-/* What one rank does on its own: copying, and reducing two float32 sources. */
+/* Measure what one rank does on its own: copying, and reducing two float32 sources. */
 static void measure_alone(char *memory, struct link_costs *costs)
 {
     const struct kernel_op op = {.type = RONDO_FLOAT32, .function = KERNEL_SUM};

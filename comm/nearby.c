@@ -71,7 +71,7 @@ static bool name_numa_nodes(const rondo_comm *comm, int *names)
     return bound;
 }
 
-/* What RONDO_GROUPS says, if it is about as many ranks as these. */
+/* Take the groups that RONDO_GROUPS names, unless it speaks of another number of ranks. */
 static rondo_result take_setting(rondo_comm *comm, bool *ret_taken)
 {
     const char *text = setting_read_word(SETTING_GROUPS);

@@ -20,7 +20,7 @@
  */
 enum { TIMES = 4, MOST = 1 << 30 };
 
-/* What verbs pins for a peer then. */
+/* The bytes that verbs pins per peer if slots are TIMES as long. */
 static size_t long_rings_bytes(const rondo_comm *comm)
 {
     const struct comm_settings *settings = &comm->settings;

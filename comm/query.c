@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-/* What ranks of other hosts said has to be fetched. If a call of another thread has the turn, that
- * one does so. */
+/* Fetch what ranks of other hosts have said. If a call of another thread has the turn, that call
+ * does so. */
 static rondo_result fetch(rondo_comm *comm)
 {
     rondo_result result;

@@ -5,7 +5,8 @@
 
 #include "rondo/rondo.h"
 
-/* What is still registered when a communicator closes becomes private again, where that works. */
+/* Drop what is still registered when a communicator closes; the memory becomes private again, where
+ * that works. */
 void registration_drop_all(rondo_comm *comm);
 
 #endif

@@ -20,7 +20,7 @@ struct wish {
     int32_t color, key, rank; /* rank in the parent */
 };
 
-/* What is being made on this rank. */
+/* A new communicator in the making on this rank. */
 struct offspring {
     rondo_comm *parent;
     struct wish *wishes;     /* of my color, in the new order */

@@ -31,8 +31,8 @@ static rondo_result meet(const struct seat *seat, double timeout, const struct r
 }
 
 /*
- * Who can't take part comes to the meeting all the same, with an empty card: the others shall hear
- * of it, and not wait for the whole timeout. Returns the error that it came with.
+ * A rank that can't take part comes to the meeting all the same, with an empty card, so that the
+ * others hear of it and don't wait for the whole timeout. Returns the error that it came with.
  */
 static rondo_result decline(const struct seat *seat, rondo_result result)
 {

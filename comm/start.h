@@ -5,7 +5,7 @@
 
 #include "comm/state/comm.h"
 
-/* Where to meet, and as whom. */
+/* A seat at the meeting: the place to meet at, and the rank to come as. */
 struct bootstrap_place;
 struct bootstrap_watch;
 struct seat {

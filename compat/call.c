@@ -7,7 +7,7 @@
  */
 #include "compat/compat.h"
 
-/* What NCCL passes beside what Rondo's call has. */
+/* The arguments of an NCCL call that Rondo's call does not have. */
 struct extra {
     const char *function;
     ncclComm_t comm;

@@ -76,7 +76,8 @@ struct ncclComm {
 ncclResult_t compat_fail(ncclComm_t comm, ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 ncclResult_t compat_translate(rondo_result result);
-/* The same for what a function of Rondo returned on this thread, with its sentence. */
+/* As compat_translate(), for what a function of Rondo returned on this thread, with its
+ * sentence. */
 ncclResult_t compat_result(ncclComm_t comm, rondo_result result);
 
 /* ---- device.c: the CUDA driver, if there is one ---------------------------------------------- */
@@ -96,7 +97,7 @@ void communicator_hold(ncclComm_t comm);
 void communicator_drop(ncclComm_t comm);
 /* The sentence names `function` where this is no communicator, or one that is not ready. */
 ncclResult_t communicator_check(ncclComm_t comm, const char *function);
-/* The same for calls, which hold it until they leave. */
+/* As communicator_check(), for calls: they hold the communicator until they leave. */
 ncclResult_t communicator_enter(ncclComm_t comm, const char *function);
 void communicator_leave(ncclComm_t comm);
 
@@ -107,9 +108,9 @@ ncclResult_t compat_stream(ncclComm_t comm, cudaStream_t stream, rondo_stream **
 
 /* ---- config.c -------------------------------------------------------------------------------- */
 
-/* What the client's configuration says of blocking; `inherited` if it does not. */
+/* The blocking mode in the client's configuration; `inherited` if it names none. */
 ncclResult_t compat_config_blocking(const ncclConfig_t *config, bool inherited, bool *ret_blocking);
-/* For a communicator of Rondo that belongs to `device`. */
+/* The configuration for a communicator of Rondo that belongs to `device`. */
 rondo_config compat_config_of_calls(int device);
 rondo_config compat_config_of_control(void);
 /* The algorithm that the options of one call name; NULL: whatever is best. */

@@ -276,7 +276,7 @@ NCCL_API(ncclResult_t, ncclSetEncryption, void)
     return refuse("ncclSetEncryption", no_encryption);
 }
 
-/* As there are none, nothing is printed. */
+/* Prints nothing, as there are no parameters. */
 NCCL_API(void, ncclParamDumpAll, void)
 {
 }

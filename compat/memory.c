@@ -87,7 +87,7 @@ NCCL_API(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void *handle)
     return result;
 }
 
-/* What is still registered with Rondo ends with its communicator. */
+/* Forget what is still registered with Rondo; it ends with Rondo's communicator. */
 void compat_memory_forget(ncclComm_t comm)
 {
     while (comm->registered) {

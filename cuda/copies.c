@@ -7,7 +7,7 @@
 
 enum { LANE_BYTES = 64 }; /* what a lane should have to do before a further block is worth it */
 
-/* As many for each item as the longest is worth, if so many fit; one at least. */
+/* The blocks for each item: as many as the longest is worth, if so many fit; one at least. */
 static unsigned blocks_for(const struct cuda_kernel *kernel, const struct cuda_copies_call *call)
 {
     size_t each = (size_t)kernel->lanes * LANE_BYTES, longest = 0, wanted;

@@ -38,7 +38,7 @@ enum cuda_memory {
     CUDA_MEMORY_MANAGED,
 };
 
-/* Of the memory at `memory`; any pointer, NULL too. */
+/* The kind of memory at `memory`; any pointer, NULL too. */
 enum cuda_memory cuda_memory_kind(const struct cuda_driver *driver, const void *memory);
 
 /* How many of the bytes CUDA copies from or to there. Real programs name four elements of a buffer

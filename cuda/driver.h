@@ -67,7 +67,8 @@ struct cuda_driver {
 /* Load it and start it, once per process. RONDO_ERROR_UNSUPPORTED
  * with a sentence if there is no driver, or no device. Thread-safe. */
 rondo_result cuda_load(const struct cuda_driver **ret_driver);
-/* The same, if it is in the process already: a program that never used CUDA gets NULL, at once. */
+/* As cuda_load(), if the driver is in the process already: a program that never used CUDA gets
+ * NULL, at once. */
 const struct cuda_driver *cuda_loaded(void);
 
 /* RONDO_OK, or what the driver says about `call` in a sentence. */

@@ -59,8 +59,8 @@ static void fill_extents(const struct plan *plan, struct cuda_extent *extents)
             (uint32_t)plan_output_blocks(plan->collective, plan->size, r, plan->root)};
 }
 
-/* What a step means for the links of its program. Where there are more links
- * than a launch keeps in shared memory, all stay where they are. */
+/* Note that a step uses a link, for its program. Where there are more links than a launch keeps in
+ * shared memory, all stay where they are. */
 static void note_link(struct cuda_program *program, int index, const struct plan_step *step)
 {
     bool is_in = (step->verb == PLAN_WAIT) == (step->event == PLAN_DATA);
@@ -150,7 +150,7 @@ void cuda_program_close(struct cuda_program *program)
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* What fits into words travels as words, and an empty message does. */
+/* Choose words for messages that fit into words, and for empty ones. */
 static void choose_form(struct exec_shape *shape)
 {
     shape->lines = 0;

@@ -46,9 +46,11 @@ void cuda_seat_close(struct cuda_seat *seat, bool keep_inbox);
 
 /* Where this rank's inbox is, and how long it and everybody else's is. */
 CUdeviceptr cuda_seat_inbox(const struct cuda_seat *seat, size_t *ret_bytes);
-/* inboxes[r]: that of rank r, at its address for this device; [rank]: this rank's own. */
+/* Connect the seat: inboxes[r] is that of rank r, at its address for this device; [rank]: this
+ * rank's own. */
 rondo_result cuda_seat_connect(struct cuda_seat *seat, const CUdeviceptr *inboxes);
-/* What the words of `peer` may name: `count` up to segments_each. Waits for the device. */
+/* Name the memory that the words of `peer` may mean: `count` segments, up to segments_each. Waits
+ * for the device. */
 rondo_result cuda_seat_segments(struct cuda_seat *seat, int peer,
                                 const struct cuda_segment *segments, unsigned count);
 
@@ -79,9 +81,10 @@ struct cuda_look {
     int blamed;
     uint32_t foreign; /* EXEC_MISMATCH */
 };
-/* Of the last call. EXEC_FAILED: it was told to stop. Never waits; any thread. */
+/* The state of the last call. EXEC_FAILED: it was told to stop. Never waits; any thread. */
 void cuda_seat_look(const struct cuda_seat *seat, struct cuda_look *ret_look);
-/* The kernels of this seat end soon, now and later; its links are of no use then. Any thread. */
+/* Make the kernels of this seat end soon, now and later; its links are of no use then. Any
+ * thread. */
 void cuda_seat_stop(struct cuda_seat *seat);
 
 #endif

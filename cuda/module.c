@@ -135,7 +135,7 @@ static rondo_result load_all(struct cuda_launcher *launcher)
 static struct cuda_launcher *launchers;
 static pthread_mutex_t launchers_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Of the last user, or of nobody: it could not be opened. */
+/* Free a launcher after its last user, or after nobody could open it. */
 static void discard(struct cuda_launcher *launcher)
 {
     if (!cuda_enter(&launcher->device)) {

@@ -35,7 +35,7 @@ struct cuda_kernel {
     unsigned blocks; /* of that size that the device holds at the same time */
 };
 
-/* What all communicators of a process use on a device. */
+/* The part of a device that all communicators of a process share. */
 struct cuda_launcher {
     struct cuda_launcher *next;
     int users;

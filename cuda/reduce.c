@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    /* What a lane should have to do before a further block is worth its start. */
+    /* Bytes that a lane should have to do before a further block is worth its start. */
     LANE_BYTES = 64,
 };
 

@@ -27,14 +27,14 @@ struct cuda_reduce_call {
     CUdeviceptr error;
 };
 
-/* Is there a kernel for it? All but functions of users. */
+/* Does the operation have a kernel? All but functions of users do. */
 bool cuda_reduce_can(const struct kernel_op *op);
 
-/* Queue it. Never waits. The device's context is current. */
+/* Queue a reduction. Never waits. The device's context is current. */
 rondo_result cuda_reduce(const struct cuda_launcher *launcher, const struct kernel_op *op,
                          const struct cuda_reduce_call *call, CUstream stream);
 
-/* What `op` is to a kernel; `scaled` and `finish` as in a call. */
+/* The arithmetic of `op` for a kernel; `scaled` and `finish` as in a call. */
 struct cuda_arithmetic cuda_arithmetic_of(const struct kernel_op *op, enum kernel_order order,
                                           int scaled, bool finish);
 

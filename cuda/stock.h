@@ -32,7 +32,7 @@ rondo_result cuda_stock_take(struct cuda_stock *stock, const struct cuda_device 
 /* Accepts 0. What is very large is freed at once: it would be missed elsewhere. */
 void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *device,
                        CUdeviceptr memory);
-/* It stays where it is until the context ends: somebody may still write there. */
+/* Leave memory where it is until the context ends: somebody may still write there. */
 void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory);
 /* Free what was returned; what was not stays. */
 void cuda_stock_clear(struct cuda_stock *stock, const struct cuda_device *device);

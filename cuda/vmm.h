@@ -11,7 +11,7 @@
 
 #include "cuda/device.h"
 
-/* As a peer is told of it. */
+/* A piece of physical memory, as a peer is told of it. */
 struct cuda_piece {
     uint64_t bytes;
     int32_t file; /* in the owner's process */

@@ -61,7 +61,7 @@ struct rondo_checkpoint {
     struct checkpoint_array *arrays;
     size_t count, room;
     uint64_t end; /* where the next array goes */
-    /* What went wrong first, to be told at the next collective call. */
+    /* The first failure, to be told at the next collective call. */
     rondo_result result;
     char sentence[CHECKPOINT_SENTENCE];
 };

@@ -50,7 +50,7 @@ struct ddp_bucket {
     int parameter_count;
     int pending; /* gradients that are not announced in this pass */
 
-    /* Of its last exchange: seconds after begin; `work` is a part of started to finished. */
+    /* The last exchange, in seconds after begin; `work` is a part of started to finished. */
     double ready, started, finished, work;
     rondo_result result; /* of the hook's finish() */
 };
@@ -72,8 +72,8 @@ struct rondo_ddp {
     struct ddp_layout layout;
     int32_t *arrival; /* [trained]: parameters in the order of gradients of the first exchange */
     int arrived;
-    bool order_known;  /* `arrival` is rank 0's ... */
-    bool order_is_new; /* ... but the buckets do not follow it yet */
+    bool order_known;  /* `arrival` is rank 0's */
+    bool order_is_new; /* `arrival` is rank 0's, but the buckets do not follow it yet */
     bool rebuilt;
 
     bool in_pass, exchange;
@@ -141,10 +141,10 @@ double ddp_clock(void);
 
 /* Queue the exchange of a full bucket. */
 rondo_result ddp_exchange_start(struct ddp_bucket *bucket);
-/* Its all-reduce alone, and what follows for gradients of the user's. */
+/* Queue the all-reduce of a bucket alone; and copy its result out to gradients of the user's. */
 rondo_result ddp_exchange_queue(const struct ddp_bucket *bucket);
 void ddp_exchange_copy_out(const struct ddp_bucket *bucket);
-/* By what the sum of gradients is divided, in this step. */
+/* The divisor of the sum of gradients in this step. */
 double ddp_divisor(const rondo_ddp *ddp);
 
 /* ---- device.c -------------------------------------------------------------------------------- */
@@ -152,13 +152,14 @@ double ddp_divisor(const rondo_ddp *ddp);
 /* Memory for gradients, zeroed, where the model is. */
 rondo_result ddp_memory_open(rondo_ddp *ddp, size_t bytes, void **ret_memory);
 void ddp_memory_close(const rondo_ddp *ddp, void *memory); /* accepts NULL */
-/* In the order of passes; `from` NULL: zeros. What fails is a problem that the next wait tells. */
+/* Copy in the order of passes; `from` NULL: zeros. What fails is a problem that the next wait
+ * tells. */
 void ddp_copy(rondo_ddp *ddp, void *to, const void *from, size_t bytes);
-/* What does not go together with a device; NULL: nothing. */
+/* Why a configuration does not go together with a device; NULL: it does. */
 const char *ddp_device_refuses(const rondo_ddp_config *config);
-/* Until the device is through with what passes have queued. */
+/* Wait until the device is through with what passes have queued. */
 rondo_result ddp_device_settle(rondo_ddp *ddp);
-/* For ddp_exchange_start(). */
+/* Queue the exchange of a full bucket on a device; for ddp_exchange_start(). */
 rondo_result ddp_device_exchange(struct ddp_bucket *bucket);
 /* Local: set the marks of a pass that begins, and of one whose gradients are all queued. */
 rondo_result ddp_device_begin(rondo_ddp *ddp);

@@ -63,7 +63,7 @@ static rondo_result lay_out(const rondo_shards *shards, struct shard_unit *unit,
     return unit->parameters ? RONDO_OK : ddp_fail(RONDO_ERROR_MEMORY, "No memory for a unit.");
 }
 
-/* What stays for the life of the unit; a `whole` that does not stay is for its start. */
+/* Allocate what stays for the life of the unit; a `whole` that does not stay is for its start. */
 static rondo_result allocate_unit(rondo_shards *shards, struct shard_unit *unit)
 {
     size_t whole = shards_whole(shards, unit);

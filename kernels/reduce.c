@@ -99,8 +99,8 @@ __attribute__((noinline)) static void reduce_any(const struct kernel_op *op,
         return;
     }
     if (finish)
-        function =
-            function == KERNEL_SUM ? KERNEL_AVERAGE : KERNEL_USER; /* the latter has no pass */
+        /* KERNEL_USER has no pass. */
+        function = function == KERNEL_SUM ? KERNEL_AVERAGE : KERNEL_USER;
 
     kernel_pass *pass = table->pass[call->order][op->type][function];
     if (pass == NULL || scale || call->source_count > KERNEL_GROUP || call->source_count == 1)

@@ -170,7 +170,8 @@ void exec_start(struct execution *x)
     }
 }
 
-/* What a peer's message says becomes pointers; the lengths that are checked are ours. */
+/* Turn the addresses in a peer's message into pointers; the lengths to check against are our
+ * own. */
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said)
 {
     const struct plan *plan = x->plan;
@@ -245,7 +246,7 @@ bool exec_poll(const struct execution *x, int looks)
     return false;
 }
 
-/* Has the next message of a link come in a form of so many lines? */
+/* Has the next message of a link come, in the form of so many lines? */
 static bool has_come(const struct execution *x, const struct link_in *in, unsigned lines,
                      uint32_t *ret_fingerprint)
 {

@@ -14,7 +14,7 @@
 #include "plan/plan.h"
 #include "transport/link/link.h"
 
-/* Where the user buffers of a rank are during a call, as its message with PLAN_ADDRESSES said. */
+/* The user buffers of a rank during a call, as its message with PLAN_ADDRESSES said. */
 struct exec_peer {
     char *input, *output;  /* mapped here; NULL: they are not, or are not used */
     uint64_t remote_input; /* address in the peer's memory, for reads across processes; 0: none */
@@ -32,7 +32,7 @@ struct exec_world_ops {
     bool (*is_left)(struct exec_world *world);
 };
 
-/* What a communicator lends to the executions of one rank. */
+/* The part of a communicator that the executions of one rank use. */
 struct exec_world {
     const struct exec_world_ops *ops;
     int rank, size;
@@ -48,13 +48,13 @@ struct exec_world {
     size_t scratch_bytes;
     /* Ranks touch each other's memory only under these (failure/leave.h). NULL: they never do. */
     LINK_ATOMIC(uint32_t) * inside; /* nonzero: this rank may be touching memory of peers */
-    LINK_ATOMIC(uint32_t) *
-        alarm;                 /* nonzero: some rank of this host has left a call with an error */
+    /* Nonzero: some rank of this host has left a call with an error */
+    LINK_ATOMIC(uint32_t) * alarm;
     bool lends;                /* some links take payload from memory of the caller: lend.h */
     struct connection *lender; /* one that did; NULL: none has */
 };
 
-/* What an execution stores past the cache, where pieces are long. */
+/* Which stores of an execution go past the cache, and from which length of a piece on. */
 enum {
     PAST_CACHE_SLOTS = 1,
     PAST_CACHE_OUTPUTS = 2,
@@ -134,13 +134,13 @@ bool exec_poll(const struct execution *execution, int looks);
  * call? Sets `blamed` and `foreign`. For suspicious waits only; exec_advance() does not look there.
  */
 bool exec_strays(struct execution *execution);
-/* Is there a message on those lanes (a set of bits), of this call's form, from any peer? For those
- * who wait for none. */
+/* Has any peer sent a message of this call's form on those lanes (a set of bits)? For ranks that
+ * wait for no message. */
 bool exec_unexpected(const struct execution *execution, unsigned lanes);
-/* On what lanes a plan sends if it waits for no message; 0: it waits for some. */
+/* The lanes on which a plan sends, if it waits for no message; 0: it waits for some. */
 unsigned exec_deaf_lanes(const struct plan *plan);
-/* The step at which it waits, in words: "step 17 of ring
- * all_reduce: wait for a message from rank 2". */
+/* Writes the step at which the execution waits: "step 17 of ring all_reduce: wait for a message
+ * from rank 2". */
 void exec_describe(const struct execution *execution, char *text, size_t size);
 
 #endif

@@ -14,7 +14,7 @@ static struct link_in *link_in_of(const struct execution *x, int lane, int peer)
     return &x->world->in[lane * x->world->size + peer];
 }
 
-/* What the flag of the next message will be. */
+/* The flag that the next message of a link will carry. */
 static uint64_t next_flag(const struct execution *x, const struct link_in *in)
 {
     return (uint64_t)x->fingerprint << 32 | (in->received + 1);
@@ -45,7 +45,7 @@ static const struct plan_step *copy_behind(const struct execution *x,
                : NULL;
 }
 
-/* Where a copy puts its part of my output, as bytes of the output; false: it doesn't. */
+/* The bytes of my output to which a copy puts its part; false: it puts none there. */
 static bool own_output(const struct execution *x, const struct exec_program *program,
                        const struct plan_step *copy, size_t *ret_at)
 {
@@ -59,7 +59,7 @@ static bool own_output(const struct execution *x, const struct exec_program *pro
     return false;
 }
 
-/* Behind a copy: the step that begins with the next wait. */
+/* The step behind a copy that begins with the next wait. */
 static const struct plan_step *behind(const struct execution *x, const struct exec_program *program,
                                       const struct plan_step *copy)
 {
@@ -70,7 +70,7 @@ static const struct plan_step *behind(const struct execution *x, const struct ex
     return step;
 }
 
-/* Does a copy between the program's place and this one touch what this one writes? */
+/* Does a copy from the program's place up to `copy` write to the same bytes of the output? */
 static bool is_touched(const struct execution *x, const struct exec_program *program,
                        const struct plan_step *copy, size_t at, size_t bytes)
 {
@@ -146,13 +146,14 @@ static const char *lendable(const struct execution *x, const struct plan_step *s
     return NULL;
 }
 
-/* Only one network can be asked to settle. */
+/* Lend to one network at a time, as only one can be asked to settle. */
 static bool may_lend(const struct exec_world *world, const struct link_out *link)
 {
     return !world->lender || !link->connection || world->lender->ops == link->connection->ops;
 }
 
-/* Does the link take this piece, the first of its message, from there? */
+/* Lend the link the memory at `from` in place of this piece, if the piece is the first of its
+ * message; true: the link takes it from there. */
 static bool lend(struct execution *x, struct link_out *link, const char *piece, size_t bytes,
                  const char *from)
 {

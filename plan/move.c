@@ -105,7 +105,7 @@ static void copy(const struct execution *x, const struct plan_step *step, size_t
         kernel_stream_end();
 }
 
-/* What lies there need not be memory. */
+/* Prefetch a little ahead of the sources; a prefetch does no harm where there is no memory. */
 static void fetch_ahead(const struct exec_world *world, int sources, size_t bytes)
 {
     for (int i = 0; i < sources; i++) {
@@ -169,8 +169,8 @@ static struct kernel_call kernel_call_of(const struct execution *x, const struct
     };
 }
 
-/* What a network does not take from the caller's memory: some of the destinations, through the
- * cache, as it will be read at once. */
+/* Store to those of the destinations that a network does not take from the caller's memory, and
+ * through the cache, as they are read at once. */
 static void store_rest(const struct execution *x, const struct plan_step *step, int destinations,
                        size_t count)
 {

@@ -48,7 +48,7 @@ static inline bool packets_read(const struct link_rooms *rooms, const struct lin
     return true;
 }
 
-/* Do that to every line that may have a flag. */
+/* Call `sweep` for every line of a link that may have a flag. */
 static inline void packets_sweep(const struct link_rooms *rooms, const struct link_out *out,
                                  void (*sweep)(const struct link_out *, struct link_packet *))
 {
@@ -58,14 +58,14 @@ static inline void packets_sweep(const struct link_rooms *rooms, const struct li
         sweep(out, &out->shorts->packets[i / LINK_PACKETS][i % LINK_PACKETS]);
 }
 
-/* What step_loop.h asks for, of whoever goes through a plan on the host. */
+/* step_loop.h asks for these macros; they serve whoever goes through a plan on the host. */
 #define step_write_packets(x, out, lines, flag) packets_write(&(x)->world->rooms, out, lines, flag)
 #define step_read_packets(x, in, lines, flag)   packets_read(&(x)->world->rooms, in, lines, flag)
 #define step_short_head(x, shorts, before, lines) \
     packets_head(&(x)->world->rooms, shorts, before, lines)
 #define step_short_room(x, lines) \
     ((lines) == 1 ? (x)->world->rooms.inlined : (x)->world->rooms.packed)
-/* Its flags are swept by a function that step_loop.h has. */
+/* The flags of a link are swept by a function that step_loop.h has. */
 #define step_sweep_shorts(x, out) packets_sweep(&(x)->world->rooms, out, step_sweep_flag)
 #define step_at(x, program)       (&(x)->plan->steps[(program)->at])
 #define step_next(x, program)     ((program)->at++)

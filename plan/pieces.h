@@ -83,7 +83,7 @@ STEP_FUNCTION int raw_source(const struct execution *x, const struct plan_step *
     return -1;
 }
 
-/* Is this step bytes moved and nothing else? */
+/* Does the step move bytes and nothing else? */
 STEP_FUNCTION bool only_copies(const struct execution *x, const struct plan_step *step)
 {
     return !x->op || (step->verb == PLAN_COPY && !x->op->has_scale &&

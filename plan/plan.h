@@ -122,7 +122,7 @@ void plan_close(struct plan *plan);
 
 /* Set by the algorithm, the same on every rank. */
 void plan_shape(struct plan *plan, unsigned parts, unsigned message_atoms, unsigned scratch_blocks);
-/* What is appended from now on belongs to a further program of this rank. */
+/* Begin a further program of this rank: steps appended from now on belong to it. */
 void plan_next_program(struct plan *plan);
 
 struct plan_list {
@@ -139,7 +139,7 @@ struct plan_operand plan_input(const struct plan *plan, int block, int first);
 struct plan_operand plan_output(const struct plan *plan, int block, int first);
 struct plan_operand plan_scratch(const struct plan *plan, int block, int first);
 struct plan_operand plan_slot(int peer, int lane);
-/* The same in a step that only passes slots on: the atom that its piece begins with. */
+/* The slot in a step that only passes slots on; `first` is the atom that its piece begins with. */
 struct plan_operand plan_slot_piece(int peer, int lane, int first);
 /* A peer's own user buffer; only between messages that
  * carry PLAN_ADDRESSES and the peer's last wait. */
@@ -156,7 +156,7 @@ struct plan_operand plan_peer_output(int rank, int block, int first);
 void plan_combine(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,
                   struct plan_list destinations);
 
-/* The same in its parts, for messages of several pieces. */
+/* The parts of plan_combine(), for messages of several pieces. */
 void plan_acquire(struct plan *plan, int peer, int lane);                /* wait, credit */
 void plan_signal(struct plan *plan, int peer, int lane, unsigned flags); /* signal, data */
 void plan_wait(struct plan *plan, int peer, int lane, unsigned flags);   /* wait, data */

@@ -62,7 +62,7 @@ STEP_FUNCTION struct link_packet *step_in_head(const struct execution *x, const 
     return step_head(x, in->shorts, step_in_slot(in), in->received, x->shape.lines);
 }
 
-/* Is this message in packets? One with addresses is not. */
+/* Does the message of this step travel in packets? A message with addresses does not. */
 STEP_FUNCTION bool step_packed(const struct execution *x, const struct plan_step *step,
                                const struct link_shorts *shorts)
 {

@@ -258,7 +258,7 @@ static double margin_of(const struct box *box)
     return box->kind == BOX_MACHINE ? MACHINE_MARGIN : GAP;
 }
 
-/* What the words in a box need of its width, with some room on either side. */
+/* The width that the words in a box need, with some room on either side. */
 static double words_width(const struct box *box)
 {
     double label, detail;

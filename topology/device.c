@@ -51,7 +51,7 @@ static hwloc_obj_t pci_of(hwloc_obj_t object)
     return object;
 }
 
-/* What the compute runtime calls it is better than what the graphics driver does ("card0"). */
+/* Ranks names: the compute runtime's is better than the graphics driver's ("card0"). */
 static int name_rank(const char *name)
 {
     static const char *const better[] = {"cuda", "rsmi", "nvml", "ze"};

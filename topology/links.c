@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked of NVML about one GPU. */
+/* The answers of NVML about one GPU. */
 struct gpu {
     struct nvml_device *device; /* NULL: NVML does not know it */
     double pci_GBps;

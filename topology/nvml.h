@@ -47,7 +47,7 @@ struct nvml_field {
     } value;
 };
 
-/* What has to be there, with its type ... */
+/* Functions that every NVML has, with their types. */
 /* clang-format off */
 #define NVML_FUNCTIONS(use) \
     use(nvmlInit_v2, (void)) \
@@ -56,7 +56,7 @@ struct nvml_field {
     use(nvmlDeviceGetPciInfo_v3, (struct nvml_device *device, struct nvml_pci *pci)) \
     use(nvmlDeviceGetTopologyCommonAncestor, \
         (struct nvml_device *a, struct nvml_device *b, int *common))
-/* ... and what may be missing. */
+/* Functions that an NVML may lack. */
 #define NVML_LATER_FUNCTIONS(use) \
     use(nvmlSystemGetNVMLVersion, (char *version, unsigned length)) \
     use(nvmlDeviceGetName, (struct nvml_device *device, char *name, unsigned length)) \

@@ -56,7 +56,7 @@ bool rdma_range_has(const struct rdma_range *range, const unsigned char raw[16])
  */
 const struct rdma_gid *rdma_choose_gid(const struct rdma_port *port,
                                        const struct rdma_range *range);
-/* As people write it: "10.1.2.3" or "fe80::1". */
+/* Writes a GID as people do: "10.1.2.3" or "fe80::1". */
 void rdma_gid_text(const struct rdma_gid *gid, char *text, size_t room);
 
 #endif

@@ -23,7 +23,7 @@ static const rlim_t most_memory = (rlim_t)2 << 30; /* bytes, beyond what the pro
 
 enum verdict { UNDERSTOOD = 1, NO_MACHINE };
 
-/* What the child says first. */
+/* The report that the child sends first. */
 struct report {
     uint64_t verdict, bytes;
 };
@@ -93,7 +93,7 @@ static hwloc_topology_t load(const char *xml, size_t bytes)
     return hwloc;
 }
 
-/* What hwloc and we take for granted of every machine. hwloc ends the process if it is not so. */
+/* Does hwloc show what it and we take for granted of every machine? It ends the process if not. */
 static bool is_machine(hwloc_topology_t hwloc)
 {
     if (!hwloc || hwloc_get_root_obj(hwloc)->type != HWLOC_OBJ_MACHINE ||
@@ -165,7 +165,7 @@ static rondo_result read_file(const char *name, char **ret_text, size_t *ret_byt
     return result;
 }
 
-/* What the child sends, if it comes to that; NULL: it had no answer. */
+/* Read what the child sends, if it comes to that; NULL: it had no answer. */
 static char *hear(int from, struct report *ret_report)
 {
     char *text = NULL;

@@ -94,7 +94,7 @@ static void list_ranks(const struct picture *p, int core, int most, char *text, 
     }
 }
 
-/* As many ranks as the box has room for, but one at least, however small. */
+/* Draw as many ranks as the box has room for, but one at least, however small. */
 static void draw_ranks(const struct picture *p, const struct box *box)
 {
     double room = box->w - 4;
@@ -276,7 +276,7 @@ static bool draw_all(struct picture *p)
     return draw_tree(p, &ranks) && (gpus < 2 || draw_tree(p, &devices));
 }
 
-/* What `part` writes, in memory; NULL: out of memory. */
+/* The text that `part` writes, in memory; NULL: out of memory. */
 static char *written_by(struct picture *p, bool (*part)(struct picture *p))
 {
     char *text = NULL;

@@ -38,9 +38,9 @@ void topology_close(struct topology *topology);
  */
 int topology_cores(const struct topology *topology);
 /*
- * The same before this process was bound: cores that all ranks on this machine together may use. A
- * rank that mpirun has bound has one core, and still nobody shares it: compare the number of local
- * ranks with this.
+ * Cores that all ranks on this machine together may use: as topology_cores(), before this process
+ * was bound. A rank that mpirun has bound has one core, and still nobody shares it: compare the
+ * number of local ranks with this.
  */
 int topology_machine_cores(const struct topology *topology);
 int topology_threads(const struct topology *topology); /* hardware threads that it may use */
@@ -49,7 +49,7 @@ int topology_cpu_limit(const struct topology *topology);
 bool topology_is_recorded(const struct topology *topology);
 int topology_packages(const struct topology *topology);
 int topology_numa_nodes(const struct topology *topology);
-/* Of one cache of that level; 0: none. */
+/* The size of one cache of that level; 0: there is none. */
 size_t topology_cache_bytes(const struct topology *topology, int level);
 int topology_devices(const struct topology *topology);
 /* Ordered by kind, PCI address and name; NULL when there is none of that index. */
@@ -63,7 +63,7 @@ int topology_nearest(const struct topology *topology, enum topology_device_kind 
 
 /* ---- Links between GPUs ---------------------------------------------------------------------- */
 
-/* What bytes pass between two GPUs, the fastest way that there is. */
+/* The fastest way for bytes between two GPUs. */
 enum topology_link_kind {
     TOPOLOGY_LINK_UNKNOWN,
     TOPOLOGY_LINK_SAME,     /* one GPU, or two halves of one board */
@@ -92,7 +92,8 @@ struct topology_link {
 rondo_result topology_find_links(struct topology *topology);
 /* Between GPUs of these indices, 0 .. topology_gpus() - 1; NULL: links were not looked for. */
 const struct topology_link *topology_link(const struct topology *topology, int a, int b);
-/* The same by PCI addresses, in any usual notation; NULL also where one of them is not known. */
+/* As topology_link(), by PCI addresses in any usual notation; NULL also if one of them is not
+ * known. */
 const struct topology_link *topology_link_of(const struct topology *topology, const char *pci_a,
                                              const char *pci_b);
 /* "NVML 13.580.65", or what was looked at instead and why. */
@@ -144,13 +145,13 @@ int topology_place_distance(const struct topology_place *a, const struct topolog
 /* By PCI alone. */
 int topology_device_distance(const struct topology *topology, int device_a, int device_b);
 /*
- * The same as `distance` of the two functions below: `places` is an array of them, a and b are
- * indices into it ...
+ * topology_place_distance() as a `distance` of the two functions below: `places` is an array of
+ * struct topology_place, a and b are indices into it.
  */
 int topology_distance_of_places(const void *places, int a, int b);
 /*
- * ... and here indices of devices of a `struct topology`, and NVLinks count. GPUs come first: n of
- * them have the indices 0 .. n - 1.
+ * topology_device_distance() as a `distance`, with NVLinks counted: a and b are indices of devices
+ * of a `struct topology`. GPUs come first: n of them have the indices 0 .. n - 1.
  */
 int topology_distance_of_devices(const void *topology, int a, int b);
 int topology_gpus(const struct topology *topology);

@@ -26,7 +26,7 @@ struct grouping {
     int rails;    /* members of the largest group */
     int smallest; /* members of the smallest group that has more than one; 1: there is none */
     bool runs;    /* every group is a run of ranks, and they follow each other */
-    bool aligned; /* ... of a power of two, the same in all but the last, which may be shorter */
+    bool aligned; /* runs of a power of two ranks, all alike but the last, which may be shorter */
     int *group_of, *index_of; /* [rank]: its group, and its place in there */
     int *members;             /* ranks, group by group */
     int *begin;               /* [group]: its first place in `members`; one more at the end */

@@ -63,7 +63,8 @@ static rondo_result check_count(const rondo_call *call)
     return RONDO_OK;
 }
 
-/* Do two ranges overlap other than being the same memory in the way that "in place" allows? */
+/* Do input and output overlap other than being the same memory in the way that "in place"
+ * allows? */
 static bool overlaps_wrongly(const rondo_call *call, size_t input_bytes, size_t output_bytes)
 {
     const char *input = call->input;

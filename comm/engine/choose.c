@@ -31,7 +31,7 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 33;
 }
 
-/* What ranks must agree on. The two ends of a message between two ranks are the same call here. */
+/* A hash of what ranks must agree on. The two ends of a message between two ranks hash alike. */
 static uint64_t key_hash(const struct choice_key *key)
 {
     bool pair = collective_is_pair(key->collective);
@@ -256,9 +256,9 @@ static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *alg
 }
 
 /*
- * What goes from host to host costs by the message. So messages between hosts shall have 32 KiB,
- * and 128 KiB where there are many windows: see struct grouping. Longer messages mean longer
- * windows, of which fewer are under way at once (docs/performance_networks.md).
+ * Between hosts every message has a cost of its own. So messages there shall have 32 KiB, and 128
+ * KiB where there are many windows: see struct grouping. Longer messages mean longer windows, of
+ * which fewer are under way at once (docs/performance_networks.md).
  */
 enum { CUT_MOST = 16, FEW_WINDOWS = 8, GOOD_MESSAGE = 32 << 10, GOOD_MESSAGE_OF_MANY = 128 << 10 };
 

@@ -125,7 +125,7 @@ static rondo_result run_joins(void)
     return result;
 }
 
-/* Are there calls on one communicator that differ in their streams? */
+/* Does the group hold calls on one communicator that differ in their streams? */
 static bool streams_are_mixed(void)
 {
     size_t same = 0;
@@ -142,7 +142,7 @@ static bool streams_are_mixed(void)
     return false;
 }
 
-/* What `stream` (NULL: this thread) does from now on comes after what `earlier` has got so far. */
+/* Order what `stream` (NULL: this thread) does from now on after what `earlier` has got so far. */
 static rondo_result follow(rondo_stream *stream, rondo_stream *earlier)
 {
     rondo_event *event;

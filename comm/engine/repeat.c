@@ -43,7 +43,7 @@ void repeat_note(const struct batch *batch)
     }
 }
 
-/* With the turn: is it the call that is ready, and has nothing happened that it depends on? */
+/* Is it the call that is ready, and has nothing happened that it depends on? The turn is ours. */
 static bool fits(const rondo_comm *comm, const struct repeat *repeat, const rondo_call *call)
 {
     const struct task *task = &repeat->task;
@@ -70,8 +70,8 @@ static enum exec_state advance(const rondo_comm *comm, struct execution *x)
     return state;
 }
 
-/* The same over networks: as many looks at them as a call takes before it sleeps. What they find
- * broken is told to run_batches(), which looks for that first. */
+/* As advance(), over networks: look at them as often as a call does before it sleeps. Errors found
+ * here are left to run_batches(), which looks for them first. */
 static enum exec_state advance_apart(rondo_comm *comm, struct execution *x)
 {
     CANCEL_LATER();
@@ -88,13 +88,13 @@ static enum exec_state advance_apart(rondo_comm *comm, struct execution *x)
     return state;
 }
 
-/* Nothing is left to do: no message, and none of ours that waits to be sent. */
+/* Is the batch over? No message is left, and none of ours waits to be sent. */
 static bool is_over(rondo_comm *comm, const struct batch *batch)
 {
     return !batch->left && !batch->result && (!networks_any(comm) || networks_flushed(comm, NULL));
 }
 
-/* What the short way was too short for: here the thread may sleep. */
+/* Go on with a call that did not end while it was polled: here the thread may sleep. */
 static rondo_result run_on(struct batch *batch, enum exec_state state)
 {
     CANCEL_LATER();

@@ -292,7 +292,7 @@ static void batch_close(struct batch *batch)
     turn_pass(&batch->comm->turn);
 }
 
-/* Its tasks as far as they come; true if anything moved. */
+/* Advance the tasks of a batch as far as they come; true if anything moved. */
 static bool advance_tasks(struct batch *batch)
 {
     bool moved = false;
@@ -306,7 +306,7 @@ static bool advance_tasks(struct batch *batch)
     return moved;
 }
 
-/* Is nothing left to do? What was sent is on its way without us. */
+/* Is the batch over? Its tasks are done, and its messages are on their way without our help. */
 static bool is_over(const struct batch *batch)
 {
     return !batch->left && (!networks_any(batch->comm) || networks_flushed(batch->comm, NULL));
@@ -328,7 +328,8 @@ static bool advance(struct batch *batch)
     return moved || batch->done;
 }
 
-/* What a batch that does not move is waiting for; it may find out that this will never come. */
+/* Check on the peers of a batch that does not move, as what it waits for may never come; true: the
+ * batch has ended. */
 static bool look_after(struct batch *batch, double now)
 {
     if (batch->done || batch->leaving || !turn_is(&batch->comm->turn, batch->ticket))
@@ -346,7 +347,7 @@ static bool look_after(struct batch *batch, double now)
     return batch->done;
 }
 
-/* Is there a rank of this host among those that the batch waits for? */
+/* Does the batch wait for a rank of this host? */
 static bool waits_locally(const struct batch *batch)
 {
     const rondo_comm *comm = batch->comm;

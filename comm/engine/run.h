@@ -10,35 +10,37 @@
 
 #include "comm/state/task.h"
 
-/* What one call waits for comes within a line's journey between two cores, most of the time: for so
- * many rounds of so many looks its flags alone are polled (exec_poll()). */
+/* On one host most messages arrive within a cache line's journey between two cores: for so many
+ * rounds of so many looks only the flags of one call are polled (exec_poll()). */
 enum { POLL_ROUNDS = 16, POLL_LOOKS = 64 };
 
 /* ---- The parts that repeat.c runs by itself; the turn is the batch's ------------------------- */
 
-/* Is this one of the calls that leave out looking for peers' memory while `resting` says so? */
+/* Does the task belong to those that skip trying peers' memory while comm->resting says so
+ * (run.c)? */
 bool task_may_rest(const rondo_comm *comm, const struct task *task);
-/* Would it leave that out if it came now? */
+/* Would the task skip trying peers' memory if it started now? */
 static inline bool task_rests(const rondo_comm *comm, const struct task *task)
 {
     return comm->resting && task_may_rest(comm, task);
 }
-/* Its choice is made, and its execution bound to it: from here on it can be advanced. */
+/* Begin a task whose choice is made and whose execution is bound to it; it can be advanced then. */
 rondo_result task_begin(rondo_comm *comm, struct task *task);
-/* Its plan is done. */
+/* End a task whose plan is done. */
 void task_end(struct batch *batch, struct task *task);
-/* What advancing it led to; true if it moved. */
+/* React to the state that advancing the task led to; true if it moved. */
 bool task_react(struct batch *batch, struct task *task, enum exec_state state);
 
 /* ---- Batches --------------------------------------------------------------------------------- */
 
 /* A batch over the caller's tasks, in line for its turn. It must be run. */
 void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count);
-/* Run all of them to the end; the first error of any. Their memory is of use to this thread. */
+/* Run all batches to the end; the first error of any. This thread must be able to use their
+ * memory. */
 rondo_result run_batches(struct batch *batches, int count);
-/* The same by the hands of their communicators, whatever memory it is. */
+/* As run_batches(), by the hands of their communicators, so for memory of any kind. */
 rondo_result run_by_hands(struct batch *batches, int count);
-/* One call, on the caller's stack. */
+/* Run one call, in a batch on the caller's stack. */
 rondo_result run_task(rondo_comm *comm, struct task *task);
 
 #endif

@@ -28,7 +28,8 @@ struct rondo_event {
     uint32_t home;       /* of the process that made it: fork_home() */
 };
 
-/* What a stream is to do about an event; it gives event and moment back. */
+/* The argument of a stream's job that records or awaits an event; the job releases event and
+ * moment. */
 struct mark {
     rondo_event *event;
     struct moment *moment; /* NULL: nothing to wait for */
@@ -111,7 +112,7 @@ static void event_drop(rondo_event *event)
     free(event);
 }
 
-/* Both give all of the mark back. */
+/* Both functions give all of the mark back. */
 static void reach(void *context)
 {
     struct mark *mark = context;

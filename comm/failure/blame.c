@@ -46,7 +46,8 @@ static void begin(struct blame *blame, double began, double now)
     blame->known = blame->circular = false;
 }
 
-/* Has it beaten of late? What it shows at the first look may be old. */
+/* Note whether the rank has beaten since it was last looked at. The first look tells nothing, as
+ * what it finds may be old. */
 static void observe(const rondo_comm *comm, struct blame *blame, int rank, double now)
 {
     const struct board *board = health_board(comm, rank);
@@ -81,7 +82,7 @@ static void observe_all(const rondo_comm *comm, struct blame *blame, const struc
 
 /* ---- What follows ---------------------------------------------------------------------------- */
 
-/* What a peer blames, as a distance and a rank; none, or nonsense: `far` or more. */
+/* Read which rank a peer blames, and its distance; comm->size or more: none, or nonsense. */
 static uint32_t read_blame(const rondo_comm *comm, int rank, int *ret_culprit)
 {
     const uint32_t far = (uint32_t)comm->size;

@@ -28,9 +28,10 @@
 struct batch;
 struct task;
 
-/* A look at a wait of the turn's holder that began then. */
+/* Look at the wait of a batch that has the turn: show that this rank lives, and find whom to
+ * blame. */
 void blame_look(struct batch *batch, double now);
-/* ... of a call on a CUDA stream, by the thread that watches it. */
+/* As blame_look(), for a call on a CUDA stream; the thread that watches the stream calls it. */
 void blame_look_at_stream(rondo_comm *comm, const struct task *task, double began, double now);
 /* How long a peer may be without a beat until it counts as silent: seconds. */
 double blame_patience(const rondo_comm *comm);

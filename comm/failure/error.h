@@ -7,9 +7,9 @@
 
 /* Keep the thread's last sentence as the communicator's; returns `result`. */
 rondo_result comm_note_error(rondo_comm *comm, rondo_result result);
-/* The same, and break the communicator: peers on the node see it on the board. */
+/* As comm_note_error(), and break the communicator: peers on the node see it on the board. */
 rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit);
-/* Why it is broken, for this thread. */
+/* Repeat the sentence of the failure that broke the communicator for this thread. */
 rondo_result comm_say_broken(rondo_comm *comm);
 /* In a forked child: the communicator is the parent's. Takes no lock that the parent may have. */
 rondo_result comm_refuse(const char *function);

@@ -143,8 +143,8 @@ static int laggard(const rondo_comm *comm, int suspect)
     return last;
 }
 
-/* Whom the first program that waits for another rank waits for: programs of one rank wait for each
- * other as well. */
+/* The peer that the first waiting program waits for. Programs that wait for another program of this
+ * rank don't count. */
 static int waited_for(const struct execution *x)
 {
     for (int i = 0; i < x->plan->programs; i++)
@@ -153,7 +153,7 @@ static int waited_for(const struct execution *x)
     return x->blamed;
 }
 
-/* What is known of a rank that is waited for. */
+/* Describes in words what is known of a rank that is waited for. */
 static const char *describe_silence(const rondo_comm *comm, const struct task *task, int peer)
 {
     struct call_record record;
@@ -195,8 +195,8 @@ static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
-/* Is it time to give up? Where all who are known of wait for each other, somebody may find out yet
- * for whom. */
+/* Has the wait lasted for the timeout? In a circle of ranks that wait for each other it may last a
+ * little longer, as one of them may yet find out whom to blame. */
 static bool is_too_long(const rondo_comm *comm, const struct blame *blame, double waited)
 {
     double timeout = comm->settings.timeout;
@@ -261,8 +261,8 @@ static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
     return result;
 }
 
-/* Its peer may have done its part and left: that is believed at the second look, after one more for
- * what it wrote before its end. */
+/* A peer seen closed or ended may have done its part before. So believe it at the second look, when
+ * all that it wrote before its end has been looked at. */
 static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
 {
     if (task->mourned == peer + 1)
@@ -272,7 +272,7 @@ static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
     return RONDO_OK;
 }
 
-/* Of the ranks that the task waits for, one that will not come; -1: none. */
+/* Find a rank that the task waits for and that will never come; -1: none. */
 static int find_missing(const rondo_comm *comm, const struct execution *x)
 {
     int peer = find_closed(comm, x);

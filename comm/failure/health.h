@@ -13,10 +13,11 @@ rondo_result health_adopt(rondo_comm *comm);
  * waiting. Otherwise the communicator is broken and the sentence names the rank to blame.
  */
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited);
-/* The same for a call that is done but for messages which its peers do not take. */
+/* As health_check(), for a call that is done except for messages that peers have yet to take. */
 rondo_result health_flush(rondo_comm *comm, double waited);
 
-/* The first for a call that a CUDA stream runs: from a thread that has not got the turn. */
+/* As health_check(), for a call that a CUDA stream runs, from a thread that has not got the
+ * turn. */
 rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited);
 /* A peer that the call waits for has closed the communicator or ended. What it wrote before that may
  * be where the stream has not got yet, so it is believed when it has been so for a second; `since`
@@ -32,11 +33,12 @@ rondo_result health_unreadable(rondo_comm *comm, struct task *task);
 
 /* ---- For sentences --------------------------------------------------------------------------- */
 
-/* What a rank shows; NULL: that has been something else since it closed the communicator. */
+/* The board of a rank; NULL: the rank has closed the communicator, and its memory may hold
+ * something else by now. */
 const struct board *health_board(const rondo_comm *comm, int rank);
-/* A rank that has closed it makes no call any more; its board may stay. */
+/* Has the rank closed the communicator? Then it makes no more calls; its board may stay. */
 bool health_has_closed(const rondo_comm *comm, int rank);
-/* "all_reduce of 17 float32, sum" */
+/* Writes the call of a task in words: "all_reduce of 17 float32, sum". */
 void health_describe(const struct task *task, char *text, size_t size);
 /* The number of a call as its user counts, who does not know of ours. */
 static inline uint32_t health_users_number(const rondo_comm *comm, uint32_t call)

@@ -181,7 +181,8 @@ void leave_warn(void *context, const char *begin, const char *end)
     pthread_mutex_unlock(&list_lock);
 }
 
-/* What is staged for a device is not the caller's; a broken communicator does not stage again. */
+/* Withdraw the caller's memory. Staging memory of a device is not the caller's, and a broken
+ * communicator does not stage again. */
 static rondo_result withdraw(rondo_comm *comm, const void *memory, size_t bytes)
 {
     if (comm->hands->stages && comm->hands->stages(comm, memory))

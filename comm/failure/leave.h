@@ -35,12 +35,13 @@
 /* Makes the lease on the arena, and from now on calls of other communicators that fail know of this
  * one. */
 rondo_result leave_enlist(rondo_comm *comm);
-/* Accepts one that is not listed. */
+/* Undo leave_enlist(); accepts a communicator that is not listed. */
 void leave_delist(rondo_comm *comm);
 
 /* A rank of this host has left the call in progress: its sentence is ours. */
 rondo_result leave_too(rondo_comm *comm);
-/* Is the alarm on? What was read of peers was read before. */
+/* Has the alarm of this rank been rung? The fence keeps earlier reads of peers' memory before
+ * it. */
 static inline bool leave_hears(const rondo_comm *comm)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -48,7 +49,8 @@ static inline bool leave_hears(const rondo_comm *comm)
 }
 /* The task's plan is done. RONDO_OK: so is the call, and its result is right. */
 rondo_result leave_warily(rondo_comm *comm, struct task *task);
-/* The same, and short for most calls: everybody was waited for, and nobody was told of memory. */
+/* As leave_warily(), with a short way for most calls: they waited for every peer, and told none of
+ * their memory. */
 static inline rondo_result leave_well(rondo_comm *comm, struct task *task)
 {
     if (task->choice->deaf_lanes || task->execution.plan->address_messages ||
@@ -73,8 +75,8 @@ bool leave_spoils(const rondo_comm *comm);
 /* Every rank of this host is to look at the boards. From any thread. */
 void leave_ring(const rondo_comm *comm);
 
-/* Over when every other rank of this host has closed the communicator or ended. NULL: out of
- * memory. */
+/* A lease that is over when every other rank of this host has closed the communicator or ended.
+ * NULL: out of memory. */
 struct lease *leave_lease(const rondo_comm *comm);
 /* This rank closes it, and touches nothing of peers from now on. Its board stays until the lease on
  * the arena ends: peers read there what it called, and why it stopped. */

@@ -11,7 +11,8 @@ rondo_result mismatch_look(rondo_comm *comm, const struct task *task);
 /* A message with another fingerprint came from task->execution.blamed: says what both sides
  * called. */
 rondo_result mismatch_found(rondo_comm *comm, struct task *task);
-/* The same for a call that a CUDA stream runs: from a thread that has not got the turn. */
+/* As mismatch_found(), for a call that a CUDA stream runs, from a thread that has not got the
+ * turn. */
 rondo_result mismatch_on_stream(rondo_comm *comm, struct task *task);
 /*
  * Whoever waits for no message (the root of a broadcast, a leaf of a reduction) would not hear of

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What travels with messages: the call that a rank is in, as on its board. */
+/* The caption that travels with every message: the call that the rank is in, as on its board. */
 struct caption {
     uint32_t call;
     unsigned char record[sizeof(struct call_record)];
@@ -111,7 +111,7 @@ struct network_owner networks_owner(rondo_comm *comm)
 
 /* ---- While a call lasts ---------------------------------------------------------------------- */
 
-/* What the sentence says happened in this call. */
+/* Add the call in progress to the sentence of an error. */
 static rondo_result in_call(const rondo_comm *comm, rondo_result result)
 {
     const struct board *board = comm->boards[comm->rank];
@@ -136,7 +136,7 @@ static rondo_result lost(rondo_comm *comm, rondo_result result, int peer)
     return told ? told : comm_break(comm, result, peer);
 }
 
-/* Is it time to look at TCP? */
+/* Does this round of looks include TCP? Beside verbs most rounds leave it out. */
 static bool wants_tcp(rondo_comm *comm)
 {
     if (!comm->networks[NETWORK_VERBS])

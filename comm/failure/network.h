@@ -19,10 +19,10 @@ static inline bool networks_any(const rondo_comm *comm)
     return comm->mirrors != NULL;
 }
 
-/* What networks ask of a communicator and tell it. */
+/* The functions by which networks ask the communicator and tell it. */
 struct network_owner networks_owner(rondo_comm *comm);
 
-/* By the holder of the turn. An error has broken the communicator. */
+/* Let networks move on; by the holder of the turn. An error has broken the communicator. */
 rondo_result networks_progress(rondo_comm *comm, bool *ret_moved);
 /* May the call end? ret_peer (may be NULL): a peer that it waits for. */
 bool networks_flushed(rondo_comm *comm, int *ret_peer);

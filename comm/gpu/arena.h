@@ -21,9 +21,9 @@
 
 enum {
     GPU_SEGMENTS = 64,              /* allocations of a rank that its peers map at a time */
-    GPU_USER_SEGMENTS = 40,         /* ... of them the user's; the others are substitutes */
-    GPU_RESERVE = GPU_SEGMENTS - 1, /* ... of them the one that was mapped at the start */
-    GPU_PIECES = 32,                /* of physical memory in one of them */
+    GPU_USER_SEGMENTS = 40,         /* so many of them are the user's; the others are substitutes */
+    GPU_RESERVE = GPU_SEGMENTS - 1, /* the slot of the one that is mapped at the start */
+    GPU_PIECES = 32,                /* pieces of physical memory in one allocation */
     GPU_LANES = 2,
     GPU_LANE_COLLECTIVE = 0,
     GPU_LANE_PAIR = 1, /* sends and receives */
@@ -41,7 +41,7 @@ struct gpu_segment_card {
     unsigned char handle[64]; /* CUipcMemHandle */
 };
 
-/* What peers are to map now, in place of what they had in that slot. */
+/* An order to the peers: what to map now in place of what they had in that slot. */
 struct gpu_order {
     uint32_t number; /* its own */
     uint32_t slot;
@@ -50,7 +50,7 @@ struct gpu_order {
     struct cuda_piece piece[GPU_PIECES];
 };
 
-/* What peers answer: the number of the order, and how they did in the lowest bits. */
+/* The answer of a peer: the number of the order, and in the lowest bits how the peer did. */
 enum { GPU_DONE, GPU_CANNOT, GPU_NOT_NOW, GPU_ANSWER_BITS = 2 };
 
 struct gpu_arena {
@@ -75,7 +75,7 @@ static inline struct gpu_mail *gpu_mail(struct gpu_arena *arena, int from, int l
     return &arena->mails[from * GPU_LANES + lane];
 }
 
-/* What that rank answered to the owner's last order; written by that rank. */
+/* The answer of `rank` to the last order of the arena's owner; written by that rank. */
 static inline _Atomic uint32_t *gpu_answer(struct gpu_arena *arena, int size, int rank)
 {
     return (_Atomic uint32_t *)(void *)&arena->mails[size * GPU_LANES] + rank;
@@ -125,8 +125,8 @@ struct gpu_piece {
     uint64_t base, bytes;
 };
 
-/* What this rank has shown to its peers in a slot: an allocation, or physical memory that is mapped
- * piece behind piece. */
+/* A segment that this rank has shown to its peers in a slot: an allocation, or physical memory that
+ * is mapped piece behind piece. */
 struct gpu_segment {
     int pieces;    /* 0: nothing */
     bool files;    /* peers map it by files, not by a handle */
@@ -205,13 +205,13 @@ struct gpu_plans {
     CUdeviceptr device_table;
     struct gpu_segment segments[GPU_SEGMENTS]; /* own ones */
     bool pieces_refused;                       /* a peer cannot map files */
-    int door;                                  /* where peers ask for them, 0: nowhere yet */
-    bool asks;                                 /* this rank does, as it may not take files */
+    int door;                                  /* where peers ask for files, 0: nowhere yet */
+    bool asks;                                 /* this rank asks, as it may not take files */
     bool pending;                              /* not all peers have answered the last order */
-    int pending_slot;                          /* ... which was this one, */
-    struct gpu_segment pending_segment;        /* with this in it */
-    bool rests;                                /* peers could not map more, not then: */
-    uint32_t rests_since;                      /* ... at that call */
+    int pending_slot;                          /* the slot of that order */
+    struct gpu_segment pending_segment;        /* the segment that it shows */
+    bool rests;                                /* peers had no room for more mappings */
+    uint32_t rests_since;                      /* the call at which they had none */
     uint32_t *obeyed;                          /* [rank]: the order that was answered last */
     struct gpu_mapping **mappings; /* [rank * GPU_SEGMENTS + slot], NULL: nothing to unmap */
     struct gpu_mapping *retired;   /* replaced, but still mapped */
@@ -231,7 +231,7 @@ struct gpu_plans {
     size_t short_bytes;           /* up to which a call may be one kernel */
     struct cuda_seat *seat;       /* NULL: calls cannot be one kernel */
     CUdeviceptr *inboxes;         /* [rank], as mapped here */
-    bool seated;                  /* ... and all ranks' can */
+    bool seated;                  /* every rank has a seat, mapped here */
     struct gpu_program *programs; /* plans for it */
     CUstream side;                /* where groups of several communicators on one stream run */
     CUevent forked;
@@ -287,8 +287,8 @@ enum {
  */
 rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, unsigned flags,
                        uint64_t *ret_word);
-/* What peers are going to map before the first call; false: they cannot be told where it is, which
- * the log says. */
+/* Show the reserve, which peers map before the first call; false: they cannot be told where it is,
+ * which the log says. */
 bool gpu_share_reserve(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes);
 /* Can the ranks of this process, on other devices, use it where it is? */
 bool gpu_is_reached(const struct gpu_plans *plans, CUdeviceptr memory, size_t bytes);
@@ -362,24 +362,24 @@ rondo_result gpu_await_shown(const struct gpu_plans *plans, int rank, const _Ato
 bool gpu_is_short(const struct gpu_plans *plans, const struct task *task);
 rondo_result gpu_kernel_queue(struct gpu_plans *plans, const struct task *task,
                               struct gpu_flight *flight, CUstream stream);
-/* The task, its execution set to where the kernel stands; NULL: it does not wait. */
+/* The task of a flight, its execution set to where the kernel stands; NULL: it does not wait. */
 struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_flight *flight,
                                  bool *ret_foreign);
-/* The rank that the kernel of now waits for, -1: none. */
+/* The rank that the kernel that runs now waits for, -1: none. */
 int gpu_kernel_blamed(const struct gpu_plans *plans);
-/* Has one ended because of a message of another call? */
+/* Has a kernel ended because of a message of another call? */
 bool gpu_kernel_failed(const struct gpu_plans *plans);
 void gpu_programs_close(struct gpu_plans *plans); /* before the seat */
-/* Kernels end now, and later ones too; any thread. */
+/* Make kernels end, now and later; any thread. */
 void gpu_kernel_stop(struct gpu_plans *plans);
 
 /* ---- gpu/graph.c ---- */
 
 /* Does a call of a graph wait? */
 bool gpu_graph_waits(const struct gpu_plans *plans);
-/* Is the rank alive that it waits for, and is any communicator of a peer broken? */
+/* Check that the rank lives that the graph waits for, and that no peer's communicator is broken. */
 void gpu_graph_look_after(struct gpu_plans *plans);
-/* Give it what it waits for. */
+/* Give the graph what it waits for. */
 void gpu_graph_let_go(struct gpu_plans *plans);
 
 /* ---- gpu/watch.c ---- */
@@ -388,36 +388,37 @@ rondo_result gpu_watch_start(struct gpu_plans *plans);
 /* After all that was queued has ended, or, if the communicator is broken, was let go; false if
  * some of it is stuck all the same. */
 bool gpu_watch_stop(struct gpu_plans *plans);
-/* The next call, of these tasks: sends and receives, or one collective. */
+/* Open the flight of the next call, of these tasks: sends and receives, or one collective. */
 rondo_result gpu_flight_open(struct gpu_plans *plans, const struct task *tasks, int count,
                              struct gpu_flight **ret_flight);
-/* It is on its way, or will be at once: queueing may wait for the stream, if a copy is from or to
- * plain memory of the host, so the watch has to know of the call before. Accepts NULL. From its
- * last operation on, the flight may be gone. */
+/* Tell the watch of a flight that is on its way or will be at once, as queueing waits for the
+ * stream if it copies from or to plain memory of the host. Accepts NULL. From its last operation
+ * on, the flight may be gone. */
 void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight);
-/* It could not be queued, whether it was added before or not. */
+/* Drop a flight that could not be queued, whether the watch was told of it or not. */
 void gpu_flight_abandon(struct gpu_plans *plans, struct gpu_flight *flight);
 void gpu_ring(struct gpu_plans *plans); /* wake the watches of all peers */
-/* Is the stream of the call, or will it be, at a wait that is not over? Then nothing of it runs. */
+/* Does the stream stand, or will it, at a wait of the call that is not over? Then nothing of it
+ * runs. */
 bool gpu_flight_rests(struct gpu_plans *plans, struct gpu_flight *flight);
 
 /* ---- gpu/judge.c ---- */
 
-/* From when to when streams may ask about calls of these. */
+/* Streams may ask about calls of these plans from gpu_judge_enlist() to gpu_judge_delist(). */
 void gpu_judge_enlist(struct gpu_plans *plans);
 void gpu_judge_delist(struct gpu_plans *plans);
-/* A graph gets calls from that stream. */
+/* Note that a graph gets calls from the stream of `errors`. */
 rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *errors);
 /* Tell streams of the calls that have ended. False: how, cannot be said yet; ask again. */
 bool gpu_judge(struct gpu_plans *plans);
-/* Tell this one, which has ended, of all its calls. */
+/* Tell a stream, which has ended, of all its calls. */
 void gpu_judge_stream(struct gpu_errors *errors);
 
 /* ---- gpu/leave.c ---- */
 
-/* A call is going to be queued, or why not. */
+/* Begin to queue a call; an error: why it can't be queued. */
 rondo_result gpu_inside(struct gpu_plans *plans);
-/* It is queued, or was not. */
+/* End what gpu_inside() began: the call is queued, or could not be. */
 void gpu_inside_queued(struct gpu_plans *plans);
 /* The watch: nothing is on its way any more? Then nothing touches memory of peers. */
 void gpu_outside_if_idle(struct gpu_plans *plans);

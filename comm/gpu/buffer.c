@@ -38,7 +38,7 @@ static size_t packed(const struct gpu_buffer *buffer)
     return buffer->blocks * buffer->length;
 }
 
-/* Is there room for it in what is left of the reserve? */
+/* Does what is left of the reserve have room for the buffer? */
 static bool fits_reserve(const struct gpu_run *run, const struct gpu_buffer *buffer)
 {
     return packed(buffer) <= run->plans->reserve_bytes - run->reserved;
@@ -175,7 +175,7 @@ static rondo_result place_sums(struct gpu_run *run)
     return RONDO_OK;
 }
 
-/* What peers do not touch. */
+/* Place a buffer that peers do not touch. */
 static rondo_result place_local(struct gpu_run *run, struct gpu_buffer *buffer,
                                 struct gpu_substitute *other)
 {
@@ -314,7 +314,7 @@ static void scale_into(struct gpu_run *run, CUdeviceptr from, CUdeviceptr to, si
                                              .scaled = 0});
 }
 
-/* What a rank's own input is multiplied by is known to this rank alone, so it does that before. */
+/* Only this rank knows the scalar of its input, so the input is multiplied before peers read it. */
 void gpu_bring_input(struct gpu_run *run)
 {
     const struct gpu_buffer *input = &run->input;

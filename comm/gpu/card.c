@@ -135,7 +135,7 @@ static rondo_result pin_arenas(struct gpu_plans *plans)
     return result;
 }
 
-/* Is a rank of this process on that device, which is not this rank's? */
+/* Does a rank of this process have that device, and is it not this rank's device? */
 static bool is_peer_device(const struct gpu_plans *plans, const unsigned char *uuid)
 {
     bool peer = false;
@@ -320,7 +320,8 @@ static void free_memory(struct gpu_plans *plans)
     give_back(plans, cuda_address(plans->table));
 }
 
-/* What the device may still use, or what would wait for it; left alone where streams are stuck. */
+/* Release what the device may still use and what would wait for it. Where streams are stuck,
+ * leave_alone() is called in its place. */
 static void close_device(struct gpu_plans *plans)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;

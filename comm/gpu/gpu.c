@@ -149,7 +149,8 @@ static rondo_result bring(const struct gpu *gpu, const struct batch *batch, stru
                                 "cuStreamSynchronize");
 }
 
-/* The same: what memory is, too, the driver says only to threads that have a context. */
+/* Bring the inputs of a batch where its hands can use them. The device's context is current, as the
+ * driver says what memory is only to threads that have one. */
 static rondo_result bring_there(struct gpu *gpu, struct batch *batch, struct visit *visit)
 {
     size_t bytes = 0;

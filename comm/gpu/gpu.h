@@ -9,7 +9,7 @@
 #include "comm/engine/run.h"
 #include "transport/link/device_memory.h"
 
-/* What a communicator keeps that belongs to a device. */
+/* The part of a communicator that belongs to a device. */
 struct gpu;
 
 /* The number of the device whose context is current on this thread, -1: none. */

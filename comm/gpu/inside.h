@@ -14,7 +14,7 @@ struct gpu_flag {
     _Alignas(64) _Atomic uint32_t value;
 };
 
-/* What host and stream tell each other about one use of a block. */
+/* The flags by which host and stream tell each other about one use of a block. */
 struct gpu_flags {
     struct gpu_flag ready; /* by the stream: what the host needs is there */
     struct gpu_flag done;  /* by the host: what the stream needs is there */
@@ -58,10 +58,10 @@ enum exec_state gpu_move_advance(struct execution *execution);
 
 /* ---- gpu.c ---- */
 
-/* The communicator's, which has one when a call on a CUDA stream was made. */
+/* The device part of a communicator, which has one when a call on a CUDA stream was made. */
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu);
-/* The same for the first call on that stream: a communicator that was opened without a device gets
- * the one of the call. */
+/* As gpu_of(), for the first call on that stream: a communicator that was opened without a device
+ * gets the one of the call. */
 rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **ret_gpu);
 
 /* ---- share/whose.c ---- */
@@ -83,9 +83,10 @@ void gpu_plans_close(struct gpu_plans *plans);
 
 /* ---- gpu/block.c ---- */
 
-/* Is that memory of a block, which the host works on? */
+/* Does the memory belong to a block, where the host works on it? */
 bool gpu_stages(rondo_comm *comm, const void *memory);
-/* One with room for so many bytes, flags cleared. It is free again when its flag says so. */
+/* Take a block with room for so many bytes, flags cleared. It is free again when its flag says
+ * so. */
 rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **ret_block);
 void gpu_block_return(struct gpu *gpu, struct gpu_block *block); /* nothing uses it */
 void gpu_block_keep(struct gpu *gpu, struct gpu_block *block);
@@ -116,9 +117,9 @@ struct stage {
     const void *user_input;
     void *user_output;
     size_t input_bytes, output_bytes;
-    /* It is plain memory of the host, which the host copies, not the stream. */
+    /* The user's memory is plain memory of the host, which the host copies, not the stream. */
     bool plain_input, plain_output;
-    /* Where it is to be in the block. */
+    /* The places of input and output in the block. */
     size_t input_at, output_at;
 };
 

@@ -90,7 +90,8 @@ static void settle(struct gpu_errors *errors, rondo_result result)
     gpu_errors_drop(errors);
 }
 
-/* Has its kernel ended because of a message of another call, which the watch has still to say? */
+/* Has the call's kernel ended because of a message of another call, which the watch has still to
+ * say? */
 static bool is_unsaid(const struct gpu_plans *plans, const struct gpu_flight *flight)
 {
     return flight->kernel && gpu_kernel_failed(plans);
@@ -192,7 +193,7 @@ void gpu_judge_stream(struct gpu_errors *errors)
         nanosleep(&doze, NULL);
 }
 
-/* What is stuck for ever has failed. */
+/* Calls that are stuck for ever have failed. */
 void gpu_judge_delist(struct gpu_plans *plans)
 {
     struct gpu_plans **link = &list;

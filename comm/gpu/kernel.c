@@ -21,7 +21,7 @@ struct gpu_program {
     struct cuda_program *program;
 };
 
-/* The same answer on every rank. */
+/* Ranks have to agree, so the answer is made of what is the same on every rank. */
 bool gpu_is_short(const struct gpu_plans *plans, const struct task *task)
 {
     const struct choice_key *key = &task->key;

@@ -30,7 +30,7 @@
 #include "transport/memory/process.h"
 
 static const double PATIENCE = 0.5; /* seconds; a peer that runs is outside within some looks */
-/* Of graphs nobody knows whether they run: seconds after which kernels of before have ended. */
+/* Nobody knows whether graphs run; after so many seconds their kernels of before have ended. */
 static const double GRAPH_ENDS = 0.05;
 
 static struct board *own_board(const struct gpu_plans *plans)
@@ -113,7 +113,7 @@ static void hide(struct gpu_plans *plans)
     plans->left_since = clock_seconds();
 }
 
-/* Does nothing of this rank that began before the table was hidden still run? */
+/* Has all work of this rank ended, or does it rest, that began before the table was hidden? */
 static bool is_quiet(struct gpu_plans *plans, struct gpu_flight *oldest)
 {
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire) &&

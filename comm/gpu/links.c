@@ -75,8 +75,8 @@ static double own_GBps(const struct cuda_device *device)
     return 1e-6 * clock * 2 * width / 8 / 2; /* two transfers a clock; read and written */
 }
 
-/* What the driver says of a pair that nobody else knows: who has atomics has NVLinks, and of the
- * others the ranks of performance are in order. */
+/* Ask the driver about a pair of devices that nobody else knows: a pair with atomics has NVLinks,
+ * and the performance ranks order the others. */
 static struct topology_link ask_driver(const struct cuda_device *device, CUdevice other)
 {
     struct topology_link link = {.kind = TOPOLOGY_LINK_UNKNOWN};
@@ -114,7 +114,8 @@ void gpu_links_note(const struct cuda_device *device, CUdevice other, struct dev
 
 /* ---- Pairs ----------------------------------------------------------------------------------- */
 
-/* As rank a's card has it: every device of a rank is among those that each card names. */
+/* The link between two ranks' devices as the card of rank a has it; every device of a rank is among
+ * those that each card names. */
 static const struct device_link *link_of(const rondo_comm *comm, int a, int b)
 {
     const struct device_card *card = &comm->cards[a].device;
@@ -143,7 +144,8 @@ struct split {
     bool some;           /* a group has more than one rank, and there is more than one */
 };
 
-/* Is it a split into groups to be near at `least`? Each rank is as near to all of its group. */
+/* Do links of at least that rate split the ranks into groups, each rank as near to all of its
+ * group? */
 static bool try_split(const rondo_comm *comm, int least, struct split *split)
 {
     split->inside = INT32_MAX;

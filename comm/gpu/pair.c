@@ -47,7 +47,7 @@ static bool is_in_round(const struct batch *batch, int index, int round)
     return before == round;
 }
 
-/* Of every message the piece in this phase. */
+/* Where the piece of this phase begins in every message. */
 static size_t start_of(const struct exchange *exchange)
 {
     return exchange->piece * exchange->plans->piece_bytes;

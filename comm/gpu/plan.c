@@ -84,7 +84,8 @@ static size_t atom_start(const struct gpu_run *run, uint32_t atom)
     return range_start(run->shape.count, run->shape.grain, run->plan->parts, atom);
 }
 
-/* Of a peer's blocks there is one that this rank reads, and the peer has said where that is. */
+/* The place of an operand in device memory. Of a peer's blocks this rank reads one, and the peer
+ * has said where that is. */
 static struct cuda_operand operand_of(const struct gpu_run *run, const struct plan_operand *operand)
 {
     const struct gpu_plans *plans = run->plans;
@@ -153,7 +154,7 @@ static bool is_same(const struct cuda_operand *a, const struct cuda_operand *b)
     return a->flags == b->flags && a->address + a->offset == b->address + b->offset;
 }
 
-/* What a copy of this call wrote may be what the step reads. */
+/* May the step read what a copy of this call wrote? */
 static bool reads_own_output(const struct gpu_run *run, const struct plan_operand *from)
 {
     return from->rank == run->plan->rank && from->buffer != PLAN_INPUT;

@@ -25,7 +25,7 @@ struct gpu_run {
     const struct plan *plan;   /* NULL: a message between two ranks */
     struct gpu_flight *flight; /* NULL: it goes into a graph */
     struct exec_shape shape;   /* of the piece of the call at hand, */
-    size_t start;              /* ... which begins at that element of each block */
+    size_t start;              /* the element of each block at which that piece begins */
     struct kernel_op op;
     uint32_t fingerprint;
     int replaced;    /* buffers of messages so far */
@@ -69,9 +69,9 @@ void gpu_run_close(struct gpu_run *run);
 size_t gpu_piece_count(const struct gpu_plans *plans, const struct choice_key *key);
 rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
                                struct gpu_run *run);
-/* The same where peers touch none of them. */
+/* As gpu_place_buffers(), for a call in which peers touch no buffer. */
 rondo_result gpu_place_local(struct gpu_run *run, const struct task *task);
-/* Into what stands in for the input, multiplied by the rank's scalar if there is one: only this
+/* Fill what stands in for the input, multiplied by the rank's scalar if there is one: only this
  * rank knows it. */
 void gpu_bring_input(struct gpu_run *run);
 /* Where a message's buffer is, or what stands in for it, filled from it if it is sent. */

@@ -203,8 +203,8 @@ static void CUDA_CB by_stream(void *context)
     hand_over(staged);
 }
 
-/* Of the pieces of one call the first comes after other calls. The turns of calls are order enough
- * where the stream does not get any. */
+/* Order the first piece of a call after other calls, by the stream if there are graphs; elsewhere
+ * the turns of calls are order enough. */
 static rondo_result take_place(struct staged *staged, CUstream stream)
 {
     const struct cuda_driver *cuda = staged->gpu->device.driver;
@@ -227,7 +227,8 @@ static rondo_result take_place(struct staged *staged, CUstream stream)
     return gpu_sequence_enter(sequence, stream, &staged->place);
 }
 
-/* What the stream does before the host's part, and after it. */
+/* Queue what the stream does before the host's part; record_after() queues what it does after
+ * it. */
 static rondo_result record_before(struct staged *staged, CUstream stream)
 {
     const struct cuda_driver *cuda = staged->gpu->device.driver;
@@ -368,7 +369,7 @@ static void give_up(struct staged *list)
     }
 }
 
-/* What a graph has got stays until the communicator is closed. */
+/* Keep what a graph uses until the communicator is closed. */
 static void keep(struct staged *staged)
 {
     struct gpu *gpu = staged->gpu;

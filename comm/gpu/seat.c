@@ -26,7 +26,7 @@
 
 enum { MOST_RANKS = 16, SLOTS = 4 };
 
-/* What a rank shows of its seat. */
+/* The states of a seat, as a rank shows them to its peers. */
 enum { SEAT_UNKNOWN, SEAT_NONE, SEAT_OPEN };
 
 /* ---- Seats ----------------------------------------------------------------------------------- */

@@ -25,8 +25,8 @@ struct gpu_sequence {
     pthread_mutex_t lock;
     CUevent last;  /* after the last call, be it in a stream or in a launch of a graph */
     bool recorded; /* some call was */
-    unsigned long long
-        stream; /* the number of the stream that it was in, unless graphs are about */
+    /* The number of the stream that it was in, unless graphs are about */
+    unsigned long long stream;
     struct gpu_chain chains[GPU_CHAINS];
     unsigned uses;
     _Atomic bool graphs; /* some calls are in graphs */
@@ -42,10 +42,10 @@ struct gpu_place {
 /* The device's context is current for all of these. */
 rondo_result gpu_sequence_open(struct gpu_sequence *sequence, const struct cuda_driver *cuda);
 void gpu_sequence_close(struct gpu_sequence *sequence);
-/* What is put into the stream from here on comes after all calls before. */
+/* Order what is put into the stream from here on after all calls before. */
 rondo_result gpu_sequence_enter(struct gpu_sequence *sequence, CUstream stream,
                                 struct gpu_place *ret_place);
-/* A call has been put there. */
+/* Note that a call has been put into the stream at that place. */
 rondo_result gpu_sequence_leave(struct gpu_sequence *sequence, const struct gpu_place *place);
 
 #endif

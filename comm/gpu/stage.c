@@ -23,7 +23,7 @@ static size_t padded(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Is it out of the reach of who works on it? */
+/* Is the memory out of reach of the hands that work on the task? */
 static bool is_foreign(const struct gpu *gpu, const struct task *task, const void *memory)
 {
     enum cuda_memory kind = cuda_memory_kind(gpu->device.driver, memory);

@@ -144,7 +144,7 @@ static struct ending *endings_of(struct cuda_stream *stream, const struct home *
     return endings;
 }
 
-/* The same question about the calls of all threads by this handle. */
+/* Ask about the last call of every thread by this handle; the first answer but "yes". */
 static CUresult ask_endings(struct cuda_stream *stream, CUresult (*ask)(CUevent))
 {
     const struct cuda_driver *driver = stream->driver;

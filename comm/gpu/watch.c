@@ -168,7 +168,7 @@ static int lane_of(const struct gpu_flight *flight)
     return flight->pairs ? GPU_LANE_PAIR : GPU_LANE_COLLECTIVE;
 }
 
-/* ... for a message; or else until its own message is taken. */
+/* Does the call wait for a message? Otherwise it waits until its own message is taken. */
 static bool waits_for_data(const struct gpu_flight *flight, const struct task *task)
 {
     const struct execution *x = &task->execution;
@@ -178,7 +178,7 @@ static bool waits_for_data(const struct gpu_flight *flight, const struct task *t
     return x->plan->steps[x->programs[0].at].event == PLAN_DATA;
 }
 
-/* Has a message come from the peer that is waited for, but of another call? */
+/* Has the peer that is waited for sent a message, but of another call? */
 static bool is_foreign(const struct gpu_plans *plans, struct gpu_flight *flight, struct task *task)
 {
     struct execution *x = &task->execution;
@@ -193,7 +193,7 @@ static bool is_foreign(const struct gpu_plans *plans, struct gpu_flight *flight,
     return flight->foreign && flight->foreign == before;
 }
 
-/* Is what the stream waits for there, so that it will go on? */
+/* Has the mail changed that the stream waits for, so that it will go on? */
 static bool is_here(const struct gpu_plans *plans, const struct gpu_flight *flight,
                     const struct task *task)
 {
@@ -207,7 +207,7 @@ static bool is_here(const struct gpu_plans *plans, const struct gpu_flight *flig
                                  memory_order_acquire);
 }
 
-/* The same two for a call that is one kernel. */
+/* As look_after(), for a call that is one kernel. */
 static void look_after_kernel(struct gpu_plans *plans, struct gpu_flight *flight)
 {
     bool mismatch = false;
@@ -257,8 +257,8 @@ bool gpu_flight_rests(struct gpu_plans *plans, struct gpu_flight *flight)
     return task && !is_here(plans, flight, task);
 }
 
-/* What the stream waits for in this call, and nothing else: a peer that is let go as well may need
- * the same mail to be empty that this rank needs to be full. */
+/* Let the stream go on at its wait in this call, and touch no other mail: a peer that is let go as
+ * well may need the same mail to be empty that this rank needs to be full. */
 static void let_go(struct gpu_plans *plans, struct gpu_flight *flight)
 {
     struct task *task = standing(plans, flight);
@@ -361,8 +361,8 @@ rondo_result gpu_watch_start(struct gpu_plans *plans)
     return gpu_map_start(plans);
 }
 
-/* Is there something to be waited for before the watch may go? Of a graph it is not known whether
- * it goes on with another call, so it has to be quiet for a while. */
+/* Does the watch have to stay for a call or a graph? A graph may go on with another call, which
+ * nobody knows, so it has to be quiet for a while. */
 static bool is_busy(struct gpu_plans *plans, double *seen)
 {
     const double quiet = 0.05; /* seconds */

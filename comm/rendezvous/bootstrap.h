@@ -26,10 +26,10 @@ struct bootstrap_place {
     unsigned char secret[BOOTSTRAP_SECRET]; /* key of the proof */
 };
 
-/* What the launcher told this process. */
+/* The job as the launcher told this process of it. */
 struct launch {
-    const char
-        *launcher; /* "rondo run", "torchrun", "Open MPI", "MPICH", "Slurm", "PMIx", "none" */
+    /* "rondo run", "torchrun", "Open MPI", "MPICH", "Slurm", "PMIx", "none" */
+    const char *launcher;
     int rank, size, local_rank, local_size; /* local ones -1 if unknown */
     struct bootstrap_place place;           /* meeting point; unused when size is 1 */
     bool served;                            /* by a thread, so rank 0 need not */
@@ -42,14 +42,14 @@ rondo_result launch_read(struct launch *ret_launch);
 /* Unique ids: a place on this host with a fresh secret, and a thread of this process that
  * serves it once. */
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id);
-/* The same at an address that ranks of other hosts reach; see RONDO_INTERFACE. */
+/* As bootstrap_id_create(), at an address that ranks of other hosts reach; see RONDO_INTERFACE. */
 rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id);
-/* The place of such an id, which others may have read: where RONDO_SECRET is set, the key is made
- * of that as well. */
+/* Add RONDO_SECRET, where it is set, to the key of a place that comes from an id, as others may
+ * have read the id. */
 void bootstrap_place_add_secret(struct bootstrap_place *place);
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place);
 
-/* Who waits for others may know more of them than that they have not come. */
+/* A caller that knows more of the ranks it waits for than that they have not come. */
 struct bootstrap_watch {
     /* Called ten times a second or more often, by who has not reached the meeting point yet, and by
      * who serves it: anything but RONDO_OK ends the meeting, for all who are there with that

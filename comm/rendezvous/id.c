@@ -28,13 +28,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* What is in the 128 bytes. */
+/* The content of an id, in its 128 bytes. */
 struct id_bytes {
     unsigned char magic[8]; /* with the version */
     char address[BOOTSTRAP_ADDRESS_MAX];
     unsigned char secret[BOOTSTRAP_SECRET];
-    unsigned char
-        check[8]; /* start of the hash of all before: an id that was cut or mixed up is noticed */
+    /* The start of the hash of all before: an id that was cut or mixed up is noticed */
+    unsigned char check[8];
 };
 _Static_assert(sizeof(struct id_bytes) == sizeof(rondo_unique_id), "an id has 128 bytes");
 

@@ -19,11 +19,11 @@ struct launch_job {
 
 /* A variable that is set and not empty, or NULL. */
 const char *launch_variable(const char *name);
-/* Its whole number from `least` on; *ret_value stays if it is not set. */
+/* Read a variable that is a whole number from `least` on; *ret_value stays if it is not set. */
 rondo_result launch_number(const char *name, int least, int *ret_value);
 
-/* What the environment of that launcher says about the job; fills local_rank and local_size if they
- * follow from it. One for each launcher; launch->rank, size and the local variables are read. */
+/* Describe the job by the environment of one launcher; fills local_rank and local_size if they
+ * follow from it. launch->rank, size and the local variables are read. */
 typedef rondo_result launch_describe(struct launch *launch, struct launch_job *job);
 launch_describe launch_by_rondo, launch_by_torchrun, launch_by_openmpi, launch_by_mpich,
     launch_by_slurm;

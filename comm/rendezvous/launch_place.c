@@ -28,7 +28,8 @@
 
 enum { SECRET_GOOD = 16 }; /* characters; shorter ones can be found although they are stretched */
 
-/* Of how many opens this process has asked for a place; only the number matters: relaxed. */
+/* The number of opens for which this process has asked for a place; only the number matters:
+ * relaxed. */
 static atomic_uint opens;
 
 static void derive(const char *label, const char *const *texts, size_t bytes,

@@ -15,13 +15,13 @@
 #include <string.h>
 
 enum {
-    LONG = 32,    /* characters of a secret that nobody guesses, */
-    COLOURS = 10, /* ... if so many of them are different */
+    LONG = 32,    /* characters of a secret that nobody guesses, if it has COLOURS */
+    COLOURS = 10, /* different characters of such a secret */
     PASSES = 3,
     MEMORY = 16 << 20, /* bytes: some 30 ms */
 };
 
-/* The last one that was stretched: a process opens many communicators with one secret. */
+/* The last secret that was stretched: a process opens many communicators with one secret. */
 static struct {
     pthread_mutex_t lock;
     unsigned char text[32], key[BOOTSTRAP_SECRET]; /* a hash of the text */

@@ -26,7 +26,7 @@ static void seal(struct meeting *meeting, rondo_result result, const void *answe
     wire_hash(answer, bytes, meeting->answer_hash);
 }
 
-/* It can't work. */
+/* Decide that the meeting has failed, with a sentence for all members. */
 __attribute__((format(printf, 3, 4))) static void
 decide(struct meeting *meeting, rondo_result result, const char *format, ...)
 {

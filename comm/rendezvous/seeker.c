@@ -37,7 +37,8 @@ static const char unproved[] =
 
 /* ---- To the welcome: nobody has proved anything to us ---------------------------------------- */
 
-/* What was heard there, which anybody may have said: the sentence if it stays at that. */
+/* Note what was heard there, which anybody may have said: it is the sentence if it stays at
+ * that. */
 __attribute__((format(printf, 3, 4))) static void heard(struct seeker *me, rondo_result result,
                                                         const char *format, ...)
 {
@@ -71,8 +72,8 @@ static void hear_refusal(struct seeker *me, const struct wire_header *header, do
               me->place->address, me->rank);
 }
 
-/* Is it a frame of that kind? If not, what it is has been noted. A hello comes from ourselves: TCP
- * can connect a port of this host to itself while nobody listens there. */
+/* Receive a frame's header; false: it is of another kind, which has been noted. A hello comes from
+ * ourselves: TCP can connect a port of this host to itself while nobody listens there. */
 static bool hear_frame(struct seeker *me, enum wire_kind kind, struct wire_header *ret_header,
                        double until)
 {
@@ -267,7 +268,7 @@ static rondo_result take_blobs(const struct seeker *me, const struct wire_reply 
     return result;
 }
 
-/* Its header has come. */
+/* Take a reply, whose header has come. */
 static rondo_result take_reply(struct seeker *me, const struct wire_header *header, void *ret_blobs)
 {
     struct wire_reply reply = {.header = *header};
@@ -314,7 +315,7 @@ rondo_result seeker_hand_in(struct seeker *me)
                                                               : seeker_broken(me, outcome);
 }
 
-/* Its header has come. */
+/* Take a refusal, whose header has come. */
 static rondo_result take_refusal(const struct seeker *me, const struct wire_header *header)
 {
     struct wire_refusal refusal = {.header = *header};

@@ -205,7 +205,7 @@ static bool turn(struct server *server, double until)
     return server->polls[1].revents != 0;
 }
 
-/* Do those who are expected still live? A sentence for all, if not. */
+/* Look whether the ranks that are expected still live; if not, all get a sentence. */
 static void look(struct server *server)
 {
     const struct bootstrap_watch *watch = server->task->watch;

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What server.c is asked to do. The listener belongs to it from the call on. */
+/* The order for server.c. The listener belongs to it from the call on. */
 struct server_task {
     const struct bootstrap_place *place;
     int listener;
@@ -40,8 +40,8 @@ rondo_result server_run(const struct server_task *task, void *ret_blobs);
 
 struct member {
     bool present; /* has claimed */
-    bool arrived; /* and its blob is here */
-    bool seated;  /* and it waits for the answer */
+    bool arrived; /* its blob is here */
+    bool seated;  /* it waits for the answer */
     unsigned pid;
     char host[WIRE_HOST];
 };

@@ -94,7 +94,8 @@ static int listen_at(const struct place *place)
     return socket_listen_at(AF_UNIX, (const struct sockaddr *)&place->where, place->length);
 }
 
-/* What a process left that was killed makes room; nobody else can have put it there. */
+/* Listen where only our user can. A socket that a killed process left makes room; nobody else can
+ * have put it there. */
 static int listen_privately(const char *address)
 {
     struct place place;

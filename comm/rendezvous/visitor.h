@@ -47,15 +47,16 @@ struct visitor {
 };
 
 void visitor_init(struct visitor *visitor, int fd, const unsigned char *secret);
-/* Has proved nothing (any more): the first to go when room is short. */
+/* Is the visitor a stranger, who has proved nothing (any more)? Strangers go first when room is
+ * short. */
 bool visitor_is_stranger(const struct visitor *visitor);
-/* Is it here only to be told where to go? */
+/* Is the visitor here only to be told where to go? */
 bool visitor_is_passing(const struct visitor *visitor);
-/* It is ready for reading or writing: one step on, without waiting. */
+/* Do one step for a visitor that is ready for reading or writing, without waiting. */
 void visitor_serve(struct visitor *visitor, struct meeting *meeting);
 /* The meeting is decided: begin to tell this member. */
 void visitor_answer(struct visitor *visitor, const struct meeting *meeting);
-/* It is WAITING: give it a seat, if there is one. Without patience there is. */
+/* Give a seat to a visitor that is WAITING, if there is one. Without patience there is. */
 void visitor_seat(struct visitor *visitor, struct meeting *meeting, bool patient);
 /* Close it; the log says why. A member that goes before the decision takes the job with it. */
 void visitor_drop(struct visitor *visitor, struct meeting *meeting, const char *why);

@@ -56,7 +56,8 @@ static struct proof_session proof_of(const struct wire_session *session)
                                   .second_nonce = session->meeting_nonce};
 }
 
-/* What a proof covers: all that stands before it. The label keeps kinds and directions apart. */
+/* A proof covers all bytes of the frame that stand before it. The label keeps kinds and directions
+ * apart. */
 static const struct {
     const char *label;
     size_t bytes;

@@ -54,11 +54,11 @@ enum wire_reason { WIRE_WRONG_SECRET = 1, WIRE_WRONG_VERSION, WIRE_COMPLETE };
 struct wire_header {
     unsigned char magic[4];
     uint16_t version, kind;
-    uint64_t
-        body_bytes; /* of what follows the fixed frame: the blob of a claim, the body of a reply */
+    /* Bytes behind the fixed frame: the blob of a claim, the body of a reply */
+    uint64_t body_bytes;
 };
 
-struct wire_hello { /* and challenge */
+struct wire_hello { /* also the frame of a challenge */
     struct wire_header header;
     unsigned char nonce[WIRE_NONCE];
 };
@@ -89,7 +89,7 @@ struct wire_refusal {
     unsigned char proof[WIRE_HASH]; /* zeros before the claim is proved */
 };
 
-struct wire_seat { /* and seated */
+struct wire_seat { /* also the frame of WIRE_SEATED */
     struct wire_header header;
     uint32_t relay;                      /* seat: others will have to wait with you, so listen */
     uint32_t rank, pid;                  /* seat: of the relay to go to; seated: rank is there */
@@ -133,7 +133,7 @@ void wire_hash(const void *bytes, size_t count, unsigned char *ret_hash);
 /* Fill the proof of a claim, welcome, refusal, reply, seat, seated or news whose other fields are
  * complete. */
 void wire_prove(const struct wire_session *session, enum wire_kind kind, void *frame);
-/* Is it of that kind, of our version, and proved? */
+/* Is the frame of that kind, of our version, and proved? */
 bool wire_check(const struct wire_session *session, enum wire_kind kind, const void *frame);
 
 #endif

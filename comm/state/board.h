@@ -27,9 +27,9 @@ struct call_record {
 };
 
 /*
- * What the last calls were, so that a rank which went on without waiting for anybody can still be
- * compared with: two words a call, at the place that its number says. The older half of them may be
- * overwritten while it is read, so nobody asks for it.
+ * The names of the last BOARD_PAST calls, to compare with a rank that went on without waiting for
+ * anybody: two words per call, at index call % BOARD_PAST. Readers ask for the last BOARD_READ
+ * only, as the older half may be overwritten while it is read.
  */
 enum { BOARD_PAST = 16, BOARD_READ = BOARD_PAST / 2 };
 struct past_call {
@@ -37,7 +37,8 @@ struct past_call {
     _Atomic uint64_t what; /* the first word of its record */
 };
 
-/* Where ranks meet that make another communicator, without those who make no calls any more. */
+/* The place where some ranks meet to make another communicator, without those who make no calls any
+ * more. */
 struct invitation {
     unsigned char tag[16]; /* of these ranks: others are not meant */
     char address[80];
@@ -61,8 +62,8 @@ struct board {
     struct past_call past[BOARD_PAST];
     _Atomic uint32_t invites;                      /* odd while the words below change */
     _Atomic uint64_t invitation[BOARD_INVITATION]; /* a struct invitation */
-    /* Of a wait that lasts (blame.h): how often the owner has looked at it, and the rank that it
-     * blames, as distance << 32 | rank; 0: none. */
+    /* The wait of the owner, if it lasts (blame.h): `beats` counts the owner's looks at it,
+     * `blames` is the rank to blame as distance << 32 | rank, 0: none. */
     _Atomic uint32_t beats;
     _Atomic uint64_t blames;
     _Atomic char sentence[FAIL_SENTENCE_MAX];
@@ -70,19 +71,19 @@ struct board {
 
 /* Owner: a collective call begins. */
 void board_begin(struct board *board, uint32_t call, const struct call_record *record);
-/* Owner: is that the call it shows? */
+/* Owner: does the board show this call? */
 bool board_shows(const struct board *board, const struct call_record *record);
-/* Owner: the call begins that the board shows already, once more. */
+/* Owner: the call that the board already shows begins once more. */
 static inline void board_repeat(struct board *board, uint32_t call)
 {
     atomic_store_explicit(&board->sequence, 2 * call, memory_order_release);
 }
-/* Owner: that call has ended well. */
+/* Owner: call number `call` has ended well. */
 static inline void board_end(struct board *board, uint32_t call)
 {
     atomic_store_explicit(&board->ended, call, memory_order_release);
 }
-/* Owner: remember it; before board_begin() or board_repeat(). */
+/* Owner: note the call among the past ones; before board_begin() or board_repeat(). */
 static inline void board_note(struct board *board, uint32_t call, const struct call_record *record)
 {
     struct past_call *past = &board->past[call % BOARD_PAST];
@@ -94,7 +95,7 @@ static inline void board_note(struct board *board, uint32_t call, const struct c
     atomic_store_explicit(&past->name, (uint64_t)call << 32 | record->fingerprint,
                           memory_order_release);
 }
-/* Owner: it still waits, and that is whom it blames. */
+/* Owner: this rank still waits, and blames that rank (see `blames`). */
 static inline void board_beat(struct board *board, uint64_t blames)
 {
     uint32_t beats = atomic_load_explicit(&board->beats, memory_order_relaxed);
@@ -132,12 +133,12 @@ void board_invite(struct board *board, const struct invitation *invitation);
 bool board_invited(const struct board *board, const unsigned char tag[16],
                    struct invitation *ret_invitation);
 
-/* Reader: has it failed before it ended call number `call`? */
+/* Reader: has the owner failed before it ended call number `call`? */
 bool board_spoils(const struct board *board, uint32_t call);
 
-/* What board_describe() writes, without the count, of what board_past() says. */
+/* Writes a record that board_past() returned as board_describe() does, but without the count. */
 void board_describe_past(const struct call_record *record, char *text, size_t size);
-/* "all_reduce of 17 float32, sum" */
+/* Writes a call in words: "all_reduce of 17 float32, sum". */
 void board_describe(const struct call_record *record, char *text, size_t size);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { CHOICES = 256 };
 
-/* What a decision depends on; equal on every rank. */
+/* The key by which a choice of algorithm is made and remembered; equal on every rank. */
 struct choice_key {
     rondo_collective collective;
     rondo_type type;
@@ -23,7 +23,8 @@ struct choice_key {
     size_t count;
     const char *algorithm; /* a static name; NULL: as configured */
     bool no_peer_memory;   /* a rank's buffers can't be reached by its peers */
-    /* What `op` meant when the call was made; NULL: what it means now. Not remembered. */
+    /* The meaning of `op` when the call was made; NULL: its meaning now. Not part of what is
+     * remembered. */
     const struct operation *made;
 };
 

@@ -32,8 +32,8 @@ struct comm_settings {
     enum seal_mode security;
     int cuda_device;    /* -1: none */
     bool reads_across;  /* cross-memory attach is used */
-    bool measure_reads; /* ... if it is possible, in calls that are faster with it */
-    bool tries_reads;   /* ... as it is possible */
+    bool measure_reads; /* test whether it works; calls use it if they are faster with it */
+    bool tries_reads;   /* it works, and calls try whether they are faster with it (reads.h) */
     int streams;        /* past the cache into slots: 1 yes, 0 no, -1 whatever is faster */
     char algorithm[32];
     size_t slot_bytes;

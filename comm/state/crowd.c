@@ -100,8 +100,8 @@ struct link_rooms crowd_choose_rooms(const rondo_comm *comm)
     return rooms;
 }
 
-/* What ranks that share cores hand each other shall still be in the second cache when it is read:
- * the rings of shallow lanes are as short as any plan can do with. */
+/* Ranks that share cores should find each other's messages still in the second cache: make the
+ * rings of shallow lanes as short as any plan can do with. */
 void crowd_make_shallow(rondo_comm *comm)
 {
     enum { LEAST = 2 }; /* slots, for which plans are proved */

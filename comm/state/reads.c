@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* Of each sort some calls: the first one finds pages that nobody has touched. */
+/* Both ways are tried in several calls each, as the first call finds pages that nobody has
+ * touched. */
 enum { TRIAL_CALLS = 3, ATTEMPTS_BETWEEN_TRIALS = 64 };
 
 static unsigned place_in_round(const struct reads *reads)

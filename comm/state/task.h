@@ -17,13 +17,13 @@ struct task {
     const void *input;
     void *output;
     enum task_state state;
-    int mourned;               /* 1 + the peer that was seen to have closed or ended, 0: none */
+    int mourned;               /* 1 + a peer seen closed or ended once, see mourn(); 0: none */
     const struct hands *hands; /* who moves its messages; NULL until batch_open(): this thread */
     bool again;                /* the second attempt: peers' memory can't be reached */
     struct choice *choice;
-    double began;          /* if its time tells the choice how to store, else 0 */
+    double began;          /* when it began, if its time tells the choice how to store; else 0 */
     struct choice *offer;  /* the choice of the first attempt, if plain memory might be read */
-    double offered;        /* ... and when that began, if its time tells whether to; else 0 */
+    double offered;        /* when that attempt began, if its time decides about reads; else 0 */
     struct operation made; /* of an operation of the user's own, which may be destroyed by now */
     struct kernel_op op;
     struct execution execution;
@@ -44,9 +44,9 @@ struct batch {
 };
 
 /*
- * Who moves the data of calls: this thread (thread_hands, engine/run.c), or a device (gpu/gpu.c).
- * A communicator has hands, which bring the memory of a call to where it can be used; and so has
- * every task of it, as even with a device some calls are moved by this thread.
+ * The mover of data: this thread (thread_hands, engine/run.c) or a device (gpu/gpu.c). A
+ * communicator has hands, which bring the memory of a call to where it can be used; each of its
+ * tasks has hands as well, as even with a device this thread moves some calls.
  */
 struct hands {
     bool on_device; /* messages are written and read by a device, not by this process */
@@ -54,9 +54,9 @@ struct hands {
     rondo_result (*run)(struct batch *batches, int count);
     /* The task's execution is about to start. NULL: nothing to do. */
     rondo_result (*begin)(rondo_comm *comm, struct task *task);
-    /* As exec_advance(). */
+    /* Advances an execution, with the contract of exec_advance(). */
     enum exec_state (*advance)(struct execution *execution);
-    /* Is that memory of the host in which a call is staged, not the caller's? NULL: never. */
+    /* Is `memory` a host buffer in which a call is staged, not the caller's? NULL: never. */
     bool (*stages)(rondo_comm *comm, const void *memory);
 };
 

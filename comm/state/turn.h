@@ -17,7 +17,7 @@ static inline unsigned turn_take(struct turn *turn)
     return atomic_fetch_add_explicit(&turn->next, 1, memory_order_relaxed);
 }
 
-/* Only if nobody has it, or waits for it. */
+/* Take the turn only if nobody has it, or waits for it. */
 static inline bool turn_take_idle(struct turn *turn, unsigned *ret_ticket)
 {
     /* Acquire, pairs with the release in turn_pass(). */

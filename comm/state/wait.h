@@ -32,7 +32,7 @@ static inline void waiter_reset(struct waiter *waiter)
 
 /* One pause. True about every millisecond of waiting: check on the peers; `now` is fresh. */
 bool waiter_pause_slow(struct waiter *waiter);
-/* The same after the caller has slept for a while in a way of its own. */
+/* As waiter_pause_slow(), for a caller that has slept for a while in a way of its own. */
 bool waiter_look(struct waiter *waiter);
 
 static inline void wait_relax(void)

@@ -42,7 +42,7 @@ struct cuda_shorts {
     struct cuda_packed entries[CUDA_PACKED_ROOM];
 };
 
-/* What all lanes of a block, or of a team of blocks, do together. */
+/* The tasks that all lanes of a block, or of a team of blocks, do together. */
 enum cuda_command { CUDA_COPY, CUDA_COMBINE, CUDA_PACK, CUDA_UNPACK, CUDA_QUIT };
 struct cuda_task {
     uint32_t command; /* enum cuda_command */

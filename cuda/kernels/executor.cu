@@ -148,7 +148,7 @@ LANE_FUNCTION void step_sweep_shorts(const struct execution *x, const struct lin
         step_sweep_flag(out, &entry_of(out->shorts, i)->head);
 }
 
-/* What a peer says is a word (calls.h); its segments are known, and so are the lengths. */
+/* A peer names its memory by words (calls.h); its segments are known, and so are the lengths. */
 LANE_FUNCTION void step_addresses(struct execution *x, int peer,
                                   const struct link_addresses *said)
 {

@@ -134,8 +134,8 @@ template <class Float, class Bits> struct float_arithmetic {
     typedef Float value;
     static constexpr bool BITWISE = false;
 
-    /* Of equal numbers, that differ in the sign of zero at most, the
-     * minimum has the sign if one has it, the maximum if both have. */
+    /* Equal numbers differ in the sign of zero at most: their minimum has the sign if one has it,
+     * their maximum if both have. */
     template <int FUNCTION> LANE_FUNCTION value combine(value a, value b, bool is_signed)
     {
         (void)is_signed;

@@ -10,7 +10,7 @@
 #include "cuda/kernels/operand.h"
 #include "cuda/kernels/sums.h"
 
-/* What all lanes of a block know. */
+/* The state that all lanes of a block share. */
 struct shared {
     uint64_t operands[CUDA_OPERANDS_MAX];
     uint32_t error;
@@ -50,7 +50,7 @@ LANE_FUNCTION uint64_t all_lanes()
     return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* Its elements are bytes. */
+/* Copies bytes, which are the elements of this kernel. */
 CUDA_KERNEL(rondo_copy, struct cuda_reduce_argument, argument)
 {
     __shared__ struct shared shared;

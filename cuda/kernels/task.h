@@ -9,7 +9,7 @@
 
 enum { PATIENCE = 256 }; /* looks at a word before others are let go on */
 
-/* What a lane knows of itself: its number among those that do the task. */
+/* The number of a lane among those that do the task. */
 struct seat {
     uint64_t lane, lanes;
 };

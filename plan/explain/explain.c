@@ -74,7 +74,7 @@ static void name_ranks(const struct explain_page *page, verify_value value, char
     snprintf(text + length, size - length, length + 24 < size ? "}" : "..}");
 }
 
-/* What a table's cell or a message says of a value, after its name. */
+/* Write the ranks of a value, which follow its name in a table's cell or in a message. */
 void explain_value(const struct explain_page *page, verify_value value, char *text, size_t size)
 {
     char ranks[EXPLAIN_CELL - 1];

@@ -17,7 +17,7 @@ struct explain_style {
     bool bold; /* the terminal can */
 };
 
-/* What a run of the plans amounts to. */
+/* The totals of a run of the plans. */
 struct explain_totals {
     int rounds;
     unsigned long messages;      /* all of them */

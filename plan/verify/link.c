@@ -28,7 +28,7 @@ static uint32_t *own_clock(const struct verify_machine *machine, const struct ve
     return verify_clock(machine, (int)(actor - machine->actors));
 }
 
-/* Who sent the message that is at the head of the link, for sentences. */
+/* Names the sender of the message at the head of the link, for sentences. */
 static const char *sender_of(const struct verify_machine *machine, const struct verify_link *link,
                              char *text, size_t size)
 {

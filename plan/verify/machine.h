@@ -136,8 +136,8 @@ struct verify_machine {
     verify_value *sums;
     int *queue; /* of actors that can go on, a ring */
     int queue_head, queue_length;
-    verify_value *
-        first_result; /* [position]: what the first rank got; all_reduce gives everybody the same */
+    /* [position]: the result of the first rank; all_reduce gives everybody the same */
+    verify_value *first_result;
 
     struct verify_report *report;
     bool out_of_memory;

@@ -122,7 +122,7 @@ static bool run_actor(struct verify_machine *machine, struct verify_actor *actor
     return true;
 }
 
-/* Who would have to move for this actor to go on; VERIFY_NOBODY: there is no such program. */
+/* The program that has to move before this actor can go on; VERIFY_NOBODY: there is none. */
 static int waits_for(const struct verify_machine *machine, const struct verify_actor *actor)
 {
     const struct verify_link *link = &machine->links[actor->blocked];
@@ -131,7 +131,7 @@ static int waits_for(const struct verify_machine *machine, const struct verify_a
     return step->event == PLAN_DATA ? link->sender : link->receiver;
 }
 
-/* Does following the chain from `number` for `hops` links end at a program that waits? */
+/* Follow the chain of waits from `number` for `hops` links; the program at its end. */
 static int follow(const struct verify_machine *machine, int number, int hops)
 {
     while (hops-- > 0 && number != VERIFY_NOBODY &&

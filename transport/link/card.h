@@ -8,14 +8,14 @@
 
 #include <stdint.h>
 
-/* What a peer needs to map what a process shows (memory/shown.h). */
+/* The card by which a peer maps the memory that a process shows (memory/shown.h). */
 struct shown_card {
     int32_t fd;
     int32_t unused;
     uint64_t bytes;
 };
 
-/* What a peer needs to map the shared heap of a process (memory/heap.h). */
+/* The card by which a peer maps the shared heap of a process (memory/heap.h). */
 struct heap_card {
     unsigned char id[16]; /* of the process, random; also at the beginning of the heap */
     int32_t pid;
@@ -33,7 +33,7 @@ struct tcp_address {
     unsigned char bytes[16];
 };
 
-/* Where a rank listens (tcp/tcp.h). */
+/* The addresses and port at which a rank listens (tcp/tcp.h). */
 struct tcp_card {
     uint64_t space; /* which network namespace of which kernel: loopback works within it alone */
     uint16_t port;  /* 0: this rank does not listen */
@@ -43,7 +43,7 @@ struct tcp_card {
     struct tcp_address addresses[TCP_ADDRESSES]; /* best first */
 };
 
-/* What RDMA a rank has (verbs/verbs.h). */
+/* The RDMA ports of a rank (verbs/verbs.h). */
 struct verbs_card {
     uint8_t rails;    /* 0: this rank has no RDMA */
     uint8_t ethernet; /* or InfiniBand */
@@ -65,10 +65,10 @@ struct device_card {
     uint8_t unused[7];
     unsigned char uuid[DEVICE_UUID];
     unsigned char seen[DEVICES_SEEN][DEVICE_UUID]; /* devices that its own one reads and writes */
-    struct device_link links[DEVICES_SEEN];        /* ... and what is between */
+    struct device_link links[DEVICES_SEEN];        /* the way to each of those devices */
 };
 
-/* What a rank tells all others. */
+/* The card of a rank, which it sends to all other ranks. */
 struct rank_card {
     uint32_t magic;
     uint32_t version;

@@ -27,8 +27,8 @@
 
 struct connection;
 
-/* Where messages lie that a device fills and reads, of which the host sees flags and counters only.
- */
+/* The rings of messages that a device fills and reads, of which the host sees flags and counters
+ * only. */
 struct connection_rings {
     uint64_t out, in; /* device memory of the layout of the link's slots; 0: in the slots, and: */
     void *memory;     /* pages that hold both rings of slots and nothing of other connections */
@@ -64,7 +64,7 @@ struct connection_ops {
     /* False: not known until the ranks are connected, which is seen to. The same at every call
      * after that, and on both sides as to device memory. */
     bool (*rings)(struct connection *connection, struct connection_rings *ret_rings);
-    /* As push(), of a message that lies in the ring of the device; `payload` is where it would lie
+    /* As push(), for a message that lies in the ring of the device; `payload` is where it would lie
      * in the slot. NULL: there is no such ring. */
     void (*push_device)(struct connection *connection, struct link_slot *slot, const char *payload,
                         size_t bytes, uint64_t flag);
@@ -117,20 +117,20 @@ struct network_failure {
     const char *sentence;
 };
 
-/* What a rank shows of a wait that lasts (comm/failure/blame.h). */
+/* The wait of a rank, if it lasts, as its peers learn of it (comm/failure/blame.h). */
 struct network_wait {
     uint64_t blames;
     uint32_t beats;
 };
 
-/* What the communicator wants to know and to say; called from progress() only. */
+/* Functions by which networks ask the communicator and tell it; called from progress() only. */
 struct network_owner {
     void *context; /* handed to all of them */
-    /* Writes NETWORK_CAPTION bytes about the call in progress, which go with its messages ... */
+    /* Writes the caption of a message: NETWORK_CAPTION bytes about the call in progress. */
     void (*caption)(void *context, void *ret_caption);
-    /* ... and come out here. Not believed: for sentences only. */
+    /* Takes the caption of a peer's message. Not believed: for sentences only. */
     void (*heard)(void *context, int peer, const void *caption);
-    /* The same for what goes with the answer to a peer's watch(). */
+    /* waits() writes, and waited() takes, what travels with the answer to a peer's watch(). */
     void (*waits)(void *context, struct network_wait *ret_wait);
     void (*waited)(void *context, int peer, const struct network_wait *wait);
     /* The communicator of `peer` is broken; the sentence is terminated and printable. */

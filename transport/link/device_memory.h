@@ -17,8 +17,8 @@
 enum device_way {
     DEVICE_STAGED, /* the host moves all of it, through a copy in pinned memory */
     DEVICE_SLOTS,  /* the device moves it from and to slots, which are pinned memory of the host */
-    DEVICE_DMABUF, /* ... which are memory of the device that adapters know by a file */
-    DEVICE_PEER,   /* ... or by its address */
+    DEVICE_DMABUF, /* slots are memory of the device, which adapters know by a file (dmabuf) */
+    DEVICE_PEER,   /* slots are memory of the device, which adapters know by its address */
     DEVICE_WAYS
 };
 
@@ -34,7 +34,7 @@ struct device_source {
     const char *name; /* "CUDA device 0" */
     /* Memory of the device, with a file if that is wanted. */
     rondo_result (*take)(void *context, size_t bytes, bool file, struct device_memory *ret_memory);
-    /* Of zeroes: nothing. Nobody uses it any more. */
+    /* Takes device memory back that nobody uses any more; zeroes: there is nothing to take. */
     void (*give)(void *context, struct device_memory *memory);
     /* Copies, complete on return; what an adapter wrote before it was said to be there is seen. */
     rondo_result (*read)(void *context, void *to, uint64_t from, size_t bytes);

@@ -63,8 +63,8 @@ enum {
 #define LINK_SWEEP (UINT32_C(1) << 30)
 
 struct link_packet {
-    LINK_ATOMIC(uint64_t)
-    flag; /* low half: message number, high half: fingerprint; 0: never used, or swept */
+    /* Low half: message number, high half: fingerprint; 0: never used, or swept */
+    LINK_ATOMIC(uint64_t) flag;
     char payload[LINK_INLINE];
 };
 
@@ -97,8 +97,8 @@ struct link_out {
     struct connection *connection;
     size_t stride; /* bytes from slot to slot */
     char *fill;    /* where the next piece of the open slot goes; NULL: no slot is open */
-    const char
-        *lent; /* the open slot's payload is there, in memory of the caller; NULL: it isn't */
+    /* The payload of the open slot, in memory of the caller; NULL: it is in the slot */
+    const char *lent;
     struct link_shorts *shorts; /* NULL: this link has slots only */
     char *packed;               /* LINK_PACKED bytes of this rank, if it has shorts */
     uint32_t slot_count;
@@ -122,14 +122,14 @@ struct link_in {
     uint32_t lap;
 };
 
-/* What a message that says where the sender's buffers are carries in its inline payload. */
+/* The inline payload of a message that says where the sender's buffers are. */
 struct link_addresses {
     /* Offsets in the sender's shared heap, or plain addresses; enum address_kind tells. */
     uint64_t input, output;
     uint32_t input_kind, output_kind;
 };
 
-/* Of a call, as flags have it. */
+/* The fingerprint of a call as flags have it: never 0. */
 static inline uint32_t link_fingerprint(uint32_t hash)
 {
     return hash ? hash : 1;

@@ -42,19 +42,20 @@ struct seal {
 
 /* "none", "authentic" or "secret"; "?" for other numbers. */
 const char *seal_mode_name(unsigned mode);
-/* Has this processor what AES-256-GCM needs? libsodium is ready. */
+/* Does this processor have the instructions for AES-256-GCM? libsodium is ready. */
 bool seal_has_aes(void);
 
 /* `aes`: both sides have it. The mode is not SEAL_NONE; the key is for this direction alone. */
 void seal_begin(struct seal *seal, enum seal_mode mode, bool aes,
                 const unsigned char key[SEAL_KEY]);
-/* The next record, of 1 to SEAL_RECORD bytes: ret_bytes is what travels, and may be `bytes`. */
+/* Encrypt the next record, of 1 to SEAL_RECORD bytes: ret_bytes is what travels, and may be
+ * `bytes`. */
 void seal_close(struct seal *seal, const void *bytes, size_t count, void *ret_bytes,
                 unsigned char ret_tag[SEAL_TAG]);
-/* What came, where it lies. False: it is not what the other side sealed as its next record, and
- * means nothing. */
+/* Decrypt a record where it lies. False: it is not what the other side sealed as its next record,
+ * and means nothing. */
 bool seal_open(struct seal *seal, void *bytes, size_t count, const unsigned char tag[SEAL_TAG]);
-/* No trace of the key is left. */
+/* Wipe the key. */
 void seal_end(struct seal *seal);
 
 #endif

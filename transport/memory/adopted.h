@@ -26,11 +26,11 @@ bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset);
  * what lies there is the caller's business. False: there is none.
  */
 bool adopted_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint64_t *ret_offset);
-/* The registered range that holds it; false: there is none. */
+/* The registered range that holds `memory`; false: there is none. */
 bool adopted_block(const void *memory, char **ret_begin, size_t *ret_bytes);
-/* Does any byte of it belong to the heap already? */
+/* Does any byte of the range belong to the heap already? */
 bool adopted_overlaps(const void *memory, size_t bytes);
-/* After fork(): the parent's ranges are not ours. */
+/* Forget all ranges after fork(): they are the parent's. */
 void adopted_forget(void);
 
 #endif

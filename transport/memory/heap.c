@@ -34,7 +34,7 @@ static struct {
     size_t bytes;
     int fd;
     pid_t pid;     /* whose heap this is: a forked child opens its own */
-    uint32_t home; /* ... and fork_home() of that process */
+    uint32_t home; /* fork_home() of that process */
     unsigned users;
     struct spans spans;
     size_t used; /* pages: those behind were never handed out */
@@ -258,7 +258,7 @@ bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
     return span.length || adopted_block(memory, ret_begin, ret_bytes);
 }
 
-/* Its partner is heap_watch(): release there, acquire here. */
+/* The function that heap_watch() stores: release there, acquire here. */
 static void (*_Atomic watcher)(const void *begin, size_t bytes);
 
 void heap_watch(void (*forget)(const void *begin, size_t bytes))
@@ -284,7 +284,7 @@ static void forget_block(const void *memory)
         tell_watcher(begin, bytes);
 }
 
-/* The same for the beginning of a block only. */
+/* As forget_block(), if `memory` is the beginning of a block. */
 static void forget(const void *memory)
 {
     char *begin;

@@ -59,8 +59,8 @@ struct heap_withdrawal {
  */
 rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal);
 
-/* Where [memory, memory + bytes) lies in the heap, as peers
- * see it; false if it does not. No lock on the way. */
+/* Find where [memory, memory + bytes) lies in the heap, as peers see it; false if it does not. No
+ * lock on the way. */
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset);
 char *heap_base(void);
 /* The allocation or adopted range that `memory` lies in; false: it is no such memory. */

@@ -11,7 +11,7 @@ struct heap_file {
     char *base;
 };
 
-/* As long as RONDO_HEAP_BYTES says, with a new identity in a struct heap_head at its beginning. */
+/* Open a file of RONDO_HEAP_BYTES with a new identity in a struct heap_head at its beginning. */
 rondo_result heap_file_open(struct heap_file *ret_file);
 
 #endif

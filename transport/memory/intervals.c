@@ -37,7 +37,7 @@ static struct interval *join(struct interval *left, struct interval *right)
     return top;
 }
 
-/* What is before `at`, and the rest. */
+/* Split a tree into what is before `at`, and the rest. */
 static void split(struct interval *node, const struct interval *at, struct interval **ret_left,
                   struct interval **ret_right)
 {

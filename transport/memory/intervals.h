@@ -27,7 +27,7 @@ struct intervals {
 
 /* Ranges may overlap and be equal. */
 void intervals_add(struct intervals *set, struct interval *interval);
-/* It must be in the set. */
+/* Remove an interval, which must be in the set. */
 void intervals_remove(struct intervals *set, struct interval *interval);
 /* One that has all of [begin, end) in it and that `fits`; NULL: there is none. */
 struct interval *intervals_holding(const struct intervals *set, uint64_t begin, uint64_t end,

@@ -44,7 +44,7 @@ static inline struct lease *leases_reap(struct lease *list)
     return list;
 }
 
-/* Both lists in one. */
+/* Join two lists of leases into one. */
 static inline struct lease *leases_join(struct lease *list, struct lease *more)
 {
     struct lease **end = &list;

@@ -76,7 +76,7 @@ void *pages_map(int fd, size_t bytes)
     return base;
 }
 
-/* What fills whole huge pages; the rest would cost one of its own. */
+/* Ask for huge pages where they are filled; the rest of the block would cost one of its own. */
 static void ask_for_huge(void *block, size_t bytes)
 {
     uintptr_t start = (uintptr_t)block;

@@ -175,8 +175,8 @@ static rondo_result open_process(const struct heap_card *card, struct process **
 rondo_result process_attach(const struct heap_card *card, struct process **ret_process)
 {
     rondo_result result = RONDO_OK;
-    bool own =
-        card->pid == (int32_t)getpid(); /* after fork() our parent is in the table as "own" */
+    /* After fork() our parent is in the table as "own". */
+    bool own = card->pid == (int32_t)getpid();
     struct process *process;
 
     fork_renews(&table_lock);

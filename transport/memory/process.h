@@ -25,10 +25,11 @@ bool process_is_own(const struct process *process);
 int process_id(const struct process *process); /* its pid */
 /* One system call; false as soon as the kernel has ended it. */
 bool process_alive(const struct process *process);
-/* Where [offset, offset + bytes) of its heap is here; NULL if that is not inside it. */
+/* The address here of [offset, offset + bytes) of the process's heap; NULL if that is not inside
+ * it. */
 char *process_at(const struct process *process, uint64_t offset, size_t bytes);
-/* Where [offset, offset + bytes) of what it shows (shown.h) is here; NULL if that is not inside it.
- * Only our own process may write there. */
+/* The address here of [offset, offset + bytes) of what the process shows (shown.h); NULL if that is
+ * not inside it. Only our own process may write there. */
 void *process_shown(const struct process *process, uint64_t offset, size_t bytes);
 /* Would process_read() be allowed? No sentence either way. */
 bool process_readable(const struct process *process, uint64_t address);

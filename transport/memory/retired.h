@@ -10,7 +10,7 @@
 void retired_add(size_t start, struct lease *leases);
 /* Calls give() for every span whose leases are over. */
 void retired_reap(void (*give)(size_t start));
-/* After fork(): they are the parent's. */
+/* Forget all spans after fork(): they are the parent's. */
 void retired_forget(void);
 
 #endif

@@ -49,7 +49,7 @@ static bool shm_can_connect(const struct rank_card *a, const struct rank_card *b
     return memcmp(a->host, b->host, sizeof(a->host)) == 0;
 }
 
-/* Where the ring from rank `from` on `lane` lies in the heap of `owner`. */
+/* The place of the ring from rank `from` on `lane` in the heap of `owner`. */
 static uint64_t ring_offset(const struct rank_card *owner, int from, int lane, int lanes)
 {
     size_t bytes = ring_bytes((int)owner->slots, owner->slot_bytes);

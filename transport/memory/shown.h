@@ -26,7 +26,7 @@ void shown_leave(void);
 rondo_result shown_take(void **ret_page, uint64_t *ret_offset);
 void shown_give(void *page);
 
-/* This process's mapping; NULL: closed. */
+/* The mapping in this process; NULL: closed. */
 char *shown_base(void);
 
 #endif

@@ -25,7 +25,7 @@
 extern atomic_uint withdrawn_count; /* ranges; for the function below */
 
 bool withdrawn_search(const void *memory, size_t bytes);
-/* Is any byte of it withdrawn? Peers must not be told of such memory. */
+/* Is any byte of the range withdrawn? Peers must not be told of such memory. */
 static inline bool withdrawn_touches(const void *memory, size_t bytes)
 {
     return atomic_load_explicit(&withdrawn_count, memory_order_relaxed) &&
@@ -41,7 +41,7 @@ rondo_result withdrawn_exchange(char *begin, char *end, int fd, uint64_t offset)
 /* Ranges inside of [begin, end) are forgotten: their addresses are nobody's, or mapped anew.
  * Appends their leases to a list; false: one of them is never over. */
 bool withdrawn_remove(const char *begin, const char *end, struct lease **leases);
-/* After fork(): they are the parent's. */
+/* Forget all pages after fork(): they are the parent's. */
 void withdrawn_forget(void);
 
 #endif

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static const double tell_time = 0.5; /* seconds that ranks who compute may keep one that failed */
-static const double leave_time = 60; /* ... that closing may take, if a peer does not read */
+static const double leave_time = 60; /* seconds that closing may take, if a peer does not read */
 
 void tcp_tell_peer(struct tcp_peer *peer)
 {
@@ -41,7 +41,8 @@ static void stop_listening(struct tcp_network *network)
         tcp_hello_drop(network->strangers);
 }
 
-/* Of those whom we have not talked to, ranks at distances of powers of 2: each tells its own. */
+/* A rank that fails also tells ranks that it has not talked to, at distances of powers of 2, and
+ * each of them tells its own. */
 static bool is_neighbour(const struct tcp_network *network, int rank)
 {
     int ahead = (rank - network->rank + network->size) % network->size;
@@ -67,7 +68,7 @@ static bool all_told(const struct tcp_network *network)
     return !network->strangers;
 }
 
-/* Who dials after that finds nobody listening, and knows from it. */
+/* Ranks that dial after that find nobody listening, and learn of the failure by it. */
 void tcp_tell(struct network *base, const struct network_failure *failure)
 {
     struct tcp_network *network = (struct tcp_network *)base;
@@ -94,7 +95,7 @@ void tcp_tell(struct network *base, const struct network_failure *failure)
     pthread_mutex_unlock(&network->lock);
 }
 
-/* Has everything that was sent arrived on the other host? Who has failed need not take it. */
+/* Has everything that was sent arrived on other hosts? A peer that has failed need not take it. */
 static bool delivered(const struct tcp_network *network)
 {
     for (int rank = 0; rank < network->size; rank++) {
@@ -115,7 +116,7 @@ static bool delivered(const struct tcp_network *network)
     return true;
 }
 
-/* Who closes waits for just that: see say_goodbye(). */
+/* Acknowledge at once, as a peer that closes waits for just that: see say_goodbye(). */
 static void acknowledge_all(const struct tcp_network *network)
 {
     for (int rank = 0; rank < network->size; rank++) {

@@ -186,7 +186,7 @@ struct tcp_peer {
     double troubled, again; /* TCP_UP: since when data lines fail, and are dialed next; 0: no */
     struct tcp_peer *next;  /* among the deferred */
     bool deferred;
-    bool asking;               /* and no answer has come: one at a time */
+    bool asking;               /* a question is out that has no answer yet: one at a time */
     struct tcp_message *queue; /* messages that no line has taken */
     uint32_t head, tail;       /* they wrap; the room is a power of 2 */
     char *control;             /* bytes for the control line */
@@ -229,21 +229,21 @@ struct tcp_network {
     struct tcp_line *hot;      /* from which alone something came at the last looks, or NULL */
     unsigned in_a_row, looks;  /* how often it did; looks at it */
     bool moved;
-    bool broken; /* and told: what is dialed later is told, too */
+    bool broken; /* the failure has been told, and is told on lines that are dialed later, too */
     struct network_failure failure;
     char sentence[FAIL_SENTENCE_MAX];
 };
 
-/* Has a message begun, and is not complete? */
+/* Has a message of this line begun, and is not complete? */
 static inline bool tcp_line_is_amid(const struct tcp_line *line)
 {
     return line->left || line->due;
 }
 
-/* Is anything on its way to the peer that the system has not got? */
+/* Are there bytes for the peer that the system has not taken yet? */
 bool tcp_peer_waits(const struct tcp_peer *peer);
-/* So much more waits to be sent, or less. Release, pairs with the acquire of flushed(), which has
- * no lock: memory that was lent is not read any more. */
+/* Add to the bytes that wait to be sent (a negative `more` wraps). Release, pairs with the acquire
+ * of flushed(), which has no lock: memory that was lent is not read any more. */
 static inline void tcp_count_unsent(struct tcp_network *network, size_t more)
 {
     size_t unsent = atomic_load_explicit(&network->unsent, memory_order_relaxed);
@@ -271,7 +271,7 @@ void tcp_bury(struct tcp_network *network);
 void tcp_tell_peer(struct tcp_peer *peer);
 void tcp_tell(struct network *base, const struct network_failure *failure);
 void tcp_close(struct network *base);
-/* It is complete: others of this process that close look at it. */
+/* List a complete network for the others of this process, which look at it when they close. */
 void tcp_enlist(struct tcp_network *network);
 
 /* ---- tcp/socket.c: sockets ------------------------------------------------------------------- */
@@ -279,7 +279,7 @@ void tcp_enlist(struct tcp_network *network);
 rondo_result tcp_listen(struct tcp_card *card, int *ret_fd);
 /* Begin to connect; -1 and errno. */
 int tcp_dial(const struct tcp_address *address, unsigned port);
-/* What a line of this kind needs. */
+/* Set the socket options of a data line or of the control line. */
 void tcp_tune(int fd, bool control, double patience);
 /* The congestion control of a connected data line: a name, or auto. */
 void tcp_congest(int fd, const char *wanted);
@@ -319,13 +319,13 @@ void tcp_seal_end(struct tcp_line *line);
 /* To the stage, as far as there is room: messages of the batch; frames of peer->control. */
 void tcp_seal_batch(struct tcp_line *line);
 void tcp_seal_control(struct tcp_line *line);
-/* So many bytes of the stage are with the system. */
+/* Note that so many bytes of the stage are with the system. */
 void tcp_seal_sent(struct tcp_line *line, size_t bytes);
 /* The frame that came, with its tag if there is one; a part of the payload, which lies before
  * line->to. False: it was changed on the way, the line is spoiled. */
 bool tcp_seal_open_frame(struct tcp_line *line, const char *bytes);
 bool tcp_seal_open_part(struct tcp_line *line, const char *tag);
-/* Of line->left, what comes before the next tag. */
+/* Set line->part to the bytes of line->left that come before the next tag. */
 void tcp_seal_next_part(struct tcp_line *line);
 
 /* ---- tcp/peer.c: the other rank -------------------------------------------------------------- */
@@ -354,7 +354,7 @@ rondo_result tcp_peer_lost(const struct tcp_peer *peer);
 
 /* ---- tcp/take.c: what frames mean ------------------------------------------------------------ */
 
-/* Where the payload of line->frame belongs; false: nobody of ours sends that. */
+/* Find where the payload of line->frame belongs; false: nobody of ours sends that. */
 bool tcp_take_expect(struct tcp_line *line);
 /* The first payload of line->frame comes: say for good where to. */
 void tcp_take_aim(struct tcp_line *line);
@@ -363,9 +363,9 @@ bool tcp_take(struct tcp_line *line);
 
 /* ---- tcp/lent.c: memory of the caller -------------------------------------------------------- */
 
-/* Of these bytes nothing waits to be sent after this: it lies in slots. */
+/* Copy lent bytes of this range to slots, so that no message waits to be sent from there. */
 void tcp_lent_settle(struct tcp_network *network, const char *at, size_t bytes);
-/* The caller's memory is not touched after this. */
+/* End all loans: the caller's memory is not touched after this. */
 void tcp_lent_end(struct tcp_network *network);
 
 #endif

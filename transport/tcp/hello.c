@@ -181,7 +181,7 @@ static bool make_place(struct tcp_network *network)
     }
 }
 
-/* Who knocks waits in the system's queue until the next look at deadlines. */
+/* Stop or resume accepting; ranks that dial meanwhile wait in the system's queue. */
 static void shut_door(struct tcp_network *network, bool shut)
 {
     struct epoll_event event = {.events = shut ? 0 : EPOLLIN};

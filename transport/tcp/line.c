@@ -111,7 +111,7 @@ static int gather(const struct tcp_line *line, struct iovec *pieces)
     return count;
 }
 
-/* So many bytes more are with the system. */
+/* Note that so many bytes more are with the system. */
 static void advance(struct tcp_line *line, size_t bytes)
 {
     int done = 0;
@@ -210,7 +210,8 @@ void tcp_line_send(struct tcp_line *line)
 
 enum outcome { GOES_ON, STARVES, ENDED };
 
-/* So many bytes more of the payload are where they belong; false if the line has ended. */
+/* Note that so many bytes more of the payload are where they belong; false if the line has
+ * ended. */
 static bool filled(struct tcp_line *line, size_t bytes)
 {
     line->to += bytes;
@@ -289,7 +290,7 @@ static bool digest(struct tcp_line *line)
     return true;
 }
 
-/* What a read of `got` bytes filled: first the payload, then `ahead`. */
+/* Account for a read of `got` bytes, which filled first the payload, then `ahead`. */
 static bool arrived(struct tcp_line *line, size_t got)
 {
     size_t direct = got < line->part ? got : line->part;
@@ -298,7 +299,7 @@ static bool arrived(struct tcp_line *line, size_t got)
     return (!direct || filled(line, direct)) && digest(line);
 }
 
-/* Is it a message behind which no other's payload is read? */
+/* Is the line at a long message, behind which no other message's payload is read? */
 static bool is_alone(const struct tcp_line *line)
 {
     return line->sealed ? tcp_line_is_amid(line) && line->frame.bytes >= ALONE

@@ -17,17 +17,17 @@
 enum {
     EVENTS = 32,
     LARGE = 64 << 10, /* bytes of a message for which further lines are opened */
-    DEFER = 16 << 10, /* ... that is sent with those behind it */
+    DEFER = 16 << 10, /* bytes of a message from which on it is sent with those behind it */
     HOT_AFTER = 16,   /* times in a row that nothing came but from one line */
     HOT_LOOKS = 8,    /* of so many looks all but one are at that line alone */
 };
 static const double look_time = 0.01; /* seconds between looks at deadlines */
-static const double ask_time = 0.03;  /* ... between questions to a silent peer */
-static const double starve_time = 2;  /* ... that a peer may stand at the door: errors take < 5 */
+static const double ask_time = 0.03;  /* seconds between questions to a silent peer */
+static const double starve_time = 2;  /* seconds a peer may stand at the door: errors take < 5 */
 
 /* ---- Links ----------------------------------------------------------------------------------- */
 
-/* More of it may be pushed at once: the system is slower with pieces. */
+/* Send later, as more of a long message may be pushed at once: the system is slower with pieces. */
 static void defer(struct tcp_peer *peer)
 {
     struct tcp_network *network = peer->network;
@@ -201,7 +201,7 @@ void tcp_bury(struct tcp_network *network)
     }
 }
 
-/* Is there one line from which all has come of late? */
+/* Note whether all that comes has come from one line of late, which read_hot() then reads alone. */
 static void note_sources(struct tcp_network *network, const struct epoll_event *events, int count)
 {
     struct tcp_line *line = count ? events[0].data.ptr : NULL;

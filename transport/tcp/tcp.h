@@ -17,7 +17,7 @@
 /* Listen, and fill the card. */
 rondo_result tcp_open(struct tcp_card *ret_card, struct network **ret_network);
 
-/* What all ranks have to know of each other, and this one of itself. */
+/* The facts that all ranks of a job have to know of each other, and this one of itself. */
 struct tcp_job {
     const struct network_owner *owner;
     const unsigned char *key; /* NETWORK_KEY bytes that only ranks of the job know */

@@ -6,7 +6,8 @@
 
 enum { HEAD_WORDS = VERBS_CELL_HEAD / 8 };
 
-/* Of all words but the first, so many; each step mixes well enough that no bit cancels out. */
+/* A hash of the first `count` words but for the very first; each step mixes well enough that no bit
+ * cancels out. */
 static uint64_t hash(const struct verbs_cell *cell, unsigned count, uint64_t number)
 {
     uint64_t sum = number * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du, word;

@@ -57,8 +57,8 @@ static inline bool verbs_cell_shows(const struct verbs_cell *at, uint64_t number
     return atomic_load_explicit((const _Atomic(uint32_t) *)&at->number, memory_order_relaxed) ==
            (uint32_t)number;
 }
-/* Is the cell of this number whole at `at`, which is being written? Then it is copied out, but for
- * payload that it hasn't; if not, what is in `ret_cell` means nothing. */
+/* Copy the cell of this number from `at`, where it is being written, but for payload that it
+ * hasn't. False: it is not whole yet, and `ret_cell` means nothing. */
 bool verbs_cell_read(const struct verbs_cell *at, uint64_t number, struct verbs_cell *ret_cell);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { VERBS_RAILS = 4, VERBS_TROUBLE = 160, VERBS_TRIALS = 16 };
 
-/* What came out when the port was tried with memory of a GPU: verbs/try.h. */
+/* The result of trying the port with memory of a GPU: verbs/try.h. */
 struct verbs_trial {
     int way;       /* enum device_way */
     char name[32]; /* of the GPU */
@@ -58,8 +58,8 @@ rondo_result verbs_rails_open(struct verbs_rails *ret_rails);
 void verbs_rails_close(void);
 
 /*
- * What happened to the port since it was last asked, as its adapter told: RONDO_OK, or
- * RONDO_ERROR_SYSTEM with a sentence if it is unusable for good. Never waits.
+ * Check what the adapter has told of the port since the last call: RONDO_OK, or RONDO_ERROR_SYSTEM
+ * with a sentence if the port is unusable for good. Never waits.
  */
 rondo_result verbs_device_check(struct verbs_device *device);
 /* A clause for sentences about it: "mlx5_0 port 1 (10.1.2.3)", and what it said last. */

@@ -63,7 +63,7 @@ enum verbs_state {
     VERBS_APART,   /* nothing was said */
     VERBS_CALLING, /* our hello is on its way */
     VERBS_HEARD,   /* theirs has come: we can receive */
-    VERBS_JOINED,  /* and they can receive */
+    VERBS_JOINED,  /* both ends can receive */
 };
 
 struct verbs_rail {
@@ -141,7 +141,7 @@ static inline size_t verbs_control_bytes(const struct verbs_network *network)
     return (2 * verbs_half(network) + 4095) / 4096 * 4096; /* shares no page with the inbox */
 }
 
-/* As many messages as may be under way to a peer. */
+/* The most messages that may be under way to a peer. */
 static inline unsigned verbs_loans_room(const struct verbs_network *network)
 {
     return (unsigned)network->job.lanes * (unsigned)network->job.slots;
@@ -151,9 +151,9 @@ static inline unsigned verbs_loans_room(const struct verbs_network *network)
 
 /* See to it that the peer is or gets connected. */
 rondo_result verbs_meet(struct verbs_peer *peer);
-/* What the control network brought from the peer; not believed. */
+/* Take a note of the peer's that the control network brought; its words are not believed. */
 rondo_result verbs_meet_note(struct verbs_peer *peer, const void *bytes, size_t count);
-/* Queues and registrations of it are given back. */
+/* Give back the queues and registrations of a peer. */
 void verbs_part(struct verbs_peer *peer);
 
 /* ---- verbs/device_memory.c ------------------------------------------------------------------- */
@@ -165,15 +165,16 @@ void verbs_give_device(struct verbs_peer *peer); /* after its queues were closed
 
 /* ---- verbs/lent.c ---------------------------------------------------------------------------- */
 
-/* Is a message from there worth lending? */
+/* Is a message that lies at `from` worth lending? */
 bool verbs_lent_takes(const struct verbs_network *network, const void *from, size_t bytes);
-/* The message is about to be posted. NULL: it is in its slot now, as its memory can't be lent. */
+/* Lend the memory of a message that is about to be posted. NULL: the message is in its slot now, as
+ * its memory can't be lent. */
 struct verbs_loan *verbs_lent_begin(struct verbs_peer *peer, struct verbs_message *message);
-/* ... and was, on these rails (bits). */
+/* Note that the lent message was posted on these rails (bits). */
 void verbs_lent_posted(struct verbs_peer *peer, struct verbs_loan *loan, unsigned rails);
 /* Looks which loans are over; true if any. */
 bool verbs_lent_collect(struct verbs_peer *peer);
-/* This memory is about to be written: no message is lent there when it returns. */
+/* Make memory ready to be written: no message is lent there when this returns. */
 void verbs_lent_settle(struct verbs_network *network, const void *at, size_t bytes);
 /* No memory is read any more; connections that can't promise that are of no use after it. */
 void verbs_lent_end(struct verbs_network *network);
@@ -187,7 +188,7 @@ extern const struct connection_ops verbs_connection_ops;
 rondo_result verbs_take(struct verbs_peer *peer, bool *ret_moved);
 /* Post what is pushed and owed, as far as there is room; true if anything was posted. */
 bool verbs_give(struct verbs_peer *peer);
-/* Has the connection failed, or been silent for too long? The sentence then says how. */
+/* Fails if the connection has failed or been silent for too long; the sentence says how. */
 rondo_result verbs_check_queues(struct verbs_peer *peer, double now);
 
 #endif

@@ -110,7 +110,7 @@ static void write_cell(struct verbs_peer *peer, bool signalled)
     verbs_queue_flush(&home->queue);
 }
 
-/* Is there room for one message on every rail? */
+/* Does every rail to the peer have room for one message? */
 static bool has_room(struct verbs_peer *peer)
 {
     for (int i = 0; i < peer->pairs; i++) {
@@ -361,7 +361,7 @@ static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
     atomic_store_explicit(&slot->head.flag, cell->flag, memory_order_release);
 }
 
-/* Is another cell there? Then it is the one that is due. */
+/* Make the next cell the one that is due, if it is there. */
 static rondo_result next_cell(struct verbs_peer *peer)
 {
     const char *at = peer->control + (size_t)peer->cell_in * VERBS_CELL;

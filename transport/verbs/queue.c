@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* What an adapter does before it gives up on a peer: 4.096 us * 2^16 = 0.27 s, 7 times. A count
- * of 7 would be for ever for receives that are not ready, and with soft-RoCE for all. */
+/* An adapter gives up on a peer after 4.096 us * 2^16 = 0.27 s, 7 times. A count of 7 would be for
+ * ever for receives that are not ready, and with soft-RoCE for all. */
 enum { TIMEOUT = 16, RETRIES = 6, RECEIVER_DELAY = 12 /* 0.64 ms */, HOPS = 64, POLLED = 16 };
 
 static const double PROBE_EVERY = 0.2;   /* seconds, of a peer that is waited for */

@@ -16,14 +16,15 @@
 
 enum { VERBS_SIGNAL = 16, VERBS_BATCH = 4, VERBS_INLINE = 128 };
 
-/* What the other side needs to know; part of a note, in the byte order of both (they are alike). */
+/* The card of a queue pair, which the other side needs to connect; part of a note, in the byte
+ * order of both (they are alike). */
 struct verbs_port_card {
     unsigned char gid[16];
     uint32_t queue, first; /* number of the queue pair, and of its first packet */
     uint16_t lid;
     uint8_t mtu, ethernet;
     uint32_t data_key, control_key; /* of the memory that may be written */
-    uint32_t device_key;            /* and of the device's */
+    uint32_t device_key;            /* of the device's memory that may be written */
 };
 
 struct verbs_queue {
@@ -65,7 +66,7 @@ void verbs_queue_close(struct verbs_queue *queue); /* of zeroes: nothing */
 void verbs_queue_card(const struct verbs_queue *queue, struct verbs_port_card *ret_card);
 rondo_result verbs_queue_connect(struct verbs_queue *queue, const struct verbs_port_card *peer);
 
-/* Is there room for so many writes? */
+/* Does the queue have room for so many writes? */
 static inline bool verbs_queue_room(const struct verbs_queue *queue, unsigned writes)
 {
     return queue->posted - queue->completed + (unsigned)queue->batched + writes <= queue->depth;
@@ -82,7 +83,8 @@ void verbs_queue_probe(struct verbs_queue *queue);
 /* While something is waited for: sees to it that a completion is due, by a probe now and then, and
  * gives the peer up after `patience` seconds without it. After a poll; nothing fails before. */
 void verbs_queue_attend(struct verbs_queue *queue, double now, double patience);
-/* Nothing that was posted reads or writes memory any more; it is of no use after that. */
+/* Stop a queue: nothing that was posted reads or writes memory any more; it is of no use after
+ * that. */
 void verbs_queue_stop(struct verbs_queue *queue);
 static inline bool verbs_queue_idle(const struct verbs_queue *queue)
 {

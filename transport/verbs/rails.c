@@ -26,7 +26,7 @@ static bool usable(const struct rdma_port *port, const struct rdma_range *range)
     return port->active && rdma_choose_gid(port, range);
 }
 
-/* Does `name`, so many characters of it, mean this port? "mlx5_0" or "mlx5_0:1". */
+/* Do the first `length` characters of `name` mean this port? "mlx5_0" or "mlx5_0:1". */
 static bool means(const struct rdma_port *port, const char *name, size_t length)
 {
     char full[80];

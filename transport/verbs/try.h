@@ -6,7 +6,7 @@
 #include "transport/link/device_memory.h"
 #include "transport/verbs/device.h"
 
-/* Of device memory. */
+/* A range of device memory, and how an adapter may access it. */
 struct verbs_part {
     size_t at, bytes;
     int access; /* IBV_ACCESS_..., which says nothing about order */

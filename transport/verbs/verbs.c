@@ -88,7 +88,7 @@ static bool flushed(struct network *base, int *ret_peer)
     return true;
 }
 
-/* What comes is written by the adapter into memory, so nothing could wake us: short naps. */
+/* Nap for a short while: the adapter writes what comes into memory, so nothing could wake us. */
 static void doze(struct network *base, double seconds)
 {
     const double longest = 50e-6;
@@ -133,7 +133,7 @@ static void let_go(struct network *base)
 
 /* ---- Closing --------------------------------------------------------------------------------- */
 
-/* What was posted to a peer is on its way, but an adapter forgets it with the queue. */
+/* Has the adapter sent all that was posted to the peer? It would forget the rest with the queue. */
 static bool drained(struct verbs_peer *peer)
 {
     bool all = true;

@@ -68,7 +68,7 @@ static void note_return(struct execution *x, const struct link_in *in)
 
 /* ---- Rings ----------------------------------------------------------------------------------- */
 
-/* What is to be added to addresses of the host in those pages. */
+/* Pin pages of the host; returns what to add to an address there to get the device's. */
 static uint64_t pin(struct gpu_mover *mover, void *memory, size_t bytes)
 {
     CUdeviceptr device = 0;
@@ -137,7 +137,7 @@ static bool find_links(struct execution *x, const struct plan_step *step)
 #define STEP_FUNCTION static inline
 #include "plan/pieces.h"
 
-/* What an adapter wrote is in memory, but a kernel need not see it. */
+/* Make what an adapter wrote visible to kernels, which need not see it though it is in memory. */
 static void flush_writes(struct gpu_mover *mover)
 {
     const struct cuda_driver *cuda = mover->gpu->device.driver;

@@ -27,7 +27,7 @@ enum { GRAIN = 2 << 20 }; /* bytes: device memory is handed out in pages of that
 
 /* ---- What it lends --------------------------------------------------------------------------- */
 
-/* As a file that stands for the whole allocation. */
+/* Export the memory as a file that stands for the whole allocation. */
 static rondo_result export(const struct gpu_mover *mover, struct device_memory *memory)
 {
     const struct cuda_driver *cuda = mover->gpu->device.driver;
@@ -117,7 +117,8 @@ static rondo_result write_device(void *context, uint64_t to, const void *from, s
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* Of the highest priority: it must not wait behind a stream of the user's which waits for it. */
+/* Open a stream of the highest priority: it must not wait behind a stream of the user's which waits
+ * for it. */
 static rondo_result open_stream(struct gpu_mover *mover)
 {
     const struct cuda_driver *cuda = mover->gpu->device.driver;

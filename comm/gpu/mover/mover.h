@@ -16,7 +16,8 @@ struct gpu_link {
     uint64_t out, in;
 };
 
-/* What is to be told to peers, or to the writer of a slot, when the device has got so far. */
+/* A notice to peers, or to the writer of a slot, that may be given when the device has got so
+ * far. */
 struct gpu_notice {
     uint32_t after; /* the count of the stream at which it may be told */
     enum { NOTICE_FLAG, NOTICE_COUNT, NOTICE_PUSH, NOTICE_PUSH_DEVICE, NOTICE_RETURN } kind;
@@ -35,13 +36,13 @@ struct gpu_mover {
     char name[32];
     struct cuda_launcher *launcher;
     CUstream stream;
-    bool flushes;           /* ... and this is how: */
+    bool flushes;           /* what adapters wrote has to be flushed before kernels see it */
     struct gpu_link *links; /* [lane * size + peer] */
     void **pinned;          /* of the host, at most two for each link */
     int pinned_count;
     CUdeviceptr scratch;
     size_t scratch_bytes;
-    /* Of the call in progress. */
+    /* The state of the call in progress. */
     _Atomic uint32_t *reached; /* pinned; written by the stream */
     CUdeviceptr device_reached;
     uint32_t counted; /* the last count that the stream was told to write */

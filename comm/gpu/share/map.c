@@ -248,7 +248,8 @@ static uint64_t bytes_of(const struct gpu_order *order)
     return bytes;
 }
 
-/* What is there is only as true as the peer is: a copy is checked, and then it does not change. */
+/* Do what a peer has ordered. Its order is only as true as the peer is: a copy is checked, and then
+ * it does not change. */
 static rondo_result obey_rank(struct gpu_plans *plans, int rank)
 {
     const rondo_comm *comm = plans->comm;

@@ -32,7 +32,7 @@ enum { REACH_UNKNOWN, REACH_SHOWN, REACH_ALL, REACH_NOT };
 
 /* ---- At the start ---------------------------------------------------------------------------- */
 
-/* As much as there is, if not as much as there should be. */
+/* Allocate the reserve: as much as there is, if not as much as there should be. */
 static rondo_result allocate(struct gpu_plans *plans)
 {
     struct cuda_launcher *launcher = plans->launcher;
@@ -114,7 +114,7 @@ static bool map_all(struct gpu_plans *plans, bool seats)
     return false;
 }
 
-/* What fits into the shortest reserve, with what is lost to alignment there. */
+/* The bytes that fit into the shortest reserve, with what is lost to alignment there. */
 static size_t find_common(const struct gpu_plans *plans)
 {
     const size_t grain = 1024;

@@ -28,7 +28,7 @@
 enum {
     GRAIN = 512,       /* bytes */
     LONG_UNUSED = 256, /* calls, after which a segment makes room for another one */
-    REST = 64,         /* ... before peers are asked again that had no room */
+    REST = 64,         /* calls, after which peers that had no room are asked again */
 };
 
 static const double LATE = 2; /* seconds; peers that are not held up map at once */
@@ -40,7 +40,7 @@ static uint64_t word_of(uint32_t rank, uint32_t slot, uint64_t offset)
 
 /* ---- What memory is -------------------------------------------------------------------------- */
 
-/* What CUDA knows about the allocation at that address. */
+/* Ask CUDA about the allocation at that address. */
 static bool ask(const struct cuda_driver *cuda, CUdeviceptr memory, struct gpu_piece *ret_piece,
                 bool *ret_by_handle)
 {

@@ -7,7 +7,7 @@
  */
 #include "comm/gpu/inside.h"
 
-/* -1: the driver does not say. A context is current. */
+/* The device that the stream is on; -1: the driver does not say. A context is current. */
 static int device_of_stream(const struct cuda_driver *cuda, CUstream stream)
 {
     CUcontext context = NULL;
@@ -21,7 +21,7 @@ static int device_of_stream(const struct cuda_driver *cuda, CUstream stream)
     return number;
 }
 
-/* The same of device memory. */
+/* The device that the memory is on; -1: none, or the driver does not say. A context is current. */
 static int device_of_memory(const struct cuda_driver *cuda, const void *memory)
 {
     enum cuda_memory kind = cuda_memory_kind(cuda, memory);
