@@ -2,6 +2,7 @@
 /* fork.c - see fork.h. */
 #include "base/fork.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@ static _Atomic uint32_t none; /* nothing was made yet */
 static _Atomic uint32_t last; /* number that was given out; children count on */
 _Atomic(_Atomic uint32_t *) fork_number = &none;
 
-static _Atomic(pthread_mutex_t *) locks[LOCKS];
+static _Atomic(struct lock *) locks[LOCKS];
 static atomic_flag handling = ATOMIC_FLAG_INIT;
 
 static struct kept {
@@ -26,10 +27,10 @@ static void begin_child(void)
 {
     atomic_store_explicit(&none, 0, memory_order_relaxed);
     for (int i = 0; i < LOCKS; i++) {
-        pthread_mutex_t *lock = atomic_load_explicit(&locks[i], memory_order_relaxed);
+        struct lock *lock = atomic_load_explicit(&locks[i], memory_order_relaxed);
 
         if (lock)
-            pthread_mutex_init(lock, NULL);
+            lock_init(lock, lock->level);
     }
 }
 
@@ -85,11 +86,11 @@ rondo_result fork_refuse(const char *function, const char *what)
                       function, (int)getpid(), what);
 }
 
-void fork_renews(pthread_mutex_t *lock)
+void fork_renews(struct lock *lock)
 {
     handle_forks();
     for (int i = 0; i < LOCKS; i++) {
-        pthread_mutex_t *before = NULL;
+        struct lock *before = NULL;
 
         if (atomic_compare_exchange_strong_explicit(&locks[i], &before, lock, memory_order_relaxed,
                                                     memory_order_relaxed) ||

@@ -15,8 +15,8 @@
 #define RONDO_BASE_FORK_H
 
 #include "base/fail.h"
+#include "base/lock.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ rondo_result fork_refuse(const char *function, const char *what);
 
 /* A lock of the whole process may be held by another thread when it forks, which the child does
  * not have: there it shall be a new one. For the first few locks; calling it again does nothing. */
-void fork_renews(pthread_mutex_t *lock);
+void fork_renews(struct lock *lock);
 
 /* Memory of the parent's that a child gives up without freeing what hangs on it, which would be
  * another process's: it stays as it is until the child ends. */

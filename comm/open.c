@@ -185,8 +185,8 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     comm->rank = rank;
     comm->settings = *settings;
     comm->home = fork_home();
-    pthread_mutex_init(&comm->error_lock, NULL);
-    pthread_mutex_init(&comm->registrations_lock, NULL);
+    lock_init(&comm->error_lock, LOCK_COMM_ERROR);
+    lock_init(&comm->registrations_lock, LOCK_COMM_REGISTRATIONS);
     operations_init(&comm->operations);
     comm->world.ops = &comm_world_ops;
     comm->world.rank = rank;
@@ -271,8 +271,8 @@ void comm_free(rondo_comm *comm)
     choices_done(&comm->choices);
     grouping_close(comm->groups);
     operations_done(&comm->operations);
-    pthread_mutex_destroy(&comm->error_lock);
-    pthread_mutex_destroy(&comm->registrations_lock);
+    lock_done(&comm->error_lock);
+    lock_done(&comm->registrations_lock);
     free(comm->world.scratch);
     free(comm->arrays);
     free(comm);

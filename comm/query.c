@@ -66,9 +66,9 @@ const char *rondo_last_error(const rondo_comm *comm)
 
     if (!comm || fork_is_foreign(comm->home))
         return fail_sentence();
-    pthread_mutex_lock(&writable->error_lock);
+    lock_take(&writable->error_lock);
     snprintf(copy, sizeof(copy), "%s", comm->error);
-    pthread_mutex_unlock(&writable->error_lock);
+    lock_give(&writable->error_lock);
     return copy;
 }
 

@@ -53,10 +53,10 @@ rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
         return comm_note_error(comm, result);
     }
     registration->memory = memory;
-    pthread_mutex_lock(&comm->registrations_lock);
+    lock_take(&comm->registrations_lock);
     registration->next = comm->registrations;
     comm->registrations = registration;
-    pthread_mutex_unlock(&comm->registrations_lock);
+    lock_give(&comm->registrations_lock);
     *ret_registration = registration;
     return RONDO_OK;
 }
@@ -72,7 +72,7 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
                           "rondo_comm_deregister: needs a communicator and a registration.");
     if (fork_is_foreign(comm->home))
         return comm_refuse("rondo_comm_deregister");
-    pthread_mutex_lock(&comm->registrations_lock);
+    lock_take(&comm->registrations_lock);
     link = &comm->registrations;
     while (*link && *link != registration)
         link = &(*link)->next;
@@ -83,7 +83,7 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
         result = heap_disown(registration->memory);
     if (!result)
         *link = registration->next;
-    pthread_mutex_unlock(&comm->registrations_lock);
+    lock_give(&comm->registrations_lock);
     if (!result)
         free(registration);
     return comm_note_error(comm, result);

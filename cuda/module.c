@@ -2,6 +2,7 @@
 #include "cuda/module.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/setting.h"
 
@@ -133,7 +134,7 @@ static rondo_result load_all(struct cuda_launcher *launcher)
 }
 
 static struct cuda_launcher *launchers;
-static pthread_mutex_t launchers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock launchers_lock = LOCK_AT(LOCK_CUDA_LAUNCHERS);
 
 /* Free a launcher after its last user, or after nobody could open it. */
 static void discard(struct cuda_launcher *launcher)
@@ -145,7 +146,7 @@ static void discard(struct cuda_launcher *launcher)
         cuda_leave(&launcher->device);
     }
     cuda_device_close(&launcher->device);
-    pthread_mutex_destroy(&launcher->stock.lock);
+    lock_done(&launcher->stock.lock);
     free(launcher);
 }
 
@@ -162,7 +163,7 @@ static rondo_result open_first(int number, struct cuda_launcher **ret_launcher)
         free(launcher);
         return result;
     }
-    pthread_mutex_init(&launcher->stock.lock, NULL);
+    lock_init(&launcher->stock.lock, LOCK_CUDA_STOCK);
     result = cuda_enter(&launcher->device);
     if (!result) {
         result = load_all(launcher);
@@ -183,7 +184,7 @@ rondo_result cuda_launcher_open(const struct cuda_device *device,
     struct cuda_launcher *launcher;
     rondo_result result = RONDO_OK;
 
-    pthread_mutex_lock(&launchers_lock);
+    lock_take(&launchers_lock);
     launcher = launchers;
     while (launcher && launcher->device.number != device->number)
         launcher = launcher->next;
@@ -193,15 +194,15 @@ rondo_result cuda_launcher_open(const struct cuda_device *device,
         launcher->users++;
         *ret_launcher = launcher;
     }
-    pthread_mutex_unlock(&launchers_lock);
+    lock_give(&launchers_lock);
     return result;
 }
 
 struct cuda_launcher *cuda_launcher_share(struct cuda_launcher *launcher)
 {
-    pthread_mutex_lock(&launchers_lock);
+    lock_take(&launchers_lock);
     launcher->users++;
-    pthread_mutex_unlock(&launchers_lock);
+    lock_give(&launchers_lock);
     return launcher;
 }
 
@@ -212,13 +213,13 @@ void cuda_launcher_close(struct cuda_launcher *launcher)
 
     if (!launcher)
         return;
-    pthread_mutex_lock(&launchers_lock);
+    lock_take(&launchers_lock);
     last = --launcher->users == 0;
     while (*at != launcher)
         at = &(*at)->next;
     if (last)
         *at = launcher->next;
-    pthread_mutex_unlock(&launchers_lock);
+    lock_give(&launchers_lock);
     if (last)
         discard(launcher);
 }

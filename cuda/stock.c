@@ -103,7 +103,7 @@ rondo_result cuda_stock_take(struct cuda_stock *stock, const struct cuda_device 
     rondo_result result = RONDO_OK;
 
     *ret_memory = 0;
-    pthread_mutex_lock(&stock->lock);
+    lock_take(&stock->lock);
     holding = find(stock, kind, rounded);
     if (!holding)
         result = add(stock, device, kind, rounded, &holding);
@@ -111,7 +111,7 @@ rondo_result cuda_stock_take(struct cuda_stock *stock, const struct cuda_device 
         holding->taken = true;
         *ret_memory = holding->memory;
     }
-    pthread_mutex_unlock(&stock->lock);
+    lock_give(&stock->lock);
     return result;
 }
 
@@ -130,7 +130,7 @@ void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *devic
 {
     struct cuda_holding **at, *gone = NULL;
 
-    pthread_mutex_lock(&stock->lock);
+    lock_take(&stock->lock);
     at = memory ? place_of(stock, memory) : NULL;
     if (at) {
         (*at)->taken = false;
@@ -138,7 +138,7 @@ void cuda_stock_return(struct cuda_stock *stock, const struct cuda_device *devic
     }
     if (gone)
         *at = gone->next;
-    pthread_mutex_unlock(&stock->lock);
+    lock_give(&stock->lock);
     if (gone)
         release(device, gone);
 }
@@ -147,19 +147,19 @@ void cuda_stock_forget(struct cuda_stock *stock, CUdeviceptr memory)
 {
     struct cuda_holding **at, *gone = NULL;
 
-    pthread_mutex_lock(&stock->lock);
+    lock_take(&stock->lock);
     at = place_of(stock, memory);
     if (at) {
         gone = *at;
         *at = gone->next;
     }
-    pthread_mutex_unlock(&stock->lock);
+    lock_give(&stock->lock);
     free(gone);
 }
 
 void cuda_stock_clear(struct cuda_stock *stock, const struct cuda_device *device)
 {
-    pthread_mutex_lock(&stock->lock);
+    lock_take(&stock->lock);
     clear(stock, device);
-    pthread_mutex_unlock(&stock->lock);
+    lock_give(&stock->lock);
 }

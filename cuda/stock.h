@@ -9,15 +9,14 @@
 #ifndef RONDO_CUDA_STOCK_H
 #define RONDO_CUDA_STOCK_H
 
+#include "base/lock.h"
 #include "cuda/device.h"
-
-#include <pthread.h>
 
 struct cuda_holding;
 
 /* All zeros but for the lock: empty. */
 struct cuda_stock {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct cuda_holding *holdings;
 };
 

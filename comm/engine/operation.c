@@ -18,13 +18,13 @@ static const enum kernel_function functions[RONDO_OPS] = {
 void operations_init(struct operations *operations)
 {
     memset(operations, 0, sizeof(*operations));
-    pthread_mutex_init(&operations->lock, NULL);
+    lock_init(&operations->lock, LOCK_OPERATIONS);
     operations->next = OPERATION_FIRST;
 }
 
 void operations_done(struct operations *operations)
 {
-    pthread_mutex_destroy(&operations->lock);
+    lock_done(&operations->lock);
 }
 
 static bool is_float(rondo_type type)
@@ -47,11 +47,11 @@ static rondo_result find_made(struct operations *operations, rondo_op op, rondo_
     struct operation operation = {0};
     const struct operation *made;
 
-    pthread_mutex_lock(&operations->lock);
+    lock_take(&operations->lock);
     made = op >= OPERATION_FIRST ? find(operations, op) : NULL;
     if (made)
         operation = *made;
-    pthread_mutex_unlock(&operations->lock);
+    lock_give(&operations->lock);
     if (!made)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "There is no operation %d on this communicator; it was not made or is "
@@ -113,7 +113,7 @@ static rondo_result add(rondo_comm *comm, const struct operation *operation, ron
 
     if (fork_is_foreign(comm->home))
         return comm_refuse("rondo_op_create");
-    pthread_mutex_lock(&operations->lock);
+    lock_take(&operations->lock);
     place = find(operations, 0);
     handle = operations->next;
     if (place) {
@@ -121,7 +121,7 @@ static rondo_result add(rondo_comm *comm, const struct operation *operation, ron
         place->handle = handle;
         operations->next++;
     }
-    pthread_mutex_unlock(&operations->lock);
+    lock_give(&operations->lock);
     if (!place)
         return comm_note_error(
             comm, rondo_fail(RONDO_ERROR_UNSUPPORTED,
@@ -186,11 +186,11 @@ rondo_result rondo_op_destroy(rondo_comm *comm, rondo_op op)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_op_destroy: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
         return comm_refuse("rondo_op_destroy");
-    pthread_mutex_lock(&comm->operations.lock);
+    lock_take(&comm->operations.lock);
     made = op >= OPERATION_FIRST ? find(&comm->operations, op) : NULL;
     if (made)
         made->handle = 0;
-    pthread_mutex_unlock(&comm->operations.lock);
+    lock_give(&comm->operations.lock);
     if (!made)
         return comm_note_error(comm, rondo_fail(RONDO_ERROR_INVALID,
                                                 "rondo_op_destroy: there is no operation %d on "

@@ -11,6 +11,7 @@
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "base/fork.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct moment {
 };
 
 struct rondo_event {
-    pthread_mutex_t lock; /* also of its moments */
+    struct lock lock; /* also of its moments */
     pthread_cond_t changed;
     struct moment *last; /* NULL: never recorded */
     int users;           /* the owner, and streams that know it */
@@ -101,13 +102,13 @@ static void event_drop(rondo_event *event)
 {
     bool last;
 
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     last = --event->users == 0;
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
     if (!last)
         return;
     moment_drop(event->last);
-    pthread_mutex_destroy(&event->lock);
+    lock_done(&event->lock);
     pthread_cond_destroy(&event->changed);
     free(event);
 }
@@ -118,22 +119,22 @@ static void reach(void *context)
     struct mark *mark = context;
     rondo_event *event = mark->event;
 
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     mark->moment->reached = true;
     moment_drop(mark->moment);
     pthread_cond_broadcast(&event->changed);
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
     event_drop(event);
     free(mark);
 }
 
 static void await(rondo_event *event, struct moment *moment)
 {
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     while (moment && !moment->reached)
-        pthread_cond_wait(&event->changed, &event->lock);
+        lock_wait(&event->lock, &event->changed);
     moment_drop(moment);
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
 }
 
 static void pass(void *context)
@@ -148,12 +149,12 @@ static void pass(void *context)
 /* Take the mark back that no stream took. */
 static rondo_result take_back(struct mark *mark, rondo_result result)
 {
-    pthread_mutex_lock(&mark->event->lock);
+    lock_take(&mark->event->lock);
     if (mark->moment)
         mark->moment->reached = true; /* who waits for it already is let go */
     moment_drop(mark->moment);
     pthread_cond_broadcast(&mark->event->changed);
-    pthread_mutex_unlock(&mark->event->lock);
+    lock_give(&mark->event->lock);
     event_drop(mark->event);
     free(mark);
     return result;
@@ -174,7 +175,7 @@ rondo_result rondo_event_open(rondo_event **ret_event)
     event = calloc(1, sizeof(*event));
     if (!event)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for an event.");
-    pthread_mutex_init(&event->lock, NULL);
+    lock_init(&event->lock, LOCK_EVENT);
     pthread_cond_init(&event->changed, NULL);
     event->users = 1;
     event->home = fork_home();
@@ -212,11 +213,11 @@ rondo_result rondo_event_record(rondo_event *event, rondo_stream *stream)
     }
     *mark = (struct mark){.event = event, .moment = moment};
     moment->users = 2; /* the event, and the mark */
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     event->users++;
     moment_drop(event->last);
     event->last = moment;
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
     result = stream->ops->call(stream, reach, mark);
     return result ? take_back(mark, result) : RONDO_OK;
 }
@@ -235,16 +236,16 @@ rondo_result rondo_stream_wait_event(rondo_stream *stream, rondo_event *event)
     mark = malloc(sizeof(*mark));
     if (!mark)
         return out_of_memory();
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     event->users++;
     *mark = (struct mark){.event = event, .moment = moment_hold(event)};
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
     result = stream->ops->call(stream, pass, mark);
     if (!result)
         return RONDO_OK;
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     moment_drop(mark->moment);
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
     event_drop(event);
     free(mark);
     return result;
@@ -259,9 +260,9 @@ rondo_result rondo_event_query(rondo_event *event)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_query: the event is NULL.");
     if (fork_is_foreign(event->home))
         return fork_refuse("rondo_event_query", "event");
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     reached = !event->last || event->last->reached;
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
     return reached ? RONDO_OK : RONDO_IN_PROGRESS;
 }
 
@@ -274,9 +275,9 @@ rondo_result rondo_event_wait(rondo_event *event)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_wait: the event is NULL.");
     if (fork_is_foreign(event->home))
         return fork_refuse("rondo_event_wait", "event");
-    pthread_mutex_lock(&event->lock);
+    lock_take(&event->lock);
     moment = moment_hold(event);
-    pthread_mutex_unlock(&event->lock);
+    lock_give(&event->lock);
     await(event, moment);
     return RONDO_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ struct job {
 struct thread_stream {
     rondo_stream base;
     pthread_t thread;
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t changed;
     struct job *first, **last;
     bool closing, busy;
@@ -41,11 +42,11 @@ static struct job *next_job(struct thread_stream *stream)
 {
     struct job *job;
 
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     stream->busy = false;
     pthread_cond_broadcast(&stream->changed);
     while (!stream->first && !stream->closing)
-        pthread_cond_wait(&stream->changed, &stream->lock);
+        lock_wait(&stream->lock, &stream->changed);
     job = stream->first;
     if (job) {
         stream->first = job->next;
@@ -53,18 +54,18 @@ static struct job *next_job(struct thread_stream *stream)
             stream->last = &stream->first;
         stream->busy = true;
     }
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
     return job;
 }
 
 static void note_error(struct thread_stream *stream, rondo_result result)
 {
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     if (!stream->error) {
         stream->error = result;
         memcpy(stream->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
     }
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
 }
 
 static void do_job(struct thread_stream *stream, struct job *job)
@@ -93,11 +94,11 @@ static void *work(void *argument)
 static void push(struct thread_stream *stream, struct job *job)
 {
     job->next = NULL;
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     *stream->last = job;
     stream->last = &job->next;
     pthread_cond_broadcast(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
 }
 
 static rondo_result add_batches(rondo_stream *stream, const struct batch *batches, int count)
@@ -140,12 +141,12 @@ static void close_thread(rondo_stream *base)
 {
     struct thread_stream *stream = (struct thread_stream *)base;
 
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     stream->closing = true;
     pthread_cond_broadcast(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
     pthread_join(stream->thread, NULL);
-    pthread_mutex_destroy(&stream->lock);
+    lock_done(&stream->lock);
     pthread_cond_destroy(&stream->changed);
     free(stream);
 }
@@ -164,11 +165,11 @@ static rondo_result synchronize(rondo_stream *base)
     struct thread_stream *stream = (struct thread_stream *)base;
     rondo_result result;
 
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     while (stream->first || stream->busy)
-        pthread_cond_wait(&stream->changed, &stream->lock);
+        lock_wait(&stream->lock, &stream->changed);
     result = take_error(stream);
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
     return result;
 }
 
@@ -177,11 +178,11 @@ static rondo_result query(rondo_stream *base)
     struct thread_stream *stream = (struct thread_stream *)base;
     rondo_result result;
 
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     result = stream->error ? rondo_fail(stream->error, "%s", stream->sentence) : RONDO_OK;
     if (!result && (stream->first || stream->busy))
         result = RONDO_IN_PROGRESS;
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
     return result;
 }
 
@@ -204,10 +205,10 @@ rondo_result rondo_stream_open(rondo_stream **ret_stream)
     stream->base.ops = &thread_ops;
     stream->base.home = fork_home();
     stream->last = &stream->first;
-    pthread_mutex_init(&stream->lock, NULL);
+    lock_init(&stream->lock, LOCK_STREAM_JOBS);
     pthread_cond_init(&stream->changed, NULL);
     if (pthread_create(&stream->thread, NULL, work, stream)) {
-        pthread_mutex_destroy(&stream->lock);
+        lock_done(&stream->lock);
         pthread_cond_destroy(&stream->changed);
         free(stream);
         return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream.");

@@ -3,6 +3,7 @@
 #include "comm/engine/threads.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,8 +12,8 @@
 
 /* No step begins before all threads are there: steps wait for each other. */
 struct gate {
-    pthread_mutex_t lock; /* held until it is known */
-    bool closed;          /* for good: a thread is missing */
+    struct lock lock; /* held until it is known */
+    bool closed;      /* for good: a thread is missing */
 };
 
 struct thread_step {
@@ -29,9 +30,9 @@ static void *run_step(void *argument)
     struct thread_step *step = argument;
     bool closed;
 
-    pthread_mutex_lock(&step->gate->lock);
+    lock_take(&step->gate->lock);
     closed = step->gate->closed;
-    pthread_mutex_unlock(&step->gate->lock);
+    lock_give(&step->gate->lock);
     if (closed)
         return NULL;
     step->result = step->step(step->argument);
@@ -43,13 +44,13 @@ static void *run_step(void *argument)
 rondo_result threads_run(rondo_result (*step)(void *), void *const *arguments, int count)
 {
     struct thread_step *steps = calloc((size_t)count, sizeof(*steps));
-    struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct gate gate = {.lock = LOCK_AT(LOCK_THREADS_GATE)};
     rondo_result result = RONDO_OK;
     int started = 0;
 
     if (!steps)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d threads.", count);
-    pthread_mutex_lock(&gate.lock);
+    lock_take(&gate.lock);
     for (; started < count && !result; started++) {
         steps[started].gate = &gate;
         steps[started].step = step;
@@ -61,7 +62,7 @@ rondo_result threads_run(rondo_result (*step)(void *), void *const *arguments, i
         }
     }
     gate.closed = result != RONDO_OK;
-    pthread_mutex_unlock(&gate.lock);
+    lock_give(&gate.lock);
     for (int i = 0; i < started; i++)
         pthread_join(steps[i].thread, NULL);
     for (int i = 0; i < started && !result; i++)

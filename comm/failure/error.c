@@ -17,9 +17,9 @@ rondo_result comm_note_error(rondo_comm *comm, rondo_result result)
 {
     if (result <= RONDO_IN_PROGRESS || fork_is_foreign(comm->home))
         return result;
-    pthread_mutex_lock(&comm->error_lock);
+    lock_take(&comm->error_lock);
     snprintf(comm->error, sizeof(comm->error), "%s", fail_sentence());
-    pthread_mutex_unlock(&comm->error_lock);
+    lock_give(&comm->error_lock);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/collective.h"
 #include "base/fail.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
@@ -17,14 +18,13 @@
 #include "transport/memory/shm.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 
 static const double PATIENCE = 0.1; /* seconds; a peer that runs is outside within a step */
 
 /* ---- All communicators of this process ------------------------------------------------------- */
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock list_lock = LOCK_AT(LOCK_COMM_LIST);
 static rondo_comm *list;
 
 rondo_result leave_enlist(rondo_comm *comm)
@@ -33,10 +33,10 @@ rondo_result leave_enlist(rondo_comm *comm)
     if (!comm->lease)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
                           comm->size);
-    pthread_mutex_lock(&list_lock);
+    lock_take(&list_lock);
     comm->next = list;
     list = comm;
-    pthread_mutex_unlock(&list_lock);
+    lock_give(&list_lock);
     return RONDO_OK;
 }
 
@@ -44,12 +44,12 @@ void leave_delist(rondo_comm *comm)
 {
     rondo_comm **link = &list;
 
-    pthread_mutex_lock(&list_lock);
+    lock_take(&list_lock);
     while (*link && *link != comm)
         link = &(*link)->next;
     if (*link)
         *link = comm->next;
-    pthread_mutex_unlock(&list_lock);
+    lock_give(&list_lock);
 }
 
 /* ---- The alarm ------------------------------------------------------------------------------- */
@@ -155,18 +155,18 @@ static bool exposes(const struct batch *batch)
 /* Memory in [begin, end) was taken back from peers: it is registered no more. */
 static void forget_registration(rondo_comm *comm, const char *begin, const char *end)
 {
-    pthread_mutex_lock(&comm->registrations_lock);
+    lock_take(&comm->registrations_lock);
     for (rondo_registration *at = comm->registrations; at; at = at->next)
         if ((const char *)at->memory >= begin && (const char *)at->memory < end)
             at->memory = NULL;
-    pthread_mutex_unlock(&comm->registrations_lock);
+    lock_give(&comm->registrations_lock);
 }
 
 void leave_warn(void *context, const char *begin, const char *end)
 {
     const rondo_comm *failed = context;
 
-    pthread_mutex_lock(&list_lock);
+    lock_take(&list_lock);
     for (rondo_comm *comm = list; comm; comm = comm->next) {
         forget_registration(comm, begin, end);
         if (comm == failed || !exposure_touches(&comm->exposure, begin, end))
@@ -178,7 +178,7 @@ void leave_warn(void *context, const char *begin, const char *end)
                    comm->rank);
         comm_break(comm, RONDO_ERROR_PEER, comm->rank);
     }
-    pthread_mutex_unlock(&list_lock);
+    lock_give(&list_lock);
 }
 
 /* Withdraw the caller's memory. Staging memory of a device is not the caller's, and a broken

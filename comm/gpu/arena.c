@@ -9,6 +9,7 @@
 #include "comm/gpu/arena.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 
 #include <stdlib.h>
 
@@ -23,7 +24,7 @@ struct pin {
 };
 
 static struct pin *pins;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_AT(LOCK_GPU_PINS);
 
 /* Where the list points to it; to NULL: it is not on it. */
 static struct pin **place_of(const void *memory, uint64_t comm)
@@ -82,7 +83,7 @@ rondo_result gpu_pin(const struct cuda_driver *driver, const struct gpu_pages *p
     rondo_result result = RONDO_OK;
     struct pin *pin;
 
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     pin = *place_of(pages->memory, pages->comm);
     if (!pin) {
         forget_others(driver, pages->memory, pages->bytes, pages->comm);
@@ -92,7 +93,7 @@ rondo_result gpu_pin(const struct cuda_driver *driver, const struct gpu_pages *p
         pin->users++;
         *ret_device = pin->device;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return result;
 }
 
@@ -101,7 +102,7 @@ void gpu_unpin(const struct cuda_driver *driver, const void *memory, uint64_t co
     struct pin **link;
     struct pin *pin;
 
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     link = place_of(memory, comm);
     pin = *link;
     if (pin && --pin->users == 0) {
@@ -110,5 +111,5 @@ void gpu_unpin(const struct cuda_driver *driver, const void *memory, uint64_t co
             driver->cuMemHostUnregister(pin->memory);
         free(pin);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }

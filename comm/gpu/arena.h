@@ -15,6 +15,7 @@
 #ifndef RONDO_COMM_GPU_ARENA_H
 #define RONDO_COMM_GPU_ARENA_H
 
+#include "base/lock.h"
 #include "comm/gpu/inside.h"
 #include "cuda/kernels/calls.h"
 #include "cuda/vmm.h"
@@ -235,7 +236,7 @@ struct gpu_plans {
     struct gpu_program *programs; /* plans for it */
     CUstream side;                /* where groups of several communicators on one stream run */
     CUevent forked;
-    pthread_mutex_t lock;      /* of calls being queued */
+    struct lock lock;          /* of calls being queued */
     bool in_graph;             /* the one being queued goes into a graph */
     struct gpu_errors *errors; /* of its stream */
     /* Progress, for the watch. */
@@ -244,7 +245,7 @@ struct gpu_plans {
     uint32_t calls;
     _Atomic bool graphs; /* some of the calls are in graphs */
     int graph_blamed;    /* whom one of them waited for at the last look, -1: nobody */
-    pthread_mutex_t flights_lock;
+    struct lock flights_lock;
     struct gpu_flight *flights, **last_flight;
     struct gpu_capture *captures; /* streams from which graphs got calls */
     struct gpu_plans *next_watched;

@@ -65,7 +65,7 @@ rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **re
     struct gpu_block *block;
     rondo_result result = RONDO_OK;
 
-    pthread_mutex_lock(&gpu->lock);
+    lock_take(&gpu->lock);
     for (block = gpu->blocks; block; block = block->next)
         if (block->bytes >= bytes && block->bytes / WASTE <= round_up(bytes) &&
             block->state <= BLOCK_TAKEN && !is_used(block))
@@ -84,31 +84,31 @@ rondo_result gpu_block_take(struct gpu *gpu, size_t bytes, struct gpu_block **re
         atomic_store_explicit(&block->flags->free.value, 0, memory_order_release);
         *ret_block = block;
     }
-    pthread_mutex_unlock(&gpu->lock);
+    lock_give(&gpu->lock);
     return result;
 }
 
 void gpu_block_return(struct gpu *gpu, struct gpu_block *block)
 {
-    pthread_mutex_lock(&gpu->lock);
+    lock_take(&gpu->lock);
     block->state = BLOCK_FREE;
-    pthread_mutex_unlock(&gpu->lock);
+    lock_give(&gpu->lock);
 }
 
 void gpu_block_keep(struct gpu *gpu, struct gpu_block *block)
 {
-    pthread_mutex_lock(&gpu->lock);
+    lock_take(&gpu->lock);
     block->state = BLOCK_KEPT;
     /* Until the first launch nobody uses it. */
     atomic_store_explicit(&block->flags->free.value, 1, memory_order_release);
-    pthread_mutex_unlock(&gpu->lock);
+    lock_give(&gpu->lock);
 }
 
 void gpu_block_lose(struct gpu *gpu, struct gpu_block *block)
 {
-    pthread_mutex_lock(&gpu->lock);
+    lock_take(&gpu->lock);
     block->state = BLOCK_LOST;
-    pthread_mutex_unlock(&gpu->lock);
+    lock_give(&gpu->lock);
 }
 
 bool gpu_stages(rondo_comm *comm, const void *memory)
@@ -117,10 +117,10 @@ bool gpu_stages(rondo_comm *comm, const void *memory)
     const char *at = memory;
     bool found = false;
 
-    pthread_mutex_lock(&gpu->lock);
+    lock_take(&gpu->lock);
     for (const struct gpu_block *block = gpu->blocks; block && !found; block = block->next)
         found = at >= block->payload && at < block->payload + block->bytes;
-    pthread_mutex_unlock(&gpu->lock);
+    lock_give(&gpu->lock);
     return found;
 }
 

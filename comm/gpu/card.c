@@ -8,6 +8,7 @@
 #include "comm/gpu/arena.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "collectives/levels/grouping.h"
@@ -227,8 +228,8 @@ static rondo_result open_plans(struct gpu_plans *plans)
 
 static void free_plans(struct gpu_plans *plans)
 {
-    pthread_mutex_destroy(&plans->lock);
-    pthread_mutex_destroy(&plans->flights_lock);
+    lock_done(&plans->lock);
+    lock_done(&plans->flights_lock);
     free(plans->views);
     free(plans->obeyed);
     free(plans->mappings);
@@ -251,8 +252,8 @@ static struct gpu_plans *make_plans(rondo_comm *comm)
     plans->gpu = comm->gpu;
     plans->graph_blamed = -1;
     plans->last_flight = &plans->flights;
-    pthread_mutex_init(&plans->lock, NULL);
-    pthread_mutex_init(&plans->flights_lock, NULL);
+    lock_init(&plans->lock, LOCK_GPU_PLANS);
+    lock_init(&plans->flights_lock, LOCK_GPU_FLIGHTS);
     plans->views = calloc(ranks, sizeof(*plans->views));
     plans->obeyed = calloc(ranks, sizeof(*plans->obeyed));
     plans->mappings = calloc(ranks * GPU_SEGMENTS, sizeof(struct gpu_mapping *));
@@ -342,7 +343,7 @@ static void close_device(struct gpu_plans *plans)
 /* Streams may still use all of it, the arenas of peers too. */
 static void leave_alone(struct gpu_plans *plans)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct lock lock = LOCK_AT(LOCK_GPU_ABANDONED);
     static struct gpu_plans *left;
     rondo_comm *comm = plans->comm;
     struct heap_card card;
@@ -352,10 +353,10 @@ static void leave_alone(struct gpu_plans *plans)
     for (int rank = 0; rank < comm->size; rank++)
         (void)process_attach(&comm->cards[rank].heap, &process);
     plans->gpu->arena = NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     plans->next = left;
     left = plans;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     log_info("what streams of a broken communicator may still use stays where it is");
 }
 

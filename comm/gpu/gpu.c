@@ -4,6 +4,7 @@
 #include "comm/failure/error.h"
 #include "comm/gpu/inside.h"
 
+#include "base/lock.h"
 #include "rondo/cuda.h"
 
 #include "base/cancel.h"
@@ -39,7 +40,7 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
         free(gpu);
         return result;
     }
-    pthread_mutex_init(&gpu->lock, NULL);
+    lock_init(&gpu->lock, LOCK_GPU_BLOCKS);
     result = rondo_stream_open(&gpu->worker);
     if (!result)
         result = cuda_enter(&gpu->device);
@@ -93,17 +94,17 @@ void gpu_close(struct gpu *gpu, bool broken)
         heap_retire(gpu->arena, 0, NULL);
     cuda_launcher_close(gpu->launcher);
     cuda_device_close(&gpu->device);
-    pthread_mutex_destroy(&gpu->lock);
+    lock_done(&gpu->lock);
     free(gpu);
 }
 
-static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
+static struct lock finding = LOCK_AT(LOCK_GPU_FINDING);
 
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu)
 {
-    pthread_mutex_lock(&finding);
+    lock_take(&finding);
     *ret_gpu = comm->gpu;
-    pthread_mutex_unlock(&finding);
+    lock_give(&finding);
     if (*ret_gpu)
         return RONDO_OK;
     return rondo_fail(RONDO_ERROR_INTERNAL, "The communicator of a call has no device.");
@@ -117,13 +118,13 @@ rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **r
 
     if (result)
         return result;
-    pthread_mutex_lock(&finding);
+    lock_take(&finding);
     if (!comm->gpu)
         result = gpu_open(gpu_whose(cuda, batch, stream), &comm->gpu);
     if (comm->gpu)
         comm->hands = &gpu_hands;
     *ret_gpu = comm->gpu;
-    pthread_mutex_unlock(&finding);
+    lock_give(&finding);
     return result;
 }
 

@@ -3,11 +3,10 @@
 #ifndef RONDO_COMM_GPU_INSIDE_H
 #define RONDO_COMM_GPU_INSIDE_H
 
+#include "base/lock.h"
 #include "comm/gpu/gpu.h"
 #include "comm/gpu/sequence.h"
 #include "cuda/device.h"
-
-#include <pthread.h>
 
 /* Written by a CUDA stream and the host, a cache line each. */
 struct gpu_flag {
@@ -43,7 +42,7 @@ struct gpu {
     size_t piece;         /* bytes that it makes long calls of */
     struct gpu_sequence sequence;
     struct cuda_launcher *launcher; /* NULL: the device cannot run Rondo's kernels */
-    pthread_mutex_t lock;           /* of what follows */
+    struct lock lock;               /* of what follows */
     struct gpu_block *blocks;
     struct staged *captured; /* parts of graphs */
     void *arena;             /* gpu/arena.h; in the shared heap, NULL: none */
@@ -157,7 +156,7 @@ void gpu_move_end(struct gpu *gpu);
 
 /* Where a stream's errors go that come after the call returned. */
 struct gpu_errors {
-    pthread_mutex_t lock;
+    struct lock lock;
     int users;
     int under_way;       /* calls that run as plans on the device, of which it is not known yet */
     rondo_result result; /* the first one */

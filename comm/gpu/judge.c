@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/lock.h"
 #include "comm/failure/health.h"
 
 #include <stdio.h>
@@ -21,15 +22,15 @@
 
 static const double patience = 2; /* seconds for what the watch has to find out first */
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock list_lock = LOCK_AT(LOCK_GPU_JUDGED);
 static struct gpu_plans *list;
 
 void gpu_judge_enlist(struct gpu_plans *plans)
 {
-    pthread_mutex_lock(&list_lock);
+    lock_take(&list_lock);
     plans->next_watched = list;
     list = plans;
-    pthread_mutex_unlock(&list_lock);
+    lock_give(&list_lock);
 }
 
 /* ---- One communicator ------------------------------------------------------------------------ */
@@ -84,9 +85,9 @@ static void settle(struct gpu_errors *errors, rondo_result result)
 {
     if (result)
         gpu_errors_note(errors, result);
-    pthread_mutex_lock(&errors->lock);
+    lock_take(&errors->lock);
     errors->under_way--;
-    pthread_mutex_unlock(&errors->lock);
+    lock_give(&errors->lock);
     gpu_errors_drop(errors);
 }
 
@@ -109,7 +110,7 @@ bool gpu_judge(struct gpu_plans *plans)
     result = say_broken(plans);
     if (result && !atomic_load_explicit(&own->failed, memory_order_acquire))
         return false; /* another thread is about to write why */
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     for (struct gpu_flight *flight = plans->flights;
          flight && judged && (flight->abandoned || (int32_t)(ended - flight->number) >= 0);
          flight = flight->next) {
@@ -119,7 +120,7 @@ bool gpu_judge(struct gpu_plans *plans)
         settle(flight->errors, result);
         flight->errors = NULL;
     }
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     return judged;
 }
 
@@ -130,7 +131,7 @@ rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *error
     struct gpu_capture *capture;
     rondo_result result = RONDO_OK;
 
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     for (capture = plans->captures; capture && capture->errors != errors; capture = capture->next)
         ;
     if (!capture) {
@@ -143,7 +144,7 @@ rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *error
             result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a call in a CUDA graph.");
         }
     }
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     return result;
 }
 
@@ -153,11 +154,11 @@ static void judge_captures(struct gpu_plans *plans, struct gpu_errors *errors)
 {
     rondo_result result;
 
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     for (struct gpu_capture *capture = plans->captures; capture; capture = capture->next)
         if (capture->errors == errors && (result = say_broken(plans)))
             gpu_errors_note(errors, result);
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
@@ -166,7 +167,7 @@ static bool judge_all(struct gpu_errors *errors, bool calls)
 {
     bool judged = true;
 
-    pthread_mutex_lock(&list_lock);
+    lock_take(&list_lock);
     for (struct gpu_plans *plans = list; plans; plans = plans->next_watched) {
         bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
 
@@ -176,7 +177,7 @@ static bool judge_all(struct gpu_errors *errors, bool calls)
         if (graphs)
             judge_captures(plans, errors);
     }
-    pthread_mutex_unlock(&list_lock);
+    lock_give(&list_lock);
     return judged;
 }
 
@@ -186,9 +187,9 @@ void gpu_judge_stream(struct gpu_errors *errors)
     double began = clock_seconds();
     bool calls;
 
-    pthread_mutex_lock(&errors->lock);
+    lock_take(&errors->lock);
     calls = errors->under_way != 0;
-    pthread_mutex_unlock(&errors->lock);
+    lock_give(&errors->lock);
     while (!judge_all(errors, calls) && clock_seconds() - began < patience)
         nanosleep(&doze, NULL);
 }
@@ -198,12 +199,12 @@ void gpu_judge_delist(struct gpu_plans *plans)
 {
     struct gpu_plans **link = &list;
 
-    pthread_mutex_lock(&list_lock);
+    lock_take(&list_lock);
     while (*link && *link != plans)
         link = &(*link)->next_watched;
     if (*link)
         *link = plans->next_watched;
-    pthread_mutex_unlock(&list_lock);
+    lock_give(&list_lock);
     for (struct gpu_flight *flight = plans->flights; flight; flight = flight->next) {
         if (flight->errors)
             settle(flight->errors, say_broken(plans));
@@ -228,9 +229,9 @@ void gpu_query(struct gpu *gpu)
     while (!over && clock_seconds() - began < patience) {
         bool judged = gpu_judge(plans), any;
 
-        pthread_mutex_lock(&plans->flights_lock);
+        lock_take(&plans->flights_lock);
         any = plans->flights != NULL;
-        pthread_mutex_unlock(&plans->flights_lock);
+        lock_give(&plans->flights_lock);
         over =
             judged && (!any || !atomic_load_explicit(&plans->comm->broken, memory_order_acquire) ||
                        atomic_load_explicit(&plans->leaving, memory_order_acquire) == GPU_LEFT);

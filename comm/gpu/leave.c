@@ -45,10 +45,10 @@ rondo_result gpu_inside(struct gpu_plans *plans)
     rondo_comm *comm = plans->comm;
     rondo_result result = RONDO_OK;
 
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     plans->queueing = true;
     atomic_store_explicit(&own_board(plans)->device_inside, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     /* Pairs with the fence in hide(): either this rank sees the alarm of one that leaves, or that
      * one sees it inside. */
     atomic_thread_fence(memory_order_seq_cst);
@@ -63,9 +63,9 @@ rondo_result gpu_inside(struct gpu_plans *plans)
 
 void gpu_inside_queued(struct gpu_plans *plans)
 {
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     plans->queueing = false;
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     if (atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
         return; /* the watch does what is to be done */
     gpu_outside_if_idle(plans);
@@ -75,11 +75,11 @@ void gpu_outside_if_idle(struct gpu_plans *plans)
 {
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
         return;
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     /* Release, pairs with the acquire in is_inside(): the touching came before. */
     if (!plans->flights && !plans->queueing)
         atomic_store_explicit(&own_board(plans)->device_inside, 0, memory_order_release);
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
 }
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
@@ -102,11 +102,11 @@ static void take_back(const struct gpu_plans *plans)
  */
 static void hide(struct gpu_plans *plans)
 {
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     plans->hidden = true;
     for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
         __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     take_back(plans);
     leave_ring(plans->comm); /* whoever broke it may not have come so far */
     atomic_thread_fence(memory_order_seq_cst);

@@ -415,10 +415,10 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
     struct gpu_place place;
     rondo_result result;
 
-    pthread_mutex_lock(&plans->lock);
+    lock_take(&plans->lock);
     result = gpu_inside(plans);
     if (result) {
-        pthread_mutex_unlock(&plans->lock);
+        lock_give(&plans->lock);
         return result;
     }
     plans->errors = errors;
@@ -431,7 +431,7 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
         result = gpu_sequence_leave(sequence, &place);
     gpu_queueing_end();
     gpu_inside_queued(plans);
-    pthread_mutex_unlock(&plans->lock);
+    lock_give(&plans->lock);
     /* Peers wait for what was not queued. */
     return result ? comm_break(plans->comm, result, plans->comm->rank) : RONDO_OK;
 }

@@ -46,31 +46,31 @@ void gpu_errors_drop(struct gpu_errors *errors)
 {
     bool last;
 
-    pthread_mutex_lock(&errors->lock);
+    lock_take(&errors->lock);
     last = --errors->users == 0;
-    pthread_mutex_unlock(&errors->lock);
+    lock_give(&errors->lock);
     if (!last)
         return;
-    pthread_mutex_destroy(&errors->lock);
+    lock_done(&errors->lock);
     free(errors);
 }
 
 struct gpu_errors *gpu_errors_hold(struct gpu_errors *errors)
 {
-    pthread_mutex_lock(&errors->lock);
+    lock_take(&errors->lock);
     errors->users++;
-    pthread_mutex_unlock(&errors->lock);
+    lock_give(&errors->lock);
     return errors;
 }
 
 void gpu_errors_note(struct gpu_errors *errors, rondo_result result)
 {
-    pthread_mutex_lock(&errors->lock);
+    lock_take(&errors->lock);
     if (!errors->result) {
         errors->result = result;
         memcpy(errors->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
     }
-    pthread_mutex_unlock(&errors->lock);
+    lock_give(&errors->lock);
 }
 
 static void free_staged(struct staged *staged)
@@ -375,10 +375,10 @@ static void keep(struct staged *staged)
     struct gpu *gpu = staged->gpu;
 
     gpu_block_keep(gpu, staged->block);
-    pthread_mutex_lock(&gpu->lock);
+    lock_take(&gpu->lock);
     staged->next = gpu->captured;
     gpu->captured = staged;
-    pthread_mutex_unlock(&gpu->lock);
+    lock_give(&gpu->lock);
 }
 
 /*

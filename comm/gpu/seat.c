@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "comm/failure/health.h"
 #include "comm/gpu/gpu.h"
@@ -139,7 +140,7 @@ struct left_behind {
 };
 
 static struct left_behind *left_behind;
-static pthread_mutex_t left_behind_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock left_behind_lock = LOCK_AT(LOCK_GPU_LEFT_BEHIND);
 
 /* With the lock held; NULL: out of memory. */
 static struct left_behind **find_left_behind(uint64_t id)
@@ -170,7 +171,7 @@ static void leave_behind(const struct gpu_plans *plans, CUdeviceptr inbox)
     const rondo_comm *comm = plans->comm;
     struct left_behind **at, *last = NULL;
 
-    pthread_mutex_lock(&left_behind_lock);
+    lock_take(&left_behind_lock);
     at = find_left_behind(comm->id);
     if (at) {
         struct left_behind *all = *at;
@@ -184,7 +185,7 @@ static void leave_behind(const struct gpu_plans *plans, CUdeviceptr inbox)
             all = NULL;
         last = all;
     }
-    pthread_mutex_unlock(&left_behind_lock);
+    lock_give(&left_behind_lock);
     if (last)
         free_left_behind(last);
 }

@@ -33,7 +33,7 @@ rondo_result gpu_sequence_open(struct gpu_sequence *sequence, const struct cuda_
 {
     memset(sequence, 0, sizeof(*sequence));
     sequence->cuda = cuda;
-    pthread_mutex_init(&sequence->lock, NULL);
+    lock_init(&sequence->lock, LOCK_GPU_SEQUENCE);
     return make_event(cuda, &sequence->last);
 }
 
@@ -46,7 +46,7 @@ void gpu_sequence_close(struct gpu_sequence *sequence)
     for (int i = 0; i < GPU_CHAINS; i++)
         if (sequence->chains[i].end)
             sequence->cuda->cuEventDestroy(sequence->chains[i].end);
-    pthread_mutex_destroy(&sequence->lock);
+    lock_done(&sequence->lock);
 }
 
 /* With the lock held: the chain of that capture, or one that it may have. */
@@ -117,10 +117,10 @@ rondo_result gpu_sequence_enter(struct gpu_sequence *sequence, CUstream stream,
 
     if (result)
         return result;
-    pthread_mutex_lock(&sequence->lock);
+    lock_take(&sequence->lock);
     result =
         ret_place->capture ? enter_capture(sequence, ret_place) : enter_stream(sequence, ret_place);
-    pthread_mutex_unlock(&sequence->lock);
+    lock_give(&sequence->lock);
     return result;
 }
 
@@ -150,7 +150,7 @@ rondo_result gpu_sequence_leave(struct gpu_sequence *sequence, const struct gpu_
 {
     rondo_result result;
 
-    pthread_mutex_lock(&sequence->lock);
+    lock_take(&sequence->lock);
     if (place->capture) {
         result = leave_capture(sequence, place);
     } else {
@@ -159,6 +159,6 @@ rondo_result gpu_sequence_leave(struct gpu_sequence *sequence, const struct gpu_
         sequence->stream = place->stream;
         sequence->recorded = !result;
     }
-    pthread_mutex_unlock(&sequence->lock);
+    lock_give(&sequence->lock);
     return result;
 }

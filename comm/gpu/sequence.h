@@ -7,9 +7,8 @@
 #ifndef RONDO_COMM_GPU_SEQUENCE_H
 #define RONDO_COMM_GPU_SEQUENCE_H
 
+#include "base/lock.h"
 #include "cuda/device.h"
-
-#include <pthread.h>
 
 enum { GPU_CHAINS = 8 }; /* captures of a communicator's calls that may be under way at a time */
 
@@ -22,7 +21,7 @@ struct gpu_chain {
 
 struct gpu_sequence {
     const struct cuda_driver *cuda;
-    pthread_mutex_t lock;
+    struct lock lock;
     CUevent last;  /* after the last call, be it in a stream or in a launch of a graph */
     bool recorded; /* some call was */
     /* The number of the stream that it was in, unless graphs are about */

@@ -3,6 +3,7 @@
 #include "comm/engine/stream.h"
 #include "comm/gpu/arena.h"
 
+#include "base/lock.h"
 #include "rondo/cuda.h"
 
 #include "base/cancel.h"
@@ -29,8 +30,8 @@ struct cuda_stream {
     const struct cuda_driver *driver;
     CUstream stream;
     struct gpu_errors *errors;
-    struct home *homes;   /* under the lock of the errors */
-    pthread_mutex_t lock; /* of their endings; held in calls of the driver, which may take long */
+    struct home *homes; /* under the lock of the errors */
+    struct lock lock;   /* of their endings; held in calls of the driver, which may take long */
 };
 
 /* ---- Contexts -------------------------------------------------------------------------------- */
@@ -45,7 +46,7 @@ static rondo_result note_home(struct cuda_stream *stream, const struct gpu *gpu)
     struct home *home;
     rondo_result result = RONDO_OK;
 
-    pthread_mutex_lock(&stream->errors->lock);
+    lock_take(&stream->errors->lock);
     for (home = stream->homes; home; home = home->next)
         if (home->device.number == gpu->device.number)
             break;
@@ -60,7 +61,7 @@ static rondo_result note_home(struct cuda_stream *stream, const struct gpu *gpu)
             stream->homes = home;
         }
     }
-    pthread_mutex_unlock(&stream->errors->lock);
+    lock_give(&stream->errors->lock);
     return result;
 }
 
@@ -68,9 +69,9 @@ static struct home *homes_of(struct cuda_stream *stream)
 {
     struct home *homes;
 
-    pthread_mutex_lock(&stream->errors->lock);
+    lock_take(&stream->errors->lock);
     homes = stream->homes;
-    pthread_mutex_unlock(&stream->errors->lock);
+    lock_give(&stream->errors->lock);
     return homes;
 }
 
@@ -125,11 +126,11 @@ static rondo_result note_ending(struct cuda_stream *stream, const struct gpu *gp
     result = cuda_enter(&gpu->device);
     if (result)
         return result;
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     for (struct home *home = homes_of(stream); home && !result; home = home->next)
         if (home->device.number == gpu->device.number)
             result = record_ending(stream, home);
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
     cuda_leave(&gpu->device);
     return result;
 }
@@ -138,9 +139,9 @@ static struct ending *endings_of(struct cuda_stream *stream, const struct home *
 {
     struct ending *endings;
 
-    pthread_mutex_lock(&stream->lock);
+    lock_take(&stream->lock);
     endings = home->endings;
-    pthread_mutex_unlock(&stream->lock);
+    lock_give(&stream->lock);
     return endings;
 }
 
@@ -299,11 +300,11 @@ static rondo_result look_at_error(struct gpu_errors *errors, bool forget)
 {
     rondo_result result;
 
-    pthread_mutex_lock(&errors->lock);
+    lock_take(&errors->lock);
     result = errors->result ? rondo_fail(errors->result, "%s", errors->sentence) : RONDO_OK;
     if (forget)
         errors->result = RONDO_OK;
-    pthread_mutex_unlock(&errors->lock);
+    lock_give(&errors->lock);
     return result;
 }
 
@@ -377,7 +378,7 @@ static void close_stream(rondo_stream *base)
         free(home);
     }
     gpu_errors_drop(stream->errors);
-    pthread_mutex_destroy(&stream->lock);
+    lock_done(&stream->lock);
     free(stream);
 }
 
@@ -406,8 +407,8 @@ rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream
         free(stream);
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a stream.");
     }
-    pthread_mutex_init(&stream->errors->lock, NULL);
-    pthread_mutex_init(&stream->lock, NULL);
+    lock_init(&stream->errors->lock, LOCK_GPU_ERRORS);
+    lock_init(&stream->lock, LOCK_GPU_STREAM);
     stream->errors->users = 1;
     stream->base.ops = &cuda_stream_ops;
     stream->base.home = fork_home();

@@ -90,17 +90,17 @@ void gpu_watch_add(struct gpu_plans *plans, struct gpu_flight *flight)
     if (!flight)
         return;
     flight->added = true;
-    pthread_mutex_lock(&errors->lock);
+    lock_take(&errors->lock);
     errors->users++;
     errors->under_way++;
-    pthread_mutex_unlock(&errors->lock);
+    lock_give(&errors->lock);
     flight->errors = errors;
     gpu_flights_count(1);
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     first = !plans->flights;
     *plans->last_flight = flight;
     plans->last_flight = &flight->next;
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     if (first)
         ring(plans->own);
 }
@@ -111,9 +111,9 @@ void gpu_flight_abandon(struct gpu_plans *plans, struct gpu_flight *flight)
         free(flight);
         return;
     }
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     flight->abandoned = true;
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
 }
 
 /* The oldest call that has not ended, or of which its stream does not know yet how; those before it
@@ -123,7 +123,7 @@ static struct gpu_flight *oldest(struct gpu_plans *plans)
     struct gpu_flight *flight;
 
     (void)gpu_judge(plans);
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     while ((flight = plans->flights) && !flight->errors) {
         plans->flights = flight->next;
         if (!plans->flights)
@@ -131,7 +131,7 @@ static struct gpu_flight *oldest(struct gpu_plans *plans)
         gpu_flights_count(-1);
         free(flight);
     }
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     return flight;
 }
 
@@ -312,9 +312,9 @@ static bool all_ended(struct gpu_plans *plans)
 {
     bool none;
 
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     none = !plans->flights;
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     return none;
 }
 

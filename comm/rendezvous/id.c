@@ -9,6 +9,7 @@
  */
 #include "comm/rendezvous/bootstrap.h"
 
+#include "base/lock.h"
 #include "comm/rendezvous/server.h"
 #include "comm/rendezvous/socket.h"
 
@@ -49,7 +50,7 @@ struct id_server {
     atomic_bool done; /* release by the thread as its last act, acquire by who joins */
 };
 
-static pthread_mutex_t servers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock servers_lock = LOCK_AT(LOCK_ID_SERVERS);
 static struct id_server *servers;
 
 static void *serve(void *argument)
@@ -74,7 +75,7 @@ static void reap(bool all)
 {
     struct id_server **link = &servers;
 
-    pthread_mutex_lock(&servers_lock);
+    lock_take(&servers_lock);
     while (*link) {
         struct id_server *server = *link;
         bool ours = server->owner == getpid();
@@ -90,7 +91,7 @@ static void reap(bool all)
             pthread_join(server->thread, NULL);
         id_close(server);
     }
-    pthread_mutex_unlock(&servers_lock);
+    lock_give(&servers_lock);
 }
 
 __attribute__((destructor)) static void stop_all(void)
@@ -141,13 +142,13 @@ static rondo_result id_start(struct id_server *server)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all,
                     &before); /* signals are for the threads of the application */
-    pthread_mutex_lock(&servers_lock);
+    lock_take(&servers_lock);
     error = pthread_create(&server->thread, NULL, serve, server);
     if (!error) {
         server->next = servers;
         servers = server;
     }
-    pthread_mutex_unlock(&servers_lock);
+    lock_give(&servers_lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     return error ? rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot start the thread that serves an id")

@@ -9,8 +9,8 @@
 #include "comm/rendezvous/launch.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 
-#include <pthread.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -23,10 +23,10 @@ enum {
 
 /* The last secret that was stretched: a process opens many communicators with one secret. */
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     unsigned char text[32], key[BOOTSTRAP_SECRET]; /* a hash of the text */
     bool known;
-} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} last = {.lock = LOCK_AT(LOCK_LAUNCH_SECRET)};
 
 bool launch_secret_is_strong(const char *secret)
 {
@@ -54,7 +54,7 @@ rondo_result launch_secret_stretch(const char *secret, unsigned char ret_key[BOO
     rondo_result result = RONDO_OK;
 
     crypto_generichash(text, sizeof(text), (const unsigned char *)secret, strlen(secret), NULL, 0);
-    pthread_mutex_lock(&last.lock);
+    lock_take(&last.lock);
     if (!last.known || sodium_memcmp(last.text, text, sizeof(text)) != 0) {
         last.known = stretch(secret, last.key);
         memcpy(last.text, text, sizeof(text));
@@ -66,6 +66,6 @@ rondo_result launch_secret_stretch(const char *secret, unsigned char ret_key[BOO
                             "no memory to make a key of RONDO_SECRET (%d MiB): give it %d random "
                             "characters, which need none",
                             MEMORY >> 20, LONG);
-    pthread_mutex_unlock(&last.lock);
+    lock_give(&last.lock);
     return result;
 }

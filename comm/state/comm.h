@@ -11,6 +11,7 @@
 #define RONDO_COMM_STATE_COMM_H
 
 #include "base/fork.h"
+#include "base/lock.h"
 #include "collectives/select/select.h"
 #include "comm/state/blame.h"
 #include "comm/state/board.h"
@@ -21,8 +22,6 @@
 #include "plan/exec.h"
 #include "transport/link/ops.h"
 #include "transport/link/seal.h"
-
-#include <pthread.h>
 
 /* The configuration after the environment has had its say. */
 struct comm_settings {
@@ -88,12 +87,12 @@ struct rondo_comm {
      * and those to come that will not try (run.c). */
     unsigned unreached, resting;
     atomic_int broken; /* a rondo_result: the first failure */
-    pthread_mutex_t error_lock;
+    struct lock error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
     struct gpu *gpu;               /* NULL: it belongs to no device */
     const struct hands *hands;     /* who moves the data of its calls, task.h */
     struct rondo_registration *registrations;
-    pthread_mutex_t registrations_lock;
+    struct lock registrations_lock;
     struct blame blame, stream_blame; /* of the turn's holder, of who watches CUDA streams */
 };
 

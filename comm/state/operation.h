@@ -4,9 +4,8 @@
 #ifndef RONDO_COMM_STATE_OPERATION_H
 #define RONDO_COMM_STATE_OPERATION_H
 
+#include "base/lock.h"
 #include "kernels/kernels.h"
-
-#include <pthread.h>
 
 enum { OPERATIONS_MAX = 256, OPERATION_FIRST = 64 }; /* handles of users' operations begin there */
 
@@ -18,7 +17,7 @@ struct operation {
 };
 
 struct operations {
-    pthread_mutex_t lock;
+    struct lock lock;
     rondo_op next; /* handles are never used twice, so that nothing remembers a destroyed one */
     struct operation made[OPERATIONS_MAX];
 };

@@ -64,6 +64,7 @@ LEAVES = re.compile(r"\b(abort|exit|_exit|_Exit|quick_exit)\s*\(")
 STDOUT = re.compile(r"\b(printf|vprintf|puts|putchar)\s*\(|\bstdout\b")
 BARE_ATOMIC = re.compile(r"\batomic_(?!\w*_explicit\b)(load|store|exchange|compare_exchange|fetch|flag)\w*\s*\(")
 SYNC = re.compile(r"\b__sync_\w+")
+PLAIN_LOCK = re.compile(r"\b(pthread_(mutex|rwlock)_\w+|PTHREAD_(MUTEX|RWLOCK)_\w+)")
 VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")
 
 complaints = []
@@ -161,11 +162,14 @@ def check_folders(paths):
 
 def check_words(path, code):
     library = room_of(path) in LIBRARY
+    ordered = library and "base" in ROOMS[room_of(path)] | {room_of(path)} and path != "base/lock.h"
     for number, line in enumerate(code.splitlines(), 1):
         if VOLATILE.search(line):
             complain(path, number, "volatile: use an atomic with an explicit order")
         if BARE_ATOMIC.search(line) or SYNC.search(line):
             complain(path, number, "atomic operation without an explicit order")
+        if ordered and PLAIN_LOCK.search(line):
+            complain(path, number, "a lock has a level: use base/lock.h")
         if library and LEAVES.search(line):
             complain(path, number, "the library never ends the process: return an error")
         if library and STDOUT.search(line):

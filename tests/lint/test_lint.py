@@ -89,6 +89,13 @@ class Lint(unittest.TestCase):
     def test_volatile_is_refused(self):
         self.refuses("cli/a.c", SPDX + "volatile int a;\n", "volatile")
 
+    def test_a_lock_without_a_level_is_refused(self):
+        text = SPDX + "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\n"
+        self.refuses("comm/a.c", text, "a lock has a level")
+        self.refuses("base/a.c", SPDX + "void f(void)\n{\n    pthread_rwlock_rdlock(&a);\n}\n", "a lock has a level")
+        self.accepts("base/lock.h", text)
+        self.accepts("compat/a.c", text)  # it sees nothing of base/
+
     def test_an_atomic_without_order_is_refused(self):
         self.refuses("base/a.c", SPDX + "void f(void)\n{\n    atomic_store(&a, 1);\n}\n", "explicit order")
         self.refuses("base/a.c", SPDX + "void f(void)\n{\n    atomic_fetch_or(&a, 1);\n}\n", "explicit order")

@@ -3,8 +3,8 @@
 #include "transport/memory/adopted.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct range {
 };
 
 static struct range *ranges;
-static pthread_rwlock_t ranges_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_ADOPTED);
 static atomic_uint range_count; /* lets calls without registered memory skip the lock */
 
 rondo_result adopted_move_in(void *memory, size_t bytes, int fd, const char *base,
@@ -37,11 +37,11 @@ rondo_result adopted_move_in(void *memory, size_t bytes, int fd, const char *bas
                                 bytes);
     }
     *range = (struct range){.memory = memory, .bytes = bytes, .offset = offset};
-    pthread_rwlock_wrlock(&ranges_lock);
+    lock_shared_write(&ranges_lock);
     range->next = ranges;
     ranges = range;
     atomic_fetch_add_explicit(&range_count, 1, memory_order_relaxed);
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return RONDO_OK;
 }
 
@@ -69,7 +69,7 @@ rondo_result adopted_move_out(void *memory, uint64_t *ret_offset)
     struct range *range;
     rondo_result result;
 
-    pthread_rwlock_wrlock(&ranges_lock);
+    lock_shared_write(&ranges_lock);
     while (*link && (*link)->memory != memory)
         link = &(*link)->next;
     range = *link;
@@ -81,7 +81,7 @@ rondo_result adopted_move_out(void *memory, uint64_t *ret_offset)
         atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
         free(range);
     }
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return result;
 }
 
@@ -102,11 +102,11 @@ bool adopted_find(const void *memory, size_t bytes, uint64_t *ret_offset)
 
     if (!atomic_load_explicit(&range_count, memory_order_relaxed))
         return false;
-    pthread_rwlock_rdlock(&ranges_lock);
+    lock_shared_read(&ranges_lock);
     range = holding(memory, bytes);
     if (range)
         *ret_offset = range->offset + (uint64_t)((const char *)memory - range->memory);
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return range;
 }
 
@@ -114,13 +114,13 @@ bool adopted_block(const void *memory, char **ret_begin, size_t *ret_bytes)
 {
     const struct range *range;
 
-    pthread_rwlock_rdlock(&ranges_lock);
+    lock_shared_read(&ranges_lock);
     range = holding(memory, 0);
     if (range) {
         *ret_begin = range->memory;
         *ret_bytes = range->bytes;
     }
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return range;
 }
 
@@ -131,7 +131,7 @@ bool adopted_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint6
     struct range *range;
     bool found;
 
-    pthread_rwlock_wrlock(&ranges_lock);
+    lock_shared_write(&ranges_lock);
     while (*link && !(at >= (*link)->memory && at < (*link)->memory + (*link)->bytes))
         link = &(*link)->next;
     range = *link;
@@ -143,7 +143,7 @@ bool adopted_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint6
         atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
     }
     found = range != NULL;
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     free(range);
     return found;
 }
@@ -153,10 +153,10 @@ bool adopted_overlaps(const void *memory, size_t bytes)
     const char *at = memory;
     bool found = false;
 
-    pthread_rwlock_rdlock(&ranges_lock);
+    lock_shared_read(&ranges_lock);
     for (const struct range *range = ranges; range && !found; range = range->next)
         found = at < range->memory + range->bytes && range->memory < at + bytes;
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return found;
 }
 

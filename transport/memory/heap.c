@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/fork.h"
+#include "base/lock.h"
 #include "transport/memory/adopted.h"
 #include "transport/memory/heap_file.h"
 #include "transport/memory/pages.h"
@@ -19,7 +20,6 @@
 #include "transport/memory/withdrawn.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,7 +28,7 @@
 enum { PAGE = 4096 };
 
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     _Atomic(char *) base; /* NULL: closed */
     _Atomic(char *) end;
     size_t bytes;
@@ -39,7 +39,7 @@ static struct {
     struct spans spans;
     size_t used; /* pages: those behind were never handed out */
     unsigned char id[16];
-} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+} heap = {.lock = LOCK_AT(LOCK_HEAP), .fd = -1};
 
 char *heap_base(void)
 {
@@ -133,7 +133,7 @@ rondo_result heap_enter(struct heap_card *ret_card)
     struct shown_card shown;
     rondo_result result;
 
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     result = ensure_open();
     if (!result)
         result = shown_enter(&shown);
@@ -144,19 +144,19 @@ rondo_result heap_enter(struct heap_card *ret_card)
         memcpy(ret_card->id, heap.id, sizeof(heap.id));
     }
     close_if_unused();
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
     return result;
 }
 
 void heap_leave(void)
 {
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     if (is_ours() && heap.users) {
         heap.users--;
         shown_leave();
     }
     close_if_unused();
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
 }
 
 /* A peer that takes a closed communicator for an open one has stored into what was given back. */
@@ -232,11 +232,11 @@ rondo_result heap_alloc(size_t bytes, void **ret_memory)
     rondo_result result;
     char *memory = NULL;
 
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     result = ensure_open();
     if (!result)
         result = take(bytes, &memory);
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
     if (!result)
         *ret_memory = memory;
     return result;
@@ -247,14 +247,14 @@ bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
     const char *at = memory;
     struct span span = {0};
 
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     if (is_ours() && at >= heap_base() && at < heap.end)
         span = spans_holding(&heap.spans, (size_t)(at - heap_base()) / PAGE);
     if (span.length) {
         *ret_begin = heap_base() + span.start * PAGE;
         *ret_bytes = span.length * PAGE;
     }
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
     return span.length || adopted_block(memory, ret_begin, ret_bytes);
 }
 
@@ -302,20 +302,20 @@ rondo_result heap_free(void *memory)
     if (!memory)
         return RONDO_OK;
     forget(memory);
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
         result =
             rondo_fail(RONDO_ERROR_INVALID, "%p is not memory from rondo_mem_alloc().", memory);
     else
         result = give(at);
     close_if_unused();
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
     return result;
 }
 
 void heap_retire(void *memory, size_t keep, struct lease *lease)
 {
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     if (is_ours()) {
         size_t start = (size_t)((char *)memory - heap_base()) / PAGE;
         size_t kept = (keep + PAGE - 1) / PAGE;
@@ -325,7 +325,7 @@ void heap_retire(void *memory, size_t keep, struct lease *lease)
         if (lease)
             retired_add(start, lease);
     }
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
 }
 
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
@@ -365,7 +365,7 @@ rondo_result heap_adopt(void *memory, size_t bytes)
                           "Registered memory must begin on a page (%d bytes) and not be empty; %p "
                           "with %zu bytes does not: use aligned_alloc(), or rondo_mem_alloc().",
                           PAGE, memory, bytes);
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     result = ensure_open();
     if (!result)
         result = check_private(memory, bytes);
@@ -378,7 +378,7 @@ rondo_result heap_adopt(void *memory, size_t bytes)
             give(place);
     }
     close_if_unused();
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
     return result;
 }
 
@@ -388,13 +388,13 @@ rondo_result heap_disown(void *memory)
     uint64_t offset = 0;
 
     forget(memory);
-    pthread_mutex_lock(&heap.lock);
+    lock_take(&heap.lock);
     result = adopted_move_out(memory, &offset);
     if (!result &&
         is_ours()) /* a forked child has its own pages again, the place is its parent's */
         result = give(heap_base() + offset);
     close_if_unused();
-    pthread_mutex_unlock(&heap.lock);
+    lock_give(&heap.lock);
     return result;
 }
 

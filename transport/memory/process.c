@@ -4,12 +4,12 @@
 
 #include "base/fail.h"
 #include "base/fork.h"
+#include "base/lock.h"
 #include "transport/memory/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct process {
     const char *shown; /* of others: read-only */
 };
 
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock table_lock = LOCK_AT(LOCK_PROCESSES);
 static struct process *table;
 
 /* A file that `process` says to be its, of `bytes`, which nobody can cut short under us. */
@@ -180,7 +180,7 @@ rondo_result process_attach(const struct heap_card *card, struct process **ret_p
     struct process *process;
 
     fork_renews(&table_lock);
-    pthread_mutex_lock(&table_lock);
+    lock_take(&table_lock);
     for (process = table; process; process = process->next)
         if (memcmp(process->card.id, card->id, sizeof(card->id)) == 0 &&
             process->card.pid == card->pid && process->own == own)
@@ -194,7 +194,7 @@ rondo_result process_attach(const struct heap_card *card, struct process **ret_p
             table = process;
         }
     }
-    pthread_mutex_unlock(&table_lock);
+    lock_give(&table_lock);
     if (!result)
         *ret_process = process;
     return result;
@@ -202,9 +202,9 @@ rondo_result process_attach(const struct heap_card *card, struct process **ret_p
 
 void process_hold(struct process *process)
 {
-    pthread_mutex_lock(&table_lock);
+    lock_take(&table_lock);
     process->users++;
-    pthread_mutex_unlock(&table_lock);
+    lock_give(&table_lock);
 }
 
 void process_detach(struct process *process)
@@ -213,14 +213,14 @@ void process_detach(struct process *process)
 
     if (!process)
         return;
-    pthread_mutex_lock(&table_lock);
+    lock_take(&table_lock);
     if (--process->users == 0) {
         while (*link != process)
             link = &(*link)->next;
         *link = process->next;
         release(process);
     }
-    pthread_mutex_unlock(&table_lock);
+    lock_give(&table_lock);
 }
 
 bool process_is_own(const struct process *process)

@@ -3,12 +3,12 @@
 #include "transport/memory/shown.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "transport/memory/spans.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,21 +20,21 @@
 #endif
 
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     char *base; /* NULL: closed */
     int fd;
     pid_t pid; /* whose file this is: a forked child opens its own */
     unsigned users;
     struct spans spans;
-} shown = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+} shown = {.lock = LOCK_AT(LOCK_SHOWN), .fd = -1};
 
 char *shown_base(void)
 {
     char *base;
 
-    pthread_mutex_lock(&shown.lock);
+    lock_take(&shown.lock);
     base = shown.base;
-    pthread_mutex_unlock(&shown.lock);
+    lock_give(&shown.lock);
     return base;
 }
 
@@ -113,37 +113,37 @@ rondo_result shown_enter(struct shown_card *ret_card)
 {
     rondo_result result;
 
-    pthread_mutex_lock(&shown.lock);
+    lock_take(&shown.lock);
     result = ensure_open();
     if (!result) {
         shown.users++;
         *ret_card = (struct shown_card){.fd = shown.fd, .bytes = SHOWN_BYTES};
     }
-    pthread_mutex_unlock(&shown.lock);
+    lock_give(&shown.lock);
     return result;
 }
 
 void shown_leave(void)
 {
-    pthread_mutex_lock(&shown.lock);
+    lock_take(&shown.lock);
     if (is_ours() && shown.users)
         shown.users--;
     close_if_unused();
-    pthread_mutex_unlock(&shown.lock);
+    lock_give(&shown.lock);
 }
 
 rondo_result shown_take(void **ret_page, uint64_t *ret_offset)
 {
     size_t page = SHOWN_PAGES;
 
-    pthread_mutex_lock(&shown.lock);
+    lock_take(&shown.lock);
     if (is_ours())
         page = spans_take(&shown.spans, 1);
     if (page < SHOWN_PAGES) {
         *ret_offset = (uint64_t)page * SHOWN_PAGE;
         *ret_page = shown.base + *ret_offset;
     }
-    pthread_mutex_unlock(&shown.lock);
+    lock_give(&shown.lock);
     if (page < SHOWN_PAGES)
         return RONDO_OK;
     return rondo_fail(RONDO_ERROR_MEMORY,
@@ -164,11 +164,11 @@ static void clear(void *page)
 
 void shown_give(void *page)
 {
-    pthread_mutex_lock(&shown.lock);
+    lock_take(&shown.lock);
     if (is_ours() && (char *)page >= shown.base && (char *)page < shown.base + SHOWN_BYTES) {
         clear(page);
         spans_give(&shown.spans, (size_t)((char *)page - shown.base) / SHOWN_PAGE);
     }
     close_if_unused();
-    pthread_mutex_unlock(&shown.lock);
+    lock_give(&shown.lock);
 }

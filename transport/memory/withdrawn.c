@@ -3,8 +3,8 @@
 #include "transport/memory/withdrawn.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -23,18 +23,18 @@ struct range {
 
 atomic_uint withdrawn_count;
 static struct range *ranges;
-static pthread_rwlock_t ranges_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_WITHDRAWN);
 
 bool withdrawn_search(const void *memory, size_t bytes)
 {
     const char *at = memory;
     const struct range *range;
 
-    pthread_rwlock_rdlock(&ranges_lock);
+    lock_shared_read(&ranges_lock);
     range = ranges;
     while (range && !(at < range->end && range->begin < at + (bytes ? bytes : 1)))
         range = range->next;
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return range;
 }
 
@@ -44,13 +44,13 @@ rondo_result withdrawn_note(char *begin, char *end, struct lease *lease)
 
     if (!range)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while taking memory back from peers.");
-    pthread_rwlock_wrlock(&ranges_lock);
+    lock_shared_write(&ranges_lock);
     *range = (struct range){.next = ranges, .begin = begin, .end = end, .lease = lease};
     ranges = range;
     /* Sequentially consistent, pairs with the fence in exposure_open(): either who announces memory
      * to peers finds it here, or who withdraws it finds the exposure. */
     atomic_fetch_add_explicit(&withdrawn_count, 1, memory_order_seq_cst);
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     atomic_thread_fence(memory_order_seq_cst);
     return RONDO_OK;
 }
@@ -83,7 +83,7 @@ rondo_result withdrawn_exchange(char *begin, char *end, int fd, uint64_t offset)
 {
     rondo_result result = RONDO_OK;
 
-    pthread_rwlock_wrlock(&ranges_lock); /* the same page may be withdrawn by two threads */
+    lock_shared_write(&ranges_lock); /* the same page may be withdrawn by two threads */
     for (char *at = begin; at < end && !result;) {
         char *run = at;
 
@@ -96,7 +96,7 @@ rondo_result withdrawn_exchange(char *begin, char *end, int fd, uint64_t offset)
     for (struct range *range = ranges; range && !result; range = range->next)
         if (range->begin == begin && range->end == end)
             range->exchanged = true;
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return result;
 }
 
@@ -104,7 +104,7 @@ bool withdrawn_remove(const char *begin, const char *end, struct lease **leases)
 {
     bool all = true;
 
-    pthread_rwlock_wrlock(&ranges_lock);
+    lock_shared_write(&ranges_lock);
     for (struct range **link = &ranges; *link;) {
         struct range *range = *link;
 
@@ -118,7 +118,7 @@ bool withdrawn_remove(const char *begin, const char *end, struct lease **leases)
         atomic_fetch_sub_explicit(&withdrawn_count, 1, memory_order_relaxed);
         free(range);
     }
-    pthread_rwlock_unlock(&ranges_lock);
+    lock_shared_give(&ranges_lock);
     return all;
 }
 

@@ -6,6 +6,7 @@
 #include "transport/tcp/engine.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 
 #include <linux/sockios.h>
 #include <sodium.h>
@@ -74,7 +75,7 @@ void tcp_tell(struct network *base, const struct network_failure *failure)
     struct tcp_network *network = (struct tcp_network *)base;
     double until = clock_seconds() + tell_time;
 
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     if (!network->broken) {
         network->broken = true;
         network->failure = *failure;
@@ -92,7 +93,7 @@ void tcp_tell(struct network *base, const struct network_failure *failure)
             tcp_work(network, 5);
         stop_listening(network);
     }
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
 }
 
 /* Has everything that was sent arrived on other hosts? A peer that has failed need not take it. */
@@ -129,40 +130,40 @@ static void acknowledge_all(const struct tcp_network *network)
 }
 
 /* Ranks of this process: who closes them one after another waits for those that nobody runs. */
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock open_lock = LOCK_AT(LOCK_TCP_LIST);
 static struct tcp_network *open_networks;
 
 void tcp_enlist(struct tcp_network *network)
 {
-    pthread_mutex_lock(&open_lock);
+    lock_take(&open_lock);
     network->next = open_networks;
     open_networks = network;
-    pthread_mutex_unlock(&open_lock);
+    lock_give(&open_lock);
 }
 
 static void strike_off(struct tcp_network *network)
 {
     struct tcp_network **link = &open_networks;
 
-    pthread_mutex_lock(&open_lock);
+    lock_take(&open_lock);
     while (*link && *link != network)
         link = &(*link)->next;
     if (*link)
         *link = network->next;
-    pthread_mutex_unlock(&open_lock);
+    lock_give(&open_lock);
 }
 
 /* Their hosts would do so within 40 ms. One that is busy has somebody who runs it. */
 static void let_others_acknowledge(const struct tcp_network *network)
 {
-    pthread_mutex_lock(&open_lock);
+    lock_take(&open_lock);
     for (struct tcp_network *other = open_networks; other; other = other->next) {
-        if (other == network || other->comm != network->comm || pthread_mutex_trylock(&other->lock))
+        if (other == network || other->comm != network->comm || !lock_try(&other->lock))
             continue;
         acknowledge_all(other);
-        pthread_mutex_unlock(&other->lock);
+        lock_give(&other->lock);
     }
-    pthread_mutex_unlock(&open_lock);
+    lock_give(&open_lock);
 }
 
 /*
@@ -205,19 +206,19 @@ void tcp_close(struct network *base)
     if (!network)
         return;
     strike_off(network);
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     if (network->peers && !network->broken)
         say_goodbye(network);
     stop_listening(network);
     for (int rank = 0; network->peers && rank < network->size; rank++)
         free_peer(network->peers[rank]);
     tcp_bury(network);
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
     if (network->epoll >= 0)
         close(network->epoll);
     if (network->rings)
         munmap(network->rings, network->rings_bytes);
-    pthread_mutex_destroy(&network->lock);
+    lock_done(&network->lock);
     sodium_memzero(network->key, sizeof(network->key));
     sodium_memzero(network->private_key, sizeof(network->private_key));
     free(network->peers);

@@ -20,10 +20,10 @@
 #ifndef RONDO_TRANSPORT_TCP_ENGINE_H
 #define RONDO_TRANSPORT_TCP_ENGINE_H
 
+#include "base/lock.h"
 #include "base/proof.h"
 #include "transport/tcp/tcp.h"
 
-#include <pthread.h>
 #include <sys/uio.h>
 
 enum {
@@ -201,7 +201,7 @@ struct tcp_peer {
 struct tcp_network {
     struct network base;      /* first: comes back from the communicator */
     struct tcp_network *next; /* of this process */
-    pthread_mutex_t lock;
+    struct lock lock;
     struct tcp_card card;
     struct network_owner owner;
     unsigned char key[NETWORK_KEY], private_key[SEAL_KEY];

@@ -33,7 +33,7 @@ rondo_result tcp_open(struct tcp_card *ret_card, struct network **ret_network)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for connections over TCP.");
     network->base.ops = &tcp_network_ops;
     network->listener = network->epoll = -1;
-    pthread_mutex_init(&network->lock, NULL);
+    lock_init(&network->lock, LOCK_TCP_NETWORK);
     result = read_settings(network);
     if (!result)
         result = tcp_addresses_find(&network->card);

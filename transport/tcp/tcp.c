@@ -58,7 +58,7 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
     struct tcp_network *network = peer->network;
     struct tcp_message *message;
 
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     link->pushed = (uint32_t)flag;
     if (peer->state == TCP_NEW)
         tcp_peer_dial(peer);
@@ -87,7 +87,7 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
     else
         defer(peer);
 done:
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
 }
 
 /* Half of the slots at a time: whoever has filled all waits for as many. */
@@ -97,7 +97,7 @@ static void give_back(struct connection *connection, uint32_t received)
     struct tcp_peer *peer = link->peer;
     struct tcp_network *network = peer->network;
 
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     link->given_index = (link->given_index + received - link->given) % (uint32_t)network->slots;
     link->given = received;
     link->expected.flag = 0; /* what was expected has come, here or elsewhere */
@@ -111,16 +111,16 @@ static void give_back(struct connection *connection, uint32_t received)
         link->told = link->given;
         tcp_peer_send(peer);
     }
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
 }
 
 static void settle(struct connection *connection, const void *at, size_t bytes)
 {
     struct tcp_network *network = ((struct tcp_link *)connection)->peer->network;
 
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     tcp_lent_settle(network, at, bytes);
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
 }
 
 static void expect(struct connection *connection, uint64_t flag, void *at, size_t bytes)
@@ -128,11 +128,11 @@ static void expect(struct connection *connection, uint64_t flag, void *at, size_
     struct tcp_link *link = (struct tcp_link *)connection;
     struct tcp_network *network = link->peer->network;
 
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     link->expected.flag = flag;
     link->expected.at = at;
     link->expected.bytes = bytes;
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
 }
 
 /* Both rings of a link lie side by side, see tcp_connect(). */
@@ -265,7 +265,7 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     struct tcp_network *network = (struct tcp_network *)base;
     rondo_result result = RONDO_OK;
 
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     network->moved = false;
     tcp_work(network, 0);
     *ret_moved = network->moved;
@@ -275,7 +275,7 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     } else if (network->starved) {
         result = starve(network);
     }
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
     return result;
 }
 
@@ -296,11 +296,11 @@ static bool flushed(struct network *base, int *ret_peer)
         return true;
     if (!ret_peer)
         return false;
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     for (int rank = 0; rank < network->size; rank++)
         if (network->peers[rank] && tcp_peer_waits(network->peers[rank]))
             *ret_peer = rank;
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
     return false;
 }
 
@@ -325,7 +325,7 @@ static rondo_result watch(struct network *base, int rank)
 
     if (!peer)
         return RONDO_OK;
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     if (peer->state == TCP_NEW)
         tcp_peer_dial(peer);
     if (peer->state == TCP_UP && !peer->asking && now - peer->asked > ask_time) {
@@ -337,7 +337,7 @@ static rondo_result watch(struct network *base, int rank)
         base->culprit = rank;
         result = tcp_peer_lost(peer);
     }
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
     return result;
 }
 
@@ -350,14 +350,14 @@ static rondo_result note(struct network *base, int rank, const void *bytes, size
 
     if (!peer || count > NETWORK_NOTE)
         return rondo_fail(RONDO_ERROR_INTERNAL, "A note of %zu bytes to rank %d.", count, rank);
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     if (peer->state == TCP_NEW)
         tcp_peer_dial(peer);
     if (peer->state != TCP_GONE)
         tcp_peer_control(peer, &frame, bytes);
     if (peer->state == TCP_GONE)
         result = tcp_peer_lost(peer);
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
     return result;
 }
 
@@ -365,9 +365,9 @@ static void let_go(struct network *base)
 {
     struct tcp_network *network = (struct tcp_network *)base;
 
-    pthread_mutex_lock(&network->lock);
+    lock_take(&network->lock);
     tcp_lent_end(network);
-    pthread_mutex_unlock(&network->lock);
+    lock_give(&network->lock);
 }
 
 const struct network_ops tcp_network_ops = {

@@ -85,8 +85,8 @@ rondo_result verbs_device_open(const struct verbs_calls *calls, const struct rdm
         goto fail;
     }
     verbs_memory_init(&device->memory, calls, device->pd, device->name);
-    pthread_mutex_init(&device->lock, NULL);
-    pthread_mutex_init(&device->trying, NULL);
+    lock_init(&device->lock, LOCK_VERBS_DEVICE);
+    lock_init(&device->trying, LOCK_VERBS_TRIALS);
     *ret_device = device;
     return RONDO_OK;
 fail:
@@ -101,8 +101,8 @@ void verbs_device_close(struct verbs_device *device)
     verbs_memory_done(&device->memory);
     device->calls->dealloc_pd(device->pd);
     device->calls->close_device(device->context);
-    pthread_mutex_destroy(&device->lock);
-    pthread_mutex_destroy(&device->trying);
+    lock_done(&device->lock);
+    lock_done(&device->trying);
     free(device);
 }
 
@@ -148,13 +148,13 @@ rondo_result verbs_device_check(struct verbs_device *device)
     struct ibv_async_event event;
     bool dead;
 
-    pthread_mutex_lock(&device->lock);
+    lock_take(&device->lock);
     while (device->calls->get_async_event(device->context, &event) == 0) {
         note_event(device, &event);
         device->calls->ack_async_event(&event);
     }
     dead = device->dead;
-    pthread_mutex_unlock(&device->lock);
+    lock_give(&device->lock);
     if (dead)
         return rondo_fail(RONDO_ERROR_SYSTEM,
                           "%s port %d cannot be used any more: %s. Look at the kernel's log.",
@@ -167,8 +167,8 @@ void verbs_device_describe(struct verbs_device *device, char *text, size_t room)
     char address[64];
 
     rdma_gid_text(&device->gid, address, sizeof(address));
-    pthread_mutex_lock(&device->lock);
+    lock_take(&device->lock);
     snprintf(text, room, "%s port %d (%s)%s%s", device->name, device->port, address,
              device->trouble[0] ? ", which says: " : "", device->trouble);
-    pthread_mutex_unlock(&device->lock);
+    lock_give(&device->lock);
 }

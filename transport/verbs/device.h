@@ -9,6 +9,7 @@
 #ifndef RONDO_TRANSPORT_VERBS_DEVICE_H
 #define RONDO_TRANSPORT_VERBS_DEVICE_H
 
+#include "base/lock.h"
 #include "topology/rdma.h"
 #include "transport/link/device_memory.h"
 #include "transport/verbs/memory.h"
@@ -35,10 +36,10 @@ struct verbs_device {
     enum ibv_mtu mtu;
     int most_requests, most_completions; /* of a queue */
     struct verbs_memory memory;
-    pthread_mutex_t lock;
+    struct lock lock;
     bool dead;                   /* the adapter said that it is unusable */
     char trouble[VERBS_TROUBLE]; /* the last thing that it said, "": nothing */
-    pthread_mutex_t trying;      /* of what follows */
+    struct lock trying;          /* of what follows */
     int trials;
     struct verbs_trial trial[VERBS_TRIALS];
 };

@@ -18,7 +18,7 @@ void verbs_memory_init(struct verbs_memory *memory, const struct verbs_calls *ca
     *memory =
         (struct verbs_memory){.calls = calls, .pd = pd, .device = device, .idle_most = IDLE_MOST};
     memory->idle.previous = memory->idle.next = &memory->idle;
-    pthread_mutex_init(&memory->lock, NULL);
+    lock_init(&memory->lock, LOCK_VERBS_MEMORY);
 }
 
 /* ---- With the lock held ---------------------------------------------------------------------- */
@@ -150,9 +150,9 @@ struct verbs_region *verbs_memory_find(struct verbs_memory *memory, const void *
     uint64_t begin = (uintptr_t)at;
     struct verbs_region *region;
 
-    pthread_mutex_lock(&memory->lock);
+    lock_take(&memory->lock);
     region = find(memory, begin, begin + bytes, access);
-    pthread_mutex_unlock(&memory->lock);
+    lock_give(&memory->lock);
     return region;
 }
 
@@ -164,11 +164,11 @@ rondo_result verbs_memory_get(struct verbs_memory *memory, void *at, size_t byte
     rondo_result result = RONDO_OK;
     struct verbs_region *region;
 
-    pthread_mutex_lock(&memory->lock);
+    lock_take(&memory->lock);
     region = find(memory, begin, end, access);
     if (!region)
         result = make(memory, begin, end, access, &region);
-    pthread_mutex_unlock(&memory->lock);
+    lock_give(&memory->lock);
     if (!result)
         *ret_region = region;
     return result;
@@ -178,7 +178,7 @@ void verbs_memory_put(struct verbs_memory *memory, struct verbs_region *region)
 {
     if (!region)
         return;
-    pthread_mutex_lock(&memory->lock);
+    lock_take(&memory->lock);
     if (--region->users == 0) {
         if (region->forgotten)
             destroy(memory, region);
@@ -187,7 +187,7 @@ void verbs_memory_put(struct verbs_memory *memory, struct verbs_region *region)
         while (memory->idle_bytes > memory->idle_most)
             evict(memory);
     }
-    pthread_mutex_unlock(&memory->lock);
+    lock_give(&memory->lock);
 }
 
 void verbs_memory_forget(struct verbs_memory *memory, const void *at, size_t bytes)
@@ -195,7 +195,7 @@ void verbs_memory_forget(struct verbs_memory *memory, const void *at, size_t byt
     uint64_t begin = (uintptr_t)at;
     struct interval *range;
 
-    pthread_mutex_lock(&memory->lock);
+    lock_take(&memory->lock);
     while ((range = intervals_touching(&memory->regions, begin, begin + bytes))) {
         struct verbs_region *region = (struct verbs_region *)(void *)range;
 
@@ -206,12 +206,12 @@ void verbs_memory_forget(struct verbs_memory *memory, const void *at, size_t byt
             destroy(memory, region);
         }
     }
-    pthread_mutex_unlock(&memory->lock);
+    lock_give(&memory->lock);
 }
 
 void verbs_memory_done(struct verbs_memory *memory)
 {
     while (evict(memory))
         continue;
-    pthread_mutex_destroy(&memory->lock);
+    lock_done(&memory->lock);
 }

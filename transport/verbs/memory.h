@@ -9,10 +9,9 @@
 #ifndef RONDO_TRANSPORT_VERBS_MEMORY_H
 #define RONDO_TRANSPORT_VERBS_MEMORY_H
 
+#include "base/lock.h"
 #include "transport/memory/intervals.h"
 #include "transport/verbs/calls.h"
-
-#include <pthread.h>
 
 struct verbs_region {
     struct interval range; /* first member: the tree gives it back */
@@ -27,7 +26,7 @@ struct verbs_memory {
     const struct verbs_calls *calls;
     struct ibv_pd *pd;
     const char *device; /* for sentences */
-    pthread_mutex_t lock;
+    struct lock lock;
     struct intervals regions;
     struct verbs_region idle; /* head of the ring of idle ones */
     size_t idle_bytes, idle_most;

@@ -4,6 +4,7 @@
 #include "transport/verbs/verbs.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "transport/memory/heap.h"
@@ -13,11 +14,11 @@
 #include <unistd.h>
 
 static struct {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct verbs_rails rails;
     unsigned users;
     pid_t pid; /* whose they are: a forked child opens its own */
-} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} shared = {.lock = LOCK_AT(LOCK_VERBS_RAILS)};
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
@@ -137,18 +138,18 @@ static rondo_result open_all(void)
 /* Memory is about to be freed or mapped anew: no adapter keeps it registered. */
 static void forget(const void *memory, size_t bytes)
 {
-    pthread_mutex_lock(&shared.lock);
+    lock_take(&shared.lock);
     if (shared.pid == getpid())
         for (int i = 0; i < shared.rails.count; i++)
             verbs_memory_forget(&shared.rails.device[i]->memory, memory, bytes);
-    pthread_mutex_unlock(&shared.lock);
+    lock_give(&shared.lock);
 }
 
 rondo_result verbs_rails_open(struct verbs_rails *ret_rails)
 {
     rondo_result result = RONDO_OK;
 
-    pthread_mutex_lock(&shared.lock);
+    lock_take(&shared.lock);
     if (shared.pid != getpid()) { /* a forked child leaves its parent's queues alone */
         shared.rails.count = 0;
         shared.users = 0;
@@ -161,14 +162,14 @@ rondo_result verbs_rails_open(struct verbs_rails *ret_rails)
         *ret_rails = shared.rails;
         heap_watch(forget);
     }
-    pthread_mutex_unlock(&shared.lock);
+    lock_give(&shared.lock);
     return result;
 }
 
 void verbs_rails_close(void)
 {
-    pthread_mutex_lock(&shared.lock);
+    lock_take(&shared.lock);
     if (--shared.users == 0)
         close_all();
-    pthread_mutex_unlock(&shared.lock);
+    lock_give(&shared.lock);
 }

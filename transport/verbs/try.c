@@ -250,11 +250,11 @@ rondo_result verbs_try(struct verbs_device *device, enum device_way way,
     struct verbs_trial *trial;
     rondo_result result;
 
-    pthread_mutex_lock(&device->trying);
+    lock_take(&device->trying);
     trial = find_trial(device, way, source->name);
     if (trial) {
         result = trial->result ? rondo_fail(trial->result, "%s", trial->sentence) : RONDO_OK;
-        pthread_mutex_unlock(&device->trying);
+        lock_give(&device->trying);
         return result;
     }
     result = attempt_once(device, way, source);
@@ -265,7 +265,7 @@ rondo_result verbs_try(struct verbs_device *device, enum device_way way,
         if (result)
             snprintf(trial->sentence, sizeof(trial->sentence), "%s", fail_sentence());
     }
-    pthread_mutex_unlock(&device->trying);
+    lock_give(&device->trying);
     if (result)
         log_info("%s may not use memory of %s by %s: %s", device->name, source->name,
                  verbs_way_name(way), fail_sentence());

@@ -16,6 +16,7 @@
 #include "comm/gpu/arena.h"
 
 #include "base/fail.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "transport/memory/process.h"
 
@@ -30,17 +31,17 @@ enum { RETIRED_MOST = 16 };
 
 /* ---- When to unmap --------------------------------------------------------------------------- */
 
-static pthread_rwlock_t queueing = PTHREAD_RWLOCK_INITIALIZER; /* readers queue calls */
-static _Atomic int flights;                                    /* of all communicators */
+static struct lock_shared queueing = LOCK_SHARED_AT(LOCK_GPU_QUEUEING); /* readers queue calls */
+static _Atomic int flights;                                             /* of all communicators */
 
 void gpu_queueing_begin(void)
 {
-    pthread_rwlock_rdlock(&queueing);
+    lock_shared_read(&queueing);
 }
 
 void gpu_queueing_end(void)
 {
-    pthread_rwlock_unlock(&queueing);
+    lock_shared_give(&queueing);
 }
 
 void gpu_flights_count(int more)
@@ -76,14 +77,14 @@ static void unmap_retired(struct gpu_plans *plans)
  * that for this thread. */
 static void unmap_unused(struct gpu_plans *plans)
 {
-    if (!plans->retired || pthread_rwlock_trywrlock(&queueing))
+    if (!plans->retired || !lock_shared_try(&queueing))
         return;
     if (!atomic_load_explicit(&flights, memory_order_acquire)) {
         log_debug("%d pieces of device memory that peers have replaced are unmapped",
                   plans->retired_count);
         unmap_retired(plans);
     }
-    pthread_rwlock_unlock(&queueing);
+    lock_shared_give(&queueing);
 }
 
 void gpu_unmap_all(struct gpu_plans *plans)
@@ -178,9 +179,9 @@ static void replace(struct gpu_plans *plans, int rank, const struct gpu_order *o
     int at = rank * GPU_SEGMENTS + (int)order->slot;
     struct gpu_mapping *old = plans->mappings[at];
 
-    pthread_mutex_lock(&plans->flights_lock);
+    lock_take(&plans->flights_lock);
     plans->table[at] = (struct cuda_segment){base, plans->hidden ? 0 : order->card.bytes};
-    pthread_mutex_unlock(&plans->flights_lock);
+    lock_give(&plans->flights_lock);
     plans->mappings[at] = mapping;
     if (!old)
         return;
