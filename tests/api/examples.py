@@ -54,6 +54,21 @@ def under_rondo_run():
     assert output_of([RONDO, "run", "-n", "3", "--", program("01_all_reduce")]) == sums(3)
 
 
+def said_of_settings(**variables):
+    """What two ranks say on stderr about names of variables."""
+    result = subprocess.run([RONDO, "run", "-n", "2", "--bind", "none", "--", program("01_all_reduce")], timeout=60,
+                            capture_output=True, text=True, env=environment(**variables), check=True)
+    return [line for line in result.stderr.splitlines() if "no setting" in line]
+
+
+def misspelt_setting_is_told_once_by_each_process():
+    lines = said_of_settings(RONDO_TIMOUT=50)
+    sentence = "RONDO_TIMOUT is no setting of Rondo; did you mean RONDO_TIMEOUT?"
+    assert len(lines) == 2 and all(line.endswith(sentence) for line in lines), lines
+    assert not said_of_settings(RONDO_TIMOUT=50, RONDO_LOG="none")
+    assert not said_of_settings(), "launchers set settings only"
+
+
 def under_mpirun(name, *options):
     found = shutil.which(name)
     if not found:
@@ -145,9 +160,9 @@ def shards():
 
 
 def main():
-    tests = [under_rondo_run, under_open_mpi, under_mpich, under_torchrun_variables, under_srun_variables, alone,
-             threads_in_one_process, streams, send_and_receive, user_operation, split, pipeline,
-             tensor_parallelism, shards]
+    tests = [under_rondo_run, misspelt_setting_is_told_once_by_each_process, under_open_mpi, under_mpich,
+             under_torchrun_variables, under_srun_variables, alone, threads_in_one_process, streams, send_and_receive,
+             user_operation, split, pipeline, tensor_parallelism, shards]
     print(f"1..{len(tests)}")
     failed = 0
     for number, test in enumerate(tests, 1):

@@ -47,23 +47,6 @@ Test(run, ranks_get_their_arguments_and_variables_as_they_are)
     check_says("1/2 1/2 none 64\n");
 }
 
-Test(run, a_misspelt_setting_is_told_once_by_each_process)
-{
-    static const char sentence[] =
-        "RONDO_TIMOUT is no setting of Rondo; did you mean RONDO_TIMEOUT?\n";
-
-    setenv("RONDO_TIMOUT", "5", 1);
-    cr_assert_eq(run("-n 2 --bind none " SHOW), 0, "%s", said);
-    cr_expect_eq(command_count(said, sentence), 2, "%s", said);
-    setenv("RONDO_LOG", "none", 1);
-    cr_assert_eq(run("-n 2 --bind none " SHOW), 0, "%s", said);
-    cr_expect_eq(command_count(said, "no setting"), 0, "%s", said);
-    unsetenv("RONDO_TIMOUT");
-    setenv("RONDO_LOG", "warn", 1);
-    cr_assert_eq(run("-n 2 --bind none " SHOW), 0, "%s", said);
-    cr_expect_eq(command_count(said, "no setting"), 0, "launchers set settings only: %s", said);
-}
-
 Test(run, every_job_has_its_own_secret_and_address)
 {
     static char first[65536];
