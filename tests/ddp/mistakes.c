@@ -236,6 +236,8 @@ rondo_result mistakes_leaving(rondo_comm *comm, void *unused, char *sentence)
     if (!result && !last)
         result = toy_expect(toy, rondo_ddp_wait(toy->ddp), RONDO_ERROR_ABORTED,
                             "exchange of gradients", "ank");
+    else if (!last && result == RONDO_ERROR_ABORTED)
+        result = RONDO_OK; /* it was told while it still announced */
     toy_free(toy);
     return result;
 }
