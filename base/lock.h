@@ -36,6 +36,7 @@
     X(GPU_ERRORS, "the first error of a CUDA stream, its devices, and its calls under way")  \
     X(GPU_ABANDONED, "the plans that streams of broken communicators may still use")         \
     X(GPU_LEFT_BEHIND, "the inboxes of closed ranks, which peers may still write into")      \
+    X(VERBS_TRIALS, "the ways to memory of devices that were tried on an adapter")           \
     X(GPU_PINS, "the memory of arenas that is pinned for devices")                           \
     X(CUDA_LAUNCHERS, "the kernels that are loaded, by device")                              \
     X(CUDA_STOCK, "the memory of a device that is kept for later calls")                     \
@@ -44,7 +45,6 @@
     X(TCP_NETWORK, "the connections of a rank over TCP")                                     \
     X(TCP_LIST, "the list of this process's TCP networks")                                   \
     X(VERBS_RAILS, "the RDMA ports that this process has open")                              \
-    X(VERBS_TRIALS, "the ways to memory of devices that were tried on an adapter")           \
     X(VERBS_MEMORY, "the memory that is registered with an adapter")                         \
     X(VERBS_DEVICE, "the last trouble that an adapter reported")                             \
     X(OPERATIONS, "the reduction operations that users made on a communicator")              \
