@@ -15,7 +15,7 @@ void comm_settings_expect_hosts(struct comm_settings *settings);
 uint32_t comm_settings_hash(const struct comm_settings *settings);
 
 /* The card of a rank begins with these; an empty one means that the rank could not prepare. */
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 5 };
+enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 6 };
 
 /* ---- open.c: making one ---------------------------------------------------------------------- */
 

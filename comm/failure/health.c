@@ -261,13 +261,19 @@ static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
     return result;
 }
 
+/* The peer will never come. */
+static rondo_result missing(rondo_comm *comm, const struct task *task, int peer)
+{
+    return comm->assembled && health_has_closed(comm, peer) ? closed(comm, task, peer)
+                                                            : dead(comm, task, peer);
+}
+
 /* A peer seen closed or ended may have done its part before. So believe it at the second look, when
  * all that it wrote before its end has been looked at. */
 static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
 {
     if (task->mourned == peer + 1)
-        return comm->assembled && health_has_closed(comm, peer) ? closed(comm, task, peer)
-                                                                : dead(comm, task, peer);
+        return missing(comm, task, peer);
     task->mourned = peer + 1;
     return RONDO_OK;
 }
@@ -322,18 +328,18 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
-rondo_result health_stream_missing(rondo_comm *comm, struct task *task, double now, double *since)
+rondo_result health_stream_missing(rondo_comm *comm, const struct task *task, double now,
+                                   double *since)
 {
-    const double patience =
-        1; /* seconds in which a stream gets on that has all that it waits for */
+    /* Seconds in which a stream gets on that has all that it waits for. */
+    const double patience = 1;
     int peer = find_missing(comm, &task->execution);
 
     if (peer < 0 || *since == 0)
         *since = peer < 0 ? 0 : now;
     if (peer < 0 || now - *since < patience)
         return RONDO_OK;
-    task->mourned = peer + 1;
-    return mourn(comm, task, peer);
+    return missing(comm, task, peer);
 }
 
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before)

@@ -22,7 +22,8 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
 /* A peer that the call waits for has closed the communicator or ended. The stream may not have got
  * to what the peer wrote before, so it is believed when it has been so for a second; `since` is the
  * caller's note of when that began, 0 when a wait begins. */
-rondo_result health_stream_missing(rondo_comm *comm, struct task *task, double now, double *since);
+rondo_result health_stream_missing(rondo_comm *comm, const struct task *task, double now,
+                                   double *since);
 /* Of a graph it is only known that it waits for a peer, -1: it does not. Whether that is alive is
  * asked if it was so `before` too. */
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before);

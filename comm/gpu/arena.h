@@ -385,6 +385,10 @@ void gpu_graph_let_go(struct gpu_plans *plans);
 
 /* ---- gpu/watch.c ---- */
 
+/* A thread of the plans does nothing else until they close: it looks, and sleeps until somebody
+ * rings the bell, or for so many seconds, less than one. */
+void gpu_look_until_closed(struct gpu_plans *plans, void (*look_once)(struct gpu_plans *),
+                           double (*seconds)(struct gpu_plans *));
 rondo_result gpu_watch_start(struct gpu_plans *plans);
 /* After all that was queued has ended, or, if the communicator is broken, was let go; false if
  * some of it is stuck all the same. */

@@ -318,35 +318,40 @@ static bool all_ended(struct gpu_plans *plans)
     return none;
 }
 
-static void nap(struct gpu_plans *plans, uint32_t heard)
+static double nap_time(struct gpu_plans *plans)
 {
     bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
     bool leaves = atomic_load_explicit(&plans->comm->broken, memory_order_acquire) &&
                   atomic_load_explicit(&plans->leaving, memory_order_relaxed) != GPU_LEFT;
-    double seconds = leaves || !all_ended(plans) || gpu_graph_waits(plans) ? short_nap
-                     : graphs                                              ? graph_nap
-                                                                           : long_nap;
-    struct timespec time = {0, (long)(seconds * 1e9)};
 
-    syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, &time, NULL, 0);
+    if (leaves || !all_ended(plans) || gpu_graph_waits(plans))
+        return short_nap;
+    return graphs ? graph_nap : long_nap;
 }
 
-static void *watch(void *argument)
+void gpu_look_until_closed(struct gpu_plans *plans, void (*look_once)(struct gpu_plans *),
+                           double (*seconds)(struct gpu_plans *))
 {
-    struct gpu_plans *plans = argument;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
     if (cuda_enter(&plans->gpu->device))
-        return NULL;
+        return;
     /* What is captured elsewhere is no business of this thread. */
     plans->gpu->device.driver->cuThreadExchangeStreamCaptureMode(&mode);
     while (!atomic_load_explicit(&plans->closing, memory_order_acquire)) {
         uint32_t heard = atomic_load_explicit(&plans->own->bell, memory_order_acquire);
+        struct timespec time = {0, 0};
 
-        look(plans);
-        nap(plans, heard);
+        look_once(plans);
+        time.tv_nsec = (long)(seconds(plans) * 1e9);
+        syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, &time, NULL, 0);
     }
     cuda_leave(&plans->gpu->device);
+}
+
+static void *watch(void *argument)
+{
+    gpu_look_until_closed(argument, look, nap_time);
     return NULL;
 }
 

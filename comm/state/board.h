@@ -95,7 +95,8 @@ static inline void board_note(struct board *board, uint32_t call, const struct c
     atomic_store_explicit(&past->name, (uint64_t)call << 32 | record->fingerprint,
                           memory_order_release);
 }
-/* Owner: this rank still waits, and blames that rank (see `blames`). */
+/* Owner: this rank still waits, and blames that rank (see `blames`). Calls and streams are watched
+ * by different threads: of two beats at a time one may be lost, and the other is as good. */
 static inline void board_beat(struct board *board, uint64_t blames)
 {
     uint32_t beats = atomic_load_explicit(&board->beats, memory_order_relaxed);
@@ -104,8 +105,7 @@ static inline void board_beat(struct board *board, uint64_t blames)
     /* Release, pairs with the acquire of readers. */
     atomic_store_explicit(&board->beats, beats + 1, memory_order_release);
 }
-/* Reader: one of the last BOARD_READ calls, without its count; false: it is not known (any more).
- */
+/* Reader: one of the last BOARD_READ calls, without its count; false: it is not known any more. */
 bool board_past(const struct board *board, uint32_t call, struct call_record *ret_record);
 
 /* Reader: the call that `board` shows if it is number `call`. */

@@ -295,38 +295,27 @@ static rondo_result map_new(struct gpu_plans *plans)
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Until somebody rings; it looks now and then whether what was replaced can be unmapped. */
-static void nap(struct gpu_plans *plans, uint32_t heard)
+/* What was replaced can be unmapped some time, which nobody rings for. */
+static double nap_time(struct gpu_plans *plans)
 {
-    const struct timespec often = {0, 1000 * 1000}, seldom = {0, 200 * 1000 * 1000};
+    return plans->retired ? 1e-3 : 0.2;
+}
 
-    syscall(SYS_futex, &plans->own->bell, FUTEX_WAIT, heard, plans->retired ? &often : &seldom,
-            NULL, 0);
+static void look(struct gpu_plans *plans)
+{
+    rondo_result result;
+
+    if (atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
+        return;
+    unmap_unused(plans); /* first, as an order may need the room */
+    result = map_new(plans);
+    if (result)
+        comm_break(plans->comm, result, plans->comm->rank);
 }
 
 static void *run(void *argument)
 {
-    struct gpu_plans *plans = argument;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-    if (cuda_enter(&plans->gpu->device))
-        return NULL;
-    /* What is captured elsewhere is no business of this thread. */
-    plans->gpu->device.driver->cuThreadExchangeStreamCaptureMode(&mode);
-    while (!atomic_load_explicit(&plans->closing, memory_order_acquire)) {
-        uint32_t heard = atomic_load_explicit(&plans->own->bell, memory_order_acquire);
-
-        if (!atomic_load_explicit(&plans->comm->broken, memory_order_acquire)) {
-            rondo_result result;
-
-            unmap_unused(plans); /* first, as an order may need the room */
-            result = map_new(plans);
-            if (result)
-                comm_break(plans->comm, result, plans->comm->rank);
-        }
-        nap(plans, heard);
-    }
-    cuda_leave(&plans->gpu->device);
+    gpu_look_until_closed(argument, look, nap_time);
     return NULL;
 }
 
