@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * segments.c - which memory of a rank is mapped by its peers, and until when.
- *
- * The stand-in's memory is files, which /proc/self/maps lists: each rank tells the others the
- * numbers of the files that its buffer lies in, and they see whether they have these mapped. On a
- * GPU there are no such files, and only the sums are checked.
- */
+/* segments.c - which memory of a rank is mapped by its peers, and until when. */
 #include "bodies.h"
 #include "device.h"
+#include "mapped.h"
 
 #include "rondo/cuda.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <linux/capability.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,55 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(int32_t), FILES = 4096, LIVE = 45, ROUNDS = 70 };
-
-/* ---- What is mapped here --------------------------------------------------------------------- */
-
-struct files {
-    int count;
-    uint64_t begin[FILES], number[FILES];
-};
-
-static void list_files(struct files *files)
-{
-    FILE *maps = fopen("/proc/self/maps", "r");
-    char line[512];
-
-    files->count = 0;
-    while (maps && fgets(line, sizeof(line), maps) && files->count < FILES) {
-        if (strstr(line, "memfd:cuda_standin") &&
-            sscanf(line, "%" SCNx64 "-%*x %*s %*x %*s %" SCNu64, &files->begin[files->count],
-                   &files->number[files->count]) == 2)
-            files->count++;
-    }
-    if (maps)
-        fclose(maps);
-}
-
-static bool has_file(const struct files *files, uint64_t number)
-{
-    for (int i = 0; i < files->count; i++)
-        if (files->number[i] == number)
-            return true;
-    return false;
-}
-
-/* Different ones. */
-static int count_files(void)
-{
-    static struct files files;
-    int count = 0;
-
-    list_files(&files);
-    for (int i = 0; i < files.count; i++) {
-        bool again = false;
-
-        for (int j = 0; j < i && !again; j++)
-            again = files.number[j] == files.number[i];
-        count += !again;
-    }
-    return count;
-}
+enum { LIVE = 45, ROUNDS = 70 };
 
 static int count_descriptors(void)
 {
@@ -82,73 +28,6 @@ static int count_descriptors(void)
     if (folder)
         closedir(folder);
     return count;
-}
-
-/* The file that begins at that address, 0: none. */
-static uint64_t file_at(const void *memory)
-{
-    static struct files files;
-
-    list_files(&files);
-    for (int i = 0; i < files.count; i++)
-        if (files.begin[i] == (uintptr_t)memory)
-            return files.number[i];
-    return 0;
-}
-
-/* ---- Calls ----------------------------------------------------------------------------------- */
-
-static rondo_result fail(struct gpu_rank *rank, const char *what)
-{
-    return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%s: %s", what,
-                     rondo_last_error(rank->comm));
-}
-
-/* Add up `value` + i + rank in place, and see whether that came out. */
-static rondo_result sum(struct gpu_rank *rank, int32_t *memory, int value)
-{
-    int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);
-    int32_t host[COUNT];
-
-    for (int i = 0; i < COUNT; i++)
-        host[i] = value + i + own;
-    if (!device_copy(memory, host, sizeof(host)) ||
-        rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, rank->comm, rank->stream) ||
-        rondo_stream_synchronize(rank->stream) || !device_copy(host, memory, sizeof(host)))
-        return fail(rank, "all_reduce");
-    for (int i = 0; i < COUNT; i++)
-        if (host[i] != size * (value + i) + size * (size - 1) / 2)
-            return fail(rank, "a wrong sum");
-    return RONDO_OK;
-}
-
-/* Of how many peers the file at `memory` there is mapped here; -1: there are no files. */
-static rondo_result count_mapped(struct gpu_rank *rank, const void *memory, int *ret_count)
-{
-    static struct files files;
-    int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);
-    uint64_t number = file_at(memory), numbers[WORLD_RANKS];
-
-    if (rondo_all_gather(&number, numbers, 1, RONDO_UINT64, rank->comm, NULL))
-        return fail(rank, "all_gather");
-    list_files(&files);
-    *ret_count = number ? 0 : -1;
-    for (int peer = 0; number && peer < size; peer++)
-        *ret_count += peer != own && has_file(&files, numbers[peer]);
-    /* Nobody goes on, and has something replaced, before all have looked. */
-    return rondo_barrier(rank->comm, NULL) ? fail(rank, "barrier") : RONDO_OK;
-}
-
-static rondo_result expect_mapped(struct gpu_rank *rank, const void *memory, int wanted,
-                                  const char *what)
-{
-    int count;
-    rondo_result result = count_mapped(rank, memory, &count);
-
-    if (result || count < 0 || count == wanted)
-        return result;
-    return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%s: mapped of %d peers, not of %d",
-                     what, count, wanted);
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
@@ -165,20 +44,20 @@ static rondo_result map_once(struct gpu_rank *rank, const struct two_pieces *two
     int others = rondo_comm_size(rank->comm) - 1;
     int32_t *memory = two->memory;
     int32_t *across = memory + two->bytes / sizeof(int32_t) - COUNT / 2;
-    int before = count_files();                            /* with what ranks map at once */
+    int before = mapped_files();                           /* with what ranks map at once */
     rondo_result result = rondo_barrier(rank->comm, NULL); /* all have counted */
 
     if (!result)
-        result = sum(rank, across, 1);
+        result = mapped_sum(rank, across, 1);
     for (int i = 0; i < 10 && !result; i++)
-        result = sum(rank, i % 2 ? memory + i : across + i, i);
+        result = mapped_sum(rank, i % 2 ? memory + i : across + i, i);
     if (!result)
-        result = expect_mapped(rank, memory, others, "the first piece");
+        result = mapped_expect_all(rank, memory, "the first piece");
     if (!result)
-        result = expect_mapped(rank, (char *)memory + two->bytes, others, "the second piece");
-    if (!result && two->counted && count_files() != before + 2 * others)
+        result = mapped_expect_all(rank, memory + two->bytes / sizeof(int32_t), "the second piece");
+    if (!result && two->counted && mapped_files() != before + 2 * others)
         result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%d files more than before",
-                           count_files() - before);
+                           mapped_files() - before);
     return result;
 }
 
@@ -192,7 +71,7 @@ static rondo_result inner(struct gpu_rank *rank, rondo_result (*body)(struct gpu
     config.cuda_device = rondo_comm_cuda_device(rank->comm);
     result = rondo_comm_split(rank->comm, 0, rondo_comm_rank(rank->comm), &config, &within.comm);
     if (result)
-        return fail(rank, "split");
+        return mapped_fail(rank, "split");
     result = body(&within, argument);
     if (!result)
         result = rondo_comm_finalize(within.comm);
@@ -226,14 +105,14 @@ static rondo_result shares_pieces(struct gpu_rank *rank)
     result = two.memory ? RONDO_OK : RONDO_ERROR_MEMORY;
     /* The first time there may be more: what communicators hand on to each other. */
     for (int i = 0; i < 3 && !result; i++) {
-        files = count_files();
+        files = mapped_files();
         descriptors = count_descriptors();
         two.counted = i > 0;
         result = inner(rank, map_pieces, &two);
-        if (!result && i && (count_files() != files || count_descriptors() != descriptors))
+        if (!result && i && (mapped_files() != files || count_descriptors() != descriptors))
             result = world_say(rank->sentence, RONDO_ERROR_INTERNAL,
                                "%d files were mapped, %d descriptors open; now %d and %d", files,
-                               descriptors, count_files(), count_descriptors());
+                               descriptors, mapped_files(), count_descriptors());
     }
     pieces_free(two.memory);
     return result;
@@ -266,7 +145,7 @@ static rondo_result expect_closed(struct gpu_rank *rank)
     int file, taken;
 
     if (rondo_all_gather(&process, processes, 1, RONDO_INT64, rank->comm, NULL))
-        return fail(rank, "all_gather");
+        return mapped_fail(rank, "all_gather");
     file = (int)syscall(SYS_pidfd_open, (pid_t)processes[next], 0);
     taken = (int)syscall(SYS_pidfd_getfd, file, 1, 0);
     close(file);
@@ -284,7 +163,7 @@ static rondo_result asks_for_pieces(struct gpu_rank *rank)
     if (!close_to_others())
         return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "rights cannot be given up");
     if (rondo_barrier(rank->comm, NULL)) /* all are closed */
-        return fail(rank, "barrier");
+        return mapped_fail(rank, "barrier");
     result = expect_closed(rank);
     /* By the communicator that is there: the stand-in cannot open one more among such processes, as
      * its IPC handles are files of theirs. */
@@ -307,11 +186,11 @@ static rondo_result sum_apart(struct gpu_rank *rank, bool shared)
     rondo_result result = memory ? RONDO_OK : RONDO_ERROR_MEMORY;
 
     if (!result && rondo_barrier(rank->comm, NULL)) /* all have theirs */
-        result = fail(rank, "barrier");
+        result = mapped_fail(rank, "barrier");
     for (int i = 0; i < 5 && !result; i++)
-        result = sum(rank, memory, i);
+        result = mapped_sum(rank, memory, i);
     if (!result)
-        result = expect_mapped(rank, memory, 0, "memory that cannot be shared");
+        result = mapped_expect(rank, memory, 0, "memory that cannot be shared");
     if (!result)
         result = rondo_comm_finalize(rank->comm);
     pieces_free(memory);
@@ -343,25 +222,25 @@ rondo_result gpu_copies_refused_pieces(rondo_comm *comm, void *scene, char *sent
 /* More allocations than there are slots, one after the other: all are shared, few stay mapped. */
 static rondo_result recycles(struct gpu_rank *rank)
 {
-    int others = rondo_comm_size(rank->comm) - 1, before = count_files(), after;
+    int others = rondo_comm_size(rank->comm) - 1, before = mapped_files(), after;
     rondo_result result = RONDO_OK;
 
     for (int i = 0; i < ROUNDS && !result; i++) {
         enum device_memory kind = i % 3 ? MEMORY_DEVICE : MEMORY_PIECES;
         int32_t *memory = device_alloc(kind, BYTES);
 
-        result = memory ? sum(rank, memory, i) : RONDO_ERROR_MEMORY;
+        result = memory ? mapped_sum(rank, memory, i) : RONDO_ERROR_MEMORY;
         if (!result)
-            result = sum(rank, memory, -i);
+            result = mapped_sum(rank, memory, -i);
         if (!result)
-            result = expect_mapped(rank, memory, others, "a new allocation");
+            result = mapped_expect_all(rank, memory, "a new allocation");
         device_free(kind, memory);
     }
-    after = count_files();
+    after = mapped_files();
     /* The watch unmaps what was replaced when it finds nothing on its way. */
     for (int looks = 0; looks < 2000 && !result && after > before + others * 4; looks++) {
         usleep(10000);
-        after = count_files();
+        after = mapped_files();
     }
     if (!result && after > before + others * 4)
         result = world_say(rank->sentence, RONDO_ERROR_INTERNAL,
@@ -377,21 +256,20 @@ rondo_result gpu_recycles_slots(rondo_comm *comm, void *scene, char *sentence)
 /* More allocations than slots, all alive. Who was not used for long makes room. */
 static rondo_result use_all(struct gpu_rank *rank, int32_t **memory)
 {
-    int others = rondo_comm_size(rank->comm) - 1;
     rondo_result result = RONDO_OK;
 
     for (int i = 0; i < LIVE && !result; i++)
-        result = sum(rank, memory[i], i);
+        result = mapped_sum(rank, memory[i], i);
     if (!result)
-        result = expect_mapped(rank, memory[0], others, "the first allocation");
+        result = mapped_expect_all(rank, memory[0], "the first allocation");
     if (!result)
-        result = expect_mapped(rank, memory[LIVE - 1], 0, "the last one, when slots are full");
+        result = mapped_expect(rank, memory[LIVE - 1], 0, "the last one, when slots are full");
     for (int i = 0; i < 300 && !result; i++)
-        result = sum(rank, memory[0], i);
+        result = mapped_sum(rank, memory[0], i);
     for (int i = LIVE; i-- > 0 && !result;)
-        result = sum(rank, memory[i], i);
+        result = mapped_sum(rank, memory[i], i);
     if (!result)
-        result = expect_mapped(rank, memory[LIVE - 1], others, "the last one, later");
+        result = mapped_expect_all(rank, memory[LIVE - 1], "the last one, later");
     return result ? result : rondo_comm_finalize(rank->comm);
 }
 
@@ -428,12 +306,12 @@ static rondo_result maps_beside_captures(struct gpu_rank *rank)
         memory[i] = device_alloc(i % 2 ? MEMORY_PIECES : MEMORY_DEVICE, BYTES);
     if (cuda->cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) ||
         cuda->cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_GLOBAL))
-        return fail(rank, "begin of capture");
+        return mapped_fail(rank, "begin of capture");
     for (int i = 0; i < 4 && !result; i++)
         result = rondo_all_reduce(memory[i], memory[i], COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
                                   rank->stream);
     if (result || cuda->cuStreamEndCapture(other, &graph))
-        return fail(rank, "end of capture");
+        return mapped_fail(rank, "end of capture");
     cuda->cuGraphDestroy(graph);
     cuda->cuStreamDestroy(other);
     result = rondo_stream_synchronize(rank->stream);

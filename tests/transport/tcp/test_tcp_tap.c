@@ -88,6 +88,13 @@ static bool all_came(const struct outcome *outcome)
     return outcome->right + outcome->wrong == 2 * MESSAGES && nodes[0].notes && nodes[1].notes;
 }
 
+/* A flipped bit is noticed where records are sealed; it may be on its way when all have come. */
+static bool is_awaited(const struct tap_plan *plan)
+{
+    return plan->deed == TAP_FLIP && tap_done() &&
+           (plan->connection == CONTROL || nodes_security() != SEAL_NONE);
+}
+
 /* Ranks 0 and 1 exchange messages, and the tap does what is planned. Nodes and tap stay open. */
 static struct outcome job(const struct tap_plan *plan)
 {
@@ -99,8 +106,8 @@ static struct outcome job(const struct tap_plan *plan)
     cr_assert_eq(nodes_open(), RONDO_OK, "%s", fail_sentence());
     tap_open(plan);
     last = clock_seconds();
-    while (!all_came(&outcome) && !outcome.result && clock_seconds() - last < silence &&
-           clock_seconds() < until) {
+    while ((!all_came(&outcome) || is_awaited(plan)) && !outcome.result &&
+           clock_seconds() - last < silence && clock_seconds() < until) {
         say_all(noted);
         outcome.result = nodes_progress();
         snprintf(outcome.sentence, sizeof(outcome.sentence), "%s", fail_sentence());
@@ -121,10 +128,11 @@ static void end_job(void)
     tap_close();
 }
 
-/* How many bytes go which way if nothing happens to them. */
+/* How many bytes go which way if nothing happens to them. Of several jobs the least: in one that
+ * takes long the ranks ask each other how they are, and later jobs would not come so far. */
 static size_t lengths[2][2];
 
-static void measure(void)
+static void measure_once(void)
 {
     struct outcome outcome = job(&(struct tap_plan){.deed = TAP_NOTHING});
 
@@ -132,8 +140,18 @@ static void measure(void)
               outcome.sentence);
     for (int connection = 0; connection < 2; connection++)
         for (int back = 0; back < 2; back++)
-            lengths[connection][back] = tap_carried(connection, back);
+            if (tap_carried(connection, back) < lengths[connection][back])
+                lengths[connection][back] = tap_carried(connection, back);
     end_job();
+}
+
+static void measure(void)
+{
+    enum { JOBS = 5 };
+
+    memset(lengths, 0xff, sizeof(lengths));
+    for (int i = 0; i < JOBS; i++)
+        measure_once();
 }
 
 /* Somewhere in that connection, behind the handshake or in it, too. */
