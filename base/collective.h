@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Does the collective have an operation, which combines what ranks contribute? */
+/* True if the collective has an operation, which combines what ranks contribute. */
 static inline bool collective_reduces(rondo_collective collective)
 {
     return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE ||

@@ -16,7 +16,7 @@
 /* Remember the sentence for this thread, log it at level "info", return `result`. */
 rondo_result rondo_fail(rondo_result result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* As rondo_fail(), with ": <what errno says>" at the end; errno is read first. */
+/* Does as rondo_fail(), with ": <what errno says>" at the end; errno is read first. */
 rondo_result rondo_fail_errno(rondo_result result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The calling thread's last sentence; "" if there was none. */

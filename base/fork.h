@@ -26,7 +26,7 @@ extern _Atomic(_Atomic uint32_t *) fork_number;
 /* The number of this process, for what it makes; never 0. */
 uint32_t fork_home(void);
 
-/* Was it made by a process from which this one was forked? */
+/* True if the object was made by a process from which this one was forked. */
 static inline bool fork_is_foreign(uint32_t home)
 {
     /* Acquire, pairs with the release in fork_home(): the page is there. */

@@ -16,14 +16,17 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <time.h>
 
 /* From the level that is taken first to the one that is taken last, and what its locks guard.
  * docs/locks.md is made from it and says how to add one. */
 #define FOR_EACH_LOCK(X)                                                                     \
+    X(P2P, "messages with tags of a rank, and who waits for them")                           \
     X(COMM_LIST, "the list of this process's communicators")                                 \
     X(COMM_REGISTRATIONS, "the registered memory of a communicator")                         \
     X(THREADS_GATE, "that no thread of a step begins before all of them are there")          \
     X(ID_SERVERS, "the threads that serve unique ids")                                       \
+    X(ID_WATCH, "who looks, while a unique id is served, after ranks that are to come")      \
     X(LAUNCH_SECRET, "the key that was made of the job's secret")                            \
     X(GPU_FINDING, "which device a communicator has")                                        \
     X(GPU_PLANS, "the plans of a communicator on its device, while a call is queued")        \
@@ -32,10 +35,11 @@
     X(GPU_STREAM, "the events that tell the end of calls on a CUDA stream")                  \
     X(GPU_BLOCKS, "the pinned blocks through which calls on a device go by way of the host") \
     X(GPU_JUDGED, "the list of communicators whose calls run on their devices")              \
-    X(GPU_FLIGHTS, "the calls of a communicator that are on their way on its device")        \
+    X(GPU_INFLIGHT, "the calls of a communicator that are on their way on its device")       \
     X(GPU_ERRORS, "the first error of a CUDA stream, its devices, and its calls under way")  \
     X(GPU_ABANDONED, "the plans that streams of broken communicators may still use")         \
-    X(GPU_LEFT_BEHIND, "the inboxes of closed ranks, which peers may still write into")      \
+    X(GPU_LEFT_BEHIND, "the device memory of closed ranks that peers may still write into")  \
+    X(GPU_GATES, "which ranks of this process share a device, communicator by communicator") \
     X(VERBS_TRIALS, "the ways to memory of devices that were tried on an adapter")           \
     X(GPU_PINS, "the memory of arenas that is pinned for devices")                           \
     X(CUDA_LAUNCHERS, "the kernels that are loaded, by device")                              \
@@ -52,14 +56,14 @@
     X(HEAP, "the blocks of the shared heap")                                                 \
     X(PROCESSES, "the table of processes whose heaps are mapped")                            \
     X(SHOWN, "the pages on which ranks show their state")                                    \
-    X(ADOPTED, "the registered memory that was moved into the shared heap")                  \
+    X(REGISTERED, "the registered memory that was moved into the shared heap")               \
     X(WITHDRAWN, "the memory that was taken back from peers")
 
 #define LOCK_LEVEL(level, guards) LOCK_##level,
 enum lock_level { FOR_EACH_LOCK(LOCK_LEVEL) LOCK_LEVELS };
 #undef LOCK_LEVEL
 
-/* What `level` is called in the list, and what its locks guard. */
+/* Returns the name of a level in the list, and what its locks guard. */
 const char *lock_level_name(enum lock_level level);
 const char *lock_level_guards(enum lock_level level);
 
@@ -151,6 +155,30 @@ static inline void lock_wait(struct lock *lock, pthread_cond_t *changed)
     lock_note_wait(lock->level);
     pthread_cond_wait(changed, &lock->mutex);
     lock_note_held(lock, lock->level);
+}
+
+/* A condition for lock_wait_until(), whose clock is CLOCK_MONOTONIC. */
+static inline void lock_init_condition(pthread_cond_t *changed)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+/* Waits as lock_wait() does, but not for longer than until then; false: that moment has come. */
+static inline bool lock_wait_until(struct lock *lock, pthread_cond_t *changed,
+                                   const struct timespec *moment)
+{
+    int error;
+
+    lock_note_given(lock);
+    lock_note_wait(lock->level);
+    error = pthread_cond_timedwait(changed, &lock->mutex, moment);
+    lock_note_held(lock, lock->level);
+    return !error;
 }
 
 static inline void lock_shared_read(struct lock_shared *lock)

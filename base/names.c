@@ -88,6 +88,11 @@ const char *rondo_result_string(rondo_result result)
     return (unsigned)result < RONDO_RESULTS ? results[result] : "unknown result";
 }
 
+int rondo_version_number(void)
+{
+    return RONDO_VERSION;
+}
+
 const char *rondo_version(void)
 {
     return VERSION(RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH);

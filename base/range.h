@@ -21,7 +21,8 @@ static inline size_t range_start(size_t count, size_t grain, unsigned parts, uns
     return start < count ? start : count;
 }
 
-/* Where a balanced tree over `count` operands splits: the largest power of two below; 1 for 1. */
+/* Returns where a balanced tree over `count` operands splits: the largest power of two below, 1 for
+ * 1. */
 static inline int range_split(int count)
 {
     int split = 1;

@@ -24,7 +24,7 @@ static const struct setting table[SETTINGS] = {
     [SETTING_ALGORITHM] =
         {"RONDO_ALGORITHM", SETTING_WORD, "auto",
          "Algorithm of every collective that has it: a name from `rondo explain --list`, or auto "
-         "to choose the cheapest by the cost model.",
+         "for the cheapest by the cost model; file:F: the plans of a file (docs/plan_format.md).",
          NULL, 0, 0},
     [SETTING_DETERMINISTIC] =
         {"RONDO_DETERMINISTIC", SETTING_BOOL, "0",
@@ -40,15 +40,26 @@ static const struct setting table[SETTINGS] = {
     [SETTING_TIMEOUT] = {"RONDO_TIMEOUT", SETTING_SECONDS, "300",
                          "Seconds until a silent peer is an error; 0: wait for ever.", NULL, 0,
                          1e9},
+    [SETTING_UNIFORM] = {"RONDO_UNIFORM", SETTING_BOOL, "0",
+                         "1: a collective returns the same result on every rank that is left, by "
+                         "an agreement after each.",
+                         NULL, 0, 0},
     [SETTING_LOG] =
         {"RONDO_LOG", SETTING_WORD, "warn",
          "What is said on stderr: warnings (warn), also decisions and errors (info), also details "
          "(debug), or nothing.",
          "none|warn|info|debug", 0, 0},
+    [SETTING_LOG_FILE] = {"RONDO_LOG_FILE", SETTING_WORD, "",
+                          "Where that goes instead: a file for each rank, such as job.%r.log; %r "
+                          "is the rank, %p the process, %h the host.",
+                          NULL, 0, 0},
+    [SETTING_LOG_ROOMS] = {"RONDO_LOG_ROOMS", SETTING_WORD, "",
+                           "The only parts of the library that speak at info and debug, such as "
+                           "comm/engine,transport; all, if it is not set.",
+                           NULL, 0, 0},
     [SETTING_CPU] =
         {"RONDO_CPU", SETTING_WORD, "auto",
-         "Vector instructions of the arithmetic; auto takes the best that the processor "
-         "has.",
+         "Vector instructions of the arithmetic; auto takes the best that the processor has.",
          "auto|plain|avx2|avx512|neon", 0, 0},
     [SETTING_SPIN] = {"RONDO_SPIN", SETTING_SECONDS, "-1",
                       "Seconds a waiting rank spins before it gives up the processor; -1: chosen "
@@ -89,9 +100,18 @@ static const struct setting table[SETTINGS] = {
                          NULL, 0, 0},
     [SETTING_SECRET] =
         {"RONDO_SECRET", SETTING_WORD, "",
-         "Secret of the job, the same text for every rank; required where ranks meet "
-         "over TCP.",
+         "Secret of the job, the same text for every rank; required where ranks meet over TCP.",
          NULL, 0, 0},
+    [SETTING_ELASTIC] = {"RONDO_ELASTIC", SETTING_WORD, "",
+                         "MIN:MAX: with how many ranks a job of rondo_elastic_open() goes on when "
+                         "some end or come; `rondo run --elastic` sets it.",
+                         NULL, 0, 0},
+    [SETTING_DOOR] = {"RONDO_DOOR", SETTING_WORD, "",
+                      "Folder in which such a job and its newcomers find each other; not set: "
+                      "nobody comes.",
+                      NULL, 0, 0},
+    [SETTING_JOIN] = {"RONDO_JOIN", SETTING_BOOL, "0",
+                      "1: this process comes to a job that runs, at RONDO_DOOR.", NULL, 0, 0},
     [SETTING_SECURITY] =
         {"RONDO_SECURITY", SETTING_WORD, "none",
          "What protects data between hosts from somebody on the way: none, as on a network that is "
@@ -149,6 +169,12 @@ static const struct setting table[SETTINGS] = {
          "is opened. Buffers are copied there that peers cannot map, or not soon; calls that are "
          "longer are cut into pieces of that length.",
          NULL, 64 << 10, 1 << 30},
+    [SETTING_COPY_ENGINES] =
+        {"RONDO_COPY_ENGINES", SETTING_BOOL, "0",
+         "1: calls on CUDA streams that only move data (all_gather, broadcast, all_to_all, gather, "
+         "scatter) are copies by copy engines, and leave the multiprocessors to the program, where "
+         "ranks are processes of one host; each rank's input goes through its reserve.",
+         NULL, 0, 0},
     [SETTING_GPUDIRECT] =
         {"RONDO_GPUDIRECT", SETTING_WORD, "auto",
          "Calls on CUDA streams between hosts: auto lets RDMA adapters use device memory if a test "
@@ -156,6 +182,14 @@ static const struct setting table[SETTINGS] = {
          "alone; slots: the device fills pinned slots of the host, over any transport; off: all "
          "is copied to the host before.",
          "auto|dmabuf|peer|slots|off", 0, 0},
+    [SETTING_NVLS] =
+        {"RONDO_NVLS", SETTING_WORD, "auto",
+         "all_reduce, all_gather and reduce_scatter on CUDA streams through multicast of NVSwitch: "
+         "auto, of 3 and more devices, long calls and no sums of floats, where the driver offers "
+         "it and a check of its sums passed; on (of all ranks), also sums of floats, which a "
+         "switch adds up in an order of its own, of 2 devices and of any length, and a warning "
+         "where it cannot be; off. Never if RONDO_DETERMINISTIC is set.",
+         "auto|on|off", 0, 0},
     [SETTING_TOPOLOGY] = {"RONDO_TOPOLOGY", SETTING_WORD, "",
                           "A machine recorded as hwloc XML that `rondo topo` and `rondo doctor` "
                           "look at instead of this one.",
@@ -175,6 +209,20 @@ static const struct setting table[SETTINGS] = {
          "group of each rank) or 2* (dealt in turn); if it is not set they are hosts, or on one "
          "host NUMA nodes.",
          NULL, 0, 0},
+    [SETTING_RECORDER] = {"RONDO_RECORDER", SETTING_BOOL, "1",
+                          "Each rank writes its last calls into a file that `rondo ps` reads; 0: "
+                          "it does not.",
+                          NULL, 0, 0},
+    [SETTING_RECORDER_DIR] =
+        {"RONDO_RECORDER_DIR", SETTING_WORD, "",
+         "Folder of these files, where nobody else may write; /dev/shm/rondo-UID if it is not set, "
+         "or rondo in XDG_RUNTIME_DIR.",
+         NULL, 0, 0},
+    [SETTING_RECORDER_SIGNAL] =
+        {"RONDO_RECORDER_SIGNAL", SETTING_WORD, "none",
+         "A signal on which a process writes what all ranks of its host wait for on stderr, as "
+         "`rondo ps` does.",
+         "none|usr1|usr2", 0, 0},
     [SETTING_CUDA_IMAGE] = {"RONDO_CUDA_IMAGE", SETTING_WORD, "",
                             "A file of kernels for the GPU that is loaded instead of those in the "
                             "library and in `rondo train`: for tests.",

@@ -21,7 +21,10 @@ enum setting_id {
     SETTING_SLOT_BYTES,    /* size */
     SETTING_SLOTS,         /* int */
     SETTING_TIMEOUT,       /* seconds */
+    SETTING_UNIFORM,       /* bool */
     SETTING_LOG,           /* word */
+    SETTING_LOG_FILE,      /* word: a path with %r, %p, %h */
+    SETTING_LOG_ROOMS,     /* word: folders of the sources, a comma list */
     SETTING_CPU,           /* word: plain, avx2, avx512, neon, auto */
     SETTING_SPIN,          /* seconds of spinning before yielding; -1: chosen by ranks and cores */
     SETTING_HEAP_BYTES,    /* size: limit of the shared heap of this process */
@@ -34,6 +37,9 @@ enum setting_id {
     SETTING_LOCAL_SIZE,    /* int */
     SETTING_ADDRESS,       /* word, host:port or unix:name */
     SETTING_SECRET,        /* word */
+    SETTING_ELASTIC,       /* word: MIN:MAX */
+    SETTING_DOOR,          /* word: a folder */
+    SETTING_JOIN,          /* bool */
     SETTING_SECURITY,      /* word: none, authentic, secret */
     SETTING_VERBS_DEVICES, /* word: names of RDMA devices, with ',' between */
     SETTING_VERBS_ADDRESSES, /* word: a range of addresses */
@@ -46,12 +52,17 @@ enum setting_id {
     SETTING_CUDA,         /* word: auto, host */
     SETTING_CUDA_PIECE,   /* size: bytes of a long call that goes by way of the host */
     SETTING_CUDA_RESERVE, /* size: bytes of device memory that peers map at the start */
+    SETTING_COPY_ENGINES, /* bool */
     SETTING_GPUDIRECT,    /* word: auto, dmabuf, peer, slots, off */
+    SETTING_NVLS,         /* word: auto, on, off */
     SETTING_TOPOLOGY,     /* word: an hwloc XML file to use instead of this machine */
     SETTING_BENCH_DIR,    /* word */
-    SETTING_COSTS,      /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
-    SETTING_GROUPS,     /* word: groups of ranks instead of hosts and NUMA nodes */
-    SETTING_CUDA_IMAGE, /* word: a file of kernels to load instead of our own */
+    SETTING_COSTS,    /* word: "latency_us,copy_GBps,reduce_GBps" instead of measuring at open */
+    SETTING_GROUPS,   /* word: groups of ranks instead of hosts and NUMA nodes */
+    SETTING_RECORDER, /* bool */
+    SETTING_RECORDER_DIR,    /* word: a folder */
+    SETTING_RECORDER_SIGNAL, /* word: none, usr1, usr2 */
+    SETTING_CUDA_IMAGE,      /* word: a file of kernels to load instead of our own */
     SETTINGS
 };
 
@@ -74,15 +85,15 @@ rondo_result setting_read_seconds(enum setting_id id, double *ret_seconds);
 const char *setting_read_word(enum setting_id id); /* never NULL */
 /* Set and not empty: an empty variable is as good as none. */
 bool setting_is_set(enum setting_id id);
-/* Is the value one that the table accepts, whatever its type? Words with a list are checked
- * only here. */
+/* Checks that the table accepts the value, whatever its type. Words with a list are checked only
+ * here. */
 rondo_result setting_check(enum setting_id id);
 /* Writes what the table accepts, in words: "a whole number from 1 to 64". */
 void setting_accepts(const struct setting *setting, char *ret_text, size_t room);
 /* "64K" -> 65536; also used by the command line. */
 rondo_result setting_parse_size(const char *text, size_t *ret_bytes);
 
-/* Which setting has this name; -1: none. */
+/* Finds the setting of this name; -1: none has it. */
 int setting_find(const char *name);
 /* The setting that `name` is a misspelling of, by the fewest edits, at most one in three of the
  * letters behind RONDO_; NULL: none is near. */

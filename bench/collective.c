@@ -4,24 +4,34 @@
 
 #include <string.h>
 
-enum bus { BUS_ONE, BUS_OTHERS, BUS_TWICE_OTHERS }; /* 1, (n-1)/n, 2(n-1)/n */
+enum bus { BUS_ONE, BUS_OTHERS, BUS_TWICE_OTHERS, BUS_TWO }; /* 1, (n-1)/n, 2(n-1)/n, 2 */
 
 static const struct row {
     const char *name;
     bool long_input, long_output; /* ranks * count elements instead of count */
     bool reduces, rooted, in_place;
     enum bus bus;
-} rows[BENCH_COLLECTIVES] = {
-    [BENCH_ALL_REDUCE] = {"all_reduce", false, false, true, false, true, BUS_TWICE_OTHERS},
-    [BENCH_REDUCE] = {"reduce", false, false, true, true, true, BUS_ONE},
-    [BENCH_BROADCAST] = {"broadcast", false, false, false, true, true, BUS_ONE},
-    [BENCH_ALL_GATHER] = {"all_gather", false, true, false, false, true, BUS_OTHERS},
-    [BENCH_REDUCE_SCATTER] = {"reduce_scatter", true, false, true, false, true, BUS_OTHERS},
-    [BENCH_ALL_TO_ALL] = {"all_to_all", true, true, false, false, true, BUS_OTHERS},
-    [BENCH_GATHER] = {"gather", false, true, false, true, true, BUS_OTHERS},
-    [BENCH_SCATTER] = {"scatter", true, false, false, true, true, BUS_OTHERS},
-    [BENCH_BARRIER] = {"barrier", false, false, false, false, false, BUS_ONE},
-    [BENCH_SENDRECV] = {"sendrecv", false, false, false, false, false, BUS_ONE},
+    int messages; /* between pairs; 0: it is not of pairs */
+    bool empty;   /* no data */
+} rows[BENCH_QUESTIONS] = {
+    [BENCH_ALL_REDUCE] = {"all_reduce", false, false, true, false, true, BUS_TWICE_OTHERS, 0,
+                          false},
+    [BENCH_REDUCE] = {"reduce", false, false, true, true, true, BUS_ONE, 0, false},
+    [BENCH_BROADCAST] = {"broadcast", false, false, false, true, true, BUS_ONE, 0, false},
+    [BENCH_ALL_GATHER] = {"all_gather", false, true, false, false, true, BUS_OTHERS, 0, false},
+    [BENCH_REDUCE_SCATTER] = {"reduce_scatter", true, false, true, false, true, BUS_OTHERS, 0,
+                              false},
+    [BENCH_ALL_TO_ALL] = {"all_to_all", true, true, false, false, true, BUS_OTHERS, 0, false},
+    [BENCH_GATHER] = {"gather", false, true, false, true, true, BUS_OTHERS, 0, false},
+    [BENCH_SCATTER] = {"scatter", true, false, false, true, true, BUS_OTHERS, 0, false},
+    [BENCH_BARRIER] = {"barrier", .bus = BUS_ONE, .empty = true},
+    [BENCH_SENDRECV] = {"sendrecv", .bus = BUS_ONE},
+    [BENCH_LATENCY] = {"latency", .bus = BUS_ONE, .messages = 2},
+    [BENCH_BANDWIDTH] = {"bandwidth", .bus = BUS_ONE, .messages = BENCH_WINDOW},
+    [BENCH_BIDIRECTIONAL] = {"bidirectional", .bus = BUS_TWO, .messages = BENCH_WINDOW},
+    [BENCH_DUP] = {"dup", .bus = BUS_ONE, .empty = true},
+    [BENCH_OPEN] = {"open", .bus = BUS_ONE, .empty = true},
+    [BENCH_TRACE] = {"trace", .bus = BUS_ONE},
 };
 
 const char *bench_collective_name(enum bench_collective collective)
@@ -29,13 +39,13 @@ const char *bench_collective_name(enum bench_collective collective)
     return rows[collective].name;
 }
 
-enum bench_collective bench_collective_find(const char *name)
+int bench_collective_find(const char *name)
 {
     int found = 0;
 
-    while (found < BENCH_COLLECTIVES && strcmp(rows[found].name, name))
+    while (found < BENCH_QUESTIONS && strcmp(rows[found].name, name))
         found++;
-    return (enum bench_collective)found;
+    return found < BENCH_QUESTIONS ? found : -1;
 }
 
 static const char *const memories[BENCH_MEMORIES] = {"host", "shared", "registered", "cuda"};
@@ -45,13 +55,13 @@ const char *bench_memory_name(enum bench_memory memory)
     return memories[memory];
 }
 
-enum bench_memory bench_memory_find(const char *name)
+int bench_memory_find(const char *name)
 {
     int found = 0;
 
     while (found < BENCH_MEMORIES && strcmp(memories[found], name))
         found++;
-    return (enum bench_memory)found;
+    return found < BENCH_MEMORIES ? found : -1;
 }
 
 bool bench_collective_reduces(enum bench_collective collective)
@@ -67,6 +77,42 @@ bool bench_collective_is_rooted(enum bench_collective collective)
 bool bench_collective_has_in_place(enum bench_collective collective)
 {
     return rows[collective].in_place;
+}
+
+bool bench_collective_has_size(enum bench_collective collective)
+{
+    return !rows[collective].empty;
+}
+
+bool bench_collective_is_of_pairs(enum bench_collective collective)
+{
+    return rows[collective].messages > 0;
+}
+
+int bench_partner(int rank, int size)
+{
+    int half = size / 2;
+
+    return rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
+}
+
+int bench_pair_source(enum bench_collective collective, int rank, int size)
+{
+    int partner = bench_partner(rank, size);
+
+    return collective == BENCH_BANDWIDTH && partner > rank ? -1 : partner;
+}
+
+int bench_messages(enum bench_collective collective)
+{
+    return rows[collective].messages ? rows[collective].messages : 1;
+}
+
+double bench_message_rate(enum bench_collective collective, double seconds, int size)
+{
+    int ways = collective == BENCH_BIDIRECTIONAL ? 2 : 1;
+
+    return ways * (size / 2) / seconds;
 }
 
 size_t bench_input_elements(const struct bench_call *call, int size)
@@ -95,7 +141,7 @@ size_t bench_count(enum bench_collective collective, size_t bytes, size_t elemen
 {
     size_t elements = bytes / element_bytes;
 
-    if (collective == BENCH_BARRIER)
+    if (rows[collective].empty)
         return 0;
     return has_blocks(collective) ? elements / (size_t)size : elements;
 }
@@ -114,7 +160,7 @@ size_t bench_traffic(const struct bench_call *call, size_t element_bytes, int ra
     size_t read = from_root && !at_root ? 0 : bench_input_elements(call, size);
     size_t written = to_root && !at_root ? 0 : bench_output_elements(call, size);
 
-    if (call->collective == BENCH_BARRIER)
+    if (row->empty)
         return 0;
     /* In place, what a rank would send itself is there; others may want to read it nevertheless. */
     if (call->in_place && !row->reduces && (!row->rooted || at_root)) {
@@ -134,6 +180,8 @@ double bench_bus_factor(enum bench_collective collective, int size)
         return others;
     case BUS_TWICE_OTHERS:
         return 2 * others;
+    case BUS_TWO:
+        return 2;
     case BUS_ONE:
         break;
     }

@@ -33,10 +33,21 @@ enum bench_collective {
     BENCH_SCATTER,
     BENCH_BARRIER,
     BENCH_SENDRECV, /* everybody sends to its right and receives from its left */
-    BENCH_COLLECTIVES
+    BENCH_COLLECTIVES,
+    /* Questions that are no collective, which "all" leaves out. The first three are between pairs,
+     * rank r < n/2 and rank r + n/2; a time is that of a message. */
+    BENCH_LATENCY = BENCH_COLLECTIVES, /* a message goes there, and one comes back */
+    BENCH_BANDWIDTH,     /* BENCH_WINDOW messages in a row go one way, then an answer comes back */
+    BENCH_BIDIRECTIONAL, /* as many go both ways at once */
+    BENCH_DUP,           /* a communicator over the ranks of another is opened, and closed */
+    BENCH_OPEN,          /* likewise, as the first one is opened: the ranks have to meet */
+    BENCH_TRACE,         /* the calls of a file, in order */
+    BENCH_QUESTIONS
 };
 
-/* Where the buffers are. */
+enum { BENCH_WINDOW = 64 };
+
+/* This says where the buffers are. */
 enum bench_memory {
     BENCH_MEMORY_HOST = 0,
     BENCH_MEMORY_SHARED,     /* that peers map, where the library has such; else as host */
@@ -58,14 +69,26 @@ struct bench_call {
 };
 
 const char *bench_collective_name(enum bench_collective collective);
-/* BENCH_COLLECTIVES if there is none of that name. */
-enum bench_collective bench_collective_find(const char *name);
+/* -1 if there is none of that name. */
+int bench_collective_find(const char *name);
 const char *bench_memory_name(enum bench_memory memory);
-/* BENCH_MEMORIES if there is none of that name. */
-enum bench_memory bench_memory_find(const char *name);
+/* -1 if there is none of that name. */
+int bench_memory_find(const char *name);
 bool bench_collective_reduces(enum bench_collective collective);
 bool bench_collective_is_rooted(enum bench_collective collective);
 bool bench_collective_has_in_place(enum bench_collective collective);
+/* False: there are no data, so there is nothing to sweep over. */
+bool bench_collective_has_size(enum bench_collective collective);
+bool bench_collective_is_of_pairs(enum bench_collective collective);
+
+/* The other rank of the pair; -1: none, the number of ranks is odd, or one. */
+int bench_partner(int rank, int size);
+/* The rank whose input a rank of a pair receives; -1: none. */
+int bench_pair_source(enum bench_collective collective, int rank, int size);
+/* Messages in a row that a call consists of; a time is that of one. */
+int bench_messages(enum bench_collective collective);
+/* Messages per second of all pairs together. */
+double bench_message_rate(enum bench_collective collective, double seconds, int size);
 
 /* Elements of the two buffers; what a rank without the root's role ignores is counted too. */
 size_t bench_input_elements(const struct bench_call *call, int size);

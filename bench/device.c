@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.c - a table of the driver's functions, filled from libcuda.so.1, and what stands on it. */
+/*
+ * device.c - a table of the driver's functions, filled from libcuda.so.1, and what stands on it.
+ *
+ * The functions are declared here, by the names that programs for CUDA 12 link with, so that no
+ * toolkit has to be there when Rondo is built. Addresses of a device are numbers, handles pointers.
+ */
 #include "bench/device.h"
 
-#include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -10,42 +14,64 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SENTENCE = 256, SPARE_BYTES = 256 };
+enum { SENTENCE = 256, SPARE_BYTES = 256, STREAM_NON_BLOCKING = 1, CAPTURE_THREAD_LOCAL = 1 };
 
 /* clang-format off */
+/* The name, what its newest version adds to it, and the parameters. */
 #define FUNCTIONS(use) \
-    use(cuInit) use(cuGetErrorName) use(cuGetErrorString) use(cuDeviceGetCount) use(cuDeviceGet) \
-    use(cuDeviceTotalMem) use(cuDevicePrimaryCtxRetain) \
-    use(cuDevicePrimaryCtxRelease) use(cuCtxSetCurrent) use(cuMemAlloc) use(cuMemFree) \
-    use(cuMemcpyAsync) use(cuMemcpyDtoDAsync) use(cuMemsetD8Async) \
-    use(cuMemsetD32Async) use(cuStreamCreate) use(cuStreamDestroy) use(cuStreamSynchronize) \
-    use(cuStreamBeginCapture) use(cuStreamEndCapture) \
-    use(cuGraphInstantiate) use(cuGraphLaunch) use(cuGraphDestroy) use(cuGraphExecDestroy) \
-    use(cuModuleLoadData) use(cuModuleUnload) use(cuModuleGetFunction) use(cuLaunchKernel)
+    use(cuInit,, (unsigned)) \
+    use(cuGetErrorName,, (int, const char **)) \
+    use(cuGetErrorString,, (int, const char **)) \
+    use(cuDeviceGetCount,, (int *)) \
+    use(cuDeviceGet,, (int *, int)) \
+    use(cuDeviceTotalMem, _v2, (size_t *, int)) \
+    use(cuDevicePrimaryCtxRetain,, (void **, int)) \
+    use(cuDevicePrimaryCtxRelease, _v2, (int)) \
+    use(cuCtxSetCurrent,, (void *)) \
+    use(cuMemAlloc, _v2, (uint64_t *, size_t)) \
+    use(cuMemFree, _v2, (uint64_t)) \
+    use(cuMemcpyAsync,, (uint64_t, uint64_t, size_t, void *)) \
+    use(cuMemcpyDtoDAsync, _v2, (uint64_t, uint64_t, size_t, void *)) \
+    use(cuMemsetD8Async,, (uint64_t, unsigned char, size_t, void *)) \
+    use(cuMemsetD32Async,, (uint64_t, unsigned, size_t, void *)) \
+    use(cuStreamCreate,, (void **, unsigned)) \
+    use(cuStreamDestroy, _v2, (void *)) \
+    use(cuStreamSynchronize,, (void *)) \
+    use(cuStreamBeginCapture, _v2, (void *, int)) \
+    use(cuStreamEndCapture,, (void *, void **)) \
+    use(cuGraphInstantiate, WithFlags, (void **, void *, unsigned long long)) \
+    use(cuGraphLaunch,, (void *, void *)) \
+    use(cuGraphDestroy,, (void *)) \
+    use(cuGraphExecDestroy,, (void *)) \
+    use(cuModuleLoadData,, (void **, const void *)) \
+    use(cuModuleUnload,, (void *)) \
+    use(cuModuleGetFunction,, (void **, void *, const char *)) \
+    use(cuLaunchKernel,, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+                          unsigned, void *, void **, void **))
 /* clang-format on */
 
 static struct {
-#define FIELD(name) __typeof__(&(name)) name;
+#define FIELD(name, version, parameters) int(*name) parameters;
     FUNCTIONS(FIELD)
 #undef FIELD
 } cuda;
 
-#define TEXT(name)  #name
-#define PLACE(name) {TEXT(name), &cuda.name},
+#define PLACE(name, version, parameters) {#name #version, &cuda.name},
+/* Calls a function; 0, or -1 and the device's sentence. */
+#define CALL(device, name, ...) settle(device, cuda.name(__VA_ARGS__), #name)
 
-/* What was loaded, once for all ranks of the process; "": all is there. */
+/*
+ * The sentence about what could not be loaded, once for all ranks of the process; "": all is there.
+ */
 static char missing[SENTENCE];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 struct device {
-    CUdevice handle;
-    int number, count;
-    CUcontext context;
-    CUstream stream;
-    CUmodule module;
-    CUfunction empty;  /* NULL: the driver took no PTX */
-    CUdeviceptr spare; /* for device_queue_nothing() then */
-    CUgraphExec graph; /* NULL: none */
+    int handle, number, count;
+    void *context, *stream, *module;
+    void *empty;    /* a kernel; NULL: the driver took no PTX */
+    uint64_t spare; /* for device_queue_nothing() then */
+    void *graph;    /* that can be launched; NULL: none */
     size_t bytes;
     char error[SENTENCE];
 };
@@ -58,7 +84,7 @@ static void load(void)
     } wanted[] = {FUNCTIONS(PLACE)};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     const char *name = "unknown error";
-    CUresult code;
+    int code;
 
     if (!library) {
         snprintf(missing, sizeof(missing),
@@ -86,7 +112,7 @@ static void load(void)
                  name);
 }
 
-static int settle(struct device *device, CUresult code, const char *call)
+static int settle(struct device *device, int code, const char *call)
 {
     const char *name = NULL;
     const char *text = NULL;
@@ -100,9 +126,9 @@ static int settle(struct device *device, CUresult code, const char *call)
     return -1;
 }
 
-static CUdeviceptr address(const void *memory)
+static uint64_t address(const void *memory)
 {
-    return (CUdeviceptr)(uintptr_t)memory;
+    return (uintptr_t)memory;
 }
 
 /* For the time that a launch takes. */
@@ -119,29 +145,27 @@ static void load_empty(struct device *device)
 
 static int find(struct device *device, int local_rank)
 {
-    if (settle(device, cuda.cuDeviceGetCount(&device->count), "cuDeviceGetCount"))
+    if (CALL(device, cuDeviceGetCount, &device->count))
         return -1;
     if (!device->count) {
         snprintf(device->error, sizeof(device->error), "NVIDIA's driver finds no GPU here");
         return -1;
     }
     device->number = local_rank % device->count;
-    return settle(device, cuda.cuDeviceGet(&device->handle, device->number), "cuDeviceGet");
+    return CALL(device, cuDeviceGet, &device->handle, device->number);
 }
 
 static int enter(struct device *device)
 {
-    CUcontext context = NULL;
+    void *context = NULL;
 
-    if (settle(device, cuda.cuDevicePrimaryCtxRetain(&context, device->handle),
-               "cuDevicePrimaryCtxRetain"))
+    if (CALL(device, cuDevicePrimaryCtxRetain, &context, device->handle))
         return -1;
     device->context = context;
-    if (settle(device, cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent") ||
-        settle(device, cuda.cuDeviceTotalMem(&device->bytes, device->handle), "cuDeviceTotalMem") ||
-        settle(device, cuda.cuStreamCreate(&device->stream, CU_STREAM_NON_BLOCKING),
-               "cuStreamCreate") ||
-        settle(device, cuda.cuMemAlloc(&device->spare, SPARE_BYTES), "cuMemAlloc"))
+    if (CALL(device, cuCtxSetCurrent, context) ||
+        CALL(device, cuDeviceTotalMem, &device->bytes, device->handle) ||
+        CALL(device, cuStreamCreate, &device->stream, STREAM_NON_BLOCKING) ||
+        CALL(device, cuMemAlloc, &device->spare, SPARE_BYTES))
         return -1;
     load_empty(device);
     return 0;
@@ -205,31 +229,29 @@ const char *device_error(const struct device *device)
 
 void *device_alloc(struct device *device, size_t bytes)
 {
-    CUdeviceptr memory = 0;
+    uint64_t memory = 0;
 
-    if (settle(device, cuda.cuMemAlloc(&memory, bytes), "cuMemAlloc"))
+    if (CALL(device, cuMemAlloc, &memory, bytes))
         return NULL;
     return (void *)(uintptr_t)memory;
 }
 
 void device_free(struct device *device, void *memory)
 {
-    settle(device, cuda.cuMemFree(address(memory)), "cuMemFree");
+    CALL(device, cuMemFree, address(memory));
 }
 
 /* On the stream: to wait for the whole device would be to wait for ranks that share it. */
 int device_clear(struct device *device, void *memory, size_t bytes)
 {
-    if (settle(device, cuda.cuMemsetD8Async(address(memory), 0, bytes, device->stream),
-               "cuMemsetD8Async"))
+    if (CALL(device, cuMemsetD8Async, address(memory), 0, bytes, device->stream))
         return -1;
     return device_wait(device);
 }
 
 int device_copy(struct device *device, void *to, const void *from, size_t bytes)
 {
-    if (settle(device, cuda.cuMemcpyAsync(address(to), address(from), bytes, device->stream),
-               "cuMemcpyAsync"))
+    if (CALL(device, cuMemcpyAsync, address(to), address(from), bytes, device->stream))
         return -1;
     return device_wait(device);
 }
@@ -243,23 +265,20 @@ void *device_stream(const struct device *device)
 
 int device_wait(struct device *device)
 {
-    return settle(device, cuda.cuStreamSynchronize(device->stream), "cuStreamSynchronize");
+    return CALL(device, cuStreamSynchronize, device->stream);
 }
 
 int device_queue_copy(struct device *device, void *to, const void *from, size_t bytes)
 {
-    return settle(device, cuda.cuMemcpyDtoDAsync(address(to), address(from), bytes, device->stream),
-                  "cuMemcpyDtoDAsync");
+    return CALL(device, cuMemcpyDtoDAsync, address(to), address(from), bytes, device->stream);
 }
 
 int device_queue_nothing(struct device *device)
 {
     if (!device->empty)
-        return settle(device, cuda.cuMemsetD32Async(device->spare, 0, 1, device->stream),
-                      "cuMemsetD32Async");
-    return settle(
-        device, cuda.cuLaunchKernel(device->empty, 1, 1, 1, 1, 1, 1, 0, device->stream, NULL, NULL),
-        "cuLaunchKernel");
+        return CALL(device, cuMemsetD32Async, device->spare, 0, 1, device->stream);
+    return CALL(device, cuLaunchKernel, device->empty, 1, 1, 1, 1, 1, 1, 0, device->stream, NULL,
+                NULL);
 }
 
 int device_record_begin(struct device *device)
@@ -267,20 +286,16 @@ int device_record_begin(struct device *device)
     if (device->graph)
         cuda.cuGraphExecDestroy(device->graph);
     device->graph = NULL;
-    return settle(device,
-                  cuda.cuStreamBeginCapture(device->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                  "cuStreamBeginCapture");
+    return CALL(device, cuStreamBeginCapture, device->stream, CAPTURE_THREAD_LOCAL);
 }
 
 int device_record_end(struct device *device)
 {
-    CUgraph graph = NULL;
-    int failed =
-        settle(device, cuda.cuStreamEndCapture(device->stream, &graph), "cuStreamEndCapture");
+    void *graph = NULL;
+    int failed = CALL(device, cuStreamEndCapture, device->stream, &graph);
 
     if (!failed)
-        failed =
-            settle(device, cuda.cuGraphInstantiate(&device->graph, graph, 0), "cuGraphInstantiate");
+        failed = CALL(device, cuGraphInstantiate, &device->graph, graph, 0);
     if (graph)
         cuda.cuGraphDestroy(graph);
     return failed;
@@ -288,5 +303,5 @@ int device_record_end(struct device *device)
 
 int device_replay(struct device *device)
 {
-    return settle(device, cuda.cuGraphLaunch(device->graph, device->stream), "cuGraphLaunch");
+    return CALL(device, cuGraphLaunch, device->graph, device->stream);
 }

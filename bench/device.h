@@ -4,8 +4,7 @@
  * loaded at run time, so that every library is measured with the same buffers on the same streams.
  *
  * Ranks of a host take its devices in turns: local rank modulo the number of devices. The device's
- * primary context is current on the thread that opened it; only that thread may use it. Without the
- * CUDA toolkit device_absent.c is built instead, and nobody has a device.
+ * primary context is current on the thread that opened it; only that thread may use it.
  */
 #ifndef RONDO_BENCH_DEVICE_H
 #define RONDO_BENCH_DEVICE_H
@@ -22,7 +21,7 @@ void device_close(struct device *device); /* accepts NULL */
 int device_number(const struct device *device);
 int device_count(const struct device *device); /* of this machine, as the process sees it */
 size_t device_bytes(const struct device *device);
-/* What the last function that failed said. */
+/* Returns what the last function that failed said. */
 const char *device_error(const struct device *device);
 
 void *device_alloc(struct device *device, size_t bytes); /* NULL: see device_error() */
@@ -40,7 +39,7 @@ int device_queue_copy(struct device *device, void *to, const void *from, size_t 
 /* An empty kernel; where the driver takes none in PTX, four bytes are set instead. */
 int device_queue_nothing(struct device *device);
 
-/* What is queued between the two becomes a graph, and is not done; an older one is forgotten. */
+/* Calls queued between the two become a graph, and are not done; an older graph is forgotten. */
 int device_record_begin(struct device *device);
 int device_record_end(struct device *device);
 int device_replay(struct device *device); /* queue the graph */

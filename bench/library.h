@@ -20,12 +20,11 @@ struct bench_place {
     const char *meeting;   /* Gloo, NCCL: a directory for the rendezvous; else NULL */
     const char *interface; /* Gloo: network interface; NULL: loopback */
     bool deterministic;
-    double timeout; /* seconds of silence until an error; 0: never, negative: not set */
-    struct rondo_comm *
-        *joined;           /* Rondo with --threads: the communicators of all ranks; else NULL */
-    bool threads;          /* all ranks are threads of this process */
-    struct device *device; /* of this rank, with a stream for queued calls; NULL: none */
-    const char *file;      /* NCCL: the library; NULL: what the system has */
+    double timeout;             /* seconds of silence until an error; 0: never, negative: not set */
+    struct rondo_comm **joined; /* Rondo with --threads: all communicators; else NULL */
+    bool threads;               /* all ranks are threads of this process */
+    struct device *device;      /* of this rank, with a stream for queued calls; NULL: none */
+    const char *file;           /* NCCL: the library; NULL: what the system has */
 };
 
 struct bench_library {
@@ -47,6 +46,16 @@ struct bench_library {
     int (*run)(void *state, const struct bench_call *call, const void *input, void *output);
     const char *(*error)(void *state);
     void (*version)(char *text, size_t room);
+    /*
+     * Calls that go on together. begin() opens communicators until there are so many, and all ranks
+     * call it alike; start() begins a collective on one of them, of which number 0 is run()'s;
+     * finish() returns when all are done. With `background` they go on while the caller computes,
+     * as well as the library can. NULL, all three: there is no such call.
+     */
+    int (*begin)(void *state, int communicators, bool background);
+    int (*start)(void *state, const struct bench_call *call, int communicator, const void *input,
+                 void *output);
+    int (*finish)(void *state);
 };
 
 extern const struct bench_library bench_the_library;

@@ -124,6 +124,8 @@ void close(void *memory)
 
 const char *lacks(void *, const bench_call *call)
 {
+    if (call->collective > BENCH_LATENCY)
+        return "only collectives, sendrecv and latency are asked of Gloo here";
     if (call->collective == BENCH_REDUCE_SCATTER)
         return "Gloo has no reduce_scatter on buffers of the caller";
     if (bench_collective_reduces(call->collective) && !function_of(call->type, call->op))
@@ -163,13 +165,16 @@ void set_output(T &options, const bench_call *call, void *output, size_t count)
     with_elements(call, output, [&](auto *elements) { options.setOutput(elements, count); });
 }
 
-// Collectives with one input and one output. In place, Gloo wants the output only.
+// Of collectives with one input and one output. In place, Gloo wants the output only.
 template <typename T>
-void set_both(T &options, State *state, const bench_call *call, const void *input, void *output)
+T options_of(State *state, const bench_call *call, const void *input, void *output)
 {
+    T options(state->context);
+
     if (!call->in_place)
         set_input(options, call, input, bench_input_elements(call, state->context->size));
     set_output(options, call, output, bench_output_elements(call, state->context->size));
+    return options;
 }
 
 template <typename T> void set_reduction(T &options, const bench_call *call)
@@ -235,30 +240,47 @@ void sendrecv(State *state, const bench_call *call, const void *input, void *out
     in->waitSend();
 }
 
+// A message goes from the lower rank of a pair to the other, and one comes back.
+void ping_pong(State *state, const bench_call *call, const void *input, void *output)
+{
+    const int rank = state->context->rank;
+    const int partner = bench_partner(rank, state->context->size);
+    const uint64_t slot = gloo::Slot::build(0x7e, 0);
+    const size_t bytes = call->count * pattern_type_bytes(call->type);
+
+    if (partner < 0)
+        return;
+    auto in = state->context->createUnboundBuffer(const_cast<void *>(input), bytes);
+    auto out = state->context->createUnboundBuffer(output, bytes);
+    out->recv(partner, slot);
+    if (rank > partner)
+        out->waitRecv();
+    in->send(partner, slot);
+    if (rank < partner)
+        out->waitRecv();
+    in->waitSend();
+}
+
 void dispatch(State *state, const bench_call *call, const void *input, void *output)
 {
     switch (call->collective) {
     case BENCH_ALL_REDUCE: {
-        gloo::AllreduceOptions options(state->context);
-        set_both(options, state, call, input, output);
+        auto options = options_of<gloo::AllreduceOptions>(state, call, input, output);
         set_reduction(options, call);
         return gloo::allreduce(options);
     }
     case BENCH_REDUCE: {
-        gloo::ReduceOptions options(state->context);
-        set_both(options, state, call, input, output);
+        auto options = options_of<gloo::ReduceOptions>(state, call, input, output);
         set_reduction(options, call);
         options.setRoot(call->root);
         return gloo::reduce(options);
     }
     case BENCH_ALL_GATHER: {
-        gloo::AllgatherOptions options(state->context);
-        set_both(options, state, call, input, output);
+        auto options = options_of<gloo::AllgatherOptions>(state, call, input, output);
         return gloo::allgather(options);
     }
     case BENCH_ALL_TO_ALL: {
-        gloo::AlltoallOptions options(state->context);
-        set_both(options, state, call, input, output);
+        auto options = options_of<gloo::AlltoallOptions>(state, call, input, output);
         return gloo::alltoall(options);
     }
     case BENCH_BROADCAST:
@@ -269,6 +291,8 @@ void dispatch(State *state, const bench_call *call, const void *input, void *out
         return scatter(state, call, input, output);
     case BENCH_SENDRECV:
         return sendrecv(state, call, input, output);
+    case BENCH_LATENCY:
+        return ping_pong(state, call, input, output);
     default: {
         gloo::BarrierOptions options(state->context);
         return gloo::barrier(options);
@@ -301,5 +325,6 @@ void version(char *text, size_t room)
 
 } // namespace
 
-extern "C" const bench_library bench_the_library = {open,    close, lacks, nullptr,
-                                                    nullptr, run,   error, version};
+extern "C" const bench_library bench_the_library = {open,    close,   lacks,   nullptr,
+                                                    nullptr, run,     error,   version,
+                                                    nullptr, nullptr, nullptr};

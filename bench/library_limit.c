@@ -11,8 +11,16 @@
  * tells that all outputs are there.
  *
  * Lines come in pairs that take turns: who begins round k + 2 knows that all have left round k.
+ *
+ * For device memory the limit is computed, from how fast a device copies its own memory, and how
+ * long launches take that follow each other. On each device one thread, the first, works:
+ *
+ *     sendrecv, queued    copies the input to the output, on the device
+ *     barrier, queued     launches an empty kernel
  */
 #include "bench/library.h"
+
+#include "bench/device.h"
 #include "bench/limit_sum.h"
 #include "bench/pattern.h"
 
@@ -38,17 +46,19 @@ struct area {
     size_t bytes;
 };
 
-/* What a rank tells the others; they read `areas` after the round that follows their change. */
-struct seat {
+/* A rank tells the others this; they read `areas` after the round that follows their change. */
+struct member {
     _Alignas(128) struct line lines[2];
     _Alignas(128) struct area areas[AREAS];
 };
 
 struct state {
-    struct seat *seats; /* of all ranks */
+    struct member *members; /* of all ranks */
     int rank, size;
     uint64_t round;
-    int spins; /* before a wait gives the processor away */
+    int spins;             /* before a wait gives the processor away */
+    struct device *device; /* NULL: the limit is that of the host */
+    bool works;            /* on the device */
     const float *inputs[RANKS_MAX];
     float *outputs[RANKS_MAX];
 };
@@ -56,19 +66,19 @@ struct state {
 /* ---- Joining --------------------------------------------------------------------------------- */
 
 /* The table of all ranks is made by whoever comes first, and stays as long as the process. */
-static struct seat *find_seats(int size)
+static struct member *find_members(int size)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static struct seat *seats;
+    static struct member *members;
 
     pthread_mutex_lock(&mutex);
-    if (!seats) {
-        seats = aligned_alloc(_Alignof(struct seat), (size_t)size * sizeof(*seats));
-        if (seats)
-            memset(seats, 0, (size_t)size * sizeof(*seats));
+    if (!members) {
+        members = aligned_alloc(_Alignof(struct member), (size_t)size * sizeof(*members));
+        if (members)
+            memset(members, 0, (size_t)size * sizeof(*members));
     }
     pthread_mutex_unlock(&mutex);
-    return seats;
+    return members;
 }
 
 /* The ranks may be bound to a processor each; the process is not. */
@@ -88,11 +98,13 @@ static void *limit_open(struct bench_place *place)
     state = calloc(1, sizeof(*state));
     if (!state)
         return NULL;
-    state->seats = find_seats(place->size);
+    state->members = find_members(place->size);
     state->rank = place->rank;
     state->size = place->size;
+    state->device = place->device;
+    state->works = place->device && place->rank < device_count(place->device);
     state->spins = place->size > count_processors() ? 20 : 20000;
-    if (state->seats)
+    if (state->members)
         return state;
     free(state);
     return NULL;
@@ -105,6 +117,12 @@ static void limit_close(void *memory)
 
 static const char *limit_lacks(void *memory, const struct bench_call *call)
 {
+    const struct state *state = memory;
+
+    if (call->collective >= BENCH_COLLECTIVES)
+        return "only collectives and sendrecv are asked of the limit here";
+    if (state->device && call->collective != BENCH_BARRIER && call->collective != BENCH_SENDRECV)
+        return "it is computed from a copy and a launch";
     if (bench_collective_reduces(call->collective) &&
         (call->type != RONDO_FLOAT32 || call->op != RONDO_SUM))
         return "of all reductions only the float32 sum has a limit here";
@@ -118,9 +136,11 @@ static const char *limit_lacks(void *memory, const struct bench_call *call)
 static void *limit_alloc(void *memory, size_t bytes, enum bench_memory kind)
 {
     struct state *state = memory;
-    struct area *area = state->seats[state->rank].areas;
+    struct area *area = state->members[state->rank].areas;
     void *base;
 
+    if (kind == BENCH_MEMORY_CUDA)
+        return device_alloc(state->device, bytes);
     bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     while (area->base) /* the benchmark has an input and an output */
         area++;
@@ -135,8 +155,10 @@ static void *limit_alloc(void *memory, size_t bytes, enum bench_memory kind)
 static void limit_free(void *memory, void *data, enum bench_memory kind)
 {
     const struct state *state = memory;
-    struct area *areas = state->seats[state->rank].areas;
+    struct area *areas = state->members[state->rank].areas;
 
+    if (kind == BENCH_MEMORY_CUDA)
+        device_free(state->device, data);
     for (int i = 0; i < AREAS; i++)
         if (areas[i].base == data) {
             munmap(data, areas[i].bytes);
@@ -147,13 +169,13 @@ static void limit_free(void *memory, void *data, enum bench_memory kind)
 /* Where `rank` has what this rank has at `mine`, `shift` bytes further for each rank. */
 static unsigned char *twin(const struct state *state, const void *mine, int rank, size_t shift)
 {
-    const struct area *own = state->seats[state->rank].areas;
+    const struct area *own = state->members[state->rank].areas;
     uintptr_t at = (uintptr_t)mine;
     int i = 0;
 
     while (i < AREAS - 1 && at - (uintptr_t)own[i].base >= own[i].bytes)
         i++;
-    return state->seats[rank].areas[i].base + (at - (uintptr_t)own[i].base) -
+    return state->members[rank].areas[i].base + (at - (uintptr_t)own[i].base) -
            (size_t)state->rank * shift + (size_t)rank * shift;
 }
 
@@ -180,12 +202,12 @@ static void wait_for(const struct state *state, const struct line *line)
 
 static const struct line *line_of(const struct state *state, int rank)
 {
-    return &state->seats[rank].lines[state->round % 2];
+    return &state->members[rank].lines[state->round % 2];
 }
 
 static void announce(struct state *state, const void *payload, size_t bytes)
 {
-    struct line *line = &state->seats[state->rank].lines[++state->round % 2];
+    struct line *line = &state->members[state->rank].lines[++state->round % 2];
 
     if (bytes > 0)
         memcpy(line->payload, payload, bytes);
@@ -271,35 +293,20 @@ static void collect(const struct state *state, const struct job *job)
 static void do_part(const struct state *state, const struct job *job)
 {
     const struct bench_call *call = job->call;
+    enum bench_collective collective = call->collective;
+    bool for_all = bench_input_elements(call, 2) > call->count; /* a block for every rank */
+    bool from_all = bench_output_elements(call, 2) > call->count;
     int rank = state->rank;
+    int left = (rank + state->size - 1) % state->size;
 
-    switch (call->collective) {
-    case BENCH_ALL_REDUCE:
-    case BENCH_REDUCE:
-        reduce(state, job);
-        break;
-    case BENCH_REDUCE_SCATTER:
+    if (collective == BENCH_REDUCE_SCATTER)
         reduce_into(state, &state->outputs[rank], 1, call->count * (size_t)rank, call->count);
-        break;
-    case BENCH_GATHER:
-        if (rank == call->root)
-            collect(state, job);
-        break;
-    case BENCH_ALL_GATHER:
-    case BENCH_ALL_TO_ALL:
+    else if (bench_collective_reduces(collective))
+        reduce(state, job);
+    else if (!from_all)
+        fetch(state, job, collective == BENCH_SENDRECV ? left : call->root, for_all ? rank : 0, 0);
+    else if (collective != BENCH_GATHER || rank == call->root)
         collect(state, job);
-        break;
-    case BENCH_BROADCAST:
-    case BENCH_SCATTER:
-        fetch(state, job, call->root, call->collective == BENCH_SCATTER ? rank : 0, 0);
-        break;
-    case BENCH_SENDRECV:
-        fetch(state, job, (rank + state->size - 1) % state->size, 0, 0);
-        break;
-    case BENCH_BARRIER:
-    case BENCH_COLLECTIVES:
-        break;
-    }
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
@@ -339,6 +346,17 @@ static void run_large(struct state *state, const struct job *job, const void *in
     cross(state, NULL, 0);
 }
 
+static int queue(const struct state *state, const struct bench_call *call, const void *input,
+                 void *output)
+{
+    if (!state->works)
+        return 0;
+    return call->collective == BENCH_BARRIER
+               ? device_queue_nothing(state->device)
+               : device_queue_copy(state->device, output, input,
+                                   call->count * pattern_type_bytes(call->type));
+}
+
 static int limit_run(void *memory, const struct bench_call *call, const void *input, void *output)
 {
     struct state *state = memory;
@@ -346,6 +364,8 @@ static int limit_run(void *memory, const struct bench_call *call, const void *in
     size_t bytes = bench_input_elements(call, state->size) * element;
     struct job job = {call, call->count * element};
 
+    if (call->queued)
+        return queue(state, call, input, output);
     if (call->collective == BENCH_BARRIER)
         cross(state, NULL, 0);
     else if (bytes <= PAYLOAD)
@@ -357,6 +377,10 @@ static int limit_run(void *memory, const struct bench_call *call, const void *in
 
 static const char *limit_error(void *memory)
 {
+    const struct state *state = memory;
+
+    if (state && state->device)
+        return device_error(state->device);
     return memory ? "there is no memory for the buffers"
                   : "there is no memory, or there are more than 1024 ranks";
 }

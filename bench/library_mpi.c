@@ -8,6 +8,7 @@
  */
 #include "bench/library.h"
 #include "bench/pattern.h"
+#include "bench/protocol.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -15,9 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REQUESTS_MAX = 2 * BENCH_LINES_MAX }; /* a sendrecv has two */
+
 struct mpi {
     int rank, size;
     char sentence[MPI_MAX_ERROR_STRING];
+    /* Of calls that go on together: communicators behind the first one, and what is waited for. */
+    MPI_Comm *more;
+    int more_count;
+    MPI_Request requests[REQUESTS_MAX];
+    int request_count;
 };
 
 static void *mpi_open(struct bench_place *place)
@@ -36,11 +44,17 @@ static void *mpi_open(struct bench_place *place)
     return mpi;
 }
 
-static void mpi_close(void *state)
+static void mpi_close(void *memory)
 {
-    if (state)
+    struct mpi *mpi = memory;
+
+    for (int i = 0; mpi && i < mpi->more_count; i++)
+        MPI_Comm_free(&mpi->more[i]);
+    if (mpi) {
+        free(mpi->more);
         MPI_Finalize();
-    free(state);
+    }
+    free(mpi);
 }
 
 /* MPI_DATATYPE_NULL for what the standard does not have. */
@@ -82,6 +96,8 @@ static const char *mpi_lacks(void *state, const struct bench_call *call)
     if (call->in_place && call->collective == BENCH_REDUCE && call->root != 0)
         return "MPICH 4.0 crashes when it reduces in place to a root other than 0";
 #endif
+    if (call->collective == BENCH_OPEN)
+        return "MPI is opened once in the life of a process; ask for dup";
     if (call->count > INT_MAX)
         return "MPI counts with an int";
     return NULL;
@@ -144,17 +160,204 @@ static int call_all(const struct mpi *mpi, const struct bench_call *call, const 
     }
 }
 
-static int mpi_run(void *state, const struct bench_call *call, const void *input, void *output)
+/* MPICH says "ignore" by an address that the compiler knows to hold no statuses. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+static int wait_for(int count, MPI_Request *requests)
 {
-    struct mpi *mpi = state;
-    int length = 0;
+    return MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+}
+#pragma GCC diagnostic pop
+
+/* ---- Pairs of ranks, and opening ------------------------------------------------------------- */
+
+static int ping_pong(const struct mpi *mpi, const struct bench_call *call, const void *input,
+                     void *output, int partner)
+{
+    MPI_Datatype type = type_of(call->type);
+    int count = (int)call->count;
+    int code = MPI_SUCCESS;
+
+    if (mpi->rank < partner)
+        code = MPI_Send(input, count, type, partner, 0, MPI_COMM_WORLD);
+    if (code == MPI_SUCCESS)
+        code = MPI_Recv(output, count, type, partner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS && mpi->rank > partner)
+        code = MPI_Send(input, count, type, partner, 0, MPI_COMM_WORLD);
+    return code;
+}
+
+/* A window of messages: from the lower rank, or both ways. */
+static int window(const struct mpi *mpi, const struct bench_call *call, const void *input,
+                  void *output, int partner)
+{
+    bool both = call->collective == BENCH_BIDIRECTIONAL;
+    MPI_Datatype type = type_of(call->type);
+    MPI_Request requests[2 * BENCH_WINDOW];
+    int count = (int)call->count;
+    int made = 0;
+
+    for (int i = 0; i < BENCH_WINDOW && (both || mpi->rank > partner); i++)
+        MPI_Irecv(output, count, type, partner, 0, MPI_COMM_WORLD, &requests[made++]);
+    for (int i = 0; i < BENCH_WINDOW && (both || mpi->rank < partner); i++)
+        MPI_Isend(input, count, type, partner, 0, MPI_COMM_WORLD, &requests[made++]);
+    return wait_for(made, requests);
+}
+
+static int of_pair(const struct mpi *mpi, const struct bench_call *call, const void *input,
+                   void *output)
+{
+    int partner = bench_partner(mpi->rank, mpi->size);
+    MPI_Datatype type = type_of(call->type);
     int code;
 
-    code = bench_collective_is_rooted(call->collective) ? call_rooted(mpi, call, input, output)
-                                                        : call_all(mpi, call, input, output);
+    if (partner < 0)
+        return MPI_SUCCESS;
+    if (call->collective == BENCH_LATENCY)
+        return ping_pong(mpi, call, input, output, partner);
+    code = window(mpi, call, input, output, partner);
+    if (code != MPI_SUCCESS || call->collective == BENCH_BIDIRECTIONAL)
+        return code;
+    return mpi->rank < partner
+               ? MPI_Recv(output, 1, type, partner, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+               : MPI_Send(input, 1, type, partner, 1, MPI_COMM_WORLD);
+}
+
+static int dup(void)
+{
+    MPI_Comm another;
+    int code = MPI_Comm_dup(MPI_COMM_WORLD, &another);
+
+    return code == MPI_SUCCESS ? MPI_Comm_free(&another) : code;
+}
+
+/* Keeps what MPI says of a code other than success. */
+static int end(struct mpi *mpi, int code)
+{
+    int length = 0;
+
     if (code != MPI_SUCCESS)
         MPI_Error_string(code, mpi->sentence, &length);
     return code != MPI_SUCCESS;
+}
+
+static int mpi_run(void *state, const struct bench_call *call, const void *input, void *output)
+{
+    struct mpi *mpi = state;
+
+    if (call->collective == BENCH_DUP)
+        return end(mpi, dup());
+    if (bench_collective_is_of_pairs(call->collective))
+        return end(mpi, of_pair(mpi, call, input, output));
+    return end(mpi, bench_collective_is_rooted(call->collective)
+                        ? call_rooted(mpi, call, input, output)
+                        : call_all(mpi, call, input, output));
+}
+
+/* ---- Calls that go on together --------------------------------------------------------------- */
+
+static int mpi_begin(void *state, int communicators, bool background)
+{
+    struct mpi *mpi = state;
+    int code = MPI_SUCCESS;
+
+    mpi->request_count = 0;
+    if (mpi->more_count + 1 >= communicators)
+        return 0;
+    mpi->more = realloc(mpi->more, (size_t)communicators * sizeof(*mpi->more));
+    while (mpi->more && code == MPI_SUCCESS && mpi->more_count + 1 < communicators) {
+        code = MPI_Comm_dup(MPI_COMM_WORLD, &mpi->more[mpi->more_count]);
+        mpi->more_count += code == MPI_SUCCESS;
+    }
+    return mpi->more ? end(mpi, code) : -1;
+}
+
+/* A way is where a call goes that is begun. */
+struct way {
+    MPI_Comm comm;
+    MPI_Request *request;
+};
+
+static int start_rooted(const struct mpi *mpi, const struct way *way, const struct bench_call *call,
+                        const void *input, void *output)
+{
+    MPI_Datatype type = type_of(call->type);
+    bool in_place = call->in_place && mpi->rank == call->root;
+    const void *from = in_place ? MPI_IN_PLACE : input;
+    int count = (int)call->count;
+
+    switch (call->collective) {
+    case BENCH_REDUCE:
+        return MPI_Ireduce(from, output, count, type, op_of(call->op), call->root, way->comm,
+                           way->request);
+    case BENCH_GATHER:
+        return MPI_Igather(from, count, type, output, count, type, call->root, way->comm,
+                           way->request);
+    case BENCH_SCATTER:
+        return MPI_Iscatter(input, count, type, in_place ? MPI_IN_PLACE : output, count, type,
+                            call->root, way->comm, way->request);
+    default:
+        if (!call->in_place && mpi->rank == call->root)
+            memcpy(output, input, call->count * pattern_type_bytes(call->type));
+        return MPI_Ibcast(output, count, type, call->root, way->comm, way->request);
+    }
+}
+
+static int start_all(const struct way *way, const struct bench_call *call, const void *input,
+                     void *output)
+{
+    MPI_Datatype type = type_of(call->type);
+    const void *from = call->in_place ? MPI_IN_PLACE : input;
+    int count = (int)call->count;
+
+    switch (call->collective) {
+    case BENCH_ALL_REDUCE:
+        return MPI_Iallreduce(from, output, count, type, op_of(call->op), way->comm, way->request);
+    case BENCH_ALL_GATHER:
+        return MPI_Iallgather(from, count, type, output, count, type, way->comm, way->request);
+    case BENCH_REDUCE_SCATTER:
+        return MPI_Ireduce_scatter_block(from, output, count, type, op_of(call->op), way->comm,
+                                         way->request);
+    case BENCH_ALL_TO_ALL:
+        return MPI_Ialltoall(from, count, type, output, count, type, way->comm, way->request);
+    default:
+        return MPI_Ibarrier(way->comm, way->request);
+    }
+}
+
+/* The first of its two requests is made here. */
+static int start_sendrecv(struct mpi *mpi, const struct way *way, const struct bench_call *call,
+                          const void *input, void *output)
+{
+    int right = (mpi->rank + 1) % mpi->size, left = (mpi->rank + mpi->size - 1) % mpi->size;
+    MPI_Datatype type = type_of(call->type);
+    int count = (int)call->count;
+    int code = MPI_Irecv(output, count, type, left, 0, way->comm, way->request);
+
+    if (code != MPI_SUCCESS)
+        return code;
+    return MPI_Isend(input, count, type, right, 0, way->comm, &mpi->requests[mpi->request_count++]);
+}
+
+static int mpi_start(void *state, const struct bench_call *call, int communicator,
+                     const void *input, void *output)
+{
+    struct mpi *mpi = state;
+    struct way way = {communicator ? mpi->more[communicator - 1] : MPI_COMM_WORLD,
+                      &mpi->requests[mpi->request_count++]};
+
+    if (call->collective == BENCH_SENDRECV)
+        return end(mpi, start_sendrecv(mpi, &way, call, input, output));
+    return end(mpi, bench_collective_is_rooted(call->collective)
+                        ? start_rooted(mpi, &way, call, input, output)
+                        : start_all(&way, call, input, output));
+}
+
+static int mpi_finish(void *state)
+{
+    struct mpi *mpi = state;
+
+    return end(mpi, wait_for(mpi->request_count, mpi->requests));
 }
 
 static const char *mpi_error(void *state)
@@ -182,4 +385,7 @@ const struct bench_library bench_the_library = {
     .run = mpi_run,
     .error = mpi_error,
     .version = mpi_version,
+    .begin = mpi_begin,
+    .start = mpi_start,
+    .finish = mpi_finish,
 };

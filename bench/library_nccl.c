@@ -295,6 +295,8 @@ static const char *nccl_lacks(void *memory, const struct bench_call *call)
 
     if (*state->refusal)
         return state->refusal;
+    if (call->collective >= BENCH_COLLECTIVES)
+        return "only collectives and sendrecv are asked of NCCL here";
     if (type_of(call->type) == NONE)
         return "NCCL has no such element type";
     if (reduces && op_of(call->op) == NONE)

@@ -25,6 +25,13 @@ struct state {
     rondo_stream *stream; /* over that of the rank's device; NULL: none */
     struct registered *registered;
     int size;
+    struct bench_place place;
+    /* Of calls that go on together: communicators behind the first one, and whether the calls are
+     * in the background, on a stream of the host, or in a call group. */
+    rondo_comm **more;
+    int more_count;
+    rondo_stream *background;
+    bool in_background;
 };
 
 static void config_init(rondo_config *config, const struct bench_place *place)
@@ -101,6 +108,10 @@ static void rondo_close(void *memory)
     struct state *state = memory;
 
     if (state) {
+        rondo_stream_close(state->background);
+        for (int i = 0; i < state->more_count; i++)
+            rondo_comm_close(state->more[i]);
+        free(state->more);
         rondo_stream_close(state->stream);
         rondo_comm_close(state->comm);
     }
@@ -126,6 +137,7 @@ static void *rondo_open(struct bench_place *place)
     }
     place->rank = rondo_comm_rank(state->comm);
     place->size = state->size = rondo_comm_size(state->comm);
+    state->place = *place;
     return state;
 }
 
@@ -189,26 +201,121 @@ static void rondo_free(void *state, void *data, enum bench_memory memory)
         free(data);
 }
 
-/* To the right, from the left, in one group. */
-static rondo_result sendrecv(const struct state *state, const struct bench_call *call,
-                             const void *input, void *output)
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+/* A way is where a call goes. */
+struct way {
+    rondo_comm *comm;
+    rondo_stream *stream;
+};
+
+static rondo_result send_to(const struct way *way, const struct bench_call *call, const void *input,
+                            int peer)
 {
-    rondo_stream *stream = call->queued ? state->stream : NULL;
-    int rank = rondo_comm_rank(state->comm);
+    return rondo_send(input, call->count, call->type, peer, way->comm, way->stream);
+}
+
+static rondo_result receive_from(const struct way *way, const struct bench_call *call, void *output,
+                                 int peer)
+{
+    return rondo_recv(output, call->count, call->type, peer, way->comm, way->stream);
+}
+
+/* To the right, from the left, in one group. */
+static rondo_result sendrecv(const struct state *state, const struct way *way,
+                             const struct bench_call *call, const void *input, void *output)
+{
+    int rank = rondo_comm_rank(way->comm);
     int right = (rank + 1) % state->size;
     int left = (rank + state->size - 1) % state->size;
     rondo_result result = rondo_group_start();
     rondo_result ended;
 
     if (!result)
-        result = rondo_send(input, call->count, call->type, right, state->comm, stream);
+        result = send_to(way, call, input, right);
     if (!result)
-        result = rondo_recv(output, call->count, call->type, left, state->comm, stream);
+        result = receive_from(way, call, output, left);
     ended = rondo_group_end();
     return result ? result : ended;
 }
 
-static int rondo_run(void *memory, const struct bench_call *call, const void *input, void *output)
+static rondo_result ping_pong(const struct way *way, const struct bench_call *call,
+                              const void *input, void *output, int partner)
+{
+    bool first = rondo_comm_rank(way->comm) < partner;
+    rondo_result result =
+        first ? send_to(way, call, input, partner) : receive_from(way, call, output, partner);
+
+    if (result)
+        return result;
+    return first ? receive_from(way, call, output, partner) : send_to(way, call, input, partner);
+}
+
+/* A window of messages in one group: from the lower rank, or both ways. */
+static rondo_result window(const struct way *way, const struct bench_call *call, const void *input,
+                           void *output, int partner)
+{
+    bool lower = rondo_comm_rank(way->comm) < partner;
+    bool both = call->collective == BENCH_BIDIRECTIONAL;
+    rondo_result result = rondo_group_start();
+    rondo_result ended;
+
+    for (int i = 0; i < BENCH_WINDOW && !result; i++) {
+        if (lower || both)
+            result = send_to(way, call, input, partner);
+        if (!result && (!lower || both))
+            result = receive_from(way, call, output, partner);
+    }
+    ended = rondo_group_end();
+    return result ? result : ended;
+}
+
+/* The answer is one element, in the memory that the sender of the window has for it. */
+static rondo_result of_pair(const struct state *state, const struct way *way,
+                            const struct bench_call *call, const void *input, void *output)
+{
+    int partner = bench_partner(rondo_comm_rank(way->comm), state->size);
+    struct bench_call answer = *call;
+    rondo_result result;
+
+    if (partner < 0)
+        return RONDO_OK;
+    if (call->collective == BENCH_LATENCY)
+        return ping_pong(way, call, input, output, partner);
+    result = window(way, call, input, output, partner);
+    if (result || call->collective == BENCH_BIDIRECTIONAL)
+        return result;
+    answer.count = 1;
+    return rondo_comm_rank(way->comm) < partner ? receive_from(way, &answer, output, partner)
+                                                : send_to(way, &answer, input, partner);
+}
+
+/* Opens a communicator as a job does its first one, but that the id comes over that. */
+static rondo_result open_by_id(const struct state *state, rondo_comm **ret_comm)
+{
+    int rank = rondo_comm_rank(state->comm);
+    rondo_config config;
+    rondo_unique_id id;
+    rondo_result result = rank ? RONDO_OK : rondo_unique_id_create(&id);
+
+    config_init(&config, &state->place);
+    if (!result)
+        result = rondo_broadcast(&id, &id, sizeof(id), RONDO_UINT8, 0, state->comm, NULL);
+    return result ? result : rondo_comm_open_id(&id, state->size, rank, &config, ret_comm);
+}
+
+static rondo_result open_another(const struct state *state, const struct bench_call *call)
+{
+    rondo_comm *comm = NULL;
+    rondo_result result = call->collective == BENCH_DUP ? rondo_comm_dup(state->comm, &comm)
+                                                        : open_by_id(state, &comm);
+
+    rondo_comm_close(comm);
+    return result;
+}
+
+static rondo_result collective_on(const struct way *way, const struct bench_call *call,
+                                  const void *input, void *output)
 {
     static const rondo_collective collectives[BENCH_COLLECTIVES] = {
         [BENCH_ALL_REDUCE] = RONDO_ALL_REDUCE,
@@ -221,7 +328,6 @@ static int rondo_run(void *memory, const struct bench_call *call, const void *in
         [BENCH_SCATTER] = RONDO_SCATTER,
         [BENCH_BARRIER] = RONDO_BARRIER,
     };
-    const struct state *state = memory;
     rondo_call request = {
         .struct_size = sizeof(request),
         .collective = collectives[call->collective],
@@ -231,14 +337,84 @@ static int rondo_run(void *memory, const struct bench_call *call, const void *in
         .input = input,
         .output = output,
         .count = call->count,
-        .comm = state->comm,
-        .stream = call->queued ? state->stream : NULL,
+        .comm = way->comm,
+        .stream = way->stream,
         .algorithm = call->algorithm[0] ? call->algorithm : NULL,
     };
 
+    return rondo_collective_call(&request);
+}
+
+static rondo_result call_on(const struct state *state, const struct way *way,
+                            const struct bench_call *call, const void *input, void *output)
+{
+    if (call->collective < BENCH_SENDRECV)
+        return collective_on(way, call, input, output);
     if (call->collective == BENCH_SENDRECV)
-        return sendrecv(state, call, input, output) != RONDO_OK;
-    return rondo_collective_call(&request) != RONDO_OK;
+        return sendrecv(state, way, call, input, output);
+    if (bench_collective_is_of_pairs(call->collective))
+        return of_pair(state, way, call, input, output);
+    return open_another(state, call);
+}
+
+static int rondo_run(void *memory, const struct bench_call *call, const void *input, void *output)
+{
+    const struct state *state = memory;
+    const struct way way = {state->comm, call->queued ? state->stream : NULL};
+
+    return call_on(state, &way, call, input, output) != RONDO_OK;
+}
+
+/* ---- Calls that go on together --------------------------------------------------------------- */
+
+static rondo_result open_more(struct state *state, int communicators)
+{
+    rondo_comm **larger = realloc(state->more, (size_t)communicators * sizeof(rondo_comm *));
+    rondo_result result = RONDO_OK;
+
+    if (!larger)
+        return RONDO_ERROR_MEMORY;
+    state->more = larger;
+    while (!result && state->more_count + 1 < communicators) {
+        result = rondo_comm_dup(state->comm, &state->more[state->more_count]);
+        state->more_count += !result;
+    }
+    return result;
+}
+
+static int rondo_begin(void *memory, int communicators, bool background)
+{
+    struct state *state = memory;
+    rondo_result result = RONDO_OK;
+
+    if (state->more_count + 1 < communicators)
+        result = open_more(state, communicators);
+    if (!result && background && !state->background)
+        result = rondo_stream_open(&state->background);
+    state->in_background = background;
+    if (!result && !background)
+        result = rondo_group_start();
+    return result != RONDO_OK;
+}
+
+static int rondo_start(void *memory, const struct bench_call *call, int communicator,
+                       const void *input, void *output)
+{
+    const struct state *state = memory;
+    const struct way way = {communicator ? state->more[communicator - 1] : state->comm,
+                            state->in_background ? state->background
+                            : call->queued       ? state->stream
+                                                 : NULL};
+
+    return call_on(state, &way, call, input, output) != RONDO_OK;
+}
+
+static int rondo_finish(void *memory)
+{
+    const struct state *state = memory;
+
+    return (state->in_background ? rondo_stream_synchronize(state->background)
+                                 : rondo_group_end()) != RONDO_OK;
 }
 
 /* A comm has its own sentence; what failed before there was a call on it has the thread's. */
@@ -263,4 +439,7 @@ const struct bench_library bench_the_library = {
     .run = rondo_run,
     .error = rondo_error,
     .version = version,
+    .begin = rondo_begin,
+    .start = rondo_start,
+    .finish = rondo_finish,
 };

@@ -47,7 +47,7 @@ add(float *const *to, int outputs, const float *const *from, int sources, size_t
     }
 }
 
-/* As many results as sources, or one. */
+/* Computes as many results as there are sources, or one. */
 static inline __attribute__((always_inline)) void add_fixed(const struct sum *sum, int sources)
 {
     if (sum->outputs > 1)
@@ -56,35 +56,17 @@ static inline __attribute__((always_inline)) void add_fixed(const struct sum *su
         add(sum->to, 1, sum->from, sources, sum->count);
 }
 
+/* clang-format off */
+#define OF(n) case n: add_fixed(sum, n); break;
 static inline __attribute__((always_inline)) void add_any(const struct sum *sum)
 {
     switch (sum->sources) {
-    case 1:
-        memmove(sum->to[0], sum->from[0], sum->count * sizeof(float));
-        break;
-    case 2:
-        add_fixed(sum, 2);
-        break;
-    case 3:
-        add_fixed(sum, 3);
-        break;
-    case 4:
-        add_fixed(sum, 4);
-        break;
-    case 5:
-        add_fixed(sum, 5);
-        break;
-    case 6:
-        add_fixed(sum, 6);
-        break;
-    case 7:
-        add_fixed(sum, 7);
-        break;
+        OF(2) OF(3) OF(4) OF(5) OF(6) OF(7) OF(8)
     default:
-        add_fixed(sum, 8);
-        break;
+        memmove(sum->to[0], sum->from[0], sum->count * sizeof(float));
     }
 }
+/* clang-format on */
 
 static void add_plain(const struct sum *sum)
 {

@@ -13,35 +13,22 @@
 
 #include "bench/device.h"
 #include "bench/pattern.h"
+#include "bench/step.h"
+#include "bench/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { INPUT, OUTPUT, GUARD = 64, GUARD_BYTE = 0xa5, PAGE = 4096, GRAPH_CALLS = 16 };
 
-/* Where the buffers of one call are. */
-struct spot {
-    unsigned char *input, *output;
-    size_t input_bytes, output_bytes;
-};
-
-static void fail(struct measure *measure, struct bench_reply *reply, const char *doing)
+void measure_fail(struct measure *measure, struct bench_reply *reply, const char *doing)
 {
     bool device = measure->device && *device_error(measure->device);
 
     reply->status = BENCH_FAILED;
     snprintf(reply->sentence, sizeof(reply->sentence), "%s: %s", doing,
              device ? device_error(measure->device) : measure->library->error(measure->state));
-}
-
-static double clock_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static size_t round_up(size_t bytes, size_t to)
@@ -101,14 +88,22 @@ static int allocate_views(struct measure *measure, size_t bytes)
     return 0;
 }
 
+/* Bytes of all buffers that a call, or a step, works on at once. */
+static size_t room_of(const struct measure *measure, const struct bench_command *command)
+{
+    size_t room =
+        command->line_count ? step_bytes(measure, command) : stride_of(command->buffer_bytes);
+
+    return room < stride_of(PAGE) ? stride_of(PAGE) : room;
+}
+
 static int allocate(struct measure *measure, const struct bench_command *command)
 {
-    size_t least = stride_of(command->buffer_bytes);
-    size_t need;
+    size_t least = room_of(measure, command);
+    size_t need = least * (size_t)(command->buffers > 1 ? command->buffers : 1);
 
-    if (least < stride_of(PAGE))
-        least = stride_of(PAGE);
-    need = least < command->rotate_bytes ? round_up(command->rotate_bytes, PAGE) : least;
+    if (need < command->rotate_bytes)
+        need = round_up(command->rotate_bytes, PAGE);
     if (measure->area_bytes >= need && measure->view_bytes >= least &&
         measure->memory == command->memory)
         return 0;
@@ -124,17 +119,31 @@ static int allocate(struct measure *measure, const struct bench_command *command
     return allocate_views(measure, least);
 }
 
-/* The place of a turn in the areas, or the first one in the views. */
-static struct spot spot_in(const struct measure *measure, unsigned char *const *areas,
-                           const struct bench_call *call, size_t turn)
+/* Elements of the longer buffer decide. */
+static size_t larger_of(const struct measure *measure, const struct bench_call *call)
+{
+    size_t input = bench_input_elements(call, measure->size);
+    size_t output = bench_output_elements(call, measure->size);
+
+    return (input > output ? input : output) * pattern_type_bytes(call->type);
+}
+
+size_t measure_stride(const struct measure *measure, const struct bench_call *call)
+{
+    return stride_of(larger_of(measure, call));
+}
+
+struct spot measure_spot(const struct measure *measure, unsigned char *const *areas,
+                         const struct bench_call *call, size_t offset)
 {
     size_t element = pattern_type_bytes(call->type);
     size_t input = bench_input_elements(call, measure->size) * element;
     size_t output = bench_output_elements(call, measure->size) * element;
-    size_t larger = input > output ? input : output;
-    size_t offset = turn * stride_of(larger) + lead_of(larger);
-    struct spot spot = {areas[INPUT] + offset, areas[OUTPUT] + offset, input, output};
+    struct spot spot = {.input_bytes = input, .output_bytes = output};
 
+    offset += lead_of(larger_of(measure, call));
+    spot.input = areas[INPUT] + offset;
+    spot.output = areas[OUTPUT] + offset;
     if (call->in_place) {
         size_t shift = bench_in_place_offset(call, measure->rank) * element;
 
@@ -147,29 +156,45 @@ static struct spot spot_in(const struct measure *measure, unsigned char *const *
 static struct spot spot_of(const struct measure *measure, const struct bench_call *call,
                            size_t turn)
 {
-    return spot_in(measure, measure->areas, call, turn);
+    return measure_spot(measure, measure->areas, call, turn * measure_stride(measure, call));
 }
 
 static size_t turns_of(const struct measure *measure, const struct bench_command *command)
 {
-    struct spot spot = spot_of(measure, &command->call, 0);
-    size_t larger = spot.input_bytes > spot.output_bytes ? spot.input_bytes : spot.output_bytes;
+    size_t stride = command->line_count ? step_bytes(measure, command)
+                                        : measure_stride(measure, &command->call);
 
-    return command->rotate_bytes ? measure->area_bytes / stride_of(larger) : 1;
+    if (command->rotate_bytes && stride)
+        return measure->area_bytes / stride;
+    return command->buffers > 1 ? (size_t)command->buffers : 1;
 }
 
-static void guard_set(unsigned char *buffer, size_t bytes)
+/* A call may not write beyond these: the output and the input, or what holds both. */
+struct guarded {
+    unsigned char *buffer;
+    size_t bytes;
+};
+
+static int guarded_by(const struct bench_call *call, const struct spot *spot,
+                      struct guarded ret_list[2])
 {
-    memset(buffer - GUARD, GUARD_BYTE, GUARD);
-    memset(buffer + bytes, GUARD_BYTE, GUARD);
+    bool input = spot->input_bytes > spot->output_bytes;
+
+    ret_list[0] = (struct guarded){spot->output, spot->output_bytes};
+    ret_list[1] = (struct guarded){spot->input, spot->input_bytes};
+    if (call->in_place && input)
+        ret_list[0] = ret_list[1];
+    return call->in_place ? 1 : 2;
 }
 
-static bool guard_is_whole(const unsigned char *buffer, size_t bytes)
+static bool is_whole(const struct guarded *guarded)
 {
+    const unsigned char *buffer = guarded->buffer;
     bool whole = true;
 
     for (int i = 0; i < GUARD; i++)
-        whole = whole && buffer[i - GUARD] == GUARD_BYTE && buffer[bytes + (size_t)i] == GUARD_BYTE;
+        whole = whole && buffer[i - GUARD] == GUARD_BYTE &&
+                buffer[guarded->bytes + (size_t)i] == GUARD_BYTE;
     return whole;
 }
 
@@ -180,36 +205,25 @@ static int meet(const struct measure *measure)
     return measure->library->run(measure->state, &barrier, NULL, NULL);
 }
 
-/* Write the input, and what shows where else something is written; `to` is in the views. */
-static void prepare(const struct measure *measure, const struct bench_call *call,
-                    const struct spot *to)
+void measure_prepare(const struct measure *measure, const struct bench_call *call,
+                     const struct spot *to)
 {
-    bool long_input = to->input_bytes > to->output_bytes;
-    unsigned char *longer = long_input ? to->input : to->output;
-    size_t longer_bytes = long_input ? to->input_bytes : to->output_bytes;
+    struct guarded list[2];
 
-    if (!call->in_place) {
-        memset(to->output, GUARD_BYTE, to->output_bytes);
-        guard_set(to->input, to->input_bytes);
-        guard_set(to->output, to->output_bytes);
-    } else {
-        memset(longer, GUARD_BYTE, longer_bytes);
-        guard_set(longer, longer_bytes);
-    }
+    for (int i = guarded_by(call, to, list) - 1; i >= 0; i--)
+        memset(list[i].buffer - GUARD, GUARD_BYTE, list[i].bytes + 2 * GUARD);
     pattern_fill_input(call, measure->rank, measure->size, to->input);
 }
 
-static uint64_t count_wrong(const struct measure *measure, const struct bench_call *call,
-                            const struct spot *in)
+uint64_t measure_count_wrong(const struct measure *measure, const struct bench_call *call,
+                             const struct spot *in)
 {
     uint64_t wrong = pattern_count_wrong(call, measure->rank, measure->size, in->output);
-    bool long_input = in->input_bytes > in->output_bytes;
+    struct guarded list[2];
 
-    if (!call->in_place)
-        return wrong + !guard_is_whole(in->input, in->input_bytes) +
-               !guard_is_whole(in->output, in->output_bytes);
-    return wrong + (long_input ? !guard_is_whole(in->input, in->input_bytes)
-                               : !guard_is_whole(in->output, in->output_bytes));
+    for (int i = guarded_by(call, in, list) - 1; i >= 0; i--)
+        wrong += !is_whole(&list[i]);
+    return wrong;
 }
 
 /* The first places of both areas, from the views (`in`), or to them. */
@@ -231,18 +245,75 @@ static int call_once(const struct measure *measure, const struct bench_call *cal
     return call->queued ? device_wait(measure->device) : 0;
 }
 
-static void check(struct measure *measure, const struct bench_call *call, struct bench_reply *reply)
+void measure_check(struct measure *measure, const struct bench_call *call,
+                   struct bench_reply *reply)
 {
     struct spot spot = spot_of(measure, call, 0);
-    struct spot view = spot_in(measure, measure->views, call, 0);
+    struct spot view = measure_spot(measure, measure->views, call, 0);
 
-    prepare(measure, call, &view);
+    measure_prepare(measure, call, &view);
     /* Allocating and copying may wait for a device, and so for calls of ranks that share it. */
     if (carry(measure, true) || (on_device(measure) && meet(measure)) ||
         call_once(measure, call, &spot) || carry(measure, false))
-        fail(measure, reply, "the checked call");
+        measure_fail(measure, reply, "the checked call");
     else
-        reply->wrong = count_wrong(measure, call, &view);
+        reply->wrong += measure_count_wrong(measure, call, &view);
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+enum { MORE_COMMUNICATORS = 16 };
+
+/* Opens more communicators, and calls something on each, as whoever needs one will. */
+static int open_more(struct measure *measure)
+{
+    struct bench_call call = {.collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .count = 256};
+    const struct bench_library *library = measure->library;
+    struct spot spot = spot_of(measure, &call, 0);
+    int failed = library->begin(measure->state, 1 + MORE_COMMUNICATORS, false);
+
+    for (int i = 1; i <= MORE_COMMUNICATORS && !failed; i++)
+        failed = library->start(measure->state, &call, i, spot.input, spot.output);
+    return failed ? failed : library->finish(measure->state);
+}
+
+/* Finds what the library takes in this process, and each further communicator of it. */
+static int weigh(struct measure *measure)
+{
+    double open = work_memory();
+
+    measure->weighed = true;
+    measure->rank_bytes = measure->communicator_bytes = -1;
+    if (measure->before < 0 || open < 0)
+        return 0;
+    measure->rank_bytes = open - measure->before;
+    if (!measure->library->begin || on_device(measure))
+        return 0;
+    if (meet(measure) || open_more(measure) || meet(measure))
+        return -1;
+    measure->communicator_bytes = (work_memory() - open) / MORE_COMMUNICATORS;
+    return 0;
+}
+
+static void tell_memory(struct measure *measure, struct bench_reply *reply)
+{
+    if (reply->status == BENCH_OK && !measure->weighed && weigh(measure))
+        measure_fail(measure, reply, "opening more communicators");
+    reply->rank_bytes = measure->rank_bytes;
+    reply->communicator_bytes = measure->communicator_bytes;
+}
+
+static void check(struct measure *measure, const struct bench_command *command,
+                  struct bench_reply *reply)
+{
+    enum bench_collective collective = command->call.collective;
+
+    if (command->line_count)
+        step_check(measure, command, reply);
+    else
+        measure_check(measure, &command->call, reply);
+    if (collective == BENCH_DUP || collective == BENCH_OPEN)
+        tell_memory(measure, reply);
 }
 
 /* ---- Timing ---------------------------------------------------------------------------------- */
@@ -251,7 +322,7 @@ static void check(struct measure *measure, const struct bench_call *call, struct
 static int write_input(const struct measure *measure, const struct bench_call *call, size_t turn)
 {
     struct spot spot = spot_of(measure, call, turn);
-    struct spot view = spot_in(measure, measure->views, call, 0);
+    struct spot view = measure_spot(measure, measure->views, call, 0);
 
     if (!on_device(measure)) {
         pattern_fill_input(call, measure->rank, measure->size, spot.input);
@@ -261,12 +332,15 @@ static int write_input(const struct measure *measure, const struct bench_call *c
     return device_copy(measure->device, spot.input, view.input, view.input_bytes);
 }
 
-static int call_in_turns(const struct measure *measure, const struct bench_command *command,
-                         int calls, size_t *turn)
+static int call_in_turns(struct measure *measure, const struct bench_command *command, int calls,
+                         size_t *turn)
 {
     size_t turns = turns_of(measure, command);
 
-    for (int i = 0; i < calls; i++) {
+    for (int i = 0; i < calls && command->line_count; i++)
+        if (step_run(measure, command, (*turn)++ % turns))
+            return -1;
+    for (int i = 0; i < calls && !command->line_count; i++) {
         struct spot spot = spot_of(measure, &command->call, (*turn)++ % turns);
 
         if (measure->library->run(measure->state, &command->call, spot.input, spot.output))
@@ -276,7 +350,7 @@ static int call_in_turns(const struct measure *measure, const struct bench_comma
 }
 
 /* Some calls become a graph, and are done once. */
-static int record(const struct measure *measure, const struct bench_command *command, int calls,
+static int record(struct measure *measure, const struct bench_command *command, int calls,
                   size_t *turn)
 {
     int failed = device_record_begin(measure->device);
@@ -307,40 +381,41 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
         return -1;
     if (meet(measure))
         return -1;
-    start = clock_seconds();
+    start = work_clock();
     failed = command->graph ? 0 : call_in_turns(measure, command, calls, turn);
     for (int i = 0; i < launches && !failed; i++)
         failed = device_replay(measure->device);
     if (!failed && command->call.queued)
         failed = device_wait(measure->device);
-    *ret_seconds = (clock_seconds() - start) / (launches ? launches * per_graph : calls);
+    *ret_seconds = (work_clock() - start) / (launches ? launches * per_graph : calls) /
+                   (command->divisor > 1 ? command->divisor : 1);
     return failed ? -1 : 0;
 }
 
 void measure_run(struct measure *measure, const struct bench_command *command,
                  struct bench_reply *ret_reply)
 {
-    const struct bench_library *library = measure->library;
-    const char *lack = library->lacks ? library->lacks(measure->state, &command->call) : NULL;
+    const char *lack = step_lacks(measure, command);
     size_t turn = 0;
 
     memset(ret_reply, 0, sizeof(*ret_reply));
+    ret_reply->rank_bytes = ret_reply->communicator_bytes = -1;
     if (lack) {
         ret_reply->status = BENCH_UNAVAILABLE;
         snprintf(ret_reply->sentence, sizeof(ret_reply->sentence), "%s", lack);
         return;
     }
     if (allocate(measure, command)) {
-        fail(measure, ret_reply, "allocating the buffers");
+        measure_fail(measure, ret_reply, "allocating the buffers");
         return;
     }
     if (command->check) {
-        check(measure, &command->call, ret_reply);
+        check(measure, command, ret_reply);
         return;
     }
     for (int i = 0; i < command->batches && ret_reply->status == BENCH_OK; i++)
         if (time_batch(measure, command, &turn, &ret_reply->seconds[i]))
-            fail(measure, ret_reply, "a timed call");
+            measure_fail(measure, ret_reply, "a timed call");
 }
 
 void measure_done(struct measure *measure)

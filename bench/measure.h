@@ -18,10 +18,37 @@ struct measure {
      * copies, if they are on a device. */
     unsigned char *views[2];
     size_t view_bytes;
+    double speed;  /* of computing, see work.h; 0: not measured yet */
+    double before; /* memory of the process before the library was open, bytes; -1: unknown */
+    /* What the library was found to take, once: later its further communicators are there. */
+    bool weighed;
+    double rank_bytes, communicator_bytes;
+};
+
+/* A spot is where the buffers of one call are. */
+struct spot {
+    unsigned char *input, *output;
+    size_t input_bytes, output_bytes;
 };
 
 void measure_run(struct measure *measure, const struct bench_command *command,
                  struct bench_reply *ret_reply);
 void measure_done(struct measure *measure);
+
+/* ---- For step.c ------------------------------------------------------------------------------ */
+
+/* Bytes of an area that a call's buffer takes with its guards; the spot at so many bytes of it. */
+size_t measure_stride(const struct measure *measure, const struct bench_call *call);
+struct spot measure_spot(const struct measure *measure, unsigned char *const *areas,
+                         const struct bench_call *call, size_t offset);
+/* Write the input, and what shows where else something is written; `to` is in the views. */
+void measure_prepare(const struct measure *measure, const struct bench_call *call,
+                     const struct spot *to);
+uint64_t measure_count_wrong(const struct measure *measure, const struct bench_call *call,
+                             const struct spot *in);
+/* One call on the first buffers. */
+void measure_check(struct measure *measure, const struct bench_call *call,
+                   struct bench_reply *reply);
+void measure_fail(struct measure *measure, struct bench_reply *reply, const char *doing);
 
 #endif

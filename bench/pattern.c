@@ -49,13 +49,13 @@ size_t pattern_type_bytes(rondo_type type)
     return types[type].bytes;
 }
 
-rondo_type pattern_type_find(const char *name)
+int pattern_type_find(const char *name)
 {
     int found = 0;
 
     while (found < RONDO_TYPES && strcmp(types[found].name, name))
         found++;
-    return (rondo_type)found;
+    return found < RONDO_TYPES ? found : -1;
 }
 
 const char *pattern_op_name(rondo_op op)
@@ -63,13 +63,13 @@ const char *pattern_op_name(rondo_op op)
     return ops[op];
 }
 
-rondo_op pattern_op_find(const char *name)
+int pattern_op_find(const char *name)
 {
     int found = 0;
 
     while (found < RONDO_OPS && strcmp(ops[found], name))
         found++;
-    return found;
+    return found < RONDO_OPS ? found : -1;
 }
 
 static bool is_integer(rondo_type type)
@@ -244,43 +244,23 @@ static size_t differing_blocks(const struct bench_call *call, int size, size_t s
 
 size_t pattern_count_wrong(const struct bench_call *call, int rank, int size, const void *output)
 {
-    bool at_root = rank == call->root;
-    size_t mine = call->count * (size_t)rank;
+    enum bench_collective collective = call->collective;
+    bool at_root_only = collective == BENCH_REDUCE || collective == BENCH_GATHER;
+    bool blocks = bench_output_elements(call, size) > call->count;
+    /* Of inputs that have a block for every rank, what comes here begins with that of this one. */
+    bool for_all = bench_input_elements(call, size) > call->count;
+    size_t start = for_all ? call->count * (size_t)rank : 0;
+    bool of_pairs = bench_collective_is_of_pairs(collective);
+    int from = collective == BENCH_SENDRECV ? (rank + size - 1) % size
+               : of_pairs                   ? bench_pair_source(collective, rank, size)
+                                            : call->root;
     struct period period;
-    size_t start = 0;
-    int from = -1;
 
-    switch (call->collective) {
-    case BENCH_REDUCE:
-    case BENCH_GATHER:
-        if (!at_root)
-            return 0;
-        if (call->collective == BENCH_GATHER)
-            return differing_blocks(call, size, 0, output);
-        break;
-    case BENCH_ALL_GATHER:
-        return differing_blocks(call, size, 0, output);
-    case BENCH_ALL_TO_ALL:
-        return differing_blocks(call, size, mine, output);
-    case BENCH_REDUCE_SCATTER:
-        start = mine;
-        break;
-    case BENCH_BROADCAST:
-        from = call->root;
-        break;
-    case BENCH_SCATTER:
-        from = call->root;
-        start = mine;
-        break;
-    case BENCH_SENDRECV:
-        from = (rank + size - 1) % size;
-        break;
-    case BENCH_BARRIER:
-    case BENCH_COLLECTIVES:
+    if (!bench_collective_has_size(collective) || (at_root_only && rank != call->root) ||
+        (of_pairs && from < 0))
         return 0;
-    case BENCH_ALL_REDUCE:
-        break;
-    }
-    period_init(&period, call, from, size);
+    if (blocks)
+        return differing_blocks(call, size, start, output);
+    period_init(&period, call, bench_collective_reduces(collective) ? -1 : from, size);
     return differing(&period, start, call->count, output);
 }

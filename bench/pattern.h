@@ -20,22 +20,22 @@ enum { PATTERN_PERIOD = 4093 };
 
 const char *pattern_type_name(rondo_type type);
 size_t pattern_type_bytes(rondo_type type);
-/* RONDO_TYPES or RONDO_OPS if there is none of that name. */
-rondo_type pattern_type_find(const char *name);
+/* -1 if there is none of that name. */
+int pattern_type_find(const char *name);
 const char *pattern_op_name(rondo_op op);
-rondo_op pattern_op_find(const char *name);
+int pattern_op_find(const char *name);
 /* Bitwise operations are for integers only. */
 bool pattern_op_has_type(rondo_op op, rondo_type type);
 
-/* Is the result of `call` exact for this many ranks? Not always for averages of narrow types. */
+/*
+ * True if the result of `call` is exact for this many ranks; averages of narrow types may not be.
+ */
 bool pattern_is_exact(const struct bench_call *call, int size);
 
 /* Write the input that `rank` of `size` has. */
 void pattern_fill_input(const struct bench_call *call, int rank, int size, void *input);
-/*
- * How many elements of the output of `rank` differ from what `call` should give. 0 where it gives
- * nothing.
- */
+/* Counts the elements of the output of `rank` that differ from what `call` should give; 0 where it
+ * gives nothing. */
 size_t pattern_count_wrong(const struct bench_call *call, int rank, int size, const void *output);
 
 #ifdef __cplusplus

@@ -12,9 +12,11 @@
 #include "bench/library.h"
 #include "bench/measure.h"
 #include "bench/protocol.h"
+#include "bench/work.h"
+#include "cli/common/argument.h"
 
-#include <argp.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,24 +28,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum {
-    OPTION_MEETING = 256,
-    OPTION_BIND,
-    OPTION_DETERMINISTIC,
-    OPTION_TIMEOUT,
-    OPTION_SHARE,
-    OPTION_INTERFACE,
-    OPTION_MEMORY,
-    OPTION_LIBRARY
-};
-
 struct options {
     struct bench_place place;
-    const char *control; /* name of the parent's socket */
-    const char *bind;    /* processors, one per rank: "0,2,4"; NULL: anywhere */
-    bool cuda;           /* every rank has a device */
-    bool share;          /* the ranks come from a launcher, only rank 0 has `control` */
+    const char *control;      /* name of the parent's socket */
+    const char *bind;         /* processors, one per rank: "0,2,4"; NULL: anywhere */
+    enum bench_memory memory; /* cuda: every rank has a device */
+    bool share;               /* the ranks come from a launcher, only rank 0 has `control` */
 };
+
+/* The memory of this process is noted when it has no library yet. */
+static double memory_before = -1;
 
 /* One rank: the process, or a thread of it. */
 struct rank {
@@ -56,67 +50,27 @@ struct rank {
     char sentence[BENCH_SENTENCE_MAX]; /* why it has no device */
 };
 
-static const struct argp_option option_table[] = {
-    {"control", 'c', "NAME", 0, "Unix socket of `rondo bench`, abstract or a path", 0},
-    {"rank", 'r', "R", 0, "this rank, where the library does not know it", 0},
-    {"size", 'n', "N", 0, "number of ranks", 0},
-    {"threads", 't', NULL, 0, "be all ranks, a thread each (Rondo, NCCL, limits)", 0},
-    {"meeting", OPTION_MEETING, "DIR", 0, "where the ranks find each other (Gloo, NCCL)", 0},
-    {"bind", OPTION_BIND, "LIST", 0, "rank r runs on the r-th of these processors", 0},
-    {"deterministic", OPTION_DETERMINISTIC, NULL, 0, "set Rondo's `deterministic`", 0},
-    {"timeout", OPTION_TIMEOUT, "S", 0, "seconds until a silent peer is an error", 0},
-    {"interface", OPTION_INTERFACE, "NAME", 0, "network interface (Gloo only)", 0},
-    {"memory", OPTION_MEMORY, "KIND", 0, "cuda: give every rank a device", 0},
-    {"library", OPTION_LIBRARY, "FILE", 0, "the library to load (NCCL only)", 0},
-    {"share", OPTION_SHARE, NULL, 0, "take rank and size from a launcher", 0},
+#define SETS(member)          ARGUMENT_SETS(struct options, member)
+#define NUMBER(member, least) ARGUMENT_NUMBER(struct options, member, least, INT_MAX)
+
+static const struct argument table[] = {
+    {"control", 'c', "NAME", 0, SETS(control), "Unix socket of `rondo bench`, abstract or a path"},
+    {"rank", 'r', "R", 0, NUMBER(place.rank, 0), "this rank, where the library does not know it"},
+    {"size", 'n', "N", 0, NUMBER(place.size, 1), "number of ranks"},
+    {"threads", 't', NULL, 0, SETS(place.threads),
+     "be all ranks, a thread each (Rondo, NCCL, limits)"},
+    {"meeting", 0, "DIR", 0, SETS(place.meeting), "where the ranks find each other (Gloo, NCCL)"},
+    {"bind", 0, "LIST", 0, SETS(bind), "rank r runs on the r-th of these processors"},
+    {"deterministic", 0, NULL, 0, SETS(place.deterministic), "set Rondo's `deterministic`"},
+    {"timeout", 0, "S", 0, NUMBER(place.timeout, 0), "seconds until a silent peer is an error"},
+    {"interface", 0, "NAME", 0, SETS(place.interface), "network interface (Gloo only)"},
+    {"memory", 0, "KIND", 0,
+     ARGUMENT_FINDS(struct options, memory, bench_memory_find, "there is no memory '%s'"),
+     "cuda: give every rank a device"},
+    {"library", 0, "FILE", 0, SETS(place.file), "the library to load (NCCL only)"},
+    {"share", 0, NULL, 0, SETS(share), "take rank and size from a launcher"},
     {0},
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-
-    switch (key) {
-    case 'c':
-        options->control = arg;
-        return 0;
-    case 'r':
-        options->place.rank = atoi(arg);
-        return 0;
-    case 'n':
-        options->place.size = atoi(arg);
-        return 0;
-    case 't':
-        options->place.threads = true;
-        return 0;
-    case OPTION_MEETING:
-        options->place.meeting = arg;
-        return 0;
-    case OPTION_BIND:
-        options->bind = arg;
-        return 0;
-    case OPTION_DETERMINISTIC:
-        options->place.deterministic = true;
-        return 0;
-    case OPTION_TIMEOUT:
-        options->place.timeout = atof(arg);
-        return 0;
-    case OPTION_INTERFACE:
-        options->place.interface = arg;
-        return 0;
-    case OPTION_MEMORY:
-        options->cuda = bench_memory_find(arg) == BENCH_MEMORY_CUDA;
-        return 0;
-    case OPTION_LIBRARY:
-        options->place.file = arg;
-        return 0;
-    case OPTION_SHARE:
-        options->share = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
 
 /* The rank before the library is open: mpirun tells it by environment. */
 static int early_rank(const struct options *options)
@@ -242,7 +196,8 @@ static void obey(const struct rank *rank, void *state)
                               .state = state,
                               .device = rank->place.device,
                               .rank = rank->place.rank,
-                              .size = rank->place.size};
+                              .size = rank->place.size,
+                              .before = rank->place.threads ? -1 : memory_before};
     struct bench_command command;
     struct bench_reply reply;
 
@@ -260,7 +215,7 @@ static void obey(const struct rank *rank, void *state)
 /* The device first: the library finds its context current. */
 static void *join(struct rank *rank)
 {
-    if (rank->options->cuda) {
+    if (rank->options->memory == BENCH_MEMORY_CUDA) {
         int number = local_rank(rank);
 
         rank->place.device =
@@ -339,14 +294,16 @@ static int run_threads(struct options *options)
 
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table, parse, NULL, "A rank of `rondo bench`, which starts it.", NULL, NULL, NULL};
+    static const struct argument_command line = {
+        .name = "rondo-bench", .doc = "A rank of `rondo bench`, which starts it.", .table = table};
     struct options options = {.place = {.rank = -1, .size = 1, .timeout = -1}};
+    const char *program = argv[0];
     struct rank rank;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    memory_before = work_memory();
+    argument_parse(&line, argc, argv, &options);
     if (!options.control && !options.share) {
-        fprintf(stderr, "%s: is started by `rondo bench`, not by hand\n", argv[0]);
+        fprintf(stderr, "%s: is started by `rondo bench`, not by hand\n", program);
         return 2;
     }
     if (options.place.threads)

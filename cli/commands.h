@@ -7,9 +7,15 @@
 
 int command_run(int argc, char **argv);
 int command_bench(int argc, char **argv);
+/* These belong to `rondo bench`: argv[0] is "compare", "kernels", "matrix". */
+int command_bench_compare(int argc, char **argv);
+int command_bench_kernels(int argc, char **argv);
+int command_bench_matrix(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_verify(int argc, char **argv);
+int command_simulate(int argc, char **argv);
 int command_topo(int argc, char **argv);
+int command_ps(int argc, char **argv);
 int command_train(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 

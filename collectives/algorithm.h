@@ -2,7 +2,7 @@
 /*
  * algorithm.h - what an algorithm is: a name, and a row for each collective that it has: who writes
  * its plans, and what they promise. A new algorithm is one file that defines a `struct algorithm`,
- * and one line in algorithms.c.
+ * and one line in select/algorithms.c.
  */
 #ifndef RONDO_COLLECTIVES_ALGORITHM_H
 #define RONDO_COLLECTIVES_ALGORITHM_H
@@ -18,14 +18,15 @@ enum promise {
     PROMISE_PEER_MEMORY = 16, /* touches user buffers of peers: needs memory that they can map */
 };
 
-/* How far data travel: the one thing about cost that a rank's plan does not tell (cost.h). */
+/* The way of data through the ranks, the one part of a cost that a rank's plan does not show
+ * (cost.h). */
 enum way {
     WAY_ROUNDS, /* every rank exchanges messages with all whom it depends on */
     WAY_CHAIN,  /* through all ranks, one after another */
     WAY_TREE,   /* through the ceil(log2 n) levels of a tree */
 };
 
-/* How an algorithm does one collective. */
+/* A form is what an algorithm does for one collective. */
 struct form {
     void (*write)(struct plan *plan); /* NULL: the algorithm has no form of this collective */
     unsigned promises;
@@ -37,37 +38,54 @@ struct form {
     unsigned aligned;            /* promises that hold too where groups are aligned */
 };
 
+/* These plans were not written here: plans of one collective, for so many ranks and one root. */
+struct given {
+    struct plan *const *plans; /* [rank] */
+    int size, root;
+};
+
 struct algorithm {
     const char *name;    /* "ring" */
     const char *summary; /* one sentence */
     struct form forms[RONDO_COLLECTIVES];
     bool neighbours; /* ranks send to the next one only: groups stay together */
+    bool any_order;  /* forms are right for ranks in any order, so near ones stand side by side */
     bool levels;     /* plans look at groups of ranks, and have two levels */
+    const struct given *given; /* NULL: it writes its plans */
 };
 
 /* All algorithms, NULL-terminated. */
 extern const struct algorithm *const algorithms[];
-const struct algorithm *algorithm_find(const char *name); /* NULL if there is none */
+/* One of those, or of the ones that were added; NULL if there is none of that name. */
+const struct algorithm *algorithm_find(const char *name);
+/* True if it has plans for such a call. */
+bool algorithm_has(const struct algorithm *algorithm, rondo_collective collective, int size,
+                   int root);
+/* Let algorithm_find() find it too, for ever; selection only takes it by its name. Returns it, or
+ * NULL without memory. */
+const struct algorithm *algorithm_add(const struct algorithm *algorithm);
 
 /* Returns the promises that plans keep in these groups; NULL: in those of grouping_square(). */
 unsigned algorithm_promises(const struct algorithm *algorithm, rondo_collective collective,
                             const struct grouping *groups);
 
-/* Which plan: a call as one rank sees it. */
-struct plan_seat {
+/* A request names the plan that is wanted: a call as one rank sees it. */
+struct plan_request {
     rondo_collective collective;
     int size, rank, root;
     const struct grouping *groups; /* NULL: those of grouping_square() */
+    /* Ranks as they sit in the hardware, for algorithms of any_order; NULL: group by group. */
+    const int *order;
 };
 
 /* Compile: the plan of one rank. RONDO_ERROR_UNSUPPORTED if the algorithm has no such form. */
-rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_seat *seat,
+rondo_result algorithm_write(const struct algorithm *algorithm, const struct plan_request *request,
                              struct plan **ret_plan);
 /* Calls algorithm_write() for ranks about whose groups nothing is known. */
 rondo_result algorithm_plan(const struct algorithm *algorithm, rondo_collective collective,
                             int size, int rank, int root, struct plan **ret_plan);
 /* Writes the plan for `reader`, which gets its steps; *ret_plan has none. */
-rondo_result algorithm_read(const struct algorithm *algorithm, const struct plan_seat *seat,
+rondo_result algorithm_read(const struct algorithm *algorithm, const struct plan_request *request,
                             struct plan_reader *reader, struct plan **ret_plan);
 
 #endif

@@ -21,7 +21,7 @@
 #include "collectives/operands.h"
 
 enum {
-    UP = 0, /* lanes */
+    UP = 0, /* channels */
     DOWN = 1,
     NEIGHBOURS = 34 /* a parent, the most children that an int can number, and room for oneself */
 };
@@ -55,12 +55,12 @@ static struct node place(const struct plan *plan, int top)
 }
 
 /* Myself, then the slots of my children. */
-static int with_children(const struct node *node, struct plan_operand self, int lane,
+static int with_children(const struct node *node, struct plan_operand self, int channel,
                          struct plan_operand operands[NEIGHBOURS])
 {
     operands[0] = self;
     for (int i = 0; i < node->children; i++)
-        operands[i + 1] = plan_slot(node->child[i], lane);
+        operands[i + 1] = plan_slot(node->child[i], channel);
     return node->children + 1;
 }
 
@@ -107,7 +107,7 @@ static void broadcast(struct plan *plan)
     plan_combine(plan, 1, 0, PLAN_LIST(source), (struct plan_list){count, destinations});
 }
 
-/* Up to rank 0 and down again, in two programs: windows going up pass those going down. */
+/* Up to rank 0 and down again, in two programs: segments going up pass those going down. */
 static void all_reduce(struct plan *plan)
 {
     struct node node = place(plan, 0);

@@ -19,29 +19,29 @@
 #include "collectives/algorithm.h"
 #include "collectives/operands.h"
 
-/* An all_reduce has lanes of its own: its ranks wait for each other in every call, so slots that
+/* An all_reduce has channels of its own: its ranks wait for each other in every call, so slots that
  * let them run ahead are of no use to it, and cost cache where ranks share cores. */
-enum { LANE = 0, LANE_BACK = 1, LANE_ALL = PLAN_LANE_SHALLOW, LANE_ALL_BACK };
+enum { CHANNEL = 0, CHANNEL_BACK = 1, CHANNEL_ALL = PLAN_CHANNEL_SHALLOW, CHANNEL_ALL_BACK };
 
 /* Chunk (or block) j to rank j. */
-static void hand_out(struct plan *plan, int lane,
+static void hand_out(struct plan *plan, int channel,
                      struct plan_operand (*piece)(const struct plan *plan, int j))
 {
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, distance);
-        plan_combine(plan, 1, 0, PLAN_LIST(piece(plan, peer)), PLAN_LIST(plan_slot(peer, lane)));
+        plan_combine(plan, 1, 0, PLAN_LIST(piece(plan, peer)), PLAN_LIST(plan_slot(peer, channel)));
     }
 }
 
 /* Mine, summed over all ranks, to `destinations`. */
-static void sum_up(struct plan *plan, int lane,
+static void sum_up(struct plan *plan, int channel,
                    struct plan_operand (*piece)(const struct plan *plan, int j),
                    struct plan_list destinations)
 {
     struct operands sources;
 
     operands_open(&sources, plan);
-    operands_add_ranks(&sources, plan, lane, piece(plan, plan->rank));
+    operands_add_ranks(&sources, plan, channel, piece(plan, plan->rank));
     plan_combine(plan, 1, PLAN_FINISH | PLAN_BALANCED, operands_list(&sources), destinations);
     operands_close(&sources);
 }
@@ -56,11 +56,11 @@ static struct plan_operand block(const struct plan *plan, int j)
     return plan_input(plan, j, 0);
 }
 
-static void take_slices(struct plan *plan, int lane)
+static void take_slices(struct plan *plan, int channel)
 {
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, -distance);
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, lane)),
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, channel)),
                      PLAN_LIST(plan_output(plan, 0, peer)));
     }
 }
@@ -72,37 +72,37 @@ static void all_reduce(struct plan *plan)
     plan_shape(plan, (unsigned)plan->size, 1, 0);
     operands_open(&destinations, plan);
     operands_add(&destinations, plan_output(plan, 0, plan->rank));
-    operands_add_peers(&destinations, plan, LANE_ALL_BACK);
-    hand_out(plan, LANE_ALL, chunk);
+    operands_add_peers(&destinations, plan, CHANNEL_ALL_BACK);
+    hand_out(plan, CHANNEL_ALL, chunk);
     plan_next_program(plan);
-    sum_up(plan, LANE_ALL, chunk, operands_list(&destinations));
+    sum_up(plan, CHANNEL_ALL, chunk, operands_list(&destinations));
     operands_close(&destinations);
     plan_next_program(plan);
-    take_slices(plan, LANE_ALL_BACK);
+    take_slices(plan, CHANNEL_ALL_BACK);
 }
 
 static void reduce(struct plan *plan)
 {
     plan_shape(plan, (unsigned)plan->size, 1, 0);
     if (plan->rank != plan->root) {
-        hand_out(plan, LANE, chunk);
+        hand_out(plan, CHANNEL, chunk);
         plan_next_program(plan);
-        sum_up(plan, LANE, chunk, PLAN_LIST(plan_slot(plan->root, LANE_BACK)));
+        sum_up(plan, CHANNEL, chunk, PLAN_LIST(plan_slot(plan->root, CHANNEL_BACK)));
         return;
     }
-    hand_out(plan, LANE, chunk);
+    hand_out(plan, CHANNEL, chunk);
     plan_next_program(plan);
-    sum_up(plan, LANE, chunk, PLAN_LIST(plan_output(plan, 0, plan->rank)));
+    sum_up(plan, CHANNEL, chunk, PLAN_LIST(plan_output(plan, 0, plan->rank)));
     plan_next_program(plan);
-    take_slices(plan, LANE_BACK);
+    take_slices(plan, CHANNEL_BACK);
 }
 
 static void reduce_scatter(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
-    hand_out(plan, LANE, block);
+    hand_out(plan, CHANNEL, block);
     plan_next_program(plan);
-    sum_up(plan, LANE, block, PLAN_LIST(plan_output(plan, 0, 0)));
+    sum_up(plan, CHANNEL, block, PLAN_LIST(plan_output(plan, 0, 0)));
 }
 
 /* My input to all peers and to my own output. */
@@ -112,7 +112,7 @@ static void to_everybody(struct plan *plan, struct plan_operand own)
 
     operands_open(&destinations, plan);
     operands_add(&destinations, own);
-    operands_add_peers(&destinations, plan, LANE);
+    operands_add_peers(&destinations, plan, CHANNEL);
     plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)), operands_list(&destinations));
     operands_close(&destinations);
 }
@@ -122,7 +122,7 @@ static void from_everybody(struct plan *plan)
 {
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, -distance);
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE)),
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, CHANNEL)),
                      PLAN_LIST(plan_output(plan, peer, 0)));
     }
 }
@@ -143,27 +143,20 @@ static void broadcast(struct plan *plan)
     if (plan->rank == plan->root)
         to_everybody(plan, output);
     else
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, LANE)), PLAN_LIST(output));
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, CHANNEL)), PLAN_LIST(output));
 }
 
 /*
- * In step s rank r pairs with (s - r) mod n, which is symmetric: both directions of one pair in one
- * step. A block is sent before its place is overwritten, so this works in place too.
+ * All blocks leave before the first one is waited for: where ranks share cores each waits once, not
+ * once per peer. A block is sent before its place is overwritten, so this works in place too.
  */
 static void all_to_all(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
-    for (int step = 0; step < plan->size; step++) {
-        int peer = (step - plan->rank + plan->size) % plan->size;
-        struct plan_operand theirs = plan_input(plan, peer, 0), output = plan_output(plan, peer, 0);
-
-        if (peer == plan->rank) {
-            plan_combine(plan, 1, 0, PLAN_LIST(theirs), PLAN_LIST(output));
-            continue;
-        }
-        plan_combine(plan, 1, 0, PLAN_LIST(theirs), PLAN_LIST(plan_slot(peer, LANE)));
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, LANE)), PLAN_LIST(output));
-    }
+    hand_out(plan, CHANNEL, block);
+    plan_combine(plan, 1, 0, PLAN_LIST(block(plan, plan->rank)),
+                 PLAN_LIST(plan_output(plan, plan->rank, 0)));
+    from_everybody(plan);
 }
 
 static void gather(struct plan *plan)
@@ -172,7 +165,7 @@ static void gather(struct plan *plan)
 
     plan_shape(plan, 1, 1, 0);
     if (plan->rank != plan->root) {
-        plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_slot(plan->root, LANE)));
+        plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_slot(plan->root, CHANNEL)));
         return;
     }
     plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_output(plan, plan->rank, 0)));
@@ -185,12 +178,12 @@ static void scatter(struct plan *plan)
 
     plan_shape(plan, 1, 1, 0);
     if (plan->rank != plan->root) {
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, LANE)), PLAN_LIST(output));
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, CHANNEL)), PLAN_LIST(output));
         return;
     }
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, distance);
-        plan_combine(plan, 1, 0, PLAN_LIST(block(plan, peer)), PLAN_LIST(plan_slot(peer, LANE)));
+        plan_combine(plan, 1, 0, PLAN_LIST(block(plan, peer)), PLAN_LIST(plan_slot(peer, CHANNEL)));
     }
     plan_combine(plan, 1, 0, PLAN_LIST(block(plan, plan->rank)), PLAN_LIST(output));
 }
@@ -203,26 +196,26 @@ static void barrier(struct plan *plan)
 {
     plan_shape(plan, 1, 0, 0);
     for (int distance = 1; distance < plan->size; distance *= 2) {
-        plan_notify(plan, rank_at(plan, distance), LANE, 0);
-        plan_await(plan, rank_at(plan, -distance), LANE, 0);
+        plan_notify(plan, rank_at(plan, distance), CHANNEL, 0);
+        plan_await(plan, rank_at(plan, -distance), CHANNEL, 0);
     }
 }
 
 /*
- * A send and a receive meet on a lane of their own, so that they never mix with collectives; `root`
- * is the peer.
+ * A send and a receive meet on a channel of their own, so that they never mix with collectives;
+ * `root` is the peer.
  */
 static void send_to(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
     plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)),
-                 PLAN_LIST(plan_slot(plan->root, PLAN_LANE_P2P)));
+                 PLAN_LIST(plan_slot(plan->root, PLAN_CHANNEL_P2P)));
 }
 
 static void recv_from(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
-    plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, PLAN_LANE_P2P)),
+    plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(plan->root, PLAN_CHANNEL_P2P)),
                  PLAN_LIST(plan_output(plan, 0, 0)));
 }
 
@@ -244,7 +237,7 @@ const struct algorithm direct_algorithm = {
             [RONDO_ALL_GATHER] = {all_gather, COPIES, "1 round of n-1 messages, n-1 blocks sent"},
             [RONDO_REDUCE_SCATTER] = {reduce_scatter, SUMS,
                                       "1 round of n-1 messages, n-1 blocks sent"},
-            [RONDO_ALL_TO_ALL] = {all_to_all, COPIES, "n-1 exchanges of one block"},
+            [RONDO_ALL_TO_ALL] = {all_to_all, COPIES, "1 round of n-1 messages, n-1 blocks sent"},
             [RONDO_GATHER] = {gather, COPIES, "1 round, the root takes n-1 blocks"},
             [RONDO_SCATTER] = {scatter, COPIES, "1 round, the root sends n-1 blocks"},
             [RONDO_BARRIER] = {barrier, COPIES, "ceil(log2 n) rounds of empty messages"},

@@ -18,7 +18,7 @@
 #include "collectives/core.h"
 #include "collectives/operands.h"
 
-enum { LANE = 0 };
+enum { CHANNEL = 0 };
 
 /* Rounds of a member. It sent its share to the first partner; `mine` is what it has. */
 static void rounds(struct plan *plan, const struct core *core, struct plan_operand mine)
@@ -29,14 +29,14 @@ static void rounds(struct plan *plan, const struct core *core, struct plan_opera
         int partner = core_rank(core, core->member ^ distance);
         int next = core->guest;
         bool last = 2 * distance == core->members;
-        struct plan_operand theirs = plan_slot(partner, LANE);
+        struct plan_operand theirs = plan_slot(partner, CHANNEL);
         struct plan_list sources =
             partner > plan->rank ? PLAN_LIST(mine, theirs) : PLAN_LIST(theirs, mine);
 
         if (!last)
             next = core_rank(core, core->member ^ (2 * distance));
         plan_combine(plan, 1, last ? PLAN_FINISH : 0, sources,
-                     next < 0 ? PLAN_LIST(output) : PLAN_LIST(output, plan_slot(next, LANE)));
+                     next < 0 ? PLAN_LIST(output) : PLAN_LIST(output, plan_slot(next, CHANNEL)));
         mine = output;
     }
 }
@@ -51,14 +51,14 @@ static void all_reduce(struct plan *plan)
     if (plan->size == 1) {
         plan_combine(plan, 1, PLAN_FINISH, PLAN_LIST(input), PLAN_LIST(output));
     } else if (core.member < 0) {
-        plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_slot(core.host, LANE)));
-        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(core.host, LANE)), PLAN_LIST(output));
+        plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_slot(core.host, CHANNEL)));
+        plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(core.host, CHANNEL)), PLAN_LIST(output));
     } else if (core.guest >= 0) {
-        plan_combine(plan, 1, 0, PLAN_LIST(input, plan_slot(core.guest, LANE)),
-                     PLAN_LIST(output, plan_slot(first, LANE)));
+        plan_combine(plan, 1, 0, PLAN_LIST(input, plan_slot(core.guest, CHANNEL)),
+                     PLAN_LIST(output, plan_slot(first, CHANNEL)));
         rounds(plan, &core, output);
     } else {
-        plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_slot(first, LANE)));
+        plan_combine(plan, 1, 0, PLAN_LIST(input), PLAN_LIST(plan_slot(first, CHANNEL)));
         rounds(plan, &core, input);
     }
 }
@@ -84,16 +84,16 @@ static void all_gather(struct plan *plan)
         int right = rank_at(plan, distance), left = rank_at(plan, -distance);
         int blocks = lacking(n, distance);
 
-        plan_acquire(plan, right, LANE);
+        plan_acquire(plan, right, CHANNEL);
         for (int i = 0; i < blocks; i++)
             plan_move(plan, 1, 0, PLAN_LIST(plan_output(plan, rank_at(plan, -i), 0)),
-                      PLAN_LIST(plan_slot(right, LANE)));
-        plan_signal(plan, right, LANE, 0);
-        plan_wait(plan, left, LANE, 0);
+                      PLAN_LIST(plan_slot(right, CHANNEL)));
+        plan_signal(plan, right, CHANNEL, 0);
+        plan_wait(plan, left, CHANNEL, 0);
         for (int i = 0; i < blocks; i++)
-            plan_move(plan, 1, 0, PLAN_LIST(plan_slot(left, LANE)),
+            plan_move(plan, 1, 0, PLAN_LIST(plan_slot(left, CHANNEL)),
                       PLAN_LIST(plan_output(plan, rank_at(plan, -distance - i), 0)));
-        plan_release(plan, left, LANE);
+        plan_release(plan, left, CHANNEL);
     }
 }
 

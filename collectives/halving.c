@@ -19,7 +19,7 @@
 #include "collectives/core.h"
 #include "collectives/operands.h"
 
-enum { LANE = 0 };
+enum { CHANNEL = 0 };
 
 /* Two sources, lower ranks first: `mine`, and the message from a peer. */
 static struct plan_list in_order(const struct plan *plan, struct plan_operand mine, int peer,
@@ -28,7 +28,7 @@ static struct plan_list in_order(const struct plan *plan, struct plan_operand mi
     bool first = plan->rank < peer;
 
     sources[first ? 0 : 1] = mine;
-    sources[first ? 1 : 0] = plan_slot(peer, LANE);
+    sources[first ? 1 : 0] = plan_slot(peer, CHANNEL);
     return (struct plan_list){2, sources};
 }
 
@@ -46,7 +46,7 @@ static void exchange(struct plan *plan, const struct core *core, bool raw, int b
     bool upper = core->member & distance;
     int keep = begin + (upper ? half : 0);
     int give = begin + (upper ? 0 : half);
-    struct plan_list slot = PLAN_LIST(plan_slot(partner, LANE));
+    struct plan_list slot = PLAN_LIST(plan_slot(partner, CHANNEL));
     struct plan_operand sources[2];
 
     plan_combine(plan, (unsigned)half, 0, PLAN_LIST(known(plan, raw, give)), slot);
@@ -63,7 +63,7 @@ static void exchange(struct plan *plan, const struct core *core, bool raw, int b
 static void guest_all_reduce(struct plan *plan, const struct core *core)
 {
     int half = core->members / 2;
-    struct plan_list host = PLAN_LIST(plan_slot(core->host, LANE));
+    struct plan_list host = PLAN_LIST(plan_slot(core->host, CHANNEL));
 
     for (int first = 0; first < core->members; first += half)
         plan_combine(plan, (unsigned)half, 0, PLAN_LIST(plan_input(plan, 0, first)), host);
@@ -83,7 +83,7 @@ static void host_all_reduce(struct plan *plan, const struct core *core)
     exchange(plan, core, false, 0, core->members);
     for (int first = 0; first < core->members; first += half)
         plan_combine(plan, (unsigned)half, 0, PLAN_LIST(plan_output(plan, 0, first)),
-                     PLAN_LIST(plan_slot(core->guest, LANE)));
+                     PLAN_LIST(plan_slot(core->guest, CHANNEL)));
 }
 
 /* One rank: the result is a copy. True if that was all. */
@@ -133,9 +133,9 @@ static void add_block(struct plan *plan, const struct core *core, struct plan_li
     } else if (block == plan->rank) {
         plan_move(plan, 1, PLAN_FINISH, sources, PLAN_LIST(plan_output(plan, 0, 0)));
     } else {
-        plan_acquire(plan, core->guest, LANE);
-        plan_move(plan, 1, PLAN_FINISH, sources, PLAN_LIST(plan_slot(core->guest, LANE)));
-        plan_signal(plan, core->guest, LANE, 0);
+        plan_acquire(plan, core->guest, CHANNEL);
+        plan_move(plan, 1, PLAN_FINISH, sources, PLAN_LIST(plan_slot(core->guest, CHANNEL)));
+        plan_signal(plan, core->guest, CHANNEL, 0);
     }
 }
 
@@ -145,18 +145,18 @@ static void share_blocks(struct plan *plan, const struct core *core, bool raw, i
     int theirs = core->member ^ distance, partner = core_rank(core, theirs);
     struct plan_operand sources[2];
 
-    plan_acquire(plan, partner, LANE);
+    plan_acquire(plan, partner, CHANNEL);
     for (int block = 0; block < plan->size; block++)
         if (on_side(core, block, theirs, distance))
             plan_move(plan, 1, 0, PLAN_LIST(partial(plan, raw, block)),
-                      PLAN_LIST(plan_slot(partner, LANE)));
-    plan_signal(plan, partner, LANE, 0);
-    plan_wait(plan, partner, LANE, 0);
+                      PLAN_LIST(plan_slot(partner, CHANNEL)));
+    plan_signal(plan, partner, CHANNEL, 0);
+    plan_wait(plan, partner, CHANNEL, 0);
     for (int block = 0; block < plan->size; block++)
         if (on_side(core, block, core->member, distance))
             add_block(plan, core, in_order(plan, partial(plan, raw, block), partner, sources),
                       block, 2 * distance == core->members);
-    plan_release(plan, partner, LANE);
+    plan_release(plan, partner, CHANNEL);
 }
 
 /* The most blocks on one side of the first round, which is at least half of all. */
@@ -172,13 +172,13 @@ static void guest_reduce_scatter(struct plan *plan, const struct core *core)
 
     for (int block = 0; block < plan->size; block++) {
         if (block % longest == 0)
-            plan_acquire(plan, core->host, LANE);
+            plan_acquire(plan, core->host, CHANNEL);
         plan_move(plan, 1, 0, PLAN_LIST(plan_input(plan, block, 0)),
-                  PLAN_LIST(plan_slot(core->host, LANE)));
+                  PLAN_LIST(plan_slot(core->host, CHANNEL)));
         if (block % longest == longest - 1 || block == plan->size - 1)
-            plan_signal(plan, core->host, LANE, 0);
+            plan_signal(plan, core->host, CHANNEL, 0);
     }
-    plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(core->host, LANE)),
+    plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(core->host, CHANNEL)),
                  PLAN_LIST(plan_output(plan, 0, 0)));
 }
 
@@ -189,11 +189,11 @@ static void take_in_guest(struct plan *plan, const struct core *core)
 
     for (int block = 0; block < plan->size; block++) {
         if (block % longest == 0)
-            plan_wait(plan, core->guest, LANE, 0);
+            plan_wait(plan, core->guest, CHANNEL, 0);
         plan_move(plan, 1, 0, in_order(plan, plan_input(plan, block, 0), core->guest, sources),
                   PLAN_LIST(plan_scratch(plan, block, 0)));
         if (block % longest == longest - 1 || block == plan->size - 1)
-            plan_release(plan, core->guest, LANE);
+            plan_release(plan, core->guest, CHANNEL);
     }
 }
 

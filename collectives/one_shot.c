@@ -15,14 +15,14 @@
 #include "collectives/algorithm.h"
 #include "collectives/operands.h"
 
-enum { LANE = 0, LANE_ALL = PLAN_LANE_SHALLOW /* direct.c says why */ };
+enum { CHANNEL = 0, CHANNEL_ALL = PLAN_CHANNEL_SHALLOW /* direct.c says why */ };
 
-static void sum_up(struct plan *plan, int lane)
+static void sum_up(struct plan *plan, int channel)
 {
     struct operands sources;
 
     operands_open(&sources, plan);
-    operands_add_ranks(&sources, plan, lane, plan_input(plan, 0, 0));
+    operands_add_ranks(&sources, plan, channel, plan_input(plan, 0, 0));
     plan_combine(plan, 1, PLAN_FINISH | PLAN_BALANCED, operands_list(&sources),
                  PLAN_LIST(plan_output(plan, 0, 0)));
     operands_close(&sources);
@@ -35,21 +35,31 @@ static void all_reduce(struct plan *plan)
     plan_shape(plan, 1, 1, 0);
     if (plan->size > 1) {
         operands_open(&peers, plan);
-        operands_add_peers(&peers, plan, LANE_ALL);
+        operands_add_peers(&peers, plan, CHANNEL_ALL);
         plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)), operands_list(&peers));
         operands_close(&peers);
     }
-    sum_up(plan, LANE_ALL);
+    sum_up(plan, CHANNEL_ALL);
 }
 
 static void reduce(struct plan *plan)
 {
     plan_shape(plan, 1, 1, 0);
     if (plan->rank == plan->root)
-        sum_up(plan, LANE);
+        sum_up(plan, CHANNEL);
     else
         plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)),
-                     PLAN_LIST(plan_slot(plan->root, LANE)));
+                     PLAN_LIST(plan_slot(plan->root, CHANNEL)));
+}
+
+/* Everybody tells everybody: one line per peer, all on their way at once. */
+static void barrier(struct plan *plan)
+{
+    plan_shape(plan, 1, 0, 0);
+    for (int distance = 1; distance < plan->size; distance++)
+        plan_notify(plan, rank_at(plan, distance), CHANNEL, 0);
+    for (int distance = 1; distance < plan->size; distance++)
+        plan_await(plan, rank_at(plan, -distance), CHANNEL, 0);
 }
 
 enum {
@@ -63,5 +73,6 @@ const struct algorithm one_shot_algorithm = {
         {
             [RONDO_ALL_REDUCE] = {all_reduce, SUMS, "1 round of n-1 messages, n-1 vectors sent"},
             [RONDO_REDUCE] = {reduce, SUMS, "1 round, the root takes n-1 vectors"},
+            [RONDO_BARRIER] = {barrier, PROMISE_IN_PLACE, "1 round of n-1 empty messages"},
         },
 };

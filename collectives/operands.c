@@ -26,17 +26,17 @@ void operands_add(struct operands *operands, struct plan_operand operand)
         operands->items[operands->count++] = operand;
 }
 
-void operands_add_peers(struct operands *operands, const struct plan *plan, int lane)
+void operands_add_peers(struct operands *operands, const struct plan *plan, int channel)
 {
     for (int distance = 1; distance < plan->size; distance++)
-        operands_add(operands, plan_slot(rank_at(plan, distance), lane));
+        operands_add(operands, plan_slot(rank_at(plan, distance), channel));
 }
 
-void operands_add_ranks(struct operands *operands, const struct plan *plan, int lane,
+void operands_add_ranks(struct operands *operands, const struct plan *plan, int channel,
                         struct plan_operand own)
 {
     for (int rank = 0; rank < plan->size; rank++)
-        operands_add(operands, rank == plan->rank ? own : plan_slot(rank, lane));
+        operands_add(operands, rank == plan->rank ? own : plan_slot(rank, channel));
 }
 
 struct plan_list operands_list(const struct operands *operands)

@@ -20,9 +20,9 @@ void operands_open(struct operands *operands, struct plan *plan);
 void operands_close(struct operands *operands);
 void operands_add(struct operands *operands, struct plan_operand operand);
 /* The slots of all peers, beginning behind this rank, so that none is everybody's first. */
-void operands_add_peers(struct operands *operands, const struct plan *plan, int lane);
+void operands_add_peers(struct operands *operands, const struct plan *plan, int channel);
 /* One operand per rank in rank order: `own` at this rank's place, slots for the others. */
-void operands_add_ranks(struct operands *operands, const struct plan *plan, int lane,
+void operands_add_ranks(struct operands *operands, const struct plan *plan, int channel,
                         struct plan_operand own);
 struct plan_list operands_list(const struct operands *operands);
 

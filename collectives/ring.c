@@ -4,14 +4,15 @@
  *
  * Cut the vector into n chunks. Each chunk goes on a journey round the circle. On its first lap it
  * collects the share of every rank, on the second one it leaves a copy of the sum with every rank.
- * All chunks travel at the same time, each one rank ahead of the next. Chunk 1 among three ranks:
+ * All chunks travel at the same time, chunk c + 1 one rank ahead of c. Chunk 1 of three ranks:
  *
  *     stop      0            1            2              3            4
  *     rank      1    ---->   2    ---->   0      ---->   1    ---->   2
  *     does    begins        adds      adds, keeps      keeps        keeps
  *                                      complete                      last
  *
- * At stop s a rank therefore meets chunk rank - s. All five collectives are such journeys:
+ * At stop s a rank therefore meets chunk rank - s; in a reduce_scatter, where block r ends at rank
+ * r, it is block rank - s - 1. All five collectives are such journeys:
  *
  *                      travels             complete at   last stop
  *     all_reduce       chunk               n - 1         2n - 2
@@ -20,10 +21,11 @@
  *     reduce           the whole vector    n - 1         n - 1       ends at the root
  *     broadcast        the whole vector    0             n - 1       begins at the root
  *
- * With one traveller the circle is a chain: the windows of a long vector follow each other in it.
+ * With one traveller the circle is a chain: the segments of a long vector follow each other in it.
  *
  * Invariant: up to the stop where it is complete, what arrives at stop s is the sum of s shares.
- * Cost: 2(n-1) steps, 2(n-1)/n of the vector over each link: the least that links allow.
+ * Cost of an all_reduce: 2(n-1) hops, 2(n-1)/n of the vector over each link; no algorithm sends
+ * less. Operands are copied into the plan, which notes itself if there was no memory for them.
  */
 #include "base/collective.h"
 #include "collectives/algorithm.h"
@@ -80,6 +82,7 @@ static void chain(struct plan *plan)
     int first = plan->root + collective_reduces(plan->collective);
 
     plan_shape(plan, 1, 1, 0);
+    /* Its distance from where the vector begins is this rank's one stop. */
     visit(plan, rank_at(plan, -first), plan_input(plan, 0, 0), plan_output(plan, 0, 0));
 }
 
@@ -96,4 +99,5 @@ const struct algorithm ring_algorithm = {
      [RONDO_REDUCE_SCATTER] = {reduce_scatter, PROMISE_IN_PLACE,
                                "n-1 steps, n-1 blocks over each link"}},
     .neighbours = true,
+    .any_order = true,
 };

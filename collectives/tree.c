@@ -29,8 +29,8 @@
  * ranks, all moved on by one place (m odd, as here: 5 1 2 3 4) or in reverse (m even): that changes
  * odd into even, which is what makes inner nodes leaves.
  *
- * Up and down run as programs of their own, on a lane each, so that windows going up pass windows
- * going down. The root's last step of the way up is the first of the way down.
+ * Up and down run as programs of their own, on a channel each, so that segments going up pass
+ * segments going down. The root's last step of the way up is the first of the way down.
  * Invariant: a rank has two children in at most one of the trees, at most one child in the other.
  * Cost: 2 ceil(log2 n) steps; nobody sends or takes more than 2 vectors.
  */
@@ -40,13 +40,13 @@
 
 enum { TREES = 2, NOBODY = -1 };
 
-/* The lane of a tree's way up: 0 and 2. */
+/* The channel of a tree's way up: 0 and 2. */
 static int up(int tree)
 {
     return 2 * tree;
 }
 
-/* The lane of a tree's way down: 1 and 3. */
+/* The channel of a tree's way down: 1 and 3. */
 static int down(int tree)
 {
     return 2 * tree + 1;
@@ -231,4 +231,5 @@ const struct algorithm tree_algorithm = {
             [RONDO_REDUCE_SCATTER] = {tree_reduce_scatter, PROMISE_IN_PLACE,
                                       "ceil(log2 n) rounds, n-1 blocks sent"},
         },
+    .any_order = true,
 };

@@ -22,7 +22,7 @@
 
 #include "collectives/operands.h"
 
-enum { LANE = 0 };
+enum { CHANNEL = 0 };
 
 /* The largest distance: half of the least power of two that is not below the size. */
 static int farthest(int size)
@@ -47,14 +47,14 @@ void tree_all_gather(struct plan *plan)
             struct plan_operand next = plan_output(plan, rank_at(plan, -v - distance), 0);
 
             plan_combine(plan, 1, 0, PLAN_LIST(mine),
-                         PLAN_LIST(plan_slot(rank_at(plan, distance), LANE)));
-            plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(rank_at(plan, -distance), LANE)),
+                         PLAN_LIST(plan_slot(rank_at(plan, distance), CHANNEL)));
+            plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(rank_at(plan, -distance), CHANNEL)),
                          PLAN_LIST(next));
         }
     }
 }
 
-/* Where node v, a multiple of twice the distance, keeps its partial sum: the root in its output. */
+/* Node v, a multiple of twice the distance, keeps its partial sum here: the root in its output. */
 static struct plan_operand partial(const struct plan *plan, int v)
 {
     return v ? plan_scratch(plan, v / 2 - 1, 0) : plan_output(plan, 0, 0);
@@ -81,10 +81,10 @@ void tree_reduce_scatter(struct plan *plan)
             bool complete = v == 0 && distance == farthest(n);
 
             plan_combine(plan, 1, 0, PLAN_LIST(share(plan, v + distance, distance)),
-                         PLAN_LIST(plan_slot(rank_at(plan, -distance), LANE)));
+                         PLAN_LIST(plan_slot(rank_at(plan, -distance), CHANNEL)));
             plan_combine(
                 plan, 1, complete ? PLAN_FINISH : 0,
-                PLAN_LIST(share(plan, v, distance), plan_slot(rank_at(plan, distance), LANE)),
+                PLAN_LIST(share(plan, v, distance), plan_slot(rank_at(plan, distance), CHANNEL)),
                 PLAN_LIST(partial(plan, v)));
         }
     }

@@ -19,18 +19,18 @@
 #include "collectives/algorithm.h"
 #include "collectives/operands.h"
 
-enum { LANE = 0 };
+enum { CHANNEL = 0 };
 
 static void notify_peers(struct plan *plan, unsigned flags)
 {
     for (int distance = 1; distance < plan->size; distance++)
-        plan_notify(plan, rank_at(plan, distance), LANE, flags);
+        plan_notify(plan, rank_at(plan, distance), CHANNEL, flags);
 }
 
 static void await_peers(struct plan *plan, unsigned flags)
 {
     for (int distance = 1; distance < plan->size; distance++)
-        plan_await(plan, rank_at(plan, -distance), LANE, flags);
+        plan_await(plan, rank_at(plan, -distance), CHANNEL, flags);
 }
 
 static void enter(struct plan *plan, unsigned parts)
@@ -52,7 +52,7 @@ static void leave_root(struct plan *plan)
     if (plan->rank == plan->root)
         await_peers(plan, 0);
     else
-        plan_notify(plan, plan->root, LANE, 0);
+        plan_notify(plan, plan->root, CHANNEL, 0);
 }
 
 static struct plan_operand input_of(const struct plan *plan, int rank, int block, int first)
@@ -150,14 +150,14 @@ static void gather(struct plan *plan)
 {
     enter(plan, 1);
     if (plan->rank != plan->root) {
-        plan_await(plan, plan->root, LANE, 0);
+        plan_await(plan, plan->root, CHANNEL, 0);
         return;
     }
     pull(plan, plan_input(plan, 0, 0), plan->rank);
     for (int distance = 1; distance < plan->size; distance++) {
         int peer = rank_at(plan, distance);
         pull(plan, plan_peer_input(peer, 0, 0), peer);
-        plan_notify(plan, peer, LANE, 0);
+        plan_notify(plan, peer, CHANNEL, 0);
     }
 }
 

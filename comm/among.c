@@ -3,10 +3,11 @@
  * among.c - a communicator among some ranks of another, of which others may be dead.
  *
  * A message on the parent would break it if one more rank died meanwhile. So nothing is sent there:
- * the first of the ranks opens a meeting point and shows on its board where that is, which a note
- * tells to the mirrors on other hosts; the secret follows from the parent's. Through the parent
- * everybody knows the processes of those who are to come, and watches them: who has not reached the
- * meeting point all of them, and who serves it as well, who tells those that wait there.
+ * the first of the ranks opens a meeting point and shows on its status page where that is, which a
+ * note tells to the mirrors on other hosts; the secret follows from the parent's. Through the
+ * parent everybody knows the processes of those who are to come, and watches them: who has not
+ * reached the meeting point all of them, and who serves it as well, who tells those that wait
+ * there.
  */
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -23,7 +24,6 @@
 #include "comm/rendezvous/wire.h"
 #include "comm/start.h"
 #include "transport/memory/process.h"
-#include "transport/tcp/address.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,31 +56,19 @@ static bool take_networks(rondo_comm *parent, unsigned *ret_ticket)
 
     if (!networks_any(parent) || !turn_take_idle(&parent->turn, ret_ticket))
         return false;
-    for (int i = 0; i < NETWORKS; i++)
-        if (parent->networks[i])
-            parent->networks[i]->ops->progress(parent->networks[i], &moved);
+    networks_look(&parent->networks, 1, &moved);
     return true;
 }
 
-static bool is_lost(const rondo_comm *parent, int rank)
-{
-    for (int i = 0; i < NETWORKS; i++) {
-        struct network *network = parent->networks[i];
-
-        if (network && network->ops->watch(network, rank))
-            return true;
-    }
-    return false;
-}
-
-/* Has the rank ended? A rank of another host also counts as ended if it has closed the parent. */
+/* True if the rank has ended. A rank of another host also counts as ended if it has closed the
+ * parent. */
 static bool has_ended(const rondo_comm *parent, int rank, bool networks)
 {
     if (rank == parent->rank)
         return false;
     if (parent->processes[rank])
         return !process_alive(parent->processes[rank]);
-    return networks && is_lost(parent, rank);
+    return networks && networks_watch_peer(&parent->networks, rank);
 }
 
 /* A rank of this host that lives. */
@@ -152,7 +140,7 @@ static bool find_invitation(struct among *among)
     const rondo_comm *parent = among->parent;
     struct invitation found;
 
-    if (!board_invited(parent->boards[among->ranks[0]], among->invitation.tag, &found))
+    if (!status_invited(parent->status_pages[among->ranks[0]], among->invitation.tag, &found))
         return false;
     memcpy(among->place.address, found.address, sizeof(found.address));
     return true;
@@ -176,33 +164,26 @@ static void invite(void *context, const char *address)
 {
     struct among *among = context;
     rondo_comm *parent = among->parent;
-    struct network *network = parent->networks[NETWORK_TCP];
     struct invitation_note note;
 
     snprintf(among->invitation.address, sizeof(among->invitation.address), "%s", address);
-    board_invite(parent->board, &among->invitation);
-    note = board_invitation_note(&among->invitation);
-    for (int i = 1; i < among->count && network; i++)
-        if (!parent->processes[among->ranks[i]]) /* who can't be told is watched */
-            network->ops->note(network, among->ranks[i], &note, sizeof(note));
+    status_invite(parent->status, &among->invitation);
+    note = status_invitation_note(&among->invitation);
+    for (int i = 1; i < among->count; i++)
+        if (!parent->processes[among->ranks[i]])
+            networks_note(&parent->networks, among->ranks[i], &note, sizeof(note));
 }
 
-/* For the first rank: on this host alone, or at the address that its card told all the others. */
+/* For the first rank: on this host alone, or at the address that its endpoint told all the
+ * others. */
 static rondo_result choose_place(struct among *among)
 {
     const rondo_comm *parent = among->parent;
-    const struct tcp_card *card = &parent->cards[parent->rank].tcp;
 
-    if (!networks_any(parent))
-        socket_fresh_name("among", among->place.address);
-    else if (!card->count)
-        return rondo_fail(RONDO_ERROR_SYSTEM,
-                          "Rank %d has no network address at which ranks of "
-                          "other hosts could meet.",
-                          parent->rank);
-    else
-        tcp_address_text(&card->addresses[0], 0, among->place.address,
-                         sizeof(among->place.address));
+    if (networks_any(parent))
+        return networks_place(&parent->networks, among->place.address,
+                              sizeof(among->place.address));
+    socket_fresh_name("among", among->place.address);
     return RONDO_OK;
 }
 
@@ -225,7 +206,7 @@ static rondo_result await_invitation(struct among *among, double timeout)
     return result;
 }
 
-/* Random numbers of all ranks are on the cards, and only ranks of the parent have seen them. */
+/* Random numbers of all ranks are on the endpoints, and only ranks of the parent have seen them. */
 static rondo_result derive_secret(struct among *among)
 {
     const rondo_comm *parent = among->parent;
@@ -234,7 +215,8 @@ static rondo_result derive_secret(struct among *among)
 
     if (result)
         return result;
-    proof_derive(parent->key, parent->cards, (size_t)parent->size * sizeof(*parent->cards), secret);
+    proof_derive(parent->key, parent->endpoints, (size_t)parent->size * sizeof(*parent->endpoints),
+                 secret);
     proof_derive(secret, among->ranks, (size_t)among->count * sizeof(*among->ranks), secret);
     wire_hash(secret, BOOTSTRAP_SECRET, hash);
     memcpy(among->invitation.tag, hash, sizeof(among->invitation.tag));
@@ -264,23 +246,24 @@ static rondo_result explain(const struct among *among, rondo_result result)
 static rondo_result open_among(struct among *among, const rondo_config *config,
                                rondo_comm **ret_comm)
 {
-    const struct bootstrap_watch watch = {.look = look, .opened = invite, .context = among};
-    const struct seat seat = {.place = among->count > 1 ? &among->place : NULL,
-                              .rank = among->rank,
-                              .size = among->count,
-                              .serve = true,
-                              .watch = &watch};
+    const struct bootstrap_watch watch = {
+        .look = look, .everybody = true, .opened = invite, .context = among};
+    const struct membership membership = {.place = among->count > 1 ? &among->place : NULL,
+                                          .rank = among->rank,
+                                          .size = among->count,
+                                          .serve = true,
+                                          .watch = &watch};
     struct comm_settings settings;
     rondo_result result = derive_secret(among);
 
     if (result || among->count == 1)
-        return result ? result : start_at_seat(&seat, config, ret_comm);
+        return result ? result : start_member(&membership, config, ret_comm);
     if (comm_read_settings(config, among->count, &settings)) /* it declines, at the meeting */
-        settings.timeout = among->parent->settings.timeout;
+        settings.timeout = comm_timeout(among->parent);
     result = among->rank ? await_invitation(among, settings.timeout) : choose_place(among);
     if (result)
         return result;
-    result = start_at_seat(&seat, config, ret_comm);
+    result = start_member(&membership, config, ret_comm);
     return result ? explain(among, result) : RONDO_OK;
 }
 

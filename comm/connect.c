@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* connect.c - a communicator whose ranks know everybody's cards: are they fit for each other, and
- * then the links between them. */
+/* connect.c - a communicator whose ranks know everybody's endpoints: are they fit for each other,
+ * and then the links between them. */
 #include "comm/networks.h"
 #include "comm/open.h"
 #include "comm/stage.h"
@@ -10,53 +10,50 @@
 #include "comm/failure/error.h"
 #include "comm/failure/leave.h"
 #include "comm/gpu/gpu.h"
-#include "comm/state/crowd.h"
-#include "transport/link/connection.h"
-#include "transport/link/seal.h"
 #include "transport/memory/process.h"
 #include "transport/memory/shm.h"
-#include "transport/transport.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static rondo_result check_card(const rondo_comm *comm, int rank)
+rondo_result comm_check_endpoint(const rondo_comm *comm, int rank)
 {
-    const struct rank_card *own = &comm->cards[comm->rank];
-    const struct rank_card *card = &comm->cards[rank];
+    const struct endpoint *own = &comm->endpoints[comm->rank];
+    const struct endpoint *endpoint = &comm->endpoints[rank];
 
-    if (!card->magic)
+    if (!endpoint->magic)
         return rondo_fail(RONDO_ERROR_PEER,
                           "Rank %d could not take part in the communicator: look at what it said.",
                           rank);
-    if (card->magic != CARD_MAGIC || card->version != CARD_VERSION || card->rank != rank ||
-        card->size != comm->size)
+    if (endpoint->magic != ENDPOINT_MAGIC || endpoint->version != ENDPOINT_VERSION ||
+        endpoint->rank != rank || endpoint->size != comm->size)
         return rondo_fail(RONDO_ERROR_MISMATCH,
                           "Rank %d runs another version of Rondo than rank %d.", rank, comm->rank);
-    if (card->security != own->security)
+    if (endpoint->security != own->security)
         return rondo_fail(RONDO_ERROR_MISMATCH,
                           "Rank %d has RONDO_SECURITY=%s and rank %d has RONDO_SECURITY=%s: give "
                           "every rank the same.",
-                          rank, seal_mode_name(card->security), comm->rank,
+                          rank, seal_mode_name(endpoint->security), comm->rank,
                           seal_mode_name(own->security));
-    if (card->settings != own->settings || card->slots != own->slots ||
-        card->slot_bytes != own->slot_bytes)
+    if (endpoint->settings != own->settings || endpoint->slots != own->slots ||
+        endpoint->slot_bytes != own->slot_bytes)
         return rondo_fail(
             RONDO_ERROR_MISMATCH,
             "Rank %d has other settings than rank %d; algorithm, deterministic, costs, "
-            "slots and slot bytes must be the same everywhere (configuration or "
+            "network, slots and slot bytes must be the same everywhere (configuration or "
             "RONDO_ environment variables).",
             rank, comm->rank);
     return RONDO_OK;
 }
 
-/* All ranks compute the same number from all cards; it
- * marks boards as belonging to this communicator. */
+/* All ranks compute the same number from all endpoints; it
+ * marks status pages as belonging to this communicator. */
 static uint64_t identity(const rondo_comm *comm)
 {
-    const unsigned char *bytes = (const unsigned char *)comm->cards;
+    const unsigned char *bytes = (const unsigned char *)comm->endpoints;
     uint64_t hash = 14695981039346656037u; /* FNV-1a over random identities and offsets */
 
-    for (size_t i = 0; i < (size_t)comm->size * sizeof(*comm->cards); i++)
+    for (size_t i = 0; i < (size_t)comm->size * sizeof(*comm->endpoints); i++)
         hash = (hash ^ bytes[i]) * 1099511628211u;
     return hash | 1;
 }
@@ -64,8 +61,8 @@ static uint64_t identity(const rondo_comm *comm)
 /* Short messages of links in shared memory are packed here. */
 static void give_room(struct exec_world *world, int peer)
 {
-    for (int lane = 0; lane < PLAN_LANES; lane++) {
-        int at = lane * world->size + peer;
+    for (int channel = 0; channel < PLAN_CHANNELS; channel++) {
+        int at = channel * world->size + peer;
         char *packed = world->packed + (size_t)at * 2 * LINK_PACKED;
 
         world->out[at].packed = packed;
@@ -74,71 +71,59 @@ static void give_room(struct exec_world *world, int peer)
 }
 
 /* A rank of this host: what it shows, and how to alarm it. */
-static rondo_result find_board(rondo_comm *comm, int rank)
+static rondo_result find_rank(rondo_comm *comm, int rank)
 {
-    const struct rank_card *card = &comm->cards[rank];
+    const struct endpoint *endpoint = &comm->endpoints[rank];
+    rondo_result result = process_attach(&endpoint->heap, &comm->processes[rank]);
     const struct process *process = comm->processes[rank];
 
-    comm->boards[rank] = process_shown(process, card->board, sizeof(struct board));
-    comm->alarms[rank] =
-        (struct shm_alarm *)(void *)process_at(process, card->arena, shm_alarm_bytes(comm->size));
-    if (!comm->boards[rank] || !comm->alarms[rank])
-        return rondo_fail(RONDO_ERROR_PEER,
-                          "Rank %d says that its board is outside of what it shows, or its rings "
-                          "outside of its heap.",
-                          rank);
+    if (result)
+        return result;
+    comm->status_pages[rank] = process_shown(process, endpoint->status, sizeof(struct status));
+    comm->alarms[rank] = (struct shm_alarm *)(void *)process_at(process, endpoint->arena,
+                                                                shm_alarm_bytes(comm->size));
+    if (!comm->status_pages[rank] || !comm->alarms[rank])
+        return rondo_fail(
+            RONDO_ERROR_PEER,
+            "Rank %d says that its status page is outside of what it shows, or its rings "
+            "outside of its heap.",
+            rank);
     return RONDO_OK;
 }
 
 static rondo_result connect_rank(rondo_comm *comm, int rank)
 {
-    struct transport_pair pair = {.own = &comm->cards[comm->rank],
-                                  .peer = &comm->cards[rank],
-                                  .networks = comm->networks,
-                                  .lanes = PLAN_LANES};
-    const char *wanted = rank == comm->rank ? "auto" : comm->settings.transport;
+    struct transport_pair pair = {.own = &comm->endpoints[comm->rank],
+                                  .peer = &comm->endpoints[rank],
+                                  .channels = PLAN_CHANNELS};
+    const char *wanted = rank == comm->rank       ? "auto"
+                         : !comm->processes[rank] ? comm->settings.between
+                                                  : comm->settings.transport;
     const struct transport_ops *transport;
-    rondo_result result = transport_choose(pair.own, pair.peer, wanted, &transport);
+    rondo_result result = transport_choose(&comm->networks, &pair, wanted, &transport);
 
     if (result)
         return result;
-    if (memcmp(pair.own->host, pair.peer->host, sizeof(pair.own->host)) == 0) {
-        result = process_attach(&pair.peer->heap, &comm->processes[rank]);
-        if (result)
-            return result;
-        result = find_board(comm, rank);
-        if (result)
-            return result;
-        comm->local_rank += rank < comm->rank;
-        comm->local_size++;
-        comm->one_process &= process_is_own(comm->processes[rank]);
-    } else {
-        comm->boards[rank] = &comm->mirrors[rank];
-        comm->one_process = false;
+    if (!comm->processes[rank]) { /* of another host: there are mirrors now */
+        comm->status_pages[rank] = &comm->mirrors[rank];
+        pair.page = &comm->mirrors[rank].call;
     }
-    comm->tcp_carries |= transport == &tcp_transport;
     pair.process = comm->processes[rank];
-    result = transport->connect(&pair, comm->world.out, comm->world.in);
+    result = transport_connect(&comm->networks, transport, &pair, comm->world.out, comm->world.in);
     if (result)
         return result;
     give_room(&comm->world, rank);
-    comm->world.lends |= connection_lends(comm->world.out[rank].connection);
+    comm->world.zcopies |= connection_zcopies(comm->world.out[rank].connection);
     return RONDO_OK;
 }
 
-static rondo_result check_cards(rondo_comm *comm)
+static rondo_result check_endpoints(rondo_comm *comm)
 {
     rondo_result result = RONDO_OK;
 
     for (int rank = 0; rank < comm->size && !result; rank++)
-        result = check_card(comm, rank);
+        result = comm_check_endpoint(comm, rank);
     return result;
-}
-
-static rondo_result size_slots(rondo_comm *comm)
-{
-    networks_size_slots(comm);
-    return RONDO_OK;
 }
 
 static rondo_result agree_on_devices(rondo_comm *comm)
@@ -147,58 +132,106 @@ static rondo_result agree_on_devices(rondo_comm *comm)
     return RONDO_OK;
 }
 
+/* Before anything that may fail by itself: peers may write into the arena until they have closed
+ * the communicator, and without knowing them its place could never be used again. */
+static rondo_result find_ranks(rondo_comm *comm)
+{
+    const unsigned char *host = comm->endpoints[comm->rank].host;
+
+    comm->one_process = true;
+    for (int rank = 0; rank < comm->size; rank++) {
+        bool here =
+            memcmp(host, comm->endpoints[rank].host, sizeof(comm->endpoints[rank].host)) == 0;
+        rondo_result result = here ? find_rank(comm, rank) : RONDO_OK;
+
+        if (result)
+            return result;
+        comm->local_rank += here && rank < comm->rank;
+        comm->local_size += here;
+        comm->one_process &= here && process_is_own(comm->processes[rank]);
+    }
+    return RONDO_OK;
+}
+
 static rondo_result link_ranks(rondo_comm *comm)
 {
     rondo_result result = RONDO_OK;
 
-    comm->one_process = true;
     for (int rank = 0; rank < comm->size && !result; rank++)
         result = connect_rank(comm, rank);
     return result;
 }
 
-static rondo_result share_cores(rondo_comm *comm)
+static rondo_result tune(rondo_comm *comm)
 {
-    crowd_make_shallow(comm);
-    comm->costs.cores = crowd_cores(comm);
-    crowd_choose_spinning(comm);
-    comm->world.rooms = crowd_choose_rooms(comm);
+    tuning_fit(comm);
     return RONDO_OK;
 }
 
-static const struct comm_stage connecting[] = {{"check cards", check_cards},
-                                               {"size slots", size_slots},
+static const struct comm_stage connecting[] = {{"check endpoints", check_endpoints},
+                                               {"find ranks", find_ranks},
+                                               {"enlist", leave_enlist},
+                                               {"size slots", networks_size_slots},
                                                {"agree on devices", agree_on_devices},
                                                {"start networks", networks_start},
                                                {"link ranks", link_ranks},
-                                               {"enlist", leave_enlist},
-                                               {"share cores", share_cores},
+                                               {"tune", tune},
                                                {"find groups", comm_find_groups},
                                                {"connect devices", gpu_connect},
                                                {NULL, NULL}};
 
-/* Where our own rings are is taken from our own card, which has been in other hands. */
-static rondo_result take_cards(rondo_comm *comm, const struct rank_card *cards)
+/* Where our own rings are is taken from our own endpoint, which has been in other hands. */
+static rondo_result take_endpoints(rondo_comm *comm, const struct endpoint *endpoints)
 {
-    if (memcmp(&comm->cards[comm->rank], &cards[comm->rank], sizeof(*cards)) != 0)
+    if (memcmp(&comm->endpoints[comm->rank], &endpoints[comm->rank], sizeof(*endpoints)) != 0)
         return rondo_fail(RONDO_ERROR_PEER,
-                          "The card of rank %d came back from the others changed.", comm->rank);
-    memcpy(comm->cards, cards, (size_t)comm->size * sizeof(*cards));
+                          "The endpoint of rank %d came back from the others changed.", comm->rank);
+    memcpy(comm->endpoints, endpoints, (size_t)comm->size * sizeof(*endpoints));
     comm->id = identity(comm);
-    atomic_store_explicit(&comm->boards[comm->rank]->id, comm->id, memory_order_release);
+    recorder_name(comm->recorder, comm->id);
+    atomic_store_explicit(&comm->status_pages[comm->rank]->id, comm->id, memory_order_release);
     return RONDO_OK;
 }
 
-rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards)
+/* A rank has ended or could not take part, so that this one stopped before it knew them all. The
+ * others may still write into the arena: find them, or its place could never be used again. */
+static void find_the_others(rondo_comm *comm)
 {
-    rondo_result result = take_cards(comm, cards);
+    const unsigned char *host = comm->endpoints[comm->rank].host;
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        const struct endpoint *endpoint = &comm->endpoints[rank];
+
+        if (!endpoint->magic || comm->alarms[rank] ||
+            memcmp(host, endpoint->host, sizeof(endpoint->host)) != 0)
+            continue;
+        if (find_rank(comm, rank) && !process_has_ended(&endpoint->heap))
+            return; /* nobody knows when this one will be done */
+    }
+    leave_enlist(comm);
+}
+
+static rondo_result give_up(rondo_comm *comm, rondo_result result)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+
+    result = comm_break(comm, result, comm->rank);
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    if (!comm->lease)
+        find_the_others(comm);
+    return rondo_fail(result, "%s", sentence);
+}
+
+rondo_result comm_connect(rondo_comm *comm, const struct endpoint *endpoints)
+{
+    rondo_result result = take_endpoints(comm, endpoints);
 
     if (!result)
         result = comm_stages_run(comm, connecting);
     if (result)
-        return comm_break(comm, result, comm->rank);
-    log_info("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
-             comm->rank, comm->size, comm->local_size, comm->costs.cores, comm->world.slot_bytes,
-             comm->settings.slots);
+        return give_up(comm, result);
+    log_alike("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
+              comm->rank, comm->size, comm->local_size, comm->tuning.costs.cores,
+              comm->world.slot_bytes, comm->settings.slots);
     return RONDO_OK;
 }

@@ -78,11 +78,10 @@ static void forget_choices(rondo_comm *comm)
 /* Large messages both ways at once, as in most collectives. */
 static rondo_result exchange_large(rondo_comm *comm, char *memory, bool streams, double *ret_time)
 {
-    const int setting = comm->settings.streams;
     const struct choice_key key = {.type = RONDO_UINT8, .root = 1 - comm->rank, .count = LARGE};
     double best = 1;
 
-    comm->settings.streams = streams;
+    comm->tuning.streams = streams;
     forget_choices(comm);
     for (int i = 0; i < REPEATS; i++) {
         struct task tasks[2] = {{.key = key, .input = memory},
@@ -100,7 +99,7 @@ static rondo_result exchange_large(rondo_comm *comm, char *memory, bool streams,
         began = clock_seconds() - began;
         best = began < best ? began : best;
     }
-    comm->settings.streams = setting;
+    comm->tuning.streams = comm->settings.streams;
     *ret_time = best;
     return RONDO_OK;
 }
@@ -112,7 +111,7 @@ static double time_reads(rondo_comm *comm, char *memory, uint64_t from)
     const struct process *process = comm->processes[0];
     double began;
 
-    if (!process || process_is_own(process) || !comm->settings.measure_reads ||
+    if (!process || process_is_own(process) || comm->settings.reads >= 0 ||
         !process_readable(process, from))
         return 0;
     began = clock_seconds();
@@ -181,46 +180,13 @@ static void measure_alone(char *memory, struct link_costs *costs)
     costs->reduce_bw = 2.0 * LARGE / reduce;
 }
 
-/*
- * RONDO_COSTS, for repeatable choices: "latency_us,copy_GBps,reduce_GBps", and what goes from group
- * to group: ",latency_us,GBps,rails".
- */
-static rondo_result read_costs(struct link_costs *costs, bool *ret_set)
-{
-    const char *text = setting_read_word(SETTING_COSTS);
-    double latency, copy, reduce, far = 1, out = 1, rails = 1;
-    int used = 0, read;
-
-    *ret_set = *text != 0;
-    if (!*ret_set)
-        return RONDO_OK;
-    read = sscanf(text, "%lf,%lf,%lf%n,%lf,%lf,%lf%n", &latency, &copy, &reduce, &used, &far, &out,
-                  &rails, &used);
-    if ((read != 3 && read != 6) || text[used] ||
-        !isfinite(latency + copy + reduce + far + out + rails) || latency <= 0 || copy <= 0 ||
-        reduce <= 0 || far <= 0 || out <= 0 || rails < 1 || rails > 1024)
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "RONDO_COSTS is \"%s\"; it must be three positive numbers, "
-                          "\"latency_us,copy_GBps,reduce_GBps\", or with three more for what "
-                          "goes from group to group, \",latency_us,GBps,rails\".",
-                          text);
-    if (read == 6)
-        costs->across = (struct group_costs){
-            .latency = 1e-6 * far, .bandwidth = 1e9 * out, .rails = (int)rails};
-    costs->latency = 1e-6 * latency;
-    costs->copy_bw = costs->direct_bw = 1e9 * copy;
-    costs->reduce_bw = 1e9 * reduce;
-    return RONDO_OK;
-}
-
 static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
 {
-    bool given;
-    rondo_result result = read_costs(&measured->costs, &given);
+    rondo_result result = RONDO_OK;
     char *memory;
 
-    if (result || given || comm->rank > 1)
-        return result;
+    if (comm->rank > 1)
+        return RONDO_OK;
     memory = aligned_alloc(4096, 2 * LARGE);
     if (!memory)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for measuring links.");
@@ -235,36 +201,39 @@ static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
 
 static rondo_result measure_links(rondo_comm *comm)
 {
-    struct measured measured = {
-        .streams = comm->settings.streams != 0,
-        .costs = {.latency = 1e-6, .copy_bw = 5e9, .direct_bw = 5e9, .reduce_bw = 5e9}};
-    rondo_result result;
+    const struct link_costs guessed = {
+        .latency = 1e-6, .copy_bw = 5e9, .direct_bw = 5e9, .reduce_bw = 5e9};
+    bool given = comm->settings.costs.latency > 0;
+    struct tuning *tuning = &comm->tuning;
+    struct measured measured = {.streams = comm->settings.streams != 0,
+                                .costs = given ? comm->settings.costs : guessed};
+    rondo_result result = RONDO_OK;
 
-    measured.costs.cores = comm->costs.cores;
-    comm->costs = measured.costs;
-    result = find_costs(comm, &measured);
-    if (!result && !setting_is_set(SETTING_COSTS))
+    measured.costs.cores = tuning->costs.cores;
+    tuning->costs = measured.costs;
+    if (!given)
+        result = find_costs(comm, &measured);
+    if (!result && !given)
         result = comm_measure_groups(comm, &measured.costs.across);
-    measured.reads_across = comm->settings.reads_across || measured.reads_time > 0;
+    measured.reads_across = tuning->reads_across || measured.reads_time > 0;
     if (!result && comm->size > 1)
         result = call(comm, RONDO_BROADCAST, 0, &measured, sizeof(measured));
     if (result)
         return result;
     log_debug("reads %.1f us", 1e6 * measured.reads_time);
-    comm->costs = measured.costs;
-    comm->settings.reads_across = measured.reads_across;
-    comm->settings.tries_reads = comm->settings.measure_reads && measured.reads_across;
-    comm->past_cache = measured.streams ? PAST_CACHE_SLOTS : 0;
+    tuning->costs = measured.costs;
+    tuning->reads_across = measured.reads_across;
+    tuning->tries_reads = comm->settings.reads < 0 && measured.reads_across;
+    tuning->past_cache = measured.streams ? PAST_CACHE_SLOTS : 0;
     forget_choices(comm); /* they were made with guessed costs */
     if (comm->rank == 0)
         log_info(
             "latency %.2f us, %.1f GB/s through slots%s, %.1f GB/s directly, %.1f GB/s reduced; "
             "plain memory is %s",
-            1e6 * comm->costs.latency, 1e-9 * comm->costs.copy_bw,
-            comm->past_cache ? " past the cache" : "", 1e-9 * comm->costs.direct_bw,
-            1e-9 * comm->costs.reduce_bw,
-            comm->settings.reads_across ? "read across processes where that helps"
-                                        : "staged in slots");
+            1e6 * tuning->costs.latency, 1e-9 * tuning->costs.copy_bw,
+            tuning->past_cache ? " past the cache" : "", 1e-9 * tuning->costs.direct_bw,
+            1e-9 * tuning->costs.reduce_bw,
+            tuning->reads_across ? "read across processes where that helps" : "staged in slots");
     return RONDO_OK;
 }
 

@@ -3,17 +3,14 @@
  * nearby.c - which ranks are near each other: by RONDO_GROUPS; else those of one host; on a single
  * host those that are bound to one NUMA node.
  *
- * Every rank finds the same groups, because all look at the same cards, and at the same machine
- * where the ranks share one.
+ * Every rank finds the same groups, because all look at the same endpoints.
  */
 #include "comm/open.h"
 #include "comm/state/comm.h"
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/setting.h"
 #include "collectives/levels/grouping.h"
-#include "topology/topology.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,15 +22,16 @@ static int name_hosts(const rondo_comm *comm, int *names)
     int hosts = 0;
 
     for (int rank = 0; rank < comm->size; rank++) {
-        const unsigned char *host = comm->cards[rank].host;
+        const unsigned char *host = comm->endpoints[rank].host;
         int same = 0;
 
         /* Ranks of a host are mostly neighbours: the one before is looked at first. */
-        if (rank && memcmp(host, comm->cards[rank - 1].host, sizeof(comm->cards->host)) == 0) {
+        if (rank &&
+            memcmp(host, comm->endpoints[rank - 1].host, sizeof(comm->endpoints->host)) == 0) {
             names[rank] = names[rank - 1];
             continue;
         }
-        while (memcmp(host, comm->cards[same].host, sizeof(comm->cards->host)) != 0)
+        while (memcmp(host, comm->endpoints[same].host, sizeof(comm->endpoints->host)) != 0)
             same++;
         names[rank] = same < rank ? names[same] : rank;
         hosts += same == rank;
@@ -41,40 +39,21 @@ static int name_hosts(const rondo_comm *comm, int *names)
     return hosts;
 }
 
-/* More than one NUMA node? Then it is worth to look at the machine in detail. */
-static bool has_numa_nodes(void)
-{
-    FILE *file = fopen("/sys/devices/system/node/has_normal_memory", "re");
-    char nodes[256] = "";
-
-    if (!file)
-        return false;
-    if (!fgets(nodes, sizeof(nodes), file))
-        nodes[0] = 0;
-    fclose(file);
-    return strpbrk(nodes, ",-") != NULL;
-}
-
-/* True if every rank is bound to cpus of one node. */
+/* Names every rank's NUMA node; true if all ranks are bound to cpus of one. */
 static bool name_numa_nodes(const rondo_comm *comm, int *names)
 {
-    struct topology *topology = NULL;
-    bool bound = true;
-
-    if (!has_numa_nodes() || topology_open(NULL, &topology))
-        return false;
-    for (int rank = 0; rank < comm->size && bound; rank++) {
-        names[rank] = topology_numa_of_cpus(topology, comm->cards[rank].cpus, 16);
-        bound = names[rank] >= 0;
+    for (int rank = 0; rank < comm->size; rank++) {
+        names[rank] = comm->endpoints[rank].place.numa;
+        if (names[rank] < 0)
+            return false;
     }
-    topology_close(topology);
-    return bound;
+    return true;
 }
 
 /* Take the groups that RONDO_GROUPS names, unless it speaks of another number of ranks. */
 static rondo_result take_setting(rondo_comm *comm, bool *ret_taken)
 {
-    const char *text = setting_read_word(SETTING_GROUPS);
+    const char *text = comm->settings.groups;
     int ranks = grouping_text_size(text);
 
     *ret_taken = false;
@@ -97,12 +76,15 @@ static rondo_result take_setting(rondo_comm *comm, bool *ret_taken)
 static rondo_result look_around(rondo_comm *comm)
 {
     int *names = calloc((size_t)comm->size, sizeof(*names));
-    rondo_result result = RONDO_OK;
+    rondo_result result;
+    int hosts;
 
     if (!names)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the groups of %d ranks.",
                           comm->size);
-    if (name_hosts(comm, names) > 1 || name_numa_nodes(comm, names))
+    hosts = name_hosts(comm, names);
+    result = comm_find_order(comm, names);
+    if (!result && (hosts > 1 || name_numa_nodes(comm, names)))
         result = grouping_make(comm->size, names, &comm->groups);
     free(names);
     return result;

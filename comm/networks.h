@@ -3,13 +3,12 @@
 #ifndef RONDO_COMM_NETWORKS_H
 #define RONDO_COMM_NETWORKS_H
 
-#include "comm/open.h"
 #include "comm/state/comm.h"
 
-/* Listens, and says in the card where. */
-rondo_result networks_open(rondo_comm *comm, struct rank_card *card);
-/* How long slots of networks are. */
-void networks_size_slots(rondo_comm *comm);
+/* Listens, and says in the endpoint where. */
+rondo_result networks_open(rondo_comm *comm);
+/* Decides how long the slots of networks are. */
+rondo_result networks_size_slots(rondo_comm *comm);
 /* Networks that no rank needs are closed. */
 rondo_result networks_start(rondo_comm *comm);
 void networks_close(rondo_comm *comm);

@@ -2,8 +2,8 @@
 /*
  * open.c - making a communicator, in steps that every way of starting shares:
  *
- *     comm_prepare()   memory for the rings into this rank, and the card that says where it is
- *     (exchange)       everybody's cards: by bootstrap.c, through a parent communicator, or within
+ *     comm_prepare()   memory for the rings into this rank, and the endpoint that says where it is
+ *     (exchange)       everybody's endpoints: by bootstrap.c, through a parent, or within
  *                      one process
  *     comm_connect()   the other processes mapped, the links to every rank (connect.c)
  *     comm_measure()   what links cost (measure.c); it ends, or where costs are known all there is
@@ -23,9 +23,11 @@
 #include "base/fail.h"
 #include "collectives/levels/grouping.h"
 #include "comm/engine/reach.h"
-#include "comm/engine/repeat.h"
+#include "comm/engine/fast_path.h"
+#include "comm/failure/answer.h"
 #include "comm/failure/leave.h"
 #include "comm/gpu/gpu.h"
+#include "comm/recovery/recovery.h"
 #include "comm/registration.h"
 #include "comm/rendezvous/host.h"
 #include "transport/memory/process.h"
@@ -52,14 +54,17 @@ static void *lay(struct block *block, size_t count, size_t size)
 static void lay_out(rondo_comm *comm, struct block *block)
 {
     size_t size = (size_t)comm->size;
-    size_t links = size * PLAN_LANES;
+    size_t links = size * PLAN_CHANNELS;
     struct exec_world *world = &comm->world;
+    char *groups = lay(block, strlen(comm->settings.groups) + 1, 1);
 
-    comm->cards = lay(block, size, sizeof(*comm->cards));
+    if (groups) /* the environment may change */
+        comm->settings.groups = strcpy(groups, comm->settings.groups);
+    comm->endpoints = lay(block, size, sizeof(*comm->endpoints));
     comm->processes = lay(block, size, sizeof(*comm->processes));
-    comm->boards = lay(block, size, sizeof(*comm->boards));
+    comm->status_pages = lay(block, size, sizeof(*comm->status_pages));
     comm->alarms = lay(block, size, sizeof(*comm->alarms));
-    comm->repeat = lay(block, 1, sizeof(*comm->repeat));
+    comm->fast_path = lay(block, 1, sizeof(*comm->fast_path));
     world->out = lay(block, links, sizeof(*world->out));
     world->in = lay(block, links, sizeof(*world->in));
     world->packed = lay(block, 2 * links, LINK_PACKED);
@@ -82,19 +87,24 @@ static rondo_result allocate(rondo_comm *comm)
     return RONDO_OK;
 }
 
-/* ---- Preparing: what this rank has, and its card --------------------------------------------- */
+/* ---- Preparing: what this rank has, and its endpoint ----------------------------------------- */
 
 static rondo_result open_device(rondo_comm *comm)
 {
     rondo_result result = gpu_open(comm->settings.cuda_device, &comm->gpu);
 
-    comm->hands = comm->gpu ? &gpu_hands : &thread_hands;
+    comm->backend = comm->gpu ? &gpu_backend : &thread_backend;
+    if (!result && comm->gpu && comm->settings.uniform)
+        return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                          "RONDO_UNIFORM is for communicators without a device: a call on a CUDA "
+                          "stream returns before it has a result. Rank %d has device %d.",
+                          comm->rank, comm->settings.cuda_device);
     return result;
 }
 
 static rondo_result enter_heap(rondo_comm *comm)
 {
-    rondo_result result = heap_enter(&comm->cards[comm->rank].heap);
+    rondo_result result = heap_enter(&comm->endpoints[comm->rank].heap);
 
     comm->entered = !result;
     return result;
@@ -105,7 +115,7 @@ static rondo_result make_arena(rondo_comm *comm)
     const struct comm_settings *settings = &comm->settings;
     void *arena = NULL;
     rondo_result result = heap_alloc(
-        shm_arena_bytes(comm->size, PLAN_LANES, settings->slots, settings->slot_bytes), &arena);
+        shm_arena_bytes(comm->size, PLAN_CHANNELS, settings->slots, settings->slot_bytes), &arena);
 
     if (result)
         return result;
@@ -115,61 +125,61 @@ static rondo_result make_arena(rondo_comm *comm)
     return RONDO_OK;
 }
 
-static rondo_result show_board(rondo_comm *comm)
+static rondo_result show_status(rondo_comm *comm)
 {
-    void *board = NULL;
-    rondo_result result = shown_take(&board, &comm->cards[comm->rank].board);
+    void *status = NULL;
+    rondo_result result = shown_take(&status, &comm->endpoints[comm->rank].status);
 
     if (result)
         return result;
-    comm->boards[comm->rank] = comm->board = board;
-    comm->world.inside = &comm->board->inside;
+    comm->status_pages[comm->rank] = comm->status = status;
+    comm->world.inside = &comm->status->inside;
     return RONDO_OK;
 }
 
-static bool is_forced(const struct comm_settings *settings)
-{
-    return strcmp(settings->transport, "tcp") == 0 || strcmp(settings->transport, "verbs") == 0;
-}
-
-static rondo_result fill_card(rondo_comm *comm)
+static rondo_result fill_endpoint(rondo_comm *comm)
 {
     const struct comm_settings *settings = &comm->settings;
-    struct rank_card *card = &comm->cards[comm->rank];
+    struct endpoint *endpoint = &comm->endpoints[comm->rank];
 
-    card->magic = CARD_MAGIC;
-    card->version = CARD_VERSION;
-    card->arena = (uint64_t)(comm->arena - heap_base());
-    card->slot_bytes = settings->slot_bytes;
-    card->slots = (uint32_t)settings->slots;
-    card->settings = comm_settings_hash(settings);
-    card->security = settings->security;
-    card->rank = comm->rank;
-    card->size = comm->size;
-    card->quota = host_quota();
-    host_cpus(card->cpus);
-    card->machine = host_machine();
+    endpoint->magic = ENDPOINT_MAGIC;
+    endpoint->version = ENDPOINT_VERSION;
+    endpoint->arena = (uint64_t)(comm->arena - heap_base());
+    endpoint->slot_bytes = settings->slot_bytes;
+    endpoint->slots = (uint32_t)settings->slots;
+    endpoint->settings = comm_settings_hash(settings);
+    endpoint->security = settings->security;
+    endpoint->rank = comm->rank;
+    endpoint->size = comm->size;
+    endpoint->quota = host_quota();
+    host_cpus(endpoint->cpus);
+    comm_find_place(endpoint);
+    endpoint->machine = host_machine();
     /* With a network forced upon them, ranks of one host do not share its memory. */
-    return host_identity(is_forced(settings) ? 1 + comm->rank : 0, card->host);
+    return host_identity(settings->forced ? 1 + comm->rank : 0, endpoint->host);
 }
 
-static rondo_result open_networks(rondo_comm *comm)
+/* Without it the communicator works as well. */
+static rondo_result open_recorder(rondo_comm *comm)
 {
-    return networks_open(comm, &comm->cards[comm->rank]);
+    comm->recorder = recorder_open(&(struct recorder_owner){
+        .rank = comm->rank, .size = comm->size, .host_id = comm->endpoints[comm->rank].host});
+    return RONDO_OK;
 }
 
 static rondo_result describe_device(rondo_comm *comm)
 {
-    return gpu_make_card(comm, &comm->cards[comm->rank].device);
+    return gpu_make_endpoint(comm, &comm->endpoints[comm->rank].device);
 }
 
 static const struct comm_stage preparing[] = {{"allocate arrays", allocate},
                                               {"open the device", open_device},
                                               {"enter the heap", enter_heap},
                                               {"make the arena", make_arena},
-                                              {"show a board", show_board},
-                                              {"fill in the card", fill_card},
-                                              {"open networks", open_networks},
+                                              {"show a status page", show_status},
+                                              {"fill in the endpoint", fill_endpoint},
+                                              {"open the recorder", open_recorder},
+                                              {"open networks", networks_open},
                                               {"describe the device", describe_device},
                                               {NULL, NULL}};
 
@@ -184,6 +194,7 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     comm->size = size;
     comm->rank = rank;
     comm->settings = *settings;
+    atomic_init(&comm->timeout, settings->timeout);
     comm->home = fork_home();
     lock_init(&comm->error_lock, LOCK_COMM_ERROR);
     lock_init(&comm->registrations_lock, LOCK_COMM_REGISTRATIONS);
@@ -192,6 +203,7 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
     comm->world.rank = rank;
     comm->world.size = size;
     comm->world.slot_bytes = settings->slot_bytes;
+    tuning_init(&comm->tuning, settings);
     result = comm_stages_run(comm, preparing);
     if (result) {
         comm_free(comm);
@@ -221,6 +233,9 @@ rondo_result comm_assemble(rondo_comm *comm)
         return comm_break(comm, result, comm->rank);
     comm->assembled = true;
     comm->internal = comm->calls;
+    if (comm->settings.uniform && comm->size > 1)
+        comm->settle = uniform_settle;
+    recorder_complete(comm->recorder, comm->internal);
     return RONDO_OK;
 }
 
@@ -229,12 +244,13 @@ rondo_result comm_assemble(rondo_comm *comm)
 /*
  * Peers that have not closed the communicator may write into the arena: a message that nobody took,
  * or whatever a call does that this rank has left. Those of a broken one have to read why it broke.
+ * If a network is forced upon ranks, they have nothing of each other's memory.
  */
 static void close_arena(rondo_comm *comm, bool broken)
 {
-    bool unused = !broken;
+    bool unused = !broken || comm->settings.forced;
 
-    if (!comm->board) {
+    if (!comm->status) {
         heap_free(comm->arena);
         return;
     }
@@ -248,7 +264,7 @@ static void close_arena(rondo_comm *comm, bool broken)
     else
         heap_retire(comm->arena, shm_alarm_bytes(comm->size), comm->lease);
     if (unused && !comm->lease)
-        shown_give(comm->board);
+        shown_give(comm->status);
 }
 
 void comm_free(rondo_comm *comm)
@@ -259,6 +275,8 @@ void comm_free(rondo_comm *comm)
         return;
     broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
     gpu_stop(comm->gpu);
+    answer_stop(comm);
+    recovery_close(comm);
     networks_close(comm);
     gpu_close(comm->gpu, broken);
     registration_drop_all(comm);
@@ -270,7 +288,9 @@ void comm_free(rondo_comm *comm)
         heap_leave();
     choices_done(&comm->choices);
     grouping_close(comm->groups);
+    free(comm->order);
     operations_done(&comm->operations);
+    recorder_close(comm->recorder);
     lock_done(&comm->error_lock);
     lock_done(&comm->registrations_lock);
     free(comm->world.scratch);

@@ -14,17 +14,25 @@ void comm_settings_expect_hosts(struct comm_settings *settings);
 /* Equal on ranks whose settings fit together. */
 uint32_t comm_settings_hash(const struct comm_settings *settings);
 
-/* The card of a rank begins with these; an empty one means that the rank could not prepare. */
-enum { CARD_MAGIC = 0x526f6e64, CARD_VERSION = 6 };
+/* The endpoint of a rank begins with these; an empty one means that the rank could not prepare. */
+enum { ENDPOINT_MAGIC = 0x526f6e64, ENDPOINT_VERSION = 8 };
 
 /* ---- open.c: making one ---------------------------------------------------------------------- */
 
-/* Step 1: memory and this rank's card. Step 2: with everybody's cards, in rank order, the links. */
+/* Step 1: memory and this rank's endpoint. Step 2: with everybody's endpoints, in rank order, the
+ * links. */
 rondo_result comm_prepare(int size, int rank, const struct comm_settings *settings,
                           rondo_comm **ret_comm);
-rondo_result comm_connect(rondo_comm *comm, const struct rank_card *cards);
-/* nearby.c: `comm->groups`, from the setting, or from hosts and NUMA nodes on everybody's cards. */
+rondo_result comm_connect(rondo_comm *comm, const struct endpoint *endpoints);
+/* The part of it that says whether an endpoint that came is fit for the own one. */
+rondo_result comm_check_endpoint(const rondo_comm *comm, int rank);
+/* nearby.c: `comm->groups`, from the setting, or, with `comm->order`, from hosts and NUMA nodes on
+ * everybody's endpoints. */
 rondo_result comm_find_groups(rondo_comm *comm);
+/* order.c: where this rank sits, for its endpoint; `comm->order`, from the places on everybody's
+ * endpoints, where rank r is on host hosts[r] (any numbers). */
+void comm_find_place(struct endpoint *endpoint);
+rondo_result comm_find_order(rondo_comm *comm, const int *hosts);
 /* Step 3, collective: measure the links (measure.c). Everybody has the same costs afterwards. */
 rondo_result comm_measure(rondo_comm *comm);
 /* Part of it: between groups of ranks, if there are any; only some ranks do something. */

@@ -47,7 +47,7 @@ rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
     registration = malloc(sizeof(*registration));
     if (!registration)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while registering memory.");
-    result = heap_adopt(memory, bytes);
+    result = heap_register(memory, bytes);
     if (result) {
         free(registration);
         return comm_note_error(comm, result);
@@ -80,7 +80,7 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
         result = rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_deregister: this communicator has no "
                                                  "such registration.");
     else if (registration->memory)
-        result = heap_disown(registration->memory);
+        result = heap_deregister(registration->memory);
     if (!result)
         *link = registration->next;
     lock_give(&comm->registrations_lock);
@@ -96,7 +96,7 @@ void registration_drop_all(rondo_comm *comm)
 
         comm->registrations = registration->next;
         if (registration->memory)
-            heap_disown(registration->memory);
+            heap_deregister(registration->memory);
         free(registration);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/setting.h"
+#include "collectives/file/file.h"
 #include "comm/gpu/gpu.h"
 #include "transport/link/seal.h"
 
@@ -18,8 +19,8 @@ enum {
     SLOT_BYTES_MAX = 1 << 30,
     SLOTS_MIN = 2,
     SLOTS_MAX = 1024,
-    CROWD = 8,
-    LARGE_CROWD = 128,
+    SEVERAL_RANKS = 8,
+    MANY_RANKS = 128,
     LEAST_FITTING = 16384,
     LEAST_OF_LARGE = 4096,   /* so that hundreds of ranks find room in one heap */
     LEAST_ON_NETWORK = 65536 /* shorter messages cost a network more time than their bytes */
@@ -29,8 +30,8 @@ enum {
  * ranks, smaller slots keep the sum in bounds. */
 static size_t fitting_slot_bytes(size_t wanted, int size)
 {
-    size_t bytes = size > CROWD ? wanted * CROWD / (size_t)size : wanted;
-    size_t least = size > LARGE_CROWD ? LEAST_OF_LARGE : LEAST_FITTING;
+    size_t bytes = size > SEVERAL_RANKS ? wanted * SEVERAL_RANKS / (size_t)size : wanted;
+    size_t least = size > MANY_RANKS ? LEAST_OF_LARGE : LEAST_FITTING;
 
     bytes -= bytes % 64;
     return bytes < least ? least : bytes;
@@ -72,13 +73,38 @@ static rondo_result read_slots(const rondo_config *config, int size, struct comm
     return RONDO_OK;
 }
 
-static rondo_result read_algorithm(const rondo_config *config, struct comm_settings *settings)
+/* "file:" and a path: the plans of that file. */
+static rondo_result load_plans(const char *path, int size, const char **ret_name)
 {
-    const char *name = config->algorithm ? config->algorithm : setting_read_word(SETTING_ALGORITHM);
+    const struct algorithm *algorithm;
+    rondo_result result = file_algorithm(path, &algorithm);
 
+    if (result)
+        return result;
+    if (algorithm->given->size != size)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "The plan in %s (RONDO_ALGORITHM or the configuration) is for %d ranks, "
+                          "the communicator has %d.",
+                          path, algorithm->given->size, size);
+    *ret_name = algorithm->name;
+    return RONDO_OK;
+}
+
+static rondo_result read_algorithm(const rondo_config *config, int size,
+                                   struct comm_settings *settings)
+{
+    static const char file[] = "file:";
+    const char *name = config->algorithm ? config->algorithm : setting_read_word(SETTING_ALGORITHM);
+    rondo_result result = RONDO_OK;
+
+    if (strncmp(name, file, strlen(file)) == 0 && !algorithm_find(name))
+        result = load_plans(name + strlen(file), size, &name);
+    if (result)
+        return result;
     if (!*name)
         name = "auto";
-    if (strcmp(name, "auto") != 0 && !algorithm_find(name))
+    settings->automatic = strcmp(name, "auto") == 0;
+    if (!settings->automatic && !algorithm_find(name))
         return rondo_fail(RONDO_ERROR_INVALID,
                           "There is no algorithm \"%s\" (RONDO_ALGORITHM or the configuration); "
                           "`rondo explain --list` names them.",
@@ -101,13 +127,56 @@ static rondo_result read_choice(enum setting_id id, int *ret_choice)
 
 static rondo_result read_transport(struct comm_settings *settings)
 {
-    rondo_result result = setting_check(SETTING_TRANSPORT);
+    const char *word = setting_read_word(SETTING_TRANSPORT);
+    const struct transport_ops *transport = transport_find(word);
 
-    snprintf(settings->transport, sizeof(settings->transport), "%s",
-             setting_read_word(SETTING_TRANSPORT));
-    settings->networked =
-        strcmp(settings->transport, "auto") != 0 && strcmp(settings->transport, "shm") != 0;
-    return result;
+    snprintf(settings->transport, sizeof(settings->transport), "%s", word);
+    settings->forced = settings->networked = transport && transport->open;
+    return transport ? RONDO_OK : setting_check(SETTING_TRANSPORT);
+}
+
+/* The network that may be used between hosts. */
+static rondo_result read_network(const rondo_config *config, struct comm_settings *settings)
+{
+    const struct transport_ops *network;
+
+    memcpy(settings->between, settings->transport, sizeof(settings->between));
+    if (!config->network || strcmp(config->network, settings->transport) == 0)
+        return RONDO_OK;
+    network = transport_find(config->network);
+    if (!network || !network->open)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "There is no network \"%s\" (of the configuration); there are tcp and "
+                          "verbs.",
+                          config->network);
+    if (settings->forced)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "The configuration wants the network %s and RONDO_TRANSPORT=%s allows "
+                          "that one alone: leave one of them away.",
+                          config->network, settings->transport);
+    if (strcmp(settings->transport, "auto") == 0)
+        snprintf(settings->between, sizeof(settings->between), "%s", network->name);
+    return RONDO_OK;
+}
+
+/* The wishes that each rank has for itself. */
+static rondo_result read_own(const rondo_config *config, struct comm_settings *settings)
+{
+    if (config->traffic_class < 0 || config->traffic_class > UINT8_MAX)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "The traffic class of the configuration is %d; it may be 1 to 255, or 0 "
+                          "for the system's.",
+                          config->traffic_class);
+    if (config->min_blocks < 0 || config->max_blocks < 0 ||
+        (config->max_blocks && config->min_blocks > config->max_blocks))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "The configuration wants kernels of %d to %d blocks; the first must not "
+                          "be more than the second, and neither below 0.",
+                          config->min_blocks, config->max_blocks);
+    settings->traffic_class = config->traffic_class;
+    settings->min_blocks = (unsigned)config->min_blocks;
+    settings->max_blocks = (unsigned)config->max_blocks;
+    return RONDO_OK;
 }
 
 static rondo_result read_security(struct comm_settings *settings)
@@ -123,12 +192,40 @@ static rondo_result read_security(struct comm_settings *settings)
 
 static rondo_result read_paths(struct comm_settings *settings)
 {
-    int reads = 0;
-    rondo_result result = read_choice(SETTING_CMA, &reads);
+    rondo_result result = read_choice(SETTING_CMA, &settings->reads);
 
-    settings->reads_across = reads > 0;
-    settings->measure_reads = reads < 0;
     return result ? result : read_choice(SETTING_STREAM, &settings->streams);
+}
+
+/*
+ * RONDO_COSTS, for repeatable choices: "latency_us,copy_GBps,reduce_GBps", and what goes from group
+ * to group: ",latency_us,GBps,rails".
+ */
+static rondo_result read_costs(struct link_costs *costs)
+{
+    const char *text = setting_read_word(SETTING_COSTS);
+    double latency, copy, reduce, far = 1, out = 1, rails = 1;
+    int used = 0, read;
+
+    if (!*text)
+        return RONDO_OK;
+    read = sscanf(text, "%lf,%lf,%lf%n,%lf,%lf,%lf%n", &latency, &copy, &reduce, &used, &far, &out,
+                  &rails, &used);
+    if ((read != 3 && read != 6) || text[used] ||
+        !isfinite(latency + copy + reduce + far + out + rails) || latency <= 0 || copy <= 0 ||
+        reduce <= 0 || far <= 0 || out <= 0 || rails < 1 || rails > 1024)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "RONDO_COSTS is \"%s\"; it must be three positive numbers, "
+                          "\"latency_us,copy_GBps,reduce_GBps\", or with three more for what "
+                          "goes from group to group, \",latency_us,GBps,rails\".",
+                          text);
+    if (read == 6)
+        costs->across = (struct group_costs){
+            .latency = 1e-6 * far, .bandwidth = 1e9 * out, .rails = (int)rails};
+    costs->latency = 1e-6 * latency;
+    costs->copy_bw = costs->direct_bw = 1e9 * copy;
+    costs->reduce_bw = 1e9 * reduce;
+    return RONDO_OK;
 }
 
 rondo_result comm_read_settings(const rondo_config *config, int size,
@@ -146,19 +243,32 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
                           "A rondo_config must begin as RONDO_CONFIG_INIT; this one says it has "
                           "%zu bytes instead of %zu.",
                           config->struct_size, sizeof(*config));
-    result = read_algorithm(config, &settings);
+    result = read_algorithm(config, size, &settings);
     if (!result)
         result = read_slots(config, size, &settings);
     if (!result)
         result = read_paths(&settings);
     if (!result)
+        result = read_costs(&settings.costs);
+    settings.groups = setting_read_word(SETTING_GROUPS);
+    if (!result)
         result = read_transport(&settings);
+    if (!result)
+        result = read_network(config, &settings);
+    if (!result)
+        result = read_own(config, &settings);
     if (!result)
         result = read_security(&settings);
     settings.cuda_device = config->cuda_device >= 0 ? config->cuda_device : gpu_current();
     settings.deterministic = config->deterministic > 0;
     if (!result && config->deterministic < 0)
         result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);
+    settings.uniform = config->uniform > 0;
+    if (!result && config->uniform < 0)
+        result = setting_read_bool(SETTING_UNIFORM, &settings.uniform);
+    settings.copy_engines = config->copy_engines > 0;
+    if (!result && config->copy_engines < 0)
+        result = setting_read_bool(SETTING_COPY_ENGINES, &settings.copy_engines);
     settings.timeout = config->timeout;
     if (!result && !isfinite(config->timeout))
         result = rondo_fail(RONDO_ERROR_INVALID,
@@ -184,10 +294,13 @@ static uint32_t hash_text(uint32_t hash, const char *text)
 
 uint32_t comm_settings_hash(const struct comm_settings *settings)
 {
+    const struct link_costs *costs = &settings->costs;
     char text[320];
 
-    snprintf(text, sizeof(text), "%d %s %s %zu %d %s", settings->deterministic, settings->transport,
-             settings->algorithm, settings->slot_bytes, settings->slots,
-             setting_read_word(SETTING_COSTS));
-    return hash_text(hash_text(2166136261u, text), setting_read_word(SETTING_GROUPS));
+    snprintf(text, sizeof(text), "%d %d %d %s %s %s %zu %d %g %g %g %g %g %d",
+             settings->deterministic, settings->uniform, settings->copy_engines,
+             settings->transport, settings->between, settings->algorithm, settings->slot_bytes,
+             settings->slots, costs->latency, costs->copy_bw, costs->reduce_bw,
+             costs->across.latency, costs->across.bandwidth, costs->across.rails);
+    return hash_text(hash_text(2166136261u, text), settings->groups);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * split.c - communicators out of a communicator. Everything that has to be exchanged goes through
- * the parent: first who wants which color, then the cards of the new ones. Processes that share a
- * parent have each other's heaps mapped, so no socket and no descriptor is needed.
+ * the parent: first who wants which color, then the endpoints of the new ones. Processes that share
+ * a parent have each other's heaps mapped, so no socket and no descriptor is needed.
  */
 #include "comm/engine/call.h"
 #include "comm/engine/run.h"
@@ -23,9 +23,9 @@ struct wish {
 /* A new communicator in the making on this rank. */
 struct offspring {
     rondo_comm *parent;
-    struct wish *wishes;     /* of my color, in the new order */
-    struct rank_card *cards; /* of all ranks of the parent, then of the new communicator */
-    int size, rank;          /* in the new communicator; size 0: none */
+    struct wish *wishes;        /* of my color, in the new order */
+    struct endpoint *endpoints; /* of all ranks of the parent, then of the new communicator */
+    int size, rank;             /* in the new communicator; size 0: none */
     rondo_comm *comm;
 };
 
@@ -36,9 +36,16 @@ static rondo_result gather(rondo_comm *comm, const void *own, void *all, size_t 
         .input = own,
         .output = all};
 
-    rondo_result result = run_task(comm, &task);
+    rondo_result result;
 
+    /* Relaxed, with choose.c: a call of the user at the same moment may be logged at the wrong
+     * level, no more. */
+    atomic_store_explicit(&comm->own_call, true, memory_order_relaxed);
+    result = run_task(comm, &task);
+    atomic_store_explicit(&comm->own_call, false, memory_order_relaxed);
     comm->internal++;
+    if (comm->assembled)
+        recorder_complete(comm->recorder, comm->internal);
     return result;
 }
 
@@ -80,24 +87,24 @@ static rondo_result out_of_memory(rondo_comm *parent)
     return comm_break(parent, RONDO_ERROR_MEMORY, parent->rank);
 }
 
-/* Everybody takes part, also who wants nothing or failed to prepare: its card is empty then. */
-static rondo_result gather_cards(struct offspring *offspring)
+/* Everybody takes part, also who wants nothing or failed to prepare: its endpoint is empty then. */
+static rondo_result gather_endpoints(struct offspring *offspring)
 {
     rondo_comm *parent = offspring->parent;
-    struct rank_card own = {0};
-    struct rank_card *all = calloc((size_t)parent->size, sizeof(*all));
+    struct endpoint own = {0};
+    struct endpoint *all = calloc((size_t)parent->size, sizeof(*all));
     rondo_result result;
 
     if (offspring->comm)
-        own = offspring->comm->cards[offspring->rank];
+        own = offspring->comm->endpoints[offspring->rank];
     if (!all)
         return out_of_memory(parent);
     result = gather(parent, &own, all, sizeof(own));
-    if (result && offspring->comm) /* peers may have our card: its rings stay where they are */
+    if (result && offspring->comm) /* peers may have our endpoint: its rings stay where they are */
         comm_break(offspring->comm, result, offspring->rank);
     for (int i = 0; i < offspring->size && !result; i++) {
-        offspring->cards[i] = all[offspring->wishes[i].rank];
-        if (!offspring->cards[i].magic)
+        offspring->endpoints[i] = all[offspring->wishes[i].rank];
+        if (!offspring->endpoints[i].magic)
             result = rondo_fail(RONDO_ERROR_PEER,
                                 "Rank %d of the communicator could not prepare the new one.",
                                 offspring->wishes[i].rank);
@@ -114,28 +121,22 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
     rondo_result prepared = RONDO_OK;
     rondo_result result;
 
+    settings.timeout = comm_timeout(parent);
     if (offspring->size && config)
         prepared = comm_read_settings(config, offspring->size, &settings);
     settings.networked = parent->mirrors != NULL;
     if (offspring->size && !prepared)
         prepared = comm_prepare(offspring->size, offspring->rank, &settings, &offspring->comm);
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
-    result = gather_cards(offspring);
+    result = gather_endpoints(offspring);
     if (prepared) /* what the others say of it came after */
         return rondo_fail(prepared, "%s", sentence);
     if (result)
         return result;
     if (offspring->size) {
-        int cores;
-
         memcpy(offspring->comm->key, parent->key, sizeof(parent->key));
-        result = comm_connect(offspring->comm, offspring->cards);
-        cores = offspring->comm->costs.cores;
-        offspring->comm->costs = parent->costs; /* the same machine: no need to measure again */
-        offspring->comm->costs.cores = cores;
-        offspring->comm->settings.reads_across = parent->settings.reads_across;
-        offspring->comm->settings.tries_reads = parent->settings.tries_reads;
-        offspring->comm->past_cache = parent->past_cache;
+        offspring->comm->tuning = parent->tuning; /* the same machine: no need to measure again */
+        result = comm_connect(offspring->comm, offspring->endpoints);
         if (!result)
             result = comm_assemble(offspring->comm);
     }
@@ -149,15 +150,15 @@ static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config 
     rondo_result result;
 
     offspring.wishes = calloc((size_t)comm->size, sizeof(*offspring.wishes));
-    offspring.cards = calloc((size_t)comm->size, sizeof(*offspring.cards));
-    if (!offspring.wishes || !offspring.cards)
+    offspring.endpoints = calloc((size_t)comm->size, sizeof(*offspring.endpoints));
+    if (!offspring.wishes || !offspring.endpoints)
         result = out_of_memory(comm);
     else
         result = gather_wishes(&offspring, own.color, own.key);
     if (!result)
         result = make(&offspring, config);
     free(offspring.wishes);
-    free(offspring.cards);
+    free(offspring.endpoints);
     if (result) {
         comm_free(offspring.comm);
         return comm_note_error(comm, result);

@@ -3,6 +3,8 @@
  * environment, a unique id, or all ranks in this process. */
 #include "comm/start.h"
 
+#include "rondo/bindings.h"
+
 #include "comm/engine/call.h"
 #include "comm/engine/threads.h"
 #include "comm/failure/error.h"
@@ -13,70 +15,72 @@
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "transport/memory/process.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static rondo_result meet(const struct seat *seat, double timeout, const struct rank_card *own,
-                         struct rank_card *ret_cards)
+static rondo_result meet(const struct membership *membership, double timeout,
+                         const struct endpoint *own, struct endpoint *ret_endpoints)
 {
-    const struct bootstrap_part part = {.place = seat->place,
-                                        .rank = seat->rank,
-                                        .size = seat->size,
-                                        .serve = seat->serve,
+    const struct bootstrap_part part = {.place = membership->place,
+                                        .rank = membership->rank,
+                                        .size = membership->size,
+                                        .serve = membership->serve,
                                         .timeout = timeout,
-                                        .watch = seat->watch};
+                                        .watch = membership->watch};
 
-    return bootstrap_take_part(&part, own, sizeof(*own), ret_cards);
+    return bootstrap_take_part(&part, own, sizeof(*own), ret_endpoints);
 }
 
 /*
- * A rank that can't take part comes to the meeting all the same, with an empty card, so that the
- * others hear of it and don't wait for the whole timeout. Returns the error that it came with.
+ * A rank that can't take part comes to the rendezvous all the same, with an empty endpoint, so that
+ * the others hear of it and don't wait for the whole timeout. Returns the error that it came with.
  */
-static rondo_result decline(const struct seat *seat, rondo_result result)
+static rondo_result decline(const struct membership *membership, rondo_result result)
 {
     const double patience = 5; /* seconds */
-    const struct rank_card empty = {0};
-    struct rank_card *cards = calloc((size_t)seat->size, sizeof(*cards));
+    const struct endpoint empty = {0};
+    struct endpoint *endpoints = calloc((size_t)membership->size, sizeof(*endpoints));
     char sentence[FAIL_SENTENCE_MAX];
 
     memcpy(sentence, fail_sentence(), strlen(fail_sentence()) + 1);
-    if (cards && seat->place)
-        meet(seat, patience, &empty, cards);
-    free(cards);
+    if (endpoints && membership->place)
+        meet(membership, patience, &empty, endpoints);
+    free(endpoints);
     return rondo_fail(result, "%s", sentence);
 }
 
-rondo_result start_at_seat(const struct seat *seat, const rondo_config *config,
-                           rondo_comm **ret_comm)
+rondo_result start_member(const struct membership *membership, const rondo_config *config,
+                          rondo_comm **ret_comm)
 {
     struct comm_settings settings;
-    struct rank_card *cards = NULL;
+    struct endpoint *endpoints = NULL;
     rondo_comm *comm = NULL;
-    rondo_result result = comm_read_settings(config, seat->size, &settings);
+    rondo_result result = comm_read_settings(config, membership->size, &settings);
 
     /* Who meets at a socket of one host needs no other. */
-    if (!result && seat->place && strncmp(seat->place->address, "unix:", 5) != 0)
+    if (!result && membership->place && strncmp(membership->place->address, "unix:", 5) != 0)
         comm_settings_expect_hosts(&settings);
     if (!result)
-        result = comm_prepare(seat->size, seat->rank, &settings, &comm);
+        result = comm_prepare(membership->size, membership->rank, &settings, &comm);
     if (result)
-        return decline(seat, result);
-    if (seat->place)
-        memcpy(comm->key, seat->place->secret, sizeof(comm->key));
-    cards = calloc((size_t)seat->size, sizeof(*cards));
-    if (!cards)
-        result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", seat->size);
-    else if (!seat->place)
-        cards[0] = comm->cards[0];
+        return decline(membership, result);
+    if (membership->place)
+        memcpy(comm->key, membership->place->secret, sizeof(comm->key));
+    endpoints = calloc((size_t)membership->size, sizeof(*endpoints));
+    if (!endpoints)
+        result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", membership->size);
+    else if (!membership->place)
+        endpoints[0] = comm->endpoints[0];
     else
-        result = meet(seat, settings.timeout, &comm->cards[seat->rank], cards);
+        result = meet(membership, settings.timeout, &comm->endpoints[membership->rank], endpoints);
     if (!result)
-        result = comm_connect(comm, cards);
+        result = comm_connect(comm, endpoints);
     if (!result)
         result = comm_measure(comm);
-    free(cards);
+    free(endpoints);
     if (result) {
         comm_break(comm, result, comm->rank); /* peers may know where its rings are */
         comm_free(comm);
@@ -84,6 +88,57 @@ rondo_result start_at_seat(const struct seat *seat, const rondo_config *config,
     }
     *ret_comm = comm;
     return RONDO_OK;
+}
+
+/* The rank that a failed open is put down to: one whose process has ended before those that have
+ * only closed what they could not use. */
+static int culprit_of(const rondo_comm *comm, const uint64_t failed[VOTE_SET])
+{
+    int first = -1;
+
+    for (int rank = comm->size - 1; rank >= 0; rank--)
+        if (set_has(failed, rank))
+            first = rank;
+    for (int rank = comm->size - 1; rank >= 0; rank--)
+        if (set_has(failed, rank) && comm->processes[rank] && !process_alive(comm->processes[rank]))
+            first = rank;
+    return first;
+}
+
+rondo_result start_settle(rondo_comm *comm, enum recovery_purpose purpose, const char *function,
+                          const char *advice)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+    struct verdict verdict;
+    rondo_result result = recovery_agree(comm, purpose, 0, &verdict);
+    int failed = result ? -1 : culprit_of(comm, verdict.failed);
+
+    if (failed >= 0)
+        result = rondo_fail(RONDO_ERROR_PEER,
+                            "%s: rank %d of the %d ranks of the new communicator failed while it "
+                            "was opened, so nobody keeps it; %s.",
+                            function, failed, comm->size, advice);
+    if (!result)
+        return RONDO_OK;
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    comm_free(comm);
+    return rondo_fail(result, "%s", sentence);
+}
+
+/* Ranks without a parent open a communicator, and settle it by themselves, where transports carry
+ * the notes of agreements. */
+static rondo_result start_job(const struct membership *membership, const rondo_config *config,
+                              const char *function, rondo_comm **ret_comm)
+{
+    rondo_comm *comm = NULL;
+    rondo_result result = start_member(membership, config, &comm);
+
+    if (!result && membership->size > 1 && membership->size <= VOTE_RANKS &&
+        networks_can_note(&comm->networks))
+        result = start_settle(comm, PURPOSE_OPEN, function, "those that are left can open another");
+    if (!result)
+        *ret_comm = comm;
+    return result;
 }
 
 rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
@@ -97,13 +152,11 @@ rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
     result = launch_read(&launch);
     if (result)
         return result;
-    log_set_rank(launch.rank);
-    log_info("rank %d of %d, started by %s", launch.rank, launch.size, launch.launcher);
-    return start_at_seat(&(struct seat){.place = launch.size > 1 ? &launch.place : NULL,
-                                        .rank = launch.rank,
-                                        .size = launch.size,
-                                        .serve = !launch.served},
-                         config, ret_comm);
+    return start_job(&(struct membership){.place = launch.size > 1 ? &launch.place : NULL,
+                                          .rank = launch.rank,
+                                          .size = launch.size,
+                                          .serve = !launch.served},
+                     config, "rondo_comm_open", ret_comm);
 }
 
 rondo_result rondo_unique_id_create(rondo_unique_id *ret_id)
@@ -113,6 +166,15 @@ rondo_result rondo_unique_id_create(rondo_unique_id *ret_id)
     if (!ret_id)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_unique_id_create: no place for the id.");
     return bootstrap_id_create(ret_id);
+}
+
+rondo_result rondo_unique_id_create_at(const char *address, double timeout, rondo_unique_id *ret_id)
+{
+    CANCEL_LATER();
+
+    if (!ret_id)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_unique_id_create_at: no place for the id.");
+    return bootstrap_id_create_at(address, timeout, ret_id);
 }
 
 struct join {
@@ -130,9 +192,10 @@ static rondo_result join_by_id(void *argument)
 
     if (result)
         return result;
-    return start_at_seat(
-        &(struct seat){.place = &place, .rank = join->rank, .size = join->size, .serve = false},
-        &join->config, join->ret_comm);
+    return start_job(
+        &(struct membership){
+            .place = &place, .rank = join->rank, .size = join->size, .serve = false},
+        &join->config, "rondo_comm_open_id", join->ret_comm);
 }
 
 static rondo_result add_join(const struct join *join)
@@ -184,16 +247,16 @@ static rondo_result measure_step(void *comm)
 
 static rondo_result connect_all(rondo_comm **comms, int size)
 {
-    struct rank_card *cards = calloc((size_t)size, sizeof(*cards));
+    struct endpoint *endpoints = calloc((size_t)size, sizeof(*endpoints));
     rondo_result result = RONDO_OK;
 
-    if (!cards)
+    if (!endpoints)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", size);
     for (int rank = 0; rank < size; rank++)
-        cards[rank] = comms[rank]->cards[rank];
+        endpoints[rank] = comms[rank]->endpoints[rank];
     for (int rank = 0; rank < size && !result; rank++)
-        result = comm_connect(comms[rank], cards);
-    free(cards);
+        result = comm_connect(comms[rank], endpoints);
+    free(endpoints);
     if (!result)
         return threads_run(measure_step, (void *const *)comms, size);
     for (int rank = 0; rank < size; rank++)

@@ -3,18 +3,25 @@
 #ifndef RONDO_COMM_START_H
 #define RONDO_COMM_START_H
 
-#include "comm/state/comm.h"
+#include "comm/recovery/recovery.h"
 
-/* A seat at the meeting: the place to meet at, and the rank to come as. */
+/* A membership of the job: the place to meet at, and the rank to come as. */
 struct bootstrap_place;
 struct bootstrap_watch;
-struct seat {
+struct membership {
     const struct bootstrap_place *place; /* NULL: a communicator of one rank needs none */
     int rank, size;
     bool serve;
     const struct bootstrap_watch *watch; /* NULL: none */
 };
-rondo_result start_at_seat(const struct seat *seat, const rondo_config *config,
-                           rondo_comm **ret_comm);
+rondo_result start_member(const struct membership *membership, const rondo_config *config,
+                          rondo_comm **ret_comm);
+/*
+ * All ranks that are left keep the communicator that they have opened, or none does: an agreement
+ * on it, to which who could not open it does not come, and so counts as failed. Closes it if it
+ * returns an error, whose sentence begins with `function` and ends with `advice`.
+ */
+rondo_result start_settle(rondo_comm *comm, enum recovery_purpose purpose, const char *function,
+                          const char *advice);
 
 #endif

@@ -15,7 +15,7 @@
 
 static const uint64_t magic = 0x6f646e6f72636363;
 
-ncclComm_t communicator_new(int size, int rank, int device, bool blocking)
+ncclComm_t communicator_new(int size, int rank, int device, const struct wishes *wishes)
 {
     ncclComm_t comm = calloc(1, sizeof(*comm));
 
@@ -25,7 +25,7 @@ ncclComm_t communicator_new(int size, int rank, int device, bool blocking)
     comm->size = size;
     comm->rank = rank;
     comm->device = device;
-    comm->blocking = blocking;
+    comm->wishes = *wishes;
     atomic_init(&comm->holders, 1);
     atomic_init(&comm->state, ncclInProgress);
     pthread_mutex_init(&comm->lock, NULL);

@@ -42,9 +42,22 @@ struct made_operation {
     rondo_op op;
 };
 
+/* The memory for which ncclCommRegister() or ncclCommWindowRegister() has given out a handle. */
 struct registered {
     struct registered *next;
+    void *memory;
+    bool is_window;
     rondo_registration *registration; /* NULL: noted, but nothing was to be gained */
+};
+
+/* These are the fields of a client's configuration that are honoured: the table in config.c. */
+struct wishes {
+    int blocking;               /* 0 or 1 */
+    int min_blocks, max_blocks; /* of kernels; 0: not set */
+    int policy;                 /* NCCL_CTA_POLICY_*, with '|' between */
+    int traffic_class;          /* 0: the system's */
+    const char *network;        /* Rondo's name of it, static; NULL: any */
+    char name[64];              /* with which sentences about the communicator begin; "": none */
 };
 
 struct ncclComm {
@@ -54,7 +67,7 @@ struct ncclComm {
     atomic_int deriving; /* jobs that make communicators out of it */
     int size, rank;
     int device; /* of CUDA; -1: host memory only */
-    bool blocking;
+    struct wishes wishes;
     rondo_comm *calls, *control;
     atomic_bool joined;   /* `calls` and `control` are there, for good */
     atomic_int state;     /* an ncclResult_t: in progress, or the error of a job */
@@ -76,8 +89,7 @@ struct ncclComm {
 ncclResult_t compat_fail(ncclComm_t comm, ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 ncclResult_t compat_translate(rondo_result result);
-/* As compat_translate(), for what a function of Rondo returned on this thread, with its
- * sentence. */
+/* Translates what a function of Rondo returned on this thread, and keeps its sentence. */
 ncclResult_t compat_result(ncclComm_t comm, rondo_result result);
 
 /* ---- device.c: the CUDA driver, if there is one ---------------------------------------------- */
@@ -92,12 +104,12 @@ ncclResult_t compat_device_read(ncclComm_t comm, void *to, const void *from, siz
 /* ---- communicator.c -------------------------------------------------------------------------- */
 
 /* NULL: out of memory. State ncclInProgress, one holder. */
-ncclComm_t communicator_new(int size, int rank, int device, bool blocking);
+ncclComm_t communicator_new(int size, int rank, int device, const struct wishes *wishes);
 void communicator_hold(ncclComm_t comm);
 void communicator_drop(ncclComm_t comm);
 /* The sentence names `function` where this is no communicator, or one that is not ready. */
 ncclResult_t communicator_check(ncclComm_t comm, const char *function);
-/* As communicator_check(), for calls: they hold the communicator until they leave. */
+/* Does as communicator_check(), for calls: they hold the communicator until they leave. */
 ncclResult_t communicator_enter(ncclComm_t comm, const char *function);
 void communicator_leave(ncclComm_t comm);
 
@@ -108,11 +120,13 @@ ncclResult_t compat_stream(ncclComm_t comm, cudaStream_t stream, rondo_stream **
 
 /* ---- config.c -------------------------------------------------------------------------------- */
 
-/* The blocking mode in the client's configuration; `inherited` if it names none. */
-ncclResult_t compat_config_blocking(const ncclConfig_t *config, bool inherited, bool *ret_blocking);
-/* The configuration for a communicator of Rondo that belongs to `device`. */
-rondo_config compat_config_of_calls(int device);
-rondo_config compat_config_of_control(void);
+/* The wishes in the client's configuration, and where it has none, those inherited; both may be
+ * NULL. */
+ncclResult_t compat_config_read(const ncclConfig_t *config, const struct wishes *inherited,
+                                struct wishes *ret_wishes);
+/* The configurations for the two communicators of Rondo in this one. */
+rondo_config compat_config_of_calls(ncclComm_t comm);
+rondo_config compat_config_of_control(ncclComm_t comm);
 /* The algorithm that the options of one call name; NULL: whatever is best. */
 ncclResult_t compat_config_algorithm(ncclComm_t comm, const ncclCollConfig_t *config,
                                      const char **ret_algorithm);

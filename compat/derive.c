@@ -15,7 +15,7 @@
 
 static rondo_result split(struct job *job)
 {
-    const rondo_config config = compat_config_of_calls(job->parent->device);
+    const rondo_config config = compat_config_of_calls(job->comm ? job->comm : job->parent);
     rondo_comm *none = NULL;
     rondo_comm **place = job->comm ? &job->comm->calls : &none;
     rondo_result result =
@@ -30,7 +30,7 @@ static rondo_result split(struct job *job)
 
 static rondo_result meet(struct job *job)
 {
-    const rondo_config config = compat_config_of_calls(job->comm->device);
+    const rondo_config config = compat_config_of_calls(job->comm);
 
     return rondo_comm_open_id(&job->id, job->comm->size, job->comm->rank, &config,
                               &job->comm->calls);
@@ -38,7 +38,7 @@ static rondo_result meet(struct job *job)
 
 static rondo_result shrink(struct job *job)
 {
-    const rondo_config config = compat_config_of_calls(job->comm->device);
+    const rondo_config config = compat_config_of_calls(job->comm);
 
     return rondo_comm_open_among(job->parent->control, job->ranks, job->comm->size, &config,
                                  &job->comm->calls);
@@ -79,12 +79,12 @@ static ncclResult_t prepare(ncclComm_t parent, int size, int rank, const ncclCon
                             struct job *job)
 {
     ncclResult_t result;
-    bool blocking;
+    struct wishes wishes;
 
-    result = compat_config_blocking(config, parent->blocking, &blocking);
+    result = compat_config_read(config, &parent->wishes, &wishes);
     if (result)
         return result;
-    job->comm = communicator_new(size, rank, parent->device, blocking);
+    job->comm = communicator_new(size, rank, parent->device, &wishes);
     if (!job->comm)
         return compat_fail(parent, ncclSystemError, "Out of memory for a communicator.");
     communicator_hold(job->comm);

@@ -15,7 +15,7 @@ static ncclResult_t refuse(const char *function, const char *why)
 
 /* ---- Who am I, and what can be done ---------------------------------------------------------- */
 
-/* Does the client's struct have this field? */
+/* True if the client's struct has this field. */
 #define HAS(properties, field) \
     ((properties)->size >= offsetof(ncclCommProperties_t, field) + sizeof((properties)->field))
 
@@ -40,6 +40,12 @@ NCCL_API(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommPropert
         properties->multimemSupport = false;
     if (HAS(properties, ginType))
         properties->ginType = 0;
+    if (HAS(properties, nLsaTeams))
+        properties->nLsaTeams = comm->size; /* of one rank each, see ncclTeamLsa() */
+    if (HAS(properties, hostRmaSupport))
+        properties->hostRmaSupport = false;
+    if (HAS(properties, railedGinType))
+        properties->railedGinType = 0;
     return ncclSuccess;
 }
 
@@ -98,13 +104,14 @@ NCCL_API(int, ncclLLA2ACalcSlots, int maxElts, int maxEltSize)
 /* Their arguments, whatever they are, are not looked at. */
 
 static const char no_device[] = "Rondo does not offer NCCL's device interface";
-static const char no_windows[] = "Rondo has no windows; use ncclSend and ncclRecv";
+static const char no_one_sided[] =
+    "Rondo has no one-sided calls; use ncclSend and ncclRecv in a group";
 static const char no_memory[] =
     "Rondo keeps the memory of a communicator as long as it lives; destroy it, and make it again";
 static const char no_parameters[] =
     "there are no parameters of NCCL here; `rondo doctor` lists Rondo's settings";
 static const char no_encryption[] =
-    "Rondo's sockets are authenticated, not encrypted; use a network that is";
+    "RONDO_SECURITY=secret encrypts what goes over TCP; NCCL's own way is not there";
 
 NCCL_API(ncclResult_t, ncclDevCommCreate, void)
 {
@@ -124,6 +131,16 @@ NCCL_API(ncclResult_t, ncclLsaBarrierCreateRequirement, void)
 NCCL_API(ncclResult_t, ncclGinBarrierCreateRequirement, void)
 {
     return refuse("ncclGinBarrierCreateRequirement", no_device);
+}
+
+NCCL_API(ncclResult_t, ncclGinInboxA2ACreateRequirement, void)
+{
+    return refuse("ncclGinInboxA2ACreateRequirement", no_device);
+}
+
+NCCL_API(ncclResult_t, ncclGinOutboxCreateRequirement, void)
+{
+    return refuse("ncclGinOutboxCreateRequirement", no_device);
 }
 
 NCCL_API(ncclResult_t, ncclCftBarrierCreateRequirement, void)
@@ -171,24 +188,19 @@ NCCL_API(ncclResult_t, ncclGetPeerDeviceLeInfo, void)
     return refuse("ncclGetPeerDeviceLeInfo", no_device);
 }
 
-NCCL_API(ncclResult_t, ncclWinGetUserPtr, void)
-{
-    return refuse("ncclWinGetUserPtr", no_windows);
-}
-
 NCCL_API(ncclResult_t, ncclPutSignal, void)
 {
-    return refuse("ncclPutSignal", no_windows);
+    return refuse("ncclPutSignal", no_one_sided);
 }
 
 NCCL_API(ncclResult_t, ncclSignal, void)
 {
-    return refuse("ncclSignal", no_windows);
+    return refuse("ncclSignal", no_one_sided);
 }
 
 NCCL_API(ncclResult_t, ncclWaitSignal, void)
 {
-    return refuse("ncclWaitSignal", no_windows);
+    return refuse("ncclWaitSignal", no_one_sided);
 }
 
 NCCL_API(ncclResult_t, ncclCommSuspend, void)

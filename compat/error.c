@@ -15,15 +15,21 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char last[SENTENCE_MAX]; /* of the process */
 
+/* A communicator that has a name is called by it. */
 static void remember(ncclComm_t comm, const char *sentence)
 {
+    const char *name = comm ? comm->wishes.name : "";
+    const char *colon = name[0] ? ": " : "";
+    const int most =
+        SENTENCE_MAX - (int)sizeof(comm->wishes.name) - 2; /* beside the longest name */
+
     pthread_mutex_lock(&lock);
-    snprintf(last, sizeof(last), "%s", sentence);
+    snprintf(last, sizeof(last), "%s%s%.*s", name, colon, most, sentence);
     pthread_mutex_unlock(&lock);
     if (!comm)
         return;
     pthread_mutex_lock(&comm->lock);
-    snprintf(comm->error, sizeof(comm->error), "%s", sentence);
+    snprintf(comm->error, sizeof(comm->error), "%s%s%.*s", name, colon, most, sentence);
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -108,7 +114,13 @@ NCCL_API(ncclResult_t, ncclGetVersion, int *version)
     return ncclSuccess;
 }
 
-/* Would read the environment of NCCL's log again; Rondo has another log, which reads its own. */
+/* NCCL reads the environment of its log again here; Rondo has another log, which reads its own. */
 NCCL_API(void, ncclResetDebugInit, void)
+{
+}
+
+/* NCCL exports this function by mistake, under this one name. */
+__attribute__((visibility("default"))) void ncclResetDebugInitInternal(void);
+void ncclResetDebugInitInternal(void)
 {
 }

@@ -133,22 +133,46 @@ NCCL_API(ncclResult_t, ncclGroupEnd, void)
     return spoiled ? spoiled : result;
 }
 
-/* Rondo's public interface has no estimate of time, so there is nothing true to say. */
+/* ---- How long would it take? ----------------------------------------------------------------- */
+
+static ncclResult_t check_answer(const ncclSimInfo_t *info)
+{
+    if (!info || (info->magic == NCCL_ABI_SIM_MAGIC &&
+                  info->size >= offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float)))
+        return ncclSuccess;
+    return compat_fail(NULL, ncclInvalidArgument,
+                       "ncclGroupSimulateEnd: the struct does not begin as "
+                       "NCCL_SIM_INFO_INITIALIZER.");
+}
+
+/* The cost model knows the calls of the group; to it, making communicators takes no time. */
+static ncclResult_t estimate(float *ret_microseconds)
+{
+    double microseconds = 0;
+    rondo_result result = group.calls ? rondo_group_estimate(&microseconds) : RONDO_OK;
+
+    *ret_microseconds = (float)microseconds;
+    return group.calls ? compat_result(group.comms[0], result) : ncclSuccess;
+}
+
+/* Nothing of the group is done: it is dropped when its time is known. */
 NCCL_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t *simInfo)
 {
+    ncclResult_t result = check_answer(simInfo);
+    float microseconds = 0;
+
     if (!group.depth)
         return compat_fail(NULL, ncclInvalidUsage,
                            "ncclGroupSimulateEnd: there was no ncclGroupStart() on this thread.");
-    if (simInfo && simInfo->magic != NCCL_ABI_SIM_MAGIC)
-        return compat_fail(NULL, ncclInvalidArgument,
-                           "ncclGroupSimulateEnd: the struct does not begin as "
-                           "NCCL_SIM_INFO_INITIALIZER.");
+    if (result)
+        return compat_spoil(result);
     if (group.depth > 1) {
         group.depth--;
         return ncclSuccess;
     }
+    result = group.spoiled ? group.spoiled : estimate(&microseconds);
     end(false);
-    return compat_fail(NULL, ncclInvalidUsage,
-                       "ncclGroupSimulateEnd: Rondo has no estimate to give; the group was "
-                       "dropped.");
+    if (!result && simInfo)
+        simInfo->estimatedTime = microseconds;
+    return result;
 }

@@ -26,7 +26,7 @@ NCCL_API(ncclResult_t, ncclGetUniqueId, ncclUniqueId *uniqueId)
 
 static rondo_result join(struct job *job)
 {
-    const rondo_config config = compat_config_of_calls(job->comm->device);
+    const rondo_config config = compat_config_of_calls(job->comm);
 
     return rondo_comm_open_id(&job->id, job->comm->size, job->comm->rank, &config,
                               &job->comm->calls);
@@ -42,7 +42,7 @@ static ncclResult_t init(const struct place *place, const ncclConfig_t *config)
 {
     struct job job = {.run = join, .ret_comm = place->ret_comm, .has_id = true};
     ncclResult_t result;
-    bool blocking;
+    struct wishes wishes;
 
     if (!place->ret_comm || !place->id)
         return compat_fail(NULL, ncclInvalidArgument,
@@ -52,10 +52,10 @@ static ncclResult_t init(const struct place *place, const ncclConfig_t *config)
                            "ncclCommInitRank: there is no rank %d of %d; ranks go from 0 to nranks "
                            "- 1.",
                            place->rank, place->size);
-    result = compat_config_blocking(config, true, &blocking);
+    result = compat_config_read(config, NULL, &wishes);
     if (result)
         return result;
-    job.comm = communicator_new(place->size, place->rank, place->device, blocking);
+    job.comm = communicator_new(place->size, place->rank, place->device, &wishes);
     if (!job.comm)
         return compat_fail(NULL, ncclSystemError, "Out of memory for a communicator.");
     communicator_hold(job.comm);

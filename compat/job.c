@@ -31,7 +31,7 @@ void compat_job_discard(struct job *job)
 /* With `calls` there, the communicator for what comes of it later. */
 static rondo_result open_control(ncclComm_t comm)
 {
-    const rondo_config config = compat_config_of_control();
+    const rondo_config config = compat_config_of_control(comm);
     rondo_result result;
 
     if (atomic_load_explicit(&comm->aborted, memory_order_acquire))
@@ -107,7 +107,7 @@ static void *work_alone(void *argument)
 
 static bool waits(const struct job *job)
 {
-    return job->comm ? job->comm->blocking : job->parent->blocking;
+    return job->comm ? job->comm->wishes.blocking : job->parent->wishes.blocking;
 }
 
 static ncclResult_t start_alone(struct job *job)

@@ -39,6 +39,70 @@ static rondo_registration *adopt(ncclComm_t comm, void *memory, size_t bytes)
     return rondo_comm_register(comm->calls, memory, bytes, &registration) ? NULL : registration;
 }
 
+static void add(ncclComm_t comm, struct registered *registered)
+{
+    pthread_mutex_lock(&comm->lock);
+    registered->next = comm->registered;
+    comm->registered = registered;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* Registering gains nothing for memory from ncclMemAlloc(), which is registered already, nor for
+ * that of devices, which peers map when calls use it. */
+static ncclResult_t note(ncclComm_t comm, void *memory, size_t bytes, bool window,
+                         struct registered **ret_registered)
+{
+    struct registered *registered;
+
+    if (rondo_comm_query(comm->calls) ==
+        RONDO_ERROR_INVALID) /* a forked child has no such memory */
+        return compat_result(comm, RONDO_ERROR_INVALID);
+    registered = malloc(sizeof(*registered));
+    if (!registered)
+        return compat_fail(comm, ncclSystemError, "Out of memory for registering memory.");
+    *registered = (struct registered){
+        .memory = memory, .is_window = window, .registration = adopt(comm, memory, bytes)};
+    add(comm, registered);
+    *ret_registered = registered;
+    return ncclSuccess;
+}
+
+/* Take a handle of either kind off the list; NULL: there is none such. */
+static struct registered *take_off(ncclComm_t comm, const void *handle, bool window)
+{
+    struct registered **link = &comm->registered, *found;
+
+    pthread_mutex_lock(&comm->lock);
+    while (*link && (*link != handle || (*link)->is_window != window))
+        link = &(*link)->next;
+    found = *link;
+    if (found)
+        *link = found->next;
+    pthread_mutex_unlock(&comm->lock);
+    return found;
+}
+
+static ncclResult_t deregister(ncclComm_t comm, const char *function, const void *handle,
+                               bool window)
+{
+    ncclResult_t result = communicator_check(comm, function);
+    struct registered *found;
+
+    if (result || !handle)
+        return result;
+    found = take_off(comm, handle, window);
+    if (!found)
+        return compat_fail(comm, ncclInvalidArgument, "%s: this communicator has no such %s.",
+                           function, window ? "window" : "handle");
+    if (found->registration)
+        result = compat_result(comm, rondo_comm_deregister(comm->calls, found->registration));
+    if (result)
+        add(comm, found); /* it is still registered, and may be tried again */
+    else
+        free(found);
+    return result;
+}
+
 NCCL_API(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void *buff, size_t size,
          void **handle)
 {
@@ -50,41 +114,15 @@ NCCL_API(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void *buff, size
     if (!buff || !size || !handle)
         return compat_fail(comm, ncclInvalidArgument,
                            "ncclCommRegister: needs memory and a place for the handle.");
-    registered = malloc(sizeof(*registered));
-    if (!registered)
-        return compat_fail(comm, ncclSystemError, "Out of memory for registering memory.");
-    registered->registration = adopt(comm, buff, size);
-    pthread_mutex_lock(&comm->lock);
-    registered->next = comm->registered;
-    comm->registered = registered;
-    pthread_mutex_unlock(&comm->lock);
-    *handle = registered;
-    return ncclSuccess;
+    result = note(comm, buff, size, false, &registered);
+    if (!result)
+        *handle = registered;
+    return result;
 }
 
 NCCL_API(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void *handle)
 {
-    ncclResult_t result = communicator_check(comm, "ncclCommDeregister");
-    struct registered **link;
-    struct registered *found;
-
-    if (result || !handle)
-        return result;
-    pthread_mutex_lock(&comm->lock);
-    link = &comm->registered;
-    while (*link && *link != handle)
-        link = &(*link)->next;
-    found = *link;
-    if (found)
-        *link = found->next;
-    pthread_mutex_unlock(&comm->lock);
-    if (!found)
-        return compat_fail(comm, ncclInvalidArgument,
-                           "ncclCommDeregister: this communicator has no such handle.");
-    if (found->registration)
-        result = compat_result(comm, rondo_comm_deregister(comm->calls, found->registration));
-    free(found);
-    return result;
+    return deregister(comm, "ncclCommDeregister", handle, false);
 }
 
 /* Forget what is still registered with Rondo; it ends with Rondo's communicator. */
@@ -98,34 +136,59 @@ void compat_memory_forget(ncclComm_t comm)
     }
 }
 
-/* ---- Windows: not offered, which is said by a window that is NULL ---------------------------- */
+/* ---- Windows --------------------------------------------------------------------------------- */
+/*
+ * A window is memory that every rank of the communicator registers at once, so that calls on it go
+ * without copies in between. Here that is what registering does on each rank for itself: plans
+ * that read or write peers' memory ask in each call where its buffers are.
+ */
+
+enum { WINDOW_ALIGNMENT = 4096 }; /* NCCL_WIN_REQUIRED_ALIGNMENT */
 
 NCCL_API(ncclResult_t, ncclCommWindowRegister, ncclComm_t comm, void *buff, size_t size,
          ncclWindow_t *win, int winFlags)
 {
     ncclResult_t result = communicator_check(comm, "ncclCommWindowRegister");
+    struct registered *registered;
 
-    (void)buff;
-    (void)size;
-    (void)winFlags;
-    if (!result && !win)
-        result = compat_fail(comm, ncclInvalidArgument,
-                             "ncclCommWindowRegister: no place for the window.");
+    (void)winFlags; /* symmetric or not, and in which order: calls are right with all of them */
     if (result)
         return result;
-    *win = NULL;
-    compat_fail(comm, ncclSuccess,
-                "ncclCommWindowRegister: Rondo has no windows, so the window is NULL; calls on the "
-                "buffer work as on any other.");
-    return ncclSuccess;
+    if (!win || !buff || !size)
+        return compat_fail(comm, ncclInvalidArgument,
+                           "ncclCommWindowRegister: needs memory and a place for the window.");
+    if ((uintptr_t)buff % WINDOW_ALIGNMENT)
+        return compat_fail(comm, ncclInvalidArgument,
+                           "ncclCommWindowRegister: a window begins at a multiple of %d bytes, "
+                           "unlike %p; memory from ncclMemAlloc() does.",
+                           WINDOW_ALIGNMENT, buff);
+    result = note(comm, buff, size, true, &registered);
+    if (!result)
+        *win = (ncclWindow_t)(void *)registered;
+    return result;
 }
 
 NCCL_API(ncclResult_t, ncclCommWindowDeregister, ncclComm_t comm, ncclWindow_t win)
 {
-    ncclResult_t result = communicator_check(comm, "ncclCommWindowDeregister");
+    return deregister(comm, "ncclCommWindowDeregister", win, true);
+}
 
-    if (!result && win)
-        result = compat_fail(comm, ncclInvalidArgument,
-                             "ncclCommWindowDeregister: Rondo made no such window.");
-    return result;
+NCCL_API(ncclResult_t, ncclWinGetUserPtr, ncclComm_t comm, ncclWindow_t win, void **outUserPtr)
+{
+    ncclResult_t result = communicator_check(comm, "ncclWinGetUserPtr");
+    const struct registered *at;
+
+    if (result)
+        return result;
+    if (!outUserPtr)
+        return compat_fail(comm, ncclInvalidArgument,
+                           "ncclWinGetUserPtr: no place for the address.");
+    pthread_mutex_lock(&comm->lock);
+    for (at = comm->registered; at && (at != (const void *)win || !at->is_window); at = at->next)
+        ;
+    *outUserPtr = at ? at->memory : NULL;
+    pthread_mutex_unlock(&comm->lock);
+    return at ? ncclSuccess
+              : compat_fail(comm, ncclInvalidArgument,
+                            "ncclWinGetUserPtr: this communicator has no such window.");
 }

@@ -131,6 +131,9 @@ typedef struct ncclCommProperties_t {
     int rank, nRanks, cudaDev, nvmlDev;
     bool deviceApiSupport, multimemSupport;
     int ginType;
+    int nLsaTeams; /* this and what follows: 2.30 */
+    bool hostRmaSupport;
+    int railedGinType;
 } ncclCommProperties_t;
 
 #endif

@@ -34,9 +34,9 @@ rondo_result cuda_copies(const struct cuda_launcher *launcher, const struct cuda
     blocks = blocks_for(&launcher->kernels[CUDA_KERNEL_copies], call);
     if (!blocks)
         return RONDO_OK; /* all are empty */
-    argument.segments = call->segments;
+    argument.regions = call->regions;
     argument.error = call->error;
-    argument.segment_count = call->segment_count;
+    argument.region_count = call->region_count;
     argument.count = call->count;
     memcpy(argument.items, call->items, sizeof(call->items[0]) * call->count);
     return cuda_launch(launcher, CUDA_KERNEL_copies, blocks, &argument, stream);

@@ -10,8 +10,8 @@ struct cuda_copies_call {
     const struct cuda_copies_item *items; /* none writes what another reads or writes */
     unsigned count;                       /* 0 .. CUDA_COPIES_MAX */
     /* For indirect operands, as in reduce.h. */
-    CUdeviceptr segments;
-    unsigned segment_count;
+    CUdeviceptr regions;
+    unsigned region_count;
     CUdeviceptr error;
 };
 

@@ -41,9 +41,11 @@ enum cuda_memory {
 /* The kind of memory at `memory`; any pointer, NULL too. */
 enum cuda_memory cuda_memory_kind(const struct cuda_driver *driver, const void *memory);
 
-/* How many of the bytes CUDA copies from or to there. Real programs name four elements of a buffer
+/*
+ * Counts the bytes that CUDA copies from or to there. Real programs name four elements of a buffer
  * of four bytes: what goes beyond an allocation, but not beyond what CUDA rounds it up to, is left
- * out. */
+ * out.
+ */
 size_t cuda_copyable(const struct cuda_driver *driver, CUdeviceptr memory, size_t bytes);
 
 static inline CUdeviceptr cuda_address(const void *memory)

@@ -20,12 +20,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 struct wanted {
     const char *name;
     size_t at; /* in the table */
+    bool later;
 };
 
 #define TEXT(name)   #name
-#define WANTED(name) {TEXT(name), offsetof(struct cuda_driver, name)},
+#define WANTED(name) {TEXT(name), offsetof(struct cuda_driver, name), false},
+#define LATER(name)  {TEXT(name), offsetof(struct cuda_driver, name), true},
 
-static const struct wanted wanted[] = {CUDA_FUNCTIONS(WANTED)};
+static const struct wanted wanted[] = {CUDA_FUNCTIONS(WANTED) CUDA_LATER_FUNCTIONS(LATER)};
 
 static void refuse(const char *format, const char *what)
 {
@@ -44,7 +46,7 @@ static bool find_functions(void)
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         void *function = dlsym(library, wanted[i].name);
 
-        if (!function) {
+        if (!function && !wanted[i].later) {
             refuse("NVIDIA's driver is too old: it has no %s; CUDA 12 or later is needed.",
                    wanted[i].name);
             return false;

@@ -56,19 +56,24 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatu
     use(cuLaunchHostFunc) use(cuThreadExchangeStreamCaptureMode) \
     use(cuModuleLoadData) use(cuModuleUnload) use(cuModuleGetFunction) use(cuFuncGetAttribute) \
     use(cuOccupancyMaxActiveBlocksPerMultiprocessor) use(cuLaunchKernel)
+/* NULL in the table where the driver is older. */
+#define CUDA_LATER_FUNCTIONS(use) \
+    use(cuMemCreate) use(cuMulticastCreate) use(cuMulticastAddDevice) use(cuMulticastBindMem) \
+    use(cuMulticastUnbind) use(cuMulticastGetGranularity)
 /* clang-format on */
 
 struct cuda_driver {
 #define CUDA_FIELD(name) __typeof__(&(name)) name;
     CUDA_FUNCTIONS(CUDA_FIELD)
+    CUDA_LATER_FUNCTIONS(CUDA_FIELD)
 #undef CUDA_FIELD
 };
 
 /* Load it and start it, once per process. RONDO_ERROR_UNSUPPORTED
  * with a sentence if there is no driver, or no device. Thread-safe. */
 rondo_result cuda_load(const struct cuda_driver **ret_driver);
-/* As cuda_load(), if the driver is in the process already: a program that never used CUDA gets
- * NULL, at once. */
+/* Returns the driver if it is in the process already, loaded as by cuda_load(): a program that
+ * never used CUDA gets NULL, at once. */
 const struct cuda_driver *cuda_loaded(void);
 
 /* RONDO_OK, or what the driver says about `call` in a sentence. */

@@ -2,10 +2,10 @@
 /* executor.c - plans to the device, and launches: see executor.h. */
 #include "cuda/executor.h"
 
-#include "base/collective.h"
 #include "base/fail.h"
+#include "cuda/devcomm.h"
 #include "cuda/reduce.h"
-#include "cuda/seat.h"
+#include "plan/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,12 @@ enum {
     ALONE = 32 << 10,
     /* Bytes of the longest message for which a team gets a further block. */
     BLOCK_BYTES = 32 << 10,
+    /* Blocks of all teams, unless the caller says: several communicators' kernels have room. */
+    BLOCKS_MOST = 32,
 };
+_Static_assert((int)CUDA_SOURCES_MAX == (int)PLAN_DEVICE_OPERANDS &&
+                   (int)CUDA_DESTINATIONS_MAX == (int)PLAN_DEVICE_OPERANDS,
+               "what is proved for a device is what it runs");
 _Static_assert((int)ALONE >= (int)CUDA_PACKED_BYTES, "short messages are moved by one block");
 
 static size_t rounded(size_t bytes)
@@ -25,25 +30,7 @@ static size_t rounded(size_t bytes)
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
-static rondo_result check_plan(const struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].sources > CUDA_SOURCES_MAX ||
-            plan->steps[i].destinations > CUDA_DESTINATIONS_MAX)
-            return rondo_fail(RONDO_ERROR_UNSUPPORTED,
-                              "A step of %s %s over %d ranks has more than %d operands, the most "
-                              "on a GPU: choose another algorithm.",
-                              plan->algorithm, rondo_collective_name(plan->collective), plan->size,
-                              CUDA_SOURCES_MAX);
-    if (plan->scratch_blocks && !plan->message_atoms)
-        return rondo_fail(RONDO_ERROR_UNSUPPORTED,
-                          "%s %s needs scratch memory for whole vectors, which is not offered on a "
-                          "GPU: choose another algorithm.",
-                          plan->algorithm, rondo_collective_name(plan->collective));
-    return RONDO_OK;
-}
-
-/* The most that any count takes: a window's atoms fit into a message each. */
+/* The most that any count takes: a segment's atoms fit into a message each. */
 static size_t most_scratch(const struct plan *plan, size_t slot_bytes)
 {
     return plan->scratch_blocks
@@ -64,13 +51,13 @@ static void fill_extents(const struct plan *plan, struct cuda_extent *extents)
 static void note_link(struct cuda_program *program, int index, const struct plan_step *step)
 {
     bool is_in = (step->verb == PLAN_WAIT) == (step->event == PLAN_DATA);
-    int links = program->plan.size * PLAN_LANES;
+    int links = program->plan.size * PLAN_CHANNELS;
 
     program->awaited[index] +=
         step->verb == PLAN_WAIT && step->event == PLAN_DATA && step->flags & PLAN_ADDRESSES;
     if (links <= CUDA_LINKS_NEAR)
         (is_in ? program->in_used : program->out_used)[index] |=
-            UINT64_C(1) << (step->lane * program->plan.size + step->peer);
+            UINT64_C(1) << (step->channel * program->plan.size + step->peer);
 }
 
 static void note_links(struct cuda_program *program, const struct plan *plan)
@@ -90,7 +77,7 @@ static rondo_result upload(struct cuda_program *program, const struct plan *plan
     size_t bytes = extents_at + (size_t)plan->size * sizeof(struct cuda_extent);
     char *image = calloc(1, bytes);
     struct plan *copy = (struct plan *)(void *)image;
-    rondo_result result = seat_alloc(program->seat, bytes, &program->memory);
+    rondo_result result = devcomm_alloc(program->devcomm, bytes, &program->memory);
 
     if (!image)
         result =
@@ -106,32 +93,32 @@ static rondo_result upload(struct cuda_program *program, const struct plan *plan
                    plan->operand_count * sizeof(struct plan_operand));
         fill_extents(plan, (struct cuda_extent *)(void *)(image + extents_at));
         program->extents = program->memory + extents_at;
-        result = seat_upload(program->seat, program->memory, image, bytes);
+        result = devcomm_upload(program->devcomm, program->memory, image, bytes);
     }
     free(image);
     return result;
 }
 
-rondo_result cuda_program_open(struct cuda_seat *seat, const struct plan *plan,
+rondo_result cuda_program_open(struct cuda_devcomm *devcomm, const struct plan *plan,
                                struct cuda_program **ret_program)
 {
     struct cuda_program *program;
-    rondo_result result = check_plan(plan);
+    rondo_result result = plan_device_check(plan, PLAN_DEVICE_KERNEL);
 
     if (result)
         return result;
     program = calloc(1, sizeof(*program));
     if (!program)
         return rondo_fail(RONDO_ERROR_MEMORY, "There is no memory for a plan.");
-    program->seat = seat;
+    program->devcomm = devcomm;
     program->plan = *plan;
     program->plan.steps = NULL;
     program->plan.operands = NULL;
     note_links(program, plan);
-    program->scratch_bytes = most_scratch(plan, seat->shape.slot_bytes);
+    program->scratch_bytes = most_scratch(plan, devcomm->shape.slot_bytes);
     result = upload(program, plan);
     if (!result)
-        result = seat_alloc(seat, program->scratch_bytes, &program->scratch);
+        result = devcomm_alloc(devcomm, program->scratch_bytes, &program->scratch);
     if (result)
         cuda_program_close(program);
     else
@@ -143,8 +130,8 @@ void cuda_program_close(struct cuda_program *program)
 {
     if (!program)
         return;
-    seat_free(program->seat, program->memory);
-    seat_free(program->seat, program->scratch);
+    devcomm_free(program->devcomm, program->memory);
+    devcomm_free(program->devcomm, program->scratch);
     free(program);
 }
 
@@ -161,33 +148,40 @@ static void choose_form(struct exec_shape *shape)
         shape->lines = 2;
 }
 
-/* How many blocks each program gets; 0 with a sentence: not even one fits. */
-static unsigned choose_team(const struct cuda_seat *seat, const struct cuda_program *program,
+/* Chooses how many blocks each program gets; 0 with a sentence: not even one fits. */
+static unsigned choose_team(const struct cuda_devcomm *devcomm, const struct cuda_program *program,
                             const struct cuda_execute_call *call, const struct exec_shape *shape)
 {
-    unsigned share = seat->shape.share ? seat->shape.share : 1;
+    unsigned share = devcomm->shape.share ? devcomm->shape.share : 1;
     unsigned programs = (unsigned)program->plan.programs;
-    unsigned room = seat->launcher->kernels[CUDA_KERNEL_execute].blocks / share / programs;
+    unsigned room = devcomm->launcher->kernels[CUDA_KERNEL_execute].blocks / share / programs;
     /* Without messages peers' memory is read: as much at once as there is. */
     size_t bytes = shape->longest ? shape->longest : call->count * call->element;
-    size_t wanted = call->blocks ? call->blocks : 1 + bytes / BLOCK_BYTES;
+    size_t most = programs < BLOCKS_MOST ? BLOCKS_MOST / programs : 1;
+    size_t wanted = bytes / BLOCK_BYTES < most ? 1 + bytes / BLOCK_BYTES : most;
 
+    if (wanted < (call->least + programs - 1) / programs)
+        wanted = (call->least + programs - 1) / programs;
+    if (call->most && wanted > call->most / programs)
+        wanted = call->most > programs ? call->most / programs : 1;
+    if (call->blocks)
+        wanted = call->blocks;
     if (!room || (call->blocks && call->blocks > room)) {
         rondo_fail(RONDO_ERROR_UNSUPPORTED,
                    "CUDA device %d holds %u blocks of the executor at a time, too few for %u ranks "
                    "with %u programs of %u blocks each: let fewer ranks share it.",
-                   seat->launcher->device.number,
-                   seat->launcher->kernels[CUDA_KERNEL_execute].blocks, share, programs,
+                   devcomm->launcher->device.number,
+                   devcomm->launcher->kernels[CUDA_KERNEL_execute].blocks, share, programs,
                    call->blocks ? call->blocks : 1);
         return 0;
     }
     return wanted < room ? (unsigned)wanted : room;
 }
 
-static void describe(struct cuda_seat *seat, const struct cuda_program *program,
+static void describe(struct cuda_devcomm *devcomm, const struct cuda_program *program,
                      const struct cuda_execute_call *call, struct cuda_execute_argument *argument)
 {
-    struct exec_world on_host = {0}; /* which lends nothing */
+    struct exec_world on_host = {0}; /* which sends nothing zero-copy */
     struct execution *x = &argument->execution;
 
     x->op = call->op;
@@ -201,7 +195,7 @@ static void describe(struct cuda_seat *seat, const struct cuda_program *program,
     exec_start(x);
     /* From here on for the device. */
     x->plan = (const struct plan *)(uintptr_t)program->memory;
-    x->world = (struct exec_world *)(uintptr_t)seat->world;
+    x->world = (struct exec_world *)(uintptr_t)devcomm->world;
     if (call->op) {
         argument->op = *call->op;
         argument->arithmetic = cuda_arithmetic_of(call->op, KERNEL_FOLD, -1, false);
@@ -209,19 +203,24 @@ static void describe(struct cuda_seat *seat, const struct cuda_program *program,
         argument->kind = (int32_t)cuda_kind_of(call->op->type);
     }
     argument->scratch = program->scratch;
-    argument->teams = seat->teams;
-    argument->status = cuda_address(seat->board->status);
-    argument->halt = cuda_address(&seat->board->halt);
+    argument->teams = devcomm->teams;
+    argument->status = cuda_address(devcomm->host->status);
+    argument->halt = cuda_address(&devcomm->host->halt);
     argument->extents = program->extents;
-    argument->segments = seat->segments;
-    argument->segments_each = seat->shape.segments_each;
+    argument->regions = call->regions ? call->regions : devcomm->regions;
+    argument->regions_each = call->regions ? call->regions_each : devcomm->shape.regions_each;
+    argument->changes = call->regions ? call->changes : 0;
+    argument->known = argument->regions_each <= devcomm->shape.regions_known ? devcomm->known : 0;
+    argument->gates = call->gates;
+    argument->gate_stride = call->gate_stride;
+    argument->error = call->error;
     memcpy(argument->awaited, program->awaited, sizeof(argument->awaited));
     memcpy(argument->out_used, program->out_used, sizeof(argument->out_used));
     memcpy(argument->in_used, program->in_used, sizeof(argument->in_used));
     argument->alone = ALONE;
 }
 
-rondo_result cuda_execute(struct cuda_seat *seat, const struct cuda_program *program,
+rondo_result cuda_execute(struct cuda_devcomm *devcomm, const struct cuda_program *program,
                           const struct cuda_execute_call *call, CUstream stream)
 {
     struct cuda_execute_argument argument = {.kind = 0};
@@ -230,7 +229,7 @@ rondo_result cuda_execute(struct cuda_seat *seat, const struct cuda_program *pro
     if (call->op && !cuda_reduce_can(call->op))
         return rondo_fail(RONDO_ERROR_UNSUPPORTED,
                           "A reduction by a user's function cannot run on a GPU.");
-    result = exec_shape_plan(&program->plan, call->count, call->element, seat->shape.slot_bytes,
+    result = exec_shape_plan(&program->plan, call->count, call->element, devcomm->shape.slot_bytes,
                              &argument.execution.shape);
     if (result)
         return result;
@@ -238,11 +237,11 @@ rondo_result cuda_execute(struct cuda_seat *seat, const struct cuda_program *pro
     if (exec_scratch_bytes(&program->plan, &argument.execution.shape) > program->scratch_bytes)
         return rondo_fail(RONDO_ERROR_INTERNAL, "%zu bytes of scratch memory are too few.",
                           program->scratch_bytes);
-    argument.blocks = choose_team(seat, program, call, &argument.execution.shape);
+    argument.blocks = choose_team(devcomm, program, call, &argument.execution.shape);
     if (!argument.blocks)
         return RONDO_ERROR_UNSUPPORTED;
-    describe(seat, program, call, &argument);
-    atomic_store_explicit(&seat->programs, program->plan.programs, memory_order_relaxed);
-    return cuda_launch(seat->launcher, CUDA_KERNEL_execute,
+    describe(devcomm, program, call, &argument);
+    atomic_store_explicit(&devcomm->programs, program->plan.programs, memory_order_relaxed);
+    return cuda_launch(devcomm->launcher, CUDA_KERNEL_execute,
                        argument.blocks * (unsigned)program->plan.programs, &argument, stream);
 }

@@ -230,6 +230,7 @@ rondo_result cuda_launch(const struct cuda_launcher *launcher, enum cuda_kernel_
     const struct cuda_kernel *it = &launcher->kernels[kernel];
     void *arguments[] = {(void *)(uintptr_t)argument};
 
+    log_debug("kernel %s of %u blocks", names[kernel], blocks);
     return cuda_result(launcher->device.driver->cuLaunchKernel(
                            it->function, blocks, 1, 1, it->lanes, 1, 1, 0, stream, arguments, NULL),
                        names[kernel]);

@@ -19,7 +19,7 @@ enum { CUDA_LANES_WANTED = 256 }; /* in a block; a device may allow fewer */
     use(copy) use(copies) use(reduce_int8) use(reduce_int16) use(reduce_int32) use(reduce_int64) \
     use(reduce_float16) use(reduce_bfloat16) use(reduce_float32) use(reduce_float64) \
     use(reduce_e4m3) use(reduce_e5m2) use(sum_float16) use(sum_bfloat16) use(sum_float32) \
-    use(execute)
+    use(execute) use(nvls)
 /* clang-format on */
 
 enum cuda_kernel_id {
@@ -45,8 +45,8 @@ struct cuda_launcher {
     struct cuda_stock stock;
 };
 
-/* Are there kernels for any device: was there a compiler for them, or does RONDO_CUDA_IMAGE name a
- * file? */
+/* True if there are kernels for any device: there was a compiler for them, or RONDO_CUDA_IMAGE
+ * names a file. */
 bool cuda_has_kernels(void);
 /* The kernels that came with the library, or those of the file that RONDO_CUDA_IMAGE names. The
  * same launcher for everybody who opens one on that device; any thread. */

@@ -92,6 +92,8 @@ static unsigned blocks_for(const struct cuda_kernel *kernel, const struct cuda_r
     size_t wanted = bytes / each + (bytes % each != 0);
     size_t most = call->blocks && call->blocks < kernel->blocks ? call->blocks : kernel->blocks;
 
+    if (wanted < call->least)
+        wanted = call->least;
     return (unsigned)(wanted < most ? wanted : most);
 }
 
@@ -123,9 +125,9 @@ rondo_result cuda_reduce(const struct cuda_launcher *launcher, const struct kern
     kernel = choose(op, call);
     argument.arithmetic = cuda_arithmetic_of(op, call->order, call->scaled, call->finish);
     argument.count = kernel == CUDA_KERNEL_copy ? bytes : call->count;
-    argument.segments = call->segments;
+    argument.regions = call->regions;
     argument.error = call->error;
-    argument.segment_count = call->segment_count;
+    argument.region_count = call->region_count;
     argument.sources = (uint16_t)call->source_count;
     argument.destinations = (uint16_t)call->destination_count;
     memcpy(argument.operands, call->sources,

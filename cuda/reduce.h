@@ -20,14 +20,15 @@ struct cuda_reduce_call {
     int scaled; /* which source op->scale applies to, -1: none */
     bool finish;
     unsigned blocks; /* the most to use; 0: as many as the device holds */
+    unsigned least;  /* to use, where the device holds so many and `blocks` allows it */
     /* For indirect operands: a table in memory of the device, and a 32-bit word that it can reach,
      * for what is wrong with them (0: nobody wants to know). */
-    CUdeviceptr segments;
-    unsigned segment_count;
+    CUdeviceptr regions;
+    unsigned region_count;
     CUdeviceptr error;
 };
 
-/* Does the operation have a kernel? All but functions of users do. */
+/* True if the operation has a kernel. All but functions of users do. */
 bool cuda_reduce_can(const struct kernel_op *op);
 
 /* Queue a reduction. Never waits. The device's context is current. */

@@ -28,7 +28,7 @@ rondo_result cuda_pieces_map(const struct cuda_device *device, const struct cuda
                              int count, CUdeviceptr *ret_base);
 void cuda_pieces_unmap(const struct cuda_device *device, CUdeviceptr base,
                        const struct cuda_piece *pieces, int count);
-/* May that device of this process, by its number, read and write such memory there? */
+/* True if that device of this process, by its number, may read and write such memory there. */
 bool cuda_piece_reaches(const struct cuda_driver *driver, CUdeviceptr address, int number);
 
 #endif

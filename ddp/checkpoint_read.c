@@ -237,7 +237,7 @@ static char *pack_table(const rondo_checkpoint *checkpoint, uint64_t *ret_bytes)
     return table;
 }
 
-/* How a rank takes part although it has no memory: all hear of it, and all give up. */
+/* A rank that has no memory takes part all the same: all hear of it, and all give up. */
 static rondo_result agree_on_memory(rondo_checkpoint *checkpoint, const void *memory)
 {
     int32_t missing = memory == NULL;

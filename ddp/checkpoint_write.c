@@ -33,7 +33,7 @@ static rondo_result fail_errno(const rondo_checkpoint *checkpoint, const char *w
                     checkpoint->path, what, strerror_r(errno, reason, sizeof(reason)));
 }
 
-/* Is the file that was opened still the one of that name? */
+/* Checks that the file that was opened is still the one of that name. */
 static int is_current(int file, const char *path)
 {
     struct stat opened, named;

@@ -11,6 +11,7 @@
  *     tree.c      passes of a step as one balanced tree
  *     join.c      ranks without data
  *     report.c    statistics, the buckets in words
+ *     elastic/move.c   the same model on another communicator
  *     number.c    conversions, division, NaN: loops over numbers
  *
  * Two threads see a bucket: the user's, which fills and launches it, and the stream's, which has it
@@ -60,6 +61,13 @@ struct ddp_layout {
     int count;
 };
 
+/* late.c */
+struct ddp_late {
+    double left;                       /* when this rank left the last exchange; 0: none yet */
+    uint64_t passes;                   /* counted so far */
+    double own[RONDO_DDP_LATE_PASSES]; /* seconds of the last ones, from leaving to waiting */
+};
+
 struct rondo_ddp {
     rondo_comm *comm;          /* the user's; for what is done at fixed places */
     rondo_comm *exchange_comm; /* for buckets: its order of calls is its own */
@@ -91,12 +99,23 @@ struct rondo_ddp {
     rondo_result problem; /* the first one of this rank in this step; told to all at its end */
     char sentence[DDP_SENTENCE];
     rondo_ddp_statistics statistics;
+    struct ddp_late late;
 };
+
+/* ---- open.c ---------------------------------------------------------------------------------- */
+
+/* Collective over ddp->comm, for ranks that open and for those that were there before and move: the
+ * exchange, the buckets as at the beginning; who is new gets parameters and buffers. */
+rondo_result ddp_enter(rondo_ddp *ddp, bool was_there);
+/* Local: without the exchange and the buckets. Nobody waits for this rank any more. */
+void ddp_leave(rondo_ddp *ddp);
 
 /* ---- agree.c --------------------------------------------------------------------------------- */
 
 /* Votes of ranks; the largest counts. From DDP_VOTES on: 1 if the parameter was touched. */
 enum { DDP_VOTE_PROBLEM, DDP_VOTE_PASSES, DDP_VOTE_MINUS_PASSES, DDP_VOTES };
+/* These take the places of the last two where ranks enter a communicator. */
+enum { DDP_VOTE_WAS_THERE = DDP_VOTE_PASSES, DDP_VOTE_NEWCOMER };
 
 /* Remember what is wrong on this rank, unless something is already, until ddp_agree(). */
 rondo_result ddp_problem(rondo_ddp *ddp, rondo_result result, const char *format, ...)
@@ -114,6 +133,12 @@ rondo_result ddp_broadcast(rondo_ddp *ddp, const struct ddp_tensor *tensors, int
 rondo_result ddp_broken(rondo_ddp *ddp, rondo_result result, const rondo_comm *comm,
                         const char *what);
 
+/* ---- late.c ---------------------------------------------------------------------------------- */
+
+/* This rank waits for an exchange from now on; and: it has left it. */
+void ddp_late_arrive(rondo_ddp *ddp);
+void ddp_late_leave(rondo_ddp *ddp);
+
 /* ---- layout.c -------------------------------------------------------------------------------- */
 
 /* Buckets for parameters in this order; the gradients are there, as they were. */
@@ -124,7 +149,7 @@ rondo_result ddp_layout_learn(rondo_ddp *ddp);
 /* Collective, once: buckets in that order. */
 rondo_result ddp_layout_follow(rondo_ddp *ddp);
 
-/* Where the bucket has the gradient, and where the user has it. */
+/* Both return where a gradient is: in the bucket, and in the user's memory. */
 void *ddp_in_bucket(const rondo_ddp *ddp, const struct ddp_tensor *parameter);
 void *ddp_gradient(const rondo_ddp *ddp, const struct ddp_tensor *parameter);
 size_t ddp_bytes(const struct ddp_tensor *tensor);
@@ -144,8 +169,6 @@ rondo_result ddp_exchange_start(struct ddp_bucket *bucket);
 /* Queue the all-reduce of a bucket alone; and copy its result out to gradients of the user's. */
 rondo_result ddp_exchange_queue(const struct ddp_bucket *bucket);
 void ddp_exchange_copy_out(const struct ddp_bucket *bucket);
-/* The divisor of the sum of gradients in this step. */
-double ddp_divisor(const rondo_ddp *ddp);
 
 /* ---- device.c -------------------------------------------------------------------------------- */
 
@@ -155,7 +178,7 @@ void ddp_memory_close(const rondo_ddp *ddp, void *memory); /* accepts NULL */
 /* Copy in the order of passes; `from` NULL: zeros. What fails is a problem that the next wait
  * tells. */
 void ddp_copy(rondo_ddp *ddp, void *to, const void *from, size_t bytes);
-/* Why a configuration does not go together with a device; NULL: it does. */
+/* Says why a configuration does not go together with a device; NULL: it does. */
 const char *ddp_device_refuses(const rondo_ddp_config *config);
 /* Wait until the device is through with what passes have queued. */
 rondo_result ddp_device_settle(rondo_ddp *ddp);

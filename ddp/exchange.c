@@ -11,7 +11,8 @@
 #include "ddp/core.h"
 #include "ddp/number.h"
 
-double ddp_divisor(const rondo_ddp *ddp)
+/* Returns the divisor of the sum of gradients in this step. */
+static double divisor_of(const rondo_ddp *ddp)
 {
     int ranks = ddp->config.join == RONDO_DDP_JOIN_BY_REMAINING ? ddp->remaining : ddp->size;
 
@@ -108,7 +109,7 @@ rondo_result ddp_exchange_start(struct ddp_bucket *bucket)
     const rondo_ddp_hook *hook = &ddp->config.hook;
     rondo_result result;
 
-    bucket->view.divisor = ddp_divisor(ddp);
+    bucket->view.divisor = divisor_of(ddp);
     bucket->result = RONDO_OK;
     bucket->ready = ddp_clock() - ddp->began;
     ddp->statistics.bytes += wire_bytes(bucket);

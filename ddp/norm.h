@@ -18,7 +18,8 @@ void norm_add(struct norm *norm, const float *values, size_t count);
 rondo_result norm_all_reduce(struct norm *norm, rondo_comm *comm);
 double norm_root(const struct norm *norm);
 
-/* Is this norm above the limit, and by which factor must elements shrink then? */
+/* True if the norm is above the limit; ret_scale is the factor by which elements must shrink
+ * then. */
 int norm_exceeds(double root, double limit, float *ret_scale);
 void norm_scale(float *values, size_t count, float scale);
 

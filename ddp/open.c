@@ -120,6 +120,7 @@ static rondo_result open_buckets(rondo_ddp *ddp)
 {
     rondo_result result;
 
+    ddp->trained = 0;
     for (int i = ddp->parameter_count - 1; i >= 0; i--)
         if (!ddp->parameters[i].frozen)
             ddp->arrival[ddp->trained++] = i;
@@ -140,6 +141,38 @@ static rondo_result open_streams(rondo_ddp *ddp)
     return result ? ddp_fail_call(result, ddp->comm, "rondo_ddp_open") : RONDO_OK;
 }
 
+/* All ranks get rank 0's values, so rank 0 has to be one that was there before. */
+static rondo_result meet(rondo_ddp *ddp, bool was_there, bool *ret_newcomers)
+{
+    int32_t *votes = ddp->votes;
+    rondo_result result;
+
+    votes[DDP_VOTE_WAS_THERE] = was_there;
+    votes[DDP_VOTE_NEWCOMER] = !was_there;
+    result = ddp_agree(ddp, DDP_VOTES);
+    if (result)
+        return result;
+    if (votes[DDP_VOTE_WAS_THERE] && !was_there && ddp->rank == 0)
+        ddp_problem(ddp, RONDO_ERROR_INVALID,
+                    "rondo_ddp_open: rank 0 is new, and other ranks move to this communicator with "
+                    "what they have: rank 0 has to be one of those.");
+    *ret_newcomers = votes[DDP_VOTE_NEWCOMER];
+    return RONDO_OK;
+}
+
+rondo_result ddp_enter(rondo_ddp *ddp, bool was_there)
+{
+    bool newcomers = false;
+    rondo_result result = meet(ddp, was_there, &newcomers);
+
+    if (!result && newcomers)
+        result = ddp_agree_on_model(ddp);
+    if (result || (result = open_streams(ddp)) || (result = open_buckets(ddp)) || !newcomers)
+        return result;
+    result = ddp_broadcast(ddp, ddp->parameters, ddp->parameter_count, 0);
+    return result ? result : ddp_broadcast(ddp, ddp->buffers, ddp->buffer_count, 0);
+}
+
 static rondo_result open_all(rondo_ddp *ddp, const rondo_ddp_model *model,
                              const rondo_ddp_config *config)
 {
@@ -153,11 +186,7 @@ static rondo_result open_all(rondo_ddp *ddp, const rondo_ddp_model *model,
         return ddp_fail(RONDO_ERROR_MEMORY, "Out of memory for a model of %zu parameters.", count);
     if (result)
         ddp_problem(ddp, result, "%s", rondo_ddp_last_error());
-    if ((result = ddp_agree(ddp, DDP_VOTE_PROBLEM + 1)) || (result = ddp_agree_on_model(ddp)) ||
-        (result = open_streams(ddp)) || (result = open_buckets(ddp)) ||
-        (result = ddp_broadcast(ddp, ddp->parameters, ddp->parameter_count, 0)))
-        return result;
-    return ddp_broadcast(ddp, ddp->buffers, ddp->buffer_count, 0);
+    return ddp_enter(ddp, false);
 }
 
 rondo_result rondo_ddp_open(rondo_comm *comm, const rondo_ddp_model *model,
@@ -197,15 +226,22 @@ static void free_tensors(struct ddp_tensor *tensors, int count)
     free(tensors);
 }
 
+void ddp_leave(rondo_ddp *ddp)
+{
+    if (ddp->exchange_comm && ((ddp->in_pass && ddp->exchange) || ddp->broken))
+        rondo_comm_abort(ddp->exchange_comm); /* others may wait for this rank's buckets */
+    rondo_stream_close(ddp->stream);
+    rondo_comm_close(ddp->exchange_comm);
+    ddp_layout_close(&ddp->layout);
+    ddp->stream = NULL;
+    ddp->exchange_comm = NULL;
+}
+
 void rondo_ddp_close(rondo_ddp *ddp)
 {
     if (!ddp)
         return;
-    if (ddp->in_pass && ddp->exchange) /* others may wait for this rank's buckets: not for ever */
-        rondo_comm_abort(ddp->exchange_comm);
-    rondo_stream_close(ddp->stream);
-    rondo_comm_close(ddp->exchange_comm);
-    ddp_layout_close(&ddp->layout);
+    ddp_leave(ddp);
     free_tensors(ddp->parameters, ddp->parameter_count);
     free_tensors(ddp->buffers, ddp->buffer_count);
     free(ddp->votes);

@@ -28,9 +28,11 @@ static rondo_result check_usable(const rondo_ddp *ddp, const char *function)
     if (!ddp)
         return ddp_fail(RONDO_ERROR_INVALID, "%s: there is no rondo_ddp.", function);
     if (ddp->broken)
-        return ddp_fail(RONDO_ERROR_INVALID,
-                        "%s: the communicator failed before; what is left to do is closing.",
-                        function);
+        return ddp_fail(
+            RONDO_ERROR_INVALID,
+            "%s: the communicator failed before; what is left to do is moving to another one, "
+            "and closing.",
+            function);
     return RONDO_OK;
 }
 
@@ -311,9 +313,11 @@ rondo_result ddp_pass_finish(rondo_ddp *ddp)
         ddp->in_pass = false;
         return RONDO_OK;
     }
+    ddp_late_arrive(ddp);
     result = launch_full_buckets(ddp);
     if (!result)
         result = finish_exchange(ddp);
+    ddp_late_leave(ddp);
     ddp->in_pass = false;
     return result;
 }

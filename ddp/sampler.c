@@ -8,6 +8,11 @@
  *     7 samples, 3 ranks, filled up     3 0 6 1 5 2 4 | 3 0      rank 1 takes 0 5 3
  *     the same with drop_last           3 0 6 1 5 2              rank 1 takes 0 5
  *
+ * When ranks come or go, what is left of the order is divided anew: of 7 samples, 2 taken by each
+ * of 2 ranks, 3 ranks take one each:
+ *
+ *     3 0 6 1 | 5 2 4                                    first = 4; rank 1 takes 2
+ *
  * The permutation is a Fisher-Yates shuffle driven by SplitMix64, which starts from a hash of seed
  * and epoch: it needs no history, so any epoch can be entered at once.
  */
@@ -15,12 +20,14 @@
 
 #include "ddp/fail.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 struct rondo_sampler {
     rondo_sampler_config config;
-    size_t count; /* of one rank in one epoch */
+    size_t count; /* of this rank, from `first` to the end of the epoch */
     uint64_t epoch, taken;
+    size_t first;  /* samples of the order that had been taken when it was divided */
     size_t *order; /* NULL: not shuffled */
 };
 
@@ -62,11 +69,14 @@ static void shuffle(rondo_sampler *sampler)
     }
 }
 
-static size_t count_of(const rondo_sampler_config *config)
+static size_t count_of(const rondo_sampler_config *config, size_t first)
 {
-    size_t size = (size_t)config->size, whole = config->samples / size;
+    size_t size = (size_t)config->size, left = config->samples - first;
+    size_t whole = left / size, rest = left % size;
 
-    return config->drop_last || config->samples % size == 0 ? whole : whole + 1;
+    if (config->uneven)
+        return whole + ((size_t)config->rank < rest);
+    return config->drop_last || rest == 0 ? whole : whole + 1;
 }
 
 static rondo_result check(const rondo_sampler_config *config)
@@ -100,7 +110,8 @@ rondo_result rondo_sampler_open(const rondo_sampler_config *config, rondo_sample
                         config->samples);
     }
     sampler->config = *config;
-    sampler->count = count_of(config);
+    if (sampler->order)
+        shuffle(sampler);
     rondo_sampler_set_epoch(sampler, 0);
     *ret_sampler = sampler;
     return RONDO_OK;
@@ -124,37 +135,73 @@ size_t rondo_sampler_next(rondo_sampler *sampler, size_t wanted, size_t *ret_sam
     size_t left = sampler->count - (size_t)sampler->taken, some = wanted < left ? wanted : left;
 
     for (size_t i = 0; i < some; i++) {
-        size_t at = ((size_t)sampler->taken + i) * (size_t)sampler->config.size +
+        size_t at = sampler->first + ((size_t)sampler->taken + i) * (size_t)sampler->config.size +
                     (size_t)sampler->config.rank;
 
         at %= sampler->config.samples; /* past the end: the order from its beginning */
         ret_samples[i] = sampler->order ? sampler->order[at] : at;
     }
-    sampler->taken = some > 0 || wanted == 0 ? sampler->taken + some : 0;
+    if (some > 0 || wanted == 0)
+        sampler->taken += some;
+    else
+        rondo_sampler_set_epoch(sampler, sampler->epoch);
     return some;
 }
 
 void rondo_sampler_set_epoch(rondo_sampler *sampler, uint64_t epoch)
 {
+    bool other = epoch != sampler->epoch;
+
     sampler->epoch = epoch;
     sampler->taken = 0;
-    if (sampler->order)
+    sampler->first = 0;
+    sampler->count = count_of(&sampler->config, 0);
+    if (sampler->order && other)
         shuffle(sampler);
 }
 
 rondo_sampler_position rondo_sampler_tell(const rondo_sampler *sampler)
 {
-    return (rondo_sampler_position){sampler->epoch, sampler->taken};
+    return (rondo_sampler_position){sampler->epoch, sampler->taken, sampler->first};
+}
+
+uint64_t rondo_sampler_done(const rondo_sampler *sampler)
+{
+    uint64_t done = sampler->first + sampler->taken * (uint64_t)sampler->config.size;
+
+    return done < sampler->config.samples ? done : sampler->config.samples;
 }
 
 rondo_result rondo_sampler_seek(rondo_sampler *sampler, rondo_sampler_position position)
 {
-    if (position.taken > sampler->count)
+    size_t count = position.first <= sampler->config.samples
+                       ? count_of(&sampler->config, (size_t)position.first)
+                       : 0;
+
+    if (position.taken > count || position.first > sampler->config.samples)
         return ddp_fail(RONDO_ERROR_INVALID,
                         "rondo_sampler_seek: %llu samples taken are more than the %zu of an epoch; "
                         "is the position from other data or another number of ranks?",
-                        (unsigned long long)position.taken, sampler->count);
+                        (unsigned long long)position.taken, count);
     rondo_sampler_set_epoch(sampler, position.epoch);
+    sampler->first = (size_t)position.first;
+    sampler->count = count;
     sampler->taken = position.taken;
     return RONDO_OK;
+}
+
+rondo_result rondo_sampler_divide(rondo_sampler *sampler, int rank, int size, uint64_t epoch,
+                                  uint64_t done)
+{
+    if (size < 1 || rank < 0 || rank >= size)
+        return ddp_fail(RONDO_ERROR_INVALID,
+                        "rondo_sampler_divide: there is no rank %d of %d; ranks are 0 .. size-1.",
+                        rank, size);
+    if (done > sampler->config.samples)
+        return ddp_fail(RONDO_ERROR_INVALID,
+                        "rondo_sampler_divide: %llu samples done are more than the %zu there are.",
+                        (unsigned long long)done, sampler->config.samples);
+    sampler->config.rank = rank;
+    sampler->config.size = size;
+    return rondo_sampler_seek(sampler, (rondo_sampler_position){epoch, 0, done});
 }

@@ -78,7 +78,7 @@ static rondo_result add_up(float values[BATCH][WIDTH], rondo_comm *comm)
                             NULL);
 }
 
-/* Are the gradients of these hidden units those of the whole? */
+/* True if the gradients of these hidden units are those of the whole. */
 static int same_gradients(const struct part *mine, const struct part *whole)
 {
     for (int k = mine->first; k < mine->first + mine->count; k++)

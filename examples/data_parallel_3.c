@@ -44,7 +44,7 @@ static void optimize(float rate)
     bias_gradient = 0;
 }
 
-/* What goes wrong ends this rank; the others hear that it is gone. */
+/* An error ends this rank; the others hear that it is gone. */
 static void check(rondo_result result)
 {
     if (result) {

@@ -62,7 +62,7 @@ struct kernel_call {
 void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call);
 /* Bytes of an element: rondo_type_size() without the call, for types that are known to be valid. */
 extern const unsigned char kernel_type_bytes[RONDO_TYPES];
-/* Is the operation defined on the type? (bitwise ones on integers only) */
+/* True if the operation is defined on the type; bitwise ones are on integers only. */
 bool kernel_can(rondo_type type, enum kernel_function function);
 /* Copy; large ones may bypass the cache. Ranges do not overlap. */
 void kernel_copy(void *to, const void *from, size_t bytes);
@@ -71,8 +71,8 @@ void kernel_copy(void *to, const void *from, size_t bytes);
 void kernel_stream(void *to, const void *from, size_t bytes);
 void kernel_stream_end(void);
 
-/* Which CPU level is in use ("plain", "avx2", "avx512",
- * "neon"); chosen at first use, RONDO_CPU forces one. */
+/* Returns the CPU level in use ("plain", "avx2", "avx512", "neon"); it is chosen at first use, and
+ * RONDO_CPU forces one. */
 const char *kernel_level(void);
 /* For tests and benchmarks: use this level from now on. False if this machine or build lacks it. */
 bool kernel_use_level(const char *level);

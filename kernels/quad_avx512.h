@@ -85,7 +85,7 @@ ALWAYS_INLINE __m512i quad_round(f32_v value, int mantissa)
     return _mm512_castps_si512(_mm512_add_ps(size, _mm512_castsi512_ps(base)));
 }
 
-/* Where code i comes from: the lowest byte of its word, of two vectors. */
+/* Code i comes from the lowest byte of its word, of two vectors. */
 #define PLACE(i) ((i) / 16 * 16 + (i) % 8 / 2 * 4 + (i) % 2 * 64)
 static const uint8_t quad_places[64] = {BY64(PLACE, 0)};
 
@@ -98,7 +98,7 @@ ALWAYS_INLINE __m512i quad_gather(__m512i a, __m512i b, __m512i c, __m512i d, in
                            _mm512_maskz_permutex2var_epi8(0xff00ff00ff00ff00, c, from, d));
 }
 
-/* Are there infinities or NaNs? Only they times zero are not zero. */
+/* True if there are infinities or NaNs: only they times zero are not zero. */
 ALWAYS_INLINE bool quad_is_special(quad_v value)
 {
     __m512 zero = _mm512_setzero_ps();

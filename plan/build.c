@@ -107,41 +107,41 @@ static void append_event(struct plan *plan, enum plan_verb verb, enum plan_event
         return;
     step->event = (uint8_t)event;
     step->peer = slot.rank;
-    step->lane = slot.lane;
+    step->channel = slot.channel;
     step->flags = (uint8_t)flags;
     hand_over(plan, step);
 }
 
-void plan_acquire(struct plan *plan, int peer, int lane)
+void plan_acquire(struct plan *plan, int peer, int channel)
 {
-    append_event(plan, PLAN_WAIT, PLAN_CREDIT, plan_slot(peer, lane), 0);
+    append_event(plan, PLAN_WAIT, PLAN_CREDIT, plan_slot(peer, channel), 0);
 }
 
-void plan_signal(struct plan *plan, int peer, int lane, unsigned flags)
+void plan_signal(struct plan *plan, int peer, int channel, unsigned flags)
 {
-    append_event(plan, PLAN_SIGNAL, PLAN_DATA, plan_slot(peer, lane), flags);
+    append_event(plan, PLAN_SIGNAL, PLAN_DATA, plan_slot(peer, channel), flags);
 }
 
-void plan_wait(struct plan *plan, int peer, int lane, unsigned flags)
+void plan_wait(struct plan *plan, int peer, int channel, unsigned flags)
 {
-    append_event(plan, PLAN_WAIT, PLAN_DATA, plan_slot(peer, lane), flags);
+    append_event(plan, PLAN_WAIT, PLAN_DATA, plan_slot(peer, channel), flags);
 }
 
-void plan_release(struct plan *plan, int peer, int lane)
+void plan_release(struct plan *plan, int peer, int channel)
 {
-    append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, plan_slot(peer, lane), 0);
+    append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, plan_slot(peer, channel), 0);
 }
 
-void plan_notify(struct plan *plan, int peer, int lane, unsigned flags)
+void plan_notify(struct plan *plan, int peer, int channel, unsigned flags)
 {
-    plan_acquire(plan, peer, lane);
-    plan_signal(plan, peer, lane, flags);
+    plan_acquire(plan, peer, channel);
+    plan_signal(plan, peer, channel, flags);
 }
 
-void plan_await(struct plan *plan, int peer, int lane, unsigned flags)
+void plan_await(struct plan *plan, int peer, int channel, unsigned flags)
 {
-    plan_wait(plan, peer, lane, flags);
-    append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, plan_slot(peer, lane), flags);
+    plan_wait(plan, peer, channel, flags);
+    append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, plan_slot(peer, channel), flags);
     if (flags & PLAN_ADDRESSES)
         plan->address_messages++;
 }
@@ -197,6 +197,25 @@ void plan_combine(struct plan *plan, unsigned atoms, unsigned flags, struct plan
             append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, sources.operands[i], 0);
 }
 
+void plan_append(struct plan *plan, const struct plan_step *step,
+                 const struct plan_operand *operands)
+{
+    uint32_t operand = plan->operand_count;
+    struct plan_step *own;
+
+    if (operands &&
+        !append_operands(plan, (struct plan_list){step->sources + step->destinations, operands}))
+        return;
+    own = append_step(plan, (enum plan_verb)step->verb);
+    if (!own)
+        return;
+    *own = *step;
+    own->operand = operands ? operand : 0;
+    if (step->verb == PLAN_SIGNAL && step->event == PLAN_CREDIT && (step->flags & PLAN_ADDRESSES))
+        plan->address_messages++;
+    hand_over(plan, own);
+}
+
 static struct plan_operand range(enum plan_buffer buffer, int rank, int block, int first)
 {
     return (struct plan_operand){.buffer = (uint8_t)buffer,
@@ -220,14 +239,14 @@ struct plan_operand plan_scratch(const struct plan *plan, int block, int first)
     return range(PLAN_SCRATCH, plan->rank, block, first);
 }
 
-struct plan_operand plan_slot(int peer, int lane)
+struct plan_operand plan_slot(int peer, int channel)
 {
-    return (struct plan_operand){.buffer = PLAN_SLOT, .lane = (uint8_t)lane, .rank = peer};
+    return (struct plan_operand){.buffer = PLAN_SLOT, .channel = (uint8_t)channel, .rank = peer};
 }
 
-struct plan_operand plan_slot_piece(int peer, int lane, int first)
+struct plan_operand plan_slot_piece(int peer, int channel, int first)
 {
-    struct plan_operand slot = plan_slot(peer, lane);
+    struct plan_operand slot = plan_slot(peer, channel);
 
     slot.first = (uint32_t)first;
     return slot;

@@ -131,16 +131,17 @@ void plan_describe_step(const struct plan *plan, const struct plan_step *step, c
         break;
     case PLAN_SIGNAL:
         if (step->event == PLAN_DATA)
-            add(&out, "signal rank %d on lane %u: a message%s", step->peer, step->lane, addresses);
+            add(&out, "signal rank %d on lane %u: a message%s", step->peer, step->channel,
+                addresses);
         else
-            add(&out, "give the slot back to rank %d on lane %u", step->peer, step->lane);
+            add(&out, "give the slot back to rank %d on lane %u", step->peer, step->channel);
         break;
     case PLAN_WAIT:
         if (step->event == PLAN_DATA)
-            add(&out, "wait for a message from rank %d on lane %u%s", step->peer, step->lane,
+            add(&out, "wait for a message from rank %d on lane %u%s", step->peer, step->channel,
                 addresses);
         else
-            add(&out, "wait for a free slot to rank %d on lane %u", step->peer, step->lane);
+            add(&out, "wait for a free slot to rank %d on lane %u", step->peer, step->channel);
         break;
     }
 }

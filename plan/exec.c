@@ -2,16 +2,17 @@
 /*
  * exec.c - the host executor: step_loop.h on the calling thread, data moved by kernels/.
  *
- * Read step_loop.h first, then move.c, which says what a copy or reduce step does to memory.
+ * Read step_loop.h and step_slots.h first, then move.c, which says what a copy or reduce step does
+ * to memory.
  */
 #include "plan/exec.h"
 
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/range.h"
-#include "plan/lend.h"
+#include "plan/zcopy.h"
 #include "plan/move.h"
-#include "plan/packets.h"
+#include "plan/ll.h"
 #include "transport/link/connection.h"
 
 #include <stdio.h>
@@ -26,9 +27,9 @@
 static inline void push(struct link_out *out, struct link_slot *slot, const char *payload,
                         uint64_t flag)
 {
-    connection_push(out->connection, slot, out->lent ? out->lent : payload,
+    connection_push(out->connection, slot, out->zcopy ? out->zcopy : payload,
                     (size_t)(out->fill - payload), flag);
-    out->lent = NULL;
+    out->zcopy = NULL;
 }
 /* On shared memory a published slot is already where it belongs. */
 #define step_push(out, slot, payload, flag) \
@@ -36,15 +37,11 @@ static inline void push(struct link_out *out, struct link_slot *slot, const char
 
 static inline void step_return(const struct link_in *in)
 {
-    if (in->connection)
-        connection_give_back(in->connection, in->received);
+    connection_give_back(in->connection, in->received);
 }
 
 /* The next message may be there already: let it come while this call ends and the next begins. */
-static inline void step_expect(const struct link_packet *head)
-{
-    __builtin_prefetch(head);
-}
+#define step_prefetch(head) __builtin_prefetch(head)
 
 /* The alarm is a line of this rank's own, so asking costs a load from the cache. */
 static inline bool is_left(const struct execution *x)
@@ -69,10 +66,8 @@ static enum exec_state step_enter(struct execution *x)
 
 static inline bool step_holds(const struct execution *x)
 {
-    if (!x->entered)
-        return true;
-    /* What was read of peers was read before the look at the alarm: a rank that has left rang it
-     * before its caller could write there. */
+    /* Reads of peers' memory end before the look at the alarm: a rank that has left rang it before
+     * its caller could write there. */
     atomic_thread_fence(memory_order_acquire);
     return !is_left(x);
 }
@@ -88,6 +83,8 @@ static void go_outside(struct execution *x)
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
 
 #define step_combine move_step
+#include "plan/step_slots.h"
+
 #include "plan/step_loop.h"
 
 enum {
@@ -99,7 +96,7 @@ enum {
     PLACE_ALIGN = 256, /* bytes */
 };
 
-/* How many places of a slot messages of up to `longest` bytes use in turn. */
+/* Computes how many places of a slot messages of up to `longest` bytes use in turn. */
 static void spread(struct exec_shape *shape, size_t longest, size_t slot_bytes, int size)
 {
     size_t room = SPREAD / (size_t)size < slot_bytes ? SPREAD / (size_t)size : slot_bytes;
@@ -114,7 +111,7 @@ static void spread(struct exec_shape *shape, size_t longest, size_t slot_bytes, 
 rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t element,
                              size_t slot_bytes, struct exec_shape *ret_shape)
 {
-    struct exec_shape shape = {.count = count, .element = element, .window = count};
+    struct exec_shape shape = {.count = count, .element = element, .segment = count};
     size_t longest = 0, grains;
 
     shape.grain = GRAIN_BYTES / element;
@@ -130,11 +127,11 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
         if (atom < shape.grain)
             shape.grain = 1;
         atom -= atom % shape.grain;
-        if (atom <= count / plan->parts) /* else the whole count fits one window; no overflow */
-            shape.window = atom * plan->parts;
-        longest = range_start(shape.window, shape.grain, plan->parts, 1);
+        if (atom <= count / plan->parts) /* else the whole count fits one segment; no overflow */
+            shape.segment = atom * plan->parts;
+        longest = range_start(shape.segment, shape.grain, plan->parts, 1);
     }
-    grains = (shape.window + shape.grain - 1) / shape.grain;
+    grains = (shape.segment + shape.grain - 1) / shape.grain;
     shape.each = grains / plan->parts;
     shape.rest = grains % plan->parts;
     longest *= plan->message_atoms * element;
@@ -148,7 +145,7 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
 
 size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shape)
 {
-    return plan->scratch_blocks * shape->window * shape->element;
+    return plan->scratch_blocks * shape->segment * shape->element;
 }
 
 void exec_start(struct execution *x)
@@ -157,16 +154,15 @@ void exec_start(struct execution *x)
 
     x->awaited = plan->address_messages;
     x->entered = false;
-    x->lends = x->shape.longest >= LEND_FROM && x->world->lends;
-    x->reduces = collective_reduces(plan->collective);
+    x->zcopies = x->shape.longest >= ZCOPY_FROM && x->world->zcopies;
     for (int i = 0; i < plan->programs; i++) {
         struct exec_program *program = &x->programs[i];
 
         program->begin = plan->program[i].begin;
         program->end = plan->program[i].end;
-        program->done = false;
+        program->done = program->expects = false;
         program->blamed = plan->rank;
-        exec_open_window(x, program, 0);
+        exec_open_segment(x, program, 0);
     }
 }
 
@@ -182,9 +178,10 @@ static void step_addresses(struct execution *x, int peer, const struct link_addr
     struct exec_peer *at = &x->world->peers[peer];
 
     x->world->ops->resolve(x->world, peer, said, bytes, at);
-    if (bytes[0] && !at->input && (x->reduces || !at->remote_input))
+    /* What is reduced must be mapped, not only readable. */
+    if (bytes[0] && !at->input && (x->op || !at->remote_input))
         x->unreachable = true;
-    if (bytes[1] && !at->output && x->reduces)
+    if (bytes[1] && !at->output && x->op)
         x->unreachable = true;
 }
 
@@ -199,8 +196,11 @@ enum exec_state exec_advance(struct execution *x)
         if (x->programs[i].done)
             continue;
         state = step_run(x, &x->programs[i]);
-        if (x->lends && !x->programs[i].done)
-            lend_expect(x, &x->programs[i]);
+        if (x->zcopies && !x->programs[i].done &&
+            !(x->programs[i].expects && state == EXEC_BLOCKED)) {
+            zcopy_post(x, &x->programs[i]);
+            x->programs[i].expects = true;
+        }
         x->programs[i].blamed = x->blamed;
         if (state > EXEC_BLOCKED)
             return state;
@@ -222,12 +222,12 @@ static const struct link_in *awaited_link(const struct execution *x,
 
     if (program->done || step->verb != PLAN_WAIT || step->event != PLAN_DATA)
         return NULL;
-    return &x->world->in[step->lane * x->world->size + step->peer];
+    return &x->world->in[step->channel * x->world->size + step->peer];
 }
 
 bool exec_poll(const struct execution *x, int looks)
 {
-    const struct link_packet *heads[PLAN_PROGRAMS_MAX];
+    const struct link_line *heads[PLAN_PROGRAMS_MAX];
     uint32_t numbers[PLAN_PROGRAMS_MAX];
     int count = 0;
 
@@ -236,7 +236,7 @@ bool exec_poll(const struct execution *x, int looks)
 
         if (!in)
             continue;
-        heads[count] = step_in_head(x, in);
+        heads[count] = step_in_head(x, in, x->shape.lines);
         numbers[count++] = in->received + 1;
     }
     for (; looks > 0 && count; looks--)
@@ -246,19 +246,18 @@ bool exec_poll(const struct execution *x, int looks)
     return false;
 }
 
-/* Has the next message of a link come, in the form of so many lines? */
+/* True if the next message of a link has come, in the form of so many lines. */
 static bool has_come(const struct execution *x, const struct link_in *in, unsigned lines,
                      uint32_t *ret_fingerprint)
 {
-    const struct link_packet *head =
-        step_head(x, in->shorts, step_in_slot(in), in->received, lines);
+    const struct link_line *head = step_in_head(x, in, lines);
     uint64_t flag = step_load(&head->flag);
 
     *ret_fingerprint = (uint32_t)(flag >> 32);
     return flag && (uint32_t)flag == in->received + 1;
 }
 
-bool exec_strays(struct execution *x)
+bool exec_has_unexpected(struct execution *x)
 {
     for (int i = 0; i < x->plan->programs; i++) {
         const struct link_in *in = awaited_link(x, &x->programs[i]);
@@ -269,27 +268,27 @@ bool exec_strays(struct execution *x)
             if (awaited || !has_come(x, in, lines, &x->foreign))
                 continue;
             x->blamed = x->plan->steps[x->programs[i].at].peer;
-            return in->shorts;
+            return in->ll;
         }
     }
     return false;
 }
 
-bool exec_unexpected(const struct execution *x, unsigned lanes)
+bool exec_unexpected(const struct execution *x, unsigned channels)
 {
     uint32_t fingerprint;
 
-    for (int lane = 0; lanes >> lane; lane++)
-        for (int peer = 0; peer < x->world->size && lanes >> lane & 1; peer++)
-            if (peer != x->plan->rank && has_come(x, &x->world->in[lane * x->world->size + peer],
+    for (int channel = 0; channels >> channel; channel++)
+        for (int peer = 0; peer < x->world->size && channels >> channel & 1; peer++)
+            if (peer != x->plan->rank && has_come(x, &x->world->in[channel * x->world->size + peer],
                                                   x->shape.lines, &fingerprint))
                 return true;
     return false;
 }
 
-unsigned exec_deaf_lanes(const struct plan *plan)
+unsigned exec_deaf_channels(const struct plan *plan)
 {
-    unsigned lanes = 0;
+    unsigned channels = 0;
 
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct plan_step *step = &plan->steps[i];
@@ -297,9 +296,9 @@ unsigned exec_deaf_lanes(const struct plan *plan)
         if (step->verb == PLAN_WAIT && step->event == PLAN_DATA)
             return 0;
         if (step->verb == PLAN_SIGNAL && step->event == PLAN_DATA)
-            lanes |= 1U << step->lane;
+            channels |= 1U << step->channel;
     }
-    return lanes;
+    return channels;
 }
 
 void exec_describe(const struct execution *x, char *text, size_t size)

@@ -4,7 +4,7 @@
  *
  * An execution is a plan bound to buffers and a count. It never blocks: exec_advance() runs every
  * program until it has to wait and says so, which lets one thread run many executions side by side
- * (groups, many ranks per thread). A program's counter and window are the answer to "where does it
+ * (groups, many ranks per thread). A program's counter and segment are the answer to "where does it
  * hang".
  */
 #ifndef RONDO_PLAN_EXEC_H
@@ -37,8 +37,8 @@ struct exec_world {
     const struct exec_world_ops *ops;
     int rank, size;
     size_t slot_bytes;
-    struct link_rooms rooms;
-    struct link_out *out; /* [lane * size + peer] */
+    struct link_depths ll_depths;
+    struct link_out *out; /* [channel * size + peer] */
     struct link_in *in;
     struct exec_peer *peers; /* [rank], of the call in progress */
     const void **sources;    /* room for the operands of the longest step */
@@ -50,26 +50,27 @@ struct exec_world {
     LINK_ATOMIC(uint32_t) * inside; /* nonzero: this rank may be touching memory of peers */
     /* Nonzero: some rank of this host has left a call with an error */
     LINK_ATOMIC(uint32_t) * alarm;
-    bool lends;                /* some links take payload from memory of the caller: lend.h */
-    struct connection *lender; /* one that did; NULL: none has */
+    bool zcopies; /* some links take payload from memory of the caller: zcopy.h */
+    struct connection *zcopy_connection; /* one that did; NULL: none has */
 };
 
-/* Which stores of an execution go past the cache, and from which length of a piece on. */
+/* Stores of an execution that go past the cache, and the length of a piece from which on they
+ * do. */
 enum {
     PAST_CACHE_SLOTS = 1,
     PAST_CACHE_OUTPUTS = 2,
     PAST_CACHE_FROM = 4096 /* bytes of a piece */
 };
 
-/* How a count is cut, worked out once per plan, count and element size. */
+/* A shape says how a count is cut; it is worked out once per plan, count and element size. */
 struct exec_shape {
     size_t count;      /* elements per block */
     size_t element;    /* bytes */
-    size_t window;     /* elements per block and window, 0: the count is 0 */
+    size_t segment;    /* elements per block and segment, 0: the count is 0 */
     size_t grain;      /* chunk boundaries lie on multiples of so many elements */
     size_t longest;    /* bytes of user data in the longest message */
-    size_t each, rest; /* in a whole window: grains per atom, and how many atoms get one more */
-    unsigned lines;    /* cache lines of every message as packets; 0: they are plain */
+    size_t each, rest; /* in a whole segment: grains per atom, and how many atoms get one more */
+    unsigned lines;    /* LL lines of every message; 0: messages are plain */
     /* Plain messages that are much shorter than a slot use its places in turn. */
     size_t place;        /* bytes from one to the next */
     uint32_t last_place; /* counted from 0; their number is a power of 2 */
@@ -78,9 +79,10 @@ struct exec_shape {
 struct exec_program {
     uint32_t at, begin, end; /* program counter and its bounds */
     bool done;
+    bool expects;      /* messages from here on may come to where they are wanted (zcopy.h) */
     int blamed;        /* the peer that it waits for */
-    size_t start;      /* first element of the window */
-    size_t length;     /* of the window */
+    size_t start;      /* first element of the segment */
+    size_t length;     /* of the segment */
     size_t each, rest; /* grains per atom, and how many atoms get one more */
 };
 
@@ -106,8 +108,7 @@ struct execution {
     unsigned past_cache; /* a sum of PAST_CACHE_...; no result depends on it */
     uint32_t foreign;    /* EXEC_MISMATCH: the fingerprint that came */
     int blamed;          /* EXEC_BLOCKED, EXEC_MISMATCH: the peer */
-    bool lends;          /* its messages are long enough, and some link does */
-    bool reduces;     /* the collective reduces: peers' memory must be mapped, not only readable */
+    bool zcopies;        /* its messages are long enough, and some link does */
     bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
     uint32_t awaited; /* address messages still to come */
     bool entered;     /* from here on memory of peers is touched */
@@ -133,12 +134,12 @@ bool exec_poll(const struct execution *execution, int looks);
  * Blocked: has a message come in another form than the one that is waited for, so from another
  * call? Sets `blamed` and `foreign`. For suspicious waits only; exec_advance() does not look there.
  */
-bool exec_strays(struct execution *execution);
-/* Has any peer sent a message of this call's form on those lanes (a set of bits)? For ranks that
- * wait for no message. */
-bool exec_unexpected(const struct execution *execution, unsigned lanes);
-/* The lanes on which a plan sends, if it waits for no message; 0: it waits for some. */
-unsigned exec_deaf_lanes(const struct plan *plan);
+bool exec_has_unexpected(struct execution *execution);
+/* True if any peer has sent a message of this call's form on those channels (a set of bits). Ranks
+ * that wait for no message ask this. */
+bool exec_unexpected(const struct execution *execution, unsigned channels);
+/* The channels on which a plan sends, if it waits for no message; 0: it waits for some. */
+unsigned exec_deaf_channels(const struct plan *plan);
 /* Writes the step at which the execution waits: "step 17 of ring all_reduce: wait for a message
  * from rank 2". */
 void exec_describe(const struct execution *execution, char *text, size_t size);

@@ -9,7 +9,7 @@
  */
 #include "plan/move.h"
 
-#include "plan/lend.h"
+#include "plan/zcopy.h"
 
 #define STEP_FUNCTION static inline
 #include "plan/pieces.h"
@@ -25,35 +25,33 @@ enum { TILE = 16384, SMALL_TILE = 1024 };
  * across the end of a page. */
 enum { AHEAD = 4096 };
 
-/* The next piece of a slot: taken from the message that is
- * open, or added to the one being filled. */
-static inline char *next_piece(struct exec_world *world, const struct plan_operand *operand,
-                               bool source, size_t bytes)
-{
-    size_t connection = (size_t)operand->lane * (size_t)world->size + (size_t)operand->rank;
-    char **piece = source ? &world->in[connection].take : &world->out[connection].fill;
-    char *at = *piece;
-
-    *piece = at + bytes;
-    return at;
-}
-
+/* Finds where an operand is. A slot's next piece is taken from the message that is open, or added
+ * to the one being filled. */
 static inline char *locate(struct execution *x, const struct exec_program *program,
                            const struct plan_operand *operand, bool source, size_t bytes)
 {
-    char *at;
+    struct exec_world *world = x->world;
+    size_t link = (size_t)operand->channel * (size_t)world->size + (size_t)operand->rank;
+    bool own = operand->rank == x->plan->rank;
+    char **piece, *at;
 
     switch (operand->buffer) {
     case PLAN_SLOT:
-        return next_piece(x->world, operand, source, bytes);
+        piece = source ? &world->in[link].take : &world->out[link].fill;
+        at = *piece;
+        *piece = at + bytes;
+        return at;
     case PLAN_SCRATCH:
-        return x->world->scratch +
-               (operand->block * x->shape.window + atom_start(x, program, operand->first)) *
+        return world->scratch +
+               (operand->block * x->shape.segment + atom_start(x, program, operand->first)) *
                    x->shape.element;
+    case PLAN_INPUT:
+        at = own ? (char *)(uintptr_t)x->input : world->peers[operand->rank].input;
+        break;
     default:
-        at = user_buffer(x, operand);
-        return at ? at + user_offset(x, program, operand) : NULL;
+        at = own ? x->output : world->peers[operand->rank].output;
     }
+    return at ? at + user_offset(x, program, operand) : NULL;
 }
 
 /* Copy out of memory that is not mapped here. */
@@ -75,26 +73,29 @@ static inline bool goes_past(const struct execution *x, const struct plan_operan
                              size_t bytes)
 {
     unsigned kind = destination->buffer == PLAN_SLOT ? PAST_CACHE_SLOTS : PAST_CACHE_OUTPUTS;
-    size_t link = (size_t)destination->lane * (size_t)x->world->size + (size_t)destination->rank;
+    size_t link = (size_t)destination->channel * (size_t)x->world->size + (size_t)destination->rank;
 
     if (!(x->past_cache & kind) || bytes < PAST_CACHE_FROM || destination->buffer == PLAN_SCRATCH)
         return false;
-    /* What a network takes out of a slot is read at once, by this core. */
+    /* A network reads a slot at once, on this core. */
     return destination->buffer != PLAN_SLOT || !x->world->out[link].connection;
 }
 
-static void copy(const struct execution *x, const struct plan_step *step, size_t bytes)
+/* To the first `destinations`; if others are left out, through the cache, see reduce(). */
+static void copy(const struct execution *x, const struct plan_step *step, int destinations,
+                 size_t bytes)
 {
     const struct plan_operand *operands = plan_destinations(x->plan, step);
+    bool all = destinations == step->destinations;
     const void *from = x->world->sources[0];
     bool streamed = false;
 
-    for (int i = 0; i < step->destinations; i++) {
+    for (int i = 0; i < destinations; i++) {
         void *to = x->world->destinations[i];
 
         if (to == from)
             continue;
-        if (goes_past(x, &operands[i], bytes)) {
+        if (all && goes_past(x, &operands[i], bytes)) {
             kernel_stream(to, from, bytes);
             streamed = true;
         } else {
@@ -154,10 +155,12 @@ static void reduce_past(const struct execution *x, const struct plan_step *step,
     kernel_stream_end();
 }
 
-static struct kernel_call kernel_call_of(const struct execution *x, const struct plan_step *step,
-                                         int destinations, size_t count)
+/* Into the first `destinations`. If others are left out, a network takes those from memory of the
+ * caller: all goes through the cache then, as it is read at once. */
+static void reduce(struct execution *x, const struct plan_step *step, int destinations,
+                   size_t count)
 {
-    return (struct kernel_call){
+    struct kernel_call call = {
         .sources = x->world->sources,
         .destinations = x->world->destinations,
         .source_count = step->sources,
@@ -167,35 +170,16 @@ static struct kernel_call kernel_call_of(const struct execution *x, const struct
         .scaled = x->op->has_scale ? raw_source(x, step) : -1,
         .finish = step->flags & PLAN_FINISH,
     };
-}
 
-/* Store to those of the destinations that a network does not take from the caller's memory, and
- * through the cache, as they are read at once. */
-static void store_rest(const struct execution *x, const struct plan_step *step, int destinations,
-                       size_t count)
-{
-    struct kernel_call call;
+    if (x->past_cache && destinations == step->destinations) {
+        const struct plan_operand *operands = plan_destinations(x->plan, step);
 
-    if (!only_copies(x, step)) {
-        call = kernel_call_of(x, step, destinations, count);
-        kernel_reduce(x->op, &call);
-        return;
+        for (int i = 0; i < destinations; i++)
+            if (goes_past(x, &operands[i], count * x->shape.element)) {
+                reduce_past(x, step, &call, count);
+                return;
+            }
     }
-    for (int i = 0; i < destinations; i++)
-        if (x->world->destinations[i] != x->world->sources[0])
-            kernel_copy(x->world->destinations[i], x->world->sources[0], count * x->shape.element);
-}
-
-static void reduce(struct execution *x, const struct plan_step *step, size_t count)
-{
-    const struct plan_operand *operands = plan_destinations(x->plan, step);
-    struct kernel_call call = kernel_call_of(x, step, step->destinations, count);
-
-    for (int i = 0; i < step->destinations && x->past_cache; i++)
-        if (goes_past(x, &operands[i], count * x->shape.element)) {
-            reduce_past(x, step, &call, count);
-            return;
-        }
     kernel_reduce(x->op, &call);
 }
 
@@ -223,15 +207,15 @@ enum exec_state move_step(struct execution *x, struct exec_program *program,
     const struct plan_operand *operands = plan_sources(x->plan, step);
     size_t count = step_elements(x, program, step);
     size_t bytes = count * x->shape.element;
-    int left;
+    int destinations = step->destinations;
 
-    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && !x->lends &&
+    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && !x->zcopies &&
         only_copies(x, step))
         return copy_one(x, program, step, bytes);
     for (int i = 0; i < step->sources; i++) {
         world->sources[i] = locate(x, program, &operands[i], true, bytes);
-        if (x->lends && operands[i].buffer == PLAN_SLOT)
-            world->sources[i] = lend_placed(x, &operands[i], world->sources[i]);
+        if (x->zcopies && operands[i].buffer == PLAN_SLOT)
+            world->sources[i] = zcopy_delivered(x, &operands[i], world->sources[i]);
     }
     operands += step->sources;
     for (int i = 0; i < step->destinations; i++)
@@ -240,12 +224,11 @@ enum exec_state move_step(struct execution *x, struct exec_program *program,
         return EXEC_MOVED;
     if (!world->sources[0])
         return read_across(x, program, step, bytes);
-    left = x->lends ? lend_destinations(x, step, bytes, only_copies(x, step)) : step->destinations;
-    if (left < step->destinations)
-        store_rest(x, step, left, count);
-    else if (only_copies(x, step))
-        copy(x, step, bytes);
+    if (x->zcopies)
+        destinations = zcopy_destinations(x, step, bytes, only_copies(x, step));
+    if (only_copies(x, step))
+        copy(x, step, destinations, bytes);
     else
-        reduce(x, step, count);
+        reduce(x, step, destinations, count);
     return EXEC_MOVED;
 }

@@ -5,8 +5,8 @@
 
 #include "plan/exec.h"
 
-/* Do one copy or reduce step in the program's window.
- * EXEC_MOVED, or EXEC_FAILED with a sentence. */
+/* Does one copy or reduce step in the program's segment. Returns EXEC_MOVED, or EXEC_FAILED with a
+ * sentence. */
 enum exec_state move_step(struct execution *x, struct exec_program *program,
                           const struct plan_step *step);
 

@@ -4,9 +4,9 @@
  * move.c on the host, cuda/kernels/ on a GPU. Like step_loop.h it is included with STEP_FUNCTION,
  * the qualifiers of every function here.
  */
-/* Cut the window that begins at `start` into atoms. */
-STEP_FUNCTION void exec_open_window(const struct execution *x, struct exec_program *program,
-                                    size_t start)
+/* Cut the segment that begins at `start` into atoms. */
+STEP_FUNCTION void exec_open_segment(const struct execution *x, struct exec_program *program,
+                                     size_t start)
 {
     size_t left = x->shape.count - start;
     size_t grain = x->shape.grain;
@@ -14,10 +14,10 @@ STEP_FUNCTION void exec_open_window(const struct execution *x, struct exec_progr
 
     program->start = start;
     program->at = program->begin;
-    program->length = x->shape.window;
+    program->length = x->shape.segment;
     program->each = x->shape.each;
     program->rest = x->shape.rest;
-    if (left >= x->shape.window)
+    if (left >= x->shape.segment)
         return;
     program->length = left;
     grains = (left + grain - 1) / grain;
@@ -25,7 +25,7 @@ STEP_FUNCTION void exec_open_window(const struct execution *x, struct exec_progr
     program->rest = grains - program->each * x->plan->parts;
 }
 
-/* First element of an atom, within its window: base/range.h with the divisions done beforehand. */
+/* First element of an atom, within its segment: base/range.h with the divisions done beforehand. */
 STEP_FUNCTION size_t atom_start(const struct execution *x, const struct exec_program *program,
                                 uint32_t atom)
 {
@@ -36,17 +36,6 @@ STEP_FUNCTION size_t atom_start(const struct execution *x, const struct exec_pro
     extra = atom < program->rest ? atom : program->rest;
     start = (program->each * atom + extra) * x->shape.grain;
     return start < program->length ? start : program->length;
-}
-
-/* A user buffer of this rank or of a peer; NULL: it is not mapped here. */
-STEP_FUNCTION char *user_buffer(const struct execution *x, const struct plan_operand *operand)
-{
-    const struct exec_peer *peer;
-
-    if (operand->rank == x->plan->rank)
-        return operand->buffer == PLAN_INPUT ? (char *)(uintptr_t)x->input : x->output;
-    peer = &x->world->peers[operand->rank];
-    return operand->buffer == PLAN_INPUT ? peer->input : peer->output;
 }
 
 /* Bytes from the beginning of a user buffer to the range. */
@@ -72,7 +61,8 @@ STEP_FUNCTION size_t step_elements(const struct execution *x, const struct exec_
            atom_start(x, program, operand->first);
 }
 
-/* Which source is this rank's own raw input, the one that a pre-multiplied sum scales; -1: none. */
+/* Finds the source that is this rank's own raw input, which a pre-multiplied sum scales; -1: none
+ * is. */
 STEP_FUNCTION int raw_source(const struct execution *x, const struct plan_step *step)
 {
     const struct plan_operand *sources = plan_sources(x->plan, step);
@@ -83,7 +73,7 @@ STEP_FUNCTION int raw_source(const struct execution *x, const struct plan_step *
     return -1;
 }
 
-/* Does the step move bytes and nothing else? */
+/* True if the step moves bytes and does nothing else. */
 STEP_FUNCTION bool only_copies(const struct execution *x, const struct plan_step *step)
 {
     return !x->op || (step->verb == PLAN_COPY && !x->op->has_scale &&

@@ -12,24 +12,24 @@
  *
  * Copies may be carried out by others than the executor: a network may send from the buffer what a
  * step stores into a slot, and put what a step takes out of one into the output before the wait for
- * it ends (lend.h). docs/verifier.md says what of that is argued and not proved.
+ * it ends (zcopy.h). The verifier proves that no other step can tell.
  *
- * A plan knows no counts. The vector is processed in *windows* that are as long as slots allow; in
- * each window every block is cut into `parts` *atoms* by the one remainder rule (base/range.h), and
- * a range is a run of atoms of one block. So any count works, and what is proved for atoms holds
- * for every count.
+ * A plan knows no counts. The vector is processed in *segments* that are as long as slots allow; in
+ * each segment every block is cut into `parts` *atoms* by the one remainder rule (base/range.h),
+ * and a range is a run of atoms of one block. So any count works, and what is proved for atoms
+ * holds for every count.
  *
  *      input of an all_gather or all_reduce: one block      ranges:  block 0, first 1, atoms 2
  *      |......|######|######|......|       parts = 4                         ^ the two marked ones
- *      in/outputs of n * count elements: n blocks of `count` elements; the window is the same part
+ *      in/outputs of n * count elements: n blocks of `count` elements; the segment is the same part
  *      of each
  *
- * Messages between two ranks travel on numbered *lanes*; (from, to, lane) is a first-in first-out
- * *link* with a few slots. A slot has no addresses: pieces are appended by the sender and taken
- * in the same order by the receiver. A plan has one or more *programs* that run side by side in one
- * rank; each walks through all windows on its own. Rules, checked by plan/verify: one program per
- * rank uses an end of a link; a rank ends its plan with all slots given back; what peers read
- * or write in my user buffers they do between my first and my last step.
+ * Messages between two ranks travel on numbered *channels*; (from, to, channel) is a first-in
+ * first-out *link* with a few slots. A slot has no addresses: pieces are appended by the sender and
+ * taken in the same order by the receiver. A plan has one or more *programs* that run side by side
+ * in one rank; each walks through all segments on its own. Rules, checked by plan/verify: one
+ * program per rank uses an end of a link; a rank ends its plan with all slots given back; what
+ * peers read or write in my user buffers they do between my first and my last step.
  */
 #ifndef RONDO_PLAN_PLAN_H
 #define RONDO_PLAN_PLAN_H
@@ -41,10 +41,10 @@
 
 enum {
     PLAN_PROGRAMS_MAX = 5, /* per rank */
-    PLAN_LANES = 5,        /* per ordered pair of ranks; 0..3 are for collectives */
+    PLAN_CHANNELS = 5,     /* per ordered pair of ranks; 0..3 are for collectives */
     /* 2 and 3: where ranks share cores they have fewer slots than others, and need less cache */
-    PLAN_LANE_SHALLOW = 2,
-    PLAN_LANE_P2P = 4, /* for send and recv */
+    PLAN_CHANNEL_SHALLOW = 2,
+    PLAN_CHANNEL_P2P = 4, /* for send and recv */
 };
 
 enum plan_verb { PLAN_COPY, PLAN_REDUCE, PLAN_SIGNAL, PLAN_WAIT };
@@ -61,10 +61,10 @@ enum plan_flag {
 };
 
 struct plan_operand {
-    uint8_t buffer; /* enum plan_buffer; a source's slot is incoming, a destination's outgoing */
-    uint8_t lane;   /* PLAN_SLOT: of which link to the peer */
-    int32_t rank;   /* whose buffer; PLAN_SLOT: the peer */
-    uint32_t block; /* not for PLAN_SLOT */
+    uint8_t buffer;  /* enum plan_buffer; a source's slot is incoming, a destination's outgoing */
+    uint8_t channel; /* PLAN_SLOT: of which link to the peer */
+    int32_t rank;    /* whose buffer; PLAN_SLOT: the peer */
+    uint32_t block;  /* not for PLAN_SLOT */
     /* First atom; of PLAN_SLOT only where a step has slots alone, to know its length. */
     uint32_t first;
 };
@@ -73,7 +73,7 @@ struct plan_step {
     uint8_t verb;         /* enum plan_verb */
     uint8_t event;        /* signal, wait: enum plan_event */
     uint8_t flags;        /* enum plan_flag */
-    uint8_t lane;         /* signal, wait */
+    uint8_t channel;      /* signal, wait */
     int32_t peer;         /* signal, wait */
     uint32_t atoms;       /* copy, reduce: length of every operand */
     int32_t sources;      /* copy, reduce; as many as there are ranks, or a few more */
@@ -100,8 +100,9 @@ struct plan {
     int size, rank, root;          /* root: or the peer of send and recv */
     const struct grouping *groups; /* of ranks, for the writer: collectives/levels/grouping.h */
     const struct recipe *recipe; /* of two levels, for the writer: collectives/levels/hierarchy.h */
+    const struct plan *given;    /* of a file, for the writer: collectives/file/file.h */
     struct plan_reader *reader;  /* of what is written; NULL: steps are kept */
-    unsigned parts;              /* atoms per block in a window */
+    unsigned parts;              /* atoms per block in a segment */
     unsigned message_atoms; /* the most in any message of any rank; 0: none carries user data */
     unsigned scratch_blocks;
     unsigned address_messages; /* how many PLAN_ADDRESSES messages this rank waits for */
@@ -134,13 +135,13 @@ struct plan_list {
                             sizeof(struct plan_operand),               \
                         (struct plan_operand[]){__VA_ARGS__}})
 
-/* Operands. `lane` of a slot says which link to the peer. */
+/* Operands. `channel` of a slot says which link to the peer. */
 struct plan_operand plan_input(const struct plan *plan, int block, int first);
 struct plan_operand plan_output(const struct plan *plan, int block, int first);
 struct plan_operand plan_scratch(const struct plan *plan, int block, int first);
-struct plan_operand plan_slot(int peer, int lane);
+struct plan_operand plan_slot(int peer, int channel);
 /* The slot in a step that only passes slots on; `first` is the atom that its piece begins with. */
-struct plan_operand plan_slot_piece(int peer, int lane, int first);
+struct plan_operand plan_slot_piece(int peer, int channel, int first);
 /* A peer's own user buffer; only between messages that
  * carry PLAN_ADDRESSES and the peer's last wait. */
 struct plan_operand plan_peer_input(int rank, int block, int first);
@@ -157,20 +158,24 @@ void plan_combine(struct plan *plan, unsigned atoms, unsigned flags, struct plan
                   struct plan_list destinations);
 
 /* The parts of plan_combine(), for messages of several pieces. */
-void plan_acquire(struct plan *plan, int peer, int lane);                /* wait, credit */
-void plan_signal(struct plan *plan, int peer, int lane, unsigned flags); /* signal, data */
-void plan_wait(struct plan *plan, int peer, int lane, unsigned flags);   /* wait, data */
-void plan_release(struct plan *plan, int peer, int lane);                /* signal, credit */
+void plan_acquire(struct plan *plan, int peer, int channel);                /* wait, credit */
+void plan_signal(struct plan *plan, int peer, int channel, unsigned flags); /* signal, data */
+void plan_wait(struct plan *plan, int peer, int channel, unsigned flags);   /* wait, data */
+void plan_release(struct plan *plan, int peer, int channel);                /* signal, credit */
 void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_list sources,
                struct plan_list destinations); /* copy or reduce alone */
+
+/* A step as another plan has it. `operands` are its sources and destinations; NULL: it has none. */
+void plan_append(struct plan *plan, const struct plan_step *step,
+                 const struct plan_operand *operands);
 
 /*
  * acquire + signal of an empty message, and wait + release of one: a flag between two ranks. With
  * PLAN_ADDRESSES every rank must tell every other before any of them touches memory of peers: then
  * all know alike whether all is reachable.
  */
-void plan_notify(struct plan *plan, int peer, int lane, unsigned flags);
-void plan_await(struct plan *plan, int peer, int lane, unsigned flags);
+void plan_notify(struct plan *plan, int peer, int channel, unsigned flags);
+void plan_await(struct plan *plan, int peer, int channel, unsigned flags);
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 

@@ -1,253 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * step_loop.h - the loop over a program's steps, for whoever has lanes to run it with.
+ * step_loop.h - the loop over a program's steps, for whoever carries plans out: a host thread, a
+ * CUDA block, the queue of a CUDA stream.
  *
- * The includer defines what differs between a host thread and a CUDA block, before including this
- * file:
+ * The includer has before it plan/pieces.h, with STEP_FUNCTION, and one function for each kind of
+ * step; plan/step_slots.h has the first four for messages in slots:
  *
- *     STEP_FUNCTION                     qualifiers of every function here (static inline, ...);
- *                                       plan/pieces.h comes before
- *     step_load(p), step_store(p, v)    acquire load and release store of a flag or counter
+ *     step_wait_data(x, step), step_wait_credit(x, step)
+ *     step_publish(x, step), step_give_back(x, step)
+ *                                       wait for a message or for room; signal one or the other
  *     step_combine(x, program, step)    the data movement of a copy or reduce step
- *     step_addresses(x, peer, said)     a message says where the peer's buffers are
- *     step_push(out, slot, base, flag)  tell a transport that moves bytes: the message's payload
- *     step_return(in)                   begins at `base`; slots were given back. On shared memory
- *                                       nothing is to be done
- *     step_write_packets(x, out, lines, flag), step_read_packets(x, in, lines, flag)
- *                                       the next message as packets, from and to its link's
- *                                       `packed`; the reading one is false while some are missing
- *     step_enter(x)                     all addresses are known: EXEC_MOVED, memory of peers may
- *                                       be touched from now on, or EXEC_LEFT
- *     step_holds(x)                     has nobody left whose memory was read? Asked before others
- *                                       hear of it
- *     step_expect(head)                 that line is wanted soon
- *     step_short_head(x, shorts, before, lines), step_short_room(x, lines)
- *                                       the line with the flag of message `before` + 1 in a short
- *                                       form, and how many of that form may be under way
- *     step_clear(p)                     store a flag of 0; needs no order
- *     step_sweep_shorts(x, out)         step_sweep_flag() for every line of its short forms that
- *                                       has a flag
  *     step_at(x, program), step_next(x, program)
  *                                       the step that the program is at; go on to the next
  *
- * The protocol of slots is in link/link.h. No function here waits: a step that can't go on
- * returns and is tried again, so a program is (counter, window) and nothing else.
+ * No function here waits: a step that can't go on returns EXEC_BLOCKED and is tried again, so a
+ * program is (counter, segment) and nothing else.
  */
-
-STEP_FUNCTION struct link_slot *step_out_slot(const struct link_out *out)
-{
-    return (struct link_slot *)(out->slots + out->index * out->stride);
-}
-
-STEP_FUNCTION struct link_slot *step_in_slot(const struct link_in *in)
-{
-    return (struct link_slot *)(in->slots + in->index * in->stride);
-}
-
-/* The line with the flag of message number `before` + 1, if it is of that many lines. */
-STEP_FUNCTION struct link_packet *step_head(const struct execution *x, struct link_shorts *shorts,
-                                            struct link_slot *slot, uint32_t before, unsigned lines)
-{
-    return lines && shorts ? step_short_head(x, shorts, before, lines) : &slot->head;
-}
-
-STEP_FUNCTION struct link_packet *step_out_head(const struct execution *x,
-                                                const struct link_out *out)
-{
-    return step_head(x, out->shorts, step_out_slot(out), out->sent, x->shape.lines);
-}
-
-STEP_FUNCTION struct link_packet *step_in_head(const struct execution *x, const struct link_in *in)
-{
-    return step_head(x, in->shorts, step_in_slot(in), in->received, x->shape.lines);
-}
-
-/* Does the message of this step travel in packets? A message with addresses does not. */
-STEP_FUNCTION bool step_packed(const struct execution *x, const struct plan_step *step,
-                               const struct link_shorts *shorts)
-{
-    return x->shape.lines > 1 && shorts && !(step->flags & PLAN_ADDRESSES);
-}
-
-STEP_FUNCTION uint32_t step_after(uint32_t index, uint32_t slots)
-{
-    return index + 1 == slots ? 0 : index + 1;
-}
-
-/* Wait, data: has the next message come? */
-STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct plan_step *step)
-{
-    struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];
-    const struct link_packet *head = step_in_head(x, in);
-    uint64_t flag = step_load(&head->flag);
-
-    if ((uint32_t)flag != in->received + 1 || !flag) { /* never used, when numbers wrap */
-        x->blamed = step->peer;
-        return EXEC_BLOCKED;
-    }
-    if ((uint32_t)(flag >> 32) != x->fingerprint) {
-        x->blamed = step->peer;
-        x->foreign = (uint32_t)(flag >> 32);
-        return EXEC_MISMATCH;
-    }
-    if (step_packed(x, step, in->shorts)) {
-        if (!step_read_packets(x, in, x->shape.lines, flag)) {
-            x->blamed = step->peer;
-            return EXEC_BLOCKED;
-        }
-        in->take = in->packed;
-    } else if (x->shape.lines == 1) {
-        in->take = (char *)head->payload;
-    } else {
-        in->take = step_in_slot(in)->payload;
-        if (in->shorts)
-            in->take += (in->lap & x->shape.last_place) * x->shape.place;
-    }
-    if (step->flags & PLAN_ADDRESSES)
-        step_addresses(x, step->peer, (const struct link_addresses *)(const void *)head->payload);
-    return EXEC_MOVED;
-}
-
-/*
- * Wait, credit: is a slot free? The reader's counter is looked at only when the last look no longer
- * tells; and who has filled all slots waits until half of them are free, so that the counter's line
- * crosses to the other core once for many messages, not for each. Messages of all forms are counted
- * together, so no more than `most` of any are under way.
- */
-STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct plan_step *step)
-{
-    struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
-    bool is_short = x->shape.lines && out->shorts;
-    uint32_t room = is_short ? step_short_room(x, x->shape.lines) : out->slot_count;
-
-    if (out->sent - out->consumed >= room) {
-        /* Plans are proved for 2 slots, so half of 4 or more is never waited for in vain. */
-        uint32_t most = room >= 4 ? room / 2 : room - 1;
-        /* Acquire, pairs with the release in step_give_back(): the reader is done with the slot. */
-        uint32_t consumed = step_load(&out->credit->consumed);
-
-        if (out->sent - consumed > most) {
-            x->blamed = step->peer;
-            return EXEC_BLOCKED;
-        }
-        out->consumed = consumed;
-    }
-    if (x->shape.lines == 1) {
-        out->fill = step_out_head(x, out)->payload;
-    } else if (is_short) {
-        out->fill = out->packed;
-    } else {
-        out->fill = step_out_slot(out)->payload;
-        if (out->shorts)
-            out->fill += (out->lap & x->shape.last_place) * x->shape.place;
-    }
-    return EXEC_MOVED;
-}
-
-/* Clear this flag unless its message may be under way. Nobody else writes it, and a reader does not
- * look for numbers that it has given back, so this disturbs nothing. */
-STEP_FUNCTION void step_sweep_flag(const struct link_out *out, struct link_packet *head)
-{
-    uint64_t flag = step_load(&head->flag);
-
-    if (flag && (uint32_t)flag - out->consumed - 1 >= out->sent - out->consumed)
-        step_clear(&head->flag);
-}
-
-/* Flags that have grown old must not be there when their numbers come again: see link.h. Without
- * short forms every flag is overwritten each time round. */
-STEP_FUNCTION void step_sweep(const struct execution *x, const struct link_out *out)
-{
-    if (out->sent % LINK_SWEEP || !out->shorts)
-        return;
-    for (uint32_t i = 0; i < out->slot_count; i++)
-        step_sweep_flag(out, &((struct link_slot *)(out->slots + i * out->stride))->head);
-    step_sweep_shorts(x, out);
-}
-
-/* Signal, data: publish the open slot. */
-STEP_FUNCTION void step_publish(struct execution *x, const struct plan_step *step)
-{
-    struct link_out *out = &x->world->out[step->lane * x->world->size + step->peer];
-    struct link_packet *head = step_out_head(x, out);
-    uint64_t flag = (uint64_t)x->fingerprint << 32 | (out->sent + 1);
-
-    if (step->flags & PLAN_ADDRESSES)
-        *(struct link_addresses *)(void *)head->payload = x->own;
-    /* Release, pairs with the acquire in step_wait_data():
-     * who sees the number also sees the payload. */
-    if (step_packed(x, step, out->shorts))
-        step_write_packets(x, out, x->shape.lines, flag);
-    else
-        step_store(&head->flag, flag);
-    step_push(out, step_out_slot(out),
-              x->shape.lines == 1 ? head->payload : step_out_slot(out)->payload, flag);
-    out->sent++;
-    out->index = step_after(out->index, out->slot_count);
-    out->lap += !out->index;
-    out->fill = NULL;
-    step_sweep(x, out);
-}
-
-/* Signal, credit: the open message has been read. After the last one
- * with addresses it is known whether all memory can be reached. */
-STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct plan_step *step)
-{
-    struct link_in *in = &x->world->in[step->lane * x->world->size + step->peer];
-
-    in->received++;
-    in->index = step_after(in->index, in->slot_count);
-    in->lap += !in->index;
-    step_expect(step_in_head(x, in));
-    in->take = NULL;
-    /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
-    step_store(&in->credit->consumed, in->received);
-    step_return(in);
-    if (step->flags & PLAN_ADDRESSES && --x->awaited == 0)
-        return x->unreachable ? EXEC_FALLBACK : step_enter(x);
-    return EXEC_MOVED;
-}
-
-STEP_FUNCTION enum exec_state step_one(struct execution *x, struct exec_program *program,
-                                       const struct plan_step *step)
-{
-    switch (step->verb) {
-    case PLAN_WAIT:
-        return step->event == PLAN_DATA ? step_wait_data(x, step) : step_wait_credit(x, step);
-    case PLAN_SIGNAL:
-        if (step->event == PLAN_CREDIT)
-            return step_give_back(x, step);
-        if (!step_holds(x))
-            return EXEC_LEFT;
-        step_publish(x, step);
-        return EXEC_MOVED;
-    default:
-        return step_combine(x, program, step);
-    }
-}
 
 /* Run one program until it is done or can't go on.
  * EXEC_MOVED: it did something, then had to wait. */
 STEP_FUNCTION enum exec_state step_run(struct execution *x, struct exec_program *program)
 {
     uint32_t before = program->at;
-    size_t window = program->start;
+    size_t segment = program->start;
 
     for (;;) {
         while (program->at < program->end) {
-            enum exec_state state = step_one(x, program, step_at(x, program));
+            const struct plan_step *step = step_at(x, program);
+            bool data = step->event == PLAN_DATA;
+            enum exec_state state;
 
+            if (step->verb == PLAN_WAIT)
+                state = data ? step_wait_data(x, step) : step_wait_credit(x, step);
+            else if (step->verb == PLAN_SIGNAL)
+                state = data ? step_publish(x, step) : step_give_back(x, step);
+            else
+                state = step_combine(x, program, step);
             if (state == EXEC_BLOCKED)
-                return program->at == before && program->start == window ? EXEC_BLOCKED
-                                                                         : EXEC_MOVED;
+                return program->at == before && program->start == segment ? EXEC_BLOCKED
+                                                                          : EXEC_MOVED;
             if (state != EXEC_MOVED)
                 return state;
             step_next(x, program);
         }
-        if (x->shape.count - program->start <= x->shape.window) {
+        if (x->shape.count - program->start <= x->shape.segment) {
             program->done = true;
             return EXEC_DONE;
         }
-        exec_open_window(x, program, program->start + x->shape.window);
+        exec_open_segment(x, program, program->start + x->shape.segment);
     }
 }

@@ -3,11 +3,16 @@
  * device.h - CUDA C++ for a CPU compiler: force-included where kernels (.cu) are compiled by g++
  * for the stand-in.
  *
- * A block has one thread, a warp one lane. So barriers have nobody to wait for, votes and shuffles
- * give back what they got, and shared memory is memory of the thread that runs the block (not
- * cleared between blocks, as on a GPU). A kernel is defined as CUDA_KERNEL(name, struct type,
- * argument) { ... }, a list of such makes a shared object which cuModuleLoadData() of the stand-in
- * takes. The contract with the library is in module.h.
+ * A warp has one lane, so votes and shuffles give back what they got. A block of a CUDA_KERNEL has
+ * one thread, so barriers have nobody to wait for; its shared memory is memory of the thread that
+ * runs the block (not cleared between blocks, as on a GPU). A kernel is defined as
+ * CUDA_KERNEL(name, struct type, argument) { ... }, a list of such makes a shared object which
+ * cuModuleLoadData() of the stand-in takes. The contract with the library is in module.h.
+ *
+ * CUDA_HOST_KERNEL(name, parameters...) { ... } is the version for the CPU of a kernel that nvcc
+ * compiled, `name` as that calls it (_Z5scalePfi): a block has up to 1024 threads, which take turns
+ * at barriers. A shared object of such, named by CUDA_STANDIN_KERNELS, is what programs of nvcc run
+ * on the stand-in's runtime.
  */
 #pragma once
 
@@ -17,6 +22,8 @@
 #include <cstring>
 #include <sched.h>
 #include <time.h>
+#include <type_traits>
+#include <utility>
 
 #define __global__
 #define __device__
@@ -35,11 +42,12 @@ struct uint3 {
 };
 typedef uint3 dim3;
 
-/* As struct module_place. */
+/* This is module_place of driver/module.h. */
 struct cuda_standin_place {
     uint3 grid, block, block_index, thread_index;
     void *shared;
     void (*barrier)(void);
+    void *(*multicast)(const void *address, unsigned member);
 };
 
 /* Weak and hidden: one for all sources of an image, and each image its own. Aligned, as a leak
@@ -73,6 +81,43 @@ cuda_standin_enter(const cuda_standin_place *place)
     }                                                                               \
     static void name##_kernel(const type &argument)
 
+template <size_t N> struct cuda_standin_list {
+    size_t of[N];
+};
+
+template <typename... P>
+constexpr cuda_standin_list<sizeof...(P) + 1> cuda_standin_sizes(void (*)(P...))
+{
+    return {{sizeof(P)..., 0}};
+}
+
+template <typename... P, size_t... I>
+void cuda_standin_call(void (*kernel)(P...), void **parameters, std::index_sequence<I...>)
+{
+    (void)parameters; /* there may be none */
+    kernel(*static_cast<std::remove_const_t<P> *>(parameters[I])...);
+}
+
+template <typename... P> void cuda_standin_run(void (*kernel)(P...), void **parameters)
+{
+    cuda_standin_call(kernel, parameters, std::index_sequence_for<P...>());
+}
+
+#define CUDA_STANDIN_SHOWN extern "C" __attribute__((visibility("default")))
+#define CUDA_HOST_KERNEL(name, ...)                                                  \
+    static void name##_host(__VA_ARGS__);                                            \
+    CUDA_STANDIN_SHOWN const decltype(cuda_standin_sizes(name##_host)) name##_sizes; \
+    const decltype(cuda_standin_sizes(name##_host)) name##_sizes =                   \
+        cuda_standin_sizes(name##_host);                                             \
+    CUDA_STANDIN_SHOWN const unsigned name##_threads;                                \
+    const unsigned name##_threads = 1024;                                            \
+    CUDA_STANDIN_SHOWN void name(void **parameters);                                 \
+    void name(void **parameters)                                                     \
+    {                                                                                \
+        cuda_standin_run(name##_host, parameters);                                   \
+    }                                                                                \
+    static void name##_host(__VA_ARGS__)
+
 static inline void __threadfence(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -98,10 +143,17 @@ static inline void __syncwarp(unsigned = 0xffffffffu)
 {
 }
 
-/* Few processors run many blocks: who waits lets others go on. */
+/*
+ * Few processors run many blocks: who waits lets others go on. Now and then it sleeps: where all
+ * threads of a processor do nothing but yield, some kernels (Linux 6.18) run none but these for
+ * minutes, not even their own threads.
+ */
 static inline void __nanosleep(unsigned nanoseconds)
 {
-    if (nanoseconds < 1000) {
+    enum { YIELDS = 16 };
+    static thread_local unsigned yields;
+
+    if (nanoseconds < 1000 && ++yields % YIELDS) {
         sched_yield();
         return;
     }
@@ -217,4 +269,43 @@ template <typename T> static inline T atomicCAS(T *address, T compare, T value)
     __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
     return compare;
+}
+
+/* Instructions on multicast memory, whose members are asked for one by one: what is stored goes to
+ * all (multimem.st), is added to all (multimem.red), or is loaded from all and combined
+ * (multimem.ld_reduce), from the first member on. */
+template <typename T> static inline T *cuda_standin_member(const T *address, unsigned member)
+{
+    return static_cast<T *>(cuda_standin_here.multicast(address, member));
+}
+
+template <typename T> static inline void cuda_standin_store_all(T *address, T value)
+{
+    T *at;
+    for (unsigned i = 0; (at = cuda_standin_member(address, i)); i++)
+        *at = value;
+}
+
+template <typename T> static inline void cuda_standin_release_all(T *address, T value)
+{
+    T *at;
+    for (unsigned i = 0; (at = cuda_standin_member(address, i)); i++)
+        __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+template <typename T> static inline void cuda_standin_add_all(T *address, T value)
+{
+    T *at;
+    for (unsigned i = 0; (at = cuda_standin_member(address, i)); i++)
+        __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
+}
+
+template <typename T, typename C>
+static inline T cuda_standin_reduce_all(const T *address, C combine)
+{
+    T result = *cuda_standin_member(address, 0);
+    const T *at;
+    for (unsigned i = 1; (at = cuda_standin_member(address, i)); i++)
+        result = combine(result, *at);
+    return result;
 }

@@ -29,7 +29,6 @@ struct world {
     int size;
     bool processes;             /* or threads */
     const rondo_config *config; /* NULL: defaults */
-    unsigned seconds;           /* until the alarm, 0: 120 */
 };
 
 struct world_report {
@@ -53,6 +52,8 @@ int world_run_processes(int size, world_body body, void *argument, struct world_
 void *world_share(size_t bytes);
 void world_unshare(void *memory, size_t bytes);
 
+/* Allows time for what takes so long on an idle machine: other programs may run on this one. */
+double world_patience(double seconds);
 /* Write the sentence unless there is one already, return the result. */
 rondo_result world_say(char *sentence, rondo_result result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

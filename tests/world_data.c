@@ -127,7 +127,9 @@ void world_store(rondo_type type, void *element, double value)
 
 /* ---- What ranks contribute ------------------------------------------------------------------- */
 
-/* Does this rank give something other than the neutral value to element i, where only few may? */
+/*
+ * True if this rank gives something other than the neutral value to element i, where only few may.
+ */
 static bool is_one_of_few(const struct world_data *data, int rank, size_t i)
 {
     size_t stride = ((size_t)data->size + FEW - 1) / FEW;

@@ -19,7 +19,7 @@ struct box {
     double x, y, w, h; /* on the page, in pixels */
 };
 
-/* How wide a text is drawn, in pixels, in DejaVu Sans; Verdana is about as wide. */
+/* Returns how wide a text is drawn, in pixels, in DejaVu Sans; Verdana is about as wide. */
 double boxes_text_width(const char *text, int pixels, bool bold);
 /* From the left border of a box to its title; the sizes of the fonts. */
 enum { BOXES_INDENT = 10, BOXES_TITLE_PIXELS = 11, BOXES_HEADING_PIXELS = 13 };

@@ -368,12 +368,6 @@ const struct topology_link *topology_link(const struct topology *topology, int a
     return &topology->link[a * topology->linked + b];
 }
 
-const struct topology_link *topology_link_of(const struct topology *topology, const char *pci_a,
-                                             const char *pci_b)
-{
-    return topology_link(topology, gpu_at(topology, pci_a), gpu_at(topology, pci_b));
-}
-
 const char *topology_link_source(const struct topology *topology)
 {
     return topology->link_source;
@@ -407,4 +401,15 @@ int topology_distance_of_devices(const void *context, int a, int b)
     default:
         return topology_packages(topology) > 1 ? TOPOLOGY_MACHINE : TOPOLOGY_PACKAGE;
     }
+}
+
+const struct topology_link *topology_link_of(const struct topology *topology, const char *pci_a,
+                                             const char *pci_b, int *ret_distance)
+{
+    int a = gpu_at(topology, pci_a), b = gpu_at(topology, pci_b);
+    const struct topology_link *link = topology_link(topology, a, b);
+
+    if (link && ret_distance)
+        *ret_distance = topology_distance_of_devices(topology, a, b);
+    return link;
 }

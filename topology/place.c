@@ -13,61 +13,79 @@
 #include "base/fail.h"
 #include "base/log.h"
 
-static int package_of(const struct topology *topology, hwloc_obj_t core)
+static hwloc_obj_t package_of(const struct topology *topology, hwloc_obj_t core)
 {
-    hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology->hwloc, HWLOC_OBJ_PACKAGE, core);
-
-    return package ? (int)package->logical_index : -1;
+    return hwloc_get_ancestor_obj_by_type(topology->hwloc, HWLOC_OBJ_PACKAGE, core);
 }
 
 /* NUMA nodes hang beside the tree of cores: they are found by their set. */
-static int numa_of(const struct topology *topology, hwloc_obj_t core)
+static hwloc_obj_t numa_of(const struct topology *topology, hwloc_obj_t core)
 {
     int node = hwloc_bitmap_first(core->nodeset);
-    hwloc_obj_t numa =
-        node < 0 ? NULL : hwloc_get_numanode_obj_by_os_index(topology->hwloc, (unsigned)node);
 
-    return numa ? (int)numa->logical_index : -1;
+    return node < 0 ? NULL : hwloc_get_numanode_obj_by_os_index(topology->hwloc, (unsigned)node);
 }
 
 /* The last cache that is a core's neighbours' too. */
-static int cache_of(const struct topology *topology, hwloc_obj_t core)
+static hwloc_obj_t cache_of(const struct topology *topology, hwloc_obj_t core)
 {
     hwloc_obj_t cache = hwloc_get_ancestor_obj_by_type(topology->hwloc, HWLOC_OBJ_L3CACHE, core);
 
     if (!cache && hwloc_get_nbobjs_by_type(topology->hwloc, HWLOC_OBJ_L3CACHE) == 0)
         cache = hwloc_get_ancestor_obj_by_type(topology->hwloc, HWLOC_OBJ_L2CACHE, core);
-    return cache ? (int)cache->logical_index : -1;
+    return cache;
 }
 
-int topology_numa_of_cpus(const struct topology *topology, const uint64_t *cpus, int words)
+static int index_of(hwloc_obj_t object)
+{
+    return object ? (int)object->logical_index : -1;
+}
+
+/* The index of an object that has all of the set, -1: it has not. */
+static int index_around(hwloc_obj_t object, hwloc_const_bitmap_t set)
+{
+    return object && hwloc_bitmap_isincluded(set, object->cpuset) ? index_of(object) : -1;
+}
+
+static hwloc_bitmap_t set_of(const uint64_t *cpus, int words)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    hwloc_obj_t node = NULL;
-    int found = -1;
 
-    if (!set)
-        return -1;
-    for (int bit = 0; bit < 64 * words; bit++)
+    for (int bit = 0; set && bit < 64 * words; bit++)
         if (cpus[bit / 64] >> bit % 64 & 1)
             hwloc_bitmap_set(set, (unsigned)bit);
-    while (!hwloc_bitmap_iszero(set) && found < 0 &&
-           (node = hwloc_get_next_obj_by_type(topology->hwloc, HWLOC_OBJ_NUMANODE, node)))
-        if (hwloc_bitmap_isincluded(set, node->cpuset))
-            found = (int)node->logical_index;
+    return set;
+}
+
+void topology_place_of_cpus(const struct topology *topology, const uint64_t *cpus, int words,
+                            struct topology_place *ret_place)
+{
+    hwloc_bitmap_t set = set_of(cpus, words);
+    int first = set ? hwloc_bitmap_first(set) : -1;
+    hwloc_obj_t thread =
+        first < 0 ? NULL : hwloc_get_pu_obj_by_os_index(topology->hwloc, (unsigned)first);
+
+    *ret_place = (struct topology_place){.core = -1, .package = -1, .numa = -1, .l3 = -1};
+    if (thread) {
+        hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology->hwloc, HWLOC_OBJ_CORE, thread);
+
+        ret_place->core = index_around(core ? core : thread, set);
+        ret_place->package = index_around(package_of(topology, thread), set);
+        ret_place->numa = index_around(numa_of(topology, thread), set);
+        ret_place->l3 = index_around(cache_of(topology, thread), set);
+    }
     hwloc_bitmap_free(set);
-    return found;
 }
 
 int topology_index_of(const struct topology *topology, hwloc_obj_t object, hwloc_obj_type_t type)
 {
     switch (type) {
     case HWLOC_OBJ_PACKAGE:
-        return package_of(topology, object);
+        return index_of(package_of(topology, object));
     case HWLOC_OBJ_NUMANODE:
-        return numa_of(topology, object);
+        return index_of(numa_of(topology, object));
     default:
-        return cache_of(topology, object);
+        return index_of(cache_of(topology, object));
     }
 }
 
@@ -80,9 +98,9 @@ void topology_place(const struct topology *topology, int local_rank, int local_s
 
     *ret_place = (struct topology_place){
         .core = index,
-        .package = package_of(topology, core),
-        .numa = numa_of(topology, core),
-        .l3 = cache_of(topology, core),
+        .package = index_of(package_of(topology, core)),
+        .numa = index_of(numa_of(topology, core)),
+        .l3 = index_of(cache_of(topology, core)),
         .shared = local_size > cores,
     };
 }
@@ -123,7 +141,7 @@ rondo_result topology_bind(const struct topology *topology, const struct topolog
 
 int topology_place_distance(const struct topology_place *a, const struct topology_place *b)
 {
-    if (a->core == b->core)
+    if (a->core == b->core && a->core >= 0)
         return TOPOLOGY_SAME;
     if (a->l3 == b->l3 && a->l3 >= 0)
         return TOPOLOGY_CLOSE;

@@ -83,7 +83,7 @@ static int quota_upwards(const char *mount, const char *controller, const char *
     }
 }
 
-/* Does a version 1 line name the controller "cpu", alone or in a list like "cpu,cpuacct"? */
+/* True if a version 1 line names the controller "cpu", alone or in a list like "cpu,cpuacct". */
 static bool is_cpu_controller(const char *names)
 {
     size_t length;

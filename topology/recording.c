@@ -93,7 +93,8 @@ static hwloc_topology_t load(const char *xml, size_t bytes)
     return hwloc;
 }
 
-/* Does hwloc show what it and we take for granted of every machine? It ends the process if not. */
+/* Checks that hwloc shows what it and we take for granted of every machine: it ends the process if
+ * not. */
 static bool is_machine(hwloc_topology_t hwloc)
 {
     if (!hwloc || hwloc_get_root_obj(hwloc)->type != HWLOC_OBJ_MACHINE ||

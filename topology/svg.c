@@ -147,7 +147,7 @@ static void draw_box(const struct picture *p, const struct box *box)
 
 /* ---- Rings ----------------------------------------------------------------------------------- */
 
-/* Where the line from the middle of `box` towards (x, y) leaves it. */
+/* Finds where the line from the middle of `box` towards (x, y) leaves it. */
 static void border(const struct box *box, double x, double y, double *ret_x, double *ret_y)
 {
     double cx = box->x + box->w / 2, cy = box->y + box->h / 2;
@@ -171,7 +171,7 @@ static bool arrow(const struct picture *p, const struct box *from, const struct 
     double ax, ay, bx, by;
     double fx = from->x + from->w / 2, fy = from->y + from->h / 2;
     double tx = to->x + to->w / 2, ty = to->y + to->h / 2;
-    double length = hypot(tx - fx, ty - fy);
+    double length = sqrt((tx - fx) * (tx - fx) + (ty - fy) * (ty - fy));
     double bow = length < 1.6 * from->w ? 0 : 0.14;
     double mx = (fx + tx) / 2 + bow * (ty - fy), my = (fy + ty) / 2 - bow * (tx - fx);
 
@@ -321,11 +321,14 @@ static rondo_result draw_to(struct picture *p, const char *name)
 {
     FILE *file = fopen(name, "we");
     rondo_result result;
+    int failed;
 
     if (!file)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot write the picture to %s", name);
     result = draw(p, file);
-    if (ferror(file) | fclose(file) && !result)
+    failed = ferror(file);
+    failed |= fclose(file); /* whose error comes last, so errno is of it */
+    if (failed && !result)
         result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot write the picture to %s", name);
     return result;
 }

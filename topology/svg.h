@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 /*
- * Text of a machine (model names, device names) with <, > and & written as XML wants them, control
- * characters left out.
+ * Text of a machine (model names, device names) with <, >, & and quotes written as XML wants them;
+ * what is not printable ASCII is left out.
  */
 void svg_text(FILE *to, const char *text);
 /* An attribute that makes the font smaller, if `text` would be wider than `room`. */

@@ -39,7 +39,7 @@ static void draw_style(FILE *to)
             BOXES_TITLE_PIXELS, BOXES_HEADING_PIXELS, BOXES_SMALL_PIXELS, BOXES_DEVICE_PIXELS);
 }
 
-/* Which words a colour has depends on whether ranks, GPUs or both are that far apart. */
+/* The words of a colour depend on whether ranks, GPUs or both are that far apart. */
 static void name_distance(const struct svg_drawn *drawn, int distance, char *text, size_t size)
 {
     const char *place = drawn->places >> distance & 1 ? place_names[distance] : "";

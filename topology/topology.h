@@ -92,10 +92,10 @@ struct topology_link {
 rondo_result topology_find_links(struct topology *topology);
 /* Between GPUs of these indices, 0 .. topology_gpus() - 1; NULL: links were not looked for. */
 const struct topology_link *topology_link(const struct topology *topology, int a, int b);
-/* As topology_link(), by PCI addresses in any usual notation; NULL also if one of them is not
- * known. */
+/* Does as topology_link(), by PCI addresses in any usual notation; NULL also if one of them is not
+ * known, else *ret_distance is topology_distance_of_devices(). Accepts NULL for it. */
 const struct topology_link *topology_link_of(const struct topology *topology, const char *pci_a,
-                                             const char *pci_b);
+                                             const char *pci_b, int *ret_distance);
 /* "NVML 13.580.65", or what was looked at instead and why. */
 const char *topology_link_source(const struct topology *topology);
 /* "4 x NVLink", "a host bridge", and in short "L4", "B"; cut where the text ends. */
@@ -105,8 +105,8 @@ void topology_link_code(const struct topology_link *link, char *text, size_t siz
 /* ---- Placement: which core a local rank gets, like `mpirun --bind-to core --map-by core` ----- */
 
 struct topology_place {
-    int core;    /* logical index among usable cores */
-    int package; /* logical indices, -1 unknown */
+    int core;    /* logical index, -1: on several cores; of topology_place() among usable cores */
+    int package; /* logical indices, -1: unknown, or several */
     int numa;
     int l3;      /* the last cache that cores share: L2 where there is no L3 */
     bool shared; /* ranks outnumber cores: another rank has the same core */
@@ -125,14 +125,15 @@ void topology_place(const struct topology *topology, int local_rank, int local_s
 rondo_result topology_bind(const struct topology *topology, const struct topology_place *place);
 
 /*
- * The NUMA node (logical index) that has all of these hardware threads (bit i of word w: thread
- * 64 w + i, as the system numbers them); -1: they are of several, or of none.
+ * Finds where somebody is who may run on these hardware threads (bit i of word w: thread 64 w + i,
+ * as the system numbers them): the core, cache, NUMA node and package that have all of them.
  */
-int topology_numa_of_cpus(const struct topology *topology, const uint64_t *cpus, int words);
+void topology_place_of_cpus(const struct topology *topology, const uint64_t *cpus, int words,
+                            struct topology_place *ret_place);
 
 /* ---- Orders over places or GPUs -------------------------------------------------------------- */
 
-/* How far apart. Places and devices use the same scale. */
+/* Distances. Places and devices use the same scale. */
 enum {
     TOPOLOGY_SAME,   /* the same core or device */
     TOPOLOGY_LINKED, /* GPUs with NVLinks between them, if links were looked for */

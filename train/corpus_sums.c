@@ -96,7 +96,7 @@ static void close_sums(struct corpus *corpus)
 
 static const struct corpus_ops ops = {record, show, close_sums};
 
-/* The same order in every run: Fisher and Yates, numbers by a linear congruence. */
+/* Shuffles in the same order in every run: Fisher and Yates, numbers by a linear congruence. */
 static void shuffle(uint32_t *order, uint32_t count)
 {
     uint64_t state = 0x2545f4914f6cdd1d;

@@ -36,7 +36,7 @@ static void record(const struct corpus *corpus, bool held_out, size_t index, int
     }
 }
 
-/* What is no printable ASCII would make a mess of a terminal. */
+/* Bytes that are no printable ASCII are replaced: they would make a mess of a terminal. */
 static void show(const struct corpus *corpus, const int *tokens, FILE *to)
 {
     fprintf(to, "  ");

@@ -59,7 +59,7 @@ static bool read_line(char *line, struct curve_point *ret_point)
     return *at == '\n';
 }
 
-/* What is not negative, or nothing. */
+/* Prints the value, or nothing if it is negative. */
 static void print_optional(FILE *to, const char *format, double value)
 {
     fputc(',', to);

@@ -14,7 +14,7 @@
 
 #include "rondo/train.h"
 
-/* What a checkpoint has of each parameter: the value and the optimizer's two moments. */
+/* A checkpoint has these of each parameter: the value and the optimizer's two moments. */
 enum { ENGINE_VALUE = -1, ENGINE_FIRST, ENGINE_SECOND, ENGINE_STATES };
 
 struct engine {
@@ -22,6 +22,7 @@ struct engine {
     struct model *model;
     rondo_comm *comm;
     const struct train_options *options;
+    real weight; /* with --elastic: of the micro-batch at hand in the sum of gradients */
 };
 
 /* Bytes on this rank. */
@@ -51,16 +52,21 @@ struct engine_ops {
     rondo_result (*import)(struct engine *engine, int parameter, int state, const float *values);
     void (*memory)(struct engine *engine, struct engine_memory *ret_memory);
     void (*times)(struct engine *engine, struct engine_times *ret_times);
+    /* NULL: not known. Collective: who comes late, `ret` of as many as there are ranks. */
+    rondo_result (*lateness)(struct engine *engine, rondo_ddp_lateness *ret);
     void (*close)(struct engine *engine);
 };
 
 /* The parameters begin as the seed says. The model's table is filled by the engine from then on. */
 rondo_result engine_ddp_open(const struct train_options *options, struct model *model,
                              rondo_comm *comm, struct engine **ret_engine);
+/* Collective: go on, on another communicator. And: rank 0's parameters, which it may have read from
+ * a checkpoint, their states and one array `more` to all ranks. Local: no peer waits for this rank
+ * any more; NULL engine: nobody did. */
+rondo_result engine_ddp_move(struct engine *engine, rondo_comm *comm);
+rondo_result engine_ddp_share(struct engine *engine, const rondo_ddp_tensor *more);
+void engine_ddp_revoke(struct engine *engine);
 rondo_result engine_shards_open(const struct train_options *options, struct model *model,
                                 rondo_comm *comm, struct engine **ret_engine);
-
-/* What its buckets are, for people; "" if it has none. */
-size_t engine_ddp_describe(const struct engine *engine, char *text, size_t room);
 
 #endif

@@ -45,8 +45,12 @@ static void find_gradients(struct engine_ddp *me)
 }
 
 /* On a GPU the loss has this weight, where the library divides by ranks alone. */
-static real weight_of(const struct train_options *options)
+static real weight_of(const struct engine *engine)
 {
+    const struct train_options *options = engine->options;
+
+    if (options->elastic.most)
+        return engine->weight;
     return options->cuda ? 1 / (real)options->accumulate : 1;
 }
 
@@ -63,7 +67,7 @@ static rondo_result pass(struct engine *engine, const struct model_batch *batch,
     result = model_forward(engine->model, batch, NULL);
     if (result)
         return result;
-    model_loss(engine->model, batch, weight_of(engine->options), ret_loss);
+    model_loss(engine->model, batch, weight_of(engine), ret_loss);
     result = model_backward(engine->model, batch, &hooks);
     if (!result)
         result = say_ddp(rondo_ddp_wait(me->ddp));
@@ -129,6 +133,11 @@ static void times(struct engine *engine, struct engine_times *ret_times)
         (struct engine_times){statistics.exposed, statistics.communication, statistics.bytes};
 }
 
+static rondo_result lateness(struct engine *engine, rondo_ddp_lateness *ret)
+{
+    return say_ddp(rondo_ddp_lateness_get(ddp_of(engine)->ddp, ret));
+}
+
 static void close_ddp(struct engine *engine)
 {
     struct engine_ddp *me = ddp_of(engine);
@@ -141,8 +150,33 @@ static void close_ddp(struct engine *engine)
     free(me);
 }
 
-static const struct engine_ops ops = {pass,         forward, update, export_array,
-                                      import_array, memory,  times,  close_ddp};
+rondo_result engine_ddp_move(struct engine *engine, rondo_comm *comm)
+{
+    engine->comm = comm;
+    return say_ddp(rondo_ddp_move(ddp_of(engine)->ddp, comm));
+}
+
+rondo_result engine_ddp_share(struct engine *engine, const rondo_ddp_tensor *more)
+{
+    struct engine_ddp *me = ddp_of(engine);
+    rondo_ddp_tensor all[ENGINE_STATES + 2];
+
+    for (int i = ENGINE_VALUE; i < ENGINE_STATES; i++)
+        all[i + 1] = (rondo_ddp_tensor){.data = i == ENGINE_VALUE ? me->values : me->states[i],
+                                        .count = engine->model->element_count,
+                                        .type = RONDO_FLOAT32};
+    all[ENGINE_STATES + 1] = *more;
+    return say_ddp(rondo_ddp_share(me->ddp, all, ENGINE_STATES + 2));
+}
+
+void engine_ddp_revoke(struct engine *engine)
+{
+    if (engine)
+        rondo_ddp_revoke(ddp_of(engine)->ddp);
+}
+
+static const struct engine_ops ops = {pass,   forward, update,   export_array, import_array,
+                                      memory, times,   lateness, close_ddp};
 
 /* Several buckets, so that the first ones travel early, but none so small that it is all latency.
  */
@@ -163,6 +197,8 @@ static rondo_ddp_config config_of(const struct train_options *options, size_t mo
     config.accumulation = options->deterministic ? RONDO_DDP_TREE : RONDO_DDP_ADD;
     config.compression = options->precision;
     config.check_nan = 1;
+    if (options->elastic.most) /* passes may weigh nothing */
+        config.average = RONDO_DDP_SUM;
     if (options->cuda) { /* what is not finite is seen in the norm */
         config.average = RONDO_DDP_BY_RANKS;
         config.check_nan = 0;
@@ -222,7 +258,7 @@ rondo_result engine_ddp_open(const struct train_options *options, struct model *
 
     if (!me)
         return say_memory();
-    me->base = (struct engine){&ops, model, comm, options};
+    me->base = (struct engine){&ops, model, comm, options, 1};
     me->optimize = options->cuda ? gpu_optimize : optimizer_host;
     me->values = model->with->alloc(model->element_count * sizeof(float));
     ready = me->values != NULL;
@@ -236,12 +272,4 @@ rondo_result engine_ddp_open(const struct train_options *options, struct model *
     else
         *ret_engine = &me->base;
     return result;
-}
-
-size_t engine_ddp_describe(const struct engine *engine, char *text, size_t room)
-{
-    if (engine->ops == &ops)
-        return rondo_ddp_describe(((const struct engine_ddp *)engine)->ddp, text, room);
-    text[0] = '\0';
-    return 0;
 }

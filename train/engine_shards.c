@@ -168,8 +168,8 @@ static void close_shards(struct engine *engine)
     free(me);
 }
 
-static const struct engine_ops ops = {pass,         forward, update, export_array,
-                                      import_array, memory,  times,  close_shards};
+static const struct engine_ops ops = {pass,   forward, update, export_array, import_array,
+                                      memory, times,   NULL,   close_shards};
 
 static rondo_result add_unit(struct engine_shards *me, int unit)
 {
@@ -221,7 +221,7 @@ rondo_result engine_shards_open(const struct train_options *options, struct mode
 
     if (!me)
         return say_memory();
-    me->base = (struct engine){&ops, model, comm, options};
+    me->base = (struct engine){&ops, model, comm, options, 1};
     me->first = calloc((size_t)model->unit_count + 1, sizeof(*me->first));
     result = me->first ? open_shards(me, options) : say_memory();
     if (result)

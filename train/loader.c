@@ -19,13 +19,15 @@ static rondo_result open_samplers(struct loader *loader, const struct train_opti
 {
     rondo_sampler_config config = {.struct_size = sizeof(config),
                                    .samples = loader->corpus->trained,
-                                   .size = rondo_comm_size(comm) * loader->passes,
+                                   .size = comm ? rondo_comm_size(comm) * loader->passes : 1,
                                    .shuffle = 1,
                                    .seed = options->seed};
     rondo_result result = RONDO_OK;
 
+    if (options->elastic.most) /* the stream of all epochs, which nobody has a fixed part of */
+        config.size = 1;
     for (int i = 0; !result && i < loader->passes; i++) {
-        config.rank = rondo_comm_rank(comm) * loader->passes + i;
+        config.rank = options->elastic.most ? 0 : rondo_comm_rank(comm) * loader->passes + i;
         result = say_ddp(rondo_sampler_open(&config, &loader->samplers[i]));
     }
     return result;
@@ -43,7 +45,7 @@ rondo_result loader_open(const struct train_options *options, const struct corpu
         return say_memory();
     loader->corpus = corpus;
     loader->batch = options->batch;
-    loader->passes = options->accumulate;
+    loader->passes = options->elastic.most ? 1 : options->accumulate;
     loader->samplers = calloc((size_t)loader->passes, sizeof(*loader->samplers));
     loader->records = malloc(batch * sizeof(*loader->records));
     loader->tokens = malloc(tokens * sizeof(*loader->tokens));
@@ -93,6 +95,18 @@ void loader_next(struct loader *loader, int pass, struct model_batch *ret_batch)
     for (size_t i = 0; i < wanted; i++)
         put(loader, false, loader->records[i], i);
     *ret_batch = (struct model_batch){loader->batch, loader->tokens, loader->targets};
+}
+
+void loader_at(struct loader *loader, uint64_t first, struct model_batch *ret_batch,
+               struct ledger *ledger)
+{
+    const uint64_t samples = loader->corpus->trained;
+
+    rondo_sampler_seek(loader->samplers[0],
+                       (rondo_sampler_position){first / samples, first % samples, 0});
+    loader_next(loader, 0, ret_batch);
+    if (ledger)
+        ledger_add(ledger, loader->records, (size_t)loader->batch, first, samples);
 }
 
 void loader_held_out(struct loader *loader, size_t first, int count, struct model_batch *ret_batch)

@@ -9,6 +9,7 @@
 #define RONDO_TRAIN_LOADER_H
 
 #include "train/corpus.h"
+#include "train/ledger.h"
 #include "train/model/model.h"
 #include "train/options.h"
 
@@ -22,10 +23,14 @@ void loader_close(struct loader *loader); /* accepts NULL */
 
 /* The next micro-batch number `pass` of this rank; valid until the next call. */
 void loader_next(struct loader *loader, int pass, struct model_batch *ret_batch);
+/* With --elastic: the micro-batch that begins with this sample of the stream of all epochs; it goes
+ * into the ledger, which may be NULL. */
+void loader_at(struct loader *loader, uint64_t first, struct model_batch *ret_batch,
+               struct ledger *ledger);
 /* `count` held-out records from `first` on; valid until the next call. */
 void loader_held_out(struct loader *loader, size_t first, int count, struct model_batch *ret_batch);
 
-/* The same on every rank, and for any number of them. */
+/* The position is the same on every rank, and for any number of them. */
 rondo_sampler_position loader_tell(const struct loader *loader);
 rondo_result loader_seek(struct loader *loader, rondo_sampler_position position);
 

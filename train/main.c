@@ -36,22 +36,31 @@ static void find_command(char *path, size_t room)
 }
 
 /* Returns only if that fails. */
-static int become_job(int ranks, int argc, char **argv)
+static int become_job(const struct train_options *options, int argc, char **argv)
 {
     char command[1200], self[] = "/proc/self/exe", number[16], real_self[1024];
     ssize_t length = readlink(self, real_self, sizeof(real_self) - 1);
-    char **list = calloc((size_t)argc + 6, sizeof(*list));
+    char **list = calloc((size_t)argc + 10, sizeof(*list));
+    char limits[32], restarts[16];
     int count = 0;
 
     if (!list || length < 0)
         return fprintf(stderr, "rondo train: cannot find itself: %s\n", strerror(errno)), 1;
     real_self[length] = '\0';
     find_command(command, sizeof(command));
-    snprintf(number, sizeof(number), "%d", ranks);
+    snprintf(number, sizeof(number), "%d", options->ranks);
+    snprintf(limits, sizeof(limits), "%d:%d", options->elastic.least, options->elastic.most);
+    snprintf(restarts, sizeof(restarts), "%d", options->restarts);
     list[count++] = command;
     list[count++] = strdup("run");
     list[count++] = strdup("-n");
     list[count++] = number;
+    if (options->elastic.most) {
+        list[count++] = strdup("--elastic");
+        list[count++] = limits;
+        list[count++] = strdup("--max-restarts");
+        list[count++] = restarts;
+    }
     list[count++] = real_self;
     for (int i = 1; i < argc; i++)
         list[count++] = argv[i];
@@ -59,6 +68,17 @@ static int become_job(int ranks, int argc, char **argv)
     execvp(command, list);
     fprintf(stderr, "rondo train: cannot start %s run: %s\n", command, strerror(errno));
     return 1;
+}
+
+static int be_elastic_rank(const struct train_options *options)
+{
+    rondo_result result;
+
+    blas_use_one_thread();
+    result = train_elastic(options);
+    if (result)
+        fprintf(stderr, "rondo train: %s\n", said());
+    return result && result != RONDO_ERROR_ABORTED; /* this one: it came too late */
 }
 
 static int be_rank(const struct train_options *options)
@@ -104,7 +124,7 @@ int main(int argc, char **argv)
             return 1;
         }
         if (!size)
-            return become_job(options.ranks, argc, copy);
+            return become_job(&options, argc, copy);
         fprintf(stderr,
                 "rondo train: -n %d inside of a job of %s ranks: leave out -n, the launcher has "
                 "started them\n",
@@ -112,5 +132,5 @@ int main(int argc, char **argv)
         return 2;
     }
     free(copy);
-    return be_rank(&options);
+    return options.elastic.most ? be_elastic_rank(&options) : be_rank(&options);
 }

@@ -2,88 +2,12 @@
 /* options.c - the command line of `rondo train`. */
 #include "train/options.h"
 
+#include "cli/common/argument.h"
+
 #include "rondo/train.h"
 
-#include <argp.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum {
-    KEY_STEPS = 256,
-    KEY_BATCH,
-    KEY_ACCUMULATE,
-    KEY_RATE,
-    KEY_WARMUP,
-    KEY_DECAY,
-    KEY_CLIP,
-    KEY_SEED,
-    KEY_WIDTH,
-    KEY_HEADS,
-    KEY_LAYERS,
-    KEY_DATA,
-    KEY_DIGITS,
-    KEY_CONTEXT,
-    KEY_PRECISION,
-    KEY_SHARD,
-    KEY_BUCKET_BYTES,
-    KEY_DETERMINISTIC,
-    KEY_MEMORY,
-    KEY_CHECKPOINT,
-    KEY_EVERY,
-    KEY_RESUME,
-    KEY_EVALUATE,
-    KEY_SAMPLES,
-    KEY_CSV,
-    KEY_SVG,
-    KEY_JSON
-};
-
-static const struct argp_option table[] = {
-    {"ranks", 'n', "N", 0, "start N ranks here (without it: a launcher has, or one)", 1},
-    {"steps", KEY_STEPS, "N", 0, "steps of the optimizer (1000)", 1},
-    {"batch", KEY_BATCH, "N", 0, "sequences per micro-batch (256)", 1},
-    {"accumulate", KEY_ACCUMULATE, "N", 0, "micro-batches per rank and step (1)", 1},
-    {"seed", KEY_SEED, "N", 0, "of the first values and the order of the data (1)", 1},
-    {"data", KEY_DATA, "FILE", 0, "learn this text, byte by byte, not sums", 2},
-    {"context", KEY_CONTEXT, "N", 0, "bytes of a sequence of --data (64)", 2},
-    {"digits", KEY_DIGITS, "N", 0, "of the numbers to be added (3)", 2},
-    {"width", KEY_WIDTH, "N", 0, "numbers per token; a multiple of the heads (64)", 3},
-    {"heads", KEY_HEADS, "N", 0, "of attention (4)", 3},
-    {"layers", KEY_LAYERS, "N", 0, "blocks of attention and MLP (2)", 3},
-    {"rate", KEY_RATE, "R", 0, "learning rate after the warm-up (0.008)", 4},
-    {"warmup", KEY_WARMUP, "N", 0, "steps in which the rate rises (50)", 4},
-    {"decay", KEY_DECAY, "D", 0, "weight decay (0.1)", 4},
-    {"clip", KEY_CLIP, "NORM", 0, "most that the norm of the gradient may be; 0: any (1)", 4},
-    {"precision", KEY_PRECISION, "TYPE", 0,
-     "in which gradients travel: float32, float16, bfloat16 (float32)", 5},
-    {"shard", KEY_SHARD, "WHAT", 0,
-     "what ranks divide: none, optimizer (ZeRO-1), gradients (ZeRO-2), full (none)", 5},
-    {"bucket-bytes", KEY_BUCKET_BYTES, "N", 0,
-     "of gradients that travel together (an eighth of the model)", 5},
-    {"deterministic", KEY_DETERMINISTIC, NULL, 0,
-     "the same bits on 1, 2, 4 or 8 ranks that have the same micro-batches per step", 5},
-    {"memory", KEY_MEMORY, "KIND", 0, "where ranks compute: host, or cuda: on GPUs (host)", 5},
-    {"checkpoint", KEY_CHECKPOINT, "FILE", 0, "write model and optimizer, at the end", 6},
-    {"every", KEY_EVERY, "N", 0, "... and after each N steps", 6},
-    {"resume", KEY_RESUME, NULL, 0, "go on where --checkpoint was written, if there is one", 6},
-    {"evaluate", KEY_EVALUATE, "N", 0, "steps between looks at what is held out (100)", 7},
-    {"samples", KEY_SAMPLES, "N", 0, "texts that the model writes at the end (5)", 7},
-    {"csv", KEY_CSV, "FILE", 0, "write a line per step", 7},
-    {"svg", KEY_SVG, "FILE", 0, "draw loss and accuracy (needs gnuplot)", 7},
-    {"json", KEY_JSON, "FILE", 0, "write the summary", 7},
-    {0},
-};
-
-static const char doc[] =
-    "Trains a small GPT on all ranks at once: each computes gradients for its own part of the "
-    "batch, and they are averaged while the backward pass goes on.\v"
-    "The default task are sums of two numbers, digit by digit; some of them are held out and show "
-    "what was learned. A step takes ranks * accumulate * batch sequences. Works under "
-    "`rondo run`, torchrun, mpirun and srun, too.";
-
 static const char *const shards[] = {"none", "optimizer", "gradients", "full", NULL};
+static const char *const batches[] = {"step", "rank", NULL};
 static const char *const memories[] = {"host", "cuda", NULL};
 static const char *const precisions[] = {"float32", "float16", "bfloat16", NULL};
 
@@ -97,145 +21,76 @@ const char *train_precision_name(rondo_ddp_compression precision)
     return precisions[precision];
 }
 
-static long whole(const struct argp_state *state, const char *what, const char *text, long least)
-{
-    const long most = 1000000000;
-    char *end;
-    long value;
+#define SETS(member)          ARGUMENT_SETS(struct train_options, member)
+#define NUMBER(member, least) ARGUMENT_NUMBER(struct train_options, member, least, 1000000000)
+#define WORD(member, list, name)                       \
+    ARGUMENT_WORDS(struct train_options, member, list, \
+                   "--" name " is '%s', which is not among those that --help names")
 
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < least || value > most)
-        argp_error(state, "--%s is '%s': accepted is a whole number from %ld to %ld", what, text,
-                   least, most);
-    return value;
+static void take_elastic(struct argp_state *state, void *input, char *text)
+{
+    struct train_elastic *elastic = &((struct train_options *)input)->elastic;
+    int length = 0;
+
+    if (sscanf(text, "%d:%d%n", &elastic->least, &elastic->most, &length) != 2 || text[length] ||
+        elastic->least < 1 || elastic->most < elastic->least)
+        argp_error(state, "--elastic is '%s': accepted is MIN:MAX, as 2:4, with 1 <= MIN <= MAX",
+                   text);
 }
 
-static double positive(const struct argp_state *state, const char *what, const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
+static const struct argument table[] = {
+    {"ranks", 'n', "N", 1, NUMBER(ranks, 1),
+     "start N ranks here (without it: a launcher has, or one)"},
+    {"elastic", 0, "MIN:MAX", 1, ARGUMENT_CALLS(take_elastic),
+     "go on without ranks that fail while MIN are left, and with those that come, up to MAX"},
+    {"elastic-batch", 0, "OF", 1, WORD(each, batches, "elastic-batch"),
+     "what stays when ranks come and go, the batch of a step, or that of a rank; then the learning "
+     "rate follows the number of ranks: step, rank (step)"},
+    {"max-restarts", 0, "N", 1, NUMBER(restarts, 0),
+     "with -n and --elastic: newcomers for ranks that fail, N times (0)"},
+    {"steps", 0, "N", 1, NUMBER(steps, 0), "steps of the optimizer (1000)"},
+    {"batch", 0, "N", 1, NUMBER(batch, 1), "sequences per micro-batch (256)"},
+    {"accumulate", 0, "N", 1, NUMBER(accumulate, 1), "micro-batches per rank and step (1)"},
+    {"seed", 0, "N", 1, NUMBER(seed, 0), "of the first values and the order of the data (1)"},
+    {"data", 0, "FILE", 2, SETS(data), "learn this text, byte by byte, not sums"},
+    {"context", 0, "N", 2, NUMBER(context, 2), "bytes of a sequence of --data (64)"},
+    {"digits", 0, "N", 2, NUMBER(digits, 1), "of the numbers to be added (3)"},
+    {"width", 0, "N", 3, NUMBER(width, 1), "numbers per token; a multiple of the heads (64)"},
+    {"heads", 0, "N", 3, NUMBER(heads, 1), "of attention (4)"},
+    {"layers", 0, "N", 3, NUMBER(layers, 1), "blocks of attention and MLP (2)"},
+    {"rate", 0, "R", 4, SETS(rate), "learning rate after the warm-up (0.008)"},
+    {"warmup", 0, "N", 4, NUMBER(warmup, 0), "steps in which the rate rises (50)"},
+    {"decay", 0, "D", 4, SETS(decay), "weight decay (0.1)"},
+    {"clip", 0, "NORM", 4, SETS(clip), "most that the norm of the gradient may be; 0: any (1)"},
+    {"precision", 0, "TYPE", 5, WORD(precision, precisions, "precision"),
+     "in which gradients travel: float32, float16, bfloat16 (float32)"},
+    {"shard", 0, "WHAT", 5, WORD(shard, shards, "shard"),
+     "what ranks divide: none, optimizer (ZeRO-1), gradients (ZeRO-2), full (none)"},
+    {"bucket-bytes", 0, "N", 5, NUMBER(bucket_bytes, 1),
+     "of gradients that travel together (an eighth of the model)"},
+    {"deterministic", 0, NULL, 5, SETS(deterministic),
+     "the same bits on 1, 2, 4 or 8 ranks that have the same micro-batches per step"},
+    {"memory", 0, "KIND", 5, WORD(cuda, memories, "memory"),
+     "where ranks compute: host, or cuda: on GPUs (host)"},
+    {"checkpoint", 0, "FILE", 6, SETS(checkpoint), "write model and optimizer, at the end"},
+    {"every", 0, "N", 6, NUMBER(every, 0), "... and after each N steps"},
+    {"resume", 0, NULL, 6, SETS(resume), "go on where --checkpoint was written, if there is one"},
+    {"evaluate", 0, "N", 7, NUMBER(evaluate, 0), "steps between looks at what is held out (100)"},
+    {"samples", 0, "N", 7, NUMBER(samples, 0), "texts that the model writes at the end (5)"},
+    {"csv", 0, "FILE", 7, SETS(csv), "write a line per step"},
+    {"svg", 0, "FILE", 7, SETS(svg), "draw loss and accuracy (needs gnuplot)"},
+    {"json", 0, "FILE", 7, SETS(json), "write the summary"},
+    {0},
+};
 
-    if (end == text || *end || !isfinite(value) || value < 0)
-        argp_error(state, "--%s is '%s': accepted is a number of at least 0", what, text);
-    return value;
-}
+static const char doc[] =
+    "Trains a small GPT on all ranks at once: each computes gradients for its own part of the "
+    "batch, and they are averaged while the backward pass goes on.\v"
+    "The default task are sums of two numbers, digit by digit; some of them are held out and show "
+    "what was learned. A step takes ranks * accumulate * batch sequences. Works under "
+    "`rondo run`, torchrun, mpirun and srun, too.";
 
-static int word(const struct argp_state *state, const char *what, const char *text,
-                const char *const *known)
-{
-    for (int i = 0; known[i]; i++)
-        if (!strcmp(text, known[i]))
-            return i;
-    argp_error(state, "--%s is '%s', which is not among those that --help names", what, text);
-    return 0;
-}
-
-/* Options that are a number; false: another one. */
-static bool set_number(struct train_options *options, int key, const char *arg,
-                       const struct argp_state *state)
-{
-    switch (key) {
-    case 'n':
-        return (options->ranks = (int)whole(state, "ranks", arg, 1)) > 0;
-    case KEY_BATCH:
-        return (options->batch = (int)whole(state, "batch", arg, 1)) > 0;
-    case KEY_ACCUMULATE:
-        return (options->accumulate = (int)whole(state, "accumulate", arg, 1)) > 0;
-    case KEY_WIDTH:
-        return (options->width = (int)whole(state, "width", arg, 1)) > 0;
-    case KEY_HEADS:
-        return (options->heads = (int)whole(state, "heads", arg, 1)) > 0;
-    case KEY_LAYERS:
-        return (options->layers = (int)whole(state, "layers", arg, 1)) > 0;
-    case KEY_DIGITS:
-        return (options->digits = (int)whole(state, "digits", arg, 1)) > 0;
-    case KEY_CONTEXT:
-        return (options->context = (int)whole(state, "context", arg, 2)) > 0;
-    case KEY_BUCKET_BYTES:
-        return (options->bucket_bytes = (size_t)whole(state, "bucket-bytes", arg, 1)) > 0;
-    default:
-        return false;
-    }
-}
-
-/* Numbers that may be 0; false: another option. */
-static bool set_amount(struct train_options *options, int key, const char *arg,
-                       const struct argp_state *state)
-{
-    switch (key) {
-    case KEY_STEPS:
-        options->steps = (uint64_t)whole(state, "steps", arg, 0);
-        return true;
-    case KEY_SEED:
-        options->seed = (uint64_t)whole(state, "seed", arg, 0);
-        return true;
-    case KEY_WARMUP:
-        options->warmup = (uint64_t)whole(state, "warmup", arg, 0);
-        return true;
-    case KEY_EVERY:
-        options->every = (uint64_t)whole(state, "every", arg, 0);
-        return true;
-    case KEY_EVALUATE:
-        options->evaluate = (uint64_t)whole(state, "evaluate", arg, 0);
-        return true;
-    case KEY_SAMPLES:
-        options->samples = (int)whole(state, "samples", arg, 0);
-        return true;
-    case KEY_RATE:
-        options->rate = positive(state, "rate", arg);
-        return true;
-    case KEY_DECAY:
-        options->decay = positive(state, "decay", arg);
-        return true;
-    case KEY_CLIP:
-        options->clip = positive(state, "clip", arg);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool set_other(struct train_options *options, int key, const char *arg,
-                      const struct argp_state *state)
-{
-    switch (key) {
-    case KEY_DATA:
-        options->data = arg;
-        return true;
-    case KEY_PRECISION:
-        options->precision = (rondo_ddp_compression)word(state, "precision", arg, precisions);
-        return true;
-    case KEY_SHARD:
-        options->shard = word(state, "shard", arg, shards);
-        return true;
-    case KEY_DETERMINISTIC:
-        options->deterministic = true;
-        return true;
-    case KEY_MEMORY:
-        options->cuda = word(state, "memory", arg, memories) == 1;
-        return true;
-    case KEY_CHECKPOINT:
-        options->checkpoint = arg;
-        return true;
-    case KEY_RESUME:
-        options->resume = true;
-        return true;
-    case KEY_CSV:
-        options->csv = arg;
-        return true;
-    case KEY_SVG:
-        options->svg = arg;
-        return true;
-    case KEY_JSON:
-        options->json = arg;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* What GPUs do not do yet. */
+/* Refuses options that GPUs do not serve yet. */
 static void finish_cuda(const struct argp_state *state, const struct train_options *options)
 {
     if (options->shard)
@@ -248,9 +103,36 @@ static void finish_cuda(const struct argp_state *state, const struct train_optio
                           "--deterministic");
 }
 
-/* What does not go together. */
-static void finish(const struct argp_state *state, const struct train_options *options)
+/* Every rank has to have all that a newcomer or a rank that is left needs. */
+static void finish_elastic(const struct argp_state *state, const struct train_options *options)
 {
+    const struct train_elastic *elastic = &options->elastic;
+
+    if (!elastic->most && (options->restarts || options->each))
+        argp_error(state, "--%s needs --elastic MIN:MAX",
+                   options->restarts ? "max-restarts" : "elastic-batch");
+    if (!elastic->most)
+        return;
+    if (options->shard)
+        argp_error(state,
+                   "--elastic goes on with what every rank has, and a shard of a rank that "
+                   "ended is gone: leave out --shard %s, or go on from a --checkpoint",
+                   shards[options->shard]);
+    if (options->cuda)
+        argp_error(state, "--elastic is for ranks that compute on the host: leave out --memory "
+                          "cuda, or go on from a --checkpoint");
+    if (options->deterministic)
+        argp_error(state, "--elastic adds up in the order of the ranks that are left: leave out "
+                          "--deterministic");
+    if (options->ranks && (options->ranks < elastic->least || options->ranks > elastic->most))
+        argp_error(state, "-n %d is not within --elastic %d:%d", options->ranks, elastic->least,
+                   elastic->most);
+}
+
+/* Refuses options that do not go together. */
+static void finish(struct argp_state *state, void *input)
+{
+    const struct train_options *options = input;
     int passes = options->accumulate;
 
     if (options->width % options->heads)
@@ -278,28 +160,22 @@ static void finish(const struct argp_state *state, const struct train_options *o
         argp_error(state, "--deterministic needs a power of two as --accumulate, not %d", passes);
     if (options->cuda)
         finish_cuda(state, options);
+    finish_elastic(state, options);
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static void refuse(struct argp_state *state, void *options, char *text)
 {
-    struct train_options *options = state->input;
-
-    if (key == ARGP_KEY_ARG)
-        argp_error(state, "'%s' is not an option", arg);
-    if (key == ARGP_KEY_END)
-        finish(state, options);
-    if (key != 'n' && key < KEY_STEPS)
-        return ARGP_ERR_UNKNOWN;
-    if (set_number(options, key, arg, state) || set_amount(options, key, arg, state) ||
-        set_other(options, key, arg, state))
-        return 0;
-    return ARGP_ERR_UNKNOWN;
+    argp_error(state, "'%s' is not an option", text);
 }
 
 void train_options_parse(int argc, char **argv, struct train_options *ret_options)
 {
-    static const struct argp argp = {table, parse_option, "", doc, NULL, NULL, NULL};
-    static char name[] = "rondo train";
+    static const struct argument_command command = {.name = "rondo train",
+                                                    .operands = "",
+                                                    .doc = doc,
+                                                    .table = table,
+                                                    .operand = refuse,
+                                                    .finish = finish};
 
     *ret_options = (struct train_options){.steps = 1000,
                                           .seed = 1,
@@ -316,7 +192,5 @@ void train_options_parse(int argc, char **argv, struct train_options *ret_option
                                           .context = 64,
                                           .evaluate = 100,
                                           .samples = 5};
-    argv[0] = name;
-    argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, ret_options);
+    argument_parse(&command, argc, argv, ret_options);
 }

@@ -9,11 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How much of the training each rank holds; but for the first, levels of rondo/train.h. */
+/* A level says how much of the training each rank holds; all but the first are those of
+ * rondo/train.h. */
 enum train_shard { TRAIN_SHARD_NONE = 0 };
 
 struct train_options {
     int ranks; /* to be started here; 0: a launcher has */
+    struct train_elastic {
+        int least, most; /* ranks; most 0: no --elastic */
+    } elastic;
+    int restarts; /* newcomers for ranks that fail */
+    int each;     /* 1: each rank's batch stays when ranks come and go, 0: that of the step */
     uint64_t steps, seed;
     int batch, accumulate; /* sequences per micro-batch; micro-batches per rank and step */
     double rate, decay, clip;

@@ -2,15 +2,16 @@
 /* plot.c - loss and held-out accuracy over steps as SVG, drawn by gnuplot. */
 #include "train/curve.h"
 
+#include "cli/common/gnuplot.h"
 #include "train/common/say.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+struct picture {
+    const struct curve *curve;
+    const char *title;
+};
 
 static void print_data(const struct curve *curve, FILE *to)
 {
@@ -32,9 +33,11 @@ static void print_data(const struct curve *curve, FILE *to)
     fprintf(to, "END\n");
 }
 
-static void print_script(const struct curve *curve, const char *title, FILE *to)
+static void print_script(const void *what, FILE *to)
 {
-    print_data(curve, to);
+    const struct picture *picture = what;
+
+    print_data(picture->curve, to);
     fprintf(to,
             "set terminal svg size 900,420 dynamic font 'Helvetica,13' background '#ffffff'\n"
             "set title '%s' font ',15'\n"
@@ -48,50 +51,15 @@ static void print_script(const struct curve *curve, const char *title, FILE *to)
             "title 'held-out loss', "
             "$held using 1:3 axes x1y2 with linespoints lw 2 pt 7 ps 0.4 lc rgb '#d1495b' "
             "title 'held-out accuracy'\n",
-            title);
-}
-
-/* gnuplot reads the script from one file and writes to the other, so no name has to be quoted. */
-static int run_gnuplot(FILE *script, FILE *picture)
-{
-    int status = -1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        dup2(fileno(script), STDIN_FILENO);
-        dup2(fileno(picture), STDOUT_FILENO);
-        execlp("gnuplot", "gnuplot", "-", (char *)NULL);
-        _exit(127);
-    }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+            picture->title);
 }
 
 rondo_result plot_write(const struct curve *curve, const char *title, const char *path)
 {
-    FILE *script = tmpfile();
-    FILE *picture = script ? fopen(path, "we") : NULL;
-    rondo_result result = RONDO_OK;
-    int status;
+    const struct picture picture = {curve, title};
+    char sentence[1400];
 
-    if (!picture)
-        result = say(RONDO_ERROR_SYSTEM, "cannot write %s: %s", path, strerror(errno));
-    else {
-        print_script(curve, title, script);
-        rewind(script);
-        status = run_gnuplot(script, picture);
-        fclose(picture);
-        if (status) {
-            unlink(path);
-            result = status == 127
-                         ? say(RONDO_ERROR_UNSUPPORTED,
-                               "--svg needs gnuplot, which is not installed; install it (Debian: "
-                               "apt install gnuplot-nox), or draw the --csv file yourself")
-                         : say(RONDO_ERROR_SYSTEM, "gnuplot could not draw %s", path);
-        }
-    }
-    if (script)
-        fclose(script);
-    return result;
+    if (gnuplot_write("--svg", path, print_script, &picture, sentence, sizeof(sentence)))
+        return say(RONDO_ERROR_SYSTEM, "%s", sentence);
+    return RONDO_OK;
 }

@@ -118,7 +118,7 @@ static json_t *json_of(const struct trainer *trainer)
     trainer->engine->ops->memory(trainer->engine, &memory);
     return json_pack(
         "{s:i, s:I, s:i, s:i, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:f, s:f, s:{s:I, s:I, s:I, s:I}}",
+        "s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:i, s:f, s:{s:I, s:I, s:I, s:I}}",
         "ranks", trainer->size, "steps", (json_int_t)trainer->step, "batch", options->batch,
         "accumulate", options->accumulate, "computes_on", options->cuda ? "cuda" : "host", "shard",
         train_shard_name(options->shard), "precision", train_precision_name(options->precision),
@@ -128,9 +128,13 @@ static json_t *json_of(const struct trainer *trainer)
         "median_step_s", median_step(trainer), "waiting", time->waiting, "saving", time->saving,
         "communicating", time->communication, "hidden", time->hidden, "bytes_per_step",
         steps > 0 ? (double)time->bytes / steps : 0.0, "held_out_loss", trainer->score.loss,
-        "held_out_accuracy", trainer->score.accuracy, "memory", "parameters",
-        (json_int_t)memory.parameters, "gradients", (json_int_t)memory.gradients, "states",
-        (json_int_t)memory.states, "undivided", (json_int_t)memory.whole);
+        "held_out_accuracy", trainer->score.accuracy, "lost", (json_int_t)trainer->lost, "joined",
+        (json_int_t)trainer->joined, "undone", (json_int_t)trainer->undone, "samples",
+        (json_int_t)trainer->ledger.count, "recovering", time->recovering, "latest_rank",
+        trainer->late.passes ? trainer->late_rank : -1, "latest_held_up", trainer->late.held_up,
+        "memory", "parameters", (json_int_t)memory.parameters, "gradients",
+        (json_int_t)memory.gradients, "states", (json_int_t)memory.states, "undivided",
+        (json_int_t)memory.whole);
 }
 
 static rondo_result write_json(const struct trainer *trainer)
@@ -176,7 +180,27 @@ static void print_time(const struct trainer *trainer)
     if (time->hidden >= 0 && trainer->size > 1)
         printf("hidden communication: %.1f %% of %.2f s went on behind the backward pass\n",
                100 * time->hidden, time->communication);
+    if (trainer->late.passes)
+        printf("latest rank: %d; it came last in %" PRIu64 " of %" PRIu64
+               " exchanges, and held the others up for %.2f s\n",
+               trainer->late_rank, trainer->late.last, trainer->late.passes, trainer->late.held_up);
     printf("speed: %.0f tokens/s\n", (double)time->tokens / time->training);
+}
+
+/* The ledger is right, else there is no report. */
+static void print_elastic(const struct trainer *trainer)
+{
+    const uint64_t samples = trainer->corpus->trained;
+
+    if (!trainer->options->elastic.most)
+        return;
+    printf("ranks: %" PRIu64 " lost, %" PRIu64 " new; %" PRIu64
+           " steps done again; %.2f s until work went on\n",
+           trainer->lost, trainer->joined, trainer->undone, trainer->time.recovering);
+    printf("samples: %" PRIu64 ", each counted once: %" PRIu64 " epochs of %" PRIu64 " and %" PRIu64
+           " of the next (sum %016" PRIx64 ", as expected)\n",
+           trainer->ledger.count, trainer->taken / samples, samples, trainer->taken % samples,
+           trainer->ledger.sum);
 }
 
 rondo_result report_end(const struct trainer *trainer)
@@ -195,6 +219,7 @@ rondo_result report_end(const struct trainer *trainer)
         result = write_json(trainer);
     print_memory(trainer);
     print_time(trainer);
+    print_elastic(trainer);
     printf("held-out loss %.4f\n", trainer->score.loss);
     printf("held-out accuracy %.1f %%\n", 100 * trainer->score.accuracy);
     fflush(stdout);

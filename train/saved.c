@@ -13,25 +13,22 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FACTS = 8, NAME = PARAMETER_NAME + 16 };
+/* With --elastic there is a stream of samples instead of a place. */
+enum { STREAM = 4 };
+enum { FACTS = 8, MICRO_BATCHES = 6, NAME = PARAMETER_NAME + 16 };
 
 static const char *const facts_names[FACTS] = {
     "kinds of tokens", "tokens per sequence",    "--width", "--heads", "--layers",
     "--batch",         "micro-batches per step", "--seed"};
 
-/* What must be the same when a training goes on. */
+/* Fills in the facts that must be the same when a training goes on. */
 static void facts_of(const struct trainer *trainer, int64_t *ret_facts)
 {
     const struct model_shape *shape = &trainer->model->shape;
     const struct train_options *options = trainer->options;
-    const int64_t facts[FACTS] = {shape->vocabulary,
-                                  shape->length,
-                                  shape->width,
-                                  shape->heads,
-                                  shape->layers,
-                                  options->batch,
-                                  (int64_t)trainer->size * options->accumulate,
-                                  (int64_t)options->seed};
+    const int64_t facts[FACTS] = {shape->vocabulary,      shape->length,         shape->width,
+                                  shape->heads,           shape->layers,         options->batch,
+                                  trainer->micro_batches, (int64_t)options->seed};
 
     memcpy(ret_facts, facts, sizeof(facts));
 }
@@ -65,6 +62,8 @@ static rondo_result write_all(struct trainer *trainer, rondo_checkpoint *file)
 {
     const rondo_sampler_position position = loader_tell(trainer->loader);
     const uint64_t place[2] = {position.epoch, position.taken};
+    const uint64_t stream[STREAM] = {trainer->planned, trainer->taken, trainer->ledger.count,
+                                     trainer->ledger.sum};
     int64_t facts[FACTS];
     rondo_result result;
 
@@ -75,7 +74,9 @@ static rondo_result write_all(struct trainer *trainer, rondo_checkpoint *file)
             rondo_checkpoint_write(file, "alphabet", RONDO_UINT8, 256, trainer->corpus->bytes));
     if (!result)
         result = say_ddp(rondo_checkpoint_write(file, "step", RONDO_UINT64, 1, &trainer->step));
-    if (!result)
+    if (!result && trainer->options->elastic.most)
+        result = say_ddp(rondo_checkpoint_write(file, "stream", RONDO_UINT64, STREAM, stream));
+    else if (!result)
         result = say_ddp(rondo_checkpoint_write(file, "place", RONDO_UINT64, 2, place));
     for (int i = 0; !result && i < trainer->model->parameter_count; i++)
         for (int state = ENGINE_VALUE; !result && state < ENGINE_STATES; state++)
@@ -97,7 +98,7 @@ rondo_result saved_write(struct trainer *trainer)
     return result;
 }
 
-static rondo_result compare_facts(const struct trainer *trainer, rondo_checkpoint *file)
+static rondo_result compare_facts(struct trainer *trainer, rondo_checkpoint *file)
 {
     const char *path = trainer->options->checkpoint;
     unsigned char alphabet[256];
@@ -108,6 +109,10 @@ static rondo_result compare_facts(const struct trainer *trainer, rondo_checkpoin
         result = say_ddp(rondo_checkpoint_read(file, "alphabet", RONDO_UINT8, 256, alphabet));
     if (result)
         return result;
+    /* Ranks that are others now go on with the steps that there were. */
+    if (trainer->options->elastic.most && saved[MICRO_BATCHES] > 0 &&
+        saved[MICRO_BATCHES] <= INT32_MAX)
+        trainer->micro_batches = (int)saved[MICRO_BATCHES];
     facts_of(trainer, ours);
     for (int i = 0; i < FACTS; i++)
         if (saved[i] != ours[i])
@@ -142,42 +147,52 @@ static rondo_result read_array(struct trainer *trainer, rondo_checkpoint *file, 
 
 static rondo_result read_all(struct trainer *trainer, rondo_checkpoint *file)
 {
-    uint64_t place[2];
+    bool elastic = trainer->options->elastic.most > 0;
+    uint64_t place[2] = {0}, stream[STREAM] = {0};
     uint64_t step;
     rondo_result result = compare_facts(trainer, file);
 
     if (!result)
         result = say_ddp(rondo_checkpoint_read(file, "step", RONDO_UINT64, 1, &step));
     if (!result)
-        result = say_ddp(rondo_checkpoint_read(file, "place", RONDO_UINT64, 2, place));
+        result = elastic
+                     ? say_ddp(rondo_checkpoint_read(file, "stream", RONDO_UINT64, STREAM, stream))
+                     : say_ddp(rondo_checkpoint_read(file, "place", RONDO_UINT64, 2, place));
     for (int i = 0; !result && i < trainer->model->parameter_count; i++)
         for (int state = ENGINE_VALUE; !result && state < ENGINE_STATES; state++)
             result = read_array(trainer, file, i, state);
-    if (!result)
-        result = loader_seek(trainer->loader, (rondo_sampler_position){place[0], place[1]});
-    if (!result)
-        trainer->step = step;
+    if (!result && !elastic)
+        result = loader_seek(trainer->loader, (rondo_sampler_position){place[0], place[1], 0});
+    if (result)
+        return result;
+    trainer->step = step;
+    if (elastic) {
+        trainer->planned = stream[0];
+        trainer->taken = stream[1];
+        trainer->ledger = (struct ledger){stream[2], stream[3]};
+    }
     return result;
 }
 
 /* Rank 0 looks, so that all ranks do the same. */
-static rondo_result look(struct trainer *trainer, bool *ret_there)
+static rondo_result look(const struct trainer *trainer, rondo_comm *comm, bool *ret_there)
 {
     unsigned char there = access(trainer->options->checkpoint, F_OK) == 0;
-    rondo_result result = rondo_broadcast(&there, &there, 1, RONDO_UINT8, 0, trainer->comm, NULL);
+    rondo_result result =
+        comm ? rondo_broadcast(&there, &there, 1, RONDO_UINT8, 0, comm, NULL) : RONDO_OK;
 
     *ret_there = there;
-    return say_comm(result, trainer->comm);
+    return say_comm(result, comm);
 }
 
-rondo_result saved_read(struct trainer *trainer, bool *ret_found)
+rondo_result saved_read(struct trainer *trainer, rondo_comm *comm, bool *ret_found)
 {
     rondo_checkpoint *file = NULL;
     bool there = false;
-    rondo_result result = look(trainer, &there);
+    rondo_result result = look(trainer, comm, &there);
 
     if (!result && there)
-        result = say_ddp(rondo_checkpoint_open(trainer->options->checkpoint, trainer->comm, &file));
+        result = say_ddp(rondo_checkpoint_open(trainer->options->checkpoint, comm, &file));
     if (!result && there)
         result = read_all(trainer, file);
     rondo_checkpoint_close(file);

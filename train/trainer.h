@@ -3,6 +3,8 @@
  * trainer.h - one rank's training, as its parts see it.
  *
  *     train.c       opens everything, goes through the steps
+ *     step.c        one of them
+ *     elastic.c     the same with ranks that come and go; ledger.c: no sample twice
  *     evaluate.c    what was learned, by what is held out
  *     sample.c      what the model writes
  *     saved.c       checkpoints
@@ -18,11 +20,12 @@
 #include "train/corpus.h"
 #include "train/curve.h"
 #include "train/engine.h"
+#include "train/ledger.h"
 #include "train/loader.h"
 #include "train/model/model.h"
 #include "train/options.h"
 
-/* What is held out. */
+/* The score of what is held out. */
 struct score {
     double loss;     /* per token that counts */
     double accuracy; /* 0 .. 1: of whole records, or of tokens (corpus->exact) */
@@ -36,6 +39,13 @@ struct trainer_time {
     double hidden;        /* which part of it went on while others computed; negative: not known */
     uint64_t bytes;       /* of gradients given to the exchange, by this rank */
     uint64_t tokens;      /* of all ranks */
+    double recovering;    /* with --elastic: from work that did not count to work again */
+};
+
+/* The state of things as a step began. */
+struct step {
+    double start, waited;
+    struct engine_times before;
 };
 
 struct trainer {
@@ -47,14 +57,50 @@ struct trainer {
     struct loader *loader;
     struct engine *engine;
     struct curve *curve;
-    double *losses; /* of each micro-batch of a step */
-    uint64_t step;  /* how many are done */
-    uint64_t began; /* with which step this process did */
+    int micro_batches;        /* of a step, of all ranks */
+    int passes;               /* of this rank in a step */
+    double *losses;           /* of each micro-batch of a step */
+    double rate_factor;       /* of the learning rate */
+    uint64_t step;            /* how many are done */
+    uint64_t began;           /* with which step this process did */
+    uint64_t progress;        /* in steps of --steps; they are others if ranks keep their batches */
+    uint64_t progress_before; /* the last step */
+    struct curve_point point; /* of the step */
     struct trainer_time time;
-    struct score score; /* the last one */
+    struct score score;      /* the last one */
+    int late_rank;           /* who held the others up longest, if late.passes is not 0 */
+    rondo_ddp_lateness late; /* of that rank */
+
+    /* With --elastic. */
+    uint64_t planned;              /* samples of a step of as many ranks as there were at first */
+    uint64_t taken;                /* samples of all epochs that have counted */
+    struct ledger ledger;          /* of them */
+    struct ledger step_ledger;     /* of the step at hand */
+    uint64_t lost, joined, undone; /* ranks; steps that did not count */
 };
 
 rondo_result train(const struct train_options *options, rondo_comm *comm);
+/* Opens the communicators, too, as ranks come and go. */
+rondo_result train_elastic(const struct train_options *options);
+
+/* train.c: corpus, model and loader; then who computes what of `micro_batches`. */
+rondo_result trainer_open_parts(struct trainer *trainer);
+rondo_result trainer_share_out(struct trainer *trainer);
+void trainer_close_parts(struct trainer *trainer);
+uint64_t trainer_progress(const struct trainer *trainer);
+/* Says whether what is done `every` so many steps is to be done after this one. */
+bool trainer_is_due(const struct trainer *trainer, uint64_t every);
+/* Collective: evaluate; save; add up times; find out who came late. */
+rondo_result trainer_look(struct trainer *trainer);
+rondo_result trainer_save(struct trainer *trainer);
+rondo_result trainer_sum_times(struct trainer *trainer);
+rondo_result trainer_find_late(struct trainer *trainer);
+
+/* Collective: a step. */
+rondo_result step_whole(struct trainer *trainer);
+/* With --elastic in two parts: the collective one keeps nothing, the local one keeps it. */
+rondo_result step_try(struct trainer *trainer, struct step *ret_step);
+rondo_result step_keep(struct trainer *trainer, const struct step *step);
 
 /* Collective. */
 rondo_result evaluate(struct trainer *trainer, struct score *ret_score);
@@ -62,8 +108,8 @@ rondo_result evaluate(struct trainer *trainer, struct score *ret_score);
 rondo_result sample(struct trainer *trainer, FILE *to);
 /* Collective. */
 rondo_result saved_write(struct trainer *trainer);
-/* Collective; *ret_found says whether there was one. */
-rondo_result saved_read(struct trainer *trainer, bool *ret_found);
+/* Collective over `comm`, NULL: this process alone; *ret_found says whether there was one. */
+rondo_result saved_read(struct trainer *trainer, rondo_comm *comm, bool *ret_found);
 
 /* Rank 0 only. */
 void report_start(const struct trainer *trainer);

@@ -3,23 +3,22 @@
  * bench.c - `rondo bench`: start the ranks of every library, sweep over sizes, report.
  *
  *     options (options.c)
- *        -> processes (start.c), a rank of a library each; bench/worker.c runs in them
+ *        -> processes (libraries.c, start.c), a rank of a library each; bench/worker.c runs in them
  *        -> commands and replies (workers.c, bench/protocol.h)
  *        -> who is measured when (sweep.c)
  *        -> records (record.c): table, CSV and JSON, SVG (table.c, files.c, plot.c)
  *
  * `rondo bench kernels` needs no ranks: kernels.c. `rondo bench matrix` makes many sweeps
- * with the same ranks: matrix.c.
+ * with the same ranks: matrix/. `rondo bench compare` reads what sweeps have written: compare/.
  *
  * Under a launcher and without -n, the processes of the launcher become the ranks; rank 0 has the
  * parent at its side.
  */
 #include "cli/commands.h"
 
-#include "cli/bench/judge.h"
 #include "cli/bench/ddp.h"
-#include "cli/bench/kernels.h"
-#include "cli/bench/matrix.h"
+#include "cli/bench/judge.h"
+#include "cli/common/output.h"
 #include "cli/bench/report.h"
 
 #include <stdio.h>
@@ -50,12 +49,11 @@ static bool find_launcher(int *ret_rank, int *ret_size)
     return false;
 }
 
-/*
- * Who are the ranks? 0: they are to be started here, or this is a launcher's rank 0. Else the exit
- * status.
- */
-static int settle_ranks(struct bench_options *options, bool *ret_launched)
+/* Finds out who the ranks are. Returns 0 if they are to be started here, or this is a launcher's
+ * rank 0; else the exit status. */
+static int settle_ranks(struct bench_runs *runs, bool *ret_launched)
 {
+    struct bench_options *options = &runs->list[0];
     int rank;
     int size;
 
@@ -66,9 +64,14 @@ static int settle_ranks(struct bench_options *options, bool *ret_launched)
         fprintf(stderr, "rondo bench: say how many ranks to start (-n 4), or use a launcher\n");
         return 2;
     }
-    if (strcmp(options->libraries[0], "rondo") || options->library_count > 1 || options->threads) {
+    if (options->libraries[0] != BENCH_RONDO || options->library_count > 1 || options->threads) {
         fprintf(stderr, "rondo bench: under a launcher there is only Rondo in processes; for "
                         "--vs, --limit and --threads give -n without a launcher\n");
+        return 2;
+    }
+    if (runs->list[runs->count - 1].set_count) {
+        fprintf(stderr, "rondo bench: under a launcher --set is the launcher's: give the "
+                        "environment to it\n");
         return 2;
     }
     if (options->call.root >= size) {
@@ -76,7 +79,8 @@ static int settle_ranks(struct bench_options *options, bool *ret_launched)
                 size);
         return 2;
     }
-    options->ranks = size;
+    for (int i = 0; i < runs->count; i++)
+        runs->list[i].ranks = size;
     *ret_launched = true;
     if (rank == 0)
         return 0;
@@ -84,50 +88,188 @@ static int settle_ranks(struct bench_options *options, bool *ret_launched)
     return 1;
 }
 
+/* This says how far a command is with its runs. */
+struct progress {
+    const struct bench_runs *runs;
+    struct bench_sweeps sweeps;
+    int failed;
+};
+
+static struct progress at;
+
+/* bench_sweep_run() calls this when a size is done. */
+static void row_is_known(const struct bench_sweep *sweep)
+{
+    struct bench_sweep *kept = &at.sweeps.list[at.sweeps.count - 1];
+
+    if (!sweep->options->nccl_tests)
+        bench_table_row(sweep);
+    kept->size_count++;
+    bench_sweeps_keep(&at.sweeps);
+    kept->size_count--;
+}
+
+/* Runs that ended early: what is done is in the files, and whole. */
+static void keep_rest(const struct bench_options *options)
+{
+    int sizes = 0;
+
+    for (int i = 0; i < at.sweeps.count; i++)
+        sizes += at.sweeps.list[i].size_count;
+    if (sizes == 0)
+        return;
+    bench_sweeps_write(&at.sweeps);
+    if (options->csv || options->json)
+        fprintf(stderr,
+                "rondo bench: the sweep ended early; the %d sizes that were done are in %s%s%s\n",
+                sizes, options->csv ? options->csv : "",
+                options->csv && options->json ? " and " : "", options->json ? options->json : "");
+}
+
+/* A sweep in place ends what the one before it began; one that has none ends it itself. */
+static void end_nccl_tests(const struct bench_sweep *sweep)
+{
+    bool in_place = sweep->options->call.in_place;
+
+    if (in_place)
+        bench_nccl_tests_end(sweep - 1, sweep);
+    else if (!bench_collective_has_in_place(sweep->options->call.collective))
+        bench_nccl_tests_end(sweep, NULL);
+}
+
 static int measure(const struct bench_options *options, struct bench_group *groups)
 {
-    struct bench_sweep sweep = {.options = options, .groups = groups};
+    struct bench_sweep *sweep = &at.sweeps.list[at.sweeps.count++];
     int last = options->library_count - 1;
     int failed = 0;
 
-    if (bench_is_limit(&sweep, last))
-        failed = bench_limit_measure(&groups[last], options, &sweep.limit);
-    if (!failed) {
-        bench_table_begin(&sweep);
-        failed = bench_sweep_run(&sweep, bench_table_row);
+    *sweep = (struct bench_sweep){.options = options, .groups = groups};
+    if (bench_is_limit(sweep, last))
+        failed = bench_limit_measure(&groups[last], options, &sweep->limit);
+    if (failed)
+        return failed;
+    if (options->nccl_tests && !options->call.in_place)
+        bench_nccl_tests_begin(sweep);
+    if (at.sweeps.expected > 1 && !options->nccl_tests)
+        printf("%s# run %d of %d%s%s\n", at.sweeps.count > 1 ? "\n" : "", at.sweeps.count,
+               at.sweeps.expected, *options->settings ? ", " : "", options->settings);
+    if (!options->nccl_tests)
+        bench_table_begin(sweep);
+    failed = bench_sweep_run(sweep, row_is_known);
+    sweep->complete = !failed;
+    if (!failed && options->nccl_tests)
+        end_nccl_tests(sweep);
+    else if (!failed)
+        bench_table_end(sweep);
+    if (sweep->wrong)
+        fprintf(stderr, "rondo bench: %llu wrong values\n", (unsigned long long)sweep->wrong);
+    return failed || sweep->wrong;
+}
+
+/* These runs have the same ranks, which go on from one to the next. */
+static bool has_same_ranks(const struct bench_options *a, const struct bench_options *b)
+{
+    return a->ranks == b->ranks && !strcmp(a->settings, b->settings) &&
+           (a->memory == BENCH_MEMORY_CUDA) == (b->memory == BENCH_MEMORY_CUDA);
+}
+
+/* Reports are made when the groups have ended: who they were stays. */
+static void keep_groups(struct bench_sweep *sweep)
+{
+    size_t bytes = (size_t)sweep->options->library_count * sizeof(*sweep->groups);
+    struct bench_group *kept = malloc(bytes);
+
+    if (kept)
+        memcpy(kept, sweep->groups, bytes);
+    sweep->groups = kept;
+}
+
+/* bench_with_groups() calls this: as many runs as have the same ranks. */
+static int measure_all(struct bench_group *groups, void *context)
+{
+    const struct bench_options *first = context;
+    int begun = at.sweeps.count;
+    int failed = 0;
+
+    for (int i = begun; !failed && i < at.runs->count; i++) {
+        if (!has_same_ranks(first, &at.runs->list[i]))
+            break;
+        failed = measure(&at.runs->list[i], groups);
     }
-    if (!failed) {
-        bench_table_end(&sweep);
-        failed = bench_sweep_write(&sweep); /* the table is there, whatever a path is */
-    }
-    if (sweep.wrong)
-        fprintf(stderr, "rondo bench: %llu wrong values\n", (unsigned long long)sweep.wrong);
-    failed = failed || sweep.wrong;
-    bench_sweep_done(&sweep);
+    for (int i = begun; i < at.sweeps.count; i++)
+        keep_groups(&at.sweeps.list[i]);
     return failed;
 }
 
-/* What bench_with_groups() calls. */
-static int measure_all(struct bench_group *groups, void *context)
+/* Puts "NAME=value NAME=value" into the environment, or takes it out again. */
+static void change_settings(const char *settings, bool there)
 {
-    return measure(context, groups);
+    char *words = strdup(settings), *rest = words, *word;
+
+    while ((word = strsep(&rest, " ")))
+        if (strchr(word, '=')) {
+            char *value = strchr(word, '=');
+
+            *value = 0;
+            if (there)
+                setenv(word, value + 1, 1);
+            else
+                unsetenv(word);
+        }
+    free(words);
+}
+
+static int measure_runs(const struct bench_runs *runs, bool launched)
+{
+    int failed = 0;
+
+    at = (struct progress){.runs = runs, .sweeps.expected = runs->count};
+    at.sweeps.list = calloc((size_t)runs->count, sizeof(*at.sweeps.list));
+    if (runs->left_out)
+        fprintf(stderr, "rondo bench: %d combinations are left out: there is no such call\n",
+                runs->left_out);
+    while (!failed && at.sweeps.list && at.sweeps.count < runs->count) {
+        struct bench_options *options = &runs->list[at.sweeps.count];
+
+        change_settings(options->settings, true);
+        failed = bench_with_groups(options, launched, measure_all, options);
+        change_settings(options->settings, false);
+    }
+    if (failed)
+        keep_rest(&runs->list[0]);
+    else
+        failed = bench_sweeps_write(&at.sweeps);
+    for (int i = 0; i < at.sweeps.count; i++) {
+        free(at.sweeps.list[i].groups);
+        bench_sweep_done(&at.sweeps.list[i]);
+    }
+    free(at.sweeps.list);
+    return failed;
 }
 
 int command_bench(int argc, char **argv)
 {
-    struct bench_options options;
+    struct bench_runs runs;
     bool launched;
     int status;
 
     if (argc > 1 && !strcmp(argv[1], "kernels"))
-        return bench_kernels(argc - 1, argv + 1);
+        return command_bench_kernels(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "ddp"))
         return bench_ddp(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "matrix"))
-        return bench_matrix(argc - 1, argv + 1);
-    bench_options_parse(argc, argv, &options);
-    status = settle_ranks(&options, &launched);
+        return command_bench_matrix(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "compare"))
+        return command_bench_compare(argc - 1, argv + 1);
+    bench_options_parse(argc, argv, &runs);
+    status = settle_ranks(&runs, &launched);
+    if (!status)
+        status =
+            output_begin("rondo bench", runs.list[0].csv, runs.list[0].json, runs.list[0].plot);
     if (status)
         return status;
-    return bench_with_groups(&options, launched, measure_all, &options) ? 1 : 0;
+    bench_machine_begin();
+    status = measure_runs(&runs, launched) ? 1 : 0;
+    free(runs.list);
+    return status;
 }

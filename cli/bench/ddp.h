@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ddp.h - inside `rondo bench ddp`: how much faster do more ranks train?
- *
- * ddp.c has the options and runs trainings in turns, ddp_report.c says what came out.
- */
+/* ddp.h - inside `rondo bench ddp`: how much faster do more ranks train? */
 #ifndef RONDO_CLI_BENCH_DDP_H
 #define RONDO_CLI_BENCH_DDP_H
 

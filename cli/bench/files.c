@@ -4,6 +4,8 @@
 
 #include "bench/pattern.h"
 #include "cli/bench/judge.h"
+#include "cli/bench/steps.h"
+#include "cli/common/output.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,19 +13,44 @@
 
 const char *bench_algorithm_of(const struct bench_sweep *sweep, int library)
 {
-    bool rondo = !strcmp(sweep->options->libraries[library], "rondo");
+    bool rondo = bench_kinds[sweep->options->libraries[library]].rondo;
 
     return rondo && sweep->options->call.algorithm[0] ? sweep->options->call.algorithm : "auto";
 }
 
 const char *bench_memory_of(const struct bench_sweep *sweep, int library)
 {
-    const char *name = sweep->options->libraries[library];
     enum bench_memory memory = sweep->options->memory;
 
-    if (memory == BENCH_MEMORY_CUDA || !strcmp(name, "rondo"))
-        return bench_memory_name(memory);
-    return bench_memory_name(strcmp(name, "limit") ? BENCH_MEMORY_HOST : BENCH_MEMORY_SHARED);
+    if (memory != BENCH_MEMORY_CUDA && !bench_kinds[sweep->options->libraries[library]].rondo)
+        memory = bench_is_limit(sweep, library) ? BENCH_MEMORY_SHARED : BENCH_MEMORY_HOST;
+    return bench_memory_name(memory);
+}
+
+/* Fills in what only some questions have. */
+static void add_answers(const struct bench_sweep *sweep, const struct bench_result *result,
+                        struct bench_record *record)
+{
+    enum bench_collective collective = sweep->options->call.collective;
+    const struct bench_trace *trace = sweep->options->trace;
+    bool beside = result->available && sweep->options->overlap;
+    int ranks = (int)record->ranks;
+
+    record->trace = trace ? trace->name : NULL;
+    record->dtype = trace ? NULL : record->dtype; /* each call has its own */
+    record->communicators = sweep->options->communicators > 1 ? sweep->options->communicators : 1;
+    record->buffers = sweep->options->buffers > 1 ? sweep->options->buffers : 1;
+    record->messages_per_s = result->available && bench_collective_is_of_pairs(collective)
+                                 ? bench_message_rate(collective, result->median, ranks)
+                                 : NAN;
+    record->pure_us = beside ? result->pure * 1e6 : NAN;
+    record->compute_us = beside ? result->work * 1e6 : NAN;
+    record->overlap = beside ? result->overlap : NAN;
+    record->rank_bytes = record->communicator_bytes = BENCH_UNKNOWN;
+    if (result->available && result->rank_bytes >= 0)
+        record->rank_bytes = (long long)result->rank_bytes;
+    if (result->available && result->communicator_bytes >= 0)
+        record->communicator_bytes = (long long)result->communicator_bytes;
 }
 
 struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, int library)
@@ -34,9 +61,17 @@ struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, 
     double unit = result->available ? 1 : NAN; /* of figures that there are */
     double ratio = bench_ratio_to(sweep, size, library ? library : BENCH_BEST_PEER);
     int best = ratio > 0 && !library ? bench_best_peer(sweep, size) : -1;
+    const struct noise *noise = &result->noise;
+    double known = noise->round_count ? unit : NAN;
+    struct noise_interval interval = {0};
+    struct bench_record record;
 
-    return (struct bench_record){
-        .library = sweep->groups[library].library,
+    if (ratio > 0 && (library || best > 0))
+        interval = noise_ratio_interval(&size->results[0].noise,
+                                        &size->results[library ? library : best].noise);
+
+    record = (struct bench_record){
+        .library = sweep->groups[library].kind->name,
         .collective = bench_collective_name(call->collective),
         .algorithm = bench_algorithm_of(sweep, library),
         .dtype = pattern_type_name(call->type),
@@ -47,25 +82,35 @@ struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, 
         .bytes = (long long)size->bytes,
         .count = (long long)size->count,
         .in_place = call->in_place,
+        .settings = sweep->options->settings,
         .available = result->available,
         .median_us = result->median * 1e6 * unit,
         .min_us = result->min * 1e6 * unit,
         .algbw_GBps = bench_algorithm_bandwidth(size, library) / 1e9 * unit,
         .busbw_GBps = bench_bus_bandwidth(sweep, size, library) / 1e9 * unit,
         .wrong = result->available && result->checked ? (long long)result->wrong : BENCH_UNKNOWN,
-        .best_peer = best < 0 ? NULL : sweep->groups[best].library,
+        .best_peer = best < 0 ? NULL : sweep->groups[best].kind->name,
         .ratio = ratio > 0 ? ratio : NAN,
         .faster = ratio > 1   ? "yes"
                   : ratio > 0 ? "no"
                               : NULL,
+        .p95_us = noise->p95 * 1e6 * known,
+        .p99_us = noise->p99 * 1e6 * known,
+        .spread = noise->spread * known,
+        .rank_spread = noise->rank_spread * known,
+        .steady = isnan(known)      ? NULL
+                  : noise->unsteady ? "no"
+                                    : "yes",
+        .ratio_low = interval.confidence > 0 ? interval.low : NAN,
+        .ratio_high = interval.confidence > 0 ? interval.high : NAN,
+        .ratio_confidence = interval.confidence > 0 ? interval.confidence : NAN,
     };
+    add_answers(sweep, result, &record);
+    return record;
 }
 
-static void print_csv(const void *result, FILE *to)
+static void print_rows(const struct bench_sweep *sweep, FILE *to)
 {
-    const struct bench_sweep *sweep = result;
-
-    fprintf(to, "%s\n", BENCH_CSV_HEADER);
     for (int i = 0; i < sweep->size_count; i++)
         for (int library = 0; library < sweep->options->library_count; library++) {
             struct bench_record record = bench_record_of(sweep, i, library);
@@ -77,6 +122,15 @@ static void print_csv(const void *result, FILE *to)
         }
 }
 
+static void print_csv(const void *result, FILE *to)
+{
+    const struct bench_sweeps *sweeps = result;
+
+    fprintf(to, "%s\n", BENCH_CSV_HEADER);
+    for (int i = 0; i < sweeps->count; i++)
+        print_rows(&sweeps->list[i], to);
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *libraries(const struct bench_sweep *sweep)
@@ -84,7 +138,7 @@ static json_t *libraries(const struct bench_sweep *sweep)
     json_t *list = json_array();
 
     for (int i = 0; i < sweep->options->library_count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name", sweep->groups[i].library,
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", sweep->groups[i].kind->name,
                                               "version", sweep->groups[i].version));
     return list;
 }
@@ -95,34 +149,50 @@ static json_t *options_json(const struct bench_sweep *sweep)
     bool reduces = bench_collective_reduces(options->call.collective);
 
     return json_pack(
-        "{s:s, s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, s:i, "
-        "s:f}",
+        "{s:s, s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i, "
+        "s:i, s:f}",
         "collective", bench_collective_name(options->call.collective), "algorithm",
         bench_algorithm_of(sweep, 0), "ranks", sweep->groups[0].size, "dtype",
         pattern_type_name(options->call.type), "op",
         reduces ? pattern_op_name(options->call.op) : "none", "root", options->call.root, "memory",
         bench_memory_of(sweep, 0), "in_place", options->call.in_place, "cold", options->cold,
-        "rewrite", options->rewrite, "graph", options->graph, "blocking", options->blocking,
-        "threads", options->threads, "deterministic", options->deterministic, "iterations",
-        options->iterations, "warmup", options->warmup, "rounds", options->rounds, "seconds",
-        options->seconds);
+        "rewrite", options->rewrite, "overlap", options->overlap, "graph", options->graph,
+        "blocking", options->blocking, "threads", options->threads, "deterministic",
+        options->deterministic, "iterations", options->iterations, "warmup", options->warmup,
+        "rounds", options->rounds, "seconds", options->seconds);
 }
 
-static json_t *rows_json(const struct bench_sweep *sweep)
+/* A figure of each round: what `rondo bench compare` compares. */
+static json_t *rounds_json(const double *seconds, int count)
 {
-    json_t *rows = json_array();
+    json_t *rounds = json_array();
 
+    for (int i = 0; i < count; i++)
+        json_array_append_new(rounds, json_real(seconds[i] * 1e6));
+    return rounds;
+}
+
+#define ROW_NAMES                                                                            \
+    "library,collective,algorithm,ranks,bytes,count,dtype,op,root,memory,in_place,settings," \
+    "trace,communicators,buffers,available"
+#define ROW_FIGURES                                                                          \
+    ",median_us,min_us,algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady," \
+    "ratio,ratio_low,ratio_high,ratio_confidence,messages_per_s,pure_us,compute_us,overlap," \
+    "rank_bytes,communicator_bytes"
+
+static void add_rows(json_t *rows, const struct bench_sweep *sweep)
+{
     for (int i = 0; i < sweep->size_count; i++)
         for (int library = 0; library < sweep->options->library_count; library++) {
+            const struct noise *noise = &sweep->sizes[i].results[library].noise;
             struct bench_record record = bench_record_of(sweep, i, library);
+            json_t *row =
+                bench_record_json(&record, record.available ? ROW_NAMES ROW_FIGURES : ROW_NAMES);
 
-            json_array_append_new(
-                rows, bench_record_json(&record, record.available
-                                                     ? "library,bytes,count,available,median_us,"
-                                                       "min_us,algbw_GBps,busbw_GBps,wrong"
-                                                     : "library,bytes,count,available"));
+            json_object_set_new(row, "rounds_us", rounds_json(noise->rounds, noise->round_count));
+            json_object_set_new(row, "fastest_us", rounds_json(noise->fastest, noise->round_count));
+            json_array_append_new(rows, row);
         }
-    return rows;
 }
 
 static json_t *verdict_json(const struct bench_sweep *sweep, int library)
@@ -131,10 +201,11 @@ static json_t *verdict_json(const struct bench_sweep *sweep, int library)
 
     if (!verdict.count)
         return json_null();
-    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:s}", "sizes", verdict.count, "faster",
-                     verdict.faster, "geometric_mean", bench_verdict_mean(&verdict), "lowest",
-                     verdict.lowest, "lowest_bytes", (json_int_t)verdict.lowest_bytes,
-                     "lowest_library", sweep->groups[verdict.lowest_library].library);
+    return json_pack("{s:i, s:i, s:i, s:f, s:f, s:I, s:s}", "sizes", verdict.count, "faster",
+                     verdict.faster, "not_steady", verdict.left_out, "geometric_mean",
+                     bench_verdict_mean(&verdict), "lowest", verdict.lowest, "lowest_bytes",
+                     (json_int_t)verdict.lowest_bytes, "lowest_library",
+                     sweep->groups[verdict.lowest_library].kind->name);
 }
 
 /* Times of the others over that of the first: of each, and of the best at each size. */
@@ -154,7 +225,7 @@ static json_t *comparison_json(const struct bench_sweep *sweep)
         json_array_append_new(cells, cell);
     }
     for (int i = 1; i < sweep->options->library_count; i++)
-        json_object_set_new(all, sweep->groups[i].library, verdict_json(sweep, i));
+        json_object_set_new(all, sweep->groups[i].kind->name, verdict_json(sweep, i));
     json_object_set_new(all, "best_peer", verdict_json(sweep, BENCH_BEST_PEER));
     json_object_set_new(all, "sizes", cells);
     return all;
@@ -173,25 +244,63 @@ static json_t *limit_json(const struct bench_limit *limit)
                      (json_int_t)limit->bytes);
 }
 
+/* Returns what runs of one command do not share. */
+static json_t *run_json(const struct bench_sweep *sweep)
+{
+    return json_pack("{s:b, s:o, s:o, s:o}", "complete", sweep->complete, "options",
+                     options_json(sweep), "comparison", comparison_json(sweep), "limit",
+                     limit_json(&sweep->limit));
+}
+
 static json_t *make_json(const void *result)
 {
-    const struct bench_sweep *sweep = result;
+    const struct bench_sweeps *sweeps = result;
+    const struct bench_sweep *first = &sweeps->list[0];
+    bool complete = sweeps->count == sweeps->expected;
+    json_t *rows = json_array(), *runs = json_array();
     char date[32] = "";
     time_t now = time(NULL);
     struct tm utc;
 
+    for (int i = 0; i < sweeps->count; i++) {
+        add_rows(rows, &sweeps->list[i]);
+        json_array_append_new(runs, run_json(&sweeps->list[i]));
+        complete = complete && sweeps->list[i].complete;
+    }
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "date", date, "machine",
-                     bench_machine_json(), "libraries", libraries(sweep), "options",
-                     options_json(sweep), "rows", rows_json(sweep), "comparison",
-                     comparison_json(sweep), "limit", limit_json(&sweep->limit));
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "date", date, "complete",
+                     complete, "machine", bench_machine_json(), "libraries", libraries(first),
+                     "options", options_json(first), "rows", rows, "comparison",
+                     comparison_json(first), "limit", limit_json(&first->limit), "runs", runs);
 }
 
-int bench_sweep_write(const struct bench_sweep *sweep)
+int bench_sweeps_keep(const struct bench_sweeps *sweeps)
 {
-    bool flat = sweep->options->call.collective == BENCH_BARRIER || sweep->size_count == 0;
-    const struct bench_writers writers = {"rondo bench", print_csv, make_json,
-                                          flat ? NULL : bench_sweep_plot};
+    const struct bench_writers writers = {"rondo bench", print_csv, make_json, NULL};
+    struct bench_options options = *sweeps->list[0].options;
 
-    return bench_write_files(&writers, sweep->options, sweep);
+    options.plot = NULL;
+    if (options.csv && !output_again(options.csv))
+        options.csv = NULL;
+    if (options.json && !output_again(options.json))
+        options.json = NULL;
+    return bench_write_files(&writers, &options, sweeps);
+}
+
+/* A barrier has no size to draw anything over. */
+static bool is_flat(const struct bench_sweeps *sweeps)
+{
+    for (int i = 0; i < sweeps->count; i++)
+        if (bench_collective_has_size(sweeps->list[i].options->call.collective) &&
+            sweeps->list[i].size_count > 0)
+            return false;
+    return true;
+}
+
+int bench_sweeps_write(const struct bench_sweeps *sweeps)
+{
+    const struct bench_writers writers = {"rondo bench", print_csv, make_json,
+                                          is_flat(sweeps) ? NULL : bench_sweeps_plot};
+
+    return bench_write_files(&writers, sweeps->list[0].options, sweeps);
 }

@@ -3,11 +3,38 @@
 #include "cli/bench/judge.h"
 
 #include <math.h>
-#include <string.h>
+
+double bench_algorithm_bandwidth(const struct bench_size *size, int library)
+{
+    double median = size->results[library].median;
+
+    return median > 0 ? (double)size->bytes / median : 0;
+}
+
+double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_size *size,
+                           int library)
+{
+    return bench_algorithm_bandwidth(size, library) *
+           bench_bus_factor(sweep->options->call.collective, sweep->groups[0].size);
+}
+
+double bench_ratio(const struct bench_size *size, int library)
+{
+    const struct bench_result *ours = &size->results[0];
+    const struct bench_result *theirs = &size->results[library];
+
+    return ours->available && theirs->available && ours->median > 0 ? theirs->median / ours->median
+                                                                    : 0;
+}
+
+bool bench_is_unsteady(const struct bench_size *size, int library)
+{
+    return size->results[0].noise.unsteady || size->results[library].noise.unsteady;
+}
 
 bool bench_is_limit(const struct bench_sweep *sweep, int library)
 {
-    return !strcmp(sweep->options->libraries[library], "limit");
+    return sweep->options->libraries[library] == BENCH_LIMIT;
 }
 
 int bench_peer_count(const struct bench_sweep *sweep)
@@ -64,7 +91,10 @@ struct bench_verdict bench_judge(const struct bench_sweep *sweep, int library)
         const struct bench_size *size = &sweep->sizes[i];
         int whose = library == BENCH_BEST_PEER ? bench_best_peer(sweep, size) : library;
 
-        bench_verdict_add(&verdict, bench_ratio_to(sweep, size, library), size->bytes, whose);
+        if (whose >= 0 && bench_is_unsteady(size, whose))
+            verdict.left_out++;
+        else
+            bench_verdict_add(&verdict, bench_ratio_to(sweep, size, library), size->bytes, whose);
     }
     return verdict;
 }

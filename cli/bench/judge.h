@@ -12,15 +12,24 @@
 
 enum { BENCH_BEST_PEER = -1 }; /* in the place of a library: at each size the fastest peer */
 
-/* What ratios come to. */
+/* A verdict sums up ratios. */
 struct bench_verdict {
-    int count;  /* of ratios; 0: the rest means nothing */
-    int faster; /* how many of them are above 1 */
+    int count;    /* of ratios; 0: the rest means nothing */
+    int faster;   /* how many of them are above 1 */
+    int left_out; /* sizes whose times are not steady: none of the above */
     double logarithms;
     double lowest;
     size_t lowest_bytes; /* the size with the lowest, and the library */
     int lowest_library;
 };
+
+double bench_algorithm_bandwidth(const struct bench_size *size, int library); /* bytes per second */
+double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_size *size,
+                           int library);
+/* Not steady: the first library, or this one, at this size. */
+bool bench_is_unsteady(const struct bench_size *size, int library);
+/* Time of `library` over that of the first; 0 where one of them is not available. */
+double bench_ratio(const struct bench_size *size, int library);
 
 bool bench_is_limit(const struct bench_sweep *sweep, int library);
 int bench_peer_count(const struct bench_sweep *sweep);

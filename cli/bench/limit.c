@@ -51,67 +51,46 @@ static double time_of(struct bench_group *group, const struct bench_command *com
     return best;
 }
 
-static int measure(struct bench_group *group, struct bench_limit *limit,
-                   struct bench_reply *replies)
+/*
+ * A round of flags, and a copy out of a neighbour's memory; on devices, where one rank works on
+ * each, a launch as calls are made, and a copy within the device.
+ */
+static int measure(struct bench_group *group, const struct bench_options *options,
+                   struct bench_limit *limit, struct bench_reply *replies)
 {
+    bool queued = group->devices > 0;
+    enum bench_memory memory = queued ? BENCH_MEMORY_CUDA : BENCH_MEMORY_HOST;
     struct bench_command round = {
-        .call = {.collective = BENCH_BARRIER, .type = RONDO_UINT8},
+        .call = {.collective = BENCH_BARRIER, .type = RONDO_UINT8, .queued = queued},
+        .memory = memory,
+        .graph = options->graph,
         .batches = BATCHES,
-        .batch_calls = ROUNDS,
+        .batch_calls = options->blocking ? 1 : ROUNDS,
     };
     struct bench_command move = {
         .call = {.collective = BENCH_SENDRECV,
                  .type = RONDO_FLOAT32,
                  .op = RONDO_SUM,
-                 .count = limit->bytes / sizeof(float)},
-        .batches = BATCHES,
-        .batch_calls = 1,
-        .buffer_bytes = limit->bytes,
-    };
-    double line = time_of(group, &round, replies);
-    double copy = time_of(group, &move, replies);
-    double sum;
-
-    move.call.collective = BENCH_ALL_REDUCE;
-    sum = time_of(group, &move, replies);
-    if (line < 0 || copy <= 0 || sum <= 0)
-        return -1;
-    limit->line = line;
-    limit->copy = (double)limit->bytes * group->size / copy;
-    limit->all_reduce = (double)limit->bytes / sum;
-    limit->measured = true;
-    return 0;
-}
-
-/* A launch as calls are made, and a copy: one rank works on each device. */
-static int measure_devices(struct bench_group *group, const struct bench_options *options,
-                           struct bench_limit *limit, struct bench_reply *replies)
-{
-    struct bench_command launch = {
-        .call = {.collective = BENCH_BARRIER, .type = RONDO_UINT8, .queued = true},
-        .memory = BENCH_MEMORY_CUDA,
-        .graph = options->graph,
-        .batches = BATCHES,
-        .batch_calls = options->blocking ? 1 : ROUNDS,
-    };
-    struct bench_command copy = {
-        .call = {.collective = BENCH_SENDRECV,
-                 .type = RONDO_FLOAT32,
                  .count = limit->bytes / sizeof(float),
-                 .queued = true},
-        .memory = BENCH_MEMORY_CUDA,
+                 .queued = queued},
+        .memory = memory,
         .batches = BATCHES,
-        .batch_calls = COPIES,
+        .batch_calls = queued ? COPIES : 1,
         .buffer_bytes = limit->bytes,
     };
-    double seconds;
+    double first, copy, sum;
 
-    time_of(group, &launch, replies); /* the first launches load what they need */
-    limit->launch = time_of(group, &launch, replies);
-    seconds = time_of(group, &copy, replies);
-    if (limit->launch < 0 || seconds <= 0)
+    if (queued)
+        time_of(group, &round, replies); /* the first launches load what they need */
+    first = time_of(group, &round, replies);
+    copy = time_of(group, &move, replies);
+    move.call.collective = BENCH_ALL_REDUCE;
+    sum = queued ? 1 : time_of(group, &move, replies);
+    if (first < 0 || copy <= 0 || sum <= 0)
         return -1;
-    limit->copy = (double)limit->bytes / seconds;
+    limit->line = limit->launch = first;
+    limit->copy = (double)limit->bytes * (queued ? 1 : group->size) / copy;
+    limit->all_reduce = (double)limit->bytes / sum;
     limit->devices = group->devices;
     limit->measured = true;
     return 0;
@@ -130,18 +109,15 @@ int bench_limit_measure(struct bench_group *group, const struct bench_options *o
 {
     struct bench_reply *replies = calloc((size_t)group->size, sizeof(*replies));
     struct bench_limit limit = {.bytes = vector_bytes(group->size)};
-    int failed = -1;
+    int failed;
 
     if (!replies) {
         fprintf(stderr, "rondo bench: out of memory\n");
         return -1;
     }
-    if (group->devices) {
+    if (group->devices)
         limit.bytes = device_vector_bytes(group->device_bytes);
-        failed = measure_devices(group, options, &limit, replies);
-    } else {
-        failed = measure(group, &limit, replies);
-    }
+    failed = measure(group, options, &limit, replies);
     free(replies);
     if (!failed)
         *ret_limit = limit;

@@ -67,7 +67,7 @@ void bench_show_output(const struct bench_group *group)
     if (length <= 0)
         return;
     text[length] = 0;
-    fprintf(stderr, "%s printed:\n%s%s", group->library, text,
+    fprintf(stderr, "%s printed:\n%s%s", group->kind->name, text,
             text[length - 1] == '\n' ? "" : "\n");
 }
 
@@ -76,13 +76,7 @@ static int pidfd_of(pid_t pid)
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Connections that have not said yet who they are. */
-struct guests {
-    struct bench_worker *list;
-    int count;
-};
-
-static void accept_guest(const struct bench_control *control, struct guests *guests, int room)
+static void accept_worker(struct bench_group *group, const struct bench_control *control)
 {
     struct ucred who = {0};
     socklen_t length = sizeof(who);
@@ -91,70 +85,74 @@ static void accept_guest(const struct bench_control *control, struct guests *gue
     if (fd < 0)
         return;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) || who.uid != geteuid() ||
-        guests->count == room) {
+        group->worker_count == group->size) {
         close(fd); /* a stranger */
         return;
     }
-    guests->list[guests->count++] = (struct bench_worker){fd, pidfd_of(who.pid), who.pid};
+    group->workers[group->worker_count++] =
+        (struct bench_worker){-1, fd, pidfd_of(who.pid), who.pid};
 }
 
-/* 1: this guest is now a rank; 0: nothing yet; -1: it failed, and has said why. */
-static int hear_hello(struct bench_group *group, struct bench_worker *guest)
+/* True if the group has room for who says hello like this. */
+static bool fits(const struct bench_group *group, const struct bench_hello *hello)
+{
+    bool taken = false;
+
+    for (int i = 0; i < group->worker_count; i++)
+        taken |= group->workers[i].rank == hello->rank;
+    return hello->size == group->size && hello->rank >= 0 && hello->rank < group->size && !taken;
+}
+
+/* -1: this worker failed, and has said why; else it is a rank now, or has said nothing yet. */
+static int hear_hello(struct bench_group *group, struct bench_worker *worker)
 {
     struct bench_hello hello;
-    ssize_t got = recv(guest->socket, &hello, sizeof(hello), MSG_DONTWAIT);
+    ssize_t got = recv(worker->socket, &hello, sizeof(hello), MSG_DONTWAIT);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got != sizeof(hello)) {
         fprintf(stderr, "rondo bench: a rank of %s died before its library was open\n",
-                group->library);
+                group->kind->name);
         return -1;
     }
     hello.sentence[sizeof(hello.sentence) - 1] = 0;
     hello.version[sizeof(hello.version) - 1] = 0;
     if (hello.status != BENCH_OK) {
-        fprintf(stderr, "rondo bench: rank %d of %s: %s\n", hello.rank, group->library,
+        fprintf(stderr, "rondo bench: rank %d of %s: %s\n", hello.rank, group->kind->name,
                 hello.sentence);
         return -1;
     }
-    if (hello.size != group->size || hello.rank < 0 || hello.rank >= group->size ||
-        group->workers[hello.rank].socket >= 0) {
+    if (!fits(group, &hello)) {
         fprintf(stderr, "rondo bench: %s started %d ranks where %d were asked for\n",
-                group->library, hello.size, group->size);
+                group->kind->name, hello.size, group->size);
         return -1;
     }
-    group->workers[hello.rank] = *guest;
+    worker->rank = hello.rank;
     group->devices = hello.devices;
     group->device_bytes = hello.device_bytes;
     memcpy(group->version, hello.version, sizeof(group->version));
-    guest->socket = -1;
-    guest->pidfd = -1;
-    return 1;
+    return 0;
 }
 
-/* Whoever comes, and what those say who have come; how many became ranks, -1: one failed. */
-static int hear_all(struct bench_group *group, const struct bench_control *control,
-                    struct guests *guests, int patience)
+/* Whoever comes, and what those say who have come. How many are ranks now? -1: one failed. */
+static int hear_all(struct bench_group *group, const struct bench_control *control, int patience)
 {
     struct pollfd door = {control->socket, POLLIN, 0};
     int ranks = 0;
 
     for (int i = 0; i < group->size && poll(&door, 1, i ? 0 : patience) > 0; i++)
-        accept_guest(control, guests, group->size);
-    for (int i = 0; i < guests->count; i++) {
-        int heard = guests->list[i].socket >= 0 ? hear_hello(group, &guests->list[i]) : 0;
-
-        if (heard < 0)
+        accept_worker(group, control);
+    for (int i = 0; i < group->worker_count; i++) {
+        if (group->workers[i].rank < 0 && hear_hello(group, &group->workers[i]))
             return -1;
-        ranks += heard;
+        ranks += group->workers[i].rank >= 0;
     }
     return ranks;
 }
 
 /* A child that ended although nobody has been told to may have said why, just before. */
-static bool has_lost_one(struct bench_group *group, const struct bench_control *control,
-                         struct guests *guests)
+static bool has_lost_one(struct bench_group *group, const struct bench_control *control)
 {
     int lost = 0, status;
 
@@ -163,80 +161,86 @@ static bool has_lost_one(struct bench_group *group, const struct bench_control *
     while (!group->children[lost].ended)
         lost++;
     status = group->children[lost].status;
-    if (hear_all(group, control, guests, 0) >= 0)
-        fprintf(stderr, "rondo bench: a process of %s ended early, with %s %d\n", group->library,
+    if (hear_all(group, control, 0) >= 0)
+        fprintf(stderr, "rondo bench: a process of %s ended early, with %s %d\n", group->kind->name,
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return true;
 }
 
-static int gather_ranks(struct bench_group *group, const struct bench_control *control,
-                        struct guests *guests)
+static int by_rank(const void *a, const void *b)
+{
+    return ((const struct bench_worker *)a)->rank - ((const struct bench_worker *)b)->rank;
+}
+
+static int gather_ranks(struct bench_group *group, const struct bench_control *control)
 {
     double deadline = clock_seconds() + OPEN_SECONDS;
-    int known = 0;
+    int known;
 
-    while (known < group->size) {
-        int heard = hear_all(group, control, guests, 10);
-
-        if (heard < 0)
-            return -1;
-        known += heard;
-        if (bench_caught_signal() || (known < group->size && has_lost_one(group, control, guests)))
+    while ((known = hear_all(group, control, 10)) < group->size) {
+        if (known < 0 || bench_caught_signal() || has_lost_one(group, control))
             return -1;
         if (clock_seconds() > deadline) {
             fprintf(stderr, "rondo bench: %d of %d ranks of %s did not come up in %.0f s\n",
-                    group->size - known, group->size, group->library, OPEN_SECONDS);
+                    group->size - known, group->size, group->kind->name, OPEN_SECONDS);
             return -1;
         }
     }
+    qsort(group->workers, (size_t)group->size, sizeof(*group->workers), by_rank);
     return 0;
 }
 
-/* Those who have not become ranks: after a failure. */
-static void dismiss(struct guests *guests)
+/* The loader only prints a warning where it cannot load a file: then this build ran twice. */
+static int has_loaded(const struct bench_group *group)
 {
-    for (int i = 0; i < guests->count; i++) {
-        if (guests->list[i].pidfd >= 0) {
-            syscall(SYS_pidfd_send_signal, guests->list[i].pidfd, SIGKILL, NULL, 0);
-            close(guests->list[i].pidfd);
-        }
-        if (guests->list[i].socket >= 0)
-            close(guests->list[i].socket);
-    }
-    free(guests->list);
+    char maps[64], line[512];
+    bool found = false;
+    FILE *file;
+
+    if (!group->preload)
+        return 0;
+    snprintf(maps, sizeof(maps), "/proc/%d/maps", (int)group->workers[0].pid);
+    file = fopen(maps, "re");
+    while (file && !found && fgets(line, sizeof(line), file))
+        found = strstr(line, group->preload) != NULL;
+    if (file)
+        fclose(file);
+    if (found)
+        return 0;
+    fprintf(stderr, "rondo bench: the ranks did not load %s; --base wants a librondo.so.0\n",
+            group->preload);
+    return -1;
 }
 
 int bench_group_start(struct bench_group *group, const struct bench_control *control,
-                      const char *library, const struct bench_options *options)
+                      enum bench_library_id library, const struct bench_options *options)
 {
-    struct guests guests = {calloc((size_t)group->size, sizeof(*guests.list)), 0};
-    int failed = -1;
+    int failed;
 
-    group->library = library;
+    group->kind = &bench_kinds[library];
     group->output = -1;
     group->timeout = options->timeout < 0 ? 60 : options->timeout;
     group->workers = calloc((size_t)group->size, sizeof(*group->workers));
     group->children = calloc((size_t)group->size, sizeof(*group->children));
-    if (guests.list && group->workers && group->children) {
-        for (int rank = 0; rank < group->size; rank++)
-            group->workers[rank] = (struct bench_worker){-1, -1, 0};
-        failed = bench_start(group, control, options);
-        if (!failed)
-            failed = gather_ranks(group, control, &guests);
-        if (failed)
-            bench_show_output(group);
-    } else {
+    if (!group->workers || !group->children) {
         fprintf(stderr, "rondo bench: out of memory\n");
+        return -1;
     }
-    dismiss(&guests);
+    failed = bench_start(group, control, options);
+    if (!failed)
+        failed = gather_ranks(group, control);
+    if (!failed)
+        failed = has_loaded(group);
+    if (failed)
+        bench_show_output(group);
     return failed;
 }
 
 int bench_with_groups(const struct bench_options *options, bool launched,
                       int (*work)(struct bench_group *groups, void *context), void *context)
 {
-    struct bench_group groups[BENCH_LIBRARIES_MAX] = {0};
+    struct bench_group groups[BENCH_LIBRARIES] = {0};
     struct bench_control control;
     int started = 0;
     int failed = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* options.c - the command line of `rondo bench`, and what its subcommands have in common. */
-#include "cli/bench/options.h"
+#include "cli/bench/steps.h"
+#include "cli/bench/workers.h"
 
 #include "base/setting.h"
 #include "bench/pattern.h"
@@ -13,16 +14,12 @@
 
 /* ---- Sizes as people write them -------------------------------------------------------------- */
 
-/* The size that the first `length` bytes of the text are; half of the address space at most. */
-static int parse_size(const char *text, size_t length, size_t *ret_bytes)
+/* A size; half of the address space at most, and no text that is longer than any. */
+static int parse_size(const char *text, size_t *ret_bytes)
 {
-    char size[32];
-
-    if (length >= sizeof(size))
-        return -1;
-    memcpy(size, text, length);
-    size[length] = 0;
-    return setting_parse_size(size, ret_bytes) || *ret_bytes > SIZE_MAX / 2 ? -1 : 0;
+    return strlen(text) >= 32 || setting_parse_size(text, ret_bytes) || *ret_bytes > SIZE_MAX / 2
+               ? -1
+               : 0;
 }
 
 static int append(struct bench_options *options, size_t bytes)
@@ -33,11 +30,12 @@ static int append(struct bench_options *options, size_t bytes)
     return 0;
 }
 
-static int parse_range(size_t low, const char *text, double factor, struct bench_options *options)
+static int parse_range(const char *from, const char *to, double factor,
+                       struct bench_options *options)
 {
-    size_t high;
+    size_t low, high;
 
-    if (parse_size(text, strlen(text), &high) || high < low || low == 0 || !(factor > 1))
+    if (parse_size(from, &low) || parse_size(to, &high) || high < low || low == 0 || !(factor > 1))
         return -1;
     for (double bytes = (double)low; bytes <= (double)high; bytes *= factor)
         if (append(options, (size_t)bytes))
@@ -47,48 +45,24 @@ static int parse_range(size_t low, const char *text, double factor, struct bench
 
 int bench_sizes_parse(const char *text, double factor, struct bench_options *options)
 {
-    size_t length = strcspn(text, ":,");
+    char *copy = strdup(text), *rest = copy, *word, *colon;
+    int failed = copy ? 0 : -1;
     size_t bytes;
 
     options->size_count = 0;
-    if (parse_size(text, length, &bytes))
-        return -1;
-    if (text[length] == ':')
-        return parse_range(bytes, text + length + 1, factor, options);
-    while (!append(options, bytes)) {
-        text += length;
-        if (!*text)
-            return 0;
-        text++; /* the comma */
-        length = strcspn(text, ",");
-        if (parse_size(text, length, &bytes))
-            return -1;
+    colon = copy ? strchr(copy, ':') : NULL;
+    if (colon) {
+        *colon = 0;
+        failed = parse_range(copy, colon + 1, factor, options);
+        rest = NULL;
     }
-    return -1;
+    while (!failed && (word = strsep(&rest, ",")))
+        failed = parse_size(word, &bytes) || append(options, bytes) ? -1 : 0;
+    free(copy);
+    return failed;
 }
 
 /* ---- Options that several commands have ------------------------------------------------------ */
-
-void bench_take_type(struct argp_state *state, void *input, char *text)
-{
-    struct bench_options *options = input;
-
-    options->call.type = pattern_type_find(text);
-    if (options->call.type == RONDO_TYPES)
-        argp_error(state,
-                   "there is no type '%s'; int8, uint8, ... int64, uint64, float16, bfloat16, "
-                   "float32, float64, float8_e4m3, float8_e5m2 exist",
-                   text);
-}
-
-void bench_take_op(struct argp_state *state, void *input, char *text)
-{
-    struct bench_options *options = input;
-
-    options->call.op = pattern_op_find(text);
-    if (options->call.op == RONDO_OPS)
-        argp_error(state, "there is no operation '%s'", text);
-}
 
 void bench_check_op(const struct argp_state *state, const struct bench_options *options)
 {
@@ -110,51 +84,42 @@ void bench_read_sizes(const struct argp_state *state, struct bench_options *opti
 
 void bench_add_peers(const struct argp_state *state, struct bench_options *options)
 {
-    static const char known[] = " openmpi mpich gloo nccl ";
     char *list = options->peers;
     char *name;
 
     while (list && (name = strsep(&list, ","))) {
-        char word[16];
+        enum bench_library_id library = bench_library_find(name);
 
-        if (snprintf(word, sizeof(word), " %s ", name) >= (int)sizeof(word) || !strstr(known, word))
+        if (library == BENCH_LIBRARIES || library == BENCH_RONDO || library == BENCH_BASE ||
+            library == BENCH_LIMIT)
             argp_error(state, "--vs knows openmpi, mpich, gloo and nccl, not '%s'", name);
         for (int i = 0; i < options->library_count; i++)
-            if (!strcmp(options->libraries[i], name))
+            if (options->libraries[i] == library)
                 argp_error(state, "--vs names '%s' twice", name);
-        if (!strcmp(name, "nccl") && options->memory != BENCH_MEMORY_CUDA)
+        if (library == BENCH_NCCL && options->memory != BENCH_MEMORY_CUDA)
             argp_error(state, "NCCL knows device memory only: --vs nccl needs --memory cuda");
-        options->libraries[options->library_count++] = name;
+        options->libraries[options->library_count++] = library;
     }
 }
 
 /* ---- Those of `rondo bench` alone ------------------------------------------------------------ */
 
+/* The command line as it is read. */
+struct line {
+    struct bench_options options;
+    char collectives[512];
+    struct bench_runs *runs;
+};
+
+/* Several operands are a list, too. */
 static void take_collective(struct argp_state *state, void *input, char *text)
 {
-    struct bench_options *options = input;
+    struct line *line = input;
+    size_t used = strlen(line->collectives);
 
-    options->call.collective = bench_collective_find(text);
-    if (options->call.collective == BENCH_COLLECTIVES)
-        argp_error(state, "there is no collective '%s'; --help lists them", text);
-}
-
-static void take_memory(struct argp_state *state, void *input, char *text)
-{
-    struct bench_options *options = input;
-
-    options->memory = bench_memory_find(text);
-    if (options->memory == BENCH_MEMORIES)
-        argp_error(state, "--memory is host, shared, registered or cuda, not '%s'", text);
-}
-
-static void take_algorithm(struct argp_state *state, void *input, char *text)
-{
-    struct bench_call *call = &((struct bench_options *)input)->call;
-
-    if (strlen(text) >= sizeof(call->algorithm))
-        argp_error(state, "there is no algorithm '%s'; `rondo explain --list` names them", text);
-    snprintf(call->algorithm, sizeof(call->algorithm), "%s", strcmp(text, "auto") ? text : "");
+    snprintf(line->collectives + used, sizeof(line->collectives) - used, "%s%s", used ? "," : "",
+             text);
+    line->options.lists[BENCH_BY_COLLECTIVE] = line->collectives;
 }
 
 static void take_transport(struct argp_state *state, void *input, char *text)
@@ -163,34 +128,47 @@ static void take_transport(struct argp_state *state, void *input, char *text)
 }
 
 #define SETS(member)                ARGUMENT_SETS(struct bench_options, member)
+#define LIST(dimension)             SETS(lists[dimension])
 #define NUMBER(member, least, most) ARGUMENT_NUMBER(struct bench_options, member, least, most)
 
 static const struct argument table[] = {
-    {"ranks", 'n', "N", 1, NUMBER(ranks, 1, INT_MAX),
-     "start N ranks here (without it: a launcher has)"},
+    {"ranks", 'n', "N", 1, LIST(BENCH_BY_RANKS),
+     "start N ranks here, or runs of 2,4 or 2:8 (without it: a launcher has)"},
     {"bytes", 'b', "SIZES", 1, SETS(bytes),
      "LO:HI, one size, or a comma list; K, M, G are powers of 1024 (8:64M)"},
     {"factor", 0, "F", 1, NUMBER(factor, 1.001, 0), "LO:HI goes up by this factor (2)"},
-    {"dtype", 0, "TYPE", 1, ARGUMENT_CALLS(bench_take_type), "element type (float32)"},
-    {"op", 0, "OP", 1, ARGUMENT_CALLS(bench_take_op),
-     "sum, prod, min, max, avg, band, bor, bxor (sum)"},
+    {"dtype", 0, "TYPE", 1, LIST(BENCH_BY_TYPE), "element type, a list, or all (float32)"},
+    {"op", 0, "OP", 1, LIST(BENCH_BY_OP),
+     "sum, prod, min, max, avg, band, bor, bxor, a list, or all (sum)"},
     {"root", 0, "R", 1, NUMBER(call.root, 0, INT_MAX), "root of rooted collectives (0)"},
     {"in-place", 0, NULL, 1, SETS(call.in_place), "output and input share memory"},
-    {"memory", 0, "KIND", 1, ARGUMENT_CALLS(take_memory),
+    {"memory", 0, "KIND", 1, LIST(BENCH_BY_MEMORY),
      "host (malloc), shared (rondo_mem_alloc), registered (malloc and rondo_comm_register; other "
-     "libraries: host), or cuda (of GPUs)"},
-    {"algo", 0, "NAME", 1, ARGUMENT_CALLS(take_algorithm),
-     "Rondo's algorithm: auto, ring, tree, ... (auto)"},
+     "libraries: host), or cuda (of GPUs); or a list"},
+    {"algo", 0, "NAME", 1, LIST(BENCH_BY_ALGORITHM),
+     "Rondo's algorithm: auto, ring, tree, ..., a list, or all (auto)"},
+    {"set", 0, "NAME=VALUES", 1, ARGUMENT_CALLS(bench_take_set),
+     "a setting of Rondo and its values, such as RONDO_SLOTS=2,8: a run for each"},
     {"deterministic", 0, NULL, 1, SETS(deterministic), "Rondo sums in one fixed order"},
     {"threads", 0, NULL, 1, SETS(threads), "Rondo's and NCCL's ranks are threads of one process"},
     {"vs", 0, "LIST", 2, SETS(peers),
      "compare with openmpi, mpich, gloo, or nccl (comma list), interleaved in one sweep"},
     {"nccl", 0, "FILE", 2, SETS(nccl), "the NCCL that --vs loads (libnccl.so.2)"},
+    {"base", 0, "FILE", 2, SETS(base),
+     "compare with another build of Rondo, its librondo.so.0; `rondo bench compare` judges"},
     {"only-peers", 0, NULL, 2, SETS(only_peers), "leave Rondo out; compare with the first of --vs"},
     {"limit", 0, NULL, 2, SETS(limit), "compare with what the machine can do for that many ranks"},
     {"cold", 0, NULL, 3, SETS(cold), "walk through more memory than the caches hold"},
     {"rewrite", 0, NULL, 3, SETS(rewrite),
      "every rank writes its input anew before every call (not timed)"},
+    {"buffers", 0, "N", 3, NUMBER(buffers, 1, 65536),
+     "calls take turns on N buffers each for input and output (1)"},
+    {"overlap", 0, NULL, 3, SETS(overlap),
+     "calls go on beside computing that takes as long as the slowest library's call"},
+    {"communicators", 0, "N", 3, NUMBER(communicators, 1, BENCH_LINES_MAX - 1),
+     "call on N communicators at once; a time is that of all, divided by N (1)"},
+    {"trace", 0, "FILE", 3, SETS(trace_file),
+     "make the calls of a file, such as a model's gradients bucket by bucket"},
     {"graph", 0, NULL, 3, SETS(graph), "cuda: calls are recorded in graphs, which are launched"},
     {"blocking", 0, NULL, 3, SETS(blocking), "cuda: each call returns when it is done"},
     {"iterations", 0, "N", 3, NUMBER(iterations, 1, INT_MAX),
@@ -208,8 +186,10 @@ static const struct argument table[] = {
      "PROGRAM HOST ARGS... runs ARGS on host 0, 1, ...; such as ip netns exec in a script"},
     {"meet", 0, "HOST:PORT", 5, SETS(meet), "where Rondo's ranks meet, on host 0"},
     {"interface", 0, "NAME", 5, SETS(interface), "the network interface that all libraries use"},
-    {"csv", 0, "FILE", 4, SETS(csv), "write a line per library and size"},
-    {"json", 0, "FILE", 4, SETS(json), "write results, options, machine and versions"},
+    {"nccl-tests", 0, NULL, 4, SETS(nccl_tests),
+     "print in the format of nccl-tests: out of place and in place"},
+    {"csv", 0, "FILE", 4, SETS(csv), "write a line per library and size; - is stdout"},
+    {"json", 0, "FILE", 4, SETS(json), "write results, options, machine and versions; - is stdout"},
     {"plot", 0, "FILE.svg", 4, SETS(plot), "draw time and bandwidth over size (needs gnuplot)"},
     {0},
 };
@@ -217,8 +197,13 @@ static const struct argument table[] = {
 static const char doc[] =
     "Times a collective, checks every element of its result, compares with other libraries. "
     "`rondo bench kernels` times the arithmetic alone.\v"
-    "COLLECTIVE is all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, "
-    "scatter, barrier, or sendrecv (everybody sends to its right and receives from its left).\n\n"
+    "Options that take lists make a run of every combination.\n\n"
+    "COLLECTIVE is all, a list, or all_reduce, reduce, broadcast, all_gather, reduce_scatter, "
+    "all_to_all, gather, scatter, barrier, or sendrecv (everybody sends to its right and receives "
+    "from its left). Of pairs of ranks: latency (a message there and one back; half the "
+    "time), bandwidth (64 messages in a row one way), bidirectional (both ways). Of "
+    "communicators: dup (over the ranks of one), open (the ranks have to meet), and their "
+    "memory.\n\n"
     "SIZES are those of the full vector, as in nccl-tests: for all_gather, reduce_scatter, "
     "all_to_all, gather and scatter a size is ranks * count * element size, rounded down to whole "
     "elements per rank; for the others it is count * element size.\n\n"
@@ -242,10 +227,10 @@ static void check_memory(const struct argp_state *state, const struct bench_opti
     bool cuda = options->memory == BENCH_MEMORY_CUDA;
 
     for (int i = 0; i < options->library_count; i++) {
-        const char *name = options->libraries[i];
+        const struct bench_kind *kind = &bench_kinds[options->libraries[i]];
 
-        if (cuda && strcmp(name, "nccl") && strcmp(name, "rondo") && strcmp(name, "limit"))
-            argp_error(state, "on device memory --vs knows nccl only, not '%s'", name);
+        if (cuda && !kind->on_devices)
+            argp_error(state, "on device memory --vs knows nccl only, not '%s'", kind->name);
     }
     if (!cuda && (options->graph || options->blocking))
         argp_error(state, "--graph and --blocking need --memory cuda");
@@ -261,44 +246,100 @@ static void check_call(const struct argp_state *state, const struct bench_option
         bench_check_op(state, options);
     if (call->in_place && !bench_collective_has_in_place(call->collective))
         argp_error(state, "%s cannot be called in place", bench_collective_name(call->collective));
+    if (options->ranks == 1 && bench_collective_is_of_pairs(call->collective))
+        argp_error(state, "%s is between pairs of ranks; it takes two",
+                   bench_collective_name(call->collective));
     if (options->ranks && call->root >= options->ranks)
         argp_error(state, "--root %d is not among the %d ranks", call->root, options->ranks);
+    if (call->algorithm[0])
+        argp_error(state, "%s has no form of %s; `rondo explain --list` has what there is",
+                   call->algorithm, bench_collective_name(call->collective));
+}
+
+/* By its full name: nothing else of that name will do, here or where the ranks run. */
+static void add_base(const struct argp_state *state, struct bench_options *options)
+{
+    char *path = options->base ? realpath(options->base, NULL) : NULL;
+
+    if (!options->base)
+        return;
+    if (!path)
+        argp_error(state, "--base is the file of a librondo.so.0; there is no %s", options->base);
+    if (options->only_peers)
+        argp_error(state, "--base compares with Rondo, which --only-peers leaves out");
+    options->base = path;
+    options->libraries[options->library_count++] = BENCH_BASE;
+}
+
+/* The question of a trace is named by its file. */
+static void read_trace(const struct argp_state *state, struct bench_options *options)
+{
+    static struct bench_trace trace;
+
+    if (!options->trace_file)
+        return;
+    if (bench_trace_read(options->trace_file, &trace))
+        argp_failure(state, 2, 0, "--trace wants a file of calls; docs/benchmarks.md has its form");
+    options->trace = &trace;
+    if (!options->lists[BENCH_BY_COLLECTIVE])
+        options->lists[BENCH_BY_COLLECTIVE] = bench_collective_name(BENCH_TRACE);
 }
 
 static void finish(struct argp_state *state, void *input)
 {
-    struct bench_options *options = input;
+    struct line *line = input;
+    struct bench_options *options = &line->options;
 
-    if (state->arg_num != 1)
-        argp_error(state, "name one collective, such as all_reduce");
+    read_trace(state, options);
+    if (!options->lists[BENCH_BY_COLLECTIVE])
+        argp_error(state, "name one collective or several, such as all_reduce");
     bench_read_sizes(state, options);
-    check_call(state, options);
-    check_hosts(state, options);
+    if (options->nccl_tests &&
+        (options->peers || options->base || options->limit || options->call.in_place))
+        argp_error(state, "--nccl-tests has room for one library, out of place and in place: it "
+                          "goes with none of --vs, --base, --limit and --in-place");
     if (!options->only_peers)
-        options->libraries[options->library_count++] = "rondo";
-    bench_add_peers(state, options);
-    if (options->library_count == 0)
-        argp_error(state, "--only-peers needs --vs");
-    if (options->limit)
-        options->libraries[options->library_count++] = "limit";
-    check_memory(state, options);
+        options->libraries[options->library_count++] = BENCH_RONDO;
+    add_base(state, options);
+    bench_lists_expand(state, options, line->runs);
+    if (!line->runs->count) /* says why, of the last one */
+        check_call(state, options);
+    for (int i = 0; i < line->runs->count; i++) {
+        struct bench_options *run = &line->runs->list[i];
+
+        run->peers = options->peers ? strdup(options->peers) : NULL;
+        bench_add_peers(state, run);
+        free(run->peers);
+        run->peers = options->peers;
+        if (run->library_count == 0)
+            argp_error(state, "--only-peers needs --vs");
+        if (run->limit)
+            run->libraries[run->library_count++] = BENCH_LIMIT;
+        check_hosts(state, run);
+        check_memory(state, run);
+        bench_steps_check(state, run);
+    }
 }
 
-void bench_options_parse(int argc, char **argv, struct bench_options *ret_options)
+void bench_options_parse(int argc, char **argv, struct bench_runs *ret_runs)
 {
     static const struct argument_command command = {.name = "rondo bench",
-                                                    .operands = "COLLECTIVE",
+                                                    .operands = "COLLECTIVE...",
                                                     .doc = doc,
                                                     .table = table,
                                                     .operand = take_collective,
                                                     .finish = finish};
+    static struct line line;
 
-    *ret_options = (struct bench_options){.call.type = RONDO_FLOAT32,
-                                          .bytes = "8:64M",
-                                          .factor = 2,
-                                          .warmup = 5,
-                                          .rounds = 5,
-                                          .seconds = 0.2,
-                                          .timeout = -1};
-    argument_parse(&command, argc, argv, ret_options);
+    line = (struct line){.options = {.call.type = RONDO_FLOAT32,
+                                     .bytes = "8:64M",
+                                     .factor = 2,
+                                     .warmup = 5,
+                                     .rounds = 5,
+                                     .communicators = 1,
+                                     .buffers = 1,
+                                     .seconds = 0.2,
+                                     .timeout = -1},
+                         .runs = ret_runs};
+    argument_parse(&command, argc, argv, &line);
 }

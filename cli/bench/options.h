@@ -3,30 +3,69 @@
 #ifndef RONDO_CLI_BENCH_OPTIONS_H
 #define RONDO_CLI_BENCH_OPTIONS_H
 
-#include "bench/collective.h"
-#include "cli/argument.h"
+#include "bench/pattern.h"
+#include "cli/common/argument.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BENCH_LIBRARIES_MAX = 6, BENCH_SIZES_MAX = 1024 };
+struct bench_trace; /* steps.h */
+
+enum { BENCH_SIZES_MAX = 1024, BENCH_SETS_MAX = 8 };
+
+/* Runs of one command may differ in these; the last one changes most often. */
+enum bench_dimension {
+    BENCH_BY_RANKS = 0,
+    BENCH_BY_MEMORY,
+    BENCH_BY_COLLECTIVE,
+    BENCH_BY_TYPE,
+    BENCH_BY_OP,
+    BENCH_BY_ALGORITHM,
+    BENCH_DIMENSIONS
+};
+
+/*
+ * A library is what is measured: Rondo, its peers and, as if it were one, what the machine can do.
+ */
+enum bench_library_id {
+    BENCH_RONDO = 0,
+    BENCH_OPENMPI,
+    BENCH_MPICH,
+    BENCH_GLOO,
+    BENCH_NCCL,
+    BENCH_BASE, /* Rondo of another build */
+    BENCH_LIMIT,
+    BENCH_LIBRARIES
+};
 
 struct bench_options {
+    const char *lists[BENCH_DIMENSIONS]; /* as they were given; NULL: the default */
+    const char *sets[BENCH_SETS_MAX];    /* "RONDO_SLOTS=2,8" */
+    int set_count;
+    char settings[512];            /* of this run: "RONDO_SLOTS=2 RONDO_THREADS=1" */
     struct bench_call call;        /* all but the count */
     int ranks;                     /* 0: one process of a launcher each */
     size_t sizes[BENCH_SIZES_MAX]; /* of the full vector, bytes */
     int size_count;
     const char *bytes; /* the sizes as they were given; the next one is `factor` times as large */
     double factor;
-    /* The first is what the others are compared with; "limit", if it is asked for, is the last. */
-    const char *libraries[BENCH_LIBRARIES_MAX];
+    /* The first is what the others are compared with; the limit is the last, if it is asked for. */
+    enum bench_library_id libraries[BENCH_LIBRARIES];
     int library_count;
     char *peers;            /* those that were asked for, a comma list; NULL: none */
     bool only_peers, limit; /* without Rondo; with the machine's limit */
     enum bench_memory memory;
+    bool nccl_tests; /* prints in the format of nccl-tests */
+    /* See steps.h. */
+    bool overlap;      /* calls go on in the background, beside computing */
+    int communicators; /* that are called at once; 0 or 1: one */
+    int buffers;       /* that calls take turns on; 0 or 1: one */
+    const char *trace_file;
+    const struct bench_trace *trace; /* NULL: none */
     bool cold, rewrite, threads, deterministic;
     bool graph, blocking; /* how calls on device memory are made; else queued one by one */
     const char *nccl;     /* its file; NULL: what the system has */
+    char *base;           /* the file of another build of Rondo; NULL: none */
     int iterations;       /* calls per batch; 0: as many as `seconds` allows */
     int warmup, rounds;
     double seconds; /* per size and library */
@@ -37,18 +76,37 @@ struct bench_options {
     const char *enter, *meet, *interface;
 };
 
+/* One command makes these runs. free() the list. */
+struct bench_runs {
+    struct bench_options *list;
+    int count, left_out; /* combinations that there are, and that cannot be */
+};
+
 /*
  * Reads the command line; explains what is wrong on stderr and leaves with status 2, or 0 after
  * --help.
  */
-void bench_options_parse(int argc, char **argv, struct bench_options *ret_options);
+void bench_options_parse(int argc, char **argv, struct bench_runs *ret_runs);
+
+/* ---- lists.c --------------------------------------------------------------------------------- */
+
+/* Makes all combinations; words that are none end the program. */
+void bench_lists_expand(const struct argp_state *state, struct bench_options *options,
+                        struct bench_runs *ret_runs);
+/* Keeps what --set gives; what is no setting ends the program. */
+void bench_take_set(struct argp_state *state, void *options, char *text);
 
 /* "8:64M" (each `factor` times the one before), or "1K,4K,1M". 0, or -1. */
 int bench_sizes_parse(const char *text, double factor, struct bench_options *options);
 
 /* ---- Options of several commands, whose own begin with struct bench_options ------------------ */
 
-argument_take bench_take_type, bench_take_op;
+#define BENCH_TYPE(options, member, find)                                             \
+    ARGUMENT_FINDS(options, member, find,                                             \
+                   "there is no type '%s'; int8, uint8, ... int64, uint64, float16, " \
+                   "bfloat16, float32, float64, float8_e4m3, float8_e5m2 exist")
+#define BENCH_OP(options, member) \
+    ARGUMENT_FINDS(options, member, pattern_op_find, "there is no operation '%s'")
 
 /* Reads the text of --bytes; what gives no sizes ends the program. */
 void bench_read_sizes(const struct argp_state *state, struct bench_options *options);

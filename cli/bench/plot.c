@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plot.c - time and bandwidth over size as SVG, drawn by gnuplot. */
+#include "cli/bench/judge.h"
 #include "cli/bench/report.h"
 
 #include "bench/pattern.h"
-#include "cli/gnuplot.h"
+#include "cli/common/gnuplot.h"
 
 #include <string.h>
 
 /* Distinct also for most who confuse red and green. */
-static const char *const colors[BENCH_LIBRARIES_MAX] = {"#d1495b", "#00798c", "#edae49", "#5c5c7a",
-                                                        "#9a9a9a"};
+static const char *const colors[BENCH_LIBRARIES] = {"#d1495b", "#00798c", "#edae49",
+                                                    "#5c5c7a", "#3d8b37", "#9a9a9a"};
 
 static bool has_points(const struct bench_sweep *sweep, int library)
 {
@@ -73,7 +74,7 @@ static void print_panel(const struct bench_sweep *sweep, const char *title, int 
             continue;
         fprintf(to,
                 "%s$data%d using 1:%d with linespoints lw 2.5 pt 7 ps 0.45 lc rgb '%s' title '%s'",
-                comma, i, column, colors[i], sweep->groups[i].library);
+                comma, i, column, colors[i], sweep->groups[i].kind->name);
         comma = ", ";
     }
     fprintf(to, "\n");
@@ -106,5 +107,132 @@ void bench_sweep_plot(const void *result, FILE *to)
     fprintf(to, "unset logscale y\nset format y '%%g'\nset yrange [0:*]\n");
     fprintf(to, "set ylabel 'GB/s, higher is better'\n");
     print_panel(sweep, "Bus bandwidth", 3, to);
+    fprintf(to, "unset multiplot\n");
+}
+
+/* ---- Many runs: a panel per collective, a line per run --------------------------------------- */
+
+/* Returns true if some of the runs differ from the first in this. */
+static bool differ(const struct bench_sweeps *sweeps, enum bench_dimension dimension)
+{
+    const struct bench_options *first = sweeps->list[0].options;
+    bool any = false;
+
+    for (int i = 1; i < sweeps->count; i++) {
+        const struct bench_options *other = sweeps->list[i].options;
+        const bool differs[BENCH_DIMENSIONS] = {
+            [BENCH_BY_RANKS] = first->ranks != other->ranks,
+            [BENCH_BY_MEMORY] = first->memory != other->memory,
+            [BENCH_BY_COLLECTIVE] = first->call.collective != other->call.collective,
+            [BENCH_BY_TYPE] = first->call.type != other->call.type,
+            [BENCH_BY_OP] = first->call.op != other->call.op,
+            [BENCH_BY_ALGORITHM] = strcmp(first->call.algorithm, other->call.algorithm) != 0,
+        };
+
+        any = any || differs[dimension];
+    }
+    return any;
+}
+
+/* Writes what tells this line from others: "ring, 4 ranks, RONDO_SLOTS=8". */
+static void name_line(const struct bench_sweeps *sweeps, int run, int library, char *text,
+                      size_t room)
+{
+    const struct bench_sweep *sweep = &sweeps->list[run];
+    const struct bench_call *call = &sweep->options->call;
+    char ranks[24];
+    const struct {
+        bool shown;
+        const char *text;
+    } parts[] = {
+        {sweep->options->library_count > 1, sweep->groups[library].kind->name},
+        {differ(sweeps, BENCH_BY_ALGORITHM), bench_algorithm_of(sweep, library)},
+        {differ(sweeps, BENCH_BY_RANKS), ranks},
+        {differ(sweeps, BENCH_BY_MEMORY), bench_memory_of(sweep, library)},
+        {differ(sweeps, BENCH_BY_TYPE), pattern_type_name(call->type)},
+        {differ(sweeps, BENCH_BY_OP), pattern_op_name(call->op)},
+        {*sweep->options->settings != 0, sweep->options->settings},
+    };
+    size_t used = 0;
+
+    snprintf(ranks, sizeof(ranks), "%d ranks", sweep->groups[0].size);
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && used < room; i++)
+        if (parts[i].shown)
+            used +=
+                (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", parts[i].text);
+    for (char *at = text; *at; at++)
+        *at = *at == '_' ? ' ' : *at; /* gnuplot would set what follows low */
+}
+
+static void print_run_data(const struct bench_sweep *sweep, int run, FILE *to)
+{
+    for (int library = 0; library < sweep->options->library_count; library++) {
+        fprintf(to, "$run%dof%d << END\n", run, library);
+        for (int i = 0; i < sweep->size_count; i++)
+            if (sweep->sizes[i].results[library].available && sweep->sizes[i].bytes > 0)
+                fprintf(to, "%zu %g\n", sweep->sizes[i].bytes,
+                        sweep->sizes[i].results[library].median * 1e6);
+        fprintf(to, "END\n");
+    }
+}
+
+static void print_collective(const struct bench_sweeps *sweeps, enum bench_collective collective,
+                             FILE *to)
+{
+    const char *comma = "plot ";
+    char name[160];
+
+    snprintf(name, sizeof(name), "%s", bench_collective_name(collective));
+    for (char *at = name; *at; at++)
+        *at = *at == '_' ? ' ' : *at;
+    fprintf(to, "set title '%s' font ',15'\n", name);
+    for (int run = 0; run < sweeps->count; run++)
+        for (int library = 0; library < sweeps->list[run].options->library_count; library++) {
+            if (sweeps->list[run].options->call.collective != collective ||
+                !has_points(&sweeps->list[run], library))
+                continue;
+            name_line(sweeps, run, library, name, sizeof(name));
+            fprintf(to, "%s$run%dof%d using 1:2 with linespoints lw 2 pt 7 ps 0.4 title '%s'",
+                    comma, run, library, name);
+            comma = ", ";
+        }
+    fprintf(to, "\n");
+}
+
+void bench_sweeps_plot(const void *result, FILE *to)
+{
+    const struct bench_sweeps *sweeps = result;
+    bool shown[BENCH_QUESTIONS] = {false};
+    int panels = 0, columns;
+
+    if (sweeps->expected == 1) {
+        bench_sweep_plot(&sweeps->list[0], to);
+        return;
+    }
+    for (int i = 0; i < sweeps->count; i++) {
+        enum bench_collective collective = sweeps->list[i].options->call.collective;
+
+        print_run_data(&sweeps->list[i], i, to);
+        if (!shown[collective] && has_points(&sweeps->list[i], 0)) {
+            shown[collective] = true;
+            panels++;
+        }
+    }
+    columns = panels > 1 ? 2 : 1;
+    fprintf(
+        to,
+        "set terminal svg size %d,%d dynamic enhanced font 'Helvetica,13' background '#ffffff'\n"
+        "set multiplot layout %d,%d\nset border 3 lc rgb '#888888'\n"
+        "set tics nomirror textcolor rgb '#333333'\nset grid lc rgb '#e4e4e4' lt 1 lw 1\n"
+        "set key outside right center vertical samplen 2\nset logscale xy\n"
+        "set format y '10^{%%T}'\nset xlabel 'size of the vector (bytes)'\n"
+        "set ylabel 'microseconds, lower is better'\n",
+        900 * columns, 460 * ((panels + columns - 1) / columns), (panels + columns - 1) / columns,
+        columns);
+    print_ticks(&sweeps->list[0], to);
+    for (int collective = 0; collective < BENCH_QUESTIONS; collective++)
+        if (shown[collective])
+            print_collective(sweeps, (enum bench_collective)collective, to);
     fprintf(to, "unset multiplot\n");
 }

@@ -2,15 +2,13 @@
 /* record.c - the fields of a record, and the ways to write it. */
 #include "cli/bench/record.h"
 
-#include "cli/gnuplot.h"
-#include "cli/json_file.h"
+#include "cli/common/output.h"
+#include "cli/common/gnuplot.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 enum { CELL_MAX = 128 };
 
@@ -37,11 +35,15 @@ static const struct field fields[] = {
     FIELD(algbw_GBps, 6), FIELD(busbw_GBps, 6), FIELD(ratio, 4), FIELD(GBps, 4),
     FIELD(copy_GBps, 4), FIELD(percent_of_copy, 2), FIELD(tokens_per_s, 1), FIELD(speed_up, 4),
     FIELD(efficiency, 4), FIELD(step_s, 6), FIELD(waiting, 4), FIELD(hidden, 4),
-    FIELD(bytes_per_step, 0),
+    FIELD(bytes_per_step, 0), FIELD(p95_us, 4), FIELD(p99_us, 4), FIELD(spread, 4),
+    FIELD(rank_spread, 4), FIELD(ratio_low, 4), FIELD(ratio_high, 4), FIELD(ratio_confidence, 4),
+    FIELD(steady, 0), FIELD(settings, 0), FIELD(trace, 0), FIELD(communicators, 0),
+    FIELD(buffers, 0), FIELD(messages_per_s, 0), FIELD(pure_us, 4), FIELD(compute_us, 4),
+    FIELD(overlap, 4), FIELD(rank_bytes, 0), FIELD(communicator_bytes, 0),
 };
 /* clang-format on */
 
-/* What a record has in a field. */
+/* The value that a record has in a field. */
 struct value {
     const char *text;
     long long whole;
@@ -88,7 +90,7 @@ static const struct field *find(const char *name)
     return NULL;
 }
 
-/* What follows the first field of a view; NULL at its end. */
+/* Returns the view behind its first field; NULL at its end. */
 static const char *next(const char *view)
 {
     view += strcspn(view, ",");
@@ -208,24 +210,43 @@ void bench_columns_units(const struct bench_column *columns, const char *lead, F
 
 static int write_csv(const struct bench_writers *writers, const char *path, const void *result)
 {
-    FILE *file = fopen(path, "we");
-    bool bad = !file;
+    FILE *file = output_open(path);
+    bool good = file != NULL;
 
     if (file) {
         writers->csv(result, file);
-        bad = ferror(file) != 0;
-        bad |= fclose(file) != 0;
+        good = output_close(file);
     }
-    if (bad)
+    if (!good)
         fprintf(stderr, "%s: cannot write %s: %s\n", writers->command, path, strerror(errno));
-    return bad ? -1 : 0;
+    return good ? 0 : -1;
+}
+
+static int write_json(const struct bench_writers *writers, const char *path, const void *result)
+{
+    FILE *file = output_open(path);
+    json_t *json = file ? writers->json(result) : NULL;
+    bool good = json != NULL;
+
+    if (json)
+        good = !json_dumpf(json, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) &&
+               fputs("\n", file) >= 0;
+    if (file)
+        good = output_close(file) && good;
+    if (!good)
+        fprintf(stderr, "%s: cannot write %s: %s\n", writers->command, path, strerror(errno));
+    json_decref(json);
+    return good ? 0 : -1;
 }
 
 static int draw(const struct bench_writers *writers, const char *path, const void *result)
 {
-    if (writers->plot)
-        return gnuplot_write(writers->command, path, writers->plot, result);
-    fprintf(stderr, "%s: there is nothing to plot over size\n", writers->command);
+    char sentence[1400] = "there is nothing to plot over size";
+
+    if (writers->plot &&
+        !gnuplot_write("--plot", path, writers->plot, result, sentence, sizeof(sentence)))
+        return 0;
+    fprintf(stderr, "%s: %s\n", writers->command, sentence);
     return -1;
 }
 
@@ -237,39 +258,8 @@ int bench_write_files(const struct bench_writers *writers, const struct bench_op
     if (options->csv)
         failed |= write_csv(writers, options->csv, result);
     if (options->json)
-        failed |= !json_file_write(writers->command, options->json, writers->json(result));
+        failed |= write_json(writers, options->json, result);
     if (options->plot)
         failed |= draw(writers, options->plot, result);
     return failed ? -1 : 0;
-}
-
-static void read_processor(char *model, size_t room)
-{
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[256];
-
-    snprintf(model, room, "unknown");
-    while (file && fgets(line, sizeof(line), file)) {
-        char *value = strchr(line, ':');
-
-        if (strncmp(line, "model name", 10) || !value)
-            continue;
-        value[strcspn(value, "\n")] = 0;
-        snprintf(model, room, "%s", value + 2);
-        break;
-    }
-    if (file)
-        fclose(file);
-}
-
-json_t *bench_machine_json(void)
-{
-    struct utsname system;
-    char model[256];
-
-    read_processor(model, sizeof(model));
-    uname(&system);
-    return json_pack("{s:s, s:I, s:s, s:s, s:s}", "processor", model, "processors",
-                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "architecture", system.machine,
-                     "system", system.sysname, "kernel", system.release);
 }

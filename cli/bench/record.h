@@ -18,14 +18,21 @@
 
 #define BENCH_UNKNOWN LLONG_MIN
 
-/* What is not known is NULL, BENCH_UNKNOWN or NAN: nothing in CSV, null in JSON. */
+/* A member that is not known is NULL, BENCH_UNKNOWN or NAN: nothing in CSV, null in JSON. */
 struct bench_record {
     const char *library, *collective, *algorithm, *dtype, *op, *memory, *level;
+    const char *settings;                  /* of this run; "": none was asked for */
     const char *best_peer, *faster;        /* the fastest other library; "yes": it is slower */
     long long ranks, root, sources, bytes; /* bytes of the full vector, or of a source */
     long long count, wrong;                /* elements */
     bool in_place, available;
     double median_us, min_us, algbw_GBps, busbw_GBps, ratio;
+    const char *trace;                /* the file of the calls; NULL: there is none */
+    long long communicators, buffers; /* that calls are made on at once, or in turns */
+    double messages_per_s, pure_us, compute_us, overlap;
+    long long rank_bytes, communicator_bytes; /* memory */
+    double p95_us, p99_us, spread, rank_spread, ratio_low, ratio_high, ratio_confidence;
+    const char *steady; /* "yes", "no" */
     double GBps, copy_GBps, percent_of_copy;
     double tokens_per_s, speed_up, efficiency, step_s, waiting, hidden, bytes_per_step;
 };
@@ -73,7 +80,11 @@ struct bench_writers {
 int bench_write_files(const struct bench_writers *writers, const struct bench_options *options,
                       const void *result);
 
-/* Processor and system, for the JSON of every command. */
+/* ---- machine.c ------------------------------------------------------------------------------- */
+
+/* From here on stolen time is counted. */
+void bench_machine_begin(void);
+/* Processor, system, load, stolen time and settings, for the JSON of every command. */
 json_t *bench_machine_json(void);
 
 #endif

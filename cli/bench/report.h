@@ -6,11 +6,13 @@
 #include "cli/bench/record.h"
 #include "cli/bench/sweep.h"
 
-#define BENCH_CSV_HEADER                                                                  \
-    "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us," \
-    "algbw_GBps,busbw_GBps,wrong"
+#define BENCH_CSV_HEADER                                                                    \
+    "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"   \
+    "algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady,ratio,ratio_low,"  \
+    "ratio_high,ratio_confidence,root,settings,trace,communicators,buffers,messages_per_s," \
+    "pure_us,compute_us,overlap,rank_bytes,communicator_bytes"
 
-/* How a library of the sweep was run. */
+/* These two say how a library of the sweep was run. */
 const char *bench_algorithm_of(const struct bench_sweep *sweep, int library);
 const char *bench_memory_of(const struct bench_sweep *sweep, int library);
 
@@ -23,10 +25,20 @@ void bench_table_begin(const struct bench_sweep *sweep);
 void bench_table_row(const struct bench_sweep *sweep); /* the size at sweep->size_count */
 void bench_table_end(const struct bench_sweep *sweep);
 
+/*
+ * Writes CSV and JSON as far as the sweeps are; each of them is whole then. 0, or -1
+ * with sentences on stderr.
+ */
+int bench_sweeps_keep(const struct bench_sweeps *sweeps);
 /* The files that the options name. 0, or -1 with sentences on stderr. */
-int bench_sweep_write(const struct bench_sweep *sweep);
+int bench_sweeps_write(const struct bench_sweeps *sweeps);
 
-/* plot.c: the script for gnuplot; `result` is the sweep. */
+/* nccl_tests.c: what comes before the lines, and when both sweeps are done; `in` may be NULL. */
+void bench_nccl_tests_begin(const struct bench_sweep *sweep);
+void bench_nccl_tests_end(const struct bench_sweep *out, const struct bench_sweep *in);
+
+/* plot.c: the script for gnuplot; `result` is a sweep, or several. */
 void bench_sweep_plot(const void *result, FILE *script);
+void bench_sweeps_plot(const void *result, FILE *script);
 
 #endif

@@ -5,8 +5,7 @@
  *
  * Every rank of every library runs on the same processor as its namesakes when there is a core for
  * each (the worker binds itself); with more ranks than cores nobody is bound and Open MPI is told
- * that it is oversubscribed. Gloo is never bound: each of its ranks has an I/O thread that needs a
- * processor of its own. Nor is anybody who works on a device, where drivers have threads.
+ * that it is oversubscribed.
  */
 #include "cli/bench/workers.h"
 
@@ -52,13 +51,7 @@ static void add(struct arguments *arguments, const char *format, ...)
     arguments->used += (size_t)length + 1;
 }
 
-/* Libraries whose files and whose launcher need a folder of their own. */
-static bool needs_folder(const char *library)
-{
-    return !strcmp(library, "openmpi") || !strcmp(library, "gloo") || !strcmp(library, "nccl");
-}
-
-/* What this process may have from a launcher of its own must not reach another mpirun. */
+/* A launcher's variables that this process may have must not reach another mpirun. */
 static void clean_environment(void)
 {
     static const char *const prefixes[] = {"OMPI_COMM_", "OMPI_UNIVERSE", "OMPI_APP_",
@@ -99,6 +92,8 @@ static void become(const struct bench_group *group, struct arguments *arguments,
     dup2(group->output >= 0 ? group->output : STDERR_FILENO, STDOUT_FILENO);
     if (group->output >= 0)
         dup2(group->output, STDERR_FILENO);
+    if (group->preload)
+        setenv("LD_PRELOAD", group->preload, 1);
     if (rank >= 0) {
         set_number("RONDO_RANK", rank);
         if (!getenv("RONDO_HOST_ID"))
@@ -132,7 +127,7 @@ static int start_one(struct bench_group *group, struct arguments *arguments, int
     return 0;
 }
 
-/* What every worker is told, however it is started. */
+/* Every worker is told this, however it is started. */
 static void add_options(struct arguments *arguments, const struct bench_options *options)
 {
     if (options->timeout >= 0)
@@ -150,7 +145,8 @@ static void add_common(struct arguments *arguments, const struct bench_control *
 
     add(arguments, "--control=%s", control->name);
     add_options(arguments, options);
-    if (bind && options->memory != BENCH_MEMORY_CUDA &&
+    /* What goes on in the background needs a processor of its own. */
+    if (bind && !options->overlap && options->memory != BENCH_MEMORY_CUDA &&
         bench_processors(options->ranks, processors, sizeof(processors)))
         add(arguments, "--bind=%s", processors);
 }
@@ -162,7 +158,7 @@ static void add_setting(struct arguments *arguments, const char *name, const cha
     add(arguments, "%s", value);
 }
 
-/* What mpirun takes for ssh: its first argument is the name of a host. */
+/* Writes the program that mpirun takes for ssh: its first argument is the name of a host. */
 static int write_agent(const struct bench_group *group, const char *enter)
 {
     char path[128];
@@ -211,12 +207,12 @@ static int add_mpi_hosts(const struct bench_group *group, struct arguments *argu
 static int start_mpi(struct bench_group *group, const char *worker,
                      const struct bench_control *control, const struct bench_options *options)
 {
-    bool open_mpi = !strcmp(group->library, "openmpi");
+    bool open_mpi = group->kind == &bench_kinds[BENCH_OPENMPI];
     struct arguments arguments = {.count = 0};
     char processors[1024];
 
     add_enter(&arguments, options, 0);
-    add(&arguments, "mpirun.%s", group->library);
+    add(&arguments, "mpirun.%s", group->kind->name);
     add(&arguments, "-n");
     add(&arguments, "%d", group->size);
     if (open_mpi) {
@@ -273,10 +269,10 @@ static void set_host(int rank, const struct bench_options *options)
 static int start_ranks(struct bench_group *group, const char *worker,
                        const struct bench_control *control, const struct bench_options *options)
 {
-    bool rondo = !strcmp(group->library, "rondo");
-    bool limit = !strcmp(group->library, "limit");
-    bool nccl = !strcmp(group->library, "nccl");
-    bool threads = limit || ((rondo || nccl) && options->threads);
+    const struct bench_kind *kind = group->kind;
+    bool rondo = kind->rondo;
+    bool threads = kind->threads == BENCH_THREADS_ALWAYS ||
+                   (kind->threads == BENCH_THREADS_ASKED && options->threads);
 
     if (rondo && !threads && set_rondo_environment(group, options))
         return -1;
@@ -289,15 +285,16 @@ static int start_ranks(struct bench_group *group, const char *worker,
         add(&arguments, "--size=%d", group->size);
         if (threads)
             add(&arguments, "--threads");
-        if (!rondo && !limit)
+        if (kind->folder)
             add(&arguments, "--meeting=%s", group->folder);
-        if (nccl && options->nccl)
+        if (kind == &bench_kinds[BENCH_NCCL] && options->nccl)
             add(&arguments, "--library=%s", options->nccl);
         if (!rondo && options->interface)
             add(&arguments, "--interface=%s", options->interface);
-        add_common(&arguments, control, options, rondo || limit);
+        add_common(&arguments, control, options, kind->bound);
         if (options->hosts)
             set_host(rank, options);
+        group->preload = kind == &bench_kinds[BENCH_BASE] ? options->base : NULL;
         if (start_one(group, &arguments, rondo && !threads ? rank : -1))
             return -1;
     }
@@ -335,20 +332,19 @@ static int make_folder(struct bench_group *group)
 int bench_start(struct bench_group *group, const struct bench_control *control,
                 const struct bench_options *options)
 {
-    bool mpi = !strcmp(group->library, "openmpi") || !strcmp(group->library, "mpich");
     char worker[512];
 
-    if (bench_find_worker(group->library, options->memory, worker, sizeof(worker)))
+    if (bench_find_worker(group->kind, worker, sizeof(worker)))
         return -1;
-    if (strcmp(group->library, "rondo"))
+    if (!group->kind->rondo)
         group->output = memfd_create("rondo-bench-output", MFD_CLOEXEC);
     if (group->launched)
         return start_first(group, worker, control, options);
     clean_environment();
-    if (needs_folder(group->library) && make_folder(group))
+    if (group->kind->folder && make_folder(group))
         return -1;
-    return mpi ? start_mpi(group, worker, control, options)
-               : start_ranks(group, worker, control, options);
+    return group->kind->mpi ? start_mpi(group, worker, control, options)
+                            : start_ranks(group, worker, control, options);
 }
 
 int bench_become_worker(const struct bench_options *options)
@@ -356,7 +352,7 @@ int bench_become_worker(const struct bench_options *options)
     struct arguments arguments = {.count = 0};
     char worker[512];
 
-    if (bench_find_worker("rondo", options->memory, worker, sizeof(worker)))
+    if (bench_find_worker(&bench_kinds[BENCH_RONDO], worker, sizeof(worker)))
         return -1;
     add(&arguments, "%s", worker);
     add(&arguments, "--share");

@@ -10,6 +10,7 @@
 #include "cli/bench/sweep.h"
 
 #include "bench/pattern.h"
+#include "cli/bench/steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,49 +21,17 @@
 #define CALLS_MAX         100000      /* per batch */
 #define COLD_DEVICE_BYTES (256 << 20) /* more than twice what a GPU's last cache holds */
 
-/* How a library is measured at one size. */
+/* The pace is how a library is measured at one size. */
 struct pace {
     struct bench_command command;
     double *batches; /* times found so far, of the slowest rank */
     int count;
+    double rank_ratios; /* sum of slowest rank / fastest rank */
+    /* With --overlap, of each round: the calls alone, computing alone, and what was hidden. */
+    double pure[NOISE_ROUNDS_MAX], work[NOISE_ROUNDS_MAX], hidden[NOISE_ROUNDS_MAX];
+    int round_count;
+    double call_seconds; /* that warming up found */
 };
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-double bench_median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof(*values), compare);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
-double bench_algorithm_bandwidth(const struct bench_size *size, int library)
-{
-    double median = size->results[library].median;
-
-    return median > 0 ? (double)size->bytes / median : 0;
-}
-
-double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_size *size,
-                           int library)
-{
-    return bench_algorithm_bandwidth(size, library) *
-           bench_bus_factor(sweep->options->call.collective, sweep->groups[0].size);
-}
-
-double bench_ratio(const struct bench_size *size, int library)
-{
-    const struct bench_result *ours = &size->results[0];
-    const struct bench_result *theirs = &size->results[library];
-
-    return ours->available && theirs->available && ours->median > 0 ? theirs->median / ours->median
-                                                                    : 0;
-}
 
 static int clamp(double value, int low, int high)
 {
@@ -88,7 +57,7 @@ static void progress(const struct bench_sweep *sweep, int library, int round)
 {
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[K%s %zu bytes, size %d of %d, round %d of %d\r",
-                sweep->groups[library].library, sweep->sizes[sweep->size_count].bytes,
+                sweep->groups[library].kind->name, sweep->sizes[sweep->size_count].bytes,
                 sweep->size_count + 1, sweep->options->size_count, round + 1,
                 sweep->options->rounds);
 }
@@ -98,7 +67,7 @@ static void pace_init(struct pace *pace, const struct bench_sweep *sweep, int li
 {
     const struct bench_options *options = sweep->options;
     struct bench_command *command = &pace->command;
-    bool rondo = !strcmp(options->libraries[library], "rondo");
+    bool rondo = bench_kinds[options->libraries[library]].rondo;
     bool cuda = options->memory == BENCH_MEMORY_CUDA;
 
     memset(pace, 0, sizeof(*pace));
@@ -114,6 +83,10 @@ static void pace_init(struct pace *pace, const struct bench_sweep *sweep, int li
     command->rewrite = options->rewrite;
     command->batches = 1;
     command->batch_calls = 1;
+    command->buffers = options->buffers;
+    command->divisor = bench_messages(options->call.collective);
+    if (bench_has_steps(options))
+        bench_steps_write(options, command, sweep->groups[0].size);
 }
 
 /* Run the command; keep the time of each batch, if there is room for it. */
@@ -123,9 +96,83 @@ static enum bench_status run(struct bench_sweep *sweep, int library, struct pace
     struct bench_group *group = &sweep->groups[library];
     enum bench_status status = bench_group_run(group, &pace->command, replies);
 
-    for (int batch = 0; status == BENCH_OK && batch < pace->command.batches; batch++)
+    for (int batch = 0; status == BENCH_OK && batch < pace->command.batches; batch++) {
+        double fastest = bench_fastest(group, replies, batch);
+
         pace->batches[pace->count++] = bench_slowest(group, replies, batch);
+        pace->rank_ratios += fastest > 0 ? pace->batches[pace->count - 1] / fastest : 1;
+    }
     return status;
+}
+
+/* A round of the row: its batches, and what they say together. */
+static enum bench_status run_round(struct bench_sweep *sweep, int library, struct pace *pace,
+                                   struct bench_reply *replies)
+{
+    struct bench_result *result = &sweep->sizes[sweep->size_count].results[library];
+    int before = pace->count;
+    enum bench_status status = run(sweep, library, pace, replies);
+
+    noise_add_round(&result->noise, pace->batches + before, pace->count - before);
+    return status;
+}
+
+/* The middle batch of a part of the step alone, which is not kept; negative: it failed. */
+static double time_part(struct bench_sweep *sweep, int library, struct pace *pace,
+                        struct bench_reply *replies, enum bench_part part)
+{
+    int before = pace->count;
+    double ratios = pace->rank_ratios;
+    enum bench_status status;
+    double median = -1;
+
+    pace->command.part = part;
+    status = run(sweep, library, pace, replies);
+    if (status == BENCH_OK)
+        median = bench_median(pace->batches + before, pace->count - before);
+    pace->command.part = BENCH_ALL_LINES;
+    pace->count = before;
+    pace->rank_ratios = ratios;
+    return median;
+}
+
+/*
+ * A round beside computing: calls alone, computing alone, then both, one soon after the other. What
+ * both take longer than computing is what was not hidden.
+ */
+static enum bench_status run_overlap(struct bench_sweep *sweep, int library, struct pace *pace,
+                                     struct bench_reply *replies)
+{
+    struct bench_result *result = &sweep->sizes[sweep->size_count].results[library];
+    double pure = time_part(sweep, library, pace, replies, BENCH_CALLS_ONLY);
+    double work = pure < 0 ? -1 : time_part(sweep, library, pace, replies, BENCH_WORK_ONLY);
+    enum bench_status status = work < 0 ? BENCH_FAILED : run_round(sweep, library, pace, replies);
+    double both, hidden;
+
+    if (status != BENCH_OK || pace->round_count == NOISE_ROUNDS_MAX)
+        return status;
+    both = result->noise.rounds[result->noise.round_count - 1];
+    hidden = pure > 0 ? 1 - (both - work) / pure : 0;
+    pace->pure[pace->round_count] = pure;
+    pace->work[pace->round_count] = work;
+    pace->hidden[pace->round_count++] = hidden < 0 ? 0 : hidden > 1 ? 1 : hidden;
+    return status;
+}
+
+/* Mean of what the ranks say of their memory; negative: they do not know. */
+static void note_memory(struct bench_result *result, const struct bench_reply *replies, int size)
+{
+    double rank_bytes = 0, communicator_bytes = 0;
+    bool known = true, each_known = true;
+
+    for (int rank = 0; rank < size; rank++) {
+        rank_bytes += replies[rank].rank_bytes / size;
+        communicator_bytes += replies[rank].communicator_bytes / size;
+        known = known && replies[rank].rank_bytes >= 0;
+        each_known = each_known && replies[rank].communicator_bytes >= 0;
+    }
+    result->rank_bytes = known ? rank_bytes : -1;
+    result->communicator_bytes = each_known ? communicator_bytes : -1;
 }
 
 static enum bench_status check(struct bench_sweep *sweep, int library, struct pace *pace,
@@ -139,8 +186,11 @@ static enum bench_status check(struct bench_sweep *sweep, int library, struct pa
     status = bench_group_run(group, &pace->command, replies);
     pace->command.check = false;
     if (status == BENCH_UNAVAILABLE && sweep->size_count == 0)
-        fprintf(stderr, "rondo bench: %s is left out: %s\n", group->library, replies[0].sentence);
+        fprintf(stderr, "rondo bench: %s is left out: %s\n", group->kind->name,
+                replies[0].sentence);
     result->available = status == BENCH_OK;
+    if (status == BENCH_OK)
+        note_memory(result, replies, group->size);
     result->checked = pattern_is_exact(&pace->command.call, group->size);
     for (int rank = 0; status == BENCH_OK && result->checked && rank < group->size; rank++)
         result->wrong += replies[rank].wrong;
@@ -157,7 +207,7 @@ static enum bench_status probe(struct bench_sweep *sweep, int library, struct pa
     pace->count = 0;
     status = run(sweep, library, pace, replies);
     if (status == BENCH_OK)
-        qsort(pace->batches, (size_t)pace->count, sizeof(*pace->batches), compare);
+        bench_median(pace->batches, pace->count); /* sorts */
     return status;
 }
 
@@ -167,6 +217,8 @@ static void set_pace(const struct bench_options *options, struct bench_command *
 {
     double round = options->seconds / options->rounds;
 
+    if (command->divisor > 1)
+        seconds *= command->divisor;
     command->batch_calls = 1;
     if (options->iterations && options->rewrite) {
         command->batches = clamp(options->iterations, 1, BENCH_BATCHES_MAX);
@@ -187,17 +239,23 @@ static enum bench_status warm_up(struct bench_sweep *sweep, int library, struct 
     const struct bench_options *options = sweep->options;
     struct bench_command *command = &pace->command;
     enum bench_status status;
+    double seconds = 0;
 
     command->batches = clamp(options->warmup, 1, BENCH_BATCHES_MAX);
     status = probe(sweep, library, pace, replies);
-    if (status == BENCH_OK && !command->rewrite && pace->batches[0] < BATCH_SECONDS) {
+    if (status == BENCH_OK)
+        seconds = pace->batches[0] * (command->divisor > 1 ? command->divisor : 1);
+    if (status == BENCH_OK && !command->rewrite && seconds < BATCH_SECONDS) {
         /* Once more with calls in a row, which do not start with what a barrier leaves. */
-        command->batch_calls = clamp(BATCH_SECONDS / (pace->batches[0] + 1e-9), 1, CALLS_MAX);
+        command->batch_calls = clamp(BATCH_SECONDS / (seconds + 1e-9), 1, CALLS_MAX);
         status = probe(sweep, library, pace, replies);
     }
-    if (status == BENCH_OK)
-        set_pace(options, command, pace->batches[0] + 1e-9);
+    if (status == BENCH_OK) {
+        pace->call_seconds = pace->batches[0] + 1e-9;
+        set_pace(options, command, pace->call_seconds);
+    }
     pace->count = 0;
+    pace->rank_ratios = 0;
     return status;
 }
 
@@ -215,6 +273,14 @@ static void conclude(struct bench_result *result, struct pace *pace)
         return;
     result->median = bench_median(pace->batches, pace->count);
     result->min = pace->batches[0]; /* sorted now */
+    result->noise.rank_spread = pace->rank_ratios / pace->count;
+    result->pure = result->work = result->overlap = -1;
+    if (pace->round_count) {
+        result->pure = bench_median(pace->pure, pace->round_count);
+        result->work = bench_median(pace->work, pace->round_count);
+        result->overlap = bench_median(pace->hidden, pace->round_count);
+    }
+    noise_conclude(&result->noise, pace->batches, pace->count);
 }
 
 /* The first so many libraries are measured; the limit of device memory is computed. */
@@ -235,24 +301,45 @@ static void compute(const struct bench_sweep *sweep, struct bench_result *result
     result->available = true;
 }
 
+/* All compute as long as the slowest of them calls: what can be hidden can be hidden by all. */
+static void share_work(const struct bench_sweep *sweep, struct pace *paces, int libraries)
+{
+    const struct bench_result *results = sweep->sizes[sweep->size_count].results;
+    double slowest = 0;
+
+    for (int i = 0; i < libraries; i++)
+        if (results[i].available && paces[i].call_seconds > slowest)
+            slowest = paces[i].call_seconds;
+    for (int i = 0; i < libraries; i++) {
+        bench_steps_set_work(sweep->options, &paces[i].command, slowest);
+        if (results[i].available)
+            set_pace(sweep->options, &paces[i].command, paces[i].call_seconds + slowest);
+    }
+}
+
 /* One size: everybody is prepared, then they take turns. */
 static int measure_size(struct bench_sweep *sweep, struct pace *paces, struct bench_reply *replies)
 {
     struct bench_size *size = &sweep->sizes[sweep->size_count];
     int libraries = measured(sweep);
+    enum bench_status (*round_of)(struct bench_sweep * sweep, int library, struct pace *pace,
+                                  struct bench_reply *replies) =
+        sweep->options->overlap ? run_overlap : run_round;
 
     for (int library = 0; library < libraries; library++) {
         progress(sweep, library, 0);
         if (prepare(sweep, library, &paces[library], replies) == BENCH_FAILED)
             return -1;
     }
+    if (sweep->options->overlap)
+        share_work(sweep, paces, libraries);
     for (int round = 0; round < sweep->options->rounds; round++)
         for (int turn = 0; turn < libraries; turn++) {
             int library = (turn + round) % libraries; /* nobody is always first */
 
             progress(sweep, library, round);
             if (size->results[library].available &&
-                run(sweep, library, &paces[library], replies) != BENCH_OK)
+                round_of(sweep, library, &paces[library], replies) != BENCH_OK)
                 return -1;
         }
     for (int library = 0; library < libraries; library++)
@@ -272,11 +359,16 @@ static int list_sizes(struct bench_sweep *sweep, uint64_t *ret_largest)
     int listed = 0;
 
     *ret_largest = 0;
+    if (options->trace) {
+        sweep->sizes[0].count = (size_t)options->trace->calls;
+        sweep->sizes[0].bytes = bench_trace_bytes(options->trace, ranks);
+        return 1;
+    }
     for (int i = 0; i < options->size_count; i++) {
         size_t count = bench_count(collective, options->sizes[i], element, ranks);
         size_t bytes = bench_bytes(collective, count, element, ranks);
 
-        if ((count == 0 && collective != BENCH_BARRIER) ||
+        if ((count == 0 && bench_collective_has_size(collective)) ||
             (listed > 0 && sweep->sizes[listed - 1].count == count))
             continue;
         sweep->sizes[listed].count = count;
@@ -291,7 +383,7 @@ static int run_sizes(struct bench_sweep *sweep, void (*each)(const struct bench_
                      struct bench_reply *replies, double *batches)
 {
     int room = (sweep->options->rounds + 2) * BENCH_BATCHES_MAX;
-    struct pace paces[BENCH_LIBRARIES_MAX];
+    static struct pace paces[BENCH_LIBRARIES];
     uint64_t largest;
     int listed = list_sizes(sweep, &largest);
 
@@ -318,7 +410,7 @@ static int run_sizes(struct bench_sweep *sweep, void (*each)(const struct bench_
 int bench_sweep_run(struct bench_sweep *sweep, void (*each)(const struct bench_sweep *sweep))
 {
     const struct bench_options *options = sweep->options;
-    size_t room = (size_t)(options->rounds + 2) * BENCH_BATCHES_MAX * BENCH_LIBRARIES_MAX;
+    size_t room = (size_t)(options->rounds + 2) * BENCH_BATCHES_MAX * BENCH_LIBRARIES;
     struct bench_reply *replies = calloc((size_t)sweep->groups[0].size, sizeof(*replies));
     double *batches = calloc(room, sizeof(*batches));
     int failed = -1;

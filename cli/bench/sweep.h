@@ -3,6 +3,7 @@
 #ifndef RONDO_CLI_BENCH_SWEEP_H
 #define RONDO_CLI_BENCH_SWEEP_H
 
+#include "cli/bench/noise.h"
 #include "cli/bench/workers.h"
 
 /*
@@ -13,25 +14,30 @@
  */
 struct bench_limit {
     bool measured;
-    double line; /* seconds until everybody has seen a cache line of everybody else */
+    double line; /* host: seconds until everybody has seen a cache line of everybody else */
     double copy; /* bytes that all ranks together copy per second, out of a neighbour's memory */
-    double all_reduce; /* bytes of the vector per second, summed without a copy */
+    double all_reduce; /* host: bytes of the vector per second, summed without a copy */
     size_t bytes;      /* of the vectors that are copied and summed */
     int devices;       /* 0: the host; else `copy` is of one device, and the sum is not measured */
     double launch;     /* seconds of an empty launch, between others or as calls are made */
 };
 
-/* What one library did at one size. Seconds are those of the slowest rank. */
+/* One library's result at one size. Seconds are those of the slowest rank. */
 struct bench_result {
     bool available; /* else the rest means nothing */
     bool checked;   /* else the right result is not exact, and `wrong` means nothing */
     uint64_t wrong;
     double median, min;
+    struct noise noise; /* how steady it was */
+    /* With --overlap: seconds of the calls alone, and of computing alone; and the part of the calls
+     * that computing hid, medians of rounds. Negative: not measured. */
+    double pure, work, overlap;
+    double rank_bytes, communicator_bytes; /* memory, mean of ranks; negative: not measured */
 };
 
 struct bench_size {
     size_t count, bytes; /* bytes of the full vector: count times what it takes */
-    struct bench_result results[BENCH_LIBRARIES_MAX];
+    struct bench_result results[BENCH_LIBRARIES];
 };
 
 struct bench_sweep {
@@ -40,7 +46,14 @@ struct bench_sweep {
     struct bench_size *sizes;
     int size_count;           /* done so far: all, unless it failed */
     uint64_t wrong;           /* over all */
+    bool complete;            /* all sizes are done */
     struct bench_limit limit; /* measured if "limit" is among the libraries */
+};
+
+/* One command has measured these so far; the last one may go on. */
+struct bench_sweeps {
+    struct bench_sweep *list;
+    int count, expected;
 };
 
 /*
@@ -49,14 +62,6 @@ struct bench_sweep {
  */
 int bench_sweep_run(struct bench_sweep *sweep, void (*each)(const struct bench_sweep *sweep));
 void bench_sweep_done(struct bench_sweep *sweep);
-
-double bench_algorithm_bandwidth(const struct bench_size *size, int library); /* bytes per second */
-double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_size *size,
-                           int library);
-/* Time of `library` over that of the first; 0 where one of them is not available. */
-double bench_ratio(const struct bench_size *size, int library);
-/* Middle of an array, which gets sorted. */
-double bench_median(double *values, int count);
 
 /* ---- limit.c --------------------------------------------------------------------------------- */
 

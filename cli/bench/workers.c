@@ -26,8 +26,8 @@
 #define TELL_SECONDS   0.7 /* for the survivors to say what they noticed, once a rank is gone */
 #define FINISH_SECONDS 5.0 /* for a library to close */
 
-static atomic_int
-    caught; /* the signal that asks us to end; written by a handler, so no order matters */
+/* The signal that asks us to end. A handler writes it, so no order matters. */
+static atomic_int caught;
 
 static void on_signal(int number)
 {
@@ -97,12 +97,12 @@ static void say_gone(struct bench_group *group, int rank, const char *when)
     close(worker->socket);
     worker->socket = -1;
     describe_end(group, worker->pid, how, sizeof(how));
-    fprintf(stderr, "rondo bench: rank %d of %s died%s %s\n", rank, group->library, how, when);
+    fprintf(stderr, "rondo bench: rank %d of %s died%s %s\n", rank, group->kind->name, how, when);
 }
 
 /* ---- Commanding ------------------------------------------------------------------------------ */
 
-/* What is known while the replies to a command come in. */
+/* State while the replies to a command come in. */
 struct wait {
     int missing;
     bool failed;
@@ -129,14 +129,14 @@ static void wait_failed(struct wait *wait)
     wait->failed = true;
 }
 
-/* What a rank says of its failure, unless another has said the same. */
+/* Prints a rank's sentence about its failure, unless another has said the same. */
 static void say_failed(const struct bench_group *group, const struct bench_reply *replies, int rank)
 {
     for (int other = 0; other < group->size; other++)
         if (other != rank && replies[other].status == BENCH_FAILED &&
             !strcmp(replies[other].sentence, replies[rank].sentence))
             return;
-    fprintf(stderr, "rondo bench: rank %d of %s, %s\n", rank, group->library,
+    fprintf(stderr, "rondo bench: rank %d of %s, %s\n", rank, group->kind->name,
             replies[rank].sentence);
 }
 
@@ -191,7 +191,7 @@ static void say_silent(const struct bench_group *group, const struct bench_reply
     for (int rank = 0; rank < group->size; rank++)
         if (replies[rank].status == UINT32_MAX)
             fprintf(stderr, "rondo bench: rank %d of %s has not come back %s\n", rank,
-                    group->library, wait->when);
+                    group->kind->name, wait->when);
 }
 
 static enum bench_status collect(struct bench_group *group, struct bench_reply *replies,
@@ -245,12 +245,22 @@ double bench_slowest(const struct bench_group *group, const struct bench_reply *
     return slowest;
 }
 
+double bench_fastest(const struct bench_group *group, const struct bench_reply *replies, int batch)
+{
+    double fastest = replies[0].seconds[batch];
+
+    for (int rank = 1; rank < group->size; rank++)
+        if (replies[rank].seconds[batch] < fastest)
+            fastest = replies[rank].seconds[batch];
+    return fastest;
+}
+
 /* ---- Ending ---------------------------------------------------------------------------------- */
 
 static void release_workers(struct bench_group *group, bool by_force)
 {
-    for (int rank = 0; group->workers && rank < group->size; rank++) {
-        struct bench_worker *worker = &group->workers[rank];
+    for (int i = 0; i < group->worker_count; i++) {
+        struct bench_worker *worker = &group->workers[i];
 
         if (by_force && worker->pidfd >= 0 && !group->launched)
             syscall(SYS_pidfd_send_signal, worker->pidfd, SIGKILL, NULL, 0);
@@ -291,11 +301,11 @@ void bench_group_end(struct bench_group *group, bool by_force)
         signal_children(group, SIGKILL);
         wait_for_children(group, 1);
     }
-    for (int rank = 0; group->workers && rank < group->size; rank++) {
-        if (group->workers[rank].socket >= 0)
-            close(group->workers[rank].socket);
-        if (group->workers[rank].pidfd >= 0)
-            close(group->workers[rank].pidfd);
+    for (int i = 0; i < group->worker_count; i++) {
+        if (group->workers[i].socket >= 0)
+            close(group->workers[i].socket);
+        if (group->workers[i].pidfd >= 0)
+            close(group->workers[i].pidfd);
     }
     if (group->folder[0])
         nftw(group->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

@@ -12,19 +12,35 @@
 
 #include <sys/types.h>
 
-/* Where workers report: a listening socket with a random name. */
+/* Workers report at this listening socket, which has a random name. */
 struct bench_control {
     int socket;
     char name[BENCH_NAME_MAX];
 };
 
+/* A library, and how its ranks are started. */
+struct bench_kind {
+    const char *name;
+    bool rondo;      /* this build or another one */
+    bool own;        /* its worker needs nothing but Rondo's own sources */
+    bool mpi;        /* mpirun starts the ranks */
+    bool bound;      /* each to a processor, if there is a core for each */
+    bool folder;     /* its files or its launcher need one of their own */
+    bool on_devices; /* it has calls on memory of devices */
+    /* Are ranks threads of one process? Never, if asked for, or always. */
+    enum { BENCH_THREADS_NEVER = 0, BENCH_THREADS_ASKED, BENCH_THREADS_ALWAYS } threads;
+};
+
+extern const struct bench_kind bench_kinds[BENCH_LIBRARIES];
+
 struct bench_worker {
-    int socket; /* -1: none or gone */
+    int rank;   /* -1: it has not said hello yet */
+    int socket; /* -1: gone */
     int pidfd;  /* -1: none */
     pid_t pid;
 };
 
-/* What this process started: a rank, or mpirun. */
+/* A child is what this process started: a rank, or mpirun. */
 struct bench_child {
     pid_t pid;
     bool ended;
@@ -32,18 +48,20 @@ struct bench_child {
 };
 
 struct bench_group {
-    const char *library;
+    const struct bench_kind *kind;
     int size;
     bool launched; /* others than the first rank were started by a launcher */
     char version[128];
     int devices;                  /* of the host, for ranks on devices */
     uint64_t device_bytes;        /* memory of one */
-    struct bench_worker *workers; /* by rank */
+    struct bench_worker *workers; /* by rank, when all have said hello */
+    int worker_count;
     struct bench_child *children;
     int child_count;
-    int output;      /* what MPI and Gloo print, shown if they fail; -1: none */
-    char folder[64]; /* private, for the files of Open MPI and Gloo; "": none */
-    double timeout;  /* of a silent rank, seconds; 0: never */
+    int output;          /* what MPI and Gloo print, shown if they fail; -1: none */
+    const char *preload; /* its ranks load this file first; NULL: none */
+    char folder[64];     /* private, for the files of Open MPI and Gloo; "": none */
+    double timeout;      /* of a silent rank, seconds; 0: never */
 };
 
 /* Notes which children have ended. How many have not? */
@@ -51,6 +69,8 @@ int bench_children_left(struct bench_group *group);
 
 /* Seconds per call of a batch, on the slowest rank. */
 double bench_slowest(const struct bench_group *group, const struct bench_reply *replies, int batch);
+/* Returns the seconds per call of a batch on the fastest rank. */
+double bench_fastest(const struct bench_group *group, const struct bench_reply *replies, int batch);
 
 /*
  * From now on SIGINT and SIGTERM only end what is going on here, and can be asked for; 0: none
@@ -69,7 +89,7 @@ void bench_control_close(struct bench_control *control);
  * both cases.
  */
 int bench_group_start(struct bench_group *group, const struct bench_control *control,
-                      const char *library, const struct bench_options *options);
+                      enum bench_library_id library, const struct bench_options *options);
 /*
  * Every rank obeys `command`; replies come by rank. BENCH_OK, BENCH_UNAVAILABLE (see the first
  * reply's sentence), or BENCH_FAILED with sentences on stderr: who died or was silent, and what the
@@ -97,12 +117,14 @@ int bench_become_worker(const struct bench_options *options);
 /* Show the last lines of what the library's processes printed. */
 void bench_show_output(const struct bench_group *group);
 
-/* ---- place.c --------------------------------------------------------------------------------- */
+/* ---- libraries.c ----------------------------------------------------------------------------- */
 
-/* Can ranks of this library be started here? */
-bool bench_worker_is_there(const char *library);
+/* BENCH_LIBRARIES if there is none of that name. */
+enum bench_library_id bench_library_find(const char *name);
+/* True if ranks of this library can be started here. */
+bool bench_worker_is_there(enum bench_library_id library);
 /* The program that is a rank of the library. 0, or -1 with a sentence on stderr. */
-int bench_find_worker(const char *library, enum bench_memory memory, char *path, size_t room);
+int bench_find_worker(const struct bench_kind *kind, char *path, size_t room);
 /* Processors for `ranks` ranks, one core each: "0,2,4". false if there are not enough cores. */
 bool bench_processors(int ranks, char *list, size_t room);
 

@@ -72,7 +72,7 @@ static rondo_result try_kernels(const struct cuda_device *device)
     return result;
 }
 
-/* What is known of a device; with the context current. */
+/* Says what is known of a device; its context is current. */
 static void say_device(struct doctor_report *report, const struct cuda_device *device)
 {
     size_t bytes = 0;
@@ -108,14 +108,9 @@ static void say_device(struct doctor_report *report, const struct cuda_device *d
 static bool check_device(struct doctor_report *report, int number)
 {
     struct cuda_device device;
-    bool good = !cuda_device_open(number, &device);
+    bool open = !cuda_device_open(number, &device);
+    bool good = open && !cuda_enter(&device);
 
-    if (!good) {
-        doctor_say(report, DOCTOR_NOTE, "GPU", "`nvidia-smi` must work first", "%d: %s", number,
-                   fail_sentence());
-        return false;
-    }
-    good = !cuda_enter(&device);
     if (good) {
         say_device(report, &device);
         cuda_leave(&device);
@@ -123,7 +118,8 @@ static bool check_device(struct doctor_report *report, int number)
         doctor_say(report, DOCTOR_NOTE, "GPU", "`nvidia-smi` must work first", "%d: %s", number,
                    fail_sentence());
     }
-    cuda_device_close(&device);
+    if (open)
+        cuda_device_close(&device);
     return good;
 }
 
@@ -171,7 +167,7 @@ static void say_links(struct doctor_report *report, const struct topology *topol
 
     for (int peer = 0; peer < count; peer++) {
         const struct topology_link *link =
-            topology_link_of(topology, addresses[number], addresses[peer]);
+            topology_link_of(topology, addresses[number], addresses[peer], NULL);
         int i = 0;
 
         if (peer == number || !link)
@@ -202,7 +198,7 @@ static void say_obstacle(struct doctor_report *report, const struct topology *to
     for (int a = 0; a < count; a++)
         for (int b = 0; b < count; b++) {
             const struct topology_link *link =
-                topology_link_of(topology, addresses[a], addresses[b]);
+                topology_link_of(topology, addresses[a], addresses[b], NULL);
 
             if (a == b || !link || !link->no_peer)
                 continue;

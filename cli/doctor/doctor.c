@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* doctor.c - `rondo doctor`: what works on this machine, what does not, and how to fix it. */
-#include "cli/argument.h"
+#include "cli/common/argument.h"
 #include "cli/commands.h"
 #include "cli/doctor/report.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of libibverbs, whose types are not needed for this. */
+/* These functions of libibverbs do without its types. */
 struct library {
     void *handle;
     void **(*list)(int *count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* limits.c - limits of this process and pages of this machine that Rondo's memory meets. */
+#include "cli/common/lines.h"
 #include "cli/doctor/report.h"
 
 #include "base/setting.h"
@@ -7,6 +8,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -44,7 +46,7 @@ static void check_files(struct doctor_report *report)
                    "at most %llu", (unsigned long long)limit.rlim_cur);
 }
 
-/* As the heap does it: address space that costs nothing until it is touched. */
+/* Tries what the heap does: reserve address space, which costs nothing until it is touched. */
 static bool can_reserve(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -84,27 +86,12 @@ static void check_address_space(struct doctor_report *report)
                    "no limit; the shared heap of a rank may grow to %.1f GiB", (double)heap / GIB);
 }
 
-/* KiB of shared memory that this process has in huge pages; -1: the kernel does not tell. */
-static long huge_kib(void)
-{
-    FILE *file = fopen("/proc/self/smaps_rollup", "re");
-    char line[128];
-    long found = -1;
-
-    while (file && found < 0 && fgets(line, sizeof(line), file))
-        if (sscanf(line, "ShmemPmdMapped: %ld", &found) != 1)
-            found = -1;
-    if (file)
-        fclose(file);
-    return found;
-}
-
-/* Does a block that asks for a huge page get one, as rondo_mem_alloc() asks? */
+/* True if a block that asks for a huge page as rondo_mem_alloc() does gets one. */
 static bool gets_huge_page(void)
 {
     int fd = memfd_create("rondo-doctor", MFD_CLOEXEC);
     char *memory = MAP_FAILED;
-    char *block;
+    char *block, kib[64];
     bool huge = false;
 
     if (fd >= 0 && !ftruncate(fd, HUGE_BYTES))
@@ -115,7 +102,9 @@ static bool gets_huge_page(void)
             block) {
             madvise(block, HUGE_BYTES, MADV_HUGEPAGE);
             block[0] = 1;
-            huge = huge_kib() > 0;
+            /* KiB of shared memory that this process has in huge pages */
+            huge = line_after("/proc/self/smaps_rollup", "ShmemPmdMapped:", kib, sizeof(kib)) &&
+                   atol(kib) > 0;
         }
         munmap(memory, 2 * HUGE_BYTES);
     }
@@ -124,32 +113,20 @@ static bool gets_huge_page(void)
     return huge;
 }
 
-/* The policy for shared memory, which the kernel has in brackets; "": it has none. */
-static void read_policy(char *policy, size_t room)
-{
-    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
-    char line[128] = "";
-    char *chosen;
-
-    if (file && !fgets(line, sizeof(line), file))
-        line[0] = 0;
-    if (file)
-        fclose(file);
-    chosen = strchr(line, '[');
-    if (chosen)
-        chosen[strcspn(chosen, "]")] = 0;
-    snprintf(policy, room, "%s", chosen ? chosen + 1 : "");
-}
-
 static void check_huge_pages(struct doctor_report *report)
 {
-    char policy[32];
+    char line[128], *policy;
 
-    read_policy(policy, sizeof(policy));
-    if (!*policy)
+    line_after("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "", line, sizeof(line));
+    policy = strchr(line, '['); /* the one that holds is in brackets */
+    if (!policy) {
         doctor_say(report, DOCTOR_NOTE, "huge pages", "nothing to do: this kernel has none",
                    "not available for shared memory");
-    else if (!strcmp(policy, "never") || !strcmp(policy, "deny"))
+        return;
+    }
+    policy++;
+    policy[strcspn(policy, "]")] = 0;
+    if (!strcmp(policy, "never") || !strcmp(policy, "deny"))
         doctor_say(report, DOCTOR_NOTE, "huge pages",
                    "as root: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
                    "shared memory comes in small pages only (%s)", policy);

@@ -6,6 +6,7 @@
  * that reaches for its parent, never the other way round. Each check does the real thing and
  * reports the errno that came back.
  */
+#include "cli/common/lines.h"
 #include "cli/doctor/report.h"
 
 #include <errno.h>
@@ -124,19 +125,12 @@ static int in_child(int (*try)(const struct target *target), const struct target
 
 /* ---- What the answers mean ------------------------------------------------------------------- */
 
+/* -1: there is none. */
 static int number_in(const char *file, const char *key)
 {
-    FILE *from = fopen(file, "re");
-    char line[256];
-    int value = -1;
+    char text[64];
 
-    if (!from)
-        return -1;
-    while (value < 0 && fgets(line, sizeof(line), from))
-        if (!strncmp(line, key, strlen(key)))
-            value = atoi(line + strlen(key));
-    fclose(from);
-    return value;
+    return line_after(file, key, text, sizeof(text)) ? atoi(text) : -1;
 }
 
 static void check_attach(struct doctor_report *report, const struct target *target)

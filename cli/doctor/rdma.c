@@ -79,7 +79,7 @@ static void check_files(struct doctor_report *report)
     globfree(&files);
 }
 
-/* What is pinned per connected peer: slots in both directions. */
+/* Checks what is pinned per connected peer: slots in both directions. */
 static void check_memory(struct doctor_report *report)
 {
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
@@ -90,7 +90,7 @@ static void check_memory(struct doctor_report *report)
     if (setting_read_size(SETTING_SLOT_BYTES, &slot_bytes) ||
         setting_read_int(SETTING_SLOTS, &slots))
         return; /* settings.c says it */
-    need = 2.0 * PLAN_LANES * (double)slots * (double)slot_bytes / (1 << 20);
+    need = 2.0 * PLAN_CHANNELS * (double)slots * (double)slot_bytes / (1 << 20);
     getrlimit(RLIMIT_MEMLOCK, &limit);
     if (limit.rlim_cur == RLIM_INFINITY)
         doctor_say(report, DOCTOR_OK, "RDMA memory", NULL,

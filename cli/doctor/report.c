@@ -2,7 +2,7 @@
 /* report.c - collects the lines of `rondo doctor`, prints them, writes them as JSON. */
 #include "cli/doctor/report.h"
 
-#include "cli/json_file.h"
+#include "cli/common/json_file.h"
 
 #include <stdarg.h>
 

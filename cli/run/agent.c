@@ -50,7 +50,7 @@ static char *read_order(size_t *ret_bytes)
     return NULL;
 }
 
-/* What is left of the order. */
+/* The part of the order that is still to be read. */
 struct reader {
     char *at, *end;
 };
@@ -69,6 +69,14 @@ static char *next(struct reader *reader)
 static double next_number(struct reader *reader)
 {
     return atof(next(reader));
+}
+
+/* A number of ranks or variables; -1: it cannot be one. */
+static int next_count(struct reader *reader)
+{
+    double number = next_number(reader);
+
+    return number >= 0 && number <= RUN_ORDER_MAX ? (int)number : -1;
 }
 
 /* The program's argv from here on. */
@@ -101,29 +109,34 @@ static bool is_possible(const struct run_job *job)
            job->size <= job->world - job->first && job->program && job->program[0];
 }
 
+bool run_agent_parse(struct run_job *job, char *order, size_t bytes, const char **ret_folder)
+{
+    struct reader reader = {order, order + bytes};
+
+    job->size = next_count(&reader);
+    job->first = next_count(&reader);
+    job->world = next_count(&reader);
+    job->bind = next_number(&reader) != 0;
+    job->tag = next_number(&reader) != 0;
+    job->grace = next_number(&reader);
+    *ret_folder = next(&reader);
+    snprintf(job->address, sizeof(job->address), "%s", next(&reader));
+    snprintf(job->secret, sizeof(job->secret), "%s", next(&reader));
+    for (int left = next_count(&reader); left > 0 && reader.at < reader.end; left--)
+        set_variable(next(&reader));
+    job->program = rest(&reader);
+    return is_possible(job);
+}
+
 int run_agent_read(struct run_job *job)
 {
-    struct reader reader;
     size_t bytes = 0;
     const char *folder;
 
     job->order = read_order(&bytes);
     if (!job->order)
         return RUN_EXIT_USAGE;
-    reader = (struct reader){job->order, job->order + bytes};
-    job->size = (int)next_number(&reader);
-    job->first = (int)next_number(&reader);
-    job->world = (int)next_number(&reader);
-    job->bind = next_number(&reader) != 0;
-    job->tag = next_number(&reader) != 0;
-    job->grace = next_number(&reader);
-    folder = next(&reader);
-    snprintf(job->address, sizeof(job->address), "%s", next(&reader));
-    snprintf(job->secret, sizeof(job->secret), "%s", next(&reader));
-    for (int left = (int)next_number(&reader); left > 0; left--)
-        set_variable(next(&reader));
-    job->program = rest(&reader);
-    if (!is_possible(job)) {
+    if (!run_agent_parse(job, job->order, bytes, &folder)) {
         fprintf(stderr, "rondo run: the order for this host makes no sense\n");
         return RUN_EXIT_USAGE;
     }

@@ -9,6 +9,7 @@
  * The order holds all that the ranks need, also program, variables and the job's secret: no command
  * line shows it, and no shell takes it apart. The ssh's are watched over as ranks are.
  */
+#include "cli/common/remote.h"
 #include "cli/run/job.h"
 
 #include "base/setting.h"
@@ -152,32 +153,6 @@ int run_hosts_read(struct run_job *job, const char *list)
 
 /* ---- Orders ---------------------------------------------------------------------------------- */
 
-/* Strings, each with its 0. */
-struct order {
-    char *text;
-    size_t used;
-    bool full;
-};
-
-static void add(struct order *order, const char *text)
-{
-    size_t bytes = strlen(text) + 1;
-
-    order->full |= bytes > RUN_ORDER_MAX - order->used;
-    if (order->full)
-        return;
-    memcpy(order->text + order->used, text, bytes);
-    order->used += bytes;
-}
-
-static void add_number(struct order *order, double number)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%.17g", number);
-    add(order, text);
-}
-
 /* Settings go along, what says who a rank is does not. */
 static bool goes_along(const char *variable)
 {
@@ -190,78 +165,63 @@ static bool goes_along(const char *variable)
     return !strncmp(variable, "RONDO_", 6);
 }
 
-static void add_variables(struct order *order, const struct run_job *job)
+static void write_variables(const struct run_job *job, FILE *to)
 {
     extern char **environ;
     int count = job->variable_count;
 
     for (char **at = environ; *at; at++)
         count += goes_along(*at);
-    add_number(order, count);
+    fprintf(to, "%d%c", count, 0);
     for (char **at = environ; *at; at++)
         if (goes_along(*at))
-            add(order, *at);
+            fprintf(to, "%s%c", *at, 0);
     for (int i = 0; i < job->variable_count; i++)
-        add(order, job->variables[i]);
+        fprintf(to, "%s%c", job->variables[i], 0);
 }
 
-static void write_order(const struct run_job *job, const struct run_host *host, struct order *order)
+/* Strings, each with its 0; false: there is no memory for them. */
+static bool write_order(const struct run_job *job, const struct run_host *host, char **ret_text,
+                        size_t *ret_bytes)
 {
+    FILE *to = open_memstream(ret_text, ret_bytes);
     char folder[4096];
 
-    add_number(order, host->slots);
-    add_number(order, host->first);
-    add_number(order, job->world);
-    add_number(order, job->bind);
-    add_number(order, job->tag);
-    add_number(order, job->grace);
-    add(order, getcwd(folder, sizeof(folder)) ? folder : "/");
-    add(order, job->address);
-    add(order, job->secret);
-    add_variables(order, job);
+    if (!to)
+        return false;
+    fprintf(to, "%d%c%d%c%d%c%d%c%d%c%.17g%c", host->slots, 0, host->first, 0, job->world, 0,
+            job->bind, 0, job->tag, 0, job->grace, 0);
+    fprintf(to, "%s%c%s%c%s%c", getcwd(folder, sizeof(folder)) ? folder : "/", 0, job->address, 0,
+            job->secret, 0);
+    write_variables(job, to);
     for (char **at = job->program; *at; at++)
-        add(order, *at);
+        fprintf(to, "%s%c", *at, 0);
+    return !fclose(to);
 }
 
 /* Into the pipe, whether anybody reads or not; the pipe is made large enough. */
-static bool send_order(int to, const struct order *order)
+static bool send_order(int to, const char *text, size_t bytes)
 {
     char head[RUN_ORDER_HEAD + 1];
 
-    if (order->full) {
+    if (bytes > RUN_ORDER_MAX) {
         fprintf(stderr, "rondo run: program, arguments and variables are longer than %d bytes\n",
                 RUN_ORDER_MAX);
         return false;
     }
-    snprintf(head, sizeof(head), RUN_ORDER_FORMAT, order->used);
-    if (fcntl(to, F_SETPIPE_SZ, (int)order->used + 8192) >= 0 &&
+    snprintf(head, sizeof(head), RUN_ORDER_FORMAT, bytes);
+    if (fcntl(to, F_SETPIPE_SZ, (int)bytes + 8192) >= 0 &&
         write(to, head, RUN_ORDER_HEAD) == RUN_ORDER_HEAD &&
-        write(to, order->text, order->used) == (ssize_t)order->used)
+        write(to, text, bytes) == (ssize_t)bytes)
         return true;
-    fprintf(stderr, "rondo run: cannot write %zu bytes to a pipe: %s\n", order->used,
-            strerror(errno));
+    fprintf(stderr, "rondo run: cannot write %zu bytes to a pipe: %s\n", bytes, strerror(errno));
     return false;
 }
 
 /* ---- Starting -------------------------------------------------------------------------------- */
 
-/* This program by its path if it is there, too; else that of the other host's PATH. */
-static void write_command(char *text, size_t bytes)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-";
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    path[length < 0 ? 0 : length] = '\0';
-    if (*path && !path[strspn(path, plain)])
-        snprintf(text, bytes, "sh -c 'test -x %s && exec %s run --agent; exec rondo run --agent'",
-                 path, path);
-    else
-        snprintf(text, bytes, "rondo run --agent");
-}
-
-/* As ssh wants it: an address has brackets in the list, where a number of ranks may follow. */
+/* Writes a host as ssh wants it, without the brackets that an address has in the list, where a
+ * number of ranks may follow. */
 static void write_target(const struct run_host *host, char target[sizeof(host->name)])
 {
     for (const char *from = host->name; *from; from++)
@@ -270,7 +230,7 @@ static void write_target(const struct run_host *host, char target[sizeof(host->n
     *target = '\0';
 }
 
-static int start_host(struct run_job *job, int number, struct order *order)
+static int start_host(struct run_job *job, int number)
 {
     static char command[2 * 4096 + 80], batch[] = "-oBatchMode=yes", ssh[] = "ssh";
     struct run_host *host = &job->hosts[number];
@@ -278,32 +238,32 @@ static int start_host(struct run_job *job, int number, struct order *order)
     char *by_ssh[] = {ssh, batch, target, command, NULL};
     char *by_other[] = {job->ssh, target, command, NULL};
     int ends[2], status = RUN_EXIT_FAILED;
+    char *order = NULL;
+    size_t bytes = 0;
 
     write_target(host, target);
-    order->used = 0;
-    write_order(job, host, order);
-    write_command(command, sizeof(command));
-    if (pipe2(ends, O_CLOEXEC)) {
+    remote_command("run --agent", command, sizeof(command));
+    if (!write_order(job, host, &order, &bytes) || pipe2(ends, O_CLOEXEC)) {
         fprintf(stderr, "rondo run: no pipe for host %s: %s\n", host->name, strerror(errno));
+        free(order);
         return RUN_EXIT_FAILED;
     }
     host->control = ends[1];
     job->ranks[number].program = job->ssh ? by_other : by_ssh;
     job->ranks[number].input = ends[0];
-    if (send_order(ends[1], order))
+    if (send_order(ends[1], order, bytes))
         status = run_rank_start(job, number);
     close(ends[0]);
+    free(order);
     return status;
 }
 
 int run_hosts_start(struct run_job *job)
 {
-    struct order order = {.text = malloc(RUN_ORDER_MAX)};
-    int status = order.text ? 0 : RUN_EXIT_FAILED;
+    int status = 0;
 
     for (int i = 0; !status && i < job->size; i++)
-        status = start_host(job, i, &order);
-    free(order.text);
+        status = start_host(job, i);
     return status;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job.h - inside `rondo run`: the options and the command (run.c), starting a rank
- * (rank.c), watching over all of them (watch.c), marked output (tag.c), and ranks of
- * other hosts (hosts.c here, agent.c there).
+ * (rank.c), watching over all of them (watch.c), marked output (tag.c), ranks of
+ * other hosts (hosts.c here, agent.c there), and ranks that come and go (elastic.c).
  */
 #ifndef RONDO_CLI_RUN_JOB_H
 #define RONDO_CLI_RUN_JOB_H
@@ -31,7 +31,9 @@ enum { RUN_RANKS_MAX = 4096 };
 struct run_rank {
     pid_t pid; /* also its process group; 0: has ended */
     char **program;
-    int input; /* its standard input, -1: none */
+    int input;     /* its standard input, -1: none */
+    bool newcomer; /* it came to a job that ran */
+    bool well;     /* it has ended with status 0 */
     struct run_tag out, err;
 };
 
@@ -41,8 +43,19 @@ struct run_host {
     int control;      /* what is written here is its agent's standard input; -1 */
 };
 
+/* With --elastic. */
+struct run_elastic {
+    int least, most;         /* ranks; most 0: no --elastic */
+    int restarts, restarted; /* newcomers in the place of ranks that failed: allowed, started */
+    int well, lost, joined;  /* ranks so far */
+    char door[256];          /* the folder */
+    int listener;            /* for --join; -1 */
+};
+
 struct run_job {
-    int size;         /* ranks that are started here, or hosts */
+    int size; /* ranks that are started here, or hosts; with --elastic places */
+    int room; /* how many there may be */
+    struct run_elastic elastic;
     int first, world; /* number of the first of them, and how many the job has */
     const char *what; /* they are: "rank", "host" */
     bool bind, tag;
@@ -72,6 +85,18 @@ void run_signals(sigset_t *ret_set);
 /* Send a signal to all ranks that run, and to what they have started. */
 void run_kill(const struct run_job *job, int number);
 
+/* MIN:MAX; false: it is not. */
+bool run_elastic_read(const char *text, struct run_elastic *ret_elastic);
+/* 0, or an exit status after a message. Without --elastic nothing. */
+int run_elastic_open(struct run_job *job);
+void run_elastic_close(struct run_job *job);
+/* A rank has failed; `what` says so. False: too few are left. Maybe a newcomer takes its place. */
+bool run_elastic_loses(struct run_job *job, int rank, const char *what);
+/* Somebody has asked for a newcomer; `ending`: nobody comes any more. */
+void run_elastic_serve(struct run_job *job, bool ending);
+/* --join: ask the `rondo run` of that process id. Returns the exit status. */
+int run_elastic_join(long pid);
+
 /* Makes the pipe; the rank's end goes to *ret_rank_end. */
 bool run_tag_init(struct run_tag *tag, int rank, int to, int *ret_rank_end);
 /* Take what is there, without waiting; whole lines go out. Closes at the end of the rank's
@@ -94,6 +119,8 @@ void run_hosts_done(struct run_job *job);
 
 /* Fills the job from standard input, which stays open as its control. */
 int run_agent_read(struct run_job *job);
+/* The order, which the job's strings stay in; its last byte is 0. False: it makes no sense. */
+bool run_agent_parse(struct run_job *job, char *order, size_t bytes, const char **ret_folder);
 bool run_agent_is_over(const struct run_job *job);
 void run_agent_done(struct run_job *job);
 

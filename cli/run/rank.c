@@ -37,6 +37,20 @@ static void set_number(const char *name, int value)
 
 static void set_environment(const struct run_job *job, int rank)
 {
+    char limits[32];
+
+    if (job->elastic.most) {
+        snprintf(limits, sizeof(limits), "%d:%d", job->elastic.least, job->elastic.most);
+        setenv("RONDO_ELASTIC", limits, 1);
+        setenv("RONDO_DOOR", job->elastic.door, 1);
+    } else if (getenv("RONDO_RANK")) { /* of the job that has started this `rondo run` */
+        unsetenv("RONDO_ELASTIC");
+        unsetenv("RONDO_DOOR");
+    }
+    if (job->ranks[rank].newcomer)
+        setenv("RONDO_JOIN", "1", 1);
+    else
+        unsetenv("RONDO_JOIN");
     set_number("RONDO_RANK", job->first + rank);
     set_number("RONDO_SIZE", job->world);
     set_number("RONDO_LOCAL_RANK", rank);
@@ -66,7 +80,7 @@ static void set_place(const struct run_job *job, int rank)
 
     if (!job->topology)
         return;
-    topology_place(job->topology, rank, job->size, &place);
+    topology_place(job->topology, rank, job->room, &place);
     if (topology_bind(job->topology, &place))
         fprintf(stderr, "rondo run: rank %d is not bound: %s\n", job->first + rank,
                 fail_sentence());

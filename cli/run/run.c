@@ -6,7 +6,7 @@
  * are new for each job. Each rank is bound to a core of its own, like `mpirun --bind-to core`
  * does. With --hosts there is an ssh for each host instead, and the ranks are there.
  */
-#include "cli/argument.h"
+#include "cli/common/argument.h"
 #include "cli/commands.h"
 #include "cli/run/job.h"
 
@@ -26,15 +26,18 @@ static const char summary[] =
     "Rank and size are in RONDO_RANK and RONDO_SIZE; rondo_comm_open() finds the rest. Standard "
     "input goes to rank 0 if it is not a terminal. When a rank fails, the others have the grace "
     "time to end by themselves; the exit status is that of the first rank that failed, 128 + the "
-    "number of the signal if one killed it. With --hosts nobody has standard input, RONDO_ "
+    "number of the signal if one killed it. With --elastic the others go on while MIN are left, as "
+    "programs do that use rondo/elastic.h or rondo_comm_shrink(); the rank that leaves fewer "
+    "decides the status. With --hosts nobody has standard input, RONDO_ "
     "variables go along, and rank 0 has to be reachable by the name of the first host; "
     "RONDO_ADDRESS=HOST:PORT says otherwise.";
 
-/* What is on the command line besides the job. */
+/* The command line: the job, and what is beside it. */
 struct command {
     struct run_job job;
     const char *hosts;
     bool agent;
+    long join; /* a process id; 0: no --join */
 };
 
 /* NAME is that of this process' environment. */
@@ -67,6 +70,32 @@ static void take_bind(struct argp_state *state, void *input, char *text)
     command->job.bind = !strcmp(text, "core");
 }
 
+static void take_elastic(struct argp_state *state, void *input, char *text)
+{
+    struct command *command = input;
+
+    if (!run_elastic_read(text, &command->job.elastic))
+        argp_error(state, "--elastic is '%s': accepted is MIN:MAX, as 2:4, with 1 <= MIN <= MAX",
+                   text);
+}
+
+static void check_elastic(struct argp_state *state, struct command *command)
+{
+    struct run_job *job = &command->job;
+    const struct run_elastic *elastic = &job->elastic;
+
+    if (elastic->restarts && !elastic->most)
+        argp_error(state, "--max-restarts is for --elastic: without it a job ends with a rank that "
+                          "fails");
+    if (elastic->most && command->hosts)
+        argp_error(state, "--elastic is for ranks of this host, not for --hosts");
+    if (elastic->most && !job->world)
+        job->world = elastic->most;
+    if (elastic->most && (job->world < elastic->least || job->world > elastic->most))
+        argp_error(state, "-n %d is not within --elastic %d:%d", job->world, elastic->least,
+                   elastic->most);
+}
+
 /* All that follows is for the program. */
 static void take_program(struct argp_state *state, void *input, char *text)
 {
@@ -78,11 +107,16 @@ static void take_program(struct argp_state *state, void *input, char *text)
 
 static void check(struct argp_state *state, void *input)
 {
-    const struct command *command = input;
+    struct command *command = input;
     const struct run_job *job = &command->job;
 
     if (command->agent) /* its order has it all */
         return;
+    if (command->join && job->program)
+        argp_error(state, "--join takes the program of the job");
+    if (command->join)
+        return;
+    check_elastic(state, command);
     if (!job->program)
         argp_error(state, "which program?");
     if (!job->world && !command->hosts)
@@ -106,6 +140,12 @@ static const struct argument table[] = {
     {NULL, 'x', "NAME[=VALUE]", 0, ARGUMENT_CALLS(add_variable),
      "With --hosts: a variable that goes along"},
     {"agent", 0, NULL, 0, SETS(agent), NULL},
+    {"elastic", 0, "MIN:MAX", 0, ARGUMENT_CALLS(take_elastic),
+     "Go on without ranks that fail while MIN are left; MAX: with those that come"},
+    {"max-restarts", 0, "N", 0, NUMBER(job.elastic.restarts, 0, 1000000),
+     "With --elastic: newcomers in the place of ranks that failed, N times (0)"},
+    {"join", 0, "PID", 0, NUMBER(join, 1, 1000000000),
+     "One more rank for the job of that `rondo run --elastic`"},
     {"grace", 0, "S", 0, NUMBER(job.grace, 0, 0),
      "Seconds that the others have after a rank failed (5)"},
     {0}};
@@ -134,11 +174,11 @@ static void choose_places(struct run_job *job)
         return;
     }
     cores = topology_cores(job->topology);
-    if (job->size <= cores)
+    if (job->room <= cores)
         return;
     fprintf(stderr,
             "rondo run: %d ranks share %d core%s: they are not bound, and they will be slow\n",
-            job->size, cores, cores == 1 ? "" : "s");
+            job->room, cores, cores == 1 ? "" : "s");
     topology_close(job->topology);
     job->topology = NULL;
 }
@@ -190,7 +230,10 @@ static int run(struct run_job *job)
     sigset_t signals;
     int watched;
 
-    job->ranks = calloc((size_t)job->size, sizeof(*job->ranks));
+    job->room = job->elastic.most > job->size ? job->elastic.most : job->size;
+    job->ranks = calloc((size_t)job->room, sizeof(*job->ranks));
+    for (int rank = 0; job->ranks && rank < job->room; rank++)
+        job->ranks[rank].out.from = job->ranks[rank].err.from = -1; /* not yet started */
     run_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &job->signals_before);
     watched = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -199,9 +242,12 @@ static int run(struct run_job *job)
         job->status = RUN_EXIT_FAILED;
     } else {
         choose_places(job);
-        job->status = start_all(job);
+        job->status = run_elastic_open(job);
+        if (!job->status)
+            job->status = start_all(job);
         run_watch(job, watched);
     }
+    run_elastic_close(job);
     finish(job);
     if (watched >= 0)
         close(watched);
@@ -218,7 +264,8 @@ int command_run(int argc, char **argv)
                                                  .operand = take_program,
                                                  .finish = check,
                                                  .flags = ARGP_IN_ORDER};
-    struct command command = {.job = {.what = "rank", .grace = 5, .control = -1}};
+    struct command command = {
+        .job = {.what = "rank", .grace = 5, .control = -1, .elastic.listener = -1}};
     struct run_job *job = &command.job;
     int status = 0;
 
@@ -226,6 +273,8 @@ int command_run(int argc, char **argv)
         return RUN_EXIT_USAGE;
     job->bind = !strcmp(setting_read_word(SETTING_BIND), "core");
     argument_parse(&line, argc, argv, &command);
+    if (command.join)
+        return run_elastic_join(command.join);
     job->size = job->world;
     if (command.agent)
         status = run_agent_read(job);

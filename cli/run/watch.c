@@ -2,7 +2,8 @@
 /*
  * watch.c - from the last start to the last end.
  *
- * The first rank that fails decides the exit status. The others then have the grace time to notice
+ * The first rank that fails decides the exit status; with --elastic the first one that cannot be
+ * spared. The others then have the grace time to notice
  * and to say so themselves, which they do better than we could; after that SIGTERM, and SIGKILL
  * `kill_time` later. SIGINT and SIGTERM are passed on; the second one does not wait any more.
  */
@@ -22,13 +23,15 @@
 
 static const double kill_time = 2;
 
+enum { WATCH_FILES = 3 }; /* besides those of ranks */
+
 struct watch {
     struct run_job *job;
     int signals;
     double terminate_at, kill_at; /* INFINITY: not planned */
     double timeout_at;
     int interrupts;
-    struct pollfd *polls; /* the signals, the control, then two for each rank */
+    struct pollfd *polls; /* the signals, the control, --join, then two for each rank */
 };
 
 void run_signals(sigset_t *ret_set)
@@ -50,7 +53,8 @@ void run_kill(const struct run_job *job, int number)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-static void report(const struct run_job *job, int rank, pid_t pid, int status)
+static void say_what(const struct run_job *job, int rank, pid_t pid, int status, char *text,
+                     size_t room)
 {
     char who[280];
 
@@ -59,12 +63,30 @@ static void report(const struct run_job *job, int rank, pid_t pid, int status)
     else
         snprintf(who, sizeof(who), "rank %d", job->first + rank);
     if (WIFSIGNALED(status))
-        fprintf(stderr, "rondo run: %s (pid %d) was killed by signal %d (%s)%s\n", who, (int)pid,
-                WTERMSIG(status), strsignal(WTERMSIG(status)),
-                WCOREDUMP(status) ? ", core dumped" : "");
+        snprintf(text, room, "%s (pid %d) was killed by signal %d (%s)%s", who, (int)pid,
+                 WTERMSIG(status), strsignal(WTERMSIG(status)),
+                 WCOREDUMP(status) ? ", core dumped" : "");
     else
-        fprintf(stderr, "rondo run: %s (pid %d) of %d ended with status %d\n", who, (int)pid,
-                job->hosts ? job->size : job->world, WEXITSTATUS(status));
+        snprintf(text, room, "%s (pid %d) of %d ended with status %d", who, (int)pid,
+                 job->hosts ? job->size : job->world, WEXITSTATUS(status));
+}
+
+/* A signal has said so, or the time is over. */
+static bool is_ending(const struct watch *watch)
+{
+    return watch->interrupts || !isinf(watch->terminate_at) || !isinf(watch->kill_at);
+}
+
+/* Says what has happened to a rank, and whether the job goes on without it. */
+static bool goes_on(struct run_job *job, int rank, pid_t pid, int status, bool ending)
+{
+    char what[400];
+
+    say_what(job, rank, pid, status, what, sizeof(what));
+    if (job->elastic.most && !job->status && !ending)
+        return run_elastic_loses(job, rank, what);
+    fprintf(stderr, "rondo run: %s\n", what);
+    return false;
 }
 
 static void end_of_rank(struct watch *watch, int rank, int status)
@@ -72,28 +94,49 @@ static void end_of_rank(struct watch *watch, int rank, int status)
     struct run_job *job = watch->job;
     pid_t pid = job->ranks[rank].pid;
     bool ours = isinf(watch->kill_at) == 0; /* we have begun to end them ourselves */
+    bool ending = is_ending(watch);
 
     job->ranks[rank].pid = 0;
     job->running--;
-    if (WIFEXITED(status) && !WEXITSTATUS(status))
+    job->ranks[rank].well = WIFEXITED(status) && !WEXITSTATUS(status);
+    job->elastic.well += job->ranks[rank].well;
+    if (job->ranks[rank].well)
         return;
-    if (!ours || !job->status)
-        report(job, rank, pid, status);
-    if (job->status)
+    if ((!ours || !job->status) && goes_on(job, rank, pid, status, ending))
+        return;
+    /* Who was killed is why others gave up, though they may have ended before it was gone. */
+    if (job->status && (ours || !WIFSIGNALED(status) || job->status > RUN_EXIT_SIGNAL))
         return;
     job->status = WIFSIGNALED(status) ? RUN_EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
     watch->terminate_at = fmin(watch->terminate_at, clock_seconds() + job->grace);
 }
 
+/* The processes that a lost rank has started would work on without it: nobody else ends them while
+ * the job goes on. Its group has the number of a process that is not reaped yet, so it can be no
+ * other's. */
+static void end_group(const struct run_job *job, const siginfo_t *ended)
+{
+    bool well = ended->si_code == CLD_EXITED && !ended->si_status;
+
+    if (job->elastic.most && !well)
+        kill(-ended->si_pid, SIGKILL);
+}
+
 static void reap(struct watch *watch)
 {
+    struct run_job *job = watch->job;
+    siginfo_t ended = {0};
     int status;
-    pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (int rank = 0; rank < watch->job->size; rank++)
-            if (watch->job->ranks[rank].pid == pid)
+    while (!waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) && ended.si_pid) {
+        end_group(job, &ended);
+        if (waitpid(ended.si_pid, &status, WNOHANG) != ended.si_pid)
+            break;
+        for (int rank = 0; rank < job->size; rank++)
+            if (job->ranks[rank].pid == ended.si_pid)
                 end_of_rank(watch, rank, status);
+        ended.si_pid = 0;
+    }
 }
 
 /* ---- Signals --------------------------------------------------------------------------------- */
@@ -171,10 +214,11 @@ static int milliseconds_left(const struct watch *watch)
 static nfds_t prepare(struct watch *watch)
 {
     struct run_job *job = watch->job;
-    nfds_t count = 2;
+    nfds_t count = WATCH_FILES;
 
     watch->polls[0] = (struct pollfd){.fd = watch->signals, .events = POLLIN};
     watch->polls[1] = (struct pollfd){.fd = job->control, .events = POLLIN}; /* -1 is left out */
+    watch->polls[2] = (struct pollfd){.fd = job->elastic.listener, .events = POLLIN};
     for (int rank = 0; job->tag && !job->hosts && rank < job->size; rank++) {
         watch->polls[count++] = (struct pollfd){.fd = job->ranks[rank].out.from, .events = POLLIN};
         watch->polls[count++] = (struct pollfd){.fd = job->ranks[rank].err.from, .events = POLLIN};
@@ -184,11 +228,11 @@ static nfds_t prepare(struct watch *watch)
 
 static void move_output(struct watch *watch, nfds_t count)
 {
-    for (nfds_t i = 2; i < count; i++) {
-        struct run_rank *rank = &watch->job->ranks[(i - 2) / 2];
+    for (nfds_t i = WATCH_FILES; i < count; i++) {
+        struct run_rank *rank = &watch->job->ranks[(i - WATCH_FILES) / 2];
 
         if (watch->polls[i].revents)
-            run_tag_move(i % 2 ? &rank->err : &rank->out);
+            run_tag_move((i - WATCH_FILES) % 2 ? &rank->err : &rank->out);
     }
 }
 
@@ -209,7 +253,7 @@ void run_watch(struct run_job *job, int signals)
 {
     struct watch watch = {job, signals, INFINITY, INFINITY, INFINITY, 0, NULL};
 
-    watch.polls = calloc(2 + 2 * (size_t)job->size, sizeof(*watch.polls));
+    watch.polls = calloc(WATCH_FILES + 2 * (size_t)job->room, sizeof(*watch.polls));
     if (!watch.polls) {
         fprintf(stderr, "rondo run: no memory to watch %d %ss\n", job->size, job->what);
         job->status = RUN_EXIT_FAILED;
@@ -230,6 +274,8 @@ void run_watch(struct run_job *job, int signals)
             move_output(&watch, count);
             look_at_control(&watch);
             take_signals(&watch);
+            if (watch.polls[2].revents)
+                run_elastic_serve(job, is_ending(&watch));
         }
         keep_time(&watch);
     }

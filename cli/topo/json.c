@@ -5,7 +5,7 @@
  */
 #include "cli/topo/orders.h"
 
-#include "cli/json_file.h"
+#include "cli/common/json_file.h"
 
 static json_t *numbers(const int *values, int count)
 {

@@ -3,7 +3,7 @@
  * topo.c - `rondo topo`: shows the machine as Rondo sees it, and how ranks, rings and trees lie on
  * it.
  */
-#include "cli/argument.h"
+#include "cli/common/argument.h"
 #include "cli/commands.h"
 #include "cli/topo/orders.h"
 

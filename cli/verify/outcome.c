@@ -39,7 +39,7 @@ void outcome_judge(struct outcome *outcome, unsigned promises, int ranks, int ro
         outcome_blame(outcome, ranks, root, "it touches peers' memory without saying so");
 }
 
-/* What holds, in words, with a comma between. */
+/* Lists what holds, in words, with a comma between. */
 static void describe(const struct algorithm *algorithm, rondo_collective collective,
                      const struct outcome *outcome, char *text, size_t size)
 {

@@ -31,4 +31,8 @@ void outcome_print(const struct algorithm *algorithm, rondo_collective collectiv
 json_t *outcome_json(const struct algorithm *algorithm, rondo_collective collective,
                      const struct outcome *outcome);
 
+/* The plans of a file (verify/file.c); what they are is told on stdout, or what is wrong on stderr.
+ * Returns the exit status. */
+int verify_file(const char *path, int slots);
+
 #endif

@@ -7,15 +7,17 @@
  * promise that was not proved is a failure, and so is touching peers' memory without saying so. One
  * line per algorithm and collective.
  */
-#include "cli/argument.h"
+#include "cli/common/argument.h"
 #include "cli/commands.h"
-#include "cli/json_file.h"
+#include "cli/common/json_file.h"
+#include "cli/plans.h"
 #include "cli/verify/outcome.h"
 
 #include "base/clock.h"
 #include "base/collective.h"
 #include "base/fail.h"
 #include "collectives/levels/grouping.h"
+#include "plan/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,21 +37,16 @@ struct options {
     int collective;                    /* -1: all */
     const struct algorithm *algorithm; /* NULL: all */
     int from, to;
-    int slots;
+    int slots; /* 0: the least that whoever runs the plans has */
     int root;
     const char *groups; /* NULL: several shapes */
     long broken;
     int seed;
     const char *json;
+    const char *plan; /* a file; NULL: plans of algorithms */
+    bool devices;
+    enum plan_device device; /* of those, the one that is being proved for */
 };
-
-static int find_collective(const char *name)
-{
-    for (int c = 0; c < RONDO_COLLECTIVES; c++)
-        if (!strcmp(name, rondo_collective_name((rondo_collective)c)))
-            return c;
-    return -1;
-}
 
 static void take_ranks(struct argp_state *state, void *input, char *text)
 {
@@ -70,7 +67,7 @@ static void take_collective(struct argp_state *state, void *input, char *text)
 
     if (state->arg_num > 0)
         argp_error(state, "one collective, or all");
-    options->collective = strcmp(text, "all") ? find_collective(text) : -1;
+    options->collective = strcmp(text, "all") ? plans_find_collective(text) : -1;
     if (strcmp(text, "all") && options->collective < 0)
         argp_error(state, "there is no collective '%s'", text);
 }
@@ -116,10 +113,18 @@ static void finish(struct argp_state *state, void *input)
 {
     const struct options *options = input;
 
-    if (!state->arg_num)
+    if (!state->arg_num && !options->plan)
         argp_error(state, "which collective? One of them, or all");
+    if (state->arg_num && options->plan)
+        argp_error(state, "--plan FILE says itself which collective");
     if (options->root >= options->to)
         argp_error(state, "there is no rank %d among %d", options->root, options->to);
+}
+
+static void take_devices(struct argp_state *state, void *input, char *text)
+{
+    (void)state, (void)text;
+    ((struct options *)input)->devices = true;
 }
 
 #define NUMBER(member, least, most) ARGUMENT_NUMBER(struct options, member, least, most)
@@ -128,7 +133,11 @@ static const struct argument table[] = {
     {"algo", 'a', "NAME", 0, ARGUMENT_CALLS(take_algorithm), "only this algorithm (default: all)"},
     {"ranks", 'n', "A:B", 0, ARGUMENT_CALLS(take_ranks),
      "numbers of ranks, from A to B (default: 2:16)"},
-    {"slots", 's', "N", 0, NUMBER(slots, 1, 1024), "slots per link (default: 2, the least)"},
+    {"slots", 's', "N", 0, NUMBER(slots, 1, 1024),
+     "slots per link (default: the least, 2, and 1 for operations of a stream)"},
+    {"device", 'd', NULL, 0, ARGUMENT_CALLS(take_devices),
+     "the plans that GPUs run, by the rules of both that run them there: one kernel for a call, "
+     "and operations of a stream"},
     {"root", 'r', "R|all", 0, ARGUMENT_CALLS(take_root),
      "roots (default: the first two ranks and the last)"},
     {"groups", 'g', "GROUPS", 0, ARGUMENT_CALLS(take_groups),
@@ -136,6 +145,8 @@ static const struct argument table[] = {
      "(default: several)"},
     {"break", 'b', "STEP|random", 0, ARGUMENT_CALLS(take_step),
      "take this step out of rank 0's plan, to see a refusal; for demonstration"},
+    {"plan", 'p', "FILE", 0, ARGUMENT_SETS(struct options, plan),
+     "the plan in FILE (docs/plan_format.md) instead, with --slots, default 2"},
     {"seed", 'S', "N", 0, NUMBER(seed, 0, 1000000000), "for --break random (default: 1)"},
     {"json", 'j', "FILE", 0, ARGUMENT_SETS(struct options, json), "write the results to FILE"},
     {0},
@@ -155,41 +166,6 @@ static const struct argument_command command = {
 };
 
 /* ---- Proving --------------------------------------------------------------------------------- */
-
-static void close_plans(struct plan **plans, int count)
-{
-    for (int i = 0; i < count; i++)
-        plan_close(plans[i]);
-    free(plans);
-}
-
-/*
- * Plans of all ranks. For send: the first rank sends to the last one, also if that is the same.
- * NULL: out of memory.
- */
-static struct plan **make_plans(const struct algorithm *algorithm, struct plan_seat seat,
-                                int *ret_count)
-{
-    int ranks = seat.size;
-    bool pair = seat.collective == RONDO_SEND;
-    int count = pair && ranks == 1 ? 2 : ranks;
-    struct plan **plans = calloc((size_t)count, sizeof(struct plan *));
-    rondo_result result = plans ? RONDO_OK : RONDO_ERROR_MEMORY;
-
-    *ret_count = count;
-    if (!result && pair) {
-        result = algorithm_plan(algorithm, RONDO_SEND, ranks, 0, ranks - 1, &plans[0]);
-        if (!result)
-            result = algorithm_plan(algorithm, RONDO_RECV, ranks, ranks - 1, 0, &plans[count - 1]);
-    }
-    for (seat.rank = 0; !result && !pair && seat.rank < ranks; seat.rank++)
-        result = algorithm_write(algorithm, &seat, &plans[seat.rank]);
-    if (!result)
-        return plans;
-    if (plans)
-        close_plans(plans, count);
-    return NULL;
-}
 
 /* Take out the step that --break names. */
 static void break_plan(const struct options *options, struct plan *plan, struct outcome *outcome)
@@ -213,31 +189,53 @@ static void break_plan(const struct options *options, struct plan *plan, struct 
     verify_drop_step(plan, step);
 }
 
+/* True if these plans are what the device runs, or no device is asked for. They become what it
+ * makes of them. */
+static bool check_device(const struct options *options, struct plan *const *plans, int count)
+{
+    bool all = true;
+
+    for (int i = 0; i < count && options->devices && all; i++)
+        all = !plan_device_check(plans[i], options->device);
+    for (int i = 0; i < count && options->devices && all; i++)
+        plan_device_join(plans[i], options->device);
+    return all;
+}
+
+static int slots_of(const struct options *options)
+{
+    if (options->slots)
+        return options->slots;
+    return plan_device_slots(options->devices ? options->device : PLAN_DEVICE_KERNEL);
+}
+
 /* One number of ranks, one root and one grouping, in place too where promised. */
 static void prove(const struct options *options, const struct algorithm *algorithm,
-                  const struct plan_seat *seat, struct outcome *outcome)
+                  const struct plan_request *request, struct outcome *outcome)
 {
-    unsigned promises = algorithm_promises(algorithm, seat->collective, seat->groups);
+    unsigned promises = algorithm_promises(algorithm, request->collective, request->groups);
     struct verify_report report;
     int count;
-    struct plan **plans = make_plans(algorithm, *seat, &count);
+    struct plan **plans = plans_open(algorithm, *request, &count);
 
     if (!plans) {
-        outcome_blame(outcome, seat->size, seat->root, "the plans could not be made");
+        outcome_blame(outcome, request->size, request->root, "the plans could not be made");
         return;
     }
+    if (!check_device(options, plans, count))
+        outcome_blame(outcome, request->size, request->root, fail_sentence());
     break_plan(options, plans[0], outcome);
     for (int in_place = 0; in_place <= !!(promises & PROMISE_IN_PLACE); in_place++) {
-        struct verify_options how = {.slots = options->slots, .in_place = in_place};
+        struct verify_options how = {.slots = slots_of(options), .in_place = in_place};
 
         if (verify_plans(plans, count, &how, &report))
-            outcome_blame(outcome, seat->size, seat->root,
+            outcome_blame(outcome, request->size, request->root,
                           report.failure[0] ? report.failure : "out of memory");
         else
-            outcome_judge(outcome, promises, seat->size, seat->root, &report);
-        outcome->plans += (unsigned long)seat->size;
+            outcome_judge(outcome, promises, request->size, request->root, &report);
+        outcome->plans += (unsigned long)request->size;
     }
-    close_plans(plans, count);
+    plans_close(plans, count);
 }
 
 /*
@@ -245,23 +243,24 @@ static void prove(const struct options *options, const struct algorithm *algorit
  * ranks in two each.
  */
 static void prove_in_groups(const struct options *options, const struct algorithm *algorithm,
-                            struct plan_seat seat, struct outcome *outcome)
+                            struct plan_request request, struct outcome *outcome)
 {
-    bool grouped = algorithm->levels || algorithm->neighbours;
+    bool grouped = algorithm->levels || algorithm->any_order;
     bool several = grouped && !options->groups;
-    int shapes = several && seat.size <= SHAPES_UP_TO ? 2 : 1;
+    int shapes = several && request.size <= SHAPES_UP_TO ? 2 : 1;
 
     for (int i = 0; i < shapes && !outcome->failed; i++) {
-        int shape = i ? 0 : seat.size % GROUPING_SHAPES;
+        int shape = i ? 0 : request.size % GROUPING_SHAPES;
         struct grouping *groups = NULL;
-        rondo_result result = options->groups ? grouping_parse(options->groups, seat.size, &groups)
-                                              : grouping_shape(seat.size, shape, &groups);
+        rondo_result result = options->groups
+                                  ? grouping_parse(options->groups, request.size, &groups)
+                                  : grouping_shape(request.size, shape, &groups);
 
-        seat.groups = groups;
+        request.groups = groups;
         if (result)
-            outcome_blame(outcome, seat.size, seat.root, fail_sentence());
+            outcome_blame(outcome, request.size, request.root, fail_sentence());
         else
-            prove(options, algorithm, &seat, outcome);
+            prove(options, algorithm, &request, outcome);
         if (outcome->failed && grouped && grouping_has_levels(groups))
             grouping_describe(groups, outcome->groups, sizeof(outcome->groups));
         grouping_close(groups);
@@ -292,7 +291,7 @@ static void prove_form(const struct options *options, const struct algorithm *al
             if (root_is_wanted(options, collective, ranks, root))
                 prove_in_groups(
                     options, algorithm,
-                    (struct plan_seat){.collective = collective, .size = ranks, .root = root},
+                    (struct plan_request){.collective = collective, .size = ranks, .root = root},
                     outcome);
     }
     if (watched)
@@ -306,44 +305,101 @@ static void prove_form(const struct options *options, const struct algorithm *al
 static bool write_json(const struct options *options, json_t *results, double seconds)
 {
     json_t *json = json_pack("{s:[i,i], s:i, s:f, s:O}", "ranks", options->from, options->to,
-                             "slots", options->slots, "seconds", seconds, "results", results);
+                             "slots", slots_of(options), "seconds", seconds, "results", results);
 
     return json_file_write("rondo verify", options->json, json);
+}
+
+/* All forms together: what was found out about them. */
+struct totals {
+    unsigned long plans, steps;
+    int forms, wrong;
+};
+
+/* True if the device runs plans of that form. Those of messages between two ranks it never does. */
+static bool device_takes(const struct options *options, const struct algorithm *algorithm,
+                         rondo_collective collective)
+{
+    struct plan_request request = {.collective = collective, .size = options->to};
+    struct plan **plans;
+    int count;
+    bool takes;
+
+    if (!options->devices)
+        return true;
+    if (collective_is_pair(collective))
+        return false;
+    plans = plans_open(algorithm, request, &count);
+    takes = plans && check_device(options, plans, 1);
+    plans_close(plans, plans ? count : 0);
+    return takes;
+}
+
+static bool is_wanted(const struct options *options, const struct algorithm *algorithm,
+                      int collective)
+{
+    return algorithm->forms[collective].write && collective != RONDO_RECV &&
+           (!options->algorithm || options->algorithm == algorithm) &&
+           (options->collective < 0 || options->collective == collective) &&
+           device_takes(options, algorithm, (rondo_collective)collective);
+}
+
+static void prove_forms(const struct options *options, json_t *results, struct totals *totals)
+{
+    static const char *const names[PLAN_DEVICES] = {"kernel", "operations"};
+
+    for (int i = 0; algorithms[i]; i++)
+        for (int c = 0; c < RONDO_COLLECTIVES; c++) {
+            struct outcome outcome;
+            json_t *json;
+
+            if (!is_wanted(options, algorithms[i], c))
+                continue;
+            prove_form(options, algorithms[i], (rondo_collective)c, &outcome);
+            outcome_print(algorithms[i], (rondo_collective)c, &outcome);
+            json = outcome_json(algorithms[i], (rondo_collective)c, &outcome);
+            if (options->devices)
+                json_object_set_new(json, "device", json_string(names[options->device]));
+            json_array_append_new(results, json);
+            totals->forms++;
+            totals->wrong += outcome.failed;
+            totals->plans += outcome.plans;
+            totals->steps += outcome.steps;
+        }
+}
+
+static void prove_for_devices(struct options *options, json_t *results, struct totals *totals)
+{
+    static const char *const headings[PLAN_DEVICES] = {"On a GPU, one kernel for a call:",
+                                                       "On a GPU, operations of a stream:"};
+
+    for (int device = 0; device < PLAN_DEVICES; device++) {
+        puts(headings[device]);
+        options->device = (enum plan_device)device;
+        prove_forms(options, results, totals);
+    }
 }
 
 /*
  * Everything that was asked for; the number of forms that are wrong, -1 if there was nothing to
  * prove.
  */
-static int prove_all(const struct options *options, json_t *results)
+static int prove_all(struct options *options, json_t *results)
 {
-    unsigned long plans = 0, steps = 0;
-    int wrong = 0, forms = 0;
+    struct totals totals = {0};
     double start = clock_seconds();
 
-    for (int i = 0; algorithms[i]; i++)
-        for (int c = 0; c < RONDO_COLLECTIVES; c++) {
-            struct outcome outcome;
-
-            if (!algorithms[i]->forms[c].write || c == RONDO_RECV ||
-                (options->algorithm && options->algorithm != algorithms[i]) ||
-                (options->collective >= 0 && options->collective != c))
-                continue;
-            prove_form(options, algorithms[i], (rondo_collective)c, &outcome);
-            outcome_print(algorithms[i], (rondo_collective)c, &outcome);
-            json_array_append_new(results,
-                                  outcome_json(algorithms[i], (rondo_collective)c, &outcome));
-            forms++;
-            wrong += outcome.failed;
-            plans += outcome.plans;
-            steps += outcome.steps;
-        }
-    if (forms)
-        printf("%d of %d algorithms x collectives proved for %d to %d ranks: %lu plans, %lu steps "
-               "in %.1f s\n",
-               forms - wrong, forms, options->from, options->to, plans, steps,
+    if (options->devices)
+        prove_for_devices(options, results, &totals);
+    else
+        prove_forms(options, results, &totals);
+    if (totals.forms)
+        printf("%d of %d algorithms x collectives proved for %d to %d ranks%s: %lu plans, %lu "
+               "steps in %.1f s\n",
+               totals.forms - totals.wrong, totals.forms, options->from, options->to,
+               options->devices ? " on GPUs" : "", totals.plans, totals.steps,
                clock_seconds() - start);
-    return forms ? wrong : -1;
+    return totals.forms ? totals.wrong : -1;
 }
 
 int command_verify(int argc, char **argv)
@@ -351,7 +407,6 @@ int command_verify(int argc, char **argv)
     struct options options = {.collective = -1,
                               .from = 2,
                               .to = 16,
-                              .slots = 2,
                               .root = ROOT_SOME,
                               .broken = BREAK_NOTHING,
                               .seed = 1};
@@ -360,6 +415,8 @@ int command_verify(int argc, char **argv)
     int wrong;
 
     argument_parse(&command, argc, argv, &options);
+    if (options.plan)
+        return verify_file(options.plan, options.slots);
     results = json_array();
     if (!results) {
         fprintf(stderr, "rondo verify: out of memory\n");

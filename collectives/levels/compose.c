@@ -7,16 +7,11 @@
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
-void places_open(struct places *places)
-{
-    *places = (struct places){0};
-}
-
-void places_close(struct places *places)
+static void places_close(struct places *places)
 {
     free(places->items);
     free(places->ends);
-    places_open(places);
+    *places = (struct places){0};
 }
 
 /* Room for one more; false, with the plan spoilt: out of memory. */
@@ -60,6 +55,7 @@ struct composition {
     const struct plan *from;
     const struct inner *inner;
     struct plan_operand *operands; /* of the step being copied */
+    struct place scratch;          /* of its last operand in scratch */
 };
 
 static int outer_rank(const struct inner *inner, int rank)
@@ -82,9 +78,10 @@ static bool is_by_rank(rondo_collective collective, uint8_t buffer)
     }
 }
 
-/* Returns the places that an operand stands for; NULL for slots, which hold what the others say. */
-static const struct place *places_of(const struct composition *c,
-                                     const struct plan_operand *operand, int *ret_count)
+/* Returns the places that an operand stands for; NULL for slots, which hold what the others say. A
+ * block of scratch stands for itself. */
+static const struct place *places_of(struct composition *c, const struct plan_operand *operand,
+                                     int *ret_count)
 {
     const struct places *places =
         operand->buffer == PLAN_INPUT ? &c->inner->input : &c->inner->output;
@@ -92,7 +89,11 @@ static const struct place *places_of(const struct composition *c,
     int block = by_rank ? operand->rank : (int)operand->block;
     int begin;
 
-    *ret_count = 0;
+    *ret_count = operand->buffer == PLAN_SCRATCH;
+    if (operand->buffer == PLAN_SCRATCH) {
+        c->scratch = (struct place){PLAN_SCRATCH, (int)operand->block, 0, 1};
+        return &c->scratch;
+    }
     if (operand->buffer > PLAN_OUTPUT || block >= places->blocks)
         return NULL;
     begin = block ? places->ends[block - 1] : 0;
@@ -100,14 +101,14 @@ static const struct place *places_of(const struct composition *c,
     return places->items + begin;
 }
 
-/* How many pieces the range of a step becomes: those of any operand that is no slot. */
-static int pieces_of(const struct composition *c, const struct plan_step *step)
+/* Counts the pieces that the range of a step becomes: those of any operand that is no slot. */
+static int pieces_of(struct composition *c, const struct plan_step *step)
 {
     const struct plan_operand *operands = plan_sources(c->from, step);
     int count = 0;
 
     for (int i = 0; i < step->sources + step->destinations; i++)
-        if (operands[i].buffer <= PLAN_OUTPUT) {
+        if (operands[i].buffer != PLAN_SLOT) {
             places_of(c, &operands[i], &count);
             return count;
         }
@@ -116,7 +117,7 @@ static int pieces_of(const struct composition *c, const struct plan_step *step)
 
 /* ---- Messages that have become empty --------------------------------------------------------- */
 
-static bool touches(const struct composition *c, const struct plan_step *step,
+static bool touches(struct composition *c, const struct plan_step *step,
                     const struct plan_step *wait)
 {
     const struct plan_operand *operands = plan_sources(c->from, step);
@@ -125,7 +126,7 @@ static bool touches(const struct composition *c, const struct plan_step *step,
 
     for (int i = first; i < end; i++)
         if (operands[i].buffer == PLAN_SLOT && operands[i].rank == wait->peer &&
-            operands[i].lane == wait->lane)
+            operands[i].channel == wait->channel)
             return true;
     return false;
 }
@@ -134,7 +135,7 @@ static bool touches(const struct composition *c, const struct plan_step *step,
  * The message that the wait at `at` opens: where it is signalled or given back, and whether nothing
  * is left of what it carried. A message that carried nothing before stays: it is a flag.
  */
-static bool is_emptied(const struct composition *c, uint32_t at, uint32_t end, uint32_t *ret_close)
+static bool is_emptied(struct composition *c, uint32_t at, uint32_t end, uint32_t *ret_close)
 {
     const struct plan_step *wait = &c->from->steps[at];
     bool carried = false, carries = false;
@@ -143,7 +144,7 @@ static bool is_emptied(const struct composition *c, uint32_t at, uint32_t end, u
         const struct plan_step *step = &c->from->steps[i];
 
         if (step->verb == PLAN_SIGNAL && step->event != wait->event && step->peer == wait->peer &&
-            step->lane == wait->lane) {
+            step->channel == wait->channel) {
             *ret_close = i;
             return carried && !carries;
         }
@@ -156,7 +157,7 @@ static bool is_emptied(const struct composition *c, uint32_t at, uint32_t end, u
 }
 
 /* Mark the two ends of each message that has become empty. */
-static void mark_emptied(const struct composition *c, bool *emptied)
+static void mark_emptied(struct composition *c, bool *emptied)
 {
     for (int p = 0; p < c->from->programs; p++)
         for (uint32_t i = c->from->program[p].begin; i < c->from->program[p].end; i++) {
@@ -170,19 +171,19 @@ static void mark_emptied(const struct composition *c, bool *emptied)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static void copy_event(const struct composition *c, const struct plan_step *step)
+static void copy_event(struct composition *c, const struct plan_step *step)
 {
-    int peer = outer_rank(c->inner, step->peer), lane = c->inner->lane + step->lane;
+    int peer = outer_rank(c->inner, step->peer), channel = c->inner->channel + step->channel;
     unsigned flags = c->inner->introduced ? step->flags & ~(unsigned)PLAN_ADDRESSES : step->flags;
 
     if (step->verb == PLAN_WAIT && step->event == PLAN_CREDIT)
-        plan_acquire(c->plan, peer, lane);
+        plan_acquire(c->plan, peer, channel);
     else if (step->verb == PLAN_WAIT)
-        plan_wait(c->plan, peer, lane, flags);
+        plan_wait(c->plan, peer, channel, flags);
     else if (step->event == PLAN_DATA)
-        plan_signal(c->plan, peer, lane, flags);
+        plan_signal(c->plan, peer, channel, flags);
     else
-        plan_release(c->plan, peer, lane);
+        plan_release(c->plan, peer, channel);
 }
 
 static bool same(const struct plan_operand *a, const struct plan_operand *b)
@@ -192,7 +193,7 @@ static bool same(const struct plan_operand *a, const struct plan_operand *b)
 }
 
 /* The outer name of piece `piece` of an operand; *ret_atoms: its length, for all but slots. */
-static struct plan_operand outer_name(const struct composition *c, const struct plan_step *step,
+static struct plan_operand outer_name(struct composition *c, const struct plan_step *step,
                                       const struct plan_operand *operand, int piece,
                                       unsigned *ret_atoms)
 {
@@ -202,7 +203,7 @@ static struct plan_operand outer_name(const struct composition *c, const struct 
 
     name.rank = outer_rank(c->inner, operand->rank);
     if (operand->buffer == PLAN_SLOT) {
-        name.lane = (uint8_t)(c->inner->lane + operand->lane);
+        name.channel = (uint8_t)(c->inner->channel + operand->channel);
         return name;
     }
     if (piece >= count) {
@@ -218,7 +219,7 @@ static struct plan_operand outer_name(const struct composition *c, const struct 
 }
 
 /* A copy onto itself is left out, unless it finishes what is there. */
-static void copy_piece(const struct composition *c, const struct plan_step *step, int piece)
+static void copy_piece(struct composition *c, const struct plan_step *step, int piece)
 {
     unsigned flags = c->inner->finish ? step->flags : step->flags & ~(unsigned)PLAN_FINISH;
     const struct plan_operand *from = plan_sources(c->from, step);
@@ -238,7 +239,7 @@ static void copy_piece(const struct composition *c, const struct plan_step *step
                   (struct plan_list){destinations, to});
 }
 
-static void copy_program(const struct composition *c, const struct plan_program *program,
+static void copy_program(struct composition *c, const struct plan_program *program,
                          const bool *emptied)
 {
     for (uint32_t i = program->begin; i < program->end; i++) {
@@ -296,9 +297,9 @@ void compose_part(struct plan *plan, struct inner *inner, int part)
     compose_programs(plan, inner, part, part);
 }
 
-void compose_next_program(struct plan *plan, int lane)
+void compose_next_program(struct plan *plan, int channel)
 {
-    plan_notify(plan, plan->rank, lane, 0);
+    plan_notify(plan, plan->rank, channel, 0);
     plan_next_program(plan);
-    plan_await(plan, plan->rank, lane, 0);
+    plan_await(plan, plan->rank, channel, 0);
 }

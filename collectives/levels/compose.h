@@ -2,21 +2,22 @@
 /*
  * compose.h - a plan over some of the ranks, taken into a plan over all of them.
  *
- * An algorithm writes a plan for a party of ranks as it always does: 0 .. size-1, with an input and
- * an output of its own. That inner plan is then copied step by step, and every name is replaced by
- * what it stands for outside:
+ * An algorithm writes a plan for a subset of ranks as it always does: 0 .. size-1, with an input
+ * and an output of its own. That inner plan is then copied step by step, and every name is replaced
+ * by what it stands for outside:
  *
- *     rank of the party    the rank that it is
- *     lane                 moved on, so that inner plans that overlap do not meet
+ *     rank of the subset   the rank that it is
+ *     channel              moved on, so that inner plans that overlap do not meet
  *     block of a buffer    a list of places: runs of atoms in the outer plan's buffers or scratch
  *
  *     inner:  copy input[block 1] -> slot(1)     block 1 = output, atoms 4..7, scratch 2
  *     outer:  copy output[0: 4..7] -> slot(5)    one message, now of two pieces
  *             copy scratch[2: all] -> slot(5)
  *
- * A block may stand for nothing at all; steps and messages for it vanish. Lists must be the same on
- * all ranks of the party but for the buffers that they name, because pieces are taken from a slot
- * as they were put in.
+ * An algorithm that has scratch of its own keeps it, in a plan whose blocks stand for one place
+ * each. A block may stand for nothing at all; steps and messages for it vanish. Lists must be the
+ * same on all ranks of the subset but for the buffers that they name, because pieces are taken from
+ * a slot as they were put in.
  */
 #ifndef RONDO_COLLECTIVES_COMPOSE_H
 #define RONDO_COLLECTIVES_COMPOSE_H
@@ -37,8 +38,6 @@ struct places {
     int blocks, count, block_room, room;
 };
 
-void places_open(struct places *places);
-void places_close(struct places *places);
 /* Begin the next block; what is added then belongs to it. */
 void places_next(struct plan *plan, struct places *places);
 void places_add(struct plan *plan, struct places *places, struct place place);
@@ -46,16 +45,16 @@ void places_add(struct plan *plan, struct places *places, struct place place);
 struct inner {
     const struct algorithm *algorithm;
     rondo_collective collective;
-    int size, rank, root; /* in the party */
-    const int *ranks;     /* [rank of the party]: outside; NULL: those of a rail */
+    int size, rank, root; /* in the subset */
+    const int *ranks;     /* [rank of the subset]: outside; NULL: those of a rail */
     const struct grouping *groups;
     int rail;
     /*
      * By block; where every rank has one block which differs from that of the others (the input of
-     * all_gather and gather, the output of reduce_scatter and scatter) by rank of the party.
+     * all_gather and gather, the output of reduce_scatter and scatter) by rank of the subset.
      */
     struct places input, output;
-    int lane;          /* that the inner plan's first one becomes */
+    int channel;       /* that the inner plan's first one becomes */
     bool finish;       /* sums are complete afterwards */
     bool side_by_side; /* its programs stay programs: the outer plan has no other */
     bool introduced;   /* all ranks have said before where their buffers are */
@@ -71,9 +70,9 @@ void compose(struct plan *plan, struct inner *inner);
 void compose_part(struct plan *plan, struct inner *inner, int part);
 
 /*
- * A further program that goes on, in each window, where this one ends: it waits for a message of
+ * A further program that goes on, in each segment, where this one ends: it waits for a message of
  * the rank to itself.
  */
-void compose_next_program(struct plan *plan, int lane);
+void compose_next_program(struct plan *plan, int channel);
 
 #endif

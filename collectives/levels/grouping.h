@@ -44,7 +44,7 @@ rondo_result grouping_square(int size, struct grouping **ret_grouping);
  * each rank, "2*" two groups that are dealt ranks in turn. Must fit `size`.
  */
 rondo_result grouping_parse(const char *text, int size, struct grouping **ret_grouping);
-/* How many ranks such a text speaks of; 0: any number, -1: it is no such text. */
+/* Returns how many ranks such a text speaks of; 0: any number, -1: it is no such text. */
 int grouping_text_size(const char *text);
 /* Writes such a text, for logs; it is cut where the room ends. */
 void grouping_describe(const struct grouping *grouping, char *text, size_t size);

@@ -3,7 +3,7 @@
  * hierarchy.c - the algorithms in two levels: groups of ranks that are near each other (the ranks
  * of a host, or of a NUMA node), and rails from group to group (grouping.h).
  *
- * Every form is put together from plans of other algorithms over these parties (compose.h):
+ * Every form is put together from plans of other algorithms over these subsets (compose.h):
  * hierarchy_slices.c has the collectives of one vector, hierarchy_blocks.c those of blocks. Here is
  * which plans: inside of groups `direct`, where memory is near and every rank reaches every other;
  * across groups `direct` too, for few groups and short ways, or `ring`, which has two neighbours
@@ -23,7 +23,7 @@ static const struct recipe ring = {&direct_algorithm, &ring_algorithm, .reaches 
 static const struct recipe reach = {&zero_copy_algorithm, &zero_copy_algorithm, .reaches = true};
 
 /* First all of my group, then one of each group per rail. */
-void hierarchy_barrier(struct plan *plan)
+static void hierarchy_barrier(struct plan *plan)
 {
     struct levels levels = levels_of(plan);
     struct inner inside = levels_inside(&levels, RONDO_BARRIER, 0);

@@ -13,7 +13,7 @@
 struct recipe {
     const struct algorithm *inside, *across;
     bool reaches; /* both touch memory of peers: partial sums are where these can reach them */
-    bool flows;   /* both are `direct`, whose programs take turns window by window */
+    bool flows;   /* both are `direct`, whose programs take turns segment by segment */
     /* `beyond` takes its place in more groups than `groups`; NULL: it serves any number of them. */
     const struct recipe *beyond;
     int groups;
@@ -41,8 +41,8 @@ struct levels {
 struct levels levels_of(struct plan *plan); /* with the recipe of the plan */
 
 /* An inner plan over my group, or over one of my rails; its places are still to be named. */
-struct inner levels_inside(const struct levels *levels, rondo_collective collective, int lane);
-struct inner levels_across(const struct levels *levels, rondo_collective collective, int lane,
+struct inner levels_inside(const struct levels *levels, rondo_collective collective, int channel);
+struct inner levels_across(const struct levels *levels, rondo_collective collective, int channel,
                            int rail);
 
 /*
@@ -64,6 +64,5 @@ void hierarchy_reduce_scatter(struct plan *plan);
 void hierarchy_all_to_all(struct plan *plan);
 void hierarchy_gather(struct plan *plan);
 void hierarchy_scatter(struct plan *plan);
-void hierarchy_barrier(struct plan *plan);
 
 #endif

@@ -12,11 +12,11 @@
  * A rank of the inside *handles* the blocks of its rails: for each rail, of each group the block of
  * the rank whose first rail it is. Handled blocks wait in scratch in that order.
  *
- * Invariant: on a rail, rank g of the party is in group g, so an inner block g is of group g.
+ * Invariant: on a rail, rank g of the subset is in group g, so an inner block g is of group g.
  */
 #include "collectives/levels/hierarchy.h"
 
-enum { LANE_FIRST, LANE_SECOND };
+enum { CHANNEL_FIRST, CHANNEL_SECOND };
 
 /* The most blocks that a rank with others in its group handles. */
 static int most_handled(const struct levels *levels)
@@ -66,7 +66,7 @@ static void add_own(const struct levels *levels, struct places *places, enum pla
         places_add(levels->plan, places, (struct place){buffer, 0, 0, 1});
 }
 
-/* Blocks of one rank each, of which nothing but mine is known: rank g of the party is me. */
+/* Blocks of one rank each, of which nothing but mine is known: rank g of the subset is me. */
 static void add_own_of(const struct levels *levels, struct places *places, enum plan_buffer buffer,
                        int rail)
 {
@@ -82,7 +82,7 @@ void hierarchy_all_gather(struct plan *plan)
 
     plan_shape(plan, 1, (unsigned)most_handled(&levels), 0);
     for (int rail = levels.rail; rail < levels.end && (levels.across || !levels.inside); rail++) {
-        struct inner inner = levels_across(&levels, RONDO_ALL_GATHER, LANE_FIRST, rail);
+        struct inner inner = levels_across(&levels, RONDO_ALL_GATHER, CHANNEL_FIRST, rail);
 
         add_own_of(&levels, &inner.input, PLAN_INPUT, rail);
         for (int g = 0; g < levels.count; g++)
@@ -91,10 +91,10 @@ void hierarchy_all_gather(struct plan *plan)
         compose(plan, &inner);
     }
     if (levels.inside) {
-        struct inner inner = levels_inside(&levels, RONDO_ALL_GATHER, LANE_SECOND);
+        struct inner inner = levels_inside(&levels, RONDO_ALL_GATHER, CHANNEL_SECOND);
 
         if (levels.across)
-            compose_next_program(plan, LANE_FIRST);
+            compose_next_program(plan, CHANNEL_FIRST);
         for (int i = 0; i < levels.members; i++) {
             if (levels.across)
                 add_handled(&levels, &inner.input, PLAN_OUTPUT, i);
@@ -110,7 +110,7 @@ void hierarchy_all_gather(struct plan *plan)
 
 static void sums_inside(const struct levels *levels)
 {
-    struct inner inner = levels_inside(levels, RONDO_REDUCE_SCATTER, LANE_FIRST);
+    struct inner inner = levels_inside(levels, RONDO_REDUCE_SCATTER, CHANNEL_FIRST);
 
     inner.finish = !levels->across;
     for (int i = 0; i < levels->members; i++) {
@@ -133,7 +133,7 @@ void hierarchy_reduce_scatter(struct plan *plan)
     if (levels.inside || !levels.across)
         sums_inside(&levels);
     for (int rail = levels.rail; levels.across && rail < levels.end; rail++) {
-        struct inner inner = levels_across(&levels, RONDO_REDUCE_SCATTER, LANE_SECOND, rail);
+        struct inner inner = levels_across(&levels, RONDO_REDUCE_SCATTER, CHANNEL_SECOND, rail);
         enum plan_buffer from = levels.inside ? PLAN_SCRATCH : PLAN_INPUT;
 
         inner.finish = true;
@@ -150,18 +150,19 @@ void hierarchy_reduce_scatter(struct plan *plan)
 
 /* ---- gather, scatter ------------------------------------------------------------------------- */
 
-/* Where a rank of the root's group keeps the blocks that it handles; `user`: the root's buffer. */
+/* Says where a rank of the root's group keeps the blocks that it handles; `user`: the root's
+ * buffer. */
 static enum plan_buffer kept(const struct levels *levels, int rank, enum plan_buffer user)
 {
     return rank == levels->plan->root ? user : PLAN_SCRATCH;
 }
 
 static void between_root_and_members(const struct levels *levels, rondo_collective collective,
-                                     int lane)
+                                     int channel)
 {
     bool gathers = collective == RONDO_GATHER;
     enum plan_buffer user = gathers ? PLAN_OUTPUT : PLAN_INPUT;
-    struct inner inner = levels_inside(levels, collective, lane);
+    struct inner inner = levels_inside(levels, collective, channel);
 
     for (int i = 0; i < levels->members; i++) {
         enum plan_buffer own = kept(levels, grouping_rank(levels->groups, levels->group, i), user);
@@ -173,7 +174,7 @@ static void between_root_and_members(const struct levels *levels, rondo_collecti
 }
 
 /* All my rails: the blocks of their owners, between them and the root's group. */
-static void between_groups(const struct levels *levels, rondo_collective collective, int lane)
+static void between_groups(const struct levels *levels, rondo_collective collective, int channel)
 {
     bool gathers = collective == RONDO_GATHER;
     enum plan_buffer user = gathers ? PLAN_OUTPUT : PLAN_INPUT;
@@ -181,7 +182,7 @@ static void between_groups(const struct levels *levels, rondo_collective collect
     int handled = 0;
 
     for (int rail = levels->rail; rail < levels->end; rail++) {
-        struct inner inner = levels_across(levels, collective, lane, rail);
+        struct inner inner = levels_across(levels, collective, channel, rail);
 
         for (int g = 0; g < levels->count; g++) {
             int owner = grouping_owner(levels->groups, g, rail);
@@ -203,9 +204,9 @@ void hierarchy_gather(struct plan *plan)
     unsigned most = (unsigned)most_handled(&levels);
 
     plan_shape(plan, 1, most, levels.groups->rails > 1 ? most : 0);
-    between_groups(&levels, RONDO_GATHER, LANE_FIRST);
+    between_groups(&levels, RONDO_GATHER, CHANNEL_FIRST);
     if (levels.inside && levels.group == levels.root_group)
-        between_root_and_members(&levels, RONDO_GATHER, LANE_SECOND);
+        between_root_and_members(&levels, RONDO_GATHER, CHANNEL_SECOND);
 }
 
 void hierarchy_scatter(struct plan *plan)
@@ -215,8 +216,8 @@ void hierarchy_scatter(struct plan *plan)
 
     plan_shape(plan, 1, most, levels.groups->rails > 1 ? most : 0);
     if (levels.inside && levels.group == levels.root_group)
-        between_root_and_members(&levels, RONDO_SCATTER, LANE_FIRST);
-    between_groups(&levels, RONDO_SCATTER, LANE_SECOND);
+        between_root_and_members(&levels, RONDO_SCATTER, CHANNEL_FIRST);
+    between_groups(&levels, RONDO_SCATTER, CHANNEL_SECOND);
 }
 
 /* ---- all_to_all ------------------------------------------------------------------------------ */
@@ -241,7 +242,7 @@ static int count_handled(const struct levels *levels, int *ret_own)
 /* Inside: from each member the blocks that I handle; those for me are where they belong. */
 static void exchange_inside(const struct levels *levels, int handled, int own)
 {
-    struct inner inner = levels_inside(levels, RONDO_ALL_TO_ALL, LANE_FIRST);
+    struct inner inner = levels_inside(levels, RONDO_ALL_TO_ALL, CHANNEL_FIRST);
 
     for (int i = 0; i < levels->members; i++) {
         int rank = grouping_rank(levels->groups, levels->group, i);
@@ -259,7 +260,7 @@ static void exchange_inside(const struct levels *levels, int handled, int own)
 /* On a rail: to each group's owner the blocks of all my group for it, and theirs for me. */
 static void exchange_across(const struct levels *levels, int rail, int handled, int *number)
 {
-    struct inner inner = levels_across(levels, RONDO_ALL_TO_ALL, LANE_SECOND, rail);
+    struct inner inner = levels_across(levels, RONDO_ALL_TO_ALL, CHANNEL_SECOND, rail);
 
     for (int g = 0; g < levels->count; g++) {
         bool there = grouping_owner(levels->groups, g, rail) >= 0;

@@ -10,15 +10,15 @@
  *     inside   all_gather       everybody has both slices
  *
  * The all_reduce across is a reduce_scatter and an all_gather as well. Each of the four parts is a
- * program: while a window is on its way between groups the next is summed inside of them. Partial
+ * program: while a segment is on its way between groups the next is summed inside of them. Partial
  * sums wait in the output, or in scratch; there is one scratch, so reduce is one program.
  *
  * Where both levels are `direct`, which has programs of its own, there are five, and no program
- * that sends waits for what its window brings (^ goes to peers, v comes from them):
+ * that sends waits for what its segment brings (^ goes to peers, v comes from them):
  *
  *     ^ slices inside | v sum them, ^ atoms across | v sum, ^ them back | v, ^ slices inside | v
  *
- * So what several windows send to a group leaves together, which is fewer and longer packets.
+ * So what several segments send to a group leaves together, which is fewer and longer packets.
  *
  * Where peers reach each other's memory, all_reduce needs no slots: the owner of a slice reads it
  * out of the inputs of its group, then out of the outputs of its rail, and finished parts are
@@ -32,7 +32,7 @@
 #include "base/range.h"
 #include "collectives/operands.h"
 
-enum { LANE_IN, LANE_ACROSS, LANE_BACK, LANE_OUT };
+enum { CHANNEL_IN, CHANNEL_ACROSS, CHANNEL_BACK, CHANNEL_OUT };
 
 /* Slices have `parts` atoms; all slices of a rank travel inside of its group in `pieces`
  * messages. */
@@ -42,7 +42,7 @@ struct cut {
 
 /*
  * The longest message fills a slot. Inside of a group it carries a piece of all slices of a rank,
- * across groups `atoms`: the more pieces, the more of the vector in a window, and so in an atom.
+ * across groups `atoms`: the more pieces, the more of the vector in a segment, and so in an atom.
  */
 static void shape(const struct levels *levels, const struct cut *cut, int atoms, unsigned scratch)
 {
@@ -56,7 +56,7 @@ static void shape(const struct levels *levels, const struct cut *cut, int atoms,
                (unsigned)(atoms > inside ? atoms : inside), scratch);
 }
 
-/* How an inner plan across cuts a slice, and the most of it in a message. */
+/* Finds how an inner plan across groups cuts a slice, and how much of it a message has at most. */
 static void shape_across(const struct levels *levels, rondo_collective collective, int *ret_parts,
                          int *ret_atoms)
 {
@@ -106,7 +106,7 @@ static void sum_inside(const struct levels *levels, const struct cut *cut, enum 
                        int part)
 {
     for (int piece = 0; piece < cut->pieces; piece++) {
-        struct inner inner = levels_inside(levels, RONDO_REDUCE_SCATTER, LANE_IN);
+        struct inner inner = levels_inside(levels, RONDO_REDUCE_SCATTER, CHANNEL_IN);
 
         inner.finish = !levels->across;
         for (int i = 0; i < levels->members; i++) {
@@ -118,10 +118,10 @@ static void sum_inside(const struct levels *levels, const struct cut *cut, enum 
 }
 
 /* From finished slices of my rails to finished slices of all. */
-static void gather_inside(const struct levels *levels, const struct cut *cut, int lane, int part)
+static void gather_inside(const struct levels *levels, const struct cut *cut, int channel, int part)
 {
     for (int piece = 0; piece < cut->pieces; piece++) {
-        struct inner inner = levels_inside(levels, RONDO_ALL_GATHER, lane);
+        struct inner inner = levels_inside(levels, RONDO_ALL_GATHER, channel);
 
         for (int i = 0; i < levels->members; i++) {
             add_piece(levels, &inner.input, PLAN_OUTPUT, i, cut, piece);
@@ -134,7 +134,7 @@ static void gather_inside(const struct levels *levels, const struct cut *cut, in
 /* Atom g of a slice is the one that group g finishes. */
 static void sum_across(const struct levels *levels, int rail, enum plan_buffer partial)
 {
-    struct inner inner = levels_across(levels, RONDO_REDUCE_SCATTER, LANE_ACROSS, rail);
+    struct inner inner = levels_across(levels, RONDO_REDUCE_SCATTER, CHANNEL_ACROSS, rail);
 
     inner.finish = true;
     for (int g = 0; g < levels->count; g++) {
@@ -146,7 +146,7 @@ static void sum_across(const struct levels *levels, int rail, enum plan_buffer p
 
 static void gather_across(const struct levels *levels, int rail)
 {
-    struct inner inner = levels_across(levels, RONDO_ALL_GATHER, LANE_BACK, rail);
+    struct inner inner = levels_across(levels, RONDO_ALL_GATHER, CHANNEL_BACK, rail);
 
     for (int g = 0; g < levels->count; g++) {
         levels_add_atom(levels, &inner.input, PLAN_OUTPUT, rail * levels->count + g);
@@ -159,16 +159,16 @@ static void gather_across(const struct levels *levels, int rail)
 static void introduce(struct plan *plan)
 {
     for (int distance = 1; distance < plan->size; distance++)
-        plan_notify(plan, rank_at(plan, distance), LANE_IN, PLAN_ADDRESSES);
+        plan_notify(plan, rank_at(plan, distance), CHANNEL_IN, PLAN_ADDRESSES);
     for (int distance = 1; distance < plan->size; distance++)
-        plan_await(plan, rank_at(plan, -distance), LANE_IN, PLAN_ADDRESSES);
+        plan_await(plan, rank_at(plan, -distance), CHANNEL_IN, PLAN_ADDRESSES);
 }
 
-/* The next part is a program of its own, where parts move through slots, a window at a time. */
-static void next_part(const struct levels *levels, int lane)
+/* The next part is a program of its own, where parts move through slots, a segment at a time. */
+static void next_part(const struct levels *levels, int channel)
 {
     if (!levels->recipe->reaches)
-        compose_next_program(levels->plan, lane);
+        compose_next_program(levels->plan, channel);
 }
 
 /* No piece without an atom. */
@@ -184,7 +184,7 @@ static int pieces_wanted(const struct levels *levels)
 /* One of the programs of `direct` across, over one of my rails. */
 static void flow_rail(const struct levels *levels, int rail, int part)
 {
-    struct inner inner = levels_across(levels, RONDO_ALL_REDUCE, LANE_ACROSS, rail);
+    struct inner inner = levels_across(levels, RONDO_ALL_REDUCE, CHANNEL_ACROSS, rail);
 
     inner.finish = true;
     levels_add_atom(levels, &inner.input, levels->inside ? PLAN_OUTPUT : PLAN_INPUT,
@@ -195,8 +195,8 @@ static void flow_rail(const struct levels *levels, int rail, int part)
 
 /*
  * A program of `direct` across, rail by rail: each begins when the program before has done as much
- * with its rail, of which it hears on lane `from`, and tells the one behind on lane `to`. (Ranks
- * may meet on several rails, and two messages are all that is sure to fit between them.)
+ * with its rail, of which it hears on channel `from`, and tells the one behind on channel `to`.
+ * (Ranks may meet on several rails, and two messages are all that is sure to fit between them.)
  */
 static void flow_across(const struct levels *levels, int part, int from, int to)
 {
@@ -222,17 +222,17 @@ static void flow(const struct levels *levels, const struct cut *cut)
         plan_next_program(levels->plan);
         sum_inside(levels, cut, PLAN_OUTPUT, SUM_UP);
     }
-    flow_across(levels, HAND_OUT, NOBODY, LANE_IN);
+    flow_across(levels, HAND_OUT, NOBODY, CHANNEL_IN);
     plan_next_program(levels->plan);
-    flow_across(levels, SUM_UP, LANE_IN, LANE_ACROSS);
+    flow_across(levels, SUM_UP, CHANNEL_IN, CHANNEL_ACROSS);
     plan_next_program(levels->plan);
-    flow_across(levels, TAKE, LANE_ACROSS, NOBODY);
+    flow_across(levels, TAKE, CHANNEL_ACROSS, NOBODY);
     if (levels->inside) {
-        plan_notify(levels->plan, levels->plan->rank, LANE_BACK, 0);
-        gather_inside(levels, cut, LANE_OUT, 0);
+        plan_notify(levels->plan, levels->plan->rank, CHANNEL_BACK, 0);
+        gather_inside(levels, cut, CHANNEL_OUT, 0);
         plan_next_program(levels->plan);
-        plan_await(levels->plan, levels->plan->rank, LANE_BACK, 0);
-        gather_inside(levels, cut, LANE_OUT, 1);
+        plan_await(levels->plan, levels->plan->rank, CHANNEL_BACK, 0);
+        gather_inside(levels, cut, CHANNEL_OUT, 1);
     }
 }
 
@@ -254,22 +254,22 @@ void hierarchy_all_reduce(struct plan *plan)
         enum plan_buffer partial = levels.inside ? PLAN_OUTPUT : PLAN_INPUT;
 
         if (levels.inside)
-            next_part(&levels, LANE_IN);
+            next_part(&levels, CHANNEL_IN);
         for (int rail = levels.rail; rail < levels.end; rail++)
             sum_across(&levels, rail, partial);
-        next_part(&levels, LANE_ACROSS);
+        next_part(&levels, CHANNEL_ACROSS);
         for (int rail = levels.rail; rail < levels.end; rail++)
             gather_across(&levels, rail);
     }
     if (levels.inside) {
-        next_part(&levels, LANE_BACK);
-        gather_inside(&levels, &cut, LANE_OUT, ALL_PARTS);
+        next_part(&levels, CHANNEL_BACK);
+        gather_inside(&levels, &cut, CHANNEL_OUT, ALL_PARTS);
     }
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------- */
 
-/* Where a rank keeps slices on the way to the root. */
+/* Says where a rank keeps slices on the way to the root. */
 static enum plan_buffer kept(const struct levels *levels, int rank)
 {
     return rank == levels->plan->root ? PLAN_OUTPUT : PLAN_SCRATCH;
@@ -277,7 +277,7 @@ static enum plan_buffer kept(const struct levels *levels, int rank)
 
 static void reduce_across(const struct levels *levels, int rail, int parts)
 {
-    struct inner inner = levels_across(levels, RONDO_REDUCE, LANE_IN, rail);
+    struct inner inner = levels_across(levels, RONDO_REDUCE, CHANNEL_IN, rail);
     enum plan_buffer partial = levels->inside ? kept(levels, levels->plan->rank) : PLAN_INPUT;
 
     inner.finish = true;
@@ -288,7 +288,7 @@ static void reduce_across(const struct levels *levels, int rail, int parts)
 
 static void collect_inside(const struct levels *levels, int parts)
 {
-    struct inner inner = levels_inside(levels, RONDO_GATHER, LANE_IN);
+    struct inner inner = levels_inside(levels, RONDO_GATHER, CHANNEL_IN);
 
     for (int i = 0; i < levels->members; i++) {
         int rank = grouping_rank(levels->groups, levels->group, i);
@@ -320,7 +320,7 @@ void hierarchy_reduce(struct plan *plan)
 /* The root shares the slices out in its group. */
 static void share_inside(const struct levels *levels, int parts)
 {
-    struct inner inner = levels_inside(levels, RONDO_SCATTER, LANE_IN);
+    struct inner inner = levels_inside(levels, RONDO_SCATTER, CHANNEL_IN);
 
     for (int i = 0; i < levels->members; i++) {
         levels_add_slices(levels, &inner.input, PLAN_INPUT, i, parts);
@@ -331,7 +331,7 @@ static void share_inside(const struct levels *levels, int parts)
 
 static void send_across(const struct levels *levels, int rail, int parts)
 {
-    struct inner inner = levels_across(levels, RONDO_BROADCAST, LANE_ACROSS, rail);
+    struct inner inner = levels_across(levels, RONDO_BROADCAST, CHANNEL_ACROSS, rail);
     enum plan_buffer from = levels->inside ? PLAN_OUTPUT : PLAN_INPUT;
 
     levels_add_atom(levels, &inner.input, from, rail * parts);
@@ -352,12 +352,12 @@ void hierarchy_broadcast(struct plan *plan)
         share_inside(&levels, cut.parts);
     if (levels.across) {
         if (shares)
-            compose_next_program(plan, LANE_IN);
+            compose_next_program(plan, CHANNEL_IN);
         for (int rail = levels.rail; rail < levels.end; rail++)
             send_across(&levels, rail, cut.parts);
     }
     if (levels.inside) {
-        compose_next_program(plan, LANE_ACROSS);
-        gather_inside(&levels, &cut, LANE_OUT, ALL_PARTS);
+        compose_next_program(plan, CHANNEL_ACROSS);
+        gather_inside(&levels, &cut, CHANNEL_OUT, ALL_PARTS);
     }
 }

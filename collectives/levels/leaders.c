@@ -15,7 +15,7 @@
  */
 #include "collectives/levels/hierarchy.h"
 
-enum { LANE_IN = 0, LANE_ACROSS = 1, LANE_OUT = 3, FEW_GROUPS = 8 };
+enum { CHANNEL_IN = 0, CHANNEL_ACROSS = 1, CHANNEL_OUT = 3, FEW_GROUPS = 8 };
 
 extern const struct algorithm direct_algorithm, one_shot_algorithm, binomial_algorithm;
 
@@ -54,7 +54,7 @@ static void add_part(const struct team *team, struct inner *inner, enum plan_buf
 /* My group's sum to its leader; `result` is where the leader keeps it. */
 static void sum_inside(const struct team *team, enum plan_buffer result)
 {
-    struct inner inner = levels_inside(&team->levels, RONDO_REDUCE, LANE_IN);
+    struct inner inner = levels_inside(&team->levels, RONDO_REDUCE, CHANNEL_IN);
 
     inner.root = team->leader;
     inner.finish = !team->levels.across;
@@ -64,7 +64,7 @@ static void sum_inside(const struct team *team, enum plan_buffer result)
 
 static void hand_out(const struct team *team, enum plan_buffer from)
 {
-    struct inner inner = levels_inside(&team->levels, RONDO_BROADCAST, LANE_OUT);
+    struct inner inner = levels_inside(&team->levels, RONDO_BROADCAST, CHANNEL_OUT);
 
     inner.algorithm = &direct_algorithm;
     inner.root = team->leader;
@@ -75,7 +75,7 @@ static void hand_out(const struct team *team, enum plan_buffer from)
 static void all_reduce(struct plan *plan)
 {
     struct team team = team_of(plan);
-    struct inner across = levels_across(&team.levels, RONDO_ALL_REDUCE, LANE_ACROSS, team.rail);
+    struct inner across = levels_across(&team.levels, RONDO_ALL_REDUCE, CHANNEL_ACROSS, team.rail);
 
     plan_shape(plan, 1, 1, 0);
     sum_inside(&team, PLAN_OUTPUT);
@@ -89,7 +89,7 @@ static void all_reduce(struct plan *plan)
 static void reduce(struct plan *plan)
 {
     struct team team = team_of(plan);
-    struct inner across = levels_across(&team.levels, RONDO_REDUCE, LANE_ACROSS, team.rail);
+    struct inner across = levels_across(&team.levels, RONDO_REDUCE, CHANNEL_ACROSS, team.rail);
     enum plan_buffer kept = plan->rank == plan->root ? PLAN_OUTPUT : PLAN_SCRATCH;
 
     plan_shape(plan, 1, 1, plan->groups->rails > 1);
@@ -102,7 +102,7 @@ static void reduce(struct plan *plan)
 static void broadcast(struct plan *plan)
 {
     struct team team = team_of(plan);
-    struct inner across = levels_across(&team.levels, RONDO_BROADCAST, LANE_ACROSS, team.rail);
+    struct inner across = levels_across(&team.levels, RONDO_BROADCAST, CHANNEL_ACROSS, team.rail);
 
     plan_shape(plan, 1, 1, 0);
     if (team.levels.recipe == &few)

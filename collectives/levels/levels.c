@@ -22,7 +22,7 @@ struct levels levels_of(struct plan *plan)
                            .across = groups->groups > 1};
 }
 
-struct inner levels_inside(const struct levels *levels, rondo_collective collective, int lane)
+struct inner levels_inside(const struct levels *levels, rondo_collective collective, int channel)
 {
     struct inner inner = {.algorithm = levels->recipe->inside,
                           .collective = collective,
@@ -30,13 +30,13 @@ struct inner levels_inside(const struct levels *levels, rondo_collective collect
                           .rank = levels->index,
                           .root = levels->groups->index_of[levels->plan->root],
                           .ranks = levels->groups->members + levels->groups->begin[levels->group],
-                          .lane = lane,
+                          .channel = channel,
                           .introduced = levels->recipe->reaches};
 
     return inner;
 }
 
-struct inner levels_across(const struct levels *levels, rondo_collective collective, int lane,
+struct inner levels_across(const struct levels *levels, rondo_collective collective, int channel,
                            int rail)
 {
     struct inner inner = {.algorithm = levels->recipe->across,
@@ -46,7 +46,7 @@ struct inner levels_across(const struct levels *levels, rondo_collective collect
                           .root = levels->root_group,
                           .rail = rail,
                           .groups = levels->groups,
-                          .lane = lane,
+                          .channel = channel,
                           .introduced = levels->recipe->reaches};
 
     return inner;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reorder.c - the same algorithm over ranks in another order: group by group.
+ * reorder.c - the same algorithm over ranks in another order: near ones side by side.
  *
  * A ring over ranks that were dealt to hosts in turn leaves its host with every step; the ring over
- * the same ranks in the order of their groups leaves each host once:
+ * the same ranks host by host leaves each host once. Trees have short ways inside of runs, too:
  *
  *     hosts {0, 2, 4} and {1, 3, 5}     0 1 2 3 4 5 crosses 6 times, 0 2 4 1 3 5 twice
  *
@@ -13,21 +13,24 @@
 
 #include "collectives/levels/compose.h"
 
-static int place_of(const struct grouping *groups, int rank)
+static int place_of(const int *order, int rank)
 {
-    return groups->begin[groups->group_of[rank]] + groups->index_of[rank];
+    int place = 0;
+
+    while (order[place] != rank)
+        place++;
+    return place;
 }
 
 /* Blocks that belong to ranks are where these ranks' blocks are; a vector is where it is. */
 static void name_blocks(struct plan *plan, struct places *places, enum plan_buffer buffer,
-                        int blocks)
+                        int blocks, const int *order)
 {
     bool by_rank = blocks == plan->size; /* with one rank that is the same */
 
     for (int i = 0; i < plan->size && (by_rank || i < 1); i++) {
         places_next(plan, places);
-        places_add(plan, places,
-                   (struct place){buffer, by_rank ? plan->groups->members[i] : 0, 0, 1});
+        places_add(plan, places, (struct place){buffer, by_rank ? order[i] : 0, 0, 1});
     }
 }
 
@@ -53,14 +56,14 @@ static void take_shape(struct plan *plan, const struct inner *inner)
     plan_close(from);
 }
 
-void reorder_by_groups(struct plan *plan, const struct algorithm *algorithm)
+void reorder(struct plan *plan, const struct algorithm *algorithm, const int *order)
 {
     struct inner inner = {.algorithm = algorithm,
                           .collective = plan->collective,
                           .size = plan->size,
-                          .rank = place_of(plan->groups, plan->rank),
-                          .root = place_of(plan->groups, plan->root),
-                          .ranks = plan->groups->members,
+                          .rank = place_of(order, plan->rank),
+                          .root = place_of(order, plan->root),
+                          .ranks = order,
                           .finish = true,
                           .side_by_side = true};
     int size = plan->size;
@@ -70,11 +73,11 @@ void reorder_by_groups(struct plan *plan, const struct algorithm *algorithm)
         name_own(plan, &inner.input, PLAN_INPUT);
     else
         name_blocks(plan, &inner.input, PLAN_INPUT,
-                    plan->collective == RONDO_REDUCE_SCATTER ? size : 1);
+                    plan->collective == RONDO_REDUCE_SCATTER ? size : 1, order);
     if (plan->collective == RONDO_REDUCE_SCATTER)
         name_own(plan, &inner.output, PLAN_OUTPUT);
     else
         name_blocks(plan, &inner.output, PLAN_OUTPUT,
-                    plan->collective == RONDO_ALL_GATHER ? size : 1);
+                    plan->collective == RONDO_ALL_GATHER ? size : 1, order);
     compose(plan, &inner);
 }

@@ -48,7 +48,7 @@ static void load_add(struct load *load, const double *programs, bool aside)
     load->most = fmax(load->most, sum);
 }
 
-/* The first window passes one program of each other rank: returns their work on it. */
+/* The first segment passes one program of each other rank: returns their work on it. */
 static double load_before(const struct load *load)
 {
     double most = 0;
@@ -96,6 +96,8 @@ static void find_ranks(struct survey *survey)
     int size = survey->subject->size, smallest = 0, largest = 0;
 
     add_rank(survey, 0);
+    for (int rank = 1; survey->subject->algorithm->given && rank < size; rank++)
+        add_rank(survey, rank); /* nothing says which of them do the same */
     if (groups) {
         for (int g = 1; g < groups->groups; g++) {
             if (grouping_members(groups, g) < grouping_members(groups, smallest))
@@ -179,17 +181,19 @@ static rondo_result read_rank(struct survey *survey, int rank)
 {
     const struct cost_subject *subject = survey->subject;
     struct tally tally;
-    struct plan_seat seat = {.collective = subject->collective,
-                             .size = subject->size,
-                             .rank = rank,
-                             .groups = survey->groups};
+    struct plan_request request = {.collective = subject->collective,
+                                   .size = subject->size,
+                                   .rank = rank,
+                                   .groups = survey->groups};
     struct plan *plan;
     rondo_result result;
 
     tally_open(&tally, survey->groups);
     if (collective_is_pair(subject->collective))
-        seat.root = subject->size - 1;
-    result = algorithm_read(subject->algorithm, &seat, &tally.reader, &plan);
+        request.root = subject->size - 1;
+    if (subject->algorithm->given)
+        request.root = subject->algorithm->given->root;
+    result = algorithm_read(subject->algorithm, &request, &tally.reader, &plan);
     if (result)
         return result;
     add_tally(survey, plan, &tally);
@@ -209,8 +213,8 @@ static int levels_of_tree(int size)
     return levels;
 }
 
-/* Steps of parties that pass windows on; those counted in a rank's plan, where they don't. */
-static struct count_steps find_steps(const struct survey *survey, enum way way, int parties,
+/* Steps of subsets that pass segments on; those counted in a rank's plan, where they don't. */
+static struct count_steps find_steps(const struct survey *survey, enum way way, int subsets,
                                      enum reach reach)
 {
     int passes = survey->subject->collective == RONDO_ALL_REDUCE ? 2 : 1; /* up and down */
@@ -218,10 +222,10 @@ static struct count_steps find_steps(const struct survey *survey, enum way way, 
 
     switch (way) {
     case WAY_CHAIN:
-        return (struct count_steps){.steps = parties - 1, .once = true};
+        return (struct count_steps){.steps = subsets - 1, .once = true};
     case WAY_TREE:
         return (struct count_steps){
-            .steps = passes * levels_of_tree(parties) * tally_round(messages), .once = true};
+            .steps = passes * levels_of_tree(subsets) * tally_round(messages), .once = true};
     default:
         return (struct count_steps){.steps = survey->steps[reach], .once = !survey->mutual[reach]};
     }
@@ -382,25 +386,25 @@ void counts_done(struct counts *counts)
 
 /* ---- A call ---------------------------------------------------------------------------------- */
 
-static double windows_of(double message)
+static double segments_of(double message)
 {
     return message > SLOT ? message / SLOT : 1;
 }
 
 static double times(const struct count_steps *steps, double bytes)
 {
-    return steps->steps * (steps->once ? 1 : windows_of(steps->message * bytes));
+    return steps->steps * (steps->once ? 1 : segments_of(steps->message * bytes));
 }
 
 void cost_of(const struct count *count, double bytes, struct cost *ret_cost, struct cost *ret_far)
 {
-    double window = bytes / windows_of(count->message * bytes);
+    double segment = bytes / segments_of(count->message * bytes);
     double far = times(&count->far, bytes);
 
     *ret_cost = (struct cost){.steps = times(&count->near, bytes) + far,
                               .copied = (count->copied + count->relayed) * bytes +
-                                        count->copied_before * window,
-                              .reduced = count->reduced * bytes + count->reduced_before * window,
+                                        count->copied_before * segment,
+                              .reduced = count->reduced * bytes + count->reduced_before * segment,
                               .sent = count->sent * bytes};
     *ret_far = (struct cost){.steps = far, .sent = count->sent_far * bytes};
 }

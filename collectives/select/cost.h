@@ -11,9 +11,9 @@
  *   reduced  the length of each reduce step, once per source
  *   sent     what the busiest rank sends, or takes if that is more
  *
- * Ranks that wait for each other in every round pay the steps again for each window. Where windows
- * follow each other through ranks, the last rank starts late instead: what the others do to the
- * first window is added. For long vectors that is little, for short ones most.
+ * Ranks that wait for each other in every round pay the steps again for each segment. Where
+ * segments follow each other through ranks, the last rank starts late instead: what the others do
+ * to the first segment is added. For long vectors that is little, for short ones most.
  *
  * One thing can't be seen in the plans of a few ranks: how many others stand between the first and
  * the last. That is the `way` of a form (algorithm.h).
@@ -35,15 +35,15 @@ struct cost {
 struct count_steps {
     double steps;
     double message; /* the longest; 0: messages are flags */
-    bool once;      /* windows follow each other: steps are waited for once */
+    bool once;      /* segments follow each other: steps are waited for once */
 };
 
 /* A count says what a form does among so many ranks. Lengths are parts of a call's bytes. */
 struct count {
     struct count_steps near, far; /* far: from group to group, in plans of two levels */
-    double message;               /* the longest that a plan may have: it makes the windows */
+    double message;               /* the longest that a plan may have: it makes the segments */
     double copied, reduced, sent;
-    double copied_before, reduced_before; /* of the first window, by others on its way */
+    double copied_before, reduced_before; /* of the first segment, by others on its way */
     double relayed;                       /* copied by one more rank, before all can be copied on */
     double sent_far;                      /* by all ranks of a group to other groups */
 };

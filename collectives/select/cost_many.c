@@ -4,8 +4,10 @@
  *
  * A rank's plan may have a step for each other rank, so the plans of 100 000 ranks take long to
  * write only to be counted. But every number in a count grows in a simple way when ranks double in
- * number: by the same amount (log n), by twice the last amount (n), by half of it (1/n), or not. So
- * three counts, each of twice as many ranks as the one before, tell how it goes on:
+ * number: by the same amount (log n), by twice the last amount (n), by half of it (1/n), or not. Or
+ * by a little more than twice that (n log n): then what a number has beyond twice the one before
+ * doubles, too. So three counts, each of twice as many ranks as the one before, tell how it goes
+ * on:
  *
  *     ranks      b     2b    4b    8b     16b
  *     number     5      7     9    11      13        differences 2, 2: their ratio is 1
@@ -28,10 +30,13 @@ static double go_on(const double samples[SAMPLES], int doublings)
 {
     double before = samples[1] - samples[0], last = samples[2] - samples[1];
     double ratio = before != 0 ? last / before : 0, number = samples[2];
+    double beyond = number - 2 * samples[1];
 
-    if (ratio > 2)
-        ratio = 2;
-    for (int i = 0; i < doublings && ratio > 0; i++) {
+    for (int i = 0; i < doublings && ratio > 2; i++) {
+        beyond *= 2;
+        number = 2 * number + beyond;
+    }
+    for (int i = 0; i < doublings && ratio > 0 && ratio <= 2; i++) {
         last *= ratio;
         number += last;
     }
@@ -121,7 +126,7 @@ rondo_result cost_count_many(const struct cost_subject *subject, struct count *r
     int doublings, base;
     rondo_result result = RONDO_OK;
 
-    if (many <= (subject->groups ? MANY_GROUPS : MANY_RANKS))
+    if (subject->algorithm->given || many <= (subject->groups ? MANY_GROUPS : MANY_RANKS))
         return cost_count_plans(subject, ret_count);
     base = find_base(many, subject->groups ? FEW_GROUPS : FEW_RANKS, &doublings);
     for (int s = 0; s < SAMPLES && !result; s++)

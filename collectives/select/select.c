@@ -45,7 +45,8 @@ static unsigned relevant(rondo_collective collective, unsigned promises)
     return collective_reduces(collective) ? promises : promises & ~sums;
 }
 
-/* Why an algorithm can't be taken: promises that it breaks, forbidden ones that it makes; or 0. */
+/* Finds why an algorithm can't be taken: promises that it breaks, forbidden ones that it makes; or
+ * 0. */
 static unsigned obstacles(const struct algorithm *algorithm, const struct selection *selection)
 {
     unsigned need = relevant(selection->collective, selection->need);
@@ -98,7 +99,7 @@ rondo_result select_predict(const struct algorithm *algorithm, const struct sele
     /* About half of what is reduced was just written by a
      * peer, and arrives no faster than a copy. */
     double reduce_bw = links->reduce_bw < 2 * move_bw ? links->reduce_bw : 2 * move_bw;
-    int crowd = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
+    int ranks_per_core = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
     struct count count;
     struct cost cost, across;
     double copying, reducing;
@@ -112,7 +113,7 @@ rondo_result select_predict(const struct algorithm *algorithm, const struct sele
     /* In a reduce of one round the others copy while the root adds up. */
     if (selection->collective == RONDO_REDUCE && cost.steps <= tally_round(selection->size - 1))
         copying = copying > reducing ? copying - reducing : 0;
-    *ret_seconds = crowd * (cost.steps * links->latency + copying + reducing) +
+    *ret_seconds = ranks_per_core * (cost.steps * links->latency + copying + reducing) +
                    time_across(algorithm, selection, links, &cost, subject.groups ? &across : NULL);
     return RONDO_OK;
 }
@@ -141,6 +142,11 @@ static void list_algorithms(char *text, size_t size)
 }
 
 /* Names of those that would do. */
+static enum log_level level_of(const struct selection *selection)
+{
+    return selection->quiet ? LOG_DEBUG : LOG_INFO;
+}
+
 static void list_fitting(const struct selection *selection, char *text, size_t size)
 {
     text[0] = '\0';
@@ -186,8 +192,8 @@ static rondo_result take_wanted(const struct selection *selection,
                           "The algorithm \"%s\" of %s does not keep %s; these do: %s.",
                           wanted->name, collective, promises, names);
     }
-    log_info("%s of %.0f bytes over %d ranks: %s, as wanted", collective, selection->bytes,
-             selection->size, wanted->name);
+    log_write(level_of(selection), __FILE__, "%s of %.0f bytes over %d ranks: %s, as wanted",
+              collective, selection->bytes, selection->size, wanted->name);
     *ret_algorithm = wanted;
     return RONDO_OK;
 }
@@ -212,9 +218,9 @@ static void explain(const struct selection *selection, const struct link_costs *
         grouping_describe(selection->groups, groups + strlen(groups),
                           sizeof(groups) - strlen(groups));
     }
-    log_info("%s of %.0f bytes over %d ranks%s: %s (predicted: %s)",
-             rondo_collective_name(selection->collective), selection->bytes, selection->size,
-             groups, winner->name, text);
+    log_write(level_of(selection), __FILE__, "%s of %.0f bytes over %d ranks%s: %s (predicted: %s)",
+              rondo_collective_name(selection->collective), selection->bytes, selection->size,
+              groups, winner->name, text);
 }
 
 rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
@@ -245,7 +251,7 @@ rondo_result select_algorithm(const struct selection *selection, const struct li
         return rondo_fail(RONDO_ERROR_UNSUPPORTED, "No algorithm of %s keeps all of: %s.",
                           rondo_collective_name(selection->collective), promises);
     }
-    if (log_wants(LOG_INFO))
+    if (log_wants(level_of(selection)))
         explain(selection, links, best);
     *ret_algorithm = best;
     return RONDO_OK;

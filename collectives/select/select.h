@@ -34,12 +34,13 @@ struct selection {
     const char *wanted; /* name given by the user, or "auto" */
     const struct grouping *groups; /* NULL: all ranks are equally near */
     struct counts *counts;         /* of these ranks, kept between calls; NULL: not kept */
+    bool quiet; /* no call of the user, or another rank says it: it is logged at debug */
 };
 
 /*
  * Pick; *ret_algorithm is a static. With a wanted name, that one or RONDO_ERROR_UNSUPPORTED with a
  * sentence saying why it can't be. Deterministic: the same selection gives the same answer on every
- * rank. Costs are logged at info level.
+ * rank. Costs are logged at info level, of a quiet one at debug.
  */
 rondo_result select_algorithm(const struct selection *selection, const struct link_costs *links,
                               const struct algorithm **ret_algorithm);

@@ -55,7 +55,8 @@ static void read_awaited(struct tally *tally, int peer, enum reach reach)
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
-/* How many operands are others' memory, or slots, which hold what others sent or shall get. */
+/* Counts the operands in others' memory, and the slots, which hold what others sent or shall
+ * get. */
 static int count_foreign(const struct tally *tally, const struct plan *plan,
                          const struct plan_operand *operands, int count, int *ret_far)
 {

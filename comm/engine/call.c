@@ -4,7 +4,7 @@
  * checks it and runs it, queues it, or leaves it to the group.
  */
 #include "comm/engine/call.h"
-#include "comm/engine/repeat.h"
+#include "comm/engine/fast_path.h"
 #include "comm/engine/stream.h"
 #include "comm/failure/error.h"
 
@@ -63,8 +63,8 @@ static rondo_result check_count(const rondo_call *call)
     return RONDO_OK;
 }
 
-/* Do input and output overlap other than being the same memory in the way that "in place"
- * allows? */
+/* True if input and output overlap other than being the same memory in the way that "in place"
+ * allows. */
 static bool overlaps_wrongly(const rondo_call *call, size_t input_bytes, size_t output_bytes)
 {
     const char *input = call->input;
@@ -146,7 +146,7 @@ static rondo_result check_algorithm(const rondo_call *call, const char **ret_alg
     return RONDO_OK;
 }
 
-rondo_result call_check(const rondo_call *call, struct task *ret_task)
+rondo_result call_check_but_buffers(const rondo_call *call, struct task *ret_task)
 {
     const char *algorithm = NULL;
     rondo_result result;
@@ -158,28 +158,40 @@ rondo_result call_check(const rondo_call *call, struct task *ret_task)
     if (!result)
         result = check_count(call);
     if (!result)
-        result = check_buffers(call);
-    if (!result)
         result = check_operation(call, &ret_task->made);
     if (!result)
         result = check_algorithm(call, &algorithm);
     if (result)
         return result;
-    ret_task->key = (struct choice_key){
-        .collective = call->collective,
-        .type = call->type,
-        .op = collective_reduces(call->collective) ? call->op : 0,
-        .root = has_root_or_peer(call->collective) ? call->root : 0,
-        .count = call->collective == RONDO_BARRIER ? 0 : call->count,
-        .algorithm = algorithm,
-    };
-    ret_task->input = call->input;
-    ret_task->output = call->output;
-    ret_task->state = TASK_NEW;
-    ret_task->mourned = 0;
-    ret_task->hands = &thread_hands;
-    ret_task->again = false;
+    task_init(ret_task,
+              &(struct choice_key){
+                  .collective = call->collective,
+                  .type = call->type,
+                  .op = collective_reduces(call->collective) ? call->op : 0,
+                  .root = has_root_or_peer(call->collective) ? call->root : 0,
+                  .count = call->collective == RONDO_BARRIER ? 0 : call->count,
+                  .algorithm = algorithm,
+              },
+              call->input, call->output);
     return RONDO_OK;
+}
+
+rondo_result call_check(const rondo_call *call, struct task *ret_task)
+{
+    rondo_result result = call_check_but_buffers(call, ret_task);
+
+    return result ? result : check_buffers(call);
+}
+
+rondo_result call_refuse(rondo_comm *comm, rondo_collective collective, rondo_result result)
+{
+    struct batch batch;
+
+    if (!comm->settle || collective_is_pair(collective) || fork_is_foreign(comm->home))
+        return result;
+    comm_break(comm, result, comm->rank);
+    batch_open(&batch, comm, NULL, 0);
+    return run_batches(&batch, 1);
 }
 
 static rondo_result run_new(const rondo_call *call, rondo_result result)
@@ -187,8 +199,11 @@ static rondo_result run_new(const rondo_call *call, rondo_result result)
     CANCEL_LATER();
     struct task task;
 
-    if (!result)
+    if (!result) {
         result = call_check(call, &task);
+        if (result)
+            result = call_refuse(call->comm, call->collective, result);
+    }
     if (result) {
         if (group_is_open())
             group_spoil(result);
@@ -201,111 +216,119 @@ static rondo_result run_new(const rondo_call *call, rondo_result result)
     if (call->stream)
         return call->stream->ops->add_batches(
             call->stream, &(struct batch){.comm = call->comm, .tasks = &task, .count = 1}, 1);
-    return repeat_run_new(call, &task);
+    return fast_path_run_new(call, &task);
 }
 
-static rondo_result run(const rondo_call *call)
+/* An error that no communicator is told of. */
+static rondo_result spoil(rondo_result result)
 {
-    rondo_result result = comm_check(call->comm);
-
-    if (!result && !call->stream && !group_is_open() && repeat_run(call, &result))
-        return result;
-    return run_new(call, result);
-}
-
-rondo_result rondo_collective_call(const rondo_call *call)
-{
-    rondo_result result;
-
-    if (!call || call->struct_size != sizeof(*call))
-        result = rondo_fail(RONDO_ERROR_INVALID, "rondo_collective_call: struct_size must be "
-                                                 "sizeof(rondo_call).");
-    else if (!call->comm)
-        result = rondo_fail(RONDO_ERROR_INVALID, "%s: the communicator is NULL.",
-                            rondo_collective_name(call->collective));
-    else
-        return run(call);
     if (group_is_open())
         group_spoil(result);
     return result;
 }
 
-static rondo_result complete(rondo_collective collective, const void *input, void *output,
-                             rondo_call rest)
+static rondo_result run(const rondo_call *call)
 {
-    rest.struct_size = sizeof(rest);
-    rest.collective = collective;
-    rest.input = input;
-    rest.output = output;
-    return rondo_collective_call(&rest);
+    rondo_result result;
+
+    if (!call->comm)
+        return spoil(
+            rondo_fail(RONDO_ERROR_INVALID, "%s: the communicator is NULL.", name_of(call)));
+    result = comm_check(call->comm);
+    if (result && call->comm->settle && !fork_is_foreign(call->comm->home))
+        return run_new(call, RONDO_OK); /* peers may not know, and agree with this rank about it */
+    if (!result && !call->stream) {
+        if (group_is_open() && group_repeat_call(call))
+            return RONDO_OK;
+        if (!group_is_open() && fast_path_run(call, &result))
+            return result;
+    }
+    return run_new(call, result);
 }
 
-#define REST(...) ((rondo_call){.comm = comm, .stream = stream, __VA_ARGS__})
+rondo_result rondo_collective_call(const rondo_call *call)
+{
+    if (!call || call->struct_size != sizeof(*call))
+        return spoil(rondo_fail(RONDO_ERROR_INVALID,
+                                "rondo_collective_call: struct_size must be sizeof(rondo_call)."));
+    return run(call);
+}
+
+/* A call of the public function that it stands in, by its parameters of these names. */
+#define CALL(...) \
+    (&(rondo_call){.struct_size = sizeof(rondo_call), .comm = comm, .stream = stream, __VA_ARGS__})
 
 rondo_result rondo_all_reduce(const void *input, void *output, size_t count, rondo_type type,
                               rondo_op op, rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_ALL_REDUCE, input, output, REST(.count = count, .type = type, .op = op));
+    return run(CALL(.collective = RONDO_ALL_REDUCE, .input = input, .output = output,
+                    .count = count, .type = type, .op = op));
 }
 
 rondo_result rondo_reduce(const void *input, void *output, size_t count, rondo_type type,
                           rondo_op op, int root, rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_REDUCE, input, output,
-                    REST(.count = count, .type = type, .op = op, .root = root));
+    return run(CALL(.collective = RONDO_REDUCE, .input = input, .output = output, .count = count,
+                    .type = type, .op = op, .root = root));
 }
 
 rondo_result rondo_reduce_scatter(const void *input, void *output, size_t count, rondo_type type,
                                   rondo_op op, rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_REDUCE_SCATTER, input, output,
-                    REST(.count = count, .type = type, .op = op));
+    return run(CALL(.collective = RONDO_REDUCE_SCATTER, .input = input, .output = output,
+                    .count = count, .type = type, .op = op));
 }
 
 rondo_result rondo_broadcast(const void *input, void *output, size_t count, rondo_type type,
                              int root, rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_BROADCAST, input, output,
-                    REST(.count = count, .type = type, .root = root));
+    return run(CALL(.collective = RONDO_BROADCAST, .input = input, .output = output, .count = count,
+                    .type = type, .root = root));
 }
 
 rondo_result rondo_all_gather(const void *input, void *output, size_t count, rondo_type type,
                               rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_ALL_GATHER, input, output, REST(.count = count, .type = type));
+    return run(CALL(.collective = RONDO_ALL_GATHER, .input = input, .output = output,
+                    .count = count, .type = type));
 }
 
 rondo_result rondo_all_to_all(const void *input, void *output, size_t count, rondo_type type,
                               rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_ALL_TO_ALL, input, output, REST(.count = count, .type = type));
+    return run(CALL(.collective = RONDO_ALL_TO_ALL, .input = input, .output = output,
+                    .count = count, .type = type));
 }
 
 rondo_result rondo_gather(const void *input, void *output, size_t count, rondo_type type, int root,
                           rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_GATHER, input, output, REST(.count = count, .type = type, .root = root));
+    return run(CALL(.collective = RONDO_GATHER, .input = input, .output = output, .count = count,
+                    .type = type, .root = root));
 }
 
 rondo_result rondo_scatter(const void *input, void *output, size_t count, rondo_type type, int root,
                            rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_SCATTER, input, output, REST(.count = count, .type = type, .root = root));
+    return run(CALL(.collective = RONDO_SCATTER, .input = input, .output = output, .count = count,
+                    .type = type, .root = root));
 }
 
 rondo_result rondo_barrier(rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_BARRIER, NULL, NULL, REST(.count = 0, .type = RONDO_UINT8));
+    return run(CALL(.collective = RONDO_BARRIER, .count = 0, .type = RONDO_UINT8));
 }
 
 rondo_result rondo_send(const void *input, size_t count, rondo_type type, int peer,
                         rondo_comm *comm, rondo_stream *stream)
 {
-    return complete(RONDO_SEND, input, NULL, REST(.count = count, .type = type, .root = peer));
+    return run(
+        CALL(.collective = RONDO_SEND, .input = input, .count = count, .type = type, .root = peer));
 }
 
 rondo_result rondo_recv(void *output, size_t count, rondo_type type, int peer, rondo_comm *comm,
                         rondo_stream *stream)
 {
-    return complete(RONDO_RECV, NULL, output, REST(.count = count, .type = type, .root = peer));
+    return run(CALL(.collective = RONDO_RECV, .output = output, .count = count, .type = type,
+                    .root = peer));
 }

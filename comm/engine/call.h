@@ -8,14 +8,28 @@
 
 /* RONDO_ERROR_INVALID with a sentence, or the task that does it. Nothing is started. */
 rondo_result call_check(const rondo_call *call, struct task *ret_task);
+rondo_result call_check_but_buffers(const rondo_call *call, struct task *ret_task);
+/*
+ * Returns the result of a call with wrong arguments. With the `uniform` setting that is the result
+ * of all ranks, which wait for this one: it breaks the communicator then, and the others come to
+ * the agreement about it.
+ */
+rondo_result call_refuse(rondo_comm *comm, rondo_collective collective, rondo_result result);
 
-/* ---- group.c ---- */
+/* ---- call_group.c ---------------------------------------------------------------------------- */
 
 bool group_is_open(void); /* of the calling thread */
 /* Remember a call, or the joining of a communicator, until the group ends. */
 rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct task *task);
+/* Does the same for a call that was one of the thread's last group; false: it was not, or has to
+ * be checked again. */
+bool group_repeat_call(const rondo_call *call);
 /* `join` is called with `argument` in a thread of its own, beside others; then that is freed. */
 rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument);
+/* The call number `index` of the thread's open group; false: it has fewer. The key is good until
+ * the group gets another call. */
+bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key);
+rondo_result group_check(void); /* RONDO_OK, or the error that spoiled it */
 /* An error inside of a group makes the whole group fail. */
 void group_spoil(rondo_result result);
 

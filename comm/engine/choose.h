@@ -12,12 +12,16 @@
 /* The decision for a call; *ret_choice is valid until the
  * next call of this function. Needs the turn. */
 rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice);
-/* 32 bits of what all ranks have to agree on in a call. */
-uint32_t choice_fingerprint(const struct choice_key *key);
+/* The name of the algorithm that the call has to take, "auto": any. */
+const char *choice_wanted(const rondo_comm *comm, const struct choice_key *key);
 /* Promises that the plan of a call has to keep for the operation, whoever runs it; `wanted`: the
  * algorithm's name, or "auto". */
 unsigned choice_needs(const rondo_comm *comm, const struct choice_key *key,
                       const struct operation *operation, const char *wanted);
+/* Seconds that the cost model predicts for the call; decides nothing. Any thread, without the turn:
+ * it reads what does not change after opening. `counts` is the caller's. */
+rondo_result choice_predict(rondo_comm *comm, const struct choice_key *key, struct counts *counts,
+                            double *ret_seconds);
 void choices_done(struct choices *choices);
 
 #endif

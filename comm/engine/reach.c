@@ -28,7 +28,7 @@ bool address_announce(rondo_comm *comm, const void *input, const void *output, s
 {
     const struct address_lengths bytes = address_lengths(x);
     bool in_place = x->plan->collective == RONDO_ALL_TO_ALL && input == output && bytes.input;
-    bool plain_input = comm->one_process || (comm->settings.reads_across && !x->op);
+    bool plain_input = comm->one_process || (comm->tuning.reads_across && !x->op);
     /* Without a reduction nobody writes the output for us. */
     bool plain_output = comm->one_process || !x->op;
     struct link_addresses *own = &x->own;

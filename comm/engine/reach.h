@@ -11,11 +11,9 @@ extern const struct exec_world_ops comm_world_ops;
 /* Fill x->own; false if some peer could not reach the buffers, so that none of them tries. */
 bool address_announce(rondo_comm *comm, const void *input, const void *output, struct execution *x);
 
-/*
- * Did x->own say where a plain input is? Peers of other processes read it, and all of them notice
- * if it is hidden; nobody looks at an output in a call without a reduction, so hiding that alone
- * would be noticed by this rank only, which would then do something else than its peers.
- */
+/* True if x->own said where a plain input is. Peers of other processes read it, and all of them
+ * notice if it is hidden; nobody looks at an output in a call without a reduction, so hiding that
+ * alone would be noticed by this rank only, which would then do something else than its peers. */
 bool address_shows_plain_input(const struct execution *x);
 /* Announce nothing instead. */
 void address_hide(struct execution *x);

@@ -6,6 +6,8 @@
  * Each recording of an event is a moment of its own: who waits for one is not let go by a later one
  * that another stream reaches first.
  */
+#include "rondo/bindings.h"
+
 #include "comm/engine/stream.h"
 
 #include "base/cancel.h"
@@ -14,11 +16,16 @@
 #include "base/lock.h"
 
 #include <pthread.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 struct moment {
     bool reached;
-    int users; /* its event, and streams that have still to reach or pass it */
+    int users;            /* its event, and streams that have still to reach or pass it */
+    rondo_result outcome; /* of the call before it on its stream */
+    char *sentence;       /* of an error; NULL: no error, or no memory */
 };
 
 struct rondo_event {
@@ -94,8 +101,10 @@ static struct moment *moment_hold(const rondo_event *event)
 /* With the event's lock held; accepts NULL. */
 static void moment_drop(struct moment *moment)
 {
-    if (moment && --moment->users == 0)
-        free(moment);
+    if (!moment || --moment->users)
+        return;
+    free(moment->sentence);
+    free(moment);
 }
 
 static void event_drop(rondo_event *event)
@@ -118,9 +127,13 @@ static void reach(void *context)
 {
     struct mark *mark = context;
     rondo_event *event = mark->event;
+    const char *sentence;
+    rondo_result outcome = stream_outcome(&sentence);
 
     lock_take(&event->lock);
     mark->moment->reached = true;
+    mark->moment->outcome = outcome;
+    mark->moment->sentence = outcome ? strdup(sentence) : NULL;
     moment_drop(mark->moment);
     pthread_cond_broadcast(&event->changed);
     lock_give(&event->lock);
@@ -128,11 +141,24 @@ static void reach(void *context)
     free(mark);
 }
 
+/* Until the event's moment or `deadline` has come; NULL: for ever. The lock is held. */
+static void await_until(rondo_event *event, const struct moment *moment,
+                        const struct timespec *deadline)
+{
+    bool late = false;
+
+    while (moment && !moment->reached && !late) {
+        if (deadline)
+            late = !lock_wait_until(&event->lock, &event->changed, deadline);
+        else
+            lock_wait(&event->lock, &event->changed);
+    }
+}
+
 static void await(rondo_event *event, struct moment *moment)
 {
     lock_take(&event->lock);
-    while (moment && !moment->reached)
-        lock_wait(&event->lock, &event->changed);
+    await_until(event, moment, NULL);
     moment_drop(moment);
     lock_give(&event->lock);
 }
@@ -176,7 +202,7 @@ rondo_result rondo_event_open(rondo_event **ret_event)
     if (!event)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for an event.");
     lock_init(&event->lock, LOCK_EVENT);
-    pthread_cond_init(&event->changed, NULL);
+    lock_init_condition(&event->changed);
     event->users = 1;
     event->home = fork_home();
     *ret_event = event;
@@ -280,4 +306,53 @@ rondo_result rondo_event_wait(rondo_event *event)
     lock_give(&event->lock);
     await(event, moment);
     return RONDO_OK;
+}
+
+/* ---- What became of a call ------------------------------------------------------------------- */
+
+static struct timespec time_in(double seconds)
+{
+    const double longest = 1e9; /* half of a lifetime */
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    seconds = fmin(seconds, longest) + 1e-9 * (double)now.tv_nsec;
+    return (struct timespec){now.tv_sec + (time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
+}
+
+/* With the lock held: the result of the call before the moment, whose sentence becomes this
+ * thread's. */
+static rondo_result tell_outcome(const struct moment *moment)
+{
+    if (!moment)
+        return RONDO_OK;
+    if (!moment->reached)
+        return RONDO_IN_PROGRESS;
+    if (!moment->outcome)
+        return RONDO_OK;
+    return rondo_fail(moment->outcome, "%s",
+                      moment->sentence ? moment->sentence : rondo_result_string(moment->outcome));
+}
+
+rondo_result rondo_event_outcome(rondo_event *event, double seconds)
+{
+    CANCEL_LATER();
+    struct timespec deadline;
+    struct moment *moment;
+    rondo_result result;
+
+    if (!event)
+        return rondo_fail(RONDO_ERROR_INVALID, "rondo_event_outcome: the event is NULL.");
+    if (fork_is_foreign(event->home))
+        return fork_refuse("rondo_event_outcome", "event");
+    if (seconds > 0)
+        deadline = time_in(seconds);
+    lock_take(&event->lock);
+    moment = moment_hold(event);
+    if (!(seconds == 0))
+        await_until(event, moment, seconds > 0 ? &deadline : NULL);
+    result = tell_outcome(moment);
+    moment_drop(moment);
+    lock_give(&event->lock);
+    return result;
 }

@@ -8,11 +8,18 @@
 struct stream_ops {
     /* Queue batches (comm, tasks, count are set) that run side by side; all of it is copied. */
     rondo_result (*add_batches)(rondo_stream *stream, const struct batch *batches, int count);
+    /* True if add_batches() waits until ranks of this process have queued their part of a call. A
+     * group with calls of several of them then has a thread for each stream. NULL: never. */
+    bool (*waits_for_others)(const rondo_stream *stream, const rondo_comm *comm);
     rondo_result (*call)(rondo_stream *stream, rondo_stream_function function, void *context);
     rondo_result (*synchronize)(rondo_stream *stream);
     rondo_result (*query)(rondo_stream *stream);
     void (*close)(rondo_stream *stream);
 };
+
+/* Returns the result of the last call, or group of calls, that this thread has run for its stream,
+ * with its sentence, which is valid until the next one; RONDO_OK in other threads. */
+rondo_result stream_outcome(const char **ret_sentence);
 
 struct rondo_stream {
     const struct stream_ops *ops; /* first member of what a kind of stream keeps */

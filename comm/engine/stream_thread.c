@@ -13,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "base/lock.h"
+#include "base/spare.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -33,10 +34,23 @@ struct thread_stream {
     struct lock lock;
     pthread_cond_t changed;
     struct job *first, **last;
+    struct spares jobs; /* that were done */
     bool closing, busy;
     rondo_result error; /* the first since the last synchronize */
     char sentence[FAIL_SENTENCE_MAX];
 };
+
+/* A thread of a stream keeps the result of the call that it has run last. */
+static _Thread_local struct {
+    rondo_result result;
+    char sentence[FAIL_SENTENCE_MAX];
+} outcome;
+
+rondo_result stream_outcome(const char **ret_sentence)
+{
+    *ret_sentence = outcome.sentence;
+    return outcome.result;
+}
 
 static struct job *next_job(struct thread_stream *stream)
 {
@@ -75,10 +89,14 @@ static void do_job(struct thread_stream *stream, struct job *job)
     if (job->function)
         job->function(job->context);
     else
-        result = run_by_hands(job->batches, job->count);
-    if (result)
+        outcome.result = result = run_by_backend(job->batches, job->count);
+    if (result) {
+        memcpy(outcome.sentence, fail_sentence(), strlen(fail_sentence()) + 1);
         note_error(stream, result);
-    free(job);
+    }
+    lock_take(&stream->lock);
+    spare_give(&stream->jobs, job);
+    lock_give(&stream->lock);
 }
 
 static void *work(void *argument)
@@ -91,6 +109,17 @@ static void *work(void *argument)
     return NULL;
 }
 
+/* A job with room for that many bytes behind it; NULL: out of memory. */
+static struct job *take_job(struct thread_stream *stream, size_t bytes)
+{
+    struct job *job;
+
+    lock_take(&stream->lock);
+    job = spare_take(&stream->jobs, sizeof(*job) + bytes);
+    lock_give(&stream->lock);
+    return job;
+}
+
 static void push(struct thread_stream *stream, struct job *job)
 {
     job->next = NULL;
@@ -101,15 +130,16 @@ static void push(struct thread_stream *stream, struct job *job)
     lock_give(&stream->lock);
 }
 
-static rondo_result add_batches(rondo_stream *stream, const struct batch *batches, int count)
+static rondo_result add_batches(rondo_stream *base, const struct batch *batches, int count)
 {
+    struct thread_stream *stream = (struct thread_stream *)base;
     struct job *job;
     struct task *tasks;
     size_t all = 0;
 
     for (int i = 0; i < count; i++)
         all += (size_t)batches[i].count;
-    job = malloc(sizeof(*job) + all * sizeof(*tasks) + (size_t)count * sizeof(*batches));
+    job = take_job(stream, all * sizeof(*tasks) + (size_t)count * sizeof(*batches));
     if (!job)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu queued calls.", all);
     job->function = NULL;
@@ -121,19 +151,20 @@ static rondo_result add_batches(rondo_stream *stream, const struct batch *batche
         batch_open(&job->batches[i], batches[i].comm, tasks, batches[i].count);
         tasks += batches[i].count;
     }
-    push((struct thread_stream *)stream, job);
+    push(stream, job);
     return RONDO_OK;
 }
 
-static rondo_result call(rondo_stream *stream, rondo_stream_function function, void *context)
+static rondo_result call(rondo_stream *base, rondo_stream_function function, void *context)
 {
-    struct job *job = calloc(1, sizeof(*job));
+    struct thread_stream *stream = (struct thread_stream *)base;
+    struct job *job = take_job(stream, 0);
 
     if (!job)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued function.");
     job->function = function;
     job->context = context;
-    push((struct thread_stream *)stream, job);
+    push(stream, job);
     return RONDO_OK;
 }
 
@@ -146,6 +177,7 @@ static void close_thread(rondo_stream *base)
     pthread_cond_broadcast(&stream->changed);
     lock_give(&stream->lock);
     pthread_join(stream->thread, NULL);
+    spares_done(&stream->jobs);
     lock_done(&stream->lock);
     pthread_cond_destroy(&stream->changed);
     free(stream);

@@ -6,7 +6,7 @@
 #include "base/lock.h"
 
 #include <pthread.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +18,7 @@ struct gate {
 
 struct thread_step {
     struct gate *gate;
+    uint64_t caller;
     rondo_result (*step)(void *);
     void *argument;
     pthread_t thread;
@@ -25,11 +26,30 @@ struct thread_step {
     char sentence[FAIL_SENTENCE_MAX];
 };
 
+static _Thread_local uint64_t caller;
+static _Thread_local bool is_step;
+
+uint64_t threads_caller(void)
+{
+    static _Atomic uint64_t last;
+
+    if (!caller)
+        caller = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return caller;
+}
+
+bool threads_is_step(void)
+{
+    return is_step;
+}
+
 static void *run_step(void *argument)
 {
     struct thread_step *step = argument;
     bool closed;
 
+    caller = step->caller;
+    is_step = true;
     lock_take(&step->gate->lock);
     closed = step->gate->closed;
     lock_give(&step->gate->lock);
@@ -53,6 +73,7 @@ rondo_result threads_run(rondo_result (*step)(void *), void *const *arguments, i
     lock_take(&gate.lock);
     for (; started < count && !result; started++) {
         steps[started].gate = &gate;
+        steps[started].caller = threads_caller();
         steps[started].step = step;
         steps[started].argument = arguments[started];
         if (pthread_create(&steps[started].thread, NULL, run_step, &steps[started])) {

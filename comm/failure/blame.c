@@ -5,12 +5,15 @@
 #include "comm/failure/health.h"
 #include "comm/failure/network.h"
 
+#include "base/collective.h"
+
 #include <math.h>
+#include <stdio.h>
 
 double blame_patience(const rondo_comm *comm)
 {
     const double most = 2, share = 0.25; /* seconds; of the timeout */
-    double timeout = comm->settings.timeout;
+    double timeout = comm_timeout(comm);
 
     return timeout > 0 ? fmin(share * timeout, most) : most;
 }
@@ -50,23 +53,24 @@ static void begin(struct blame *blame, double began, double now)
  * what it finds may be old. */
 static void observe(const rondo_comm *comm, struct blame *blame, int rank, double now)
 {
-    const struct board *board = health_board(comm, rank);
+    const struct status *status = health_status(comm, rank);
     struct blame_peer *peer = find(blame, rank);
-    uint32_t beats = 0;
+    uint32_t heartbeats = 0;
 
-    if (board)
-        /* Acquire, pairs with the release in board_beat(): its blame is as new as its beat. */
-        beats = atomic_load_explicit(&board->beats, memory_order_acquire);
+    if (status)
+        /* Acquire, pairs with the release in status_heartbeat(): its blame is as new as its
+         * heartbeat. */
+        heartbeats = atomic_load_explicit(&status->heartbeats, memory_order_acquire);
     if (!peer && blame->count < BLAME_PEERS) {
         peer = &blame->peers[blame->count++];
-        *peer = (struct blame_peer){.rank = rank, .beats = beats, .since = now};
+        *peer = (struct blame_peer){.rank = rank, .heartbeats = heartbeats, .since = now};
     }
     if (!peer)
         return;
     peer->looked = now;
-    if (peer->beats != beats) {
-        peer->beats = beats;
-        peer->beat = true;
+    if (peer->heartbeats != heartbeats) {
+        peer->heartbeats = heartbeats;
+        peer->heartbeat = true;
         peer->since = now;
     }
 }
@@ -86,8 +90,8 @@ static void observe_all(const rondo_comm *comm, struct blame *blame, const struc
 static uint32_t read_blame(const rondo_comm *comm, int rank, int *ret_culprit)
 {
     const uint32_t far = (uint32_t)comm->size;
-    const struct board *board = health_board(comm, rank);
-    uint64_t blames = board ? atomic_load_explicit(&board->blames, memory_order_relaxed) : 0;
+    const struct status *status = health_status(comm, rank);
+    uint64_t blames = status ? atomic_load_explicit(&status->blames, memory_order_relaxed) : 0;
     uint32_t distance = (uint32_t)(blames >> 32), culprit = (uint32_t)blames;
 
     if (!distance || culprit >= far || culprit == (uint32_t)comm->rank)
@@ -108,7 +112,7 @@ static void conclude(rondo_comm *comm, struct blame *blame, double now)
         int culprit = peer->rank;
         uint32_t distance = 0;
 
-        if (peer->looked != now || (!silent && !peer->beat))
+        if (peer->looked != now || (!silent && !peer->heartbeat))
             continue;
         if (!silent)
             distance = read_blame(comm, peer->rank, &culprit);
@@ -121,23 +125,69 @@ static void conclude(rondo_comm *comm, struct blame *blame, double now)
     }
     blame->known = nearest < far;
     blame->circular &= !blame->known;
-    board_beat(comm->boards[comm->rank],
-               blame->known ? (uint64_t)(nearest + 1) << 32 | (uint32_t)blame->culprit : 0);
+    status_heartbeat(comm->status_pages[comm->rank],
+                     blame->known ? (uint64_t)(nearest + 1) << 32 | (uint32_t)blame->culprit : 0);
+}
+
+/* ---- For `rondo ps` -------------------------------------------------------------------------- */
+
+/* The step at which the first program of the call waits. */
+static void write_step(const struct execution *x, struct recorder_waiting *waiting)
+{
+    const struct plan *plan = x->plan;
+
+    for (int i = 0; i < plan->programs; i++) {
+        const struct exec_program *program = &x->programs[i];
+
+        if (program->done || program->at >= program->end)
+            continue;
+        waiting->step = program->at - program->begin + 1;
+        waiting->steps = program->end - program->begin;
+        plan_describe_step(plan, &plan->steps[program->at], waiting->what, sizeof(waiting->what));
+        return;
+    }
+}
+
+/* `task` NULL: the call is done, but for messages that are still to be taken. */
+static void write_down(const rondo_comm *comm, int which, const struct blame *blame,
+                       const struct task *task)
+{
+    struct recorder_waiting waiting = {
+        .call = task && collective_is_pair(task->key.collective) ? 0 : comm->calls,
+        .since = (uint64_t)(1e9 * blame->began),
+        .looked = recorder_now(),
+        .culprit = blame->known ? blame->culprit : -1};
+
+    if (!comm->recorder)
+        return;
+    for (int i = 0; i < blame->count && waiting.peers_count < RECORDER_PEERS; i++)
+        if (blame->peers[i].looked == blame->looked)
+            waiting.peers[waiting.peers_count++] = blame->peers[i].rank;
+    if (task)
+        write_step(&task->execution, &waiting);
+    else
+        snprintf(waiting.what, sizeof(waiting.what), "its last messages are not taken yet");
+    recorder_wait(comm->recorder, which, &waiting);
 }
 
 void blame_look(struct batch *batch, double now)
 {
     rondo_comm *comm = batch->comm;
     struct blame *blame = &comm->blame;
+    const struct task *first = NULL;
     int peer = comm->rank;
 
-    begin(blame, batch->began, now);
+    begin(blame, batch->still_since, now);
     for (int i = 0; i < batch->count; i++)
-        if (batch->tasks[i].state == TASK_RUNNING)
+        if (batch->tasks[i].state == TASK_RUNNING) {
             observe_all(comm, blame, &batch->tasks[i].execution, now);
+            first = first ? first : &batch->tasks[i];
+        }
     if (!batch->left && !networks_flushed(comm, &peer) && peer != comm->rank)
         observe(comm, blame, peer, now);
     conclude(comm, blame, now);
+    if (first || !batch->left)
+        write_down(comm, 0, blame, first);
 }
 
 void blame_look_at_stream(rondo_comm *comm, const struct task *task, double began, double now)
@@ -145,4 +195,5 @@ void blame_look_at_stream(rondo_comm *comm, const struct task *task, double bega
     begin(&comm->stream_blame, began, now);
     observe_all(comm, &comm->stream_blame, &task->execution, now);
     conclude(comm, &comm->stream_blame, now);
+    write_down(comm, 1, &comm->stream_blame, task);
 }

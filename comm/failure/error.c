@@ -3,8 +3,11 @@
 #include "comm/failure/error.h"
 
 #include "base/fail.h"
+#include "base/log.h"
+#include "comm/failure/answer.h"
 #include "comm/failure/leave.h"
 #include "comm/failure/network.h"
+#include "comm/recorder/table.h"
 
 #include <stdio.h>
 
@@ -23,19 +26,33 @@ rondo_result comm_note_error(rondo_comm *comm, rondo_result result)
     return result;
 }
 
+/* Tell what all ranks of this host are doing, while they still do it. */
+static void tell(const rondo_comm *comm, rondo_result result)
+{
+    bool waited = result == RONDO_ERROR_TIMEOUT;
+    bool peers = result == RONDO_ERROR_PEER || result == RONDO_ERROR_MISMATCH;
+
+    if ((waited && log_wants(LOG_WARN)) || (peers && log_wants(LOG_INFO)))
+        table_tell(comm->recorder, "a call has failed");
+}
+
 rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit)
 {
     int sound = RONDO_OK;
 
     comm_note_error(comm, result);
-    /* The first failure wins; the board is written by whoever changed the state, so only once. */
+    /* The first failure wins; the status page is written by whoever changed the state, so only
+     * once. */
     if (atomic_compare_exchange_strong_explicit(&comm->broken, &sound, (int)result,
                                                 memory_order_acq_rel, memory_order_acquire)) {
-        const struct network_failure failure = {
+        struct network_failure failure = {
             .result = result, .culprit = culprit, .sentence = fail_sentence()};
 
-        board_fail(comm->boards[comm->rank], result, culprit, fail_sentence());
+        tell(comm, result);
+        recorder_fail(comm->recorder, (int)result, culprit, failure.sentence);
+        status_fail(comm->status_pages[comm->rank], result, culprit, fail_sentence());
         leave_ring(comm);
+        failure.answered = answer_start(comm);
         networks_tell(comm, &failure);
     }
     return result;
@@ -47,7 +64,12 @@ rondo_result comm_say_broken(rondo_comm *comm)
     char sentence[FAIL_SENTENCE_MAX];
     int culprit;
 
-    if (!board_failure(comm->boards[comm->rank], &culprit, sentence))
-        snprintf(sentence, sizeof(sentence), "%s", rondo_result_string((rondo_result)broken));
+    if (!status_failure(comm->status_pages[comm->rank], &culprit, sentence)) {
+        /* Another thread is about to write it there; it has noted it before it broke anything. */
+        lock_take(&comm->error_lock);
+        snprintf(sentence, sizeof(sentence), "%s",
+                 *comm->error ? comm->error : rondo_result_string((rondo_result)broken));
+        lock_give(&comm->error_lock);
+    }
     return comm_note_error(comm, rondo_fail((rondo_result)broken, "%s", sentence));
 }

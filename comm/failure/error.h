@@ -7,7 +7,8 @@
 
 /* Keep the thread's last sentence as the communicator's; returns `result`. */
 rondo_result comm_note_error(rondo_comm *comm, rondo_result result);
-/* As comm_note_error(), and break the communicator: peers on the node see it on the board. */
+/* Notes the error like comm_note_error(), and breaks the communicator: peers on the node see it on
+ * the status page. */
 rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit);
 /* Repeat the sentence of the failure that broke the communicator for this thread. */
 rondo_result comm_say_broken(rondo_comm *comm);

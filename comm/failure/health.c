@@ -2,11 +2,12 @@
 /*
  * health.c - checks of a wait that lasts.
  *
- * In order: a peer that has already failed says so on its board, and its sentence becomes ours, so
- * that every rank names the same culprit; a peer that is in the same call by number but called
- * something else; a peer that has closed the communicator, or whose process has ended; and time. A
- * peer that finished its part and left is no culprit: only those that we wait for are suspected, by
- * each program of the plan its own, and only when what they wrote before has been looked at.
+ * In order: a peer that has already failed says so on its status page, and its sentence becomes
+ * ours, so that every rank names the same culprit; a peer that is in the same call by number but
+ * called something else; a peer that has closed the communicator, or whose process has ended; and
+ * time. A peer that finished its part and left is no culprit: only those that we wait for are
+ * suspected, by each program of the plan its own, and only when what they wrote before has been
+ * looked at.
  */
 #include "comm/failure/health.h"
 
@@ -30,28 +31,28 @@ void health_describe(const struct task *task, char *text, size_t size)
                                        .root = task->key.root,
                                        .count = task->key.count};
 
-    board_describe(&record, text, size);
+    call_describe(&record, text, size);
 }
 
-const struct board *health_board(const rondo_comm *comm, int rank)
+const struct status *health_status(const rondo_comm *comm, int rank)
 {
-    const struct board *board = comm->boards[rank];
+    const struct status *status = comm->status_pages[rank];
 
-    if (!board || atomic_load_explicit(&board->id, memory_order_acquire) != comm->id)
+    if (!status || atomic_load_explicit(&status->id, memory_order_acquire) != comm->id)
         return NULL;
-    return board;
+    return status;
 }
 
 static bool is_mirrored(const rondo_comm *comm, int rank)
 {
-    return comm->mirrors && comm->boards[rank] == &comm->mirrors[rank];
+    return comm->mirrors && comm->status_pages[rank] == &comm->mirrors[rank];
 }
 
 bool health_has_closed(const rondo_comm *comm, int rank)
 {
-    const struct board *board = health_board(comm, rank);
+    const struct status *status = health_status(comm, rank);
 
-    return !board || atomic_load_explicit(&board->closed, memory_order_acquire);
+    return !status || atomic_load_explicit(&status->closed, memory_order_acquire);
 }
 
 rondo_result health_adopt(rondo_comm *comm)
@@ -59,14 +60,14 @@ rondo_result health_adopt(rondo_comm *comm)
     char sentence[FAIL_SENTENCE_MAX];
 
     for (int rank = 0; rank < comm->size; rank++) {
-        const struct board *board = rank == comm->rank ? NULL : health_board(comm, rank);
+        const struct status *status = rank == comm->rank ? NULL : health_status(comm, rank);
         rondo_result result;
         int culprit;
 
-        if (!board)
+        if (!status)
             continue;
-        result = board_failure(board, &culprit, sentence);
-        if (!result || !health_board(comm, rank)) /* closed meanwhile: that was something else */
+        result = status_failure(status, &culprit, sentence);
+        if (!result || !health_status(comm, rank)) /* closed meanwhile: that was something else */
             continue;
         rondo_fail(result, "%s", sentence);
         return comm_break(comm, result, culprit);
@@ -88,7 +89,7 @@ static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
 
 /*
  * A process that was killed loses its memory a moment before it counts as ended; and one that left
- * because of somebody else's failure has told so on its board, which outlives it.
+ * because of somebody else's failure has told so on its status page, which outlives it.
  */
 rondo_result health_unreadable(rondo_comm *comm, struct task *task)
 {
@@ -112,22 +113,22 @@ rondo_result health_unreadable(rondo_comm *comm, struct task *task)
     return comm_break(comm, rondo_fail(RONDO_ERROR_PEER, "%s", sentence), peer);
 }
 
-/* How many calls a rank is behind this one. What is on the mirror of a rank that was not asked may
- * be of any call before. */
+/* Returns how many calls a rank is behind this one. What is on the mirror of a rank that was not
+ * asked may be of any call before. */
 static uint32_t calls_behind(const rondo_comm *comm, int rank)
 {
-    const struct board *board = health_board(comm, rank);
+    const struct status *status = health_status(comm, rank);
     uint32_t behind = 0; /* differences, as numbers wrap */
 
-    if (board && !is_mirrored(comm, rank))
-        behind =
-            comm->calls - (atomic_load_explicit(&board->sequence, memory_order_relaxed) + 1) / 2;
-    behind &= UINT32_MAX / 2; /* numbers of calls on boards have 31 bits */
+    if (status && !is_mirrored(comm, rank))
+        behind = comm->calls -
+                 (atomic_load_explicit(&status->call.sequence, memory_order_relaxed) + 1) / 2;
+    behind &= UINT32_MAX / 2; /* numbers of calls on status pages have 31 bits */
     return behind < UINT32_MAX / 4 ? behind : 0;
 }
 
 /* The rank of this host that has made fewest calls: a guess where nobody is known to be silent. */
-static int laggard(const rondo_comm *comm, int suspect)
+static int straggler(const rondo_comm *comm, int suspect)
 {
     uint32_t most_behind = 0;
     int last = suspect;
@@ -163,7 +164,7 @@ static const char *describe_silence(const rondo_comm *comm, const struct task *t
                                                            : "no matching call was made there";
     if (calls_behind(comm, peer))
         return "it has not made this call";
-    if (is_mirrored(comm, peer) && !board_read(&comm->mirrors[peer], comm->calls, &record))
+    if (is_mirrored(comm, peer) && !status_read(&comm->mirrors[peer], comm->calls, &record))
         return "nothing has come from it in this call";
     return "it is in the same call";
 }
@@ -184,7 +185,7 @@ static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
     if (comm->blame.known)
         peer = comm->blame.culprit;
     else if (!collective_is_pair(task->key.collective))
-        peer = laggard(comm, peer);
+        peer = straggler(comm, peer);
     health_describe(task, own, sizeof(own));
     exec_describe(&task->execution, step, sizeof(step));
     describe_way(&comm->blame, way, sizeof(way));
@@ -195,11 +196,11 @@ static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
     return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
-/* Has the wait lasted for the timeout? In a circle of ranks that wait for each other it may last a
- * little longer, as one of them may yet find out whom to blame. */
+/* True if the wait has lasted for the timeout. In a circle of ranks that wait for each other it may
+ * last a little longer, as one of them may yet find out whom to blame. */
 static bool is_too_long(const rondo_comm *comm, const struct blame *blame, double waited)
 {
-    double timeout = comm->settings.timeout;
+    double timeout = comm_timeout(comm);
 
     return timeout > 0 && waited > timeout + (blame->circular ? blame_patience(comm) : 0);
 }
@@ -219,8 +220,8 @@ static int find_dead(const rondo_comm *comm, const struct execution *x)
 
 /*
  * A rank of this host that some program of the task waits for, and that has closed the
- * communicator: its board is gone, with the memory that it gave back; -1: none. It did that after
- * its last call, so what it had to say in that is there (acquire, in health_has_closed()).
+ * communicator: its status page is gone, with the memory that it gave back; -1: none. It did that
+ * after its last call, so what it had to say in that is there (acquire, in health_has_closed()).
  */
 static int find_closed(const rondo_comm *comm, const struct execution *x)
 {
@@ -270,11 +271,11 @@ static rondo_result missing(rondo_comm *comm, const struct task *task, int peer)
 
 /* A peer seen closed or ended may have done its part before. So believe it at the second look, when
  * all that it wrote before its end has been looked at. */
-static rondo_result mourn(rondo_comm *comm, struct task *task, int peer)
+static rondo_result suspect_peer(rondo_comm *comm, struct task *task, int peer)
 {
-    if (task->mourned == peer + 1)
+    if (task->suspect == peer + 1)
         return missing(comm, task, peer);
-    task->mourned = peer + 1;
+    task->suspect = peer + 1;
     return RONDO_OK;
 }
 
@@ -295,11 +296,11 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
         result = mismatch_look(comm, task);
     if (result)
         return result;
-    if (exec_strays(&task->execution))
+    if (exec_has_unexpected(&task->execution))
         return mismatch_found(comm, task);
     peer = find_missing(comm, &task->execution);
     if (peer >= 0)
-        return mourn(comm, task, peer);
+        return suspect_peer(comm, task, peer);
     result = watch_distant(comm, &task->execution);
     if (!result && is_too_long(comm, &comm->blame, waited))
         return silent(comm, task, waited);

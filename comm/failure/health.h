@@ -13,19 +13,20 @@ rondo_result health_adopt(rondo_comm *comm);
  * waiting. Otherwise the communicator is broken and the sentence names the rank to blame.
  */
 rondo_result health_check(rondo_comm *comm, struct task *task, double waited);
-/* As health_check(), for a call that is done except for messages that peers have yet to take. */
+/* Does what health_check() does for a call that is done except for messages that peers have yet to
+ * take. */
 rondo_result health_flush(rondo_comm *comm, double waited);
 
-/* As health_check(), for a call that a CUDA stream runs, from a thread that has not got the
- * turn. */
+/* Does what health_check() does for a call that a CUDA stream runs, from a thread that has not got
+ * the turn. */
 rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited);
 /* A peer that the call waits for has closed the communicator or ended. The stream may not have got
  * to what the peer wrote before, so it is believed when it has been so for a second; `since` is the
  * caller's note of when that began, 0 when a wait begins. */
 rondo_result health_stream_missing(rondo_comm *comm, const struct task *task, double now,
                                    double *since);
-/* Of a graph it is only known that it waits for a peer, -1: it does not. Whether that is alive is
- * asked if it was so `before` too. */
+/* Checks a graph, of which only the peer is known that it waits for (-1: none): looks whether that
+ * is alive if the graph waited `before` too. */
 rondo_result health_graph_check(rondo_comm *comm, int peer, bool before);
 
 /* Memory of the peer that `task` blames could not be read. Was it, or another before it, what broke
@@ -34,10 +35,11 @@ rondo_result health_unreadable(rondo_comm *comm, struct task *task);
 
 /* ---- For sentences --------------------------------------------------------------------------- */
 
-/* The board of a rank; NULL: the rank has closed the communicator, and its memory may hold
+/* The status page of a rank; NULL: the rank has closed the communicator, and its memory may hold
  * something else by now. */
-const struct board *health_board(const rondo_comm *comm, int rank);
-/* Has the rank closed the communicator? Then it makes no more calls; its board may stay. */
+const struct status *health_status(const rondo_comm *comm, int rank);
+/* True if the rank has closed the communicator: it makes no more calls, but its status page may
+ * stay. */
 bool health_has_closed(const rondo_comm *comm, int rank);
 /* Writes the call of a task in words: "all_reduce of 17 float32, sum". */
 void health_describe(const struct task *task, char *text, size_t size);

@@ -4,7 +4,7 @@
  *
  * A rank that closes a communicator writes so beside the alarm of each peer it knows: into memory
  * of the peer, who finds it there whatever becomes of the rank. One that failed before it knew its
- * peers has it on its board, which stays.
+ * peers has it on its status page, which stays.
  */
 #include "comm/failure/leave.h"
 
@@ -16,8 +16,8 @@
 
 struct peer {
     int rank;
-    struct process *process; /* held: its heap stays mapped, and the board in it */
-    const struct board *board;
+    struct process *process; /* held: its heap stays mapped, and the status page in it */
+    const struct status *status;
 };
 
 /* Shared by the leases on the arena and on what was taken back from peers. */
@@ -25,7 +25,7 @@ struct peers {
     atomic_int users;
     atomic_bool left;              /* all of them; `alarm` may be gone then */
     const struct shm_alarm *alarm; /* this rank's */
-    void *board;                   /* this rank's: it goes with the last lease, NULL: before */
+    void *status;                  /* this rank's: it goes with the last lease, NULL: before */
     int count;
     struct peer peers[];
 };
@@ -38,7 +38,7 @@ struct peers_lease {
 static bool has_left(const struct peers *peers, const struct peer *peer)
 {
     return atomic_load_explicit(&peers->alarm->gone[peer->rank], memory_order_acquire) ||
-           atomic_load_explicit(&peer->board->closed, memory_order_acquire) ||
+           atomic_load_explicit(&peer->status->closed, memory_order_acquire) ||
            !process_alive(peer->process);
 }
 
@@ -66,8 +66,8 @@ static void close_lease(struct lease *lease)
         return;
     for (int i = 0; i < peers->count; i++)
         process_detach(peers->peers[i].process);
-    if (peers->board)
-        shown_give(peers->board);
+    if (peers->status)
+        shown_give(peers->status);
     free(peers);
 }
 
@@ -85,7 +85,7 @@ static struct peers *find_peers(const rondo_comm *comm)
             continue;
         process_hold(comm->processes[rank]);
         peers->peers[peers->count++] = (struct peer){
-            .rank = rank, .process = comm->processes[rank], .board = comm->boards[rank]};
+            .rank = rank, .process = comm->processes[rank], .status = comm->status_pages[rank]};
     }
     return peers;
 }
@@ -110,9 +110,9 @@ struct lease *leave_lease(const rondo_comm *comm)
 void leave_for_good(const rondo_comm *comm)
 {
     /* Release, pairs with the acquire in health_has_closed(): what it said in calls is there. */
-    atomic_store_explicit(&comm->board->closed, 1, memory_order_release);
+    atomic_store_explicit(&comm->status->closed, 1, memory_order_release);
     if (comm->lease)
-        ((struct peers_lease *)(void *)comm->lease)->peers->board = comm->board;
+        ((struct peers_lease *)(void *)comm->lease)->peers->status = comm->status;
     for (int rank = 0; rank < comm->size; rank++)
         if (rank != comm->rank && comm->alarms[rank])
             /* Release, pairs with the acquire in has_left(): nothing is written there any more. */

@@ -58,7 +58,7 @@ void leave_ring(const rondo_comm *comm)
 {
     for (int rank = 0; comm->alarms && rank < comm->size; rank++)
         if (comm->alarms[rank])
-            /* Release, pairs with the acquire in exec.c: who hears it sees the board. */
+            /* Release, pairs with the acquire in exec.c: who hears it sees the status page. */
             atomic_store_explicit(&comm->alarms[rank]->rung, 1, memory_order_release);
 }
 
@@ -68,8 +68,8 @@ bool leave_spoils(const rondo_comm *comm)
         return true;
     for (int rank = 0; rank < comm->size; rank++)
         if (rank != comm->rank && comm->alarms[rank] &&
-            atomic_load_explicit(&comm->boards[rank]->id, memory_order_acquire) == comm->id &&
-            board_spoils(comm->boards[rank], comm->calls))
+            atomic_load_explicit(&comm->status_pages[rank]->id, memory_order_acquire) == comm->id &&
+            status_spoils(comm->status_pages[rank], comm->calls))
             return true;
     return false;
 }
@@ -88,7 +88,7 @@ rondo_result leave_too(rondo_comm *comm)
 
 rondo_result leave_warily(rondo_comm *comm, struct task *task)
 {
-    rondo_result result = task->choice->deaf_lanes ? mismatch_unheard(comm, task) : RONDO_OK;
+    rondo_result result = task->choice->deaf_channels ? mismatch_unheard(comm, task) : RONDO_OK;
 
     if (result || collective_is_pair(task->key.collective))
         return result; /* what came from a rank was sent before it failed */
@@ -96,7 +96,7 @@ rondo_result leave_warily(rondo_comm *comm, struct task *task)
         exposure_close(&comm->exposure);
     if (leave_hears(comm) && leave_spoils(comm))
         return leave_too(comm);
-    board_end(comm->boards[comm->rank], comm->calls);
+    status_end(comm->status_pages[comm->rank], comm->calls);
     return RONDO_OK;
 }
 
@@ -106,12 +106,12 @@ enum whereabouts { NOBODY, ANOTHER_PROCESS, THIS_PROCESS };
 
 static bool is_inside(const rondo_comm *comm, int rank)
 {
-    const struct board *board = comm->boards[rank];
+    const struct status *status = comm->status_pages[rank];
 
     /* Acquire, pairs with the release in go_outside(): what it stored before is there. */
-    return atomic_load_explicit(&board->inside, memory_order_acquire) &&
-           atomic_load_explicit(&board->id, memory_order_acquire) == comm->id &&
-           !atomic_load_explicit(&board->closed, memory_order_acquire) &&
+    return atomic_load_explicit(&status->inside, memory_order_acquire) &&
+           atomic_load_explicit(&status->id, memory_order_acquire) == comm->id &&
+           !atomic_load_explicit(&status->closed, memory_order_acquire) &&
            process_alive(comm->processes[rank]);
 }
 
@@ -133,13 +133,13 @@ static enum whereabouts look_inside(const rondo_comm *comm, int *ret_rank)
     return found;
 }
 
-/* Have peers been told where buffers of this call are? */
+/* True if peers have been told where buffers of this call are. */
 static bool is_exposed(const struct task *task)
 {
     const struct execution *x = &task->execution;
 
     return task->state == TASK_RUNNING && x->plan->address_messages && !x->unreachable &&
-           !task->hands->on_device;
+           !task->backend->on_device;
 }
 
 static bool exposes(const struct batch *batch)
@@ -185,7 +185,7 @@ void leave_warn(void *context, const char *begin, const char *end)
  * communicator does not stage again. */
 static rondo_result withdraw(rondo_comm *comm, const void *memory, size_t bytes)
 {
-    if (comm->hands->stages && comm->hands->stages(comm, memory))
+    if (comm->backend->stages && comm->backend->stages(comm, memory))
         return RONDO_OK;
     return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
                                                    .bytes = bytes,
@@ -237,7 +237,7 @@ static void begin_to_leave(struct batch *batch)
     batch->leaving = clock_seconds();
     networks_let_go(comm);
     /* Release, pairs with the acquire in is_inside(): nothing of peers is touched from here on. */
-    atomic_store_explicit(&comm->boards[comm->rank]->inside, 0, memory_order_release);
+    atomic_store_explicit(&comm->status_pages[comm->rank]->inside, 0, memory_order_release);
     exposure_close(&comm->exposure);
     /* The alarm was rung when the communicator was broken; pairs with the fence in step_enter(). */
     atomic_thread_fence(memory_order_seq_cst);

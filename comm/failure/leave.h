@@ -2,9 +2,9 @@
 /*
  * leave.h - leaving a call that has failed, so that no peer touches the caller's memory any more.
  *
- * A rank that touches memory of peers does so `inside`, a word on its board that all can read; a
- * rank that fails rings the alarm of every rank of the host, a word that each looks at in memory of
- * its own:
+ * A rank that touches memory of peers does so `inside`, a word on its status page that all can
+ * read; a rank that fails rings the alarm of every rank of the host, a word that each looks at in
+ * memory of its own:
  *
  *     to touch                              to leave
  *       inside = 1                            failed = why, with a sentence
@@ -28,7 +28,6 @@
 #ifndef RONDO_COMM_FAILURE_LEAVE_H
 #define RONDO_COMM_FAILURE_LEAVE_H
 
-#include "base/collective.h"
 #include "comm/state/task.h"
 #include "transport/memory/lease.h"
 
@@ -40,8 +39,8 @@ void leave_delist(rondo_comm *comm);
 
 /* A rank of this host has left the call in progress: its sentence is ours. */
 rondo_result leave_too(rondo_comm *comm);
-/* Has the alarm of this rank been rung? The fence keeps earlier reads of peers' memory before
- * it. */
+/* True if the alarm of this rank has been rung. The fence keeps earlier reads of peers' memory
+ * before it. */
 static inline bool leave_hears(const rondo_comm *comm)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -49,20 +48,20 @@ static inline bool leave_hears(const rondo_comm *comm)
 }
 /* The task's plan is done. RONDO_OK: so is the call, and its result is right. */
 rondo_result leave_warily(rondo_comm *comm, struct task *task);
-/* As leave_warily(), with a short way for most calls: they waited for every peer, and told none of
- * their memory. */
+/* Leaves the call like leave_warily(), with a short way for most calls: they waited for every peer,
+ * and told none of their memory. */
 static inline rondo_result leave_well(rondo_comm *comm, struct task *task)
 {
-    if (task->choice->deaf_lanes || task->execution.plan->address_messages ||
-        collective_is_pair(task->key.collective) || leave_hears(comm))
+    if (task->choice->deaf_channels || task->execution.plan->address_messages || !task->numbered ||
+        leave_hears(comm))
         return leave_warily(comm, task);
-    board_end(comm->boards[comm->rank], comm->calls);
+    status_end(comm->status_pages[comm->rank], comm->calls);
     return RONDO_OK;
 }
 
 /*
- * The batch has failed. True: no peer touches memory of its calls from now on, the error may be
- * returned; false: ask again. Never waits.
+ * Begins to leave the calls of a batch that has failed, or goes on with that; never waits. True: no
+ * peer touches memory of its calls from now on, so the error may be returned; false: ask again.
  */
 bool leave_done(struct batch *batch);
 /*
@@ -72,14 +71,14 @@ bool leave_done(struct batch *batch);
 void leave_warn(void *context, const char *begin, const char *end);
 /* The alarm is on: is the collective in progress, the last one that began, spoilt? */
 bool leave_spoils(const rondo_comm *comm);
-/* Every rank of this host is to look at the boards. From any thread. */
+/* Every rank of this host is to look at the status pages. From any thread. */
 void leave_ring(const rondo_comm *comm);
 
 /* A lease that is over when every other rank of this host has closed the communicator or ended.
  * NULL: out of memory. */
 struct lease *leave_lease(const rondo_comm *comm);
-/* This rank closes it, and touches nothing of peers from now on. Its board stays until the lease on
- * the arena ends: peers read there what it called, and why it stopped. */
+/* This rank closes it, and touches nothing of peers from now on. Its status page stays until the
+ * lease on the arena ends: peers read there what it called, and why it stopped. */
 void leave_for_good(const rondo_comm *comm);
 
 #endif

@@ -2,17 +2,15 @@
 /*
  * network.h - a communicator's networks (transport/link/connection.h): ranks of other hosts.
  *
- * What ranks of one host read on each other's boards travels here: mirrors, boards in this rank's
- * own memory, are filled with what peers say, so health.c looks at all ranks in the same way.
- * A communicator within one host has no networks, and all of this returns at once.
+ * What ranks of one host read on each other's status pages travels here: mirrors, status pages in
+ * this rank's own memory, are filled with what peers say, so health.c looks at all ranks in the
+ * same way. A communicator within one host has no networks, and all of this returns at once.
  */
 #ifndef RONDO_COMM_NETWORK_H
 #define RONDO_COMM_NETWORK_H
 
 #include "comm/state/comm.h"
 #include "transport/link/connection.h"
-
-struct waiter;
 
 static inline bool networks_any(const rondo_comm *comm)
 {
@@ -24,7 +22,7 @@ struct network_owner networks_owner(rondo_comm *comm);
 
 /* Let networks move on; by the holder of the turn. An error has broken the communicator. */
 rondo_result networks_progress(rondo_comm *comm, bool *ret_moved);
-/* May the call end? ret_peer (may be NULL): a peer that it waits for. */
+/* True if the call may end. ret_peer (may be NULL): a peer that it waits for. */
 bool networks_flushed(rondo_comm *comm, int *ret_peer);
 /* One pause of a blocked batch, as waiter_pause(); `local`: it also waits for ranks of this host,
  * which do not wake anybody. */
@@ -34,7 +32,7 @@ bool networks_pause(rondo_comm *comm, struct waiter *waiter, bool local);
 rondo_result networks_watch(rondo_comm *comm, int peer);
 /* A call of a group is done, and the next may write what it read: nothing waits to be sent from
  * memory of the caller any more. */
-void networks_settle(rondo_comm *comm);
+void networks_reclaim(rondo_comm *comm);
 /* A call has failed: its memory is the caller's again. */
 void networks_let_go(rondo_comm *comm);
 /* The communicator is broken. From any thread. */

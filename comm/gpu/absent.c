@@ -14,7 +14,7 @@ static rondo_result refuse(void)
 }
 
 /* No communicator has them. */
-const struct hands gpu_hands = {.run = run_batches, .advance = exec_advance};
+const struct backend gpu_backend = {.run = run_batches, .advance = exec_advance};
 
 int gpu_current(void)
 {
@@ -27,10 +27,10 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
     return number < 0 ? RONDO_OK : refuse();
 }
 
-rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card)
+rondo_result gpu_make_endpoint(rondo_comm *comm, struct device_endpoint *endpoint)
 {
     (void)comm;
-    (void)card;
+    (void)endpoint;
     return RONDO_OK;
 }
 
@@ -51,7 +51,7 @@ void gpu_agree(rondo_comm *comm)
     (void)comm;
 }
 
-const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way)
+const struct device_source *gpu_device_source(const rondo_comm *comm, enum device_way *ret_way)
 {
     (void)comm;
     *ret_way = DEVICE_STAGED;

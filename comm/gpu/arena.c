@@ -26,7 +26,7 @@ struct pin {
 static struct pin *pins;
 static struct lock lock = LOCK_AT(LOCK_GPU_PINS);
 
-/* Where the list points to it; to NULL: it is not on it. */
+/* Finds the pointer of the list that leads to the pin; it is NULL if there is none. */
 static struct pin **place_of(const void *memory, uint64_t comm)
 {
     struct pin **at = &pins;

@@ -12,7 +12,8 @@
  *                              |##|##|##|                      in the reserve
  *
  * Peers touch outputs only where they write sums, and of an input of several blocks each reads its
- * own one: so it does not matter to them how far apart the blocks are.
+ * own one: so it does not matter to them how far apart the blocks are. Copy engines are told by the
+ * host where an input is, before its owner has said it: there it is in the reserve in any case.
  */
 #include "comm/gpu/plan.h"
 
@@ -20,7 +21,7 @@
 
 #include <stdlib.h>
 
-/* Can peers be told where it is, or else, is it to be replaced? */
+/* True if peers can be told where the buffer is; if not, it is to be replaced. */
 static bool is_shareable(const struct gpu_plans *plans, const struct gpu_buffer *buffer)
 {
     enum cuda_memory kind = cuda_memory_kind(plans->gpu->device.driver, buffer->user);
@@ -38,7 +39,7 @@ static size_t packed(const struct gpu_buffer *buffer)
     return buffer->blocks * buffer->length;
 }
 
-/* Does what is left of the reserve have room for the buffer? */
+/* True if what is left of the reserve has room for the buffer. */
 static bool fits_reserve(const struct gpu_run *run, const struct gpu_buffer *buffer)
 {
     return packed(buffer) <= run->plans->reserve_bytes - run->reserved;
@@ -118,11 +119,11 @@ static rondo_result share_substitute(struct gpu_run *run, struct gpu_buffer *buf
                             "Rank %d has no device memory left that its peers can map: CUDA IPC "
                             "refuses it, or there are %d pieces already. RONDO_CUDA=host goes "
                             "without.",
-                            plans->comm->rank, GPU_SEGMENTS);
+                            plans->comm->rank, GPU_REGIONS);
     return result;
 }
 
-/* Where the user has it. */
+/* Uses the buffer where the user has it. */
 static void stay(struct gpu_buffer *buffer)
 {
     buffer->at = cuda_address(buffer->user) + buffer->start;
@@ -187,7 +188,7 @@ static rondo_result place_local(struct gpu_run *run, struct gpu_buffer *buffer,
     return substitute(run, buffer, other);
 }
 
-/* ---- Collectives --------------------------------------------------------------------------- */
+/* ---- Collectives ----------------------------------------------------------------------------- */
 
 /* Some rank's input may have as many blocks as the root's. */
 size_t gpu_piece_count(const struct gpu_plans *plans, const struct choice_key *key)
@@ -209,18 +210,18 @@ size_t gpu_piece_count(const struct gpu_plans *plans, const struct choice_key *k
 static struct gpu_buffer measure(const struct gpu_run *run, const struct task *task,
                                  const void *user, int blocks)
 {
-    size_t element = run->shape.element;
+    size_t element = run->x.shape.element;
 
     return (struct gpu_buffer){.user = user,
                                .blocks = (size_t)blocks,
                                .pitch = task->key.count * element,
                                .start = run->start * element,
-                               .length = run->shape.count * element};
+                               .length = run->x.shape.count * element};
 }
 
 static void measure_buffers(struct gpu_run *run, const struct task *task)
 {
-    const struct plan *plan = run->plan;
+    const struct plan *plan = run->x.plan;
 
     run->input = measure(run, task, task->input,
                          plan_input_blocks(plan->collective, plan->size, plan->rank, plan->root));
@@ -238,23 +239,28 @@ rondo_result gpu_place_local(struct gpu_run *run, const struct task *task)
     return result ? result : place_local(run, &run->output, &plans->substitutes[1]);
 }
 
-rondo_result gpu_place_buffers(struct gpu_plans *plans, const struct task *task,
-                               struct gpu_run *run)
+bool gpu_writes_outputs(rondo_collective collective)
 {
-    rondo_collective collective = run->plan->collective;
+    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE;
+}
+
+rondo_result gpu_place_buffers(struct gpu_run *run, const struct task *task)
+{
+    struct gpu_plans *plans = run->plans;
+    rondo_collective collective = run->x.plan->collective;
     bool in_place = task->input == task->output && collective == RONDO_ALL_TO_ALL;
+    bool replace = in_place || run->op.has_scale || run->engines;
     rondo_result result;
 
     measure_buffers(run, task);
-    result = place_buffer(run, &run->input, &plans->substitutes[0], in_place || run->op.has_scale);
+    result = place_buffer(run, &run->input, &plans->substitutes[0], replace);
     if (result)
         return result;
-    return collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE
-               ? place_sums(run)
-               : place_local(run, &run->output, &plans->substitutes[1]);
+    return gpu_writes_outputs(collective) ? place_sums(run)
+                                          : place_local(run, &run->output, &plans->substitutes[1]);
 }
 
-/* ---- Messages between two ranks ------------------------------------------------------------- */
+/* ---- Messages between two ranks -------------------------------------------------------------- */
 
 /* The messages of a batch are on their way together, so each has a substitute of its own. */
 rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer)
@@ -277,7 +283,7 @@ rondo_result gpu_pair_place(struct gpu_run *run, struct gpu_buffer *buffer)
     return result;
 }
 
-/* ---- To stand-ins and back ------------------------------------------------------------------ */
+/* ---- To stand-ins and back ------------------------------------------------------------------- */
 
 static CUdeviceptr user_at(const struct gpu_buffer *buffer, size_t block)
 {
@@ -310,7 +316,7 @@ static void scale_into(struct gpu_run *run, CUdeviceptr from, CUdeviceptr to, si
                                              .destinations = &destination,
                                              .source_count = 1,
                                              .destination_count = 1,
-                                             .count = bytes / run->shape.element,
+                                             .count = bytes / run->x.shape.element,
                                              .scaled = 0});
 }
 

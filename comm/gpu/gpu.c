@@ -63,7 +63,7 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
 void gpu_agree(rondo_comm *comm)
 {
     if (comm->gpu)
-        gpu_mover_agree(comm);
+        gpu_proxy_agree(comm);
 }
 
 void gpu_stop(struct gpu *gpu)
@@ -72,7 +72,7 @@ void gpu_stop(struct gpu *gpu)
         return;
     rondo_stream_close(gpu->worker);
     gpu->worker = NULL;
-    gpu_mover_stop(gpu->mover);
+    gpu_proxy_stop(gpu->proxy);
 }
 
 void gpu_close(struct gpu *gpu, bool broken)
@@ -80,7 +80,7 @@ void gpu_close(struct gpu *gpu, bool broken)
     if (!gpu)
         return;
     gpu_stop(gpu);
-    gpu_mover_close(gpu->mover);
+    gpu_proxy_close(gpu->proxy);
     if (!cuda_enter(&gpu->device)) {
         gpu_plans_close(gpu->plans);
         gpu_blocks_close(gpu, broken);
@@ -92,10 +92,29 @@ void gpu_close(struct gpu *gpu, bool broken)
     }
     if (gpu->arena) /* a peer's stream may look once more whether its message was taken */
         heap_retire(gpu->arena, 0, NULL);
+    gpu_gate_close(gpu->gate);
     cuda_launcher_close(gpu->launcher);
     cuda_device_close(&gpu->device);
+    spares_done(&gpu->spares);
     lock_done(&gpu->lock);
     free(gpu);
+}
+
+void *gpu_spare_take(struct gpu *gpu, size_t bytes)
+{
+    void *memory;
+
+    lock_take(&gpu->lock);
+    memory = spare_take(&gpu->spares, bytes);
+    lock_give(&gpu->lock);
+    return memory;
+}
+
+void gpu_spare_give(struct gpu *gpu, void *memory)
+{
+    lock_take(&gpu->lock);
+    spare_give(&gpu->spares, memory);
+    lock_give(&gpu->lock);
 }
 
 static struct lock finding = LOCK_AT(LOCK_GPU_FINDING);
@@ -122,7 +141,7 @@ rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **r
     if (!comm->gpu)
         result = gpu_open(gpu_whose(cuda, batch, stream), &comm->gpu);
     if (comm->gpu)
-        comm->hands = &gpu_hands;
+        comm->backend = &gpu_backend;
     *ret_gpu = comm->gpu;
     lock_give(&finding);
     return result;
@@ -150,8 +169,8 @@ static rondo_result bring(const struct gpu *gpu, const struct batch *batch, stru
                                 "cuStreamSynchronize");
 }
 
-/* Bring the inputs of a batch where its hands can use them. The device's context is current, as the
- * driver says what memory is only to threads that have one. */
+/* Bring the inputs of a batch where its backend can use them. The device's context is current, as
+ * the driver says what memory is only to threads that have one. */
 static rondo_result bring_there(struct gpu *gpu, struct batch *batch, struct visit *visit)
 {
     size_t bytes = 0;
@@ -234,11 +253,11 @@ static rondo_result run(struct batch *batches, int count)
     return begun ? begun : result;
 }
 
-const struct hands gpu_hands = {.on_device = true,
-                                .run = run,
-                                .begin = gpu_move_begin,
-                                .advance = gpu_move_advance,
-                                .stages = gpu_stages};
+const struct backend gpu_backend = {.on_device = true,
+                                    .run = run,
+                                    .begin = gpu_move_begin,
+                                    .advance = gpu_move_advance,
+                                    .stages = gpu_stages};
 
 /* ---- Public ---------------------------------------------------------------------------------- */
 

@@ -16,23 +16,25 @@ struct gpu;
 int gpu_current(void);
 /* `number` < 0: the communicator has no device, *ret_gpu is NULL. */
 rondo_result gpu_open(int number, struct gpu **ret_gpu);
-/* Fill the device's part of the rank's card. */
-rondo_result gpu_make_card(rondo_comm *comm, struct device_card *card);
+/* Fill the device's part of the rank's endpoint. */
+rondo_result gpu_make_endpoint(rondo_comm *comm, struct device_endpoint *endpoint);
 /* Makes plans on the devices, if all ranks can reach each other. */
 rondo_result gpu_connect(rondo_comm *comm);
-/* What the ranks' devices find out together, when all have got there. */
+/*
+ * Finds out together with the other ranks' devices what needs all of them, when all have got there.
+ */
 rondo_result gpu_settle(rondo_comm *comm);
-/* Will devices move messages between nodes? All ranks find the same. */
+/* Agrees whether devices will move messages between nodes. All ranks find the same. */
 void gpu_agree(rondo_comm *comm);
-/* What adapters are to know of devices: the way, and who lends memory; NULL: nobody. */
-const struct device_source *gpu_lender(const rondo_comm *comm, enum device_way *ret_way);
+/* Tells adapters of devices: the way to reach them, and whose memory; NULL: nobody's. */
+const struct device_source *gpu_device_source(const rondo_comm *comm, enum device_way *ret_way);
 /* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
 void gpu_stop(struct gpu *gpu);
 /* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL. */
 void gpu_close(struct gpu *gpu, bool broken);
 
 /* Brings the memory of calls to where the host or the device can use it, and moves messages. */
-extern const struct hands gpu_hands;
+extern const struct backend gpu_backend;
 
 /* The communicator's state includes what its device has done so far, and once it is broken, its
  * peers' devices have left the memory of calls, unless the log says otherwise. May take a while

@@ -4,6 +4,7 @@
 #define RONDO_COMM_GPU_INSIDE_H
 
 #include "base/lock.h"
+#include "base/spare.h"
 #include "comm/gpu/gpu.h"
 #include "comm/gpu/sequence.h"
 #include "cuda/device.h"
@@ -45,27 +46,34 @@ struct gpu {
     struct lock lock;               /* of what follows */
     struct gpu_block *blocks;
     struct staged *captured; /* parts of graphs */
+    struct spares spares;    /* of calls that have ended */
     void *arena;             /* gpu/arena.h; in the shared heap, NULL: none */
     struct gpu_plans *plans; /* NULL: calls go by way of the host */
-    struct gpu_mover *mover; /* NULL: the host moves all that goes by way of it */
+    struct gpu_proxy *proxy; /* NULL: the host moves all that goes by way of it */
+    struct gpu_gate *gate;   /* with other ranks in the same context; NULL: there are none */
 };
 
-/* ---- mover/move.c: hands that work on a stream of the communicator's own ---- */
+/* ---- proxy/move.c: the backend that works on a stream of the communicator's own -------------- */
 
 rondo_result gpu_move_begin(rondo_comm *comm, struct task *task);
 enum exec_state gpu_move_advance(struct execution *execution);
 
-/* ---- gpu.c ---- */
+/* ---- gpu.c ----------------------------------------------------------------------------------- */
 
 /* The device part of a communicator, which has one when a call on a CUDA stream was made. */
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu);
-/* As gpu_of(), for the first call on that stream: a communicator that was opened without a device
- * gets the one of the call. */
+/* Finds what gpu_of() does, for the first call on that stream: a communicator that was opened
+ * without a device gets the one of the call. */
 rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **ret_gpu);
 
-/* ---- share/whose.c ---- */
+/* Memory for a call by way of the host, which is given back when it has ended. NULL: there is none.
+ */
+void *gpu_spare_take(struct gpu *gpu, size_t bytes);
+void gpu_spare_give(struct gpu *gpu, void *memory); /* accepts NULL */
 
-/* Does the handle name another stream in each context: a default one, or the thread's own? */
+/* ---- share/whose.c --------------------------------------------------------------------------- */
+
+/* True if the handle names another stream in each context: a default one, or the thread's own. */
 static inline bool gpu_is_everywhere(CUstream stream)
 {
     return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
@@ -74,15 +82,15 @@ static inline bool gpu_is_everywhere(CUstream stream)
  * context's, or, on a thread without one, that of the memory in the call. */
 int gpu_whose(const struct cuda_driver *cuda, const struct batch *batch, CUstream stream);
 
-/* ---- gpu/card.c ---- */
+/* ---- gpu/endpoint.c -------------------------------------------------------------------------- */
 
 struct gpu_plans;
 /* After all that was queued has ended, or was let go. Accepts NULL. */
 void gpu_plans_close(struct gpu_plans *plans);
 
-/* ---- gpu/block.c ---- */
+/* ---- gpu/block.c ----------------------------------------------------------------------------- */
 
-/* Does the memory belong to a block, where the host works on it? */
+/* True if the memory belongs to a block, where the host works on it. */
 bool gpu_stages(rondo_comm *comm, const void *memory);
 /* Take a block with room for so many bytes, flags cleared. It is free again when its flag says
  * so. */
@@ -108,9 +116,31 @@ static inline CUdeviceptr gpu_free_address(const struct gpu_block *block)
     return block->device_flags + offsetof(struct gpu_flags, free);
 }
 
-/* ---- gpu/stage.c ---- */
+/* ---- gpu/gate.c ------------------------------------------------------------------------------ */
 
-/* Where the bytes of a task are brought to; of what stays where it is there are 0. */
+/* With everybody's endpoints: do threads of this process have ranks that share a device? */
+rondo_result gpu_gate_open(rondo_comm *comm);
+void gpu_gate_close(struct gpu_gate *gate); /* accepts NULL */
+/* True if the peer is one of those threads' ranks. Graphs ask for none of the functions that
+ * follow. */
+bool gpu_gate_has(const rondo_comm *comm, int peer);
+/* Notes what a mailbox will hold by what is queued: the fingerprint of a message, or 0. */
+void gpu_gate_tell(const rondo_comm *comm, int to, int from, int channel, uint32_t full);
+/* Until the peer has queued what ends that wait. */
+void gpu_gate_await(const rondo_comm *comm, int peer, int channel, bool data);
+/* A part of a collective call is queued: until all of those ranks have queued it. */
+void gpu_gate_pass(const rondo_comm *comm);
+/* Waits as gpu_gate_pass() does, for calls by way of the host, each until the ranks that it is with
+ * have queued it. */
+void gpu_gate_pass_batch(const struct batch *batch);
+/* This thread queues calls of several ranks, one after the other, and waits for none. */
+void gpu_gate_wait_for_none(bool none);
+
+/* ---- gpu/staging.c --------------------------------------------------------------------------- */
+
+/*
+ * The places that the bytes of a task are brought to; a buffer that stays where it is has 0 bytes.
+ */
 struct stage {
     char *input, *output;
     const void *user_input;
@@ -122,10 +152,10 @@ struct stage {
     size_t input_at, output_at;
 };
 
-/* Which memory of a batch's tasks the host cannot use (or the device, if it moves the messages),
- * and where it will be: what overlaps for the user does so in the block. RONDO_ERROR_MEMORY, or the
- * bytes of block that it takes. */
-rondo_result stage_plan(const struct gpu *gpu, const struct batch *batch, struct stage *ret_stages,
+/* Decides which memory of a batch's tasks the host cannot use (or the device, if it moves the
+ * messages), and where it will be: what overlaps for the user does so in the block.
+ * RONDO_ERROR_MEMORY, or the bytes of block that it takes. */
+rondo_result stage_plan(struct gpu *gpu, const struct batch *batch, struct stage *ret_stages,
                         size_t *ret_bytes);
 /* Have the tasks work in the block, which is at `device` for whoever moves the messages. */
 void stage_place(struct stage *stages, struct task *tasks, int count, char *block, char *device);
@@ -135,26 +165,27 @@ void stage_out_plain(const struct stage *stage);
 rondo_result stage_in(const struct gpu *gpu, const struct stage *stage, CUstream stream);
 rondo_result stage_out(const struct gpu *gpu, const struct stage *stage, CUstream stream);
 
-/* ---- mover/mover.c ---- */
+/* ---- proxy/proxy.c --------------------------------------------------------------------------- */
 
-/* Can this rank's device move messages to other nodes, and which way? */
-enum device_way gpu_mover_find(rondo_comm *comm);
-/* Do all ranks' devices? Else there is no mover any more, and the log says why. */
-void gpu_mover_agree(rondo_comm *comm);
-/* Nothing is queued any more; rings are still there. The memory that it lent stays valid. */
-void gpu_mover_stop(struct gpu_mover *mover);
-void gpu_mover_close(struct gpu_mover *mover); /* networks are closed; both accept NULL */
+/* Finds whether this rank's device can move messages to other nodes, and which way. */
+enum device_way gpu_proxy_find(rondo_comm *comm);
+/* Keeps the proxy if all ranks' devices have one; else there is none any more, and the log says
+ * why. */
+void gpu_proxy_agree(rondo_comm *comm);
+/* Nothing is queued any more; rings are still there. The memory that it shared stays valid. */
+void gpu_proxy_stop(struct gpu_proxy *proxy);
+void gpu_proxy_close(struct gpu_proxy *proxy); /* networks are closed; both accept NULL */
 
-/* ---- mover/move.c ---- */
+/* ---- proxy/move.c ---------------------------------------------------------------------------- */
 
-/* Do the messages of this batch go from and to the device? The same answer on every rank. */
+/* True if the messages of this batch go from and to the device. The same answer on every rank. */
 bool gpu_moves(const struct gpu *gpu, const struct batch *batch);
 /* The batch has ended, or failed: what is queued for it on the device ends. */
 void gpu_move_end(struct gpu *gpu);
 
-/* ---- gpu/queue.c ---- */
+/* ---- gpu/queue.c ----------------------------------------------------------------------------- */
 
-/* Where a stream's errors go that come after the call returned. */
+/* Keeps a stream's errors that come after the call returned. */
 struct gpu_errors {
     struct lock lock;
     int users;
@@ -173,5 +204,13 @@ rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
                        struct gpu_errors *errors);
 /* Forget what graphs had: no graph with calls of this communicator is launched any more. */
 void gpu_captured_close(struct gpu *gpu);
+
+/* ---- gpu/many.c ------------------------------------------------------------------------------ */
+
+/* Queue a batch that plans on the device can do. */
+rondo_result gpu_queue_plans(CUstream stream, const struct batch *batch, struct gpu_errors *errors);
+/* Queue batches of several communicators, side by side. */
+rondo_result gpu_queue_many(CUstream stream, const struct batch *batches, int count,
+                            struct gpu_errors *errors);
 
 #endif

@@ -3,10 +3,11 @@
  * judge.c - how calls that run as plans on the device have ended, told to their streams.
  *
  * A stream comes to the end of a call also when it was let go, or when a peer's stream was and the
- * peer's message is a lie. But a rank lets its streams go only after its board says that it has
- * failed. So who sees first that a call has ended, and then that no board tells of a failure, knows
- * that the call is right; if one does, the call is taken for spoilt. The watch looks about once a
- * millisecond while calls are on their way, and a stream's synchronize looks before it returns.
+ * peer's message is a lie. But a rank lets its streams go only after its status page says that it
+ * has failed. So who sees first that a call has ended, and then that no status page tells of a
+ * failure, knows that the call is right; if one does, the call is taken for spoilt. The watchdog
+ * looks about once a millisecond while calls are on their way, and a stream's synchronize looks
+ * before it returns.
  */
 #include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
@@ -20,7 +21,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const double patience = 2; /* seconds for what the watch has to find out first */
+/* Seconds for what the watchdog has to find out first; on a busy machine it may be late. */
+static const double patience = 30;
 
 static struct lock list_lock = LOCK_AT(LOCK_GPU_JUDGED);
 static struct gpu_plans *list;
@@ -39,7 +41,7 @@ void gpu_judge_enlist(struct gpu_plans *plans)
 static int who_left(const struct gpu_plans *plans)
 {
     for (int rank = 0; rank < plans->comm->size; rank++)
-        if (atomic_load_explicit(&gpu_mail(plans->own, rank, 0)->left, memory_order_acquire))
+        if (atomic_load_explicit(&gpu_mailbox(plans->own, rank, 0)->left, memory_order_acquire))
             return rank;
     return -1;
 }
@@ -51,7 +53,7 @@ static void look_at_errors(struct gpu_plans *plans)
     int left = error ? who_left(plans) : -1;
 
     if (left >= 0)
-        health_adopt(plans->comm); /* its board says why */
+        health_adopt(plans->comm); /* its status page says why */
     if (!error || atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
         return;
     if (left >= 0)
@@ -91,17 +93,17 @@ static void settle(struct gpu_errors *errors, rondo_result result)
     gpu_errors_drop(errors);
 }
 
-/* Has the call's kernel ended because of a message of another call, which the watch has still to
- * say? */
-static bool is_unsaid(const struct gpu_plans *plans, const struct gpu_flight *flight)
+/* True if the call's kernel has ended because of a message of another call, which the watchdog has
+ * still to say. */
+static bool is_unsaid(const struct gpu_plans *plans, const struct gpu_inflight *inflight)
 {
-    return flight->kernel && gpu_kernel_failed(plans);
+    return inflight->kernel && gpu_kernel_failed(plans);
 }
 
 bool gpu_judge(struct gpu_plans *plans)
 {
     uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
-    const struct board *own = plans->comm->boards[plans->comm->rank];
+    const struct status *own = plans->comm->status_pages[plans->comm->rank];
     rondo_result result;
     bool judged = true;
 
@@ -110,17 +112,17 @@ bool gpu_judge(struct gpu_plans *plans)
     result = say_broken(plans);
     if (result && !atomic_load_explicit(&own->failed, memory_order_acquire))
         return false; /* another thread is about to write why */
-    lock_take(&plans->flights_lock);
-    for (struct gpu_flight *flight = plans->flights;
-         flight && judged && (flight->abandoned || (int32_t)(ended - flight->number) >= 0);
-         flight = flight->next) {
-        judged = result || !is_unsaid(plans, flight);
-        if (!judged || !flight->errors)
+    lock_take(&plans->inflights_lock);
+    for (struct gpu_inflight *inflight = plans->inflights;
+         inflight && judged && (inflight->abandoned || (int32_t)(ended - inflight->number) >= 0);
+         inflight = inflight->next) {
+        judged = result || !is_unsaid(plans, inflight);
+        if (!judged || !inflight->errors)
             continue;
-        settle(flight->errors, result);
-        flight->errors = NULL;
+        settle(inflight->errors, result);
+        inflight->errors = NULL;
     }
-    lock_give(&plans->flights_lock);
+    lock_give(&plans->inflights_lock);
     return judged;
 }
 
@@ -131,7 +133,7 @@ rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *error
     struct gpu_capture *capture;
     rondo_result result = RONDO_OK;
 
-    lock_take(&plans->flights_lock);
+    lock_take(&plans->inflights_lock);
     for (capture = plans->captures; capture && capture->errors != errors; capture = capture->next)
         ;
     if (!capture) {
@@ -144,7 +146,7 @@ rondo_result gpu_judge_capture(struct gpu_plans *plans, struct gpu_errors *error
             result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a call in a CUDA graph.");
         }
     }
-    lock_give(&plans->flights_lock);
+    lock_give(&plans->inflights_lock);
     return result;
 }
 
@@ -154,11 +156,11 @@ static void judge_captures(struct gpu_plans *plans, struct gpu_errors *errors)
 {
     rondo_result result;
 
-    lock_take(&plans->flights_lock);
+    lock_take(&plans->inflights_lock);
     for (struct gpu_capture *capture = plans->captures; capture; capture = capture->next)
         if (capture->errors == errors && (result = say_broken(plans)))
             gpu_errors_note(errors, result);
-    lock_give(&plans->flights_lock);
+    lock_give(&plans->inflights_lock);
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
@@ -181,17 +183,32 @@ static bool judge_all(struct gpu_errors *errors, bool calls)
     return judged;
 }
 
-void gpu_judge_stream(struct gpu_errors *errors)
+static bool has_calls(struct gpu_errors *errors)
 {
-    const struct timespec doze = {0, 50 * 1000};
-    double began = clock_seconds();
     bool calls;
 
     lock_take(&errors->lock);
     calls = errors->under_way != 0;
     lock_give(&errors->lock);
-    while (!judge_all(errors, calls) && clock_seconds() - began < patience)
+    return calls;
+}
+
+/* A call of which nobody knows how it ended is none that went well. */
+void gpu_judge_stream(struct gpu_errors *errors)
+{
+    const struct timespec doze = {0, 50 * 1000};
+    double began = clock_seconds();
+    bool calls = has_calls(errors), judged;
+
+    while (!(judged = judge_all(errors, calls)) && clock_seconds() - began < patience)
         nanosleep(&doze, NULL);
+    if (!judged && has_calls(errors))
+        gpu_errors_note(errors,
+                        rondo_fail(RONDO_ERROR_SYSTEM,
+                                   "A call has ended on its CUDA stream, and the thread that looks "
+                                   "after calls has not said in %.0f s how: the process may get "
+                                   "too little of the machine.",
+                                   patience));
 }
 
 /* Calls that are stuck for ever have failed. */
@@ -205,10 +222,10 @@ void gpu_judge_delist(struct gpu_plans *plans)
     if (*link)
         *link = plans->next_watched;
     lock_give(&list_lock);
-    for (struct gpu_flight *flight = plans->flights; flight; flight = flight->next) {
-        if (flight->errors)
-            settle(flight->errors, say_broken(plans));
-        flight->errors = NULL;
+    for (struct gpu_inflight *inflight = plans->inflights; inflight; inflight = inflight->next) {
+        if (inflight->errors)
+            settle(inflight->errors, say_broken(plans));
+        inflight->errors = NULL;
     }
     while (plans->captures) {
         struct gpu_capture *capture = plans->captures;
@@ -229,9 +246,9 @@ void gpu_query(struct gpu *gpu)
     while (!over && clock_seconds() - began < patience) {
         bool judged = gpu_judge(plans), any;
 
-        lock_take(&plans->flights_lock);
-        any = plans->flights != NULL;
-        lock_give(&plans->flights_lock);
+        lock_take(&plans->inflights_lock);
+        any = plans->inflights != NULL;
+        lock_give(&plans->inflights_lock);
         over =
             judged && (!any || !atomic_load_explicit(&plans->comm->broken, memory_order_acquire) ||
                        atomic_load_explicit(&plans->leaving, memory_order_acquire) == GPU_LEFT);

@@ -1,152 +1,159 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernel.c - short calls as one kernel each (cuda/executor.h): its blocks spin on flags in
- * memory of the device, which takes a few microseconds less than memory operations of streams do.
+ * kernel.c - calls as one kernel each (cuda/executor.h): its blocks spin on flags in memory of the
+ * device, which takes a few microseconds less than memory operations of streams do.
  *
- * Kernels that wait for each other must run at the same time: gpu/seat.c finds out whether they do.
+ *     short     inputs are sent whole, to inboxes; peers touch no buffers
+ *     medium    the plan that operations of the stream would carry out, on buffers of peers
+ *     long      is not one: a kernel for each step has the whole device, and ends
+ *     named     whatever its length, the plan of an algorithm that somebody named and that sends
+ *               its data in messages: ring, tree and others
+ *
+ * Kernels that wait for each other must run at the same time: gpu/devcomm.c finds out whether they
+ * do.
  */
+#include "comm/engine/choose.h"
 #include "comm/gpu/plan.h"
 
 #include "base/collective.h"
-#include "base/fail.h"
 #include "collectives/algorithm.h"
 #include "cuda/executor.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-struct gpu_program {
-    struct gpu_program *next;
-    struct plan *plan;
-    struct cuda_program *program;
-};
+/* Ranks have to agree, so the answers are made of what is the same on every rank. */
+static bool is_kernel(const struct gpu_plans *plans, const struct choice_key *key, size_t most)
+{
+    size_t element = key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type);
 
-/* Ranks have to agree, so the answer is made of what is the same on every rank. */
+    return plans->devcomms_ready && strcmp(choice_wanted(plans->comm, key), "auto") == 0 &&
+           !collective_is_pair(key->collective) && key->count <= most / element;
+}
+
 bool gpu_is_short(const struct gpu_plans *plans, const struct task *task)
 {
-    const struct choice_key *key = &task->key;
     bool scaled = task->made.handle && task->made.kernel.has_scale;
-    bool named = key->algorithm && strcmp(key->algorithm, "auto") != 0;
 
-    return plans->seated && !named && !scaled &&
-           strcmp(plans->comm->settings.algorithm, "auto") == 0 &&
-           !collective_is_pair(key->collective) &&
-           key->count <= plans->short_bytes /
-                             (key->collective == RONDO_BARRIER ? 1 : rondo_type_size(key->type));
+    return !scaled && is_kernel(plans, &task->key, plans->short_bytes);
+}
+
+bool gpu_is_medium(const struct gpu_plans *plans, const struct choice_key *key)
+{
+    return is_kernel(plans, key, GPU_MEDIUM) && gpu_piece_count(plans, key) >= key->count;
 }
 
 /* One round where there is a form of it; sums of both are the balanced tree's. */
-static const struct algorithm *algorithm_of(rondo_collective collective)
+const struct algorithm *gpu_kernel_algorithm(rondo_collective collective)
 {
     bool one_round = collective == RONDO_ALL_REDUCE || collective == RONDO_REDUCE;
 
     return algorithm_find(one_round ? "one_shot" : "direct");
 }
 
-static rondo_result compile(struct gpu_plans *plans, const struct choice_key *key,
-                            struct gpu_program *program)
+/* True if the algorithm keeps what the call's operation asks of it. */
+static bool keeps_promises(const struct gpu_plans *plans, const struct task *task,
+                           const struct algorithm *algorithm)
 {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    rondo_result result =
-        algorithm_plan(algorithm_of(key->collective), key->collective, plans->comm->size,
-                       plans->comm->rank, key->root, &program->plan);
+    const struct choice_key *key = &task->key;
+    struct operation operation = task->made;
 
-    if (result)
-        return result;
-    plans->gpu->device.driver->cuThreadExchangeStreamCaptureMode(&mode);
-    result = cuda_program_open(plans->seat, program->plan, &program->program);
-    plans->gpu->device.driver->cuThreadExchangeStreamCaptureMode(&mode);
-    if (result)
-        plan_close(program->plan);
+    if (collective_reduces(key->collective) && !operation.handle &&
+        operations_resolve(&plans->comm->operations, key->op, key->type, plans->comm->size,
+                           &operation))
+        return false;
+    return !(choice_needs(plans->comm, key, &operation, algorithm->name) &
+             ~algorithm_promises(algorithm, key->collective, plans->groups));
+}
+
+const struct algorithm *gpu_kernel_named(const struct gpu_plans *plans, const struct task *task)
+{
+    rondo_collective collective = task->key.collective;
+    const struct algorithm *algorithm = algorithm_find(choice_wanted(plans->comm, &task->key));
+
+    if (!algorithm || !plans->devcomms_ready || collective_is_pair(collective) ||
+        !algorithm->forms[collective].write ||
+        algorithm->forms[collective].promises & PROMISE_PEER_MEMORY)
+        return NULL;
+    return keeps_promises(plans, task, algorithm) ? algorithm : NULL;
+}
+
+/* Some thread may be capturing, which forbids others to allocate. */
+rondo_result gpu_kernel_compile(struct gpu_plans *plans, struct plan_entry *entry)
+{
+    const struct cuda_driver *cuda = plans->gpu->device.driver;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    struct cuda_program *program = NULL;
+    rondo_result result;
+
+    if (entry->compiled)
+        return RONDO_OK;
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
+    result = cuda_program_open(plans->devcomm, entry->plan, &program);
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
+    entry->compiled = program;
     return result;
 }
 
-static rondo_result find_program(struct gpu_plans *plans, const struct choice_key *key,
-                                 const struct gpu_program **ret_program)
+void gpu_program_discard(void *program)
 {
-    struct gpu_program *program = plans->programs;
-    rondo_result result;
-
-    while (program &&
-           (program->plan->collective != key->collective || program->plan->root != key->root))
-        program = program->next;
-    if (!program) {
-        program = calloc(1, sizeof(*program));
-        if (!program)
-            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a plan.");
-        result = compile(plans, key, program);
-        if (result) {
-            free(program);
-            return result;
-        }
-        program->next = plans->programs;
-        plans->programs = program;
-    }
-    *ret_program = program;
-    return RONDO_OK;
+    cuda_program_close(program);
 }
 
-rondo_result gpu_kernel_queue(struct gpu_plans *plans, const struct task *task,
-                              struct gpu_flight *flight, CUstream stream)
+/* To the device's executor a word means a region of the rank that says it. */
+static uint64_t own_word(uint64_t word)
 {
-    const struct gpu_program *program = NULL;
-    struct gpu_run run;
-    struct cuda_execute_call call;
-    rondo_result result = find_program(plans, &task->key, &program);
-
-    if (!result)
-        result = gpu_run_open(plans, task, program->plan, stream, &run);
-    if (!result)
-        result = gpu_place_local(&run, task);
-    if (result)
-        return result;
-    run.flight = flight;
-    if (flight) {
-        flight->kernel = true;
-        flight->tasks[0].execution.plan = program->plan;
-        gpu_watch_add(plans, flight);
-    }
-    gpu_bring_input(&run);
-    gpu_ops_flush(&run.ops);
-    call =
-        (struct cuda_execute_call){.op = collective_reduces(task->key.collective) ? &run.op : NULL,
-                                   .count = task->key.count,
-                                   .element = run.shape.element,
-                                   .input = run.input.at,
-                                   .output = run.output.at,
-                                   .fingerprint = run.fingerprint};
-    if (!run.ops.result)
-        run.ops.result = cuda_execute(plans->seat, program->program, &call, stream);
-    gpu_take_output(&run);
-    if (flight)
-        gpu_run_close(&run);
-    else /* in a graph it waits for nothing by operations of the stream */
-        gpu_ops_flush(&run.ops);
-    return run.ops.result;
+    return word & (((uint64_t)GPU_REGIONS << CUDA_WORD_REGION_SHIFT) - 1);
 }
 
-void gpu_programs_close(struct gpu_plans *plans)
+/* Peers write no outputs but sums. */
+static struct link_addresses addresses_of(const struct gpu_run *run)
 {
-    while (plans->programs) {
-        struct gpu_program *program = plans->programs;
-
-        plans->programs = program->next;
-        cuda_program_close(program->program);
-        plan_close(program->plan);
-        free(program);
-    }
+    return (struct link_addresses){.input = own_word(run->input.word),
+                                   .output = own_word(run->output.word),
+                                   .input_kind = CUDA_ADDRESS_WORD,
+                                   .output_kind = gpu_writes_outputs(run->x.plan->collective)
+                                                      ? CUDA_ADDRESS_WORD
+                                                      : CUDA_ADDRESS_NONE};
 }
 
-/* ---- The watch ------------------------------------------------------------------------------- */
+void gpu_kernel_queue(struct gpu_run *run, const struct cuda_program *program)
+{
+    const struct gpu_plans *plans = run->plans;
+    const struct gpu_view *own = &plans->views[plans->comm->rank];
+    const struct cuda_execute_call call = {
+        .op = run->x.op,
+        .count = run->x.shape.count,
+        .element = run->x.shape.element,
+        .input = run->input.at,
+        .output = run->output.at,
+        .own = addresses_of(run),
+        .regions = plans->device_table,
+        .regions_each = GPU_REGIONS,
+        .changes = gpu_view_at(own, &own->arena->changes),
+        .gates = gpu_view_at(own, &gpu_mailbox(own->arena, 0, GPU_CHANNEL_COLLECTIVE)->left),
+        .gate_stride = GPU_CHANNELS * sizeof(struct gpu_mailbox),
+        .error = plans->device_progress + offsetof(struct gpu_progress, error),
+        .least = plans->comm->settings.min_blocks,
+        .most = plans->comm->settings.max_blocks,
+        .fingerprint = run->x.fingerprint};
 
-struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_flight *flight,
+    gpu_ops_flush(&run->ops);
+    if (!run->ops.result)
+        run->ops.result = cuda_execute(run->plans->devcomm, program, &call, run->ops.stream);
+    if (!plans->in_graph)
+        gpu_gate_pass(plans->comm); /* it holds up who is behind its successor until it ends */
+}
+
+/* ---- The watchdog ---------------------------------------------------------------------------- */
+
+struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_inflight *inflight,
                                  bool *ret_foreign)
 {
-    struct task *task = flight->tasks;
+    struct task *task = inflight->tasks;
     struct execution *x = &task->execution;
     struct cuda_look look;
 
-    cuda_seat_look(plans->seat, &look);
+    cuda_devcomm_look(plans->devcomm, &look);
     *ret_foreign = look.state == EXEC_MISMATCH;
     if ((look.state != EXEC_BLOCKED && !*ret_foreign) || look.step >= x->plan->step_count)
         return NULL;
@@ -162,9 +169,9 @@ int gpu_kernel_blamed(const struct gpu_plans *plans)
 {
     struct cuda_look look;
 
-    if (!plans->seated)
+    if (!plans->devcomms_ready)
         return -1;
-    cuda_seat_look(plans->seat, &look);
+    cuda_devcomm_look(plans->devcomm, &look);
     return look.state == EXEC_BLOCKED && look.blamed >= 0 && look.blamed < plans->comm->size
                ? look.blamed
                : -1;
@@ -174,12 +181,23 @@ bool gpu_kernel_failed(const struct gpu_plans *plans)
 {
     struct cuda_look look;
 
-    cuda_seat_look(plans->seat, &look);
+    cuda_devcomm_look(plans->devcomm, &look);
     return look.state == EXEC_MISMATCH;
+}
+
+void gpu_kernel_hold(struct gpu_plans *plans)
+{
+    if (plans->devcomm)
+        cuda_devcomm_hold(plans->devcomm);
+}
+
+bool gpu_kernel_is_inside(const struct gpu_plans *plans)
+{
+    return plans->devcomm && cuda_devcomm_is_inside(plans->devcomm);
 }
 
 void gpu_kernel_stop(struct gpu_plans *plans)
 {
-    if (plans->seat)
-        cuda_seat_stop(plans->seat);
+    if (plans->devcomm)
+        cuda_devcomm_stop(plans->devcomm);
 }

@@ -5,7 +5,7 @@
  *
  *     to queue a call                       to leave
  *       device_inside = 1                     failed = why, with a sentence; alarms rung
- *       alarm? not queued                     all segments of peers hidden; `left` in all mails
+ *       alarm? not queued                     all regions of peers hidden; `left` in all mailboxes
  *       queue                                 no kernel of before runs: device_inside = 0
  *       all calls ended: device_inside = 0    device_inside of every peer = 0? streams are let go
  *
@@ -15,9 +15,9 @@
  * at their ends does anybody hear of the error from a stream.
  *
  * Device memory cannot be exchanged as pages of the heap can. But a peer that is stopped, whose
- * device goes on, and who may queue the rest of a call when it does so itself, finds its mails to
- * be of somebody who has left: kernels look there when they begin. Those that had begun before are
- * waited for for a while, and then the sentence says that one may still write.
+ * device goes on, and who may queue the rest of a call when it does so itself, finds its mailboxes
+ * to be of somebody who has left: kernels look there when they begin. Those that had begun before
+ * are waited for for a while, and then the sentence says that one may still write.
  */
 #include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
@@ -33,9 +33,9 @@ static const double PATIENCE = 0.5; /* seconds; a peer that runs is outside with
 /* Nobody knows whether graphs run; after so many seconds their kernels of before have ended. */
 static const double GRAPH_ENDS = 0.05;
 
-static struct board *own_board(const struct gpu_plans *plans)
+static struct status *own_status(const struct gpu_plans *plans)
 {
-    return plans->comm->boards[plans->comm->rank];
+    return plans->comm->status_pages[plans->comm->rank];
 }
 
 /* ---- Queueing -------------------------------------------------------------------------------- */
@@ -45,10 +45,10 @@ rondo_result gpu_inside(struct gpu_plans *plans)
     rondo_comm *comm = plans->comm;
     rondo_result result = RONDO_OK;
 
-    lock_take(&plans->flights_lock);
+    lock_take(&plans->inflights_lock);
     plans->queueing = true;
-    atomic_store_explicit(&own_board(plans)->device_inside, 1, memory_order_relaxed);
-    lock_give(&plans->flights_lock);
+    atomic_store_explicit(&own_status(plans)->device_inside, 1, memory_order_relaxed);
+    lock_give(&plans->inflights_lock);
     /* Pairs with the fence in hide(): either this rank sees the alarm of one that leaves, or that
      * one sees it inside. */
     atomic_thread_fence(memory_order_seq_cst);
@@ -63,11 +63,11 @@ rondo_result gpu_inside(struct gpu_plans *plans)
 
 void gpu_inside_queued(struct gpu_plans *plans)
 {
-    lock_take(&plans->flights_lock);
+    lock_take(&plans->inflights_lock);
     plans->queueing = false;
-    lock_give(&plans->flights_lock);
+    lock_give(&plans->inflights_lock);
     if (atomic_load_explicit(&plans->comm->broken, memory_order_acquire))
-        return; /* the watch does what is to be done */
+        return; /* the watchdog does what is to be done */
     gpu_outside_if_idle(plans);
 }
 
@@ -75,11 +75,11 @@ void gpu_outside_if_idle(struct gpu_plans *plans)
 {
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
         return;
-    lock_take(&plans->flights_lock);
+    lock_take(&plans->inflights_lock);
     /* Release, pairs with the acquire in is_inside(): the touching came before. */
-    if (!plans->flights && !plans->queueing)
-        atomic_store_explicit(&own_board(plans)->device_inside, 0, memory_order_release);
-    lock_give(&plans->flights_lock);
+    if (!plans->inflights && !plans->queueing)
+        atomic_store_explicit(&own_status(plans)->device_inside, 0, memory_order_release);
+    lock_give(&plans->inflights_lock);
 }
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
@@ -88,12 +88,14 @@ void gpu_outside_if_idle(struct gpu_plans *plans)
 static void take_back(const struct gpu_plans *plans)
 {
     for (int rank = 0; rank < plans->comm->size; rank++)
-        for (int lane = 0; lane < GPU_LANES; lane++)
-            /* Release, pairs with the acquire in who_left(): who finds it finds the board that says
-             * why. */
+        for (int channel = 0; channel < GPU_CHANNELS; channel++)
+            /* Release, pairs with the acquire in who_left(): who finds it finds the status page
+             * that says why. */
             atomic_store_explicit(
-                &gpu_mail(plans->views[rank].arena, plans->comm->rank, lane)->left, 1,
+                &gpu_mailbox(plans->views[rank].arena, plans->comm->rank, channel)->left, 1,
                 memory_order_release);
+    for (int rank = 0; rank < plans->comm->size; rank++)
+        gpu_note_change(plans->views[rank].arena);
 }
 
 /*
@@ -102,38 +104,38 @@ static void take_back(const struct gpu_plans *plans)
  */
 static void hide(struct gpu_plans *plans)
 {
-    lock_take(&plans->flights_lock);
+    lock_take(&plans->inflights_lock);
     plans->hidden = true;
-    for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
+    for (int i = 0; i < plans->comm->size * GPU_REGIONS; i++)
         __atomic_store_n(&plans->table[i].bytes, 0, __ATOMIC_RELAXED);
-    lock_give(&plans->flights_lock);
+    lock_give(&plans->inflights_lock);
     take_back(plans);
+    gpu_kernel_hold(plans);
     leave_ring(plans->comm); /* whoever broke it may not have come so far */
     atomic_thread_fence(memory_order_seq_cst);
     plans->left_since = clock_seconds();
 }
 
-/* Has all work of this rank ended, or does it rest, that began before the table was hidden? */
-static bool is_quiet(struct gpu_plans *plans, struct gpu_flight *oldest)
+/* True if all work of this rank that began before the table was hidden has ended, or rests. */
+static bool is_quiet(struct gpu_plans *plans, struct gpu_inflight *oldest)
 {
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire) &&
         clock_seconds() - plans->left_since < GRAPH_ENDS)
         return false;
-    /* One that is a kernel itself touches inboxes only. */
-    return !oldest || oldest->kernel || gpu_flight_rests(plans, oldest);
+    return !gpu_kernel_is_inside(plans) && (!oldest || oldest->kernel || gpu_backing_off(plans));
 }
 
 static bool is_inside(const rondo_comm *comm, int rank)
 {
-    const struct board *board = comm->boards[rank];
+    const struct status *status = comm->status_pages[rank];
 
-    return atomic_load_explicit(&board->device_inside, memory_order_acquire) &&
-           atomic_load_explicit(&board->id, memory_order_acquire) == comm->id &&
-           !atomic_load_explicit(&board->closed, memory_order_acquire) &&
+    return atomic_load_explicit(&status->device_inside, memory_order_acquire) &&
+           atomic_load_explicit(&status->id, memory_order_acquire) == comm->id &&
+           !atomic_load_explicit(&status->closed, memory_order_acquire) &&
            process_alive(comm->processes[rank]);
 }
 
-/* Have all peers left, or been waited for long enough? */
+/* True if all peers have left, or been waited for long enough. */
 static bool peers_left(struct gpu_plans *plans, bool exposed)
 {
     const rondo_comm *comm = plans->comm;
@@ -154,17 +156,17 @@ static bool peers_left(struct gpu_plans *plans, bool exposed)
     return true;
 }
 
-bool gpu_leave(struct gpu_plans *plans, struct gpu_flight *oldest)
+bool gpu_leave(struct gpu_plans *plans, struct gpu_inflight *oldest)
 {
     enum gpu_leaving at = atomic_load_explicit(&plans->leaving, memory_order_relaxed);
     enum gpu_leaving before = at;
 
-    if (at == GPU_STAYS && atomic_load_explicit(&own_board(plans)->failed, memory_order_acquire)) {
+    if (at == GPU_STAYS && atomic_load_explicit(&own_status(plans)->failed, memory_order_acquire)) {
         hide(plans);
         at = GPU_HIDDEN;
     }
     if (at == GPU_HIDDEN && is_quiet(plans, oldest)) {
-        atomic_store_explicit(&own_board(plans)->device_inside, 0, memory_order_release);
+        atomic_store_explicit(&own_status(plans)->device_inside, 0, memory_order_release);
         at = GPU_OUTSIDE;
     }
     if (at == GPU_OUTSIDE && peers_left(plans, oldest != NULL || plans->captures != NULL))

@@ -2,8 +2,8 @@
 /*
  * links.c - what the links between the ranks' devices change in plans on the device.
  *
- * Each rank writes on its card what is between its device and those that it reaches: NVLinks or PCI
- * (topology/links.c); where neither NVML nor hwloc knows a device, what the driver says of its
+ * Each rank writes on its endpoint what is between its device and those that it reaches: NVLinks or
+ * PCI (topology/links.c); where neither NVML nor hwloc knows a device, what the driver says of its
  * pairs. So all ranks know the same of all pairs, and decide alike:
  *
  *     groups   ranks whose devices are joined at least twice as well as with the others: pairs on
@@ -32,9 +32,9 @@ extern const struct algorithm zero_copy_algorithm, hierarchy_zero_copy_algorithm
 static const double FLAG = 4e-6, OPERATIONS = 10e-6;
 static const double GB = 1e9;
 
-enum { ADDRESS = 24, LEAST_SHORT = 1024 };
+enum { ADDRESS = 24, LEAST_SHORT = 1024, NVLINK_GBps = 100 };
 
-/* ---- Cards ----------------------------------------------------------------------------------- */
+/* ---- Endpoints ------------------------------------------------------------------------------- */
 
 /* The machine with its links, once per process; NULL: it cannot be read. */
 static struct topology *machine;
@@ -86,7 +86,7 @@ static struct topology_link ask_driver(const struct cuda_device *device, CUdevic
         &atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, device->handle, other);
     device->driver->cuDeviceGetP2PAttribute(&rank, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK,
                                             device->handle, other);
-    link.GBps = atomics ? 100 : 25.0 / (1 + (rank > 0 ? rank : 0));
+    link.GBps = atomics ? NVLINK_GBps : 25.0 / (1 + (rank > 0 ? rank : 0));
     return link;
 }
 
@@ -95,6 +95,7 @@ void gpu_links_note(const struct cuda_device *device, CUdevice other, struct dev
     const struct cuda_driver *cuda = device->driver;
     const struct topology_link *known = NULL;
     struct topology_link link = {.kind = TOPOLOGY_LINK_SAME};
+    int distance = TOPOLOGY_SAME;
     char own[ADDRESS], theirs[ADDRESS];
 
     if (other == device->handle) {
@@ -102,29 +103,26 @@ void gpu_links_note(const struct cuda_device *device, CUdevice other, struct dev
     } else {
         if (the_machine() && !cuda->cuDeviceGetPCIBusId(own, ADDRESS, device->handle) &&
             !cuda->cuDeviceGetPCIBusId(theirs, ADDRESS, other))
-            known = topology_link_of(the_machine(), own, theirs);
+            known = topology_link_of(the_machine(), own, theirs, &distance);
         link = known && known->GBps > 0 ? *known : ask_driver(device, other);
+        if (!known)
+            distance = link.GBps >= NVLINK_GBps ? TOPOLOGY_LINKED : TOPOLOGY_MACHINE;
     }
     *ret_link =
         (struct device_link){.kind = (uint8_t)link.kind,
                              .lanes = (uint8_t)link.lanes,
-                             .GBps = (uint16_t)(link.GBps < UINT16_MAX ? link.GBps : UINT16_MAX)};
+                             .GBps = (uint16_t)(link.GBps < UINT16_MAX ? link.GBps : UINT16_MAX),
+                             .distance = (uint8_t)distance};
     ret_link->GBps += !ret_link->GBps;
 }
 
 /* ---- Pairs ----------------------------------------------------------------------------------- */
 
-/* The link between two ranks' devices as the card of rank a has it; every device of a rank is among
- * those that each card names. */
+/* The link between two ranks' devices as the endpoint of rank a has it; every device of a rank is
+ * among those that each endpoint names. */
 static const struct device_link *link_of(const rondo_comm *comm, int a, int b)
 {
-    const struct device_card *card = &comm->cards[a].device;
-    int i = 0;
-
-    while (i < DEVICES_SEEN - 1 &&
-           memcmp(card->seen[i], comm->cards[b].device.uuid, DEVICE_UUID) != 0)
-        i++;
-    return &card->links[i];
+    return device_endpoint_link(&comm->endpoints[a].device, &comm->endpoints[b].device);
 }
 
 /* GB/s of the slower direction. */
@@ -144,8 +142,8 @@ struct split {
     bool some;           /* a group has more than one rank, and there is more than one */
 };
 
-/* Do links of at least that rate split the ranks into groups, each rank as near to all of its
- * group? */
+/* True if links of at least that rate split the ranks into groups, each rank as near to all of its
+ * group. */
 static bool try_split(const rondo_comm *comm, int least, struct split *split)
 {
     split->inside = INT32_MAX;
@@ -303,19 +301,18 @@ rondo_result gpu_links_weigh(struct gpu_plans *plans)
 
 static bool fits(struct gpu_plans *plans, const struct choice_key *key)
 {
-    const char *name = key->algorithm ? key->algorithm : plans->comm->settings.algorithm;
     unsigned promises =
         algorithm_promises(&hierarchy_zero_copy_algorithm, RONDO_ALL_REDUCE, plans->groups);
     struct operation operation;
 
-    if (strcmp(name, "auto") != 0)
+    if (strcmp(choice_wanted(plans->comm, key), "auto") != 0)
         return false;
     if (key->made)
         operation = *key->made;
     else if (operations_resolve(&plans->comm->operations, key->op, key->type, plans->comm->size,
                                 &operation))
         return false;
-    return !(choice_needs(plans->comm, key, &operation, name) & ~promises) &&
+    return !(choice_needs(plans->comm, key, &operation, "auto") & ~promises) &&
            is_worth_levels(plans, (double)key->count * (double)rondo_type_size(key->type));
 }
 

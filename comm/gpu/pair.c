@@ -2,10 +2,10 @@
 /*
  * pair.c - sends and receives of a batch on a CUDA stream.
  *
- * A message is a mail that says where the sender's buffer is; the receiver's stream copies from
- * there and empties the mail, for which the sender's stream waits. All of a batch must not wait for
- * each other's order, but a stream has one. So they go in rounds, with the k-th message of every
- * pair of ranks in round k:
+ * A message is a mailbox that says where the sender's buffer is; the receiver's stream copies from
+ * there and empties the mailbox, for which the sender's stream waits. All of a batch must not wait
+ * for each other's order, but a stream has one. So they go in rounds, with the k-th message of
+ * every pair of ranks in round k:
  *
  *     announce all sends | take all receives, as one kernel | say so | wait for the sends
  *
@@ -17,16 +17,11 @@
 #include "comm/gpu/plan.h"
 
 #include "base/collective.h"
-#include "base/fail.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* The messages of a batch that are on their way. */
 struct exchange {
     struct gpu_plans *plans;
-    struct gpu_flight *flight; /* NULL: in a graph */
-    struct gpu_run run;        /* of the message at hand; its operations go on */
+    struct gpu_run run; /* of the message at hand; its operations go on */
     int round;
     size_t piece; /* of the messages of this round */
 };
@@ -47,7 +42,7 @@ static bool is_in_round(const struct batch *batch, int index, int round)
     return before == round;
 }
 
-/* Where the piece of this phase begins in every message. */
+/* The first byte, in every message, of the piece of this phase. */
 static size_t start_of(const struct exchange *exchange)
 {
     return exchange->piece * exchange->plans->piece_bytes;
@@ -70,33 +65,43 @@ static struct gpu_buffer message_of(const struct exchange *exchange, const void 
                                .length = most && bytes - start > most ? most : bytes - start};
 }
 
-static void announce(struct exchange *exchange, const struct task *task)
+static void await(struct exchange *exchange, const struct batch *batch, int index, bool data)
 {
+    gpu_await(&exchange->run, &(struct gpu_wait){.step = (uint32_t)index,
+                                                 .peer = batch->tasks[index].key.root,
+                                                 .channel = GPU_CHANNEL_PAIR,
+                                                 .data = data});
+}
+
+static void announce(struct exchange *exchange, const struct batch *batch, int index)
+{
+    const struct task *task = &batch->tasks[index];
     struct gpu_run *run = &exchange->run;
 
-    run->fingerprint = choice_fingerprint(&task->key) | 1;
+    run->x.fingerprint = choice_fingerprint(&task->key) | 1;
     run->output = (struct gpu_buffer){0};
     run->input = message_of(exchange, task->input, task);
     if (!run->ops.result)
         run->ops.result = gpu_pair_place(run, &run->input);
-    gpu_await_empty(run, task->key.root, GPU_LANE_PAIR);
-    gpu_publish(run, task->key.root, GPU_LANE_PAIR, true);
+    await(exchange, batch, index, false);
+    gpu_publish(run, task->key.root, GPU_CHANNEL_PAIR, true);
 }
 
-static void take(struct exchange *exchange, const struct task *task)
+static void take(struct exchange *exchange, const struct batch *batch, int index)
 {
+    const struct task *task = &batch->tasks[index];
     struct gpu_run *run = &exchange->run;
     const struct gpu_plans *plans = exchange->plans;
-    const struct gpu_mail *mail = gpu_mail(plans->own, task->key.root, GPU_LANE_PAIR);
-    struct cuda_operand from = gpu_mail_operand(&plans->views[plans->comm->rank], mail, true);
+    const struct gpu_mailbox *mailbox = gpu_mailbox(plans->own, task->key.root, GPU_CHANNEL_PAIR);
+    struct cuda_operand from = gpu_mailbox_operand(&plans->views[plans->comm->rank], mailbox, true);
     struct cuda_operand to;
 
-    run->fingerprint = choice_fingerprint(&task->key) | 1;
+    run->x.fingerprint = choice_fingerprint(&task->key) | 1;
     run->output = message_of(exchange, task->output, task);
     if (!run->ops.result)
         run->ops.result = gpu_pair_place(run, &run->output);
     to = cuda_operand_at(run->output.at);
-    gpu_await_mail(run, task->key.root, GPU_LANE_PAIR);
+    await(exchange, batch, index, true);
     if (run->output.length)
         gpu_copy(run, &from, &to, run->output.length);
     if (run->output.replaced)
@@ -109,22 +114,19 @@ enum part { ANNOUNCE, TAKE, EMPTY, WAIT, PARTS };
 static void queue_part(struct exchange *exchange, const struct batch *batch, int index,
                        enum part part)
 {
-    const struct task *task = &batch->tasks[index];
-    bool send = task->key.collective == RONDO_SEND;
+    const struct choice_key *key = &batch->tasks[index].key;
+    bool send = key->collective == RONDO_SEND;
 
     if (send == (part == TAKE || part == EMPTY))
         return;
-    if (part == EMPTY) {
-        gpu_empty(&exchange->run, task->key.root, GPU_LANE_PAIR);
-        return;
-    }
-    gpu_note_step(&exchange->run, (uint32_t)index);
     if (part == ANNOUNCE)
-        announce(exchange, task);
+        announce(exchange, batch, index);
     else if (part == TAKE)
-        take(exchange, task);
+        take(exchange, batch, index);
+    else if (part == EMPTY)
+        gpu_empty(&exchange->run, key->root, GPU_CHANNEL_PAIR);
     else
-        gpu_await_empty(&exchange->run, task->key.root, GPU_LANE_PAIR);
+        await(exchange, batch, index, false);
 }
 
 /* False: there are none. What stands in for messages is free again after them. */
@@ -156,35 +158,57 @@ static void queue_rounds(struct exchange *exchange, const struct batch *batch)
     }
 }
 
-rondo_result gpu_pairs_queue(struct gpu_plans *plans, const struct batch *batch, bool in_graph,
-                             CUstream stream)
+/* The call in flight knows all tasks of the batch, as its progress names them by their number. */
+static rondo_result open_inflight(struct gpu_plans *plans, const struct batch *batch,
+                                  struct gpu_inflight **ret_inflight)
 {
-    struct exchange *exchange;
-    rondo_result result;
-    int pairs = 0;
+    struct gpu_inflight *inflight = gpu_inflight_open(plans, batch->tasks, batch->count);
+    rondo_result result = inflight ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    *ret_inflight = inflight;
+    if (inflight)
+        inflight->pairs = true;
+    for (int i = 0; i < batch->count && !result; i++) {
+        struct task *task = &inflight->tasks[i];
+        struct gpu_way way;
+
+        result = gpu_find_way(plans, task, &way);
+        if (!result)
+            result = gpu_describe(plans, &task->key, way.plan, task->key.count, &task->execution);
+    }
+    return result;
+}
+
+static bool has_pairs(const struct batch *batch)
+{
+    bool any = false;
 
     for (int i = 0; i < batch->count; i++)
-        pairs += collective_is_pair(batch->tasks[i].key.collective);
-    if (!pairs)
+        any |= collective_is_pair(batch->tasks[i].key.collective);
+    return any;
+}
+
+rondo_result gpu_pairs_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream)
+{
+    struct exchange exchange;
+    struct gpu_run *run = &exchange.run;
+    rondo_result result = RONDO_OK;
+
+    if (!has_pairs(batch))
         return RONDO_OK;
-    exchange = calloc(1, sizeof(*exchange));
-    if (!exchange)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d messages.", pairs);
-    exchange->plans = plans;
-    exchange->run.plans = plans;
-    exchange->run.ops.cuda = plans->gpu->device.driver;
-    exchange->run.ops.stream = stream;
-    result =
-        in_graph ? RONDO_OK : gpu_flight_open(plans, batch->tasks, batch->count, &exchange->flight);
-    exchange->run.flight = exchange->flight;
+    exchange.plans = plans;
+    exchange.round = 0;
+    exchange.piece = 0;
+    gpu_run_init(plans, stream, run);
+    if (!plans->in_graph)
+        result = open_inflight(plans, batch, &run->inflight);
     if (!result) {
-        gpu_watch_add(plans, exchange->flight);
-        queue_rounds(exchange, batch);
-        gpu_run_close(&exchange->run);
-        result = exchange->run.ops.result;
+        gpu_watchdog_add(plans, run->inflight);
+        queue_rounds(&exchange, batch);
+        gpu_run_close(run);
+        result = run->ops.result;
     }
-    if (exchange->flight && result)
-        gpu_flight_abandon(plans, exchange->flight);
-    free(exchange);
+    if (result)
+        gpu_inflight_abandon(plans, run->inflight);
     return result;
 }

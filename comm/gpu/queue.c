@@ -79,10 +79,10 @@ static void free_staged(struct staged *staged)
         return;
     if (staged->errors)
         gpu_errors_drop(staged->errors);
-    free(staged);
+    gpu_spare_give(staged->gpu, staged);
 }
 
-/* Where a device that moves the messages finds a block. */
+/* The address of a block for a device that moves the messages. */
 static char *block_on_device(const struct gpu_block *block)
 {
     return (char *)(uintptr_t)(block->device_flags + sizeof(struct gpu_flags));
@@ -92,29 +92,29 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
 {
     bool on_device = gpu_moves(gpu, batch);
     size_t count = (size_t)batch->count;
-    struct staged *staged =
-        calloc(1, sizeof(*staged) + 2 * count * sizeof(struct task) + count * sizeof(struct stage));
+    struct staged *staged = gpu_spare_take(gpu, sizeof(*staged) + 2 * count * sizeof(struct task) +
+                                                    count * sizeof(struct stage));
     size_t bytes = 0;
     rondo_result result;
 
     if (!staged)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %zu calls on a CUDA stream.",
                           count);
-    staged->gpu = gpu;
-    staged->users = 1;
-    staged->originals = staged->tasks + count;
+    *staged = (struct staged){.gpu = gpu,
+                              .count = batch->count,
+                              .batch = {.comm = batch->comm, .count = batch->count},
+                              .users = 1,
+                              .originals = staged->tasks + count};
     staged->stages = (struct stage *)(void *)(staged->originals + count);
-    staged->count = batch->count;
-    staged->batch = (struct batch){.comm = batch->comm, .count = batch->count};
     memcpy(staged->originals, batch->tasks, count * sizeof(struct task));
     for (size_t i = 0; i < count; i++)
-        staged->originals[i].hands = on_device ? &gpu_hands : &thread_hands;
+        staged->originals[i].backend = on_device ? &gpu_backend : &thread_backend;
     staged->batch.tasks = staged->originals;
     result = stage_plan(gpu, &staged->batch, staged->stages, &bytes);
     if (!result)
         result = gpu_block_take(gpu, bytes, &staged->block);
     if (result) {
-        free(staged);
+        gpu_spare_give(gpu, staged);
         return result;
     }
     stage_place(staged->stages, staged->originals, batch->count, staged->block->payload,
@@ -167,17 +167,19 @@ static rondo_result run_on_device(struct staged *staged)
 static void run(void *context)
 {
     struct staged *staged = context;
+    struct gpu_flags *flags = staged->block->flags;
     rondo_result result;
 
     await_ready(staged);
-    result = staged->originals[0].hands->on_device ? run_on_device(staged)
-                                                   : run_batches(&staged->batch, 1);
+    result = staged->originals[0].backend->on_device ? run_on_device(staged)
+                                                     : run_batches(&staged->batch, 1);
     if (result)
         gpu_errors_note(staged->errors, result);
-    /* Release, to the stream: what the call wrote comes before. */
-    atomic_store_explicit(&staged->block->flags->done.value, 1, memory_order_release);
     if (!staged->in_graph)
         free_staged(staged);
+    /* Release, to the stream: what the call wrote comes before. After that the device's part of the
+     * communicator may be closed. */
+    atomic_store_explicit(&flags->done.value, 1, memory_order_release);
 }
 
 /* If the worker cannot take it, it is run here: its turn has come up, and peers wait for it. */
@@ -284,7 +286,7 @@ static rondo_result record(struct staged *list, CUstream stream, recorder what)
     return result;
 }
 
-/* ---- The list of what is to be done ---- */
+/* ---- The list of what is to be done ---------------------------------------------------------- */
 
 struct list {
     struct gpu_errors *errors;
@@ -316,7 +318,7 @@ static rondo_result append(struct list *list, const struct batch *batch)
     return RONDO_OK;
 }
 
-/* May the call be several ones, of parts of its buffers? The same answer on every rank. */
+/* True if the call may be several ones, of parts of its buffers. The same answer on every rank. */
 static bool is_divisible(const struct batch *batch)
 {
     rondo_collective collective = batch->tasks[0].key.collective;
@@ -396,6 +398,8 @@ rondo_result gpu_queue(CUstream stream, const struct batch *batches, int count,
         result = append_pieces(&list, &batches[i]);
     if (!result)
         result = record(list.first, stream, record_before);
+    if (!result && count == 1 && !list.first->in_graph)
+        gpu_gate_pass_batch(&batches[0]);
     if (!result)
         result = record(list.first, stream, record_after);
     if (result) {

@@ -31,7 +31,7 @@ struct gpu_sequence {
     _Atomic bool graphs; /* some calls are in graphs */
 };
 
-/* Where a call goes. */
+/* The stream, or the capture of one, that a call goes into. */
 struct gpu_place {
     CUstream handle;
     unsigned long long stream; /* number: handles are used again, and may mean a thread's stream */

@@ -198,82 +198,12 @@ static CUresult ask_everywhere(struct cuda_stream *stream, CUresult (*ask)(CUstr
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* By plans on the device, on `to`, after what is on the stream so far. */
-static rondo_result queue_plans(const struct cuda_stream *stream, const struct batch *batch,
-                                CUstream to)
-{
-    CUstream from = stream->stream;
-    struct gpu *gpu = batch->comm->gpu;
-    const struct cuda_driver *cuda = gpu->device.driver;
-    rondo_result result = cuda_enter(&gpu->device);
-
-    if (result)
-        return result;
-    if (to != from) {
-        result = cuda_result(cuda->cuEventRecord(gpu->plans->forked, from), "cuEventRecord");
-        if (!result)
-            result = cuda_result(cuda->cuStreamWaitEvent(to, gpu->plans->forked, 0),
-                                 "cuStreamWaitEvent");
-    }
-    if (!result)
-        result = gpu_plans_queue(gpu->plans, batch, to, stream->errors);
-    cuda_leave(&gpu->device);
-    return result;
-}
-
-/* `stream` goes on after the plans of the batch. */
-static rondo_result join(const struct batch *batch, CUstream stream)
-{
-    struct gpu *gpu = batch->comm->gpu;
-    const struct cuda_driver *cuda = gpu->device.driver;
-    rondo_result result = cuda_enter(&gpu->device);
-
-    if (result)
-        return result;
-    result =
-        cuda_result(cuda->cuEventRecord(gpu->plans->forked, gpu->plans->side), "cuEventRecord");
-    if (!result)
-        result = cuda_result(cuda->cuStreamWaitEvent(stream, gpu->plans->forked, 0),
-                             "cuStreamWaitEvent");
-    cuda_leave(&gpu->device);
-    return result;
-}
-
-/*
- * Several communicators on one stream: they may be ranks of this process that wait for each other,
- * or be in another order elsewhere. So each runs beside the stream, which waits for all.
- */
-static rondo_result add_many(struct cuda_stream *stream, const struct batch *batches, int count)
-{
-    struct batch *staged = calloc((size_t)count, sizeof(*staged));
-    rondo_result result = RONDO_OK;
-    int others = 0;
-
-    if (!staged)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group on a CUDA stream.");
-    for (int i = 0; i < count && !result; i++) {
-        struct gpu *gpu = batches[i].comm->gpu;
-
-        if (gpu_plans_take(gpu, &batches[i]))
-            result = queue_plans(stream, &batches[i], gpu->plans->side);
-        else
-            staged[others++] = batches[i];
-    }
-    if (!result && others)
-        result = gpu_queue(stream->stream, staged, others, stream->errors);
-    for (int i = 0; i < count && !result; i++)
-        if (gpu_plans_take(batches[i].comm->gpu, &batches[i]))
-            result = join(&batches[i], stream->stream);
-    free(staged);
-    return result;
-}
-
 static rondo_result add(struct cuda_stream *stream, const struct batch *batches, int count)
 {
     if (count > 1)
-        return add_many(stream, batches, count);
+        return gpu_queue_many(stream->stream, batches, count, stream->errors);
     if (gpu_plans_take(batches[0].comm->gpu, &batches[0]))
-        return queue_plans(stream, &batches[0], stream->stream);
+        return gpu_queue_plans(stream->stream, &batches[0], stream->errors);
     return gpu_queue(stream->stream, batches, count, stream->errors);
 }
 
@@ -382,7 +312,16 @@ static void close_stream(rondo_stream *base)
     free(stream);
 }
 
+/* A thread's own stream is another one on other threads. */
+static bool waits_for_others(const rondo_stream *base, const rondo_comm *comm)
+{
+    const struct cuda_stream *stream = (const struct cuda_stream *)base;
+
+    return stream->stream != CU_STREAM_PER_THREAD && comm->gpu && comm->gpu->gate;
+}
+
 static const struct stream_ops cuda_stream_ops = {.add_batches = add_batches,
+                                                  .waits_for_others = waits_for_others,
                                                   .call = call,
                                                   .synchronize = synchronize,
                                                   .query = query,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bootstrap.c - the all-gather as a rank sees it: go there, be seated, get all. */
+/* bootstrap.c - the all-gather as a rank sees it: go there, be positioned, get all. */
 #include "comm/rendezvous/bootstrap.h"
 
 #include "comm/rendezvous/relay.h"
-#include "comm/rendezvous/seeker.h"
+#include "comm/rendezvous/connector.h"
 #include "comm/rendezvous/server.h"
 #include "comm/rendezvous/socket.h"
 #include "comm/rendezvous/wire.h"
@@ -16,24 +16,29 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Seconds, to hear the server's own timeout before ours. */
-static const double server_grace = 15;
+/* Seconds, to hear the server's own timeout before ours: a part of the timeout, within bounds. */
+static const double server_grace_least = 1, server_grace_most = 15, server_grace_part = 0.25;
 
-static rondo_result seek(struct seeker *me, void *ret_blobs)
+static double server_grace(double timeout)
 {
-    struct wire_seat seat = {.address = ""};
-    rondo_result result = seeker_reach(me);
+    return fmin(server_grace_most, fmax(server_grace_least, server_grace_part * timeout));
+}
+
+static rondo_result seek(struct connector *me, void *ret_blobs)
+{
+    struct wire_position position = {.address = ""};
+    rondo_result result = connector_reach(me);
 
     if (!result) {
         if (me->timeout > 0)
-            me->deadline = clock_seconds() + me->timeout + server_grace;
-        result = seeker_hand_in(me);
+            me->deadline = clock_seconds() + me->timeout + server_grace(me->timeout);
+        result = connector_hand_in(me);
     }
     if (!result)
-        result = seeker_hear(me, &seat, ret_blobs);
+        result = connector_hear(me, &position, ret_blobs);
     if (!result && !me->told)
-        result = relay_sit(me, &seat, ret_blobs);
-    seeker_close(me);
+        result = relay_take_position(me, &position, ret_blobs);
+    connector_close(me);
     return result;
 }
 
@@ -55,7 +60,7 @@ static rondo_result check(const struct bootstrap_place *place, int rank, int siz
 }
 
 /* With the port that the system picked for port 0. */
-static void tell_address(const struct seeker *me, int port)
+static void tell_address(const struct connector *me, int port)
 {
     const char *address = me->place->address;
     const char *colon = strrchr(address, ':');
@@ -69,10 +74,11 @@ static void tell_address(const struct seeker *me, int port)
         me->watch->opened(me->watch->context, text);
 }
 
-static rondo_result serve_and_take_part(const struct seeker *me, void *ret_blobs)
+static rondo_result serve_and_take_part(const struct connector *me, void *ret_blobs)
 {
     struct server_task task = {
         .place = me->place, .stop = -1, .size = me->size, .watch = me->watch};
+    struct server server;
     int port = 0;
     rondo_result result = socket_listen(me->place->address, &task.listener, &port);
 
@@ -82,23 +88,24 @@ static rondo_result serve_and_take_part(const struct seeker *me, void *ret_blobs
     task.blob = me->blob_bytes ? me->blob : "";
     task.blob_bytes = me->blob_bytes;
     task.timeout = me->timeout;
-    return server_run(&task, ret_blobs);
+    return server_run(&server, &task, ret_blobs);
 }
 
 rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *blob,
                                  size_t blob_bytes, void *ret_blobs)
 {
-    struct seeker me = {.place = part->place,
-                        .watch = part->watch,
-                        .rank = part->rank,
-                        .size = part->size,
-                        .timeout = part->timeout,
-                        .deadline = part->timeout > 0 ? clock_seconds() + part->timeout : INFINITY,
-                        .blob = blob,
-                        .blob_bytes = blob_bytes,
-                        .each = blob_bytes,
-                        .fd = -1,
-                        .last = "no answer"};
+    struct connector me = {.place = part->place,
+                           .watch = part->watch,
+                           .rank = part->rank,
+                           .size = part->size,
+                           .timeout = part->timeout,
+                           .deadline =
+                               part->timeout > 0 ? clock_seconds() + part->timeout : INFINITY,
+                           .blob = blob,
+                           .blob_bytes = blob_bytes,
+                           .each = blob_bytes,
+                           .fd = -1,
+                           .last = "no answer"};
     rondo_result result = check(part->place, part->rank, part->size, blob_bytes);
 
     if (!result)

@@ -42,7 +42,12 @@ rondo_result launch_read(struct launch *ret_launch);
 /* Unique ids: a place on this host with a fresh secret, and a thread of this process that
  * serves it once. */
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id);
-/* As bootstrap_id_create(), at an address that ranks of other hosts reach; see RONDO_INTERFACE. */
+/* Creates an id like bootstrap_id_create(), at "HOST:PORT" of this host (port 0: any), or (NULL) at
+ * an address that ranks of other hosts reach. Its thread serves for `timeout` seconds, 0: for ever,
+ * negative: the setting. */
+rondo_result bootstrap_id_create_at(const char *address, double timeout, rondo_unique_id *ret_id);
+/* Creates an id like bootstrap_id_create(), at an address that ranks of other hosts reach; see
+ * RONDO_INTERFACE. */
 rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id);
 /* Add RONDO_SECRET, where it is set, to the key of a place that comes from an id, as others may
  * have read the id. */
@@ -52,15 +57,24 @@ rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place
 /* A caller that knows more of the ranks it waits for than that they have not come. */
 struct bootstrap_watch {
     /* Called ten times a second or more often, by who has not reached the meeting point yet, and by
-     * who serves it: anything but RONDO_OK ends the meeting, for all who are there with that
+     * who serves it: anything but RONDO_OK ends the rendezvous, for all who are there with that
      * sentence. */
     rondo_result (*look)(void *context);
+    bool everybody; /* all ranks look for themselves: who has not come yet sees that one is gone */
     /* In the rank that serves: it listens now, at this address. */
     void (*opened)(void *context, const char *address);
     void *context;
 };
 
-/* A rank's part in a meeting. */
+/* While an id of this process is served at `place`, its thread looks by `watch` (without
+ * `opened`), until another call says NULL: then no look is under way any more. Does nothing if the
+ * place is served elsewhere. One watch at a time. */
+void bootstrap_id_watch(const struct bootstrap_place *place, const struct bootstrap_watch *watch);
+/* The rendezvous at an id's place, if this process serves it, ends with RONDO_ERROR_PEER and the
+ * sentence of this thread's last error, for all who are there or come soon. */
+void bootstrap_id_refuse(const struct bootstrap_place *place);
+
+/* A rank's part in a rendezvous. */
 struct bootstrap_part {
     const struct bootstrap_place *place; /* who watches may change the address while it looks */
     int rank, size;

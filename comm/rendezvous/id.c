@@ -15,8 +15,8 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/net/address.h"
 #include "base/setting.h"
-#include "transport/tcp/address.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -45,19 +45,77 @@ struct id_server {
     struct id_server *next;
     struct bootstrap_place place;
     struct server_task task;
+    struct server state; /* of the thread; here, as leak checkers may miss a stack that ends */
     pthread_t thread;
-    pid_t owner;      /* after fork() the child has the list, but no threads */
+    pid_t owner;                  /* after fork() the child has the list, but no threads */
+    struct bootstrap_watch watch; /* the task's: passes on to `watcher` */
+    struct lock watch_lock;
+    const struct bootstrap_watch *watcher; /* NULL: nobody */
+    bool refused;                          /* all who come get the sentence */
+    char sentence[FAIL_SENTENCE_MAX];      /* of that */
     atomic_bool done; /* release by the thread as its last act, acquire by who joins */
 };
 
 static struct lock servers_lock = LOCK_AT(LOCK_ID_SERVERS);
 static struct id_server *servers;
 
+static rondo_result look(void *context)
+{
+    struct id_server *server = context;
+    rondo_result result = RONDO_OK;
+
+    lock_take(&server->watch_lock);
+    if (server->refused)
+        result = rondo_fail(RONDO_ERROR_PEER, "%s", server->sentence);
+    else if (server->watcher)
+        result = server->watcher->look(server->watcher->context);
+    lock_give(&server->watch_lock);
+    return result;
+}
+
+/* Finds the server of an id of this process; NULL: it is served elsewhere. The list is locked. */
+static struct id_server *find(const struct bootstrap_place *place)
+{
+    for (struct id_server *server = servers; server; server = server->next)
+        if (server->owner == getpid() && strcmp(server->place.address, place->address) == 0)
+            return server;
+    return NULL;
+}
+
+void bootstrap_id_watch(const struct bootstrap_place *place, const struct bootstrap_watch *watch)
+{
+    struct id_server *server;
+
+    lock_take(&servers_lock);
+    server = find(place);
+    if (server) {
+        lock_take(&server->watch_lock);
+        server->watcher = watch;
+        lock_give(&server->watch_lock);
+    }
+    lock_give(&servers_lock);
+}
+
+void bootstrap_id_refuse(const struct bootstrap_place *place)
+{
+    struct id_server *server;
+
+    lock_take(&servers_lock);
+    server = find(place);
+    if (server) {
+        lock_take(&server->watch_lock);
+        server->refused = true;
+        snprintf(server->sentence, sizeof(server->sentence), "%s", fail_sentence());
+        lock_give(&server->watch_lock);
+    }
+    lock_give(&servers_lock);
+}
+
 static void *serve(void *argument)
 {
     struct id_server *server = argument;
 
-    server_run(&server->task, NULL); /* on an error the ranks get the sentence */
+    server_run(&server->state, &server->task, NULL); /* on an error the ranks get the sentence */
     atomic_store_explicit(&server->done, true, memory_order_release);
     return NULL;
 }
@@ -66,11 +124,12 @@ static void id_close(struct id_server *server)
 {
     if (server->task.stop >= 0)
         close(server->task.stop);
+    server->task.stop = -1;
     sodium_memzero(&server->place, sizeof(server->place));
-    free(server);
 }
 
-/* Join those that are done, or (`all`) tell all to stop and join them. */
+/* Join those that are done, or (`all`) tell all to stop and join them. What a child inherited is
+ * closed but stays in the list: its thread's memory is as fork() met it, so none of it is freed. */
 static void reap(bool all)
 {
     struct id_server **link = &servers;
@@ -80,16 +139,18 @@ static void reap(bool all)
         struct id_server *server = *link;
         bool ours = server->owner == getpid();
 
-        if (ours && !all && !atomic_load_explicit(&server->done, memory_order_acquire)) {
+        if (!ours)
+            id_close(server);
+        if (!ours || (!all && !atomic_load_explicit(&server->done, memory_order_acquire))) {
             link = &server->next;
             continue;
         }
         *link = server->next;
-        if (ours && all)
+        if (all)
             eventfd_write(server->task.stop, 1);
-        if (ours)
-            pthread_join(server->thread, NULL);
+        pthread_join(server->thread, NULL);
         id_close(server);
+        free(server);
     }
     lock_give(&servers_lock);
 }
@@ -99,9 +160,18 @@ __attribute__((destructor)) static void stop_all(void)
     reap(true);
 }
 
-/* `wanted` names a host for this process: serve there; "": on this host only. */
-static rondo_result open_place(const char *wanted, struct bootstrap_place *place, int *ret_listener)
+/* A wish says what the caller wants of an id. */
+struct wish {
+    const char *address; /* of this host: serve there; "": on this host only */
+    bool any_port;       /* take another port than that of the address */
+    bool shown;          /* others than the ranks may see the id */
+    double timeout;      /* seconds, negative: the setting */
+};
+
+static rondo_result open_place(const struct wish *wish, struct bootstrap_place *place,
+                               int *ret_listener)
 {
+    const char *wanted = wish->address;
     const char *colon;
     rondo_result result;
     int port = 0;
@@ -115,14 +185,14 @@ static rondo_result open_place(const char *wanted, struct bootstrap_place *place
     if (result)
         return result;
     if (!strncmp(wanted, "0.0.0.0:", 8) || !strncmp(wanted, "[::]:", 5))
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "RONDO_ADDRESS is %s: a unique id needs an address of this host that the "
-                          "other ranks can reach",
-                          wanted);
+        return rondo_fail(
+            RONDO_ERROR_INVALID,
+            "the address is %s: a unique id needs one of this host that the other ranks "
+            "can reach",
+            wanted);
     colon = strrchr(wanted, ':');
-    /* The port of RONDO_ADDRESS is that of the job, if there is one: an id takes any other. */
     snprintf(place->address, sizeof(place->address), "%.*s:%s", (int)(colon - wanted), wanted,
-             setting_is_set(SETTING_RANK) ? "0" : colon + 1);
+             wish->any_port ? "0" : colon + 1);
     result = socket_listen(place->address, ret_listener, &port);
     if (result)
         return result;
@@ -175,14 +245,15 @@ void bootstrap_place_add_secret(struct bootstrap_place *place)
         proof_derive(place->secret, secret, strlen(secret), place->secret);
 }
 
-/* `shown`: others than the ranks may see the id. */
-static rondo_result create(const char *wanted, bool shown, rondo_unique_id *ret_id)
+static rondo_result create(const struct wish *wish, rondo_unique_id *ret_id)
 {
     struct id_server *server;
     struct id_bytes bytes;
-    double timeout;
-    rondo_result result = setting_read_seconds(SETTING_TIMEOUT, &timeout);
+    double timeout = wish->timeout;
+    rondo_result result = RONDO_OK;
 
+    if (!(timeout >= 0))
+        result = setting_read_seconds(SETTING_TIMEOUT, &timeout);
     if (!result)
         result = wire_init();
     if (result)
@@ -193,11 +264,14 @@ static rondo_result create(const char *wanted, bool shown, rondo_unique_id *ret_
         return rondo_fail(RONDO_ERROR_MEMORY, "no memory for the server of an id");
     server->task = (struct server_task){.place = &server->place, .stop = -1, .listener = -1};
     server->task.timeout = timeout;
+    server->watch = (struct bootstrap_watch){.look = look, .context = server};
+    server->watch_lock = (struct lock)LOCK_AT(LOCK_ID_WATCH);
+    server->task.watch = &server->watch;
     server->owner = getpid();
-    result = open_place(wanted, &server->place, &server->task.listener);
+    result = open_place(wish, &server->place, &server->task.listener);
     if (!result) {
         write_id(&server->place, &bytes);
-        if (shown)
+        if (wish->shown)
             bootstrap_place_add_secret(&server->place);
         result = id_start(server); /* from here on the thread has the listener */
     }
@@ -205,6 +279,7 @@ static rondo_result create(const char *wanted, bool shown, rondo_unique_id *ret_
         if (server->task.listener >= 0)
             close(server->task.listener);
         id_close(server);
+        free(server);
         return result;
     }
     log_debug("an id is served at %s", bytes.address);
@@ -214,22 +289,44 @@ static rondo_result create(const char *wanted, bool shown, rondo_unique_id *ret_
 
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
 {
-    return create(setting_read_word(SETTING_ADDRESS), false, ret_id);
+    /* The port of RONDO_ADDRESS is that of the job, if there is one: an id takes any other. */
+    const struct wish wish = {.address = setting_read_word(SETTING_ADDRESS),
+                              .any_port = setting_is_set(SETTING_RANK),
+                              .timeout = -1};
+
+    return create(&wish, ret_id);
+}
+
+/* Does what create() does, at an address that ranks of other hosts reach. */
+static rondo_result create_reachable(const struct wish *wish, rondo_unique_id *ret_id)
+{
+    struct wish reachable = *wish;
+    char address[BOOTSTRAP_ADDRESS_MAX];
+    struct net_addresses own;
+    rondo_result result = net_addresses_find(&own);
+
+    if (result)
+        return result;
+    if (!own.count)
+        return rondo_fail(RONDO_ERROR_SYSTEM, "this host has no network address at which ranks of "
+                                              "other hosts could meet");
+    net_address_text(&own.at[0], 0, address, sizeof(address));
+    reachable.address = address;
+    return create(&reachable, ret_id);
+}
+
+rondo_result bootstrap_id_create_at(const char *address, double timeout, rondo_unique_id *ret_id)
+{
+    const struct wish wish = {.address = address, .timeout = timeout};
+
+    return address ? create(&wish, ret_id) : create_reachable(&wish, ret_id);
 }
 
 rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id)
 {
-    char address[BOOTSTRAP_ADDRESS_MAX];
-    struct tcp_card card;
-    rondo_result result = tcp_addresses_find(&card);
+    const struct wish wish = {.shown = true, .timeout = -1};
 
-    if (result)
-        return result;
-    if (!card.count)
-        return rondo_fail(RONDO_ERROR_SYSTEM, "this host has no network address at which ranks of "
-                                              "other hosts could meet");
-    tcp_address_text(&card.addresses[0], 0, address, sizeof(address));
-    return create(address, true, ret_id);
+    return create_reachable(&wish, ret_id);
 }
 
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place)

@@ -152,6 +152,8 @@ static int tasks_on_node(const char *text, int node)
             return -1;
         if (!strncmp(end, "(x", 2))
             nodes = strtol(end + 2, &end, 10);
+        if (nodes < 1 || nodes > 1 << 20)
+            return -1;
         if (node < nodes)
             return (int)tasks;
         node -= (int)nodes;

@@ -2,14 +2,14 @@
 /*
  * relay.c - sitting down in the tree of those who wait, and passing on the answer.
  *
- *     meeting point ---- relay ---- guest
+ *     meeting point ---- relay ---- client
  *            answer ---> answer --> answer
  *              news <--- "rank 7 went away"
  *
- * A guest goes to its relay while its connection to the meeting point still stands, and says there
- * that it has moved only when it sits: at every moment somebody would notice its death. If it
- * can't get there, it stays. Guests of a relay that dies hear the end of their connection, and know
- * whose it was.
+ * A client goes to its relay while its connection to the meeting point still stands, and says there
+ * that it has moved only when it waits: at every moment somebody would notice its death. If it
+ * can't get there, it stays. Clients of a relay that dies hear the end of their connection, and
+ * know whose it was.
  */
 #include "comm/rendezvous/relay.h"
 
@@ -28,44 +28,44 @@
 /* Seconds: to get to a relay; for the answer to news. */
 static const double move_time = 3, news_time = 2;
 
-/* ---- To one's seat --------------------------------------------------------------------------- */
+/* ---- To one's position ----------------------------------------------------------------------- */
 
-/* Sit down at the relay: `up` is the connection to it then. `place` is to last as long as `up`. */
-static bool move(const struct seeker *me, const struct wire_seat *seat,
-                 struct bootstrap_place *place, struct seeker *up)
+/* Wait at the relay: `up` is the connection to it then. `place` is to last as long as `up`. */
+static bool move(const struct connector *me, const struct wire_position *position,
+                 struct bootstrap_place *place, struct connector *up)
 {
-    struct wire_seat there = {.address = ""};
+    struct wire_position there = {.address = ""};
     rondo_result result;
 
-    memcpy(place->address, seat->address, sizeof(place->address));
+    memcpy(place->address, position->address, sizeof(place->address));
     memcpy(place->secret, me->place->secret, sizeof(place->secret));
     *up = *me;
     up->place = place;
-    up->relay = seat;
+    up->relay = position;
     up->blob_bytes = 0;
     up->fd = -1;
     up->session.secret = place->secret;
     up->deadline = fmin(me->deadline, clock_seconds() + move_time);
     result = socket_address_check(place->address);
     if (!result)
-        result = seeker_reach(up);
+        result = connector_reach(up);
     if (!result)
-        result = seeker_hand_in(up);
+        result = connector_hand_in(up);
     if (!result)
-        result = seeker_hear(up, &there, NULL);
+        result = connector_hear(up, &there, NULL);
     if (!result && !up->told)
-        result = seeker_sit(up, "", false);
+        result = connector_take_position(up, "", false);
     up->deadline = me->deadline;
     if (!result && !up->told)
         return true;
-    log_info("rank %d does not get to rank %u: %s", me->rank, (unsigned)le32toh(seat->rank),
+    log_info("rank %d does not get to rank %u: %s", me->rank, (unsigned)le32toh(position->rank),
              fail_sentence());
-    seeker_close(up);
+    connector_close(up);
     return false;
 }
 
-/* Where others can sit with us; -1 if nowhere. */
-static int open_place(const struct seeker *me, struct bootstrap_place *ret_place)
+/* Opens a socket at which others can wait with us; returns -1 if there is none. */
+static int open_place(const struct connector *me, struct bootstrap_place *ret_place)
 {
     char *address = ret_place->address;
     int listener, port;
@@ -84,35 +84,35 @@ static int open_place(const struct seeker *me, struct bootstrap_place *ret_place
 /* ---- Passing on ------------------------------------------------------------------------------ */
 
 /* We know first that the job can't start. What comes back is what all are told. */
-static rondo_result tell(struct seeker *me, const struct meeting *meeting, void *ret_blobs)
+static rondo_result tell(struct connector *me, const struct roster *roster, void *ret_blobs)
 {
-    struct wire_news news = {.result = htole32((uint32_t)meeting->result)};
+    struct wire_news news = {.result = htole32((uint32_t)roster->result)};
 
     me->deadline = clock_seconds() + news_time;
-    memcpy(news.sentence, meeting->sentence, sizeof(news.sentence));
+    memcpy(news.sentence, roster->sentence, sizeof(news.sentence));
     wire_header_set(&news.header, WIRE_NEWS, 0);
     wire_prove(&me->session, WIRE_NEWS, &news);
     socket_send(me->fd, &news, sizeof(news), me->deadline);
-    return seeker_hear(me, NULL, ret_blobs);
+    return connector_hear(me, NULL, ret_blobs);
 }
 
 /* Until there is an answer, from above or, a failure, from below. */
-static void gather(struct server *server, struct seeker *me, void *ret_blobs)
+static void gather(struct server *server, struct connector *me, void *ret_blobs)
 {
     enum server_end end = server_gather(server);
     rondo_result result;
 
     if (end == SERVER_DECIDED)
-        result = tell(me, &server->meeting, ret_blobs);
+        result = tell(me, &server->roster, ret_blobs);
     else if (end == SERVER_STOPPED)
-        result = seeker_hear(me, NULL, ret_blobs);
+        result = connector_hear(me, NULL, ret_blobs);
     else
-        result = seeker_broken(me, SOCKET_TIMED_OUT);
+        result = connector_broken(me, SOCKET_TIMED_OUT);
     if (end != SERVER_DECIDED || me->told)
-        meeting_told(&server->meeting, result, ret_blobs, (size_t)me->size * me->each);
+        roster_told(&server->roster, result, ret_blobs, (size_t)me->size * me->each);
 }
 
-static rondo_result relay(struct seeker *me, const struct bootstrap_place *place, int listener,
+static rondo_result relay(struct connector *me, const struct bootstrap_place *place, int listener,
                           void *ret_blobs)
 {
     struct server_task task = {
@@ -125,24 +125,25 @@ static rondo_result relay(struct seeker *me, const struct bootstrap_place *place
     if (!result) {
         gather(&server, me, ret_blobs);
         server_answer(&server, false);
-        result = server.meeting.result;
+        result = server.roster.result;
         if (result)
-            rondo_fail(result, "%s", server.meeting.sentence);
+            rondo_fail(result, "%s", server.roster.sentence);
     }
     server_close(&server);
     return result;
 }
 
-rondo_result relay_sit(struct seeker *me, const struct wire_seat *seat, void *ret_blobs)
+rondo_result relay_take_position(struct connector *me, const struct wire_position *position,
+                                 void *ret_blobs)
 {
     struct bootstrap_place above, own = {.address = ""};
-    struct seeker up;
-    int listener = seat->relay ? open_place(me, &own) : -1;
-    bool moved = *seat->address && move(me, seat, &above, &up);
-    rondo_result result = seeker_sit(me, own.address, moved);
+    struct connector up;
+    int listener = position->relay ? open_place(me, &own) : -1;
+    bool moved = *position->address && move(me, position, &above, &up);
+    rondo_result result = connector_take_position(me, own.address, moved);
 
     if (moved) {
-        seeker_close(me);
+        connector_close(me);
     } else {
         up = *me;
         me->fd = -1;
@@ -150,9 +151,9 @@ rondo_result relay_sit(struct seeker *me, const struct wire_seat *seat, void *re
     if (!result && listener >= 0)
         result = relay(&up, &own, listener, ret_blobs);
     else if (!result)
-        result = seeker_hear(&up, NULL, ret_blobs);
+        result = connector_hear(&up, NULL, ret_blobs);
     else if (listener >= 0)
         socket_unlisten(listener);
-    seeker_close(&up);
+    connector_close(&up);
     return result;
 }

@@ -4,7 +4,7 @@
 #include "comm/rendezvous/server.h"
 
 #include "comm/rendezvous/socket.h"
-#include "comm/rendezvous/visitor.h"
+#include "comm/rendezvous/client.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -23,23 +23,22 @@
 static const double full_pause = 0.02, full_patience = 0.1, stranger_patience = 2,
                     short_leave = 0.2, linger_time = 0.5;
 
-static const double look_time = 0.05; /* seconds from one look of the watch to the next */
+static const double look_time = 0.01; /* seconds from one look of the watch to the next */
 
-/* Connections that are no seats. More wait in the system's queue, so that a thousand ranks that
+/* Connections that are no positions. More wait in the system's queue, so that a thousand ranks that
  * come at once need no thousand descriptors. */
 enum { PASSING_MAX = 256 };
 
-/* ---- Connections ---------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 /* One that has been here for `age` seconds. */
-static bool drop_oldest(struct server *server, bool (*candidate)(const struct visitor *),
-                        double age)
+static bool drop_oldest(struct server *server, bool (*candidate)(const struct client *), double age)
 {
     double before = clock_seconds() - age;
 
     for (size_t i = 0; i < server->count; i++) {
-        if (candidate(server->visitors[i]) && server->visitors[i]->since <= before) {
-            visitor_drop(server->visitors[i], &server->meeting, "others need its place");
+        if (candidate(server->clients[i]) && server->clients[i]->since <= before) {
+            client_drop(server->clients[i], &server->roster, "others need its place");
             return true;
         }
     }
@@ -47,9 +46,9 @@ static bool drop_oldest(struct server *server, bool (*candidate)(const struct vi
 }
 
 /* A member would have spoken, and if not, it only has to come again. */
-static bool is_silent(const struct visitor *visitor)
+static bool is_silent(const struct client *client)
 {
-    return visitor->stage == VISITOR_HELLO || visitor->stage == VISITOR_LEAVING;
+    return client->stage == CLIENT_HELLO || client->stage == CLIENT_LEAVING;
 }
 
 static bool is_full(struct server *server)
@@ -57,9 +56,9 @@ static bool is_full(struct server *server)
     size_t passing = 0;
 
     for (size_t i = 0; i < server->count; i++)
-        passing += visitor_is_passing(server->visitors[i]);
+        passing += client_is_passing(server->clients[i]);
     if (passing < PASSING_MAX || drop_oldest(server, is_silent, full_patience) ||
-        drop_oldest(server, visitor_is_stranger, stranger_patience))
+        drop_oldest(server, client_is_stranger, stranger_patience))
         return false;
     server->accept_after = clock_seconds() + full_pause;
     return true;
@@ -68,18 +67,18 @@ static bool is_full(struct server *server)
 static bool make_room(struct server *server)
 {
     size_t room = server->room ? 2 * server->room : 16;
-    struct visitor **visitors;
+    struct client **clients;
     struct pollfd *polls;
 
     if (server->count < server->room)
         return true;
-    visitors = realloc(server->visitors, room * sizeof(struct visitor *));
-    if (visitors)
-        server->visitors = visitors;
+    clients = realloc(server->clients, room * sizeof(struct client *));
+    if (clients)
+        server->clients = clients;
     polls = realloc(server->polls, (room + 2) * sizeof(*polls));
     if (polls)
         server->polls = polls;
-    if (!visitors || !polls)
+    if (!clients || !polls)
         return false;
     server->room = room;
     return true;
@@ -87,15 +86,15 @@ static bool make_room(struct server *server)
 
 static void welcome(struct server *server, int fd)
 {
-    struct visitor *visitor = make_room(server) ? malloc(sizeof(*visitor)) : NULL;
+    struct client *client = make_room(server) ? malloc(sizeof(*client)) : NULL;
 
-    if (!visitor) {
+    if (!client) {
         server->refused++;
         close(fd);
         return;
     }
-    visitor_init(visitor, fd, server->task->place->secret);
-    server->visitors[server->count++] = visitor;
+    client_init(client, fd, server->task->place->secret);
+    server->clients[server->count++] = client;
 }
 
 /* Descriptors are used up: a stranger has to go, but not one that
@@ -103,7 +102,7 @@ static void welcome(struct server *server, int fd)
  * each other out for ever. Those who knock wait in the backlog. */
 static void accept_no_more(struct server *server)
 {
-    if (drop_oldest(server, visitor_is_stranger, full_patience))
+    if (drop_oldest(server, client_is_stranger, full_patience))
         return;
     if (!server->refused++)
         log_warn("the meeting point cannot accept more connections: %s", strerror(errno));
@@ -131,10 +130,10 @@ static void forget_gone(struct server *server)
     size_t kept = 0;
 
     for (size_t i = 0; i < server->count; i++) {
-        if (server->visitors[i]->stage == VISITOR_GONE)
-            free(server->visitors[i]);
+        if (server->clients[i]->stage == CLIENT_GONE)
+            free(server->clients[i]);
         else
-            server->visitors[kept++] = server->visitors[i];
+            server->clients[kept++] = server->clients[i];
     }
     server->count = kept;
 }
@@ -144,25 +143,25 @@ static void forget_late(struct server *server)
     double now = clock_seconds();
 
     for (size_t i = 0; i < server->count; i++) {
-        struct visitor *visitor = server->visitors[i];
+        struct client *client = server->clients[i];
 
-        if (visitor->stage == VISITOR_GONE || now < visitor->deadline)
+        if (client->stage == CLIENT_GONE || now < client->deadline)
             continue;
-        if (visitor->stage == VISITOR_WAITING)
-            visitor_seat(visitor, &server->meeting, false);
+        if (client->stage == CLIENT_WAITING)
+            client_position(client, &server->roster, false);
         else
-            visitor_drop(visitor, &server->meeting, "it was silent for too long");
+            client_drop(client, &server->roster, "it was silent for too long");
     }
 }
 
-static void seat_waiting(struct server *server)
+static void position_waiting(struct server *server)
 {
-    for (size_t i = 0; i < server->count && !server->meeting.decided; i++)
-        if (server->visitors[i]->stage == VISITOR_WAITING)
-            visitor_seat(server->visitors[i], &server->meeting, true);
+    for (size_t i = 0; i < server->count && !server->roster.decided; i++)
+        if (server->clients[i]->stage == CLIENT_WAITING)
+            client_position(server->clients[i], &server->roster, true);
 }
 
-/* ---- The loop ------------------------------------------------------------------------------- */
+/* ---- The loop -------------------------------------------------------------------------------- */
 
 static size_t prepare(struct server *server, double until, double *ret_wake)
 {
@@ -173,15 +172,15 @@ static size_t prepare(struct server *server, double until, double *ret_wake)
     if (server->listener >= 0 && !open)
         *ret_wake = fmin(until, server->accept_after);
     server->polls[0] = (struct pollfd){.fd = open ? server->listener : -1, .events = POLLIN};
-    server->polls[1].fd = server->meeting.decided ? -1 : server->task->stop;
+    server->polls[1].fd = server->roster.decided ? -1 : server->task->stop;
     server->polls[1].events = POLLIN;
     server->polls[1].revents = 0;
     for (size_t i = 0; i < server->count; i++) {
-        const struct visitor *visitor = server->visitors[i];
+        const struct client *client = server->clients[i];
 
-        server->polls[i + 2].fd = visitor->fd;
-        server->polls[i + 2].events = visitor->stage == VISITOR_REPLY ? POLLOUT : POLLIN;
-        *ret_wake = fmin(*ret_wake, visitor->deadline);
+        server->polls[i + 2].fd = client->fd;
+        server->polls[i + 2].events = client->stage == CLIENT_REPLY ? POLLOUT : POLLIN;
+        *ret_wake = fmin(*ret_wake, client->deadline);
     }
     return server->count + 2;
 }
@@ -195,11 +194,11 @@ static bool turn(struct server *server, double until)
     if (poll(server->polls, polled, socket_poll_time(wake)) < 0)
         return false; /* interrupted, or short of memory: another round */
     for (size_t i = 2; i < polled; i++)
-        if (server->polls[i].revents && server->visitors[i - 2]->stage != VISITOR_GONE)
-            visitor_serve(server->visitors[i - 2], &server->meeting);
+        if (server->polls[i].revents && server->clients[i - 2]->stage != CLIENT_GONE)
+            client_serve(server->clients[i - 2], &server->roster);
     if (server->polls[0].revents)
         accept_all(server);
-    seat_waiting(server);
+    position_waiting(server);
     forget_late(server);
     forget_gone(server);
     return server->polls[1].revents != 0;
@@ -215,7 +214,7 @@ static void look(struct server *server)
     if (!result)
         return;
     strncpy(sentence, fail_sentence(), sizeof(sentence) - 1);
-    meeting_news(&server->meeting, result, sentence);
+    roster_news(&server->roster, result, sentence);
 }
 
 enum server_end server_gather(struct server *server)
@@ -223,15 +222,15 @@ enum server_end server_gather(struct server *server)
     double timeout = server->task->timeout;
     double until = timeout > 0 ? clock_seconds() + timeout : INFINITY;
 
-    while (!server->meeting.decided) {
+    while (!server->roster.decided) {
         bool watches = server->task->watch != NULL;
         bool stop = turn(server, watches ? fmin(until, clock_seconds() + look_time) : until);
 
-        if (stop && !server->meeting.decided)
+        if (stop && !server->roster.decided)
             return SERVER_STOPPED;
-        if (!server->meeting.decided && clock_seconds() >= until)
+        if (!server->roster.decided && clock_seconds() >= until)
             return SERVER_TIMED_OUT;
-        if (!server->meeting.decided)
+        if (!server->roster.decided)
             look(server);
     }
     return SERVER_DECIDED;
@@ -240,11 +239,11 @@ enum server_end server_gather(struct server *server)
 static void answer_members(struct server *server)
 {
     for (size_t i = 0; i < server->count; i++) {
-        struct visitor *visitor = server->visitors[i];
+        struct client *client = server->clients[i];
 
-        if (visitor->stage >= VISITOR_BLOB && visitor->stage <= VISITOR_SEATED) {
-            visitor_answer(visitor, &server->meeting);
-            visitor_serve(visitor, &server->meeting);
+        if (client->stage >= CLIENT_BLOB && client->stage <= CLIENT_POSITIONED) {
+            client_answer(client, &server->roster);
+            client_serve(client, &server->roster);
         }
     }
 }
@@ -257,14 +256,25 @@ static void shut(struct server *server)
     socket_unlisten(server->listener);
     server->listener = -1;
     for (size_t i = 0; i < server->count; i++) {
-        struct visitor *visitor = server->visitors[i];
+        struct client *client = server->clients[i];
 
-        if (visitor->stage == VISITOR_HELLO || visitor->stage == VISITOR_CLAIM)
-            visitor_drop(visitor, &server->meeting, "the meeting is over");
-        if (visitor->stage == VISITOR_LEAVING)
-            visitor->deadline = fmin(visitor->deadline, soon);
+        if (client->stage == CLIENT_HELLO || client->stage == CLIENT_CLAIM)
+            client_drop(client, &server->roster, "the rendezvous is over");
+        if (client->stage == CLIENT_LEAVING)
+            client->deadline = fmin(client->deadline, soon);
     }
     forget_gone(server);
+}
+
+/* True if a rank may come that does not know yet how it ended. */
+static bool awaits_others(const struct server *server)
+{
+    const struct bootstrap_watch *watch = server->task->watch;
+
+    int size = server->roster.size; /* 0: nobody has come who knows */
+
+    return (!size || server->roster.claims < size) &&
+           !(watch && watch->everybody && watch->look(watch->context));
 }
 
 void server_answer(struct server *server, bool linger)
@@ -275,9 +285,8 @@ void server_answer(struct server *server, bool linger)
         shut(server); /* before the first answer: its rank may open its next communicator at once */
     answer_members(server);
     /* On failure: as many as there are ranks hear of it, if they come soon. */
-    while (server->listener >= 0 && clock_seconds() < until &&
-           server->meeting.claims < server->meeting.size)
-        turn(server, until);
+    while (server->listener >= 0 && clock_seconds() < until && awaits_others(server))
+        turn(server, fmin(until, clock_seconds() + look_time));
     if (server->listener >= 0)
         shut(server);
     forget_gone(server);
@@ -290,7 +299,7 @@ rondo_result server_open(struct server *server, const struct server_task *task)
     rondo_result result;
 
     *server = (struct server){.task = task, .listener = task->listener};
-    result = meeting_init(&server->meeting, task);
+    result = roster_init(&server->roster, task);
     if (!result && !make_room(server))
         result = rondo_fail(RONDO_ERROR_MEMORY, "no memory for the meeting point");
     return result;
@@ -300,31 +309,30 @@ void server_close(struct server *server)
 {
     if (server->listener >= 0)
         socket_unlisten(server->listener);
-    meeting_done(&server->meeting);
-    free(server->visitors);
+    roster_done(&server->roster);
+    free(server->clients);
     free(server->polls);
 }
 
-rondo_result server_run(const struct server_task *task, void *ret_blobs)
+rondo_result server_run(struct server *server, const struct server_task *task, void *ret_blobs)
 {
-    struct server server;
-    const struct meeting *meeting = &server.meeting;
-    rondo_result result = server_open(&server, task);
+    const struct roster *roster = &server->roster;
+    rondo_result result = server_open(server, task);
     enum server_end end;
 
     if (!result) {
-        end = server_gather(&server);
+        end = server_gather(server);
         if (end == SERVER_STOPPED)
-            meeting_stop(&server.meeting);
+            roster_stop(&server->roster);
         else if (end == SERVER_TIMED_OUT)
-            meeting_time_out(&server.meeting, task->timeout, server.refused);
-        server_answer(&server, meeting->result && end != SERVER_STOPPED);
-        result = meeting->result;
+            roster_time_out(&server->roster, task->timeout, server->refused);
+        server_answer(server, roster->result && end != SERVER_STOPPED);
+        result = roster->result;
         if (result)
-            rondo_fail(result, "%s", meeting->sentence);
+            rondo_fail(result, "%s", roster->sentence);
         else if (ret_blobs)
-            memcpy(ret_blobs, meeting->answer, meeting->answer_bytes);
+            memcpy(ret_blobs, roster->answer, roster->answer_bytes);
     }
-    server_close(&server);
+    server_close(server);
     return result;
 }

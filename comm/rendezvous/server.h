@@ -2,10 +2,10 @@
 /*
  * server.h - the meeting point: one thread that serves every connection at once.
  *
- * A visitor is a connection that has proved nothing yet; it has a few seconds, a fixed buffer, and
- * no influence on the job. A correct claim makes it a member, and it gets a seat
- * (rendezvous/seats.h). The meeting is decided once: every rank is there, or a sentence says why
- * not. Then the listener is closed and every member gets the same answer.
+ * A client is a connection that has proved nothing yet; it has a few seconds, a fixed buffer, and
+ * no influence on the job. A correct claim makes it a member, and it gets a position
+ * (rendezvous/relay_tree.h). The rendezvous is decided once: every rank is there, or a sentence
+ * says why not. Then the listener is closed and every member gets the same answer.
  *
  * A relay (rendezvous/relay.c) is a meeting point for those who wait with it: what its own
  * connection says decides, and what it finds out itself it tells through that.
@@ -13,7 +13,7 @@
 #ifndef RONDO_COMM_RENDEZVOUS_SERVER_H
 #define RONDO_COMM_RENDEZVOUS_SERVER_H
 
-#include "comm/rendezvous/seats.h"
+#include "comm/rendezvous/relay_tree.h"
 #include "comm/rendezvous/wire.h"
 
 #include <poll.h>
@@ -33,30 +33,34 @@ struct server_task {
     const struct bootstrap_watch *watch; /* NULL: none */
 };
 
-/* ret_blobs (may be NULL): size * blob_bytes. The sentence is that which the members got. */
-rondo_result server_run(const struct server_task *task, void *ret_blobs);
+struct server;
 
-/* ---- The meeting: who is there. rendezvous/meeting.c; no sockets in it ----------------------- */
+/* Serves until it is decided and told. `server` is memory of the caller, who has nothing else to do
+ * with it. ret_blobs (may be NULL): size * blob_bytes. The sentence is that which the members
+ * got. */
+rondo_result server_run(struct server *server, const struct server_task *task, void *ret_blobs);
+
+/* ---- The rendezvous: who is there. rendezvous/roster.c; no sockets in it --------------------- */
 
 struct member {
-    bool present; /* has claimed */
-    bool arrived; /* its blob is here */
-    bool seated;  /* it waits for the answer */
+    bool present;    /* has claimed */
+    bool arrived;    /* its blob is here */
+    bool positioned; /* it waits for the answer */
     unsigned pid;
     char host[WIRE_HOST];
 };
 
-struct meeting {
+struct roster {
     const char *address;
     bool relays;
     int size; /* 0: not known yet */
     size_t blob_bytes;
     int claims;             /* proven ones, also those that do not fit */
     int present;            /* blobs that are complete */
-    int seated;             /* members that wait for the answer */
+    int positioned;         /* members that wait for the answer */
     struct member *members; /* [size], by rank: those that have claimed */
     unsigned char *blobs;   /* [size * blob_bytes] */
-    struct seats seats;
+    struct relay_tree tree;
     bool decided;
     rondo_result result;
     char sentence[WIRE_SENTENCE];
@@ -66,38 +70,37 @@ struct meeting {
 };
 
 /* With size 0 nothing is allocated until the first claim. */
-rondo_result meeting_init(struct meeting *meeting, const struct server_task *task);
-void meeting_done(struct meeting *meeting);
-/* A proven claim: true if the rank's blob may come now. False: the meeting is decided, with a
+rondo_result roster_init(struct roster *roster, const struct server_task *task);
+void roster_done(struct roster *roster);
+/* A proven claim: true if the rank's blob may come now. False: the rendezvous is decided, with a
  * sentence. */
-bool meeting_claim(struct meeting *meeting, const struct wire_claim *claim, size_t blob_bytes);
-unsigned char *meeting_blob(struct meeting *meeting, int rank);
+bool roster_claim(struct roster *roster, const struct wire_claim *claim, size_t blob_bytes);
+unsigned char *roster_blob(struct roster *roster, int rank);
 /* The rank's blob is complete. */
-void meeting_arrive(struct meeting *meeting, int rank);
-/* The rank has sat down, here or at a relay. */
-void meeting_seat(struct meeting *meeting, int rank);
-void meeting_leave(struct meeting *meeting,
-                   int rank);               /* its connection broke before the decision */
-void meeting_stop(struct meeting *meeting); /* the server has to end early */
+void roster_arrive(struct roster *roster, int rank);
+/* The rank has taken its position, here or at a relay. */
+void roster_position(struct roster *roster, int rank);
+void roster_leave(struct roster *roster, int rank); /* its connection broke before the decision */
+void roster_stop(struct roster *roster);            /* the server has to end early */
 /* `refused`: how often a connection could not be accepted for lack of file descriptors. */
-void meeting_time_out(struct meeting *meeting, double waited, unsigned refused);
+void roster_time_out(struct roster *roster, double waited, unsigned refused);
 /* A relay has found out why it can't work. The sentence need not be terminated. */
-void meeting_news(struct meeting *meeting, rondo_result result, const char *sentence);
+void roster_news(struct roster *roster, rondo_result result, const char *sentence);
 /* At a relay: the answer has come, and goes before what it thought itself. All blobs, which stay
  * where they are, or a failure whose sentence is set. */
-void meeting_told(struct meeting *meeting, rondo_result result, const void *blobs, size_t bytes);
+void roster_told(struct roster *roster, rondo_result result, const void *blobs, size_t bytes);
 
 /* ---- Its parts, for a relay ------------------------------------------------------------------ */
 
-struct visitor;
+struct client;
 
 struct server {
     const struct server_task *task;
-    struct meeting meeting;
+    struct roster roster;
     int listener;
     double accept_after; /* out of descriptors, or full: not before this time */
     unsigned refused;
-    struct visitor **visitors; /* oldest first */
+    struct client **clients; /* oldest first */
     size_t count, room;
     struct pollfd *polls; /* [room + 2] */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * socket.c - listening, connecting and moving bytes with deadlines.
+ * socket.c - listening and connecting by address.
  *
  * Where does a server bind for "HOST:PORT"? To exactly that address if HOST is numeric or
  * localhost; to all addresses if it is a name, because /etc/hosts of many machines maps their own
@@ -16,10 +16,8 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stddef.h>
@@ -30,7 +28,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096 }; /* the system cuts it to net.core.somaxconn */
 static const double in_use_patience = 2.0;
 
 struct host_port {
@@ -41,17 +38,6 @@ struct host_port {
 bool socket_address_is_unix(const char *address)
 {
     return !strncmp(address, "unix:", 5);
-}
-
-int socket_poll_time(double deadline)
-{
-    double left = deadline - clock_seconds();
-
-    if (isinf(deadline))
-        return -1;
-    if (left <= 0)
-        return 0;
-    return left < 1e6 ? (int)ceil(left * 1e3) : 1000000000;
 }
 
 /* "HOST:PORT" or "[V6]:PORT"; false if it is neither. */
@@ -101,31 +87,6 @@ rondo_result socket_address_check(const char *address)
 
 /* ---- Listening ------------------------------------------------------------------------------ */
 
-static int socket_new(int family)
-{
-    return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
-/* A socket that listens, or -1 and errno. */
-int socket_listen_at(int family, const struct sockaddr *where, socklen_t length)
-{
-    int fd = socket_new(family);
-    int on = 1, off = 0, number;
-
-    if (fd < 0)
-        return -1;
-    if (family != AF_UNIX)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (!bind(fd, where, length) && !listen(fd, BACKLOG))
-        return fd;
-    number = errno;
-    close(fd);
-    errno = number;
-    return -1;
-}
-
 void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX])
 {
     unsigned char noise[16];
@@ -137,18 +98,6 @@ void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX]
 }
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
-
-/* On every address of this host: both families through one socket where there is IPv6. */
-static int listen_everywhere(unsigned port)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket_listen_at(AF_INET6, (struct sockaddr *)&six, sizeof(six));
-
-    if (fd < 0 && errno != EADDRINUSE)
-        fd = socket_listen_at(AF_INET, (struct sockaddr *)&four, sizeof(four));
-    return fd;
-}
 
 static int listen_tcp(const char *address)
 {
@@ -164,26 +113,14 @@ static int listen_tcp(const char *address)
     if (!strcmp(parts.host, "localhost"))
         snprintf(parts.host, sizeof(parts.host), "127.0.0.1");
     if (getaddrinfo(parts.host, parts.port, &hints, &found))
-        return listen_everywhere((unsigned)atoi(parts.port));
-    fd = socket_listen_at(found->ai_family, found->ai_addr, found->ai_addrlen);
+        return socket_listen_everywhere((unsigned)atoi(parts.port));
+    fd = socket_listen_at(found->ai_addr, found->ai_addrlen, SOCK_STREAM);
     freeaddrinfo(found);
     if (fd < 0 && errno == EADDRNOTAVAIL) {
         log_info("%s is no address of this host: listening on all of them", parts.host);
-        fd = listen_everywhere((unsigned)atoi(parts.port));
+        fd = socket_listen_everywhere((unsigned)atoi(parts.port));
     }
     return fd;
-}
-
-static int port_of(int fd)
-{
-    struct sockaddr_storage where;
-    socklen_t length = sizeof(where);
-
-    if (getsockname(fd, (struct sockaddr *)&where, &length))
-        return 0;
-    if (where.ss_family == AF_INET)
-        return ntohs(((struct sockaddr_in *)&where)->sin_port);
-    return where.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&where)->sin6_port) : 0;
 }
 
 rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
@@ -215,7 +152,7 @@ rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
     if (fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot open the meeting point %s", address);
     if (ret_port)
-        *ret_port = port_of(fd);
+        *ret_port = socket_port(fd);
     *ret_fd = fd;
     return RONDO_OK;
 }
@@ -231,16 +168,6 @@ void socket_unlisten(int fd)
     close(fd);
 }
 
-/* Small messages that wait for answers; and a host that vanishes is noticed even without a
- * timeout. */
-static void tune(int fd)
-{
-    int on = 1;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket: as well */
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-}
-
 int socket_accept(int listener)
 {
     struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
@@ -250,42 +177,17 @@ int socket_accept(int listener)
 
     if (fd < 0)
         return -1;
-    if (from.ss_family == AF_UNIX && !unix_same_user(fd, &uid)) {
+    if (from.ss_family == AF_UNIX && !socket_same_user(fd, &uid, NULL)) {
         log_info("user %u knocked at the meeting point and was sent away", (unsigned)uid);
         close(fd);
         errno = EACCES;
         return -1;
     }
-    tune(fd);
+    socket_keep(fd);
     return fd;
 }
 
 /* ---- Connecting ----------------------------------------------------------------------------- */
-
-/* A connected socket, or -1 and errno. */
-int socket_connect_at(int family, const struct sockaddr *where, socklen_t length, double deadline)
-{
-    int fd = socket_new(family);
-    int number = 0;
-    socklen_t bytes = sizeof(number);
-    struct pollfd wait = {.fd = fd, .events = POLLOUT};
-
-    if (fd < 0)
-        return -1;
-    if (!connect(fd, where, length))
-        return fd;
-    number = errno;
-    if (number == EINPROGRESS) {
-        int ready = poll(&wait, 1, socket_poll_time(deadline));
-
-        number = ready < 0 ? errno : ETIMEDOUT;
-        if (ready > 0 && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &bytes) && !number)
-            return fd;
-    }
-    close(fd);
-    errno = number;
-    return -1;
-}
 
 static rondo_result connect_tcp(const char *address, double deadline, int *ret_fd)
 {
@@ -305,11 +207,11 @@ static rondo_result connect_tcp(const char *address, double deadline, int *ret_f
         return rondo_fail(RONDO_ERROR_INVALID, "the host of the meeting point %s is not known: %s",
                           address, gai_strerror(error));
     for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
-        fd = socket_connect_at(a->ai_family, a->ai_addr, a->ai_addrlen, deadline);
+        fd = socket_connect_at(a->ai_addr, a->ai_addrlen, deadline);
     error = errno;
     freeaddrinfo(found);
     if (fd >= 0)
-        tune(fd);
+        socket_keep(fd);
     errno = error;
     *ret_fd = fd;
     return RONDO_OK;
@@ -324,27 +226,6 @@ rondo_result socket_connect(const char *address, double deadline, int *ret_fd)
 }
 
 /* ---- Where a connection ends ---------------------------------------------------------------- */
-
-static bool is_loopback(const struct sockaddr_storage *where)
-{
-    const struct sockaddr_in *four = (const struct sockaddr_in *)where;
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)where;
-
-    if (where->ss_family == AF_INET)
-        return ntohl(four->sin_addr.s_addr) >> 24 == 127;
-    return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) ||
-           (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127);
-}
-
-bool socket_peer_is_here(int fd)
-{
-    struct sockaddr_storage where;
-    socklen_t length = sizeof(where);
-
-    if (getpeername(fd, (struct sockaddr *)&where, &length))
-        return false;
-    return where.ss_family == AF_UNIX || is_loopback(&where);
-}
 
 bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX])
 {
@@ -363,58 +244,4 @@ bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX])
     snprintf(ret_address, BOOTSTRAP_ADDRESS_MAX, where.ss_family == AF_INET6 ? "[%s]:0" : "%s:0",
              host);
     return true;
-}
-
-/* ---- Moving bytes --------------------------------------------------------------------------- */
-
-/* After a call that moved nothing: wait until it is worth another try. */
-static enum socket_outcome wait_for(int fd, short events, double deadline)
-{
-    struct pollfd wait = {.fd = fd, .events = events};
-    int ready;
-
-    if (errno == EINTR)
-        return SOCKET_DONE;
-    if (errno == EPIPE || errno == ECONNRESET)
-        return SOCKET_CLOSED;
-    if (errno != EAGAIN && errno != EWOULDBLOCK)
-        return SOCKET_FAILED;
-    ready = poll(&wait, 1, socket_poll_time(deadline));
-    if (ready == 0)
-        return SOCKET_TIMED_OUT;
-    return ready > 0 || errno == EINTR ? SOCKET_DONE : SOCKET_FAILED;
-}
-
-enum socket_outcome socket_send(int fd, const void *from, size_t bytes, double deadline)
-{
-    const char *next = from;
-
-    while (bytes > 0) {
-        ssize_t done = send(fd, next, bytes, MSG_NOSIGNAL);
-        enum socket_outcome outcome = done < 0 ? wait_for(fd, POLLOUT, deadline) : SOCKET_DONE;
-
-        if (outcome != SOCKET_DONE)
-            return outcome;
-        next += done > 0 ? done : 0;
-        bytes -= done > 0 ? (size_t)done : 0;
-    }
-    return SOCKET_DONE;
-}
-
-enum socket_outcome socket_receive(int fd, void *to, size_t bytes, double deadline)
-{
-    char *next = to;
-
-    while (bytes > 0) {
-        ssize_t done = recv(fd, next, bytes, 0);
-        enum socket_outcome outcome = done < 0 ? wait_for(fd, POLLIN, deadline) : SOCKET_DONE;
-
-        if (done == 0)
-            return SOCKET_CLOSED;
-        if (outcome != SOCKET_DONE)
-            return outcome;
-        next += done > 0 ? done : 0;
-        bytes -= done > 0 ? (size_t)done : 0;
-    }
-    return SOCKET_DONE;
 }

@@ -14,9 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 struct place {
@@ -24,26 +22,9 @@ struct place {
     socklen_t length;
 };
 
-bool unix_same_user(int fd, uid_t *ret_uid)
-{
-    struct ucred peer;
-    socklen_t length = sizeof(peer);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
-        return false;
-    *ret_uid = peer.uid;
-    return peer.uid == geteuid();
-}
-
-/* First byte 0: abstract, gone with its socket. */
 static void place_abstract(const char *address, struct place *ret_place)
 {
-    const char *name = address + 5;
-    size_t length = strlen(name);
-
-    *ret_place = (struct place){.where.sun_family = AF_UNIX};
-    memcpy(ret_place->where.sun_path + 1, name, length);
-    ret_place->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+    ret_place->length = socket_abstract(address + 5, &ret_place->where);
 }
 
 /* A folder that only this user enters. `make` it if need be. */
@@ -85,13 +66,12 @@ static bool place_private(const char *address, int number, bool make, struct pla
 
 static int connect_at(const struct place *place, double deadline)
 {
-    return socket_connect_at(AF_UNIX, (const struct sockaddr *)&place->where, place->length,
-                             deadline);
+    return socket_connect_at((const struct sockaddr *)&place->where, place->length, deadline);
 }
 
 static int listen_at(const struct place *place)
 {
-    return socket_listen_at(AF_UNIX, (const struct sockaddr *)&place->where, place->length);
+    return socket_listen_at((const struct sockaddr *)&place->where, place->length, SOCK_STREAM);
 }
 
 /* Listen where only our user can. A socket that a killed process left makes room; nobody else can
@@ -134,7 +114,7 @@ int unix_listen(const char *address, bool patient, uid_t *ret_uid)
         return fd;
     other = connect_at(&place, clock_seconds() + 1);
     if (other >= 0) {
-        ours = unix_same_user(other, ret_uid);
+        ours = socket_same_user(other, ret_uid, NULL);
         foreign = !ours;
         close(other);
     }
@@ -158,7 +138,7 @@ rondo_result unix_connect(const char *address, double deadline, int *ret_fd)
     fd = connect_at(&place, deadline);
     number = errno;
     for (int i = 0; i <= 2; i++) {
-        if (fd >= 0 && unix_same_user(fd, &uid))
+        if (fd >= 0 && socket_same_user(fd, &uid, NULL))
             break;
         if (fd >= 0) {
             foreign = uid;

@@ -14,8 +14,6 @@
 
 #include <sys/types.h>
 
-/* Is a process of our user at the other end? */
-bool unix_same_user(int fd, uid_t *ret_uid);
 /* At "unix:NAME": a socket that listens, or -1 and errno. EADDRINUSE: our user has it already, or
  * it is not known who; EACCES: another user has it, and *ret_uid is who. `patient`: it was tried
  * for long enough, so go to the second place also where it is not known who has the first. */

@@ -53,7 +53,7 @@ static struct proof_session proof_of(const struct wire_session *session)
 {
     return (struct proof_session){.key = session->secret,
                                   .first_nonce = session->rank_nonce,
-                                  .second_nonce = session->meeting_nonce};
+                                  .second_nonce = session->server_nonce};
 }
 
 /* A proof covers all bytes of the frame that stand before it. The label keeps kinds and directions
@@ -64,8 +64,8 @@ static const struct {
 } covers[] = {
     [WIRE_CLAIM] = {"rondo claim", offsetof(struct wire_claim, proof)},
     [WIRE_REPLY] = {"rondo reply", offsetof(struct wire_reply, proof)},
-    [WIRE_SEAT] = {"rondo seat", offsetof(struct wire_seat, proof)},
-    [WIRE_SEATED] = {"rondo seated", offsetof(struct wire_seat, proof)},
+    [WIRE_POSITION] = {"rondo seat", offsetof(struct wire_position, proof)},
+    [WIRE_POSITIONED] = {"rondo seated", offsetof(struct wire_position, proof)},
     [WIRE_WELCOME] = {"rondo welcome", offsetof(struct wire_welcome, proof)},
     [WIRE_REFUSAL] = {"rondo refusal", offsetof(struct wire_refusal, proof)},
     [WIRE_NEWS] = {"rondo news", offsetof(struct wire_news, proof)},

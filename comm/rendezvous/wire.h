@@ -3,15 +3,15 @@
  * wire.h - what travels between a rank and the meeting point, and how it is proved.
  *
  *     rank    -> hello      a nonce
- *     meeting -> challenge  another nonce
+ *     server  -> challenge  another nonce
  *     rank    -> claim      rank, size, hash of the blob, proof
- *     meeting -> welcome    proof: so this is the meeting point, whatever it says from here on
+ *     server  -> welcome    proof: so this is the meeting point, whatever it says from here on
  *     rank    -> the blob
- *     meeting -> seat       where to wait for the reply: here, or at a relay; and: be one
- *     rank    -> seated     there I wait now; others may wait with me at this address
- *     meeting -> reply      result, hash of the body, proof; then the body: all blobs, or a
+ *     server  -> position       where to wait for the reply: here, or at a relay; and: be one
+ *     rank    -> positioned  there I wait now; others may wait with me at this address
+ *     server  -> reply      result, hash of the body, proof; then the body: all blobs, or a
  *                           sentence
- *     meeting -> refusal    instead of a welcome, to somebody whose proof is wrong: anybody could
+ *     server  -> refusal    instead of a welcome, to somebody whose proof is wrong: anybody could
  *                           say that, so it is only remembered; or, proved, instead of a reply
  *     rank    -> news       from a relay: why the job can't start
  *
@@ -44,8 +44,8 @@ enum wire_kind {
     WIRE_CLAIM,
     WIRE_REPLY,
     WIRE_REFUSAL,
-    WIRE_SEAT,
-    WIRE_SEATED,
+    WIRE_POSITION,
+    WIRE_POSITIONED,
     WIRE_NEWS,
     WIRE_WELCOME
 };
@@ -89,13 +89,14 @@ struct wire_refusal {
     unsigned char proof[WIRE_HASH]; /* zeros before the claim is proved */
 };
 
-struct wire_seat { /* also the frame of WIRE_SEATED */
+struct wire_position { /* also the frame of WIRE_POSITIONED */
     struct wire_header header;
-    uint32_t relay;                      /* seat: others will have to wait with you, so listen */
-    uint32_t rank, pid;                  /* seat: of the relay to go to; seated: rank is there */
-    uint32_t moved;                      /* seated: this connection is not needed any more */
-    char host[WIRE_HOST];                /* seat: of the relay */
-    char address[BOOTSTRAP_ADDRESS_MAX]; /* seat: go there, or ""; seated: I listen there, or "" */
+    uint32_t relay;       /* position: others will have to wait with you, so listen */
+    uint32_t rank, pid;   /* position: of the relay to go to; positioned: rank is there */
+    uint32_t moved;       /* positioned: this connection is not needed any more */
+    char host[WIRE_HOST]; /* position: of the relay */
+    char address
+        [BOOTSTRAP_ADDRESS_MAX]; /* position: go there, or ""; positioned: I listen there, or "" */
     unsigned char proof[WIRE_HASH];
 };
 
@@ -112,12 +113,12 @@ _Static_assert(sizeof(struct wire_claim) == 160, "wire format");
 _Static_assert(sizeof(struct wire_reply) == 88, "wire format");
 _Static_assert(sizeof(struct wire_welcome) == 48, "wire format");
 _Static_assert(sizeof(struct wire_refusal) == 56, "wire format");
-_Static_assert(sizeof(struct wire_seat) == 208, "wire format");
+_Static_assert(sizeof(struct wire_position) == 208, "wire format");
 _Static_assert(sizeof(struct wire_news) == 1080, "wire format");
 
 /* The two nonces of a connection and the secret: what every proof on it is made from. */
 struct wire_session {
-    unsigned char rank_nonce[WIRE_NONCE], meeting_nonce[WIRE_NONCE];
+    unsigned char rank_nonce[WIRE_NONCE], server_nonce[WIRE_NONCE];
     const unsigned char *secret;
 };
 
@@ -130,10 +131,10 @@ bool wire_is(const struct wire_header *header, enum wire_kind kind); /* of our v
 uint64_t wire_body_bytes(const struct wire_header *header);
 
 void wire_hash(const void *bytes, size_t count, unsigned char *ret_hash);
-/* Fill the proof of a claim, welcome, refusal, reply, seat, seated or news whose other fields are
- * complete. */
+/* Fill the proof of a claim, welcome, refusal, reply, position, positioned or news whose other
+ * fields are complete. */
 void wire_prove(const struct wire_session *session, enum wire_kind kind, void *frame);
-/* Is the frame of that kind, of our version, and proved? */
+/* True if the frame is of that kind, of our version, and proved. */
 bool wire_check(const struct wire_session *session, enum wire_kind kind, const void *frame);
 
 #endif

@@ -8,11 +8,11 @@
 
 enum { BLAME_PEERS = 8 }; /* of more, the others are waited for by ranks that know of them */
 
-/* One that is waited for, and when its beats were last seen to change. */
+/* One that is waited for, and when its heartbeats were last seen to change. */
 struct blame_peer {
     int rank;
-    uint32_t beats;
-    bool beat;            /* they have changed in this wait */
+    uint32_t heartbeats;
+    bool heartbeat;       /* they have changed in this wait */
     double since, looked; /* `looked`: when it was last waited for */
 };
 

@@ -4,10 +4,10 @@
 #define RONDO_COMM_STATE_CHOICE_H
 
 #include "collectives/select/cost.h"
-#include "comm/state/board.h"
+#include "comm/recorder/recorder.h"
+#include "comm/state/status.h"
 #include "comm/state/operation.h"
-#include "comm/state/reads.h"
-#include "comm/state/stores.h"
+#include "comm/state/trial.h"
 #include "plan/exec.h"
 
 #include <stdbool.h>
@@ -28,18 +28,33 @@ struct choice_key {
     const struct operation *made;
 };
 
+uint64_t choice_mix(uint64_t value); /* a hash of it */
+/* A hash of what ranks must agree on. The two ends of a message between two ranks hash alike. */
+uint64_t choice_hash(const struct choice_key *key);
+/* 32 bits of that. */
+uint32_t choice_fingerprint(const struct choice_key *key);
+
+/*
+ * Plain memory is read across processes, or staged in slots: a read costs a system call and
+ * a look at every page, and which of the two wins changes with the size, the machine and the caches
+ * (docs/performance.md). A rank that finds slots quicker hides its plain input, and then no rank
+ * reads across in that call. So ranks need not find the same: one that hides decides for all. Who
+ * has no input does not decide: nobody would notice.
+ */
+enum { READS_ACROSS, READS_STAGED };
+
 struct choice {
     struct choice_key key;
     bool valid;
     const struct plan *plan;
     struct exec_shape shape;
     bool reduces;
-    struct kernel_op op; /* if it reduces */
-    unsigned deaf_lanes; /* it waits for no message, and sends on these; 0: it does wait */
+    struct kernel_op op;    /* if it reduces */
+    unsigned deaf_channels; /* it waits for no message, and sends on these; 0: it does wait */
     uint32_t hash; /* of the key and the algorithm: a fingerprint without the sequence number */
-    struct stores stores;
-    struct reads reads;
-    struct call_record record; /* what the ranks were asked for, whichever path they take */
+    struct trial stores;       /* ways are sums of PAST_CACHE_... (plan/exec.h) */
+    struct trial reads;        /* ways are READS_... */
+    struct recorder_kind kind; /* of its calls, whichever path they take */
 };
 
 struct plan_entry;

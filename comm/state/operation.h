@@ -25,13 +25,13 @@ struct operations {
 void operations_init(struct operations *operations);
 void operations_done(struct operations *operations);
 
-/* Is it a built-in operation that is defined on `type`? The quick answer for most calls. */
+/* True if it is a built-in operation that is defined on `type`: the quick answer for most calls. */
 bool operation_is_plain(rondo_op op, rondo_type type);
 /* Look up the meaning of `op` for `type` on `size` ranks; RONDO_ERROR_INVALID with a sentence if it
  * has none. */
 rondo_result operations_resolve(struct operations *operations, rondo_op op, rondo_type type,
                                 int size, struct operation *ret_operation);
-/* Do the bits of a result depend on the order in which ranks are combined? */
+/* True if the bits of a result depend on the order in which ranks are combined. */
 bool operation_order_matters(const struct operation *operation);
 
 #endif

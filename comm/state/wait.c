@@ -14,7 +14,7 @@ enum { YIELDS_PER_LOOK = 16 }; /* looking at the clock costs a tenth of a yield 
 bool waiter_pause_slow(struct waiter *waiter)
 {
     if (waiter->since > 0 && waiter->now - waiter->since > DOZE_AFTER) {
-        struct timespec doze = {0, DOZE_NANOSECONDS * waiter->crowd};
+        struct timespec doze = {0, DOZE_NANOSECONDS * waiter->policy->ranks_per_core};
 
         nanosleep(&doze, NULL);
         waiter->yields = YIELDS_PER_LOOK;
@@ -25,13 +25,21 @@ bool waiter_pause_slow(struct waiter *waiter)
     return waiter->yields < YIELDS_PER_LOOK ? false : waiter_look(waiter);
 }
 
+double waiter_sleep(const struct waiter *waiter, bool woken)
+{
+    int ranks_per_core = waiter->policy->ranks_per_core;
+
+    return woken ? CHECK_EVERY * ranks_per_core
+                 : 1e-9 * (double)DOZE_NANOSECONDS * (1 + ranks_per_core / 8);
+}
+
 bool waiter_look(struct waiter *waiter)
 {
     waiter->yields = 0;
     waiter->now = clock_seconds();
     if (waiter->since == 0)
         waiter->since = waiter->checked = waiter->now;
-    if (waiter->now - waiter->checked < CHECK_EVERY * waiter->crowd)
+    if (waiter->now - waiter->checked < CHECK_EVERY * waiter->policy->ranks_per_core)
         return false;
     waiter->checked = waiter->now;
     return true;

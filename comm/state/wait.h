@@ -9,19 +9,26 @@
 
 #include <stdbool.h>
 
+/* A policy says how the waits of a communicator spin; tuning.c chooses it. */
+struct wait_policy {
+    int ranks_per_core; /* ranks per core, 1 to 100: with many, who waits long looks less often */
+    int polls;          /* times that flags alone are looked at */
+    int spins;          /* pauses before a wait yields */
+    int network_spins;  /* looks at the networks before a wait sleeps */
+};
+
 struct waiter {
-    int spin_rounds; /* of the caller's loop, before yielding */
-    int rounds;      /* since something moved */
+    const struct wait_policy *policy;
+    int rounds; /* since something moved */
     int yields;
-    int crowd;    /* ranks per core: who waits long looks less often, so that others get on */
     double now;   /* when time was last looked at */
     double since; /* when the present wait began, 0: not yet known */
     double checked;
 };
 
-static inline void waiter_init(struct waiter *waiter, int spin_rounds)
+static inline void waiter_init(struct waiter *waiter, const struct wait_policy *policy)
 {
-    *waiter = (struct waiter){.spin_rounds = spin_rounds, .crowd = 1};
+    *waiter = (struct waiter){.policy = policy};
 }
 
 static inline void waiter_reset(struct waiter *waiter)
@@ -30,9 +37,35 @@ static inline void waiter_reset(struct waiter *waiter)
     waiter->since = 0;
 }
 
+/*
+ * True if the wait is so short that only the flags of its messages should be polled: on one host
+ * most come within a cache line's journey between two cores, of which a pause, and going through
+ * all of a call once more, take a fifth. Where ranks share cores, a peer may need this one to get
+ * on.
+ */
+static inline bool waiter_polls(struct waiter *waiter)
+{
+    if (waiter->rounds >= waiter->policy->polls)
+        return false;
+    waiter->rounds++;
+    return true;
+}
+
+/* True if the wait for a network is so short that it should look again, not sleep. */
+static inline bool waiter_looks_again(struct waiter *waiter)
+{
+    if (waiter->rounds >= waiter->policy->network_spins)
+        return false;
+    waiter->rounds++;
+    return true;
+}
+
 /* One pause. True about every millisecond of waiting: check on the peers; `now` is fresh. */
 bool waiter_pause_slow(struct waiter *waiter);
-/* As waiter_pause_slow(), for a caller that has slept for a while in a way of its own. */
+/* Seconds that a wait for a network should sleep at a time; `woken`: all that it waits for wakes
+ * it. */
+double waiter_sleep(const struct waiter *waiter, bool woken);
+/* Does what waiter_pause_slow() does after a sleep, for a caller that slept otherwise. */
 bool waiter_look(struct waiter *waiter);
 
 static inline void wait_relax(void)
@@ -46,7 +79,7 @@ static inline void wait_relax(void)
 
 static inline bool waiter_pause(struct waiter *waiter)
 {
-    if (waiter->rounds < waiter->spin_rounds) {
+    if (waiter->rounds < waiter->policy->spins) {
         waiter->rounds++;
         wait_relax();
         return false;

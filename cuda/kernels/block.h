@@ -47,6 +47,8 @@ struct block {
     uint32_t over;          /* the leader has ended */
     uint32_t again;         /* a lane could not do its part of the task */
     uint32_t workers, program;
+    uint32_t heard; /* bits of the peers that have said where their buffers are */
+    struct link_addresses said[CUDA_PEERS_NEAR];
     struct cuda_task task;
     struct link_out out[CUDA_LINKS_NEAR];
     struct link_in in[CUDA_LINKS_NEAR];
@@ -79,11 +81,12 @@ LANE_FUNCTION void decode_operand(const struct execution *x, const struct exec_p
 
     if (operand->buffer == PLAN_SLOT) {
         out->place = PLACE_SLOT;
-        out->index = (uint32_t)operand->lane * (uint32_t)x->world->size + (uint32_t)operand->rank;
+        out->index =
+            (uint32_t)operand->channel * (uint32_t)x->world->size + (uint32_t)operand->rank;
     } else if (operand->buffer == PLAN_SCRATCH) {
         out->place = PLACE_FOUND;
         out->at = reinterpret_cast<uint64_t>(x->world->scratch) +
-                  (operand->block * x->shape.window + atom_start(x, program, operand->first)) *
+                  (operand->block * x->shape.segment + atom_start(x, program, operand->first)) *
                       x->shape.element;
     } else {
         out->at = user_offset(x, program, operand);
@@ -114,10 +117,10 @@ LANE_CALLED void decode_next(void)
     }
     program->at++;
     if (program->at < program->end) {
-    } else if (x->shape.count - program->start <= x->shape.window) {
+    } else if (x->shape.count - program->start <= x->shape.segment) {
         program->done = true;
     } else {
-        exec_open_window(x, program, program->start + x->shape.window);
+        exec_open_segment(x, program, program->start + x->shape.segment);
     }
     lane_store_block(&block.decoded, block.decoded + 1);
 }
@@ -148,10 +151,10 @@ LANE_FUNCTION unsigned block_member(void)
 /* This lane's part of the task that all know by now. */
 LANE_CALLED void block_do_part(void)
 {
-    struct seat seat = {(uint64_t)block_member() * block.workers + threadIdx.x,
-                        (uint64_t)block.task.blocks * block.workers};
+    struct lane_id lane_id = {(uint64_t)block_member() * block.workers + threadIdx.x,
+                              (uint64_t)block.task.blocks * block.workers};
 
-    if (!task_do(&block.task, seat))
+    if (!task_do(&block.task, lane_id))
         lane_store_block(&block.again, 1);
 }
 

@@ -15,12 +15,12 @@ enum {
 };
 
 /*
- * Where an operand is. Direct: at `address` + `offset`. Indirect: `address` is that of a 64-bit
+ * The place of an operand. Direct: at `address` + `offset`. Indirect: `address` is that of a 64-bit
  * word which the kernel reads when it runs, so that it may be written after the launch:
  *
- *     | segment : 16 | offset : 48 |    the memory is at segments[segment].base + offset
+ *     | region : 16 | offset : 48 |     the memory is at regions[region].base + offset
  *
- * The word may come from a peer. It is checked: a segment that is not in the table, or a range that
+ * The word may come from a peer. It is checked: a region that is not in the table, or a range that
  * does not lie within it, makes the kernel do nothing but store CUDA_CALL_BAD_OPERAND + the index
  * of the operand in the call's error word. So does `gate`, if it is not 0: that many bytes behind
  * the word is one of 32 bits that whose memory it is sets when it takes the memory back.
@@ -33,14 +33,14 @@ struct cuda_operand {
     uint32_t gate;
 };
 
-struct cuda_segment {
+struct cuda_region {
     uint64_t base;
     uint64_t bytes; /* 0: none */
 };
 
-#define CUDA_WORD_SEGMENT_SHIFT 48
-#define CUDA_WORD_OFFSET_MASK   ((UINT64_C(1) << CUDA_WORD_SEGMENT_SHIFT) - 1)
-#define CUDA_CALL_BAD_OPERAND   1
+#define CUDA_WORD_REGION_SHIFT 48
+#define CUDA_WORD_OFFSET_MASK  ((UINT64_C(1) << CUDA_WORD_REGION_SHIFT) - 1)
+#define CUDA_CALL_BAD_OPERAND  1
 
 /* Kinds of elements: signed and unsigned integers of a width share one. */
 enum cuda_kind {
@@ -56,7 +56,7 @@ enum cuda_kind {
     CUDA_KIND_E5M2,
 };
 
-/* How elements are combined: a kernel_op and what a kernel_call adds to it. */
+/* The arithmetic is how elements are combined: a kernel_op and what a kernel_call adds to it. */
 struct cuda_arithmetic {
     uint64_t scale;    /* bits of the accumulating type */
     uint32_t divisor;  /* 0 or 1: nothing to finish */
@@ -70,9 +70,9 @@ struct cuda_arithmetic {
 struct cuda_reduce_argument {
     struct cuda_arithmetic arithmetic;
     uint64_t count;
-    uint64_t segments; /* address of the table; used by indirect operands only */
-    uint64_t error;    /* address of a 32-bit word that the kernel may store an error in, or 0 */
-    uint32_t segment_count;
+    uint64_t regions; /* address of the table; used by indirect operands only */
+    uint64_t error;   /* address of a 32-bit word that the kernel may store an error in, or 0 */
+    uint32_t region_count;
     uint16_t sources, destinations;
     struct cuda_operand operands[CUDA_OPERANDS_MAX]; /* sources, then destinations */
 };
@@ -86,8 +86,8 @@ struct cuda_copies_item {
 };
 
 struct cuda_copies_argument {
-    uint64_t segments, error; /* as above */
-    uint32_t segment_count, count;
+    uint64_t regions, error; /* as above */
+    uint32_t region_count, count;
     struct cuda_copies_item items[CUDA_COPIES_MAX];
 };
 

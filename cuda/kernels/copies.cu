@@ -6,17 +6,17 @@
 #include "cuda/kernels/copy.h"
 #include "cuda/kernels/operand.h"
 
-/* Where the block's item comes from and goes to; false: it lies outside. */
+/* Finds where the block's item comes from and goes to; false: it lies outside. */
 LANE_FUNCTION bool find_item(const struct cuda_copies_argument &argument, uint32_t index,
                              uint64_t *shared_operands)
 {
     const struct cuda_copies_item &item = argument.items[index];
-    const struct cuda_segment *segments =
-        reinterpret_cast<const struct cuda_segment *>(argument.segments);
+    const struct cuda_region *regions =
+        reinterpret_cast<const struct cuda_region *>(argument.regions);
 
     for (uint32_t i = threadIdx.x; i < 2; i += blockDim.x) {
-        shared_operands[i] = operand_find(i ? &item.to : &item.from, item.bytes, segments,
-                                          argument.segment_count);
+        shared_operands[i] = operand_find(i ? &item.to : &item.from, item.bytes, regions,
+                                          argument.region_count);
         if (!shared_operands[i] && argument.error)
             lane_store_release(reinterpret_cast<uint32_t *>(argument.error),
                                CUDA_CALL_BAD_OPERAND + 2 * index + i);

@@ -28,17 +28,20 @@ enum {
     CUDA_PACKED_BYTES = CUDA_PACKED_WORDS * CUDA_WORD_PAYLOAD,
     CUDA_PACKED_ROOM = 8, /* messages of this form under way; no link may have more slots */
 };
-enum { CUDA_LINKS_NEAR = 40 }; /* links of a direction that a launch keeps in shared memory */
+enum {
+    CUDA_LINKS_NEAR = 40, /* links of a direction that a launch keeps in shared memory */
+    CUDA_PEERS_NEAR = 16, /* ranks whose words it does */
+};
 #define CUDA_NUMBERS_FRESH UINT32_C(0x3fffffff)
 
 struct cuda_word {
     uint64_t halves[2]; /* number in the low half of each */
 };
 struct cuda_packed {
-    struct link_packet head;
+    struct link_line head;
     struct cuda_word words[CUDA_PACKED_WORDS];
 };
-struct cuda_shorts {
+struct cuda_ll {
     struct cuda_packed entries[CUDA_PACKED_ROOM];
 };
 
@@ -68,12 +71,15 @@ struct cuda_status {
     uint32_t step;                     /* index in the plan, as of some 50 microseconds ago */
     uint32_t blamed;                   /* a rank */
     uint32_t foreign;
-    uint64_t window; /* its first element */
+    uint64_t segment; /* its first element */
+    uint32_t inside;  /* other than 0: it may be touching memory of peers */
 };
 
-/* The word that stops the kernels of a seat, and why the first of them stopped by itself. */
+/* The words that have the kernels of a device communicator touch nothing of peers any more, and
+ * end; and why the first of them stopped by itself. */
 struct cuda_halt {
     alignas(LINK_LINE) uint32_t stop;
+    uint32_t hold;
     uint32_t program;          /* of what `failed` says */
     struct cuda_status failed; /* state: EXEC_DONE until there was a failure */
 };
@@ -83,6 +89,13 @@ struct cuda_extent {
     uint32_t inputs, outputs;
 };
 
+/* In memory of the device: a region, and the number of changes of the table (plus 1, so that 0 is
+ * never) under which it was read there. */
+struct cuda_known_region {
+    struct cuda_region region;
+    uint64_t changes;
+};
+
 enum { CUDA_ADDRESS_NONE, CUDA_ADDRESS_WORD }; /* kinds in struct link_addresses */
 
 struct cuda_execute_argument {
@@ -90,12 +103,18 @@ struct cuda_execute_argument {
     struct kernel_op op;
     struct cuda_arithmetic arithmetic; /* of the operation */
     uint64_t scratch;
-    uint64_t teams;    /* struct cuda_team, by program */
-    uint64_t status;   /* struct cuda_status, by program */
-    uint64_t halt;     /* struct cuda_halt in memory of the host; stop other than 0: give up */
-    uint64_t extents;  /* struct cuda_extent, by rank */
-    uint64_t segments; /* struct cuda_segment: segments_each for every rank */
-    uint32_t segments_each;
+    uint64_t teams;   /* struct cuda_team, by program */
+    uint64_t status;  /* struct cuda_status, by program */
+    uint64_t halt;    /* struct cuda_halt in memory of the host; stop other than 0: give up */
+    uint64_t extents; /* struct cuda_extent, by rank */
+    uint64_t regions; /* struct cuda_region: regions_each for every rank */
+    /* A 32-bit word that grows whenever regions or gates have changed; 0: they are looked at each
+     * time. And struct cuda_known_region, as regions. */
+    uint64_t changes, known;
+    uint64_t gates; /* 32-bit words, gate_stride apart, for every rank; 0: there are none */
+    uint64_t error; /* a word for CUDA_CALL_BAD_OPERAND + the rank that cannot be reached, or 0 */
+    uint32_t gate_stride;
+    uint32_t regions_each;
     uint32_t awaited[PLAN_PROGRAMS_MAX]; /* messages with addresses, by program */
     /* By program: bits of the links that it uses, of the first CUDA_LINKS_NEAR. */
     uint64_t out_used[PLAN_PROGRAMS_MAX], in_used[PLAN_PROGRAMS_MAX];

@@ -10,13 +10,14 @@
  * Nothing here waits for ever: about every 50 microseconds the leader looks whether it should stop,
  * and tells the host where it is.
  */
-#include "cuda/kernels/block.h"
+#include "cuda/kernels/peers.h"
 
 enum { LOOK_UP = 50000 }; /* nanoseconds */
 
 #define step_load(p)     lane_load_acquire(p)
 #define step_store(p, v) lane_store_release(p, v)
 #define step_clear(p)    lane_store_release(p, UINT64_C(0))
+#define step_addresses   peer_note
 
 static_assert(sizeof(struct link_slot) == LINK_LINE, "a slot begins with its flag's line");
 
@@ -39,20 +40,20 @@ LANE_FUNCTION void step_next(const struct execution *x, struct exec_program *pro
 
 /* ---- Short messages -------------------------------------------------------------------------- */
 
-LANE_FUNCTION struct cuda_packed *entry_of(struct link_shorts *shorts, uint32_t before)
+LANE_FUNCTION struct cuda_packed *entry_of(struct link_ll *ll, uint32_t before)
 {
-    return &reinterpret_cast<struct cuda_shorts *>(shorts)->entries[before % CUDA_PACKED_ROOM];
+    return &reinterpret_cast<struct cuda_ll *>(ll)->entries[before % CUDA_PACKED_ROOM];
 }
 
-LANE_FUNCTION struct link_packet *step_short_head(const struct execution *x,
-                                                  struct link_shorts *shorts, uint32_t before,
+LANE_FUNCTION struct link_line *step_ll_head(const struct execution *x,
+                                                  struct link_ll *ll, uint32_t before,
                                                   unsigned lines)
 {
     (void)x, (void)lines;
-    return &entry_of(shorts, before)->head;
+    return &entry_of(ll, before)->head;
 }
 
-LANE_FUNCTION uint32_t step_short_room(const struct execution *x, unsigned lines)
+LANE_FUNCTION uint32_t step_ll_depth(const struct execution *x, unsigned lines)
 {
     (void)x, (void)lines;
     return CUDA_PACKED_ROOM;
@@ -74,11 +75,11 @@ LANE_FUNCTION bool do_packing(enum cuda_command command, const char *payload,
  * The words need no order among each other, nor to the flag. An empty message is there to order
  * other memory, and where buffers of peers are used, any may be: there the flag comes last.
  */
-LANE_FUNCTION void step_write_packets(const struct execution *x, const struct link_out *out,
+LANE_FUNCTION void step_write_ll(const struct execution *x, const struct link_out *out,
                                       unsigned words, uint64_t flag)
 {
     (void)x;
-    struct cuda_packed *entry = entry_of(out->shorts, out->sent);
+    struct cuda_packed *entry = entry_of(out->ll, out->sent);
 
     if (out->fill != out->packed && !block.plan.address_messages)
         lane_store_relaxed(&entry->head.flag, flag);
@@ -87,27 +88,44 @@ LANE_FUNCTION void step_write_packets(const struct execution *x, const struct li
         lane_store_release(&entry->head.flag, flag);
 }
 
-LANE_FUNCTION bool step_read_packets(const struct execution *x, const struct link_in *in,
+LANE_FUNCTION bool step_read_ll(const struct execution *x, const struct link_in *in,
                                      unsigned words, uint64_t flag)
 {
     (void)x;
-    return do_packing(CUDA_UNPACK, in->packed, entry_of(in->shorts, in->received), words,
+    return do_packing(CUDA_UNPACK, in->packed, entry_of(in->ll, in->received), words,
                       (uint32_t)flag);
 }
 
 /* ---- What else the step loop asks for -------------------------------------------------------- */
 
-LANE_FUNCTION void step_expect(const struct link_packet *head)
+LANE_FUNCTION void step_prefetch(const struct link_line *head)
 {
     (void)head;
 }
 
-/* The host looks after ranks that leave: comm/gpu/watch.c. */
-LANE_FUNCTION enum exec_state step_enter(const struct execution *x)
+LANE_FUNCTION struct cuda_status *status_of(uint32_t program)
 {
-    (void)x;
-    return EXEC_MOVED;
+    return reinterpret_cast<struct cuda_status *>(block.argument.status) + program;
 }
+
+LANE_FUNCTION bool is_held(void)
+{
+    return lane_load_acquire(&reinterpret_cast<struct cuda_halt *>(block.argument.halt)->hold);
+}
+
+LANE_FUNCTION enum exec_state step_enter(struct execution *x)
+{
+    lane_store_relaxed(&status_of(block.program)->inside, (uint32_t)1);
+    /* Pairs with the fence in cuda_lane_id_hold(): either this sees that it is held, or the host
+     * sees it inside. */
+    lane_fence();
+    peers_resolve(x);
+    if (is_held())
+        return EXEC_LEFT;
+    return x->unreachable ? EXEC_FALLBACK : EXEC_MOVED;
+}
+
+/* The host looks after ranks that leave: comm/gpu/leave.c. */
 
 LANE_FUNCTION bool step_holds(const struct execution *x)
 {
@@ -122,11 +140,11 @@ LANE_FUNCTION void step_return(const struct link_in *in)
 
 LANE_FUNCTION void step_push(const struct link_out *out, const struct link_slot *slot,
                              const char *base, uint64_t flag);
-LANE_FUNCTION void step_addresses(struct execution *x, int peer,
-                                  const struct link_addresses *said);
-LANE_FUNCTION void step_sweep_shorts(const struct execution *x, const struct link_out *out);
+LANE_FUNCTION void step_sweep_ll(const struct execution *x, const struct link_out *out);
 LANE_CALLED enum exec_state step_combine(struct execution *x, const struct exec_program *program,
                                            const struct plan_step *step);
+
+#include "plan/step_slots.h"
 
 #include "plan/step_loop.h"
 
@@ -135,42 +153,17 @@ LANE_FUNCTION void step_push(const struct link_out *out, const struct link_slot 
                              const char *base, uint64_t flag)
 {
     (void)slot, (void)base;
-    if (out->shorts && ((uint32_t)flag & CUDA_NUMBERS_FRESH) < CUDA_PACKED_ROOM &&
-        !step_packed(&block.x, step_at(&block.x, NULL), out->shorts))
-        do_packing(CUDA_PACK, out->packed, entry_of(out->shorts, out->sent), 0, (uint32_t)flag);
+    if (out->ll && ((uint32_t)flag & CUDA_NUMBERS_FRESH) < CUDA_PACKED_ROOM &&
+        !(block.x.shape.lines > 1 && step_packs(step_at(&block.x, NULL), out->ll)))
+        do_packing(CUDA_PACK, out->packed, entry_of(out->ll, out->sent), 0, (uint32_t)flag);
 }
 
 /* The words behind a flag have numbers of their own, which are kept fresh: step_push(). */
-LANE_FUNCTION void step_sweep_shorts(const struct execution *x, const struct link_out *out)
+LANE_FUNCTION void step_sweep_ll(const struct execution *x, const struct link_out *out)
 {
     (void)x;
     for (uint32_t i = 0; i < CUDA_PACKED_ROOM; i++)
-        step_sweep_flag(out, &entry_of(out->shorts, i)->head);
-}
-
-/* A peer names its memory by words (calls.h); its segments are known, and so are the lengths. */
-LANE_FUNCTION void step_addresses(struct execution *x, int peer,
-                                  const struct link_addresses *said)
-{
-    const struct cuda_execute_argument *argument = &block.argument;
-    const struct cuda_extent *extent =
-        reinterpret_cast<const struct cuda_extent *>(argument->extents) + peer;
-    const struct cuda_segment *segments =
-        reinterpret_cast<const struct cuda_segment *>(argument->segments) +
-        (size_t)peer * argument->segments_each;
-    size_t block_bytes = x->shape.count * x->shape.element;
-    uint64_t input = 0, output = 0;
-
-    if (said->input_kind == CUDA_ADDRESS_WORD)
-        input = operand_resolve(said->input, 0, extent->inputs * block_bytes, segments,
-                                argument->segments_each);
-    if (said->output_kind == CUDA_ADDRESS_WORD)
-        output = operand_resolve(said->output, 0, extent->outputs * block_bytes, segments,
-                                 argument->segments_each);
-    x->world->peers[peer].input = reinterpret_cast<char *>(input);
-    x->world->peers[peer].output = reinterpret_cast<char *>(output);
-    if (block_bytes && ((extent->inputs && !input) || (extent->outputs && !output && x->reduces)))
-        x->unreachable = true;
+        step_sweep_flag(out, &entry_of(out->ll, i)->head);
 }
 
 /* The address of an operand, of which the slots move on by `bytes`. */
@@ -226,8 +219,8 @@ LANE_CALLED enum exec_state step_combine(struct execution *x, const struct exec_
 
 /* ---- The launch ------------------------------------------------------------------------------ */
 
-/* Has the awaited message come in another form, so from another call? */
-LANE_FUNCTION bool strays(struct execution *x)
+/* True if the awaited message has come in another form, so from another call. */
+LANE_FUNCTION bool has_unexpected(struct execution *x)
 {
     const struct plan_step *step = step_at(x, NULL);
     const struct link_in *in;
@@ -235,29 +228,34 @@ LANE_FUNCTION bool strays(struct execution *x)
 
     if (step->verb != PLAN_WAIT || step->event != PLAN_DATA)
         return false;
-    in = &x->world->in[step->lane * x->world->size + step->peer];
-    if (!in->shorts)
+    in = &x->world->in[step->channel * x->world->size + step->peer];
+    if (!in->ll)
         return false;
-    flag = step_load(
-        &step_head(x, in->shorts, step_in_slot(in), in->received, !x->shape.lines)->flag);
+    flag = step_load(&step_in_head(x, in, !x->shape.lines)->flag);
     if (!flag || (uint32_t)flag != in->received + 1)
         return false;
     x->foreign = (uint32_t)(flag >> 32);
     return true;
 }
 
+LANE_FUNCTION bool is_stopped(void)
+{
+    return lane_load_acquire(&reinterpret_cast<struct cuda_halt *>(block.argument.halt)->stop);
+}
+
 /* From time to time: tell where the program is; should it go on? */
 LANE_CALLED enum exec_state look_up(struct execution *x, const struct exec_program *program)
 {
-    struct cuda_status *status =
-        reinterpret_cast<struct cuda_status *>(block.argument.status) + block.program;
+    struct cuda_status *status = status_of(block.program);
 
-    lane_store_relaxed(&status->window, (uint64_t)program->start);
+    lane_store_relaxed(&status->segment, (uint64_t)program->start);
     lane_store_relaxed(&status->blamed, (uint32_t)x->blamed);
     lane_store_release(&status->step, program->at);
-    if (lane_load_acquire(&reinterpret_cast<struct cuda_halt *>(block.argument.halt)->stop))
+    if (is_stopped())
         return EXEC_FAILED;
-    return strays(x) ? EXEC_MISMATCH : EXEC_BLOCKED;
+    if (is_held())
+        return EXEC_LEFT;
+    return has_unexpected(x) ? EXEC_MISMATCH : EXEC_BLOCKED;
 }
 
 /* A message of another call has come: later launches say something else, so this is kept, and they
@@ -274,11 +272,30 @@ LANE_CALLED void halt(const struct cuda_status *status)
     lane_store_release(&halt->stop, (uint32_t)1);
 }
 
+/* Nothing of peers is touched any more, from here on to the end, for which the host has its time:
+ * this rank's caller hears of the end. */
+LANE_CALLED enum exec_state stay_outside(struct cuda_status *status)
+{
+    lane_store_release(&status->inside, (uint32_t)0);
+    while (!is_stopped())
+        __nanosleep(1000);
+    return EXEC_FAILED;
+}
+
+/* Have the host find out why a peer's memory cannot be reached, if it looks for that. */
+LANE_CALLED enum exec_state give_up(struct cuda_status *status)
+{
+    if (!block.argument.error)
+        return EXEC_FALLBACK;
+    lane_store_release(reinterpret_cast<uint32_t *>(block.argument.error),
+                       (uint32_t)(CUDA_CALL_BAD_OPERAND + block.x.blamed));
+    return stay_outside(status);
+}
+
 LANE_FUNCTION void lead(void)
 {
     struct exec_program *program = &block.x.programs[block.program];
-    struct cuda_status *status =
-        reinterpret_cast<struct cuda_status *>(block.argument.status) + block.program;
+    struct cuda_status *status = status_of(block.program);
     uint64_t looked = lane_clock();
     enum exec_state state;
 
@@ -292,10 +309,15 @@ LANE_FUNCTION void lead(void)
             looked = lane_clock();
         }
     } while (state == EXEC_BLOCKED || state == EXEC_MOVED);
-    lane_store_relaxed(&status->window, (uint64_t)program->start);
+    if (state == EXEC_LEFT)
+        state = stay_outside(status);
+    if (state == EXEC_FALLBACK)
+        state = give_up(status);
+    lane_store_relaxed(&status->segment, (uint64_t)program->start);
     lane_store_relaxed(&status->step, program->at);
     lane_store_relaxed(&status->blamed, (uint32_t)block.x.blamed);
     lane_store_relaxed(&status->foreign, block.x.foreign);
+    lane_store_release(&status->inside, (uint32_t)0);
     /* Release, pairs with the host's acquire: what is said beside it is there. */
     lane_store_release(&status->state, (uint32_t)state);
     if (state == EXEC_MISMATCH)
@@ -303,7 +325,8 @@ LANE_FUNCTION void lead(void)
     block_dismiss();
 }
 
-/* Is link `i` one that this program keeps in shared memory? Others belong to other programs. */
+/* True if link `i` is one that this program keeps in shared memory. Others belong to other
+ * programs. */
 LANE_FUNCTION bool is_near(const uint64_t *used, unsigned i)
 {
     return i < CUDA_LINKS_NEAR && used[block.program] >> i & 1;
@@ -342,7 +365,7 @@ LANE_FUNCTION void set_up(const struct cuda_execute_argument &argument)
         block.program = blockIdx.x / argument.blocks;
         block.workers = blockDim.x > (unsigned)warpSize ? blockDim.x - warpSize : blockDim.x;
         block.world.scratch = reinterpret_cast<char *>(argument.scratch);
-        if (block.world.size * PLAN_LANES <= CUDA_LINKS_NEAR) {
+        if (block.world.size * PLAN_CHANNELS <= CUDA_LINKS_NEAR) {
             block.world.out = block.out;
             block.world.in = block.in;
         }
@@ -351,7 +374,7 @@ LANE_FUNCTION void set_up(const struct cuda_execute_argument &argument)
         block.x.op = argument.execution.op ? &block.argument.op : NULL;
         block.x.awaited = argument.awaited[block.program];
         block.ahead = block.x.programs[block.program];
-        block.decoded = block.done = block.over = 0;
+        block.decoded = block.done = block.over = block.heard = 0;
     }
     __syncthreads();
 }

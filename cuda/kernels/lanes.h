@@ -110,6 +110,20 @@ LANE_FUNCTION void lane_store_block(uint32_t *to, uint32_t value)
     LANE_STORE("st.release.cta.u32", "r", to, value);
 }
 
+/* All see what this lane stored before, hosts too, before it loads what comes after. */
+LANE_FUNCTION void lane_fence(void)
+{
+#ifdef __CUDACC__
+    asm volatile("fence.sc.sys;" : : : "memory");
+#elif defined(__SANITIZE_THREAD__)
+    static uint32_t word; /* ThreadSanitizer knows no fences; an exchange orders the same */
+
+    __atomic_exchange_n(&word, 0, __ATOMIC_SEQ_CST);
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 /* One more has come; release at the scope of the device. */
 LANE_FUNCTION void lane_count_device(uint32_t *counter)
 {

@@ -7,22 +7,22 @@
 #include "cuda/kernels/lanes.h"
 
 /* The memory `offset` bytes behind what a word says; 0: that, or
- * the `bytes` from there, are not in the table's segments. */
+ * the `bytes` from there, are not in the table's regions. */
 LANE_FUNCTION uint64_t operand_resolve(uint64_t word, uint64_t offset, uint64_t bytes,
-                                       const struct cuda_segment *segments, uint32_t count)
+                                       const struct cuda_region *regions, uint32_t count)
 {
-    uint64_t index = word >> CUDA_WORD_SEGMENT_SHIFT;
+    uint64_t index = word >> CUDA_WORD_REGION_SHIFT;
     uint64_t at = (word & CUDA_WORD_OFFSET_MASK) + offset;
 
-    if (index >= count || at < offset || at > segments[index].bytes ||
-        bytes > segments[index].bytes - at)
+    if (index >= count || at < offset || at > regions[index].bytes ||
+        bytes > regions[index].bytes - at)
         return 0;
-    return segments[index].base + at;
+    return regions[index].base + at;
 }
 
 /* 0: it lies outside, or was taken back. */
 LANE_FUNCTION uint64_t operand_find(const struct cuda_operand *operand, uint64_t bytes,
-                                    const struct cuda_segment *segments, uint32_t count)
+                                    const struct cuda_region *regions, uint32_t count)
 {
     uint32_t closed = 0;
     uint64_t word;
@@ -36,7 +36,7 @@ LANE_FUNCTION uint64_t operand_find(const struct cuda_operand *operand, uint64_t
     /* Acquire, pairs with the store of whoever says where the memory
      * is: what was written there before is seen by this kernel. */
     word = lane_load_acquire(reinterpret_cast<const uint64_t *>(operand->address));
-    return closed ? 0 : operand_resolve(word, operand->offset, bytes, segments, count);
+    return closed ? 0 : operand_resolve(word, operand->offset, bytes, regions, count);
 }
 
 #endif

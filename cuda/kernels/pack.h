@@ -157,10 +157,8 @@ LANE_FUNCTION void store_ahead(const Pack *packs, uint64_t operand, uint64_t at,
     }
 }
 
-/*
- * How a count is cut: what is wide, and what lies before and after it. Nothing is wide where
- * operands differ in their distance from a boundary.
- */
+/* A cut of a count: what is wide, and what lies before and after it. Nothing is wide where operands
+ * differ in their distance from a boundary. */
 struct cut {
     struct span wide, single[2];
 };

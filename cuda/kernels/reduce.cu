@@ -28,8 +28,8 @@ LANE_FUNCTION bool prepare(const struct cuda_reduce_argument &argument, unsigned
     for (int i = (int)threadIdx.x; i < operands; i += (int)blockDim.x) {
         shared->operands[i] =
             operand_find(&argument.operands[i], argument.count * element,
-                         reinterpret_cast<const struct cuda_segment *>(argument.segments),
-                         argument.segment_count);
+                         reinterpret_cast<const struct cuda_region *>(argument.regions),
+                         argument.region_count);
         if (!shared->operands[i])
             shared->error = CUDA_CALL_BAD_OPERAND + (uint32_t)i;
     }

@@ -10,7 +10,7 @@
 enum { PATIENCE = 256 }; /* looks at a word before others are let go on */
 
 /* The number of a lane among those that do the task. */
-struct seat {
+struct lane_id {
     uint64_t lane, lanes;
 };
 
@@ -26,23 +26,23 @@ static LANE_TABLE combine_function *const combining[] = {
     combine_all<e5m2_kind>,
 };
 
-LANE_FUNCTION void task_combine(const struct cuda_task *task, struct seat seat)
+LANE_FUNCTION void task_combine(const struct cuda_task *task, struct lane_id lane_id)
 {
     const struct work work = {task->operands, task->sources, task->destinations, task->arithmetic};
 
-    combining[task->kind](work, task->count, seat.lane, seat.lanes);
+    combining[task->kind](work, task->count, lane_id.lane, lane_id.lanes);
 }
 
 /* operands: the payload, the entry. Behind the payload's words come empty ones, so
  * that all of them have this number, where the numbers come round. */
-LANE_FUNCTION void task_pack(const struct cuda_task *task, struct seat seat)
+LANE_FUNCTION void task_pack(const struct cuda_task *task, struct lane_id lane_id)
 {
     const uint64_t *payload = reinterpret_cast<const uint64_t *>(task->operands[0]);
     struct cuda_packed *entry = reinterpret_cast<struct cuda_packed *>(task->operands[1]);
     bool fresh = (task->number & CUDA_NUMBERS_FRESH) < CUDA_PACKED_ROOM;
     uint64_t words = fresh ? (uint64_t)CUDA_PACKED_WORDS : task->count;
 
-    for (uint64_t i = seat.lane; i < words; i += seat.lanes) {
+    for (uint64_t i = lane_id.lane; i < words; i += lane_id.lanes) {
         uint64_t data = i < task->count ? payload[i] : 0;
 
         lane_store_pair(entry->words[i].halves, data << 32 | task->number,
@@ -51,13 +51,13 @@ LANE_FUNCTION void task_pack(const struct cuda_task *task, struct seat seat)
 }
 
 /* The other way; false: a word has not come. */
-LANE_FUNCTION bool task_unpack(const struct cuda_task *task, struct seat seat)
+LANE_FUNCTION bool task_unpack(const struct cuda_task *task, struct lane_id lane_id)
 {
     uint64_t *payload = reinterpret_cast<uint64_t *>(task->operands[0]);
     const struct cuda_packed *entry =
         reinterpret_cast<const struct cuda_packed *>(task->operands[1]);
 
-    for (uint64_t i = seat.lane; i < task->count; i += seat.lanes) {
+    for (uint64_t i = lane_id.lane; i < task->count; i += lane_id.lanes) {
         uint64_t pair[2];
         int looks = 0;
 
@@ -72,23 +72,23 @@ LANE_FUNCTION bool task_unpack(const struct cuda_task *task, struct seat seat)
 }
 
 /* False: it has to be done once more. */
-LANE_CALLED bool task_do(const struct cuda_task *task, struct seat seat)
+LANE_CALLED bool task_do(const struct cuda_task *task, struct lane_id lane_id)
 {
     switch (task->command) {
     case CUDA_COPY: {
         const struct work work = {task->operands, 1, task->destinations, task->arithmetic};
 
-        copy_all(work, task->count, seat.lane, seat.lanes);
+        copy_all(work, task->count, lane_id.lane, lane_id.lanes);
         return true;
     }
     case CUDA_COMBINE:
-        task_combine(task, seat);
+        task_combine(task, lane_id);
         return true;
     case CUDA_PACK:
-        task_pack(task, seat);
+        task_pack(task, lane_id);
         return true;
     default:
-        return task_unpack(task, seat);
+        return task_unpack(task, lane_id);
     }
 }
 

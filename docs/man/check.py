@@ -23,7 +23,7 @@ def same(what, wanted, found):
 
 for page in sorted((root / "docs" / "man").glob("rondo-*.1")):
     command = page.stem.removeprefix("rondo-")
-    sources = [root / "cli" / f"{command}.c", *(root / "cli" / command).glob("*.c"),
+    sources = [root / "cli" / f"{command}.c", *(root / "cli" / command).rglob("*.c"),
                root / command / "options.c"]  # of a command with a room of its own
     text = "\n".join(source.read_text() for source in sources if source.exists())
     if not text:
@@ -36,7 +36,8 @@ for page in sorted((root / "docs" / "man").glob("rondo-*.1")):
 settings = set(re.findall(r'\{"(RONDO_\w+)"', (root / "base" / "setting.c").read_text()))
 same("rondo.1", settings, set(re.findall(r"RONDO_\w+", (root / "docs" / "man" / "rondo.1").read_text())))
 
-for page, headers in {"rondo.3": ["rondo.h"], "rondo_ddp.3": ["ddp.h", "train.h"]}.items():
+for page, headers in {"rondo.3": ["rondo.h", "bindings.h", "collectives.h", "p2p.h"],
+                      "rondo_ddp.3": ["ddp.h", "elastic.h", "train.h"]}.items():
     text = "".join((root / "include" / "rondo" / header).read_text() for header in headers)
     named = re.findall(r"^(?:\.Fn|\.Fo|\.Pq until Fn) (rondo_\w+)", (root / "docs" / "man" / page).read_text(), re.M)
     same(page, set(re.findall(r"RONDO_API[^;(]*?(rondo_\w+)\(", text)), set(named))

@@ -22,7 +22,7 @@
  *         it is full and all before it have started, so all ranks start them in the same order.
  * Errors  as in rondo.h; the sentence is rondo_ddp_last_error()'s. What goes wrong on one rank (a
  *         missing gradient, a NaN) is returned by rondo_ddp_wait() on every rank, and everything
- *         stays usable; an error of the communicator itself leaves only closing.
+ *         stays usable; an error of the communicator itself leaves closing, and rondo_ddp_move().
  * Threads one thread at a time uses a rondo_ddp. It uses `comm` in open, begin, wait and join only,
  *         and a communicator of its own in between, so that other calls may be made on `comm`.
  */
@@ -71,7 +71,7 @@ typedef enum rondo_ddp_average {
 } rondo_ddp_average;
 
 /*
- * How the passes of a step add up.
+ * The ways in which the passes of a step add up.
  *
  * ADD: your backward pass adds to the gradient, pass after pass.
  *
@@ -88,21 +88,22 @@ typedef enum rondo_ddp_average {
  */
 typedef enum rondo_ddp_accumulation { RONDO_DDP_ADD = 0, RONDO_DDP_TREE } rondo_ddp_accumulation;
 
-/* Do ranks have different numbers of steps, and by what is divided when some have none left? */
+/* A mode says whether ranks have different numbers of steps, and what sums are divided by when some
+ * have none left. */
 typedef enum rondo_ddp_join_mode {
     RONDO_DDP_NO_JOIN = 0,       /* all ranks have the same number of steps */
     RONDO_DDP_JOIN_BY_SIZE,      /* by all ranks: each sample weighs as much as before */
     RONDO_DDP_JOIN_BY_REMAINING, /* by those that still have data */
 } rondo_ddp_join_mode;
 
-/* What travels: gradients divided by the divisor, rounded to 16 bits, summed in that type. */
+/* Compressed gradients are divided by the divisor, rounded to 16 bits and summed in that type. */
 typedef enum rondo_ddp_compression {
     RONDO_DDP_UNCOMPRESSED = 0,
     RONDO_DDP_FLOAT16,
     RONDO_DDP_BFLOAT16
 } rondo_ddp_compression;
 
-/* What a hook gets to see of a bucket. */
+/* A hook sees this of a bucket. */
 typedef struct rondo_ddp_bucket {
     int index;
     void *data; /* this rank's gradients; zeros between them keep each 64-byte aligned */
@@ -141,7 +142,7 @@ typedef struct rondo_ddp_device {
     rondo_result (*copy)(void *context, void *to, const void *from, size_t bytes);
     /* Set a mark, on the stream of passes or on that of exchanges. */
     rondo_result (*mark)(void *context, int mark, int of_exchange);
-    /* What is queued on the stream of exchanges from now on comes after the mark. */
+    /* Has all that is queued on the stream of exchanges from now on come after the mark. */
     rondo_result (*follow)(void *context, int mark);
     /* Seconds from one mark to another, both passed. */
     rondo_result (*between)(void *context, int from, int to, double *ret_seconds);
@@ -190,8 +191,8 @@ RONDO_API rondo_result rondo_ddp_open(rondo_comm *comm, const rondo_ddp_model *m
 RONDO_API void rondo_ddp_close(rondo_ddp *ddp);
 
 /*
- * Where the gradient of a parameter is; NULL if it is frozen or does not exist. Yours stay where
- * they are; those that the library gave out may move, once, in a call of begin: ask after it.
+ * Returns where the gradient of a parameter is; NULL if it is frozen or does not exist. Yours stay
+ * where they are; those that the library gave out may move, once, in a call of begin: ask after it.
  */
 RONDO_API void *rondo_ddp_gradient(const rondo_ddp *ddp, int parameter);
 /* Set all gradients to zero, also your own. Not inside a pass. */
@@ -221,6 +222,29 @@ RONDO_API rondo_result rondo_ddp_wait(rondo_ddp *ddp);
 typedef rondo_result (*rondo_ddp_step_function)(void *context);
 RONDO_API rondo_result rondo_ddp_join(rondo_ddp *ddp, rondo_ddp_step_function step, void *context);
 
+/* ---- Ranks that come and go (docs/elastic.md) ------------------------------------------------ */
+
+/*
+ * After an error of a pass, before ranks agree on how to go on: no peer waits in an exchange for
+ * this rank any more. Local. What is left then is moving, and closing.
+ */
+RONDO_API void rondo_ddp_revoke(rondo_ddp *ddp);
+/*
+ * Go on with this model on another communicator: one that was shrunk, grown or made anew.
+ * Collective over `comm`: ranks that have the model move, newcomers call rondo_ddp_open() with
+ * the same model and settings, and rank 0 is one that moves. Parameters and buffers stay as they
+ * are here, and newcomers get rank 0's. A pass that was begun is forgotten; gradients are zeros,
+ * and those that the library gives out have moved: ask after them. Closes nothing: `comm` takes
+ * the place of the old one, which may be broken, and may be closed then. After an error: agree,
+ * and move again.
+ */
+RONDO_API rondo_result rondo_ddp_move(rondo_ddp *ddp, rondo_comm *comm);
+/*
+ * Collective: everything else that a newcomer needs, as an optimizer's state and counters: rank 0's
+ * values of `count` arrays, of which every rank names the same (their `data`, `count` and `type`).
+ */
+RONDO_API rondo_result rondo_ddp_share(rondo_ddp *ddp, const rondo_ddp_tensor *arrays, int count);
+
 /* ---- What it does, and how long it takes ----------------------------------------------------- */
 
 /* Sums over all exchanges since open or reset. Hidden communication is 1 - exposed / total. */
@@ -235,6 +259,24 @@ typedef struct rondo_ddp_statistics {
 } rondo_ddp_statistics;
 RONDO_API rondo_result rondo_ddp_statistics_get(const rondo_ddp *ddp, rondo_ddp_statistics *ret);
 RONDO_API rondo_result rondo_ddp_statistics_reset(rondo_ddp *ddp);
+
+/*
+ * This tells who comes late, over the last passes that all ranks have counted, at most
+ * RONDO_DDP_LATE_PASSES. A rank's own time is from its leaving of one exchange to its waiting for
+ * the next, by its own clock, so it holds across hosts; work that a device does meanwhile is seen
+ * only where the host waits for it before rondo_ddp_wait().
+ */
+#define RONDO_DDP_LATE_PASSES 256
+typedef struct rondo_ddp_lateness {
+    uint64_t passes; /* the same for all ranks */
+    uint64_t last;   /* in which this rank came last */
+    double mean;     /* seconds after the first rank */
+    double most;
+    double held_up; /* seconds that it was later than all others, over all passes */
+} rondo_ddp_lateness;
+/* Collective, between passes; `ret` has room for as many as the communicator has ranks, and is
+ * filled in alike on all of them. */
+RONDO_API rondo_result rondo_ddp_lateness_get(rondo_ddp *ddp, rondo_ddp_lateness *ret);
 
 /* One bucket in its last exchange; times are seconds after begin. */
 typedef struct rondo_ddp_bucket_statistics {

@@ -16,7 +16,8 @@
  *            rondo_last_error() holds the sentence that names the rank, the peer, the call and the
  *            remedy. After an error inside a collective (anything but RONDO_ERROR_INVALID) the
  *            communicator is broken on every rank, which the call that a rank is in returns, or
- *            its next one, and only wants closing. Once a call has returned an error, no peer
+ *            its next one. All that is left then is to agree, to shrink, to open another one among
+ *            some of its ranks, and to close it. Once a call has returned an error, no peer
  *            reads or writes its buffers any more: they may be changed and freed at once. (If a
  *            peer does not let go of them, because it is stopped, their pages are exchanged:
  *            memory from rondo_mem_alloc() is as good as malloc()'s from then on until it is freed,
@@ -45,6 +46,9 @@ extern "C" {
 #define RONDO_VERSION_MAJOR 0
 #define RONDO_VERSION_MINOR 1
 #define RONDO_VERSION_PATCH 0
+/* To compare with in #if: 10000 * major + 100 * minor + patch. */
+#define RONDO_VERSION \
+    (RONDO_VERSION_MAJOR * 10000 + RONDO_VERSION_MINOR * 100 + RONDO_VERSION_PATCH)
 
 typedef enum rondo_result {
     RONDO_OK = 0,
@@ -113,9 +117,9 @@ typedef struct rondo_unique_id {
 } rondo_unique_id;
 
 /*
- * Settings of one communicator; all but the device must be the same on every rank. Start from
- * RONDO_CONFIG_INIT: each field then means "not set". An environment variable
- * (docs/configuration.md) fills what is not set here.
+ * Settings of one communicator; all but the device, its blocks and the traffic class must be the
+ * same on every rank. Start from RONDO_CONFIG_INIT: each field then means "not set". An environment
+ * variable (docs/configuration.md) fills what is not set here.
  */
 typedef struct rondo_config {
     size_t struct_size;
@@ -125,10 +129,17 @@ typedef struct rondo_config {
     int slots;             /* slots in each direction between two ranks; 0: not set */
     double timeout;        /* seconds that a peer may be silent; 0: for ever, negative: not set */
     int cuda_device;       /* its number; each rank's own (cuda.h); -1: not set */
+    const char *network;   /* "tcp" or "verbs": the only one between hosts; NULL: not set */
+    int traffic_class; /* of what goes between hosts, 1 .. 255: the byte of IP's header, and without
+                        * IP (InfiniBand) its low 4 bits as service level; 0: not set */
+    int min_blocks;    /* that kernels on a GPU have where the device holds so many; 0: not set */
+    int max_blocks;    /* that they may have, and at least one per program; 0: not set */
+    int uniform;       /* 1: a collective returns the same on all ranks left; -1: not set */
+    int copy_engines;  /* 1: calls on GPUs that add nothing up use no kernels; -1: not set */
 } rondo_config;
-#define RONDO_CONFIG_INIT                              \
-    {                                                  \
-        sizeof(rondo_config), -1, NULL, 0, 0, -1.0, -1 \
+#define RONDO_CONFIG_INIT                                                     \
+    {                                                                         \
+        sizeof(rondo_config), -1, NULL, 0, 0, -1.0, -1, NULL, 0, 0, 0, -1, -1 \
     }
 
 /*
@@ -146,8 +157,8 @@ typedef struct rondo_config {
 /*
  * Join the communicator of the job this process was started in. Rank, size and meeting point come
  * from the environment of `rondo run`, torchrun, mpirun (Open MPI, MPICH) or srun; alone, a process
- * is rank 0 of 1. Blocks until all ranks have called it. `config` may be NULL. The caller owns
- * *ret_comm and closes it.
+ * is rank 0 of 1. Blocks until all ranks have called it; all that are left get it, or none does.
+ * `config` may be NULL. The caller owns *ret_comm and closes it.
  */
 RONDO_API rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm);
 
@@ -195,6 +206,54 @@ RONDO_API void rondo_comm_close(rondo_comm *comm);
  * RONDO_ERROR_ABORTED here and on every peer. Close it after. */
 RONDO_API rondo_result rondo_comm_abort(rondo_comm *comm);
 
+/* ---- Going on after a failure (docs/recovery.md) --------------------------------------------- */
+
+/*
+ * These work on a communicator that is broken as well, on up to 2048 ranks, not in a group. Agree,
+ * shrink and grow are collective: all ranks that are left make the same of these calls in the same
+ * order (RONDO_ERROR_MISMATCH on all of them if they do not). They wait for their turn behind other
+ * calls of this rank on `comm`, and for a rank that does not come until it has ended, has closed
+ * `comm`, or has been silent for the timeout: then it has failed, for good. A rank that comes after
+ * that gets RONDO_ERROR_PEER, and can only close `comm`. Arrays of ranks have room for all ranks of
+ * `comm`, are filled in ascending order, and may be NULL, like the places for how many there are.
+ */
+
+/*
+ * *flags becomes the bitwise and of the flags of the ranks that are left (NULL: this rank has no
+ * say), ret_failed the ranks that have failed, *ret_count how many these are: the same on every
+ * rank that gets RONDO_OK, also if ranks end meanwhile. A rank that ends during the call is in this
+ * list or in the next one. Failed ranks are no error.
+ */
+RONDO_API rondo_result rondo_comm_agree(rondo_comm *comm, uint64_t *flags, int *ret_failed,
+                                        int *ret_count);
+/* Those of the last agreement, and who is seen to have ended or closed `comm` since. Local, from
+ * any thread, does not wait; other ranks may know of others. Ranks of other hosts are asked how
+ * they are, whose answers the next call knows. */
+RONDO_API rondo_result rondo_comm_failed(rondo_comm *comm, int *ret_failed, int *ret_count);
+/* Break it, from any thread, so that peers which wait in calls come to the agreement as well: calls
+ * end with RONDO_ERROR_ABORTED here and on every peer. Does nothing to one that is broken. */
+RONDO_API rondo_result rondo_comm_revoke(rondo_comm *comm);
+/*
+ * A communicator of the ranks that are left, in their old order; the ranks that failed are agreed
+ * upon. All ranks get it, or all get an error. `config` may be NULL: the settings of `comm`. The
+ * caller owns *ret_comm; `comm` stays as it is, and may be closed then.
+ */
+RONDO_API rondo_result rondo_comm_shrink(rondo_comm *comm, const rondo_config *config,
+                                         rondo_comm **ret_comm);
+/*
+ * A communicator of all ranks of `comm` and of newcomers, who meet by `id`, which any rank has
+ * made. Members give `comm` and -1, and keep their ranks; a newcomer gives NULL and its rank, from
+ * the number of members up. `size` counts all. Blocks until all have come; all ranks get the new
+ * communicator, or all get an error (RONDO_ERROR_TIMEOUT if a newcomer never comes). A failed
+ * member is RONDO_ERROR_PEER: shrink first. `config` as in shrink; a newcomer's has to fit. The
+ * caller owns *ret_comm; `comm` stays as it is.
+ */
+RONDO_API rondo_result rondo_comm_grow(rondo_comm *comm, const rondo_unique_id *id, int size,
+                                       int rank, const rondo_config *config, rondo_comm **ret_comm);
+/* Set the `timeout` setting of this rank from now on, also for a call that waits: seconds, 0: for
+ * ever. Local, from any thread. Ranks may have different ones; the shortest is found out first. */
+RONDO_API rondo_result rondo_comm_set_timeout(rondo_comm *comm, double seconds);
+
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
 RONDO_API int rondo_comm_rank(const rondo_comm *comm);
@@ -216,7 +275,8 @@ RONDO_API const char *rondo_result_string(rondo_result result);
 RONDO_API size_t rondo_type_size(rondo_type type); /* bytes; 0 if there is no such type */
 RONDO_API const char *rondo_type_name(rondo_type type);
 RONDO_API const char *rondo_op_name(rondo_op op);
-RONDO_API const char *rondo_version(void);
+RONDO_API const char *rondo_version(void); /* "0.1.0", of the library that runs */
+RONDO_API int rondo_version_number(void);  /* its RONDO_VERSION */
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
@@ -313,6 +373,18 @@ typedef struct rondo_call {
 } rondo_call;
 RONDO_API rondo_result rondo_collective_call(const rondo_call *call);
 
+/*
+ * The time in microseconds that the cost model predicts for the call, from when the last rank has
+ * come: what the choice of its algorithm goes by, with the costs that were measured when the
+ * communicator opened, or RONDO_COSTS. Nothing runs, no message is sent, and nothing is decided.
+ * Buffers and stream are not looked at and may be NULL: buffers count as such that peers can reach.
+ * The costs are those of memory of the host, also on a communicator with a device: there the answer
+ * tells which of two calls is longer, not how long. Local, and the same on every rank; from any
+ * thread, also beside calls in progress. It takes as long as choosing an algorithm: microseconds
+ * for a few ranks, milliseconds for thousands. Errors are those of the call.
+ */
+RONDO_API rondo_result rondo_estimate(const rondo_call *call, double *ret_microseconds);
+
 /* ---- Groups: many calls, fused; also the calls of many ranks from one thread ----------------- */
 
 /*
@@ -322,6 +394,9 @@ RONDO_API rondo_result rondo_collective_call(const rondo_call *call);
  */
 RONDO_API rondo_result rondo_group_start(void);
 RONDO_API rondo_result rondo_group_end(void);
+/* The estimate of what the calling thread's group holds so far: calls on one communicator count
+ * one after another, communicators side by side. The group stays as it is. */
+RONDO_API rondo_result rondo_group_estimate(double *ret_microseconds);
 
 /* ---- Operations of your own ------------------------------------------------------------------ */
 

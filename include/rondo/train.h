@@ -34,12 +34,15 @@ typedef struct rondo_sampler_config {
     int shuffle; /* 1: each epoch has its own order, 0: 0, 1, 2 ... */
     int drop_last;
     uint64_t seed; /* of the orders: the same on every rank */
+    int uneven; /* 1: what does not divide is neither left out nor filled up, so the last ranks have
+                   one sample less in an epoch: rondo_ddp_join() */
 } rondo_sampler_config;
 
-/* Where a sampler is: all that a checkpoint needs of it. */
+/* The position of a sampler is all that a checkpoint needs of it. */
 typedef struct rondo_sampler_position {
     uint64_t epoch;
-    uint64_t taken; /* samples of this rank in this epoch */
+    uint64_t taken; /* samples of this rank in this epoch, after `first` */
+    uint64_t first; /* samples of the epoch that were taken when they were divided anew; else 0 */
 } rondo_sampler_position;
 
 typedef struct rondo_sampler rondo_sampler;
@@ -57,6 +60,16 @@ RONDO_API size_t rondo_sampler_next(rondo_sampler *sampler, size_t wanted, size_
 RONDO_API void rondo_sampler_set_epoch(rondo_sampler *sampler, uint64_t epoch);
 RONDO_API rondo_sampler_position rondo_sampler_tell(const rondo_sampler *sampler);
 RONDO_API rondo_result rondo_sampler_seek(rondo_sampler *sampler, rondo_sampler_position position);
+/* Returns how much of the epoch's order is done when every rank has taken as many as this one. */
+RONDO_API uint64_t rondo_sampler_done(const rondo_sampler *sampler);
+/*
+ * Ranks have come or gone: go to `epoch`, of whose order the first `done` samples are done, and
+ * divide what is left of it, and later epochs, among `size` ranks. `done` is what all ranks know to
+ * have counted: rondo_sampler_done() after the last step that did. With `uneven` every sample is
+ * taken once, however often this is called.
+ */
+RONDO_API rondo_result rondo_sampler_divide(rondo_sampler *sampler, int rank, int size,
+                                            uint64_t epoch, uint64_t done);
 
 /* ---- How fast: linear scaling, warm-up, cosine ----------------------------------------------- */
 
@@ -75,7 +88,9 @@ typedef struct rondo_schedule {
     uint64_t warmup; /* steps; 0: none */
     uint64_t steps;  /* of the whole training; 0: the rate stays at its peak after the warm-up */
 } rondo_schedule;
-/* The rate of a step, the first being 0. */
+/* The rate of a step, the first being 0. When ranks come and go, `ranks` as they are at the moment
+ * has it follow them linearly, for a batch per rank that stays; the first number of them for ever
+ * keeps it, for a batch per step that stays. */
 RONDO_API double rondo_schedule_rate(const rondo_schedule *schedule, uint64_t step);
 
 /* ---- Optimizers: element by element, so any cut into ranges gives the same bits -------------- */
@@ -111,8 +126,8 @@ typedef struct rondo_span {
  */
 RONDO_API rondo_result rondo_norm(const rondo_span *spans, size_t count, rondo_comm *comm,
                                   double *ret_norm);
-/* The same, then shrink all elements so that the norm is at most `limit`. Gradients whose norm is
- * NaN stay as they are: leave out the step. */
+/* Computes rondo_norm(), then shrinks all elements so that the norm is at most `limit`. Gradients
+ * whose norm is NaN stay as they are: leave out the step. */
 RONDO_API rondo_result rondo_clip(const rondo_span *spans, size_t count, double limit,
                                   rondo_comm *comm, double *ret_norm);
 

@@ -33,9 +33,10 @@ static void note_message(struct explain_record *record, const struct verify_acto
     struct explain_message message = {.level = slot->level,
                                       .from = link->from,
                                       .to = link->to,
-                                      .lane = link->lane,
+                                      .channel = link->channel,
                                       .link = number,
                                       .number = link->sent - 1,
+                                      .sent = actor->step,
                                       .first = record->values.count,
                                       .count = slot->length,
                                       .flags = slot->flags};
@@ -50,7 +51,7 @@ static void note_message(struct explain_record *record, const struct verify_acto
 }
 
 /* The receiver of a message makes something of it. */
-static void note_use(struct explain_record *record, int link, uint8_t use)
+static void note_use(struct explain_record *record, int link, uint32_t step, uint8_t use)
 {
     struct explain_message *messages = record->messages.items;
     uint32_t number = record->machine.links[link].received;
@@ -58,6 +59,7 @@ static void note_use(struct explain_record *record, int link, uint8_t use)
     for (size_t i = record->messages.count; i-- > 0;)
         if (messages[i].link == link && messages[i].number == number) {
             messages[i].use |= use;
+            messages[i].taken = step;
             return;
         }
 }
@@ -68,7 +70,10 @@ static void note_holds(struct explain_record *record, const struct verify_actor 
 {
     const struct plan *plan = record->machine.plans[actor->member];
     struct explain_hold hold = {.level = actor->level,
-                                .rank = range->cells ? operand->rank : plan->rank};
+                                .rank = range->cells ? operand->rank : plan->rank,
+                                .by = plan->rank,
+                                .step = actor->step,
+                                .kept = range->cells};
 
     for (uint32_t i = 0; i < atoms; i++) {
         hold.value = range->cells ? range->cells[i].value : range->parcels[i].value;
@@ -97,7 +102,7 @@ static void note_move(struct explain_record *record, const struct verify_actor *
         if (plan_sources(plan, step)[i].buffer == PLAN_SLOT)
             note_use(record,
                      machine->members[actor->member].operand_links[step->operand + (uint32_t)i],
-                     use);
+                     actor->step, use);
     if (reaches_out) {
         struct explain_access access = {actor->level, plan->rank, actor->step};
 
@@ -116,6 +121,9 @@ static void note_arrivals(struct explain_record *record, const struct verify_act
             struct explain_hold hold = {
                 .level = actor->level,
                 .rank = machine->plans[actor->member]->rank,
+                .by = machine->plans[actor->member]->rank,
+                .step = actor->step,
+                .kept = true,
                 .value = value_leaf(&machine->values, machine->plans[i]->rank, 0)};
 
             append(record, &record->holds, &hold, sizeof(hold));
@@ -145,7 +153,7 @@ static int in_reading_order(const void *left, const void *right)
         return a->from - b->from;
     if (a->to != b->to)
         return a->to - b->to;
-    return a->lane != b->lane ? a->lane - b->lane : (int)a->number - (int)b->number;
+    return a->channel != b->channel ? a->channel - b->channel : (int)a->number - (int)b->number;
 }
 
 static int by_rank(const void *left, const void *right)
@@ -162,10 +170,10 @@ rondo_result explain_record_open(struct explain_record *record, struct plan *con
     struct verify_observer observer = {.context = record, .stepped = stepped};
     bool good;
 
-    *record = (struct explain_record){.levels = 0};
+    *record = (struct explain_record){.report = {.rank = -1}};
     good = verify_machine_open(&record->machine, plans, size, NULL, &record->report);
     record->machine.calls = 1;
-    record->machine.windows = 1;
+    record->machine.segments = 1;
     record->machine.observer = &observer;
     good = good && verify_machine_run(&record->machine);
     record->machine.observer = NULL;

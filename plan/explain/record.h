@@ -16,9 +16,10 @@ enum explain_use { USE_ADDED = 1, USE_KEPT = 2, USE_PASSED = 4 };
 
 /* A message: `count` values from `first` in record->values. */
 struct explain_message {
-    int level, from, to, lane;
+    int level, from, to, channel;
     int link;
-    uint32_t number; /* on its link */
+    uint32_t number;      /* on its link */
+    uint32_t sent, taken; /* steps: of the sender's signal, of the receiver's last use; 0: none */
     size_t first;
     uint32_t count;
     uint8_t flags; /* PLAN_ADDRESSES */
@@ -28,6 +29,9 @@ struct explain_message {
 /* From `level` on `rank` has `value`. */
 struct explain_hold {
     int level, rank;
+    int by; /* the rank whose step it was */
+    uint32_t step;
+    bool kept; /* in a buffer of the rank, not in a slot on its way */
     verify_value value;
 };
 
@@ -50,7 +54,8 @@ struct explain_record {
     bool out_of_memory;
 };
 
-/* Run one call in one window. RONDO_OK, or an error with its sentence; to be closed in any case. */
+/* Run one call in one segment. RONDO_OK, or an error with its sentence; to be closed in any
+ * case. */
 rondo_result explain_record_open(struct explain_record *record, struct plan *const *plans,
                                  int size);
 void explain_record_close(struct explain_record *record);

@@ -74,7 +74,7 @@ static enum verify_state wait_data(struct verify_machine *machine, struct verify
         return VERIFY_BLOCKED;
     if (slot->lap != verify_lap(machine, actor))
         return failed(verify_fail(machine, actor,
-                                  "the message that comes is of another window or "
+                                  "the message that comes is of another segment or "
                                   "call, sent by %s",
                                   sender_of(machine, link, sender, sizeof(sender))));
     if ((slot->flags ^ step->flags) & PLAN_ADDRESSES)
@@ -83,6 +83,7 @@ static enum verify_state wait_data(struct verify_machine *machine, struct verify
                                   "this wait expects the contrary; it was sent by %s",
                                   slot->flags & PLAN_ADDRESSES ? "says" : "does not say",
                                   sender_of(machine, link, sender, sizeof(sender))));
+    verify_note(machine, actor);
     verify_join(machine, own_clock(machine, actor), slot->sent_clock);
     if (slot->level > actor->level)
         actor->level = slot->level;

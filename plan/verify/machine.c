@@ -32,19 +32,20 @@ static bool open_links(struct verify_machine *machine)
     return true;
 }
 
-/* Input and output of one window; in place they overlap as rondo.h says. Returns the cells used. */
+/* Input and output of one segment; in place they overlap as rondo.h says. Returns the cells
+ * used. */
 static size_t lay_out(struct verify_machine *machine, struct verify_member *member,
-                      struct verify_cell *base, int window)
+                      struct verify_cell *base, int segment)
 {
     size_t parts = machine->parts, in = member->input_blocks, out = member->output_blocks;
     size_t shift = (size_t)member->plan->rank * parts;
 
-    member->input[window] = base;
-    member->output[window] = base + in * parts;
+    member->input[segment] = base;
+    member->output[segment] = base + in * parts;
     if (!machine->in_place || !in || !out)
         return (in + out) * parts;
-    member->output[window] = in > out ? base + shift : base;
-    member->input[window] = out > in ? base + shift : base;
+    member->output[segment] = in > out ? base + shift : base;
+    member->input[segment] = out > in ? base + shift : base;
     return (in > out ? in : out) * parts;
 }
 
@@ -61,14 +62,14 @@ static bool open_member(struct verify_machine *machine, struct verify_member *me
     member->output_blocks =
         (uint32_t)plan_output_blocks(plan->collective, plan->size, plan->rank, plan->root);
     member->memory =
-        calloc(((size_t)(member->input_blocks + member->output_blocks) * (size_t)machine->windows +
+        calloc(((size_t)(member->input_blocks + member->output_blocks) * (size_t)machine->segments +
                 plan->scratch_blocks) *
                        parts +
                    1,
                sizeof(*member->memory));
     if (!member->memory)
         return verify_no_memory(machine);
-    for (int w = 0; w < machine->windows; w++)
+    for (int w = 0; w < machine->segments; w++)
         used += lay_out(machine, member, member->memory + used, w);
     member->scratch = member->memory + used;
     if (machine->member_of[plan->rank] == VERIFY_NOBODY)
@@ -141,7 +142,7 @@ bool verify_machine_open(struct verify_machine *machine, struct plan *const *pla
     for (int i = 0; i < size; i++)
         if (!open_member(machine, &machine->members[i], plans[i]))
             return false;
-    return open_tables(machine) && open_links(machine);
+    return open_tables(machine) && open_links(machine) && verify_post(machine);
 }
 
 void verify_machine_close(struct verify_machine *machine)
@@ -149,6 +150,7 @@ void verify_machine_close(struct verify_machine *machine)
     for (int i = 0; machine->members && i < machine->size; i++) {
         free(machine->members[i].step_links);
         free(machine->members[i].operand_links);
+        free(machine->members[i].posted);
         free(machine->members[i].memory);
     }
     value_table_done(&machine->values);
@@ -156,6 +158,7 @@ void verify_machine_close(struct verify_machine *machine)
     free(machine->member_of);
     free(machine->actors);
     free(machine->clocks);
+    free(machine->notes);
     free(machine->introduced);
     free(machine->links);
     free(machine->link_index);
@@ -192,6 +195,14 @@ bool verify_refuse(struct verify_machine *machine, const char *format, ...)
     return false;
 }
 
+void verify_blame(struct verify_machine *machine, const struct verify_actor *actor)
+{
+    if (machine->report->rank >= 0)
+        return;
+    machine->report->rank = machine->plans[actor->member]->rank;
+    machine->report->step = actor->step;
+}
+
 bool verify_fail(struct verify_machine *machine, const struct verify_actor *actor,
                  const char *format, ...)
 {
@@ -199,6 +210,7 @@ bool verify_fail(struct verify_machine *machine, const struct verify_actor *acto
     va_list arguments;
 
     verify_place(machine, actor, actor->step, place, sizeof(place));
+    verify_blame(machine, actor);
     va_start(arguments, format);
     vsnprintf(why, sizeof(why), format, arguments);
     va_end(arguments);

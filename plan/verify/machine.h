@@ -2,15 +2,15 @@
 /*
  * machine.h - the machine that runs the plans of all ranks on symbols.
  *
- *   member   a rank: its plan, its user's buffers in each window, and the scratch of all windows
- *   actor    one program of a member, walking through windows and calls on its own
- *   link     (from, to, lane) with its few slots
+ *   member   a rank: its plan, its user's buffers in each segment, and the scratch of all segments
+ *   actor    one program of a member, walking through segments and calls on its own
+ *   link     (from, to, channel) with its few slots
  *
  * Programs only wait for given links and never choose, so every schedule leads to the same values,
  * the same deadlock and the same order of events; one greedy run stands for all. Order is kept in
  * vector clocks: verify/race.c.
  *
- * Each call is run in two windows, so that programs may be in different ones, and two calls follow
+ * Each call is run in two segments, so that programs may be in different ones, and two calls follow
  * back to back. Between them "the user" of a rank reads its output and overwrites everything, as
  * soon as this rank's programs are through.
  */
@@ -22,7 +22,7 @@
 
 #include <stddef.h>
 
-enum { VERIFY_WINDOWS = 2, VERIFY_NOBODY = -1, VERIFY_NO_LINK = -1 };
+enum { VERIFY_SEGMENTS = 2, VERIFY_NOBODY = -1, VERIFY_NO_LINK = -1 };
 
 /*
  * An atom of memory. Epochs (actor and its clock in one word) say who touched it last, 0: nobody.
@@ -43,8 +43,11 @@ struct verify_member {
     const struct plan *plan; /* NULL: takes no part */
     int32_t *step_links;     /* [step]: of signal and wait */
     int32_t *operand_links;  /* [operand]: of slots */
+    int32_t *posted;         /* [step]: verify/posted.c */
+    int32_t notes;           /* clocks per program, beside one */
+    size_t first_note;       /* in the machine's */
     struct verify_cell *memory;
-    struct verify_cell *input[VERIFY_WINDOWS], *output[VERIFY_WINDOWS], *scratch;
+    struct verify_cell *input[VERIFY_SEGMENTS], *output[VERIFY_SEGMENTS], *scratch;
     uint32_t input_blocks, output_blocks;
     int actor, programs; /* its actors are actor .. actor + programs - 1 */
     int done;            /* programs that are through with this call */
@@ -54,8 +57,8 @@ struct verify_member {
 struct verify_actor {
     int member, program;
     uint32_t step; /* index into the plan's steps */
-    int call, window;
-    int met;         /* other ranks that have said where their buffers are, in this window */
+    int call, segment;
+    int met;         /* other ranks that have said where their buffers are, in this segment */
     int open;        /* slots in its hands */
     int32_t blocked; /* link it waits for */
     bool done;       /* with this call */
@@ -74,14 +77,14 @@ struct verify_slot {
     struct verify_parcel *parcels;
     uint32_t *sent_clock; /* what the sender knew */
     uint32_t length;
-    uint32_t lap;  /* call and window it belongs to */
+    uint32_t lap;  /* call and segment it belongs to */
     uint32_t step; /* that signalled it */
     uint8_t flags;
     int level, freed_level;
 };
 
 struct verify_link {
-    int from, to, lane;      /* ranks */
+    int from, to, channel;   /* ranks */
     int sender, receiver;    /* actors, VERIFY_NOBODY */
     uint32_t sent, received; /* messages published, given back */
     bool writing, reading;   /* a slot is open at this end */
@@ -109,7 +112,7 @@ struct verify_machine {
     struct plan *const *plans;
     int size; /* members */
     int ranks;
-    int slots, calls, windows;
+    int slots, calls, segments;
     bool in_place;
     bool reduces; /* the collective adds up */
     rondo_collective collective;
@@ -121,10 +124,11 @@ struct verify_machine {
     int actor_count;
     struct verify_actor *actors;
     uint32_t *clocks;    /* [actor][actor] */
+    uint32_t *notes;     /* [note][actor]: what programs knew where they posted receives */
     uint8_t *introduced; /* [actor][rank]: lap in which the rank's addresses came */
     int link_count, link_room;
     struct verify_link *links;
-    int32_t *link_index; /* [from][to][lane] */
+    int32_t *link_index; /* [from][to][channel] */
     struct verify_slot *slot_pool;
     struct verify_parcel *parcel_pool;
     uint32_t *clock_pool;
@@ -153,11 +157,11 @@ void verify_machine_close(struct verify_machine *machine);
 bool verify_machine_run(struct verify_machine *machine);
 void verify_wake(struct verify_machine *machine, int actor);
 
-/* Two laps never meet in one memory: a number per call and window, from 1. */
+/* Two laps never meet in one memory: a number per call and segment, from 1. */
 static inline uint32_t verify_lap(const struct verify_machine *machine,
                                   const struct verify_actor *actor)
 {
-    return (uint32_t)(actor->call * machine->windows + actor->window + 1);
+    return (uint32_t)(actor->call * machine->segments + actor->segment + 1);
 }
 
 /* ---- verify/shape.c: checks that need no run ------------------------------------------------- */
@@ -179,6 +183,21 @@ struct verify_parcel *verify_take(struct verify_machine *machine, struct verify_
 struct verify_parcel *verify_append(struct verify_machine *machine, struct verify_actor *actor,
                                     int link, uint32_t atoms);
 
+/* ---- verify/posted.c: receives of a network -------------------------------------------------- */
+
+/* The copy of a message that a network may have put in its place before. */
+struct verify_posting {
+    const struct plan_operand *place;
+    const uint32_t *known[2]; /* clocks: where it was posted, where it was sent */
+};
+
+bool verify_post(struct verify_machine *machine);
+/* The actor has its message and has learnt nothing from it yet. */
+void verify_note(const struct verify_machine *machine, const struct verify_actor *actor);
+/* False: the actor's step is no such copy. */
+bool verify_is_posted(const struct verify_machine *machine, const struct verify_actor *actor,
+                      struct verify_posting *ret_posting);
+
 /* ---- verify/race.c: order -------------------------------------------------------------------- */
 
 static inline uint32_t *verify_clock(const struct verify_machine *machine, int actor)
@@ -192,7 +211,10 @@ void verify_join(const struct verify_machine *machine, uint32_t *into, const uin
  */
 uint64_t verify_reads(struct verify_machine *machine, int actor, struct verify_cell *cell);
 uint64_t verify_writes(struct verify_machine *machine, int actor, struct verify_cell *cell);
-/* Was the cell written by the very step that `actor` is at? */
+/* Does as verify_writes() where only `known` is known, and without noting anything. */
+uint64_t verify_places(const struct verify_machine *machine, const struct verify_cell *cell,
+                       const uint32_t *const known[2]);
+/* True if the very step that `actor` is at wrote the cell. */
 bool verify_written_now(const struct verify_machine *machine, int actor,
                         const struct verify_cell *cell);
 /* Clock of an actor at the start of a call; steps of the call follow. */
@@ -212,6 +234,8 @@ bool verify_user_end(struct verify_machine *machine, int member);
 /* The sentence begins with the actor's rank, program and step. Returns false. */
 bool verify_fail(struct verify_machine *machine, const struct verify_actor *actor,
                  const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Note the step that the actor is at as the one that fails, unless another was noted before. */
+void verify_blame(struct verify_machine *machine, const struct verify_actor *actor);
 /* The sentence as it is. */
 bool verify_refuse(struct verify_machine *machine, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -101,6 +101,24 @@ uint64_t verify_writes(struct verify_machine *machine, int actor, struct verify_
     return 0;
 }
 
+static bool is_known(uint64_t epoch, const uint32_t *const known[2])
+{
+    return !epoch || is_before(epoch, known[0]) || is_before(epoch, known[1]);
+}
+
+uint64_t verify_places(const struct verify_machine *machine, const struct verify_cell *cell,
+                       const uint32_t *const known[2])
+{
+    if (!is_known(cell->write, known))
+        return cell->write;
+    if (!is_known(cell->read, known))
+        return cell->read;
+    for (uint32_t at = cell->readers; at; at = machine->readers[at].next)
+        if (!is_known(machine->readers[at].epoch, known))
+            return machine->readers[at].epoch;
+    return 0;
+}
+
 bool verify_written_now(const struct verify_machine *machine, int actor,
                         const struct verify_cell *cell)
 {
@@ -113,7 +131,7 @@ static uint32_t steps_per_call(const struct verify_machine *machine, int actor)
     const struct plan *plan = machine->members[of->member].plan;
     const struct plan_program *program = &plan->program[of->program];
 
-    return (program->end - program->begin) * (uint32_t)machine->windows + 1;
+    return (program->end - program->begin) * (uint32_t)machine->segments + 1;
 }
 
 uint32_t verify_call_clock(const struct verify_machine *machine, int actor, int call)

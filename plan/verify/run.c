@@ -41,7 +41,7 @@ static bool start_call(struct verify_machine *machine, int number)
         if (member->call == machine->calls)
             continue;
         actor->call = member->call;
-        actor->window = 0;
+        actor->segment = 0;
         actor->done = false;
         actor->step = program_of(machine, actor)->begin;
         enqueue(machine, i);
@@ -49,7 +49,7 @@ static bool start_call(struct verify_machine *machine, int number)
     return true;
 }
 
-static bool end_window(struct verify_machine *machine, struct verify_actor *actor)
+static bool end_segment(struct verify_machine *machine, struct verify_actor *actor)
 {
     struct verify_member *member = &machine->members[actor->member];
     const struct plan_program *program = program_of(machine, actor);
@@ -61,7 +61,7 @@ static bool end_window(struct verify_machine *machine, struct verify_actor *acto
     }
     actor->step = program->begin;
     actor->met = 0;
-    if (++actor->window < machine->windows)
+    if (++actor->segment < machine->segments)
         return true;
     actor->done = true;
     if (++member->done < member->programs)
@@ -105,7 +105,7 @@ static bool run_actor(struct verify_machine *machine, struct verify_actor *actor
         if (actor->step == program->end) {
             int call = actor->call;
 
-            if (!end_window(machine, actor))
+            if (!end_segment(machine, actor))
                 return false;
             if (actor->call != call)
                 return true; /* queued anew with the others of its rank */
@@ -145,6 +145,7 @@ static void tell(struct verify_machine *machine, int number, char *text, size_t 
     const struct verify_actor *actor = &machine->actors[number];
     char words[120];
 
+    verify_blame(machine, actor);
     plan_describe_step(machine->plans[actor->member],
                        &machine->plans[actor->member]->steps[actor->step], words, sizeof(words));
     if (*at < size)
@@ -196,7 +197,7 @@ static bool check_ended(struct verify_machine *machine)
             return verify_refuse(machine,
                                  "rank %d sent %u messages to rank %d on lane %d, which "
                                  "took %u of them",
-                                 link->from, link->sent, link->to, link->lane, link->received);
+                                 link->from, link->sent, link->to, link->channel, link->received);
     }
     return true;
 }

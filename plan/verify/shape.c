@@ -92,8 +92,8 @@ static bool check_operands(struct verify_machine *machine, const struct plan *pl
         if (destination && operand->buffer == PLAN_INPUT)
             return verify_fail(machine, actor, "an input is never written");
         if (operand->buffer == PLAN_SLOT &&
-            (operand->rank < 0 || operand->rank >= plan->size || operand->lane >= PLAN_LANES))
-            return verify_fail(machine, actor, "there is no lane %d to rank %d", operand->lane,
+            (operand->rank < 0 || operand->rank >= plan->size || operand->channel >= PLAN_CHANNELS))
+            return verify_fail(machine, actor, "there is no lane %d to rank %d", operand->channel,
                                operand->rank);
     }
     return true;
@@ -125,8 +125,8 @@ static bool check_step(struct verify_machine *machine, struct verify_actor *acto
         return check_move(machine, plan, step, actor);
     if (step->verb > PLAN_WAIT || step->event > PLAN_CREDIT)
         return verify_fail(machine, actor, "there is no such step");
-    if (step->peer < 0 || step->peer >= plan->size || step->lane >= PLAN_LANES)
-        return verify_fail(machine, actor, "there is no lane %d to rank %d", step->lane,
+    if (step->peer < 0 || step->peer >= plan->size || step->channel >= PLAN_CHANNELS)
+        return verify_fail(machine, actor, "there is no lane %d to rank %d", step->channel,
                            step->peer);
     if ((step->flags & PLAN_ADDRESSES) && step->verb == PLAN_WAIT && step->event == PLAN_CREDIT)
         return verify_fail(machine, actor, "a free slot says nothing about addresses");
@@ -192,17 +192,18 @@ bool verify_shape(struct verify_machine *machine)
     machine->parts = first->parts;
     machine->reduces = collective_reduces(first->collective);
     machine->ranks = first->size;
-    machine->windows = 1;
+    machine->segments = 1;
     if (first->message_atoms && first->collective != RONDO_BARRIER) /* a barrier has no elements */
-        machine->windows = VERIFY_WINDOWS;
+        machine->segments = VERIFY_SEGMENTS;
     return count_actors(machine) && for_each_step(machine, check_step);
 }
 
-static struct verify_link *link_between(struct verify_machine *machine, int from, int to, int lane)
+static struct verify_link *link_between(struct verify_machine *machine, int from, int to,
+                                        int channel)
 {
     int32_t *index =
-        &machine->link_index[((size_t)from * (size_t)machine->ranks + (size_t)to) * PLAN_LANES +
-                             (size_t)lane];
+        &machine->link_index[((size_t)from * (size_t)machine->ranks + (size_t)to) * PLAN_CHANNELS +
+                             (size_t)channel];
 
     if (!*index) {
         if (machine->link_count == machine->link_room) {
@@ -216,7 +217,7 @@ static struct verify_link *link_between(struct verify_machine *machine, int from
         }
         machine->links[machine->link_count] = (struct verify_link){.from = from,
                                                                    .to = to,
-                                                                   .lane = lane,
+                                                                   .channel = channel,
                                                                    .sender = VERIFY_NOBODY,
                                                                    .receiver = VERIFY_NOBODY};
         *index = ++machine->link_count; /* 0 means none */
@@ -229,8 +230,8 @@ static bool attach(struct verify_machine *machine, struct verify_actor *actor,
                    const struct plan_operand *slot, bool sends, int32_t *ret_link)
 {
     int rank = machine->plans[actor->member]->rank, number = (int)(actor - machine->actors);
-    struct verify_link *link = sends ? link_between(machine, rank, slot->rank, slot->lane)
-                                     : link_between(machine, slot->rank, rank, slot->lane);
+    struct verify_link *link = sends ? link_between(machine, rank, slot->rank, slot->channel)
+                                     : link_between(machine, slot->rank, rank, slot->channel);
     int *end;
 
     if (!link)
@@ -238,7 +239,7 @@ static bool attach(struct verify_machine *machine, struct verify_actor *actor,
     end = sends ? &link->sender : &link->receiver;
     if (*end != VERIFY_NOBODY && *end != number)
         return verify_fail(machine, actor, "program %d uses this end of lane %d too",
-                           machine->actors[*end].program, slot->lane);
+                           machine->actors[*end].program, slot->channel);
     *end = number;
     *ret_link = (int32_t)(link - machine->links);
     return true;
@@ -251,7 +252,7 @@ static bool connect_step(struct verify_machine *machine, struct verify_actor *ac
     const struct plan_step *step = &plan->steps[actor->step];
 
     if (step->verb == PLAN_WAIT || step->verb == PLAN_SIGNAL) {
-        struct plan_operand slot = {.lane = step->lane, .rank = step->peer};
+        struct plan_operand slot = {.channel = step->channel, .rank = step->peer};
         bool sends = (step->verb == PLAN_SIGNAL) == (step->event == PLAN_DATA);
 
         return attach(machine, actor, &slot, sends, &member->step_links[actor->step]);
@@ -271,7 +272,7 @@ bool verify_connect(struct verify_machine *machine)
 {
     size_t ranks = (size_t)machine->ranks;
 
-    machine->link_index = calloc(ranks * ranks * PLAN_LANES, sizeof(*machine->link_index));
+    machine->link_index = calloc(ranks * ranks * PLAN_CHANNELS, sizeof(*machine->link_index));
     if (!machine->link_index)
         return verify_no_memory(machine);
     return for_each_step(machine, connect_step);

@@ -2,7 +2,7 @@
 /*
  * step.c - copy and reduce on symbols.
  *
- * All operands of a step must be as long as each other for every count. Atoms of one window have
+ * All operands of a step must be as long as each other for every count. Atoms of one segment have
  * lengths by index (the first ones take the remainder), so ranges must begin at the same atom
  * index, and a slot's piece keeps the indices of what was packed into it.
  */
@@ -18,6 +18,7 @@ struct move {
     const struct plan_step *step;
     uint32_t first; /* atom index of all operands */
     bool has_first;
+    struct verify_posting posting; /* .place NULL: none */
 };
 
 static const char *const kind_names[] = {"input", "output", "scratch", "slot"};
@@ -59,10 +60,12 @@ static struct verify_member *owner_of(struct move *move, const struct plan_opera
 static bool align(struct move *move, uint32_t first, int rank)
 {
     if (move->has_first && move->first != first)
-        return verify_fail(move->machine, move->actor,
-                           "lengths differ when the count does not divide: one operand begins at "
-                           "atom %u, what is of rank %d at atom %u",
-                           move->first, rank, first);
+        return verify_fail(
+            move->machine, move->actor,
+            "different parts of a vector come together, whose lengths differ when the "
+            "count does not divide: one operand begins at atom %u, what is of rank "
+            "%d at atom %u",
+            move->first, rank, first);
     move->has_first = true;
     move->first = first;
     return true;
@@ -79,10 +82,10 @@ static bool find_cells(struct move *move, const struct plan_operand *operand,
         return false;
     if (operand->buffer == PLAN_INPUT) {
         blocks = owner->input_blocks;
-        base = owner->input[move->actor->window];
+        base = owner->input[move->actor->segment];
     } else if (operand->buffer == PLAN_OUTPUT) {
         blocks = owner->output_blocks;
-        base = owner->output[move->actor->window];
+        base = owner->output[move->actor->segment];
     } else {
         blocks = move->plan->scratch_blocks;
         base = owner->scratch;
@@ -143,6 +146,22 @@ static bool race(struct move *move, const struct plan_operand *operand, const ch
                        what, operand->rank, kind_names[operand->buffer], text);
 }
 
+/* A network may have written here since the receive was posted. */
+static bool write_before_wait(struct move *move, const struct plan_operand *operand,
+                              struct verify_cell *cell)
+{
+    uint64_t other = verify_places(move->machine, cell, move->posting.known);
+    char text[320];
+
+    if (!other)
+        return true;
+    verify_describe_epoch(move->machine, other, text, sizeof(text));
+    return verify_fail(move->machine, move->actor,
+                       "race: a network may put this message into rank %d's output before the wait "
+                       "for it ends, and nothing orders that with %s",
+                       operand->rank, text);
+}
+
 /* The value of a source's atom, `index` atoms into the range. */
 static bool read_source(struct move *move, int source, uint32_t index, verify_value *ret_value)
 {
@@ -164,7 +183,7 @@ static bool read_source(struct move *move, int source, uint32_t index, verify_va
         (range->kind == RANGE_SCRATCH && cell->written_in != verify_lap(machine, move->actor)))
         return verify_fail(machine, move->actor,
                            "it reads atom %u of %s block %u of rank %d, "
-                           "which nobody has written in this window",
+                           "which nobody has written in this segment",
                            move->first + index, kind_names[range->kind], operand->block,
                            operand->rank);
     if (machine->reduces && (range->kind == RANGE_INPUT) != ((cell->value & VALUE_RAW) != 0))
@@ -193,6 +212,8 @@ static bool write_destination(struct move *move, int at, uint32_t index, verify_
         return true; /* in place: the executor copies nothing onto itself */
     if (verify_written_now(machine, move->number, cell))
         return verify_fail(machine, move->actor, "two destinations are the same memory");
+    if (operand == move->posting.place && !write_before_wait(move, operand, cell))
+        return false;
     other = verify_writes(machine, move->number, cell);
     if (other)
         return race(move, operand, "write", other);
@@ -271,6 +292,7 @@ bool verify_move(struct verify_machine *machine, struct verify_actor *actor)
         return verify_fail(machine, actor,
                            "data moves before all ranks have said where their "
                            "buffers are, so it is too late for another algorithm");
+    verify_is_posted(machine, actor, &move.posting);
     if (!find_ranges(&move))
         return false;
     for (uint32_t i = 0; i < move.step->atoms; i++) {

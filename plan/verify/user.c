@@ -42,7 +42,7 @@ bool verify_user_start(struct verify_machine *machine, int number)
     int first = member->actor;
 
     verify_clock(machine, first)[first] = verify_call_clock(machine, first, member->call);
-    for (int w = 0; w < machine->windows; w++)
+    for (int w = 0; w < machine->segments; w++)
         if (!overwrite(machine, member, member->output[w], member->output_blocks * machine->parts,
                        false) ||
             !overwrite(machine, member, member->input[w], member->input_blocks * machine->parts,
@@ -121,10 +121,11 @@ static bool check_sum(struct verify_machine *machine, const struct plan *plan, u
                              plan->rank, position, holds.position % machine->parts,
                              holds.position / machine->parts);
     if (!(value & VALUE_FINISHED))
-        return verify_refuse(machine,
-                             "rank %d ends with an unfinished output: atom %u went "
-                             "through no step with PLAN_FINISH",
-                             plan->rank, position);
+        return verify_refuse(
+            machine,
+            "rank %d ends with an unfinished output: atom %u went "
+            "through no step that finishes a sum (PLAN_FINISH; in a file \"finish\": true)",
+            plan->rank, position);
     if (*first && ((*first ^ value) & ~(verify_value)(VALUE_ORDERED | VALUE_BALANCED)))
         return verify_refuse(machine,
                              "rank %d gets other bits than another rank: atom %u is "
@@ -150,13 +151,13 @@ static bool tell_writer(struct verify_machine *machine, const struct verify_cell
 }
 
 static bool check_output(struct verify_machine *machine, const struct verify_member *member,
-                         int window)
+                         int segment)
 {
     const struct plan *plan = member->plan;
     char text[320];
 
     for (uint32_t i = 0; i < member->output_blocks * machine->parts; i++) {
-        struct verify_cell *cell = &member->output[window][i];
+        struct verify_cell *cell = &member->output[segment][i];
         uint64_t other = verify_reads(machine, member->actor, cell);
 
         if (other) {
@@ -178,7 +179,7 @@ static bool check_output(struct verify_machine *machine, const struct verify_mem
     return true;
 }
 
-/* Has this rank heard, by whatever way, of every other rank's start? */
+/* Checks that this rank has heard, by whatever way, of every other rank's start. */
 static bool check_barrier(struct verify_machine *machine, const struct verify_member *member)
 {
     const uint32_t *clock = verify_clock(machine, member->actor);
@@ -208,7 +209,7 @@ bool verify_user_end(struct verify_machine *machine, int number)
     if (machine->collective == RONDO_BARRIER && !check_barrier(machine, member))
         return false;
     user[member->actor] = verify_call_clock(machine, member->actor, member->call + 1);
-    for (int w = 0; w < machine->windows; w++)
+    for (int w = 0; w < machine->segments; w++)
         if (!check_output(machine, member, w))
             return false;
     member->call++;

@@ -118,7 +118,7 @@ static uint32_t hash_of(uint32_t left, uint32_t right)
     return (uint32_t)(key >> 32);
 }
 
-/* Where the sum of `left` and `right` is in the hash table, or the free place for it. */
+/* Finds the sum of `left` and `right` in the hash table, or the free place for it. */
 static uint32_t *find(const struct value_table *table, uint32_t left, uint32_t right)
 {
     for (uint32_t at = hash_of(left, right);; at++) {

@@ -18,6 +18,7 @@ rondo_result verify_plans(struct plan *const *plans, int size, const struct veri
     bool good;
 
     memset(report, 0, sizeof(*report));
+    report->rank = -1;
     report->balanced = report->rank_order = report->one_round = true;
     good =
         verify_machine_open(&machine, plans, size, options, report) && verify_machine_run(&machine);

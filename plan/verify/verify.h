@@ -17,6 +17,8 @@ struct verify_report {
     bool peer_memory; /* user buffers of peers are touched */
     unsigned long steps, messages;
     char failure[1024]; /* the failing rank, program, step and why; "" when proved */
+    int rank;           /* of the failing step; -1: it is no single step's failure */
+    uint32_t step;
 };
 
 /*

@@ -179,8 +179,8 @@ static void leave(CUstream stream)
     stream->tails_count = 0;
 }
 
-/* Does the origin wait for everything that was captured? Nodes depend on earlier ones, so one
- * pass from the end does. */
+/* True if the origin waits for everything that was captured. Nodes depend on earlier ones, so one
+ * pass from the end finds out. */
 static bool is_joined(const struct capture *capture)
 {
     const struct CUgraph_st *graph = capture->graph;

@@ -26,27 +26,27 @@ struct capture {
     bool ended;
 };
 
-/* Is an unsafe call (one that might wait for streams or work on the legacy one) allowed to this
- * thread now? If not, it spoils the captures that forbid it. */
+/* Says whether an unsafe call (one that might wait for streams or work on the legacy one) is
+ * allowed to this thread now. If not, it spoils the captures that forbid it. */
 CUresult capture_forbid(void);
 
-/* The same for a call that waits for all of a context: not while any stream of it is captured. */
+/* Judges a call that waits for all of a context: not allowed while any stream of it is captured. */
 CUresult capture_forbid_context(CUcontext context);
 
 /* A call that is never legal on a captured stream: the error if this one is, which spoils its
  * capture. */
 CUresult capture_forbid_stream(CUstream stream);
 
-/* Is the stream captured? Then an operation for it goes to capture_put() (which takes over the
- * reference). */
+/* True if the stream is captured. Then an operation for it goes to capture_put() (which takes over
+ * the reference). */
 bool capture_active(CUstream stream);
 CUresult capture_put(CUstream stream, struct op *op);
 
-/* May work go to the (uncaptured) stream? Not to the legacy one while a blocking stream of the
- * context is captured. */
+/* Says whether work may go to the (uncaptured) stream: not to the legacy one while a blocking
+ * stream of the context is captured. */
 CUresult capture_allows(CUstream stream);
 
-/* The same question, without spoiling the captures that stand in the way. */
+/* Answers as capture_allows() does, without spoiling the captures that stand in the way. */
 CUresult capture_would_allow(CUstream stream);
 
 /* The stream joins the capture and waits for the nodes, beside what it waits for already. */

@@ -91,6 +91,7 @@ static CUcontext create(CUdevice device, bool primary)
     context->device = device;
     context->primary = primary;
     context->id = call_unique();
+    channel_init(&context->channels);
     context->next = contexts;
     contexts = context;
     return context;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "standin/driver/base/devices.h"
+#include "standin/driver/channel.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@ struct CUctx_st {
     unsigned flags;
     CUstream streams; /* all that have work or a handle */
     CUstream legacy;
+    struct channels channels;
     bool reaches[DEVICE_LIMIT]; /* peer access that was enabled, by device */
 };
 
@@ -28,12 +30,12 @@ CUresult context_enter(const char *function, CUcontext *ret_context);
 /* The other functions are called under the lock. Is it one, and in use? */
 bool context_valid(CUcontext context);
 
-/* Is it the handle of a stream of any context in use? */
+/* True if it is the handle of a stream of any context in use. */
 bool context_stream(CUstream handle);
 
 /* Any stream that takes part in the capture, or NULL. */
 struct capture;
 CUstream context_captured(const struct capture *capture);
 
-/* May work of the context touch memory of the device? */
+/* True if work of the context may touch memory of the device. */
 bool context_reaches(CUcontext context, CUdevice device);

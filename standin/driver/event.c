@@ -145,7 +145,7 @@ static void close_record(struct op *op)
 }
 
 static const struct op_kind record_kind = {CU_GRAPH_NODE_TYPE_EVENT_RECORD, run_record,
-                                           close_record, NULL};
+                                           close_record, NULL, NULL};
 
 static struct record *new_record(void)
 {
@@ -316,9 +316,10 @@ static void close_wait(struct op *op)
     call_unlock();
 }
 
-static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_wait, close_wait, NULL};
+static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_wait, close_wait, NULL,
+                                         NULL};
 
-/* Has all that the event stands for been done? */
+/* True if all that the event stands for has been done. */
 static bool is_reached(CUevent event)
 {
     if (event->page)

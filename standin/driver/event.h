@@ -21,7 +21,7 @@ struct event_page {
     _Atomic uint64_t reached[EVENT_RECORDS];
 };
 
-/* What one cuEventRecord() leads to. */
+/* A record is what one cuEventRecord() leads to. */
 struct record {
     unsigned references; /* under the lock */
     bool done;

@@ -21,8 +21,10 @@ static void run_alone(struct op *op)
     external_run(op, record);
 }
 
-static const struct op_kind record_kind = {CU_GRAPH_NODE_TYPE_EVENT_RECORD, run_alone, NULL, NULL};
-static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_alone, NULL, NULL};
+static const struct op_kind record_kind = {CU_GRAPH_NODE_TYPE_EVENT_RECORD, run_alone, NULL, NULL,
+                                           NULL};
+static const struct op_kind wait_kind = {CU_GRAPH_NODE_TYPE_WAIT_EVENT, run_alone, NULL, NULL,
+                                         NULL};
 
 static struct op *make(CUevent event, const struct op_kind *kind)
 {

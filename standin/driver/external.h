@@ -12,7 +12,7 @@
 struct op *external_record(CUevent event);
 struct op *external_wait(CUevent event);
 
-/* Is the operation one of these? */
+/* True if the operation is one of these. */
 bool external_is(const struct op *op);
 
 /* A launch of its graph begins: what the node completes or waits for in this launch, with a

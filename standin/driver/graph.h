@@ -26,6 +26,7 @@ struct CUgraph_st {
 
 /* An empty graph, in the table of live ones; NULL when memory is out. All under the lock. */
 CUgraph graph_open(void);
+bool graph_known(CUgraph graph);
 
 /* Without the lock: operations may own what takes it. The graph must be out of the table:
  * graph_forget(). */

@@ -78,7 +78,7 @@ static bool counts(const struct memory *memory)
 int memory_protection(const struct memory *memory)
 {
     bool mapped = memory->kind == MEMORY_MAPPED;
-    if (guard_by_pages() && !users && !memory->users)
+    if (memory->multicast || (guard_by_pages() && !users && !memory->users))
         return PROT_NONE;
     return (!mapped || memory->readable ? PROT_READ : 0) |
            (!mapped || memory->writable ? PROT_WRITE : 0);
@@ -93,7 +93,7 @@ static void protect(const struct memory *memory)
         guard_protect(memory->base, memory->size, memory_protection(memory));
 }
 
-/* What single operations use stays as it is. */
+/* Closes device memory; the part that single operations use stays as it is. */
 static void protect_unused(void)
 {
     for (const struct memory *memory = memories; memory; memory = memory->next) {

@@ -34,6 +34,7 @@ struct memory {
     CUipcMemHandle handle; /* imports: by what */
     uint64_t object;       /* MEMORY_MAPPED: of cuMemCreate(); MEMORY_MODULE: its shared object */
     unsigned readable, writable; /* MEMORY_MAPPED: by which devices, a bit for each */
+    bool multicast;              /* MEMORY_MAPPED: addresses of a multicast object */
     unsigned users; /* operations under way that touch this memory; for the guard by pages */
 };
 
@@ -51,11 +52,11 @@ static inline CUdeviceptr memory_address(const struct memory *memory)
 /* All under the lock. What holds this byte, or NULL. */
 struct memory *memory_find(const void *address);
 
-/* Does one allocation hold all of it, or mappings one behind the other (the first of them)? NULL if
- * not. */
+/* Finds the one allocation that holds all of it, or the first of mappings one behind the other that
+ * do. NULL: there is none. */
 struct memory *memory_holding(CUdeviceptr address, size_t size);
 
-/* What the context imported by that handle, or NULL. */
+/* Finds what the context imported by that handle, or NULL. */
 struct memory *memory_imported(CUcontext context, const CUipcMemHandle *handle);
 
 /* Takes over `memory` (from calloc). */
@@ -80,10 +81,10 @@ void memory_end_use(void);
 void memory_begin_use_of(const void *address, size_t size);
 void memory_end_use_of(const void *address, size_t size);
 
-/* How the pages of device memory may be used now. */
+/* Tells how the pages of device memory may be used now. */
 int memory_protection(const struct memory *memory);
 
-/* Is it on a device, out of the program's reach? */
+/* True if it is on a device, out of the program's reach. */
 bool memory_on_device(const struct memory *memory);
 
 /* Bytes of the device are taken (false: it has not as many left) and given back. */

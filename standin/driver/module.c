@@ -197,14 +197,17 @@ CUresult cuModuleUnload(CUmodule handle)
 /* The kernel of that name, new in the module's list; NULL when there is none. Under the lock. */
 static CUfunction add_function(CUmodule module, const char *name)
 {
-    char sizes[NAME_LIMIT];
+    char sizes[NAME_LIMIT], threads[NAME_LIMIT];
     snprintf(sizes, sizeof sizes, "%s_sizes", name);
+    snprintf(threads, sizeof threads, "%s_threads", name);
     CUfunction function = calloc(1, sizeof *function);
     if (!function)
         return NULL;
     void *run = dlsym(module->object, name);
     void *enter = dlsym(module->object, "cuda_standin_enter");
     function->sizes = dlsym(module->object, sizes);
+    const unsigned *limit = dlsym(module->object, threads);
+    function->threads = limit ? *limit : 1;
     function->name = strdup(name);
     if (!run || !enter || !function->sizes || !function->name) {
         free(function->name);

@@ -3,8 +3,9 @@
  * module.h - kernels that were compiled for the CPU into shared objects.
  *
  * The contract with device.h: kernel NAME is a symbol `void NAME(void **parameters)`, with `size_t
- * NAME_sizes[]`, the size of each parameter, then 0; the object has `void cuda_standin_enter(const
- * struct module_place *)`, called on the thread of a block before it starts.
+ * NAME_sizes[]`, the size of each parameter, then 0, and, where a block may have more than one
+ * thread, `unsigned NAME_threads`, how many; the object has `void cuda_standin_enter(const
+ * struct module_place *)`, called on the thread of a block before it starts or goes on.
  */
 #pragma once
 
@@ -12,11 +13,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a thread of a grid is. device.h has the same struct under another name. */
+/* A place is where a thread of a grid is. device.h has the same struct under another name. */
 struct module_place {
     unsigned grid[3], block[3], block_index[3], thread_index[3];
     void *shared;          /* dynamic shared memory of the block */
     void (*barrier)(void); /* to be called at each barrier, NULL: nothing */
+    /* Where a byte of multicast memory is in each member's, calls/multicast.h */
+    void *(*multicast)(const void *address, unsigned member);
 };
 
 struct CUfunc_st {
@@ -25,6 +28,7 @@ struct CUfunc_st {
     char *name;
     void (*run)(void **parameters);
     const size_t *sizes;
+    unsigned threads; /* of a block at most */
     void (*enter)(const struct module_place *place);
     int dynamic_shared; /* how much a launch may ask for (cuFuncSetAttribute) */
 };

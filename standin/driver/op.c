@@ -22,6 +22,17 @@ struct op *op_reference(struct op *op)
     return op;
 }
 
+enum op_passage op_passage(const struct op *op)
+{
+    CUgraphNodeType type = op->kind->type;
+    if (op->kind->enter)
+        return OP_JOINS;
+    return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                   type == CU_GRAPH_NODE_TYPE_MEMSET
+               ? OP_GOES
+               : OP_HOLDS;
+}
+
 void op_release(struct op *op)
 {
     /* Release by all, acquire by the last: it sees what the others did with it. */

@@ -13,12 +13,22 @@
 
 struct op;
 
+/* The passage is how an operation passes the channel of its stream (channel.h). */
+enum op_passage {
+    OP_HOLDS, /* the channel waits until it has ended */
+    OP_GOES,  /* once begun it runs beside what is behind it in the channel */
+    OP_JOINS, /* it begins before its turn has come, and ends in its turn: `enter` put into channels
+               * what it consists of */
+};
+
 struct op_kind {
     CUgraphNodeType type;
     void (*run)(struct op *op);   /* on a thread of the pool, without the lock */
     void (*close)(struct op *op); /* frees what the operation owns beside itself; may be NULL */
     /* Calls `each` for all memory that it touches; NULL: that can't be told. */
     void (*places)(const struct op *op, void (*each)(const void *address, size_t size));
+    /* The operation is about to enter the stream; may be NULL. Under the lock. */
+    void (*enter)(struct op *op, CUstream stream);
 };
 
 struct op {
@@ -30,3 +40,5 @@ struct op {
 void *op_new(size_t size, const struct op_kind *kind);
 struct op *op_reference(struct op *op);
 void op_release(struct op *op);
+
+enum op_passage op_passage(const struct op *op);

@@ -11,6 +11,7 @@
 #include "standin/driver/queue.h"
 
 #include "standin/driver/base/call.h"
+#include "standin/driver/channel.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"
 #include "standin/driver/pause.h"
@@ -21,6 +22,7 @@
 struct queued {
     struct queued *next;
     struct op *op;
+    struct ticket ticket; /* in the stream's channel */
 };
 
 struct after {
@@ -57,6 +59,8 @@ CUstream queue_open(CUcontext context, unsigned flags, int priority)
     stream->flags = flags;
     stream->priority = priority;
     stream->id = call_unique();
+    stream->channel_number = channel_choose(&context->channels, priority);
+    stream->channel = channel_get(&context->channels, priority, stream->channel_number);
     stream->references = 1;
     stream->last = &stream->first;
     pthread_cond_init(&stream->progress, NULL);
@@ -94,7 +98,7 @@ CUstream queue_find(CUcontext context, CUstream handle)
     return context_stream(handle) ? handle : NULL;
 }
 
-/* Does it read or write device memory, without a word about where? */
+/* True if it reads or writes device memory, without a word about where. */
 static bool touches(const struct op *op)
 {
     switch (op->kind->type) {
@@ -115,6 +119,29 @@ static void use(const struct op *op, bool begins)
         begins ? memory_begin_use() : memory_end_use();
 }
 
+/* Runs the operation when the stream's channel has come to it. Under the lock, which it gives up
+ * meanwhile. */
+static void pass(CUstream stream, const struct queued *queued)
+{
+    struct op *op = queued->op;
+    enum op_passage passage = op_passage(op);
+    if (passage != OP_JOINS)
+        channel_await(stream->channel, &queued->ticket);
+    pause_begin(op);
+    if (passage == OP_GOES)
+        channel_leave(stream->channel);
+    use(op, true);
+    call_unlock();
+    op->kind->run(op);
+    call_lock();
+    use(op, false);
+    pause_end(op);
+    if (passage == OP_JOINS)
+        channel_await(stream->channel, &queued->ticket);
+    if (passage != OP_GOES)
+        channel_leave(stream->channel);
+}
+
 /* The thread that works at the stream. It holds a reference of it. */
 static void work(void *argument)
 {
@@ -125,13 +152,7 @@ static void work(void *argument)
         stream->first = queued->next;
         if (!stream->first)
             stream->last = &stream->first;
-        pause_begin(queued->op);
-        use(queued->op, true);
-        call_unlock();
-        queued->op->kind->run(queued->op);
-        call_lock();
-        use(queued->op, false);
-        pause_end(queued->op);
+        pass(stream, queued);
         call_unlock();
         op_release(queued->op);
         free(queued);
@@ -151,6 +172,9 @@ static bool put(CUstream stream, struct op *op)
     if (!queued)
         return false;
     queued->op = op;
+    if (op->kind->enter)
+        op->kind->enter(op, stream);
+    channel_enter(stream->channel, &queued->ticket);
     *stream->last = queued;
     stream->last = &queued->next;
     stream->issued++;
@@ -176,7 +200,8 @@ static void close_after(struct op *op)
     call_unlock();
 }
 
-static const struct op_kind after_kind = {CU_GRAPH_NODE_TYPE_EMPTY, run_after, close_after, NULL};
+static const struct op_kind after_kind = {CU_GRAPH_NODE_TYPE_EMPTY, run_after, close_after, NULL,
+                                          NULL};
 
 bool queue_put_after(CUstream stream, struct point point)
 {

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct capture;
+struct channel;
 struct queued;
 
 struct CUstream_st {
@@ -29,6 +30,8 @@ struct CUstream_st {
     bool running; /* a thread of the pool is at it */
     struct queued *first, **last;
     uint64_t issued, done;
+    unsigned channel_number;
+    struct channel *channel; /* that of the number */
     pthread_cond_t progress; /* `done` grew */
     unsigned waiters;
     struct capture *capture; /* what it is captured into, or NULL */
@@ -54,7 +57,7 @@ void queue_close(CUstream stream);
  * legacy stream put before it. False when memory is out. */
 bool queue_put(CUstream stream, struct op *op);
 
-/* What is in the queue later waits for the point, which may be of any stream. */
+/* All that comes into the queue later waits for the point, which may be of any stream. */
 bool queue_put_after(CUstream stream, struct point point);
 
 /* The point that what was put so far leads to; the reference keeps the stream's memory until

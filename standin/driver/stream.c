@@ -226,7 +226,7 @@ static void run_host_function(struct op *op)
 }
 
 static const struct op_kind host_function_kind = {CU_GRAPH_NODE_TYPE_HOST, run_host_function, NULL,
-                                                  NULL};
+                                                  NULL, NULL};
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *argument)
 {

@@ -9,8 +9,8 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* What a function that takes a stream begins with: finds it, seen from the current context. On
- * success the lock is held. */
+/* Every function that takes a stream begins with this: it finds it, seen from the current context.
+ * On success the lock is held. */
 CUresult stream_enter(const char *function, CUstream handle, CUstream *ret_stream);
 
 /* Puts `op` into the stream or its capture, and takes over the reference in any case; NULL
@@ -21,8 +21,8 @@ CUresult stream_submit(CUstream stream, struct op *op);
 /* The same, but keeps the lock, and takes over the reference on success only. */
 CUresult stream_put(CUstream stream, struct op *op);
 
-/* As stream_submit(), then waits until it is done. `unsafe`: captures of other streams may
- * forbid the call. */
+/* Submits as stream_submit() does, then waits until it is done. `unsafe`: captures of other streams
+ * may forbid the call. */
 CUresult stream_submit_and_wait(CUstream stream, struct op *op, bool unsafe);
 
 /* Gives up the handle of a stream. Under the lock. */

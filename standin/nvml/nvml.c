@@ -108,7 +108,7 @@ static void read_machine(const char *name)
         fclose(file);
 }
 
-/* What the function is to return before it does anything, 0: nothing. */
+/* Tells what the function is to return before it does anything, 0: nothing. */
 static int enter(const char *function)
 {
     for (int i = 0; i < failure_count; i++)
@@ -126,7 +126,7 @@ static void fill(struct pci *pci, unsigned bus)
     snprintf(pci->name, sizeof(pci->name), "0000FFFF:%02X:00.0", bus & 0xff);
 }
 
-/* Where a link goes: a GPU's index, or one of these. */
+/* A link goes to a GPU, by its index, or to one of these. */
 enum { TO_SWITCH = -1, TO_OTHER = -2, TO_NOBODY = -3 };
 
 static int end_of(const struct gpu *gpu, unsigned link)

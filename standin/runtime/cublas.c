@@ -90,7 +90,9 @@ struct shape {
     long long stride;
 };
 
-/* Is a batch of such matrices, the last column included, in memory that the driver knows? */
+/*
+ * True if a batch of such matrices, the last column included, is in memory that the driver knows.
+ */
 static bool is_known(const float *values, const struct shape *shape, int batches)
 {
     CUdeviceptr base = 0, address = (CUdeviceptr)(size_t)values;

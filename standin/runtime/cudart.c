@@ -2,8 +2,6 @@
 /*
  * cudart.c - libcudart.so.13 for the stand-in: devices, errors, events, streams, graphs. Each
  * function is one of the driver, after the context that the runtime makes by itself.
- *
- * Programs with kernels of their own, made by nvcc, need more than this.
  */
 #include "standin/runtime/cudart.h"
 
@@ -69,7 +67,7 @@ const char *cudaGetErrorString(cudaError_t error)
     return cuGetErrorString((CUresult)error, &text) ? "unrecognized error code" : text;
 }
 
-/* Where the runtime's name is not made of the driver's. */
+/* Names the errors whose runtime's name is not made of the driver's. */
 static const char *own_name(cudaError_t error)
 {
     switch (error) {
@@ -87,6 +85,12 @@ static const char *own_name(cudaError_t error)
         return "cudaErrorInvalidResourceHandle";
     case cudaErrorSymbolNotFound:
         return "cudaErrorSymbolNotFound";
+    case cudaErrorInvalidSymbol:
+        return "cudaErrorInvalidSymbol";
+    case cudaErrorInvalidDeviceFunction:
+        return "cudaErrorInvalidDeviceFunction";
+    case cudaErrorNoKernelImageForDevice:
+        return "cudaErrorNoKernelImageForDevice";
     default:
         return NULL;
     }
@@ -176,8 +180,10 @@ cudaError_t cudaDeviceReset(void)
     if (error)
         return error;
     pthread_mutex_lock(&lock);
+    CUcontext context = contexts[device];
     contexts[device] = NULL;
     pthread_mutex_unlock(&lock);
+    runtime_forget_kernels(context);
     CUresult result = cuCtxSetCurrent(NULL);
     return runtime_result(result ? result : cuDevicePrimaryCtxReset(device));
 }

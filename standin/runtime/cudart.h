@@ -7,13 +7,16 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* What each function begins with: the driver is initialised, and this thread has a context, by
+/* Each function begins with this: the driver is initialised, and this thread has a context, by
  * default the primary one of its device (cudaSetDevice()). */
 cudaError_t runtime_enter(void);
 
 /* Notes the result as this thread's last error, unless it is none, and gives it back. The numbers
  * of both interfaces are the same. */
 cudaError_t runtime_result(CUresult result);
+
+/* The context is about to end, and what it loaded with it. */
+void runtime_forget_kernels(CUcontext context);
 
 static inline CUdeviceptr runtime_address(const void *bytes)
 {

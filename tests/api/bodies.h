@@ -14,6 +14,8 @@ rondo_result groups_fuse_many_calls(rondo_comm *comm, void *argument, char *sent
 rondo_result groups_exchange_with_all(rondo_comm *comm, void *argument, char *sentence);
 rondo_result groups_nest(rondo_comm *comm, void *argument, char *sentence);
 rondo_result groups_send_recv_chain(rondo_comm *comm, void *argument, char *sentence);
+rondo_result groups_repeat(rondo_comm *comm, void *argument, char *sentence);
+rondo_result groups_repeat_after_opening(char *sentence);
 /* All ranks in the calling thread: their calls in one group; with `by_id` their opening too. */
 rondo_result groups_run_in_one_thread(int size, bool by_id, char *sentence);
 
@@ -35,6 +37,17 @@ rondo_result operations_commutative(rondo_comm *comm, void *argument, char *sent
 rondo_result operations_premul_sum(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_min_max_of_special_values(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_narrow_sums_saturate(rondo_comm *comm, void *argument, char *sentence);
+
+/* estimates.c */
+rondo_result estimates_are_equal_and_grow(rondo_comm *comm, void *argument, char *sentence);
+rondo_result estimates_run_nothing(rondo_comm *comm, void *argument, char *sentence);
+rondo_result estimates_need_no_turn(rondo_comm *comm, void *flag, char *sentence);
+rondo_result estimates_of_groups_add_up(rondo_comm *comm, void *argument, char *sentence);
+rondo_result estimates_refuse_mistakes(rondo_comm *comm, void *argument, char *sentence);
+/*
+ * Estimates an all_reduce of a million floats, in microseconds, to *(double *)argument on rank 0.
+ */
+rondo_result estimates_tell(rondo_comm *comm, void *argument, char *sentence);
 
 /* kinds.c */
 rondo_result kinds_change(rondo_comm *comm, void *argument, char *sentence);

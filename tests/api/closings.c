@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,5 +89,68 @@ rondo_result closings_receive(rondo_comm *comm, void *argument, char *sentence)
     if (result)
         world_say(sentence, result, "%s", rondo_last_error(inner));
     rondo_comm_close(inner);
+    return result;
+}
+
+/* All but the culprit open a communicator without it, and add up ones. */
+static rondo_result go_on_without(rondo_comm *parent, int culprit, char *sentence)
+{
+    int ranks[WORLD_RANKS], count = 0;
+    float one = 1, sum = 0;
+    rondo_comm *rest;
+    rondo_result result;
+
+    for (int rank = 0; rank < rondo_comm_size(parent); rank++)
+        if (rank != culprit)
+            ranks[count++] = rank;
+    result = rondo_comm_open_among(parent, ranks, count, NULL, &rest);
+    if (result)
+        return world_say(sentence, result, "without it: %s", rondo_last_error(parent));
+    result = rondo_all_reduce(&one, &sum, 1, RONDO_FLOAT32, RONDO_SUM, rest, NULL);
+    if (result || sum != (float)count)
+        result = world_say(sentence, result ? result : RONDO_ERROR_INTERNAL, "the sum is %g: %s",
+                           (double)sum, rondo_last_error(rest));
+    rondo_comm_close(rest);
+    return result;
+}
+
+static rondo_result open_with_culprit(rondo_comm *parent, int culprit, char *sentence)
+{
+    int ranks[WORLD_RANKS];
+    char name[24];
+    rondo_comm *all = NULL;
+    rondo_result result;
+
+    for (int rank = 0; rank < rondo_comm_size(parent); rank++)
+        ranks[rank] = rank;
+    result = rondo_comm_open_among(parent, ranks, rondo_comm_size(parent), NULL, &all);
+    snprintf(name, sizeof(name), "rank %d (", culprit);
+    if (result == RONDO_ERROR_PEER && strstr(rondo_last_error(parent), name) &&
+        (strstr(rondo_last_error(parent), "has closed the parent") ||
+         strstr(rondo_last_error(parent), "(on another host) has ended")))
+        return RONDO_OK;
+    rondo_comm_close(all);
+    return world_say(sentence, RONDO_ERROR_INTERNAL, "with rank %d it returned %s: %s", culprit,
+                     rondo_result_string(result), rondo_last_error(parent));
+}
+
+rondo_result closings_among(rondo_comm *comm, void *argument, char *sentence)
+{
+    const struct closings *c = argument;
+    int rank = rondo_comm_rank(comm);
+    rondo_comm *parent;
+    rondo_result result = rondo_comm_split(comm, 0, rank, NULL, &parent);
+
+    if (!result)
+        result = rondo_barrier(parent, NULL);
+    if (result)
+        return world_say(sentence, result, "%s", rondo_last_error(comm));
+    if ((rank == c->culprit) != c->early)
+        nap(200 * 1000);
+    if (rank != c->culprit)
+        result = open_with_culprit(parent, c->culprit, sentence);
+    if (rank != c->culprit && !result)
+        result = go_on_without(parent, c->culprit, sentence);
+    rondo_comm_close(parent);
     return result;
 }

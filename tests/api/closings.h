@@ -17,5 +17,8 @@ struct closings {
 rondo_result closings_live(rondo_comm *comm, void *argument, char *sentence);
 /* The culprit sends rank 0 a message and closes; rank 0 waits for two. */
 rondo_result closings_receive(rondo_comm *comm, void *argument, char *sentence);
+/* The culprit closes a parent of which the others open a communicator with it, then one without;
+ * `early`: before they begin. */
+rondo_result closings_among(rondo_comm *comm, void *argument, char *sentence);
 
 #endif

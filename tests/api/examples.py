@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
+
 FOLDER, RONDO = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-LAUNCHER_VARIABLES = ("RONDO_", "OMPI_", "PMIX_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_")
 
 
 def environment(**more):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_VARIABLES)}
+    clean = cases.clean_environment()
     return {**clean, **{k: str(v) for k, v in more.items()}}
 
 
@@ -159,22 +161,18 @@ def shards():
         assert all(size - 1 < int(found) < size + 2 for found, size in zip(line[2:], sizes)), line
 
 
+def going_on_without_a_killed_rank():
+    lines = output_of([program("10_go_on")])
+    assert "rank 2 of 4 has failed in step 3" in lines, lines
+    left = [line for line in lines if "sum" in line]
+    assert left == [f"rank {i} of 3, which was {r}: the sum is 7" for i, r in enumerate((0, 1, 3))], lines
+
+
 def main():
     tests = [under_rondo_run, misspelt_setting_is_told_once_by_each_process, under_open_mpi, under_mpich,
              under_torchrun_variables, under_srun_variables, alone, threads_in_one_process, streams, send_and_receive,
-             user_operation, split, pipeline, tensor_parallelism, shards]
-    print(f"1..{len(tests)}")
-    failed = 0
-    for number, test in enumerate(tests, 1):
-        try:
-            skipped = test()
-            print(f"ok {number} - {test.__name__}" + (f" # SKIP {skipped}" if skipped else ""))
-        except (AssertionError, subprocess.TimeoutExpired, OSError) as error:
-            failed += 1
-            print(f"not ok {number} - {test.__name__}")
-            print("\n".join("# " + line for line in str(error).splitlines()))
-        sys.stdout.flush()
-    return 1 if failed else 0
+             user_operation, split, pipeline, tensor_parallelism, shards, going_on_without_a_killed_rank]
+    return cases.run(cases.named(tests))
 
 
 if __name__ == "__main__":

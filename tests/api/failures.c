@@ -33,6 +33,21 @@ static void buffers_close(struct buffers *buffers)
     free(buffers->output);
 }
 
+/* A message to the right and one from the left, in a group. */
+static rondo_result pass_on(const struct failures *f, rondo_comm *comm,
+                            const struct buffers *buffers)
+{
+    int size = rondo_comm_size(comm), rank = rondo_comm_rank(comm);
+    rondo_result result = rondo_group_start();
+
+    if (!result)
+        result = rondo_send(buffers->input, f->count, RONDO_FLOAT32, (rank + 1) % size, comm, NULL);
+    if (!result)
+        result = rondo_recv(buffers->output, f->count, RONDO_FLOAT32, (rank + size - 1) % size,
+                            comm, NULL);
+    return result ? result : rondo_group_end();
+}
+
 static rondo_result call_once(const struct failures *f, rondo_comm *comm,
                               const struct buffers *buffers)
 {
@@ -47,7 +62,7 @@ static rondo_result call_once(const struct failures *f, rondo_comm *comm,
         .algorithm = f->algorithm,
     };
 
-    return rondo_collective_call(&call);
+    return f->collective == RONDO_SEND ? pass_on(f, comm, buffers) : rondo_collective_call(&call);
 }
 
 /* The good calls, then calls until one fails. A barrier in

@@ -172,6 +172,90 @@ rondo_result groups_send_recv_chain(rondo_comm *comm, void *argument, char *sent
     return result;
 }
 
+/* ---- The same group again -------------------------------------------------------------------- */
+
+enum { REPEAT_COUNT = 900, REPEAT_PLACES = 2, REPEATS = 5 };
+
+/* A message to the right and one from the left; `third`: and a sum. */
+static rondo_result pass_on(rondo_comm *comm, const int32_t *out, int32_t *in, size_t count,
+                            int32_t *third)
+{
+    int size = rondo_comm_size(comm), rank = rondo_comm_rank(comm);
+    rondo_result result = rondo_group_start();
+
+    if (!result)
+        result = rondo_send(out, count, RONDO_INT32, (rank + 1) % size, comm, NULL);
+    if (!result)
+        result = rondo_recv(in, count, RONDO_INT32, (rank + size - 1) % size, comm, NULL);
+    if (!result && third)
+        result = rondo_all_reduce(third, third, 1, RONDO_INT32, RONDO_SUM, comm, NULL);
+    return result ? result : rondo_group_end();
+}
+
+/* Calls so often that the short way of repeated groups is taken, with new values each time. */
+static rondo_result pass_repeatedly(rondo_comm *comm, int32_t *out, int32_t *in, size_t count,
+                                    char *sentence)
+{
+    int size = rondo_comm_size(comm), rank = rondo_comm_rank(comm);
+    int left = (rank + size - 1) % size;
+
+    for (int round = 0; round < REPEATS; round++) {
+        int32_t ranks = 1, *third = round == REPEATS - 2 ? &ranks : NULL;
+        rondo_result result;
+
+        for (size_t i = 0; i < count; i++)
+            out[i] = rank * 100000 + round * 10000 + (int32_t)i;
+        result = pass_on(comm, out, in, count, third);
+        if (result)
+            return world_say(sentence, result, "round %d: %s", round, rondo_last_error(comm));
+        for (size_t i = 0; i < count; i++)
+            if (in[i] != left * 100000 + round * 10000 + (int32_t)i)
+                return world_say(sentence, RONDO_ERROR_INTERNAL, "round %d of %zu: [%zu] is %d",
+                                 round, count, i, in[i]);
+        if (third && ranks != size)
+            return world_say(sentence, RONDO_ERROR_INTERNAL, "the sum is %d", ranks);
+    }
+    return RONDO_OK;
+}
+
+/* Each group of calls differs from the one before in one thing: count, output, input. */
+rondo_result groups_repeat(rondo_comm *comm, void *argument, char *sentence)
+{
+    static const size_t counts[] = {2, 3, 0, 100, REPEAT_COUNT};
+    int32_t *values = calloc((size_t)2 * REPEAT_PLACES * REPEAT_COUNT, sizeof(*values));
+    int32_t *out = values, *in = values ? values + (size_t)REPEAT_PLACES * REPEAT_COUNT : NULL;
+    rondo_result result = values ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]) && !result; i++) {
+        result = pass_repeatedly(comm, out, in, counts[i], sentence);
+        if (!result)
+            result = pass_repeatedly(comm, out, in + REPEAT_COUNT, counts[i], sentence);
+        if (!result)
+            result =
+                pass_repeatedly(comm, out + REPEAT_COUNT, in + REPEAT_COUNT, counts[i], sentence);
+    }
+    free(values);
+    return result;
+}
+
+/* A communicator that is opened where one was closed is another one. */
+rondo_result groups_repeat_after_opening(char *sentence)
+{
+    int32_t out[4], in[4];
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < 4 && !result; i++) {
+        rondo_comm *comm = NULL;
+
+        result = rondo_comm_open_all(1, NULL, &comm);
+        if (result)
+            return world_say(sentence, result, "%s", rondo_last_error(NULL));
+        result = pass_repeatedly(comm, out, in, 4, sentence);
+        rondo_comm_close(comm);
+    }
+    return result;
+}
+
 /* ---- All ranks in one thread ----------------------------------------------------------------- */
 
 static rondo_result open_by_id(int size, rondo_comm **comms)

@@ -41,6 +41,18 @@ Test(groups, send_and_receive_block_without_a_group)
     run_on(groups_send_recv_chain, 2, 8);
 }
 
+Test(groups, a_repeated_group_moves_what_is_there_at_the_time)
+{
+    run_on(groups_repeat, 1, 5);
+}
+
+Test(groups, a_repeated_group_is_of_its_communicator)
+{
+    static char sentence[WORLD_SENTENCE];
+
+    cr_assert(groups_repeat_after_opening(sentence) == RONDO_OK, "%s", sentence);
+}
+
 Test(groups, one_thread_can_be_all_ranks)
 {
     static char sentence[WORLD_SENTENCE];

@@ -101,7 +101,7 @@ Test(cancel, a_call_that_waits_is_finished_and_others_follow)
     static const int before[] = {0, 5};
 
     for (int i = 0; i < 2; i++) {
-        struct world world = {.size = 3, .processes = true, .seconds = 40};
+        struct world world = {.size = 3, .processes = true};
         int calls = before[i];
 
         cr_expect_eq(world_run(&world, cancel_in_a_call, &calls, &report), 0, "%s", report.summary);
@@ -130,12 +130,12 @@ static rondo_result cancel_at_a_stream(rondo_comm *comm, void *argument, char *s
 
 Test(cancel, a_wait_for_a_stream_leaves_no_lock_behind)
 {
-    const struct world world = {.size = 2, .seconds = 40};
+    const struct world world = {.size = 2};
 
     cr_expect_eq(world_run(&world, cancel_at_a_stream, NULL, &report), 0, "%s", report.summary);
 }
 
-/* Who does not want to wait aborts the call, and the cancellation follows. */
+/* A rank that does not want to wait aborts the call, and the cancellation follows. */
 static rondo_result abort_then_cancel(rondo_comm *comm, void *argument, char *sentence)
 {
     struct caller caller = {.comm = comm};
@@ -159,7 +159,7 @@ static rondo_result abort_then_cancel(rondo_comm *comm, void *argument, char *se
 
 Test(cancel, an_abort_ends_the_call_and_close_ends)
 {
-    const struct world world = {.size = 2, .seconds = 40};
+    const struct world world = {.size = 2};
 
     world_run(&world, abort_then_cancel, NULL, &report);
     cr_expect_eq(report.results[0], RONDO_ERROR_ABORTED, "%s", report.summary);

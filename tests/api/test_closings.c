@@ -18,7 +18,7 @@ static bool is_networked(void)
 
 static void expect_early(int size, bool processes, struct closings c)
 {
-    struct world world = {.size = size, .processes = processes, .seconds = 60};
+    struct world world = {.size = size, .processes = processes};
 
     c.early = true;
     c.rounds = 1;
@@ -61,7 +61,7 @@ Test(closings, a_thread_that_closes_before_a_call_ends_the_wait_of_the_others)
 static void expect_two_messages(bool processes)
 {
     struct closings c = {.culprit = 1};
-    struct world world = {.size = 3, .processes = processes, .seconds = 60};
+    struct world world = {.size = 3, .processes = processes};
 
     world_run(&world, closings_receive, &c, &report);
     cr_expect(report.results[0] == RONDO_ERROR_PEER, "%s", rondo_result_string(report.results[0]));
@@ -77,7 +77,7 @@ Test(closings, a_message_that_will_not_come_is_not_waited_for)
 
 static void expect_in_time(int size, bool processes, struct closings c)
 {
-    struct world world = {.size = size, .processes = processes, .seconds = 60};
+    struct world world = {.size = size, .processes = processes};
     int failed = world_run(&world, closings_live, &c, &report);
 
     cr_assert(failed == 0, "%s of %zu, %d ranks: %s", rondo_collective_name(c.collective), c.count,
@@ -107,4 +107,28 @@ Test(closings, processes_that_are_through_may_close)
 Test(closings, threads_that_are_through_may_close)
 {
     expect_all_in_time(false);
+}
+
+static void expect_named_to_the_others(int culprit, bool early)
+{
+    for (int processes = 0; processes < 2; processes++) {
+        struct closings c = {.culprit = culprit, .early = early};
+        struct world world = {.size = 3, .processes = processes};
+        int failed = world_run(&world, closings_among, &c, &report);
+
+        cr_expect(failed == 0, "culprit %d, %s: %s", culprit, processes ? "processes" : "threads",
+                  report.summary);
+    }
+}
+
+Test(closings, who_has_closed_the_parent_is_named_when_others_open_among_its_ranks)
+{
+    for (int culprit = 0; culprit < 3; culprit++)
+        expect_named_to_the_others(culprit, true);
+}
+
+Test(closings, who_closes_the_parent_meanwhile_is_named_to_those_that_wait_for_it)
+{
+    for (int culprit = 0; culprit < 3; culprit++)
+        expect_named_to_the_others(culprit, false);
 }

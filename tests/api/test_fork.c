@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 3, COUNT = 300, CALLS = 100, PATIENCE = 20 /* seconds of a child */ };
+enum { RANKS = 3, COUNT = 300, CALLS = 100, PATIENCE = 100 /* seconds of a child */ };
 
 struct inherited {
     rondo_comm *comm;
@@ -23,7 +23,7 @@ struct inherited {
     bool bare; /* a system call without the handlers of fork() */
 };
 
-/* What a child sees has gone wrong; its exit status. */
+/* A child's exit status tells what it has seen go wrong. */
 enum { CHILD_FINE, NOT_REFUSED, NO_SENTENCE, OWN_FAILED, MEMORY_FAILED };
 
 static rondo_result sum_up(rondo_comm *comm, char *sentence)

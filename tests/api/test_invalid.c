@@ -240,4 +240,5 @@ Test(invalid, every_name_exists_and_nonsense_has_a_name_too)
     cr_expect(rondo_collective_name((rondo_collective)999) != NULL);
     cr_expect(rondo_type_size((rondo_type)999) == 0);
     cr_expect(strcmp(rondo_version(), "0.1.0") == 0, "%s", rondo_version());
+    cr_expect(rondo_version_number() == 100 && RONDO_VERSION == 100);
 }

@@ -10,7 +10,7 @@
 
 enum { MAX = 4 };
 
-/* What each process says when it joins, and what it got. In shared memory. */
+/* Each process has said this when it joined, and got that. In shared memory. */
 struct joining {
     rondo_unique_id id;
     int size[MAX], rank[MAX];

@@ -16,12 +16,12 @@ static struct lock outer = LOCK_AT(LOCK_COMM_LIST);
 static struct lock middle = LOCK_AT(LOCK_TCP_NETWORK);
 static struct lock other_middle = LOCK_AT(LOCK_TCP_NETWORK);
 static struct lock inner = LOCK_AT(LOCK_HEAP);
-static struct lock_shared readers = LOCK_SHARED_AT(LOCK_ADOPTED);
+static struct lock_shared readers = LOCK_SHARED_AT(LOCK_REGISTERED);
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 static char said[4096]; /* by the last child */
 
-/* How a child process ended in which `act` was called: the status of waitpid(). */
+/* Returns how a child process ended in which `act` was called: the status of waitpid(). */
 static int run(void (*act)(void))
 {
     int ends[2], status;
@@ -241,13 +241,13 @@ Test(lock, a_level_further_up_is_caught)
 {
     is_caught(go_up, "HEAP", "COMM_LIST");
     is_caught(go_between, "HEAP", "TCP_NETWORK");
-    is_caught(write_above, "ADOPTED", "HEAP");
+    is_caught(write_above, "REGISTERED", "HEAP");
 }
 
 Test(lock, two_locks_of_one_level_are_caught)
 {
     is_caught(take_two_of_a_level, "TCP_NETWORK", "TCP_NETWORK");
-    is_caught(read_twice, "ADOPTED", "ADOPTED");
+    is_caught(read_twice, "REGISTERED", "REGISTERED");
 }
 
 Test(lock, trying_is_allowed_in_any_order)

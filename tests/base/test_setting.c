@@ -193,7 +193,7 @@ Test(setting, a_misspelt_name_is_near_to_what_it_means_and_others_to_none)
     }
 }
 
-/* What is said on stderr by two calls. */
+/* Returns what two calls say on stderr. */
 static const char *told(void)
 {
     static char text[4096];

@@ -11,8 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
 
 SCRIPTS = pathlib.Path(sys.argv[1]).resolve()
 DOCTOR = 'ok    GPU: 0 is made up, 4096 MiB, compute capability 9.0'
@@ -170,22 +172,7 @@ CASES = (each_result_is_counted_and_logged_whole, nothing_that_hangs_stops_the_r
 
 
 def main():
-    failed = 0
-    print(f"1..{len(CASES)}")
-    for number, case in enumerate(CASES, 1):
-        name = case.__name__.replace("_", " ")
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                case()
-                print(f"ok {number} - {name}")
-            except (AssertionError, subprocess.SubprocessError, OSError) as error:
-                failed += 1
-                print(f"not ok {number} - {name}")
-                print("\n".join("# " + line for line in f"{type(error).__name__}: {error}".splitlines()))
-            os.chdir("/")
-        sys.stdout.flush()
-    return 1 if failed else 0
+    return cases.run_in_scratch(CASES)
 
 
 if __name__ == "__main__":

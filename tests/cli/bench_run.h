@@ -13,7 +13,7 @@
 
 enum { RUN_TEXT_MAX = 1 << 16 };
 
-/* What the program prints goes to files that have no name. free() it. */
+/* The program's output goes to files that have no name. free() it. */
 struct run {
     pid_t pid;
     FILE *files[2]; /* stdout, stderr */
@@ -23,7 +23,7 @@ struct run {
 
 /* Starts the program with the words of a line, and with workers of a folder. */
 struct run *run_begin(const char *workers, const char *line);
-/* What it has printed so far. */
+/* Reads what it has printed so far. */
 void run_read(FILE *file, char *text);
 void run_finish(struct run *run);
 /* From begin to finish. */

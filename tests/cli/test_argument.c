@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_argument.c - a table of options: what each row sets, and what is refused with status 2. */
-#include "cli/argument.h"
+#include "cli/common/argument.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

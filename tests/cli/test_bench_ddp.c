@@ -76,7 +76,7 @@ Test(bench_ddp, an_efficiency_above_100_percent_is_warned_of)
     free(text);
 }
 
-/* As it is printed: what rounds to 100.0 % is no more. */
+/* The printed figure counts: one that rounds to 100.0 % is no more. */
 Test(bench_ddp, an_efficiency_of_100_percent_is_not)
 {
     static const double one[] = {1000, 1000, 1000}, two[] = {1900, 2000.9, 2005};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_files.c - CSV and JSON of a sweep that never ran. */
+#include "cli/bench/judge.h"
 #include "cli/bench/report.h"
 
 #include "tests/cli/written.h"
@@ -23,15 +24,19 @@ static struct bench_sweep sweep_of_two(void)
     options.call.type = RONDO_FLOAT32;
     strcpy(options.call.algorithm, "ring");
     options.memory = BENCH_MEMORY_SHARED;
-    options.libraries[0] = groups[0].library = "rondo";
-    options.libraries[1] = groups[1].library = "mpich";
+    options.libraries[1] = BENCH_MPICH;
+    groups[0].kind = &bench_kinds[BENCH_RONDO];
+    groups[1].kind = &bench_kinds[BENCH_MPICH];
     options.library_count = 2;
     groups[0].size = groups[1].size = 4;
     sizes[0].bytes = 1000000;
-    sizes[0].results[0] = (struct bench_result){true, true, 0, 1e-3, 0.5e-3};
-    sizes[0].results[1] = (struct bench_result){true, true, 3, 2e-3, 1e-3};
+    sizes[0].results[0] = (struct bench_result){
+        .available = true, .checked = true, .wrong = 0, .median = 1e-3, .min = 0.5e-3};
+    sizes[0].results[1] = (struct bench_result){
+        .available = true, .checked = true, .wrong = 3, .median = 2e-3, .min = 1e-3};
     sizes[1].bytes = 2000000;
-    sizes[1].results[0] = (struct bench_result){true, false, 0, 4e-3, 3e-3};
+    sizes[1].results[0] = (struct bench_result){
+        .available = true, .checked = false, .wrong = 0, .median = 4e-3, .min = 3e-3};
     return sweep; /* mpich has no second result */
 }
 
@@ -41,17 +46,19 @@ Test(bench_files, csv_has_exactly_the_promised_columns)
     char *text;
 
     options.csv = written_path();
-    cr_assert(!bench_sweep_write(&sweep));
+    cr_assert(!bench_sweeps_write(&(struct bench_sweeps){&sweep, 1, 1}));
     text = written_take(options.csv);
     cr_expect_str_eq(
         text, "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
-              "algbw_GBps,busbw_GBps,wrong\n"
+              "algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady,ratio,ratio_low,"
+              "ratio_high,ratio_confidence,root,settings,trace,communicators,buffers,"
+              "messages_per_s,pure_us,compute_us,overlap,rank_bytes,communicator_bytes\n"
               "rondo,all_reduce,ring,4,1000000,float32,sum,shared,0,"
-              "1000.0000,500.0000,1.000000,1.500000,0\n"
+              "1000.0000,500.0000,1.000000,1.500000,0,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0\n"
               "mpich,all_reduce,auto,4,1000000,float32,sum,host,0,"
-              "2000.0000,1000.0000,0.500000,0.750000,3\n"
+              "2000.0000,1000.0000,0.500000,0.750000,3,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0\n"
               "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,"
-              "4000.0000,3000.0000,0.500000,0.750000,\n");
+              "4000.0000,3000.0000,0.500000,0.750000,,,,,,,,,,,-1,,,1,1,,,,,0,0\n");
     free(text);
 }
 
@@ -64,7 +71,7 @@ Test(bench_files, json_names_machine_libraries_options_and_rows)
     char *text;
 
     options.json = written_path();
-    cr_assert(!bench_sweep_write(&sweep));
+    cr_assert(!bench_sweeps_write(&(struct bench_sweeps){&sweep, 1, 1}));
     text = written_take(options.json);
     all = json_loads(text, 0, &error);
     free(text);
@@ -82,7 +89,7 @@ Test(bench_files, json_names_machine_libraries_options_and_rows)
     json_decref(all);
 }
 
-/* What people read, to the letter: a record of the first library, then one of the other. */
+/* People read this, to the letter: a record of the first library, then one of the other. */
 Test(bench_files, the_table_has_a_line_per_size_and_na_where_nothing_is_known)
 {
     struct bench_sweep sweep = sweep_of_two();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_judge.c - who is faster over a sweep, and in a matrix; none of them ever ran. */
 #include "cli/bench/judge.h"
-#include "cli/bench/matrix.h"
+#include "cli/bench/matrix/matrix.h"
 
 #include "tests/cli/written.h"
 
@@ -13,7 +13,8 @@ static struct bench_size sizes[2][2]; /* by pass */
 /* Rondo, two peers and the limit; the second size only mpich has, too. */
 static void set_options(struct bench_options *options)
 {
-    static const char *const libraries[] = {"rondo", "openmpi", "mpich", "limit"};
+    static const enum bench_library_id libraries[] = {BENCH_RONDO, BENCH_OPENMPI, BENCH_MPICH,
+                                                      BENCH_LIMIT};
 
     memset(options, 0, sizeof(*options));
     options->call.collective = BENCH_ALL_REDUCE;
@@ -28,7 +29,11 @@ static void set_options(struct bench_options *options)
 static void set_times(struct bench_size *of, const double *us)
 {
     for (int i = 0; i < 4; i++)
-        of->results[i] = (struct bench_result){us[i] > 0, true, 0, us[i] * 1e-6, us[i] * 1e-6};
+        of->results[i] = (struct bench_result){.available = us[i] > 0,
+                                               .checked = true,
+                                               .wrong = 0,
+                                               .median = us[i] * 1e-6,
+                                               .min = us[i] * 1e-6};
 }
 
 static struct bench_sweep sweep_of(const struct bench_options *options, int pass)

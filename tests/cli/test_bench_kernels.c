@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_kernels.c - timing the kernels: rows, files; its command line is in test_bench.c. */
-#include "cli/bench/kernels.h"
+#include "cli/bench/kernels/kernels.h"
 
 #include "tests/cli/written.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Every branch of the limit: lines of flags, zero copy, more ranks than cores, in place. */
-Test(bench_kinds, the_limit_of_every_collective_is_measured_and_right, .timeout = 120)
+Test(bench_kinds, the_limit_of_every_collective_is_measured_and_right)
 {
     for (int i = 0; i < BENCH_COLLECTIVES; i++)
         for (int in_place = 0; in_place <= bench_collective_has_in_place((enum bench_collective)i);
@@ -36,7 +36,7 @@ Test(bench_kinds, the_limit_of_every_collective_is_measured_and_right, .timeout 
         }
 }
 
-Test(bench_kinds, the_limit_has_rows_of_its_own_and_no_place_for_other_reductions, .timeout = 60)
+Test(bench_kinds, the_limit_has_rows_of_its_own_and_no_place_for_other_reductions)
 {
     char path[] = "/tmp/test-bench-XXXXXX";
     char line[256];
@@ -57,7 +57,7 @@ Test(bench_kinds, the_limit_has_rows_of_its_own_and_no_place_for_other_reduction
     free(run);
 }
 
-Test(bench_kinds, the_matrix_has_a_row_per_collective_memory_and_place, .timeout = 60)
+Test(bench_kinds, the_matrix_has_a_row_per_collective_memory_and_place)
 {
     struct run *run = bench(TEST_WORKERS, "matrix --collectives broadcast,all_gather --bytes 64,4K "
                                           "--vs openmpi --limit --passes 2 --rounds 1 "
@@ -75,7 +75,7 @@ Test(bench_kinds, the_matrix_has_a_row_per_collective_memory_and_place, .timeout
     free(run);
 }
 
-Test(bench_kinds, kernels_are_timed_at_the_level_and_type_that_is_asked_for, .timeout = 60)
+Test(bench_kinds, kernels_are_timed_at_the_level_and_type_that_is_asked_for)
 {
     struct run *run = bench(TEST_WORKERS, "kernels --level plain --dtype int8 --op bxor "
                                           "--bytes 100,1K --seconds 0");
@@ -86,7 +86,7 @@ Test(bench_kinds, kernels_are_timed_at_the_level_and_type_that_is_asked_for, .ti
     free(run);
 }
 
-Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence, .timeout = 60)
+Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence)
 {
     static const struct {
         const char *line, *sentence;

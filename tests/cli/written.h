@@ -18,7 +18,7 @@ static inline const char *written_path(void)
     return path;
 }
 
-/* What is in the file, which goes away. free() it. */
+/* Returns what is in the file, which goes away. free() it. */
 static inline char *written_take(const char *path)
 {
     FILE *file = fopen(path, "re");

@@ -16,7 +16,7 @@
 
 static struct ranks ranks;
 
-/* So many that the first window no longer counts. */
+/* So many that the first segment no longer counts. */
 static const double LONG = 1e15;
 
 static struct count counted(const struct subject *subject, int size, struct counts *counts)
@@ -61,13 +61,13 @@ static struct cost busiest(const struct subject *subject, int size)
     struct cost most = {0};
 
     for (int rank = 0; rank < size; rank++) {
-        const struct plan_seat seat = {subject->collective, size, rank, 0, NULL};
+        const struct plan_request request = {subject->collective, size, rank, 0, NULL, NULL};
         struct plan *plan;
         struct tally tally;
         double sent;
 
         tally_open(&tally, NULL);
-        cr_assert_eq(algorithm_read(subject->algorithm, &seat, &tally.reader, &plan), RONDO_OK);
+        cr_assert_eq(algorithm_read(subject->algorithm, &request, &tally.reader, &plan), RONDO_OK);
         tally_close(&tally);
         sent = plan->message_atoms ? fmax(tally.sent, tally.taken) : tally.sent + tally.taken;
         most.copied = fmax(most.copied, sum(tally.copied) / plan->parts);
@@ -118,12 +118,13 @@ static void count_step(struct plan_reader *reader, const struct plan *plan,
 static void compare_reading(const struct subject *subject)
 {
     for (int size = 1; size <= 20; size++) {
-        const struct plan_seat seat = {subject->collective, size, size / 3, 0, NULL};
+        const struct plan_request request = {subject->collective, size, size / 3, 0, NULL, NULL};
         struct step_counter counter = {{count_step}, 0, 0};
         struct plan *kept, *read;
 
-        cr_assert_eq(algorithm_write(subject->algorithm, &seat, &kept), RONDO_OK);
-        cr_assert_eq(algorithm_read(subject->algorithm, &seat, &counter.reader, &read), RONDO_OK);
+        cr_assert_eq(algorithm_write(subject->algorithm, &request, &kept), RONDO_OK);
+        cr_assert_eq(algorithm_read(subject->algorithm, &request, &counter.reader, &read),
+                     RONDO_OK);
         cr_expect_eq(counter.steps, kept->step_count, "%s", subject_name(subject, size, 0));
         cr_expect_eq(counter.operands, kept->operand_count, "%s", subject_name(subject, size, 0));
         cr_expect_eq(read->step_count, 0);
@@ -223,6 +224,9 @@ Test(cost, steps_are_those_of_the_literature)
         cr_expect_eq(steps_of("one_shot", RONDO_ALL_REDUCE, n), round);
         cr_expect_eq(steps_of("direct", RONDO_ALL_REDUCE, n), 2 * round);
         cr_expect_eq(steps_of("direct", RONDO_BARRIER, n), levels);
+        cr_expect_eq(steps_of("one_shot", RONDO_BARRIER, n), round);
+        cr_expect_eq(steps_of("direct", RONDO_ALL_TO_ALL, n), round);
+        cr_expect_eq(steps_of("bruck", RONDO_ALL_TO_ALL, n), levels);
         cr_expect_eq(steps_of("zero_copy", RONDO_ALL_REDUCE, n), 2 * round);
         cr_expect_eq(steps_of("doubling", RONDO_ALL_REDUCE, n), levels);
         cr_expect_eq(steps_of("halving", RONDO_ALL_REDUCE, n), 2 * levels);
@@ -304,12 +308,12 @@ Test(cost, a_rank_of_very_many_plans_only_its_own_steps)
 
     for (size_t i = 0; i < sizeof(logarithmic) / sizeof(logarithmic[0]); i++) {
         for (int rank = 0; rank < size; rank += size / 7) {
-            const struct plan_seat seat = {RONDO_ALL_REDUCE, size, rank, 0, NULL};
+            const struct plan_request request = {RONDO_ALL_REDUCE, size, rank, 0, NULL, NULL};
             struct plan_reader reader = {count_read};
             struct plan *plan;
 
             read_steps = 0;
-            cr_assert_eq(algorithm_read(algorithm_find(logarithmic[i]), &seat, &reader, &plan),
+            cr_assert_eq(algorithm_read(algorithm_find(logarithmic[i]), &request, &reader, &plan),
                          RONDO_OK);
             cr_expect(read_steps > 0 && read_steps < 300, "%s, rank %d: %u steps", logarithmic[i],
                       rank, read_steps);
@@ -325,7 +329,10 @@ Test(cost, what_doubles_grows_by_the_same_or_ends_goes_on_as_it_began)
                                {.copied = 128, .sent = 7, .reduced = 1 + 1.0 / 128, .relayed = 7}};
     struct count count;
 
+    for (int i = 0; i < 3; i++)
+        samples[i].sent_far = (16 << i) * (5 + i); /* n log n */
     cost_go_on(samples, 10, &count);
+    cr_expect_float_eq(count.sent_far, 65536 * 17, 1e-6);
     cr_expect_float_eq(count.copied, 131072, 1e-6);
     cr_expect_float_eq(count.sent, 17, 1e-9);
     cr_expect_float_eq(count.reduced, 1 + 1.0 / 131072, 1e-12);

@@ -106,37 +106,37 @@ Test(grouping, every_rank_has_rails_of_its_own_and_every_rail_one_rank_of_each_g
 
 static struct ranks ranks;
 
-static void prove(const struct algorithm *algorithm, struct plan_seat seat)
+static void prove(const struct algorithm *algorithm, struct plan_request request)
 {
-    unsigned promises = algorithm_promises(algorithm, seat.collective, seat.groups), kept = 0;
-    bool sums = collective_reduces(seat.collective);
+    unsigned promises = algorithm_promises(algorithm, request.collective, request.groups), kept = 0;
+    bool sums = collective_reduces(request.collective);
     struct verify_report report;
     char text[200];
 
-    grouping_describe(seat.groups, text, sizeof(text));
-    for (ranks.size = 0; ranks.size < seat.size; ranks.size++) {
-        seat.rank = ranks.size;
-        cr_assert_eq(algorithm_write(algorithm, &seat, &ranks.plans[ranks.size]), RONDO_OK);
+    grouping_describe(request.groups, text, sizeof(text));
+    for (ranks.size = 0; ranks.size < request.size; ranks.size++) {
+        request.rank = ranks.size;
+        cr_assert_eq(algorithm_write(algorithm, &request, &ranks.plans[ranks.size]), RONDO_OK);
     }
     for (int in_place = 0; in_place <= 1; in_place++) {
         const struct verify_options how = {.in_place = in_place};
 
-        cr_assert_eq(verify_plans(ranks.plans, seat.size, &how, &report), RONDO_OK,
+        cr_assert_eq(verify_plans(ranks.plans, request.size, &how, &report), RONDO_OK,
                      "%s %s, groups %s, root %d%s: %s", algorithm->name,
-                     rondo_collective_name(seat.collective), text, seat.root,
+                     rondo_collective_name(request.collective), text, request.root,
                      in_place ? ", in place" : "", report.failure);
     }
     kept |= report.balanced ? PROMISE_BALANCED : 0;
     kept |= report.rank_order ? PROMISE_RANK_ORDER : 0;
     cr_assert(!sums || !(promises & (PROMISE_BALANCED | PROMISE_RANK_ORDER) & ~kept),
               "%s %s, groups %s, promises %#x, keeps %#x", algorithm->name,
-              rondo_collective_name(seat.collective), text, promises, kept);
+              rondo_collective_name(request.collective), text, promises, kept);
     ranks_close(&ranks);
 }
 
 static bool looks_at_groups(const struct algorithm *algorithm)
 {
-    return algorithm->levels || algorithm->neighbours;
+    return algorithm->levels || algorithm->any_order;
 }
 
 static void prove_all(const struct grouping *groups, bool all_roots)
@@ -147,10 +147,10 @@ static void prove_all(const struct grouping *groups, bool all_roots)
                 if (algorithms[i]->forms[c].write &&
                     (root == 0 || (collective_has_root((rondo_collective)c) &&
                                    (all_roots || root == groups->size / 2))))
-                    prove(algorithms[i], (struct plan_seat){.collective = (rondo_collective)c,
-                                                            .size = groups->size,
-                                                            .root = root,
-                                                            .groups = groups});
+                    prove(algorithms[i], (struct plan_request){.collective = (rondo_collective)c,
+                                                               .size = groups->size,
+                                                               .root = root,
+                                                               .groups = groups});
 }
 
 /* Every way to give five ranks group names, up to renaming: each is at most one above those before.
@@ -222,10 +222,10 @@ Test(grouping, a_ring_over_ranks_that_were_dealt_in_turn_leaves_each_group_once)
     int crossing = 0;
 
     for (int rank = 0; rank < 12; rank++) {
-        struct plan_seat seat = {RONDO_BROADCAST, 12, rank, 5, dealt};
+        struct plan_request request = {RONDO_BROADCAST, 12, rank, 5, dealt, NULL};
         struct plan *plan;
 
-        cr_assert_eq(algorithm_write(algorithm_find("ring"), &seat, &plan), RONDO_OK);
+        cr_assert_eq(algorithm_write(algorithm_find("ring"), &request, &plan), RONDO_OK);
         for (uint32_t i = 0; i < plan->step_count; i++)
             crossing += plan->steps[i].verb == PLAN_SIGNAL && plan->steps[i].event == PLAN_DATA &&
                         dealt->group_of[plan->steps[i].peer] != dealt->group_of[rank];

@@ -13,7 +13,7 @@ enum {
 
 static struct ranks ranks;
 
-/* What the verifier finds the plans of one size and root to keep. */
+/* Returns what the verifier finds the plans of one size and root to keep. */
 static unsigned proved(const struct subject *subject, int size, int root)
 {
     const struct verify_options apart = {.slots = 2}, in_place = {.slots = 2, .in_place = true};
@@ -86,7 +86,7 @@ Test(plans, every_form_is_right_for_larger_sizes)
     each_form(prove_large);
 }
 
-Test(plans, a_send_meets_its_receive_on_the_lane_for_pairs)
+Test(plans, a_send_meets_its_receive_on_the_channel_for_pairs)
 {
     struct plan *send, *recv;
 
@@ -101,8 +101,8 @@ Test(plans, a_send_meets_its_receive_on_the_lane_for_pairs)
     cr_expect_eq(recv->steps[0].peer, 1);
     cr_expect_eq(recv->steps[2].event, PLAN_CREDIT);
     for (int i = 0; i < 3; i += 2) {
-        cr_expect_eq(send->steps[i].lane, PLAN_LANE_P2P);
-        cr_expect_eq(recv->steps[i].lane, PLAN_LANE_P2P);
+        cr_expect_eq(send->steps[i].channel, PLAN_CHANNEL_P2P);
+        cr_expect_eq(recv->steps[i].channel, PLAN_CHANNEL_P2P);
     }
     cr_expect_eq(plan_sources(send, &send->steps[1])->buffer, PLAN_INPUT);
     cr_expect_eq(plan_destinations(recv, &recv->steps[1])->buffer, PLAN_OUTPUT);

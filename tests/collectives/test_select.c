@@ -64,6 +64,16 @@ Test(select, many_ranks_with_short_vectors_avoid_a_message_to_everybody)
     cr_expect_str_neq(name, "ring");
 }
 
+Test(select, few_ranks_tell_everybody_and_many_pass_it_on)
+{
+    cr_expect_str_eq(pick(call(RONDO_BARRIER, 4, 0)), "one_shot");
+    cr_expect_str_eq(pick(call(RONDO_BARRIER, 8, 0)), "one_shot");
+    cr_expect_str_eq(pick(call(RONDO_BARRIER, 64, 0)), "direct");
+    cr_expect_str_eq(pick(call(RONDO_ALL_TO_ALL, 8, 64)), "direct");
+    cr_expect_str_eq(pick(call(RONDO_ALL_TO_ALL, 64, 8)), "bruck");
+    cr_expect_str_eq(pick(call(RONDO_ALL_TO_ALL, 64, 1e6)), "direct");
+}
+
 Test(select, memory_that_peers_reach_is_used_where_it_may_be)
 {
     struct selection selection = call(RONDO_ALL_REDUCE, 4, 64e6);
@@ -180,10 +190,10 @@ Test(select, ranks_that_share_a_core_take_turns)
 {
     const struct algorithm *ring = algorithm_find("ring");
     struct selection selection = call(RONDO_ALL_REDUCE, 8, 1e6);
-    struct link_costs crowded = links;
+    struct link_costs oversubscribed = links;
 
-    crowded.cores = 3;
-    cr_expect_float_eq(predicted(ring, &selection, &crowded),
+    oversubscribed.cores = 3;
+    cr_expect_float_eq(predicted(ring, &selection, &oversubscribed),
                        3 * predicted(ring, &selection, &links), 1e-9);
 }
 

@@ -11,7 +11,7 @@ enum { SIZES = 130 };
 static struct ranks ranks;
 static int parents[2][SIZES], children[2][SIZES];
 
-/* Who hangs under whom: program t of a rank is its place in tree t. */
+/* Finds who hangs under whom: program t of a rank is its place in tree t. */
 static void read_trees(int size, int root)
 {
     struct subject subject = {algorithm_find("tree"), RONDO_BROADCAST, NULL};

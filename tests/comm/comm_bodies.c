@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* comm_bodies.c - boards, streams, events and groups with several threads. */
+/* comm_bodies.c - status pages, streams, events and groups with several threads. */
 #include "comm_bodies.h"
 
-#include "comm/state/board.h"
+#include "comm/state/status.h"
 #include "rondo/rondo.h"
 
 #include <pthread.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Boards --------------------------------------------------------------------------------- */
+/* ---- Status pages ---------------------------------------------------------------------------- */
 
 struct writer {
-    struct board board;
+    struct status status;
     atomic_int done;
     int calls;
 };
@@ -37,7 +37,7 @@ static void *write_calls(void *argument)
     for (int call = 1; call <= writer->calls; call++) {
         struct call_record record = record_of((uint32_t)call);
 
-        board_begin(&writer->board, (uint32_t)call, &record);
+        call_header_begin(&writer->status.call, (uint32_t)call, &record, false);
         if (call % 64 == 0)
             sched_yield();
     }
@@ -45,7 +45,7 @@ static void *write_calls(void *argument)
     return NULL;
 }
 
-const char *boards_are_never_torn(int calls)
+const char *status_pages_are_never_torn(int calls)
 {
     struct writer *writer = calloc(1, sizeof(*writer));
     const char *wrong = NULL;
@@ -60,10 +60,11 @@ const char *boards_are_never_torn(int calls)
         return "no thread";
     }
     while (!atomic_load_explicit(&writer->done, memory_order_acquire) || !seen) {
-        uint32_t call = atomic_load_explicit(&writer->board.sequence, memory_order_acquire) / 2;
+        uint32_t call =
+            atomic_load_explicit(&writer->status.call.sequence, memory_order_acquire) / 2;
         struct call_record wanted = record_of(call), got;
 
-        if (!call || !board_read(&writer->board, call, &got))
+        if (!call || !status_read(&writer->status, call, &got))
             continue;
         seen++;
         if (wanted.fingerprint != got.fingerprint || wanted.collective != got.collective ||
@@ -82,8 +83,8 @@ static void *write_failure(void *argument)
 
     memset(sentence, 'x', sizeof(sentence));
     sentence[sizeof(sentence) - 1] = 0;
-    board_fail(argument, RONDO_ERROR_PEER, 3, sentence);
-    board_fail(argument, RONDO_ERROR_TIMEOUT, 4, "too late");
+    status_fail(argument, RONDO_ERROR_PEER, 3, sentence);
+    status_fail(argument, RONDO_ERROR_TIMEOUT, 4, "too late");
     return NULL;
 }
 
@@ -92,27 +93,27 @@ const char *failures_are_whole(int times)
     const char *wrong = NULL;
 
     for (int i = 0; i < times && !wrong; i++) {
-        struct board *board = calloc(1, sizeof(*board));
+        struct status *status = calloc(1, sizeof(*status));
         char sentence[FAIL_SENTENCE_MAX];
         rondo_result result;
         pthread_t thread;
         int culprit = -7;
 
-        if (!board || pthread_create(&thread, NULL, write_failure, board)) {
-            free(board);
+        if (!status || pthread_create(&thread, NULL, write_failure, status)) {
+            free(status);
             return "no memory or no thread";
         }
-        while (!(result = board_failure(board, &culprit, sentence)))
+        while (!(result = status_failure(status, &culprit, sentence)))
             sched_yield();
         if (result != RONDO_ERROR_PEER || culprit != 3 || strlen(sentence) != FAIL_SENTENCE_MAX - 1)
             wrong = "a failure was seen before it was whole, or not the first one";
         pthread_join(thread, NULL);
-        free(board);
+        free(status);
     }
     return wrong;
 }
 
-/* ---- Streams -------------------------------------------------------------------------------- */
+/* ---- Streams --------------------------------------------------------------------------------- */
 
 enum { STREAMS = 3, COUNT = 100 };
 

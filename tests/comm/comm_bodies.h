@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-/* A writer makes calls on a board, a reader looks. NULL: no
+/* A writer makes calls on a status page, a reader looks. NULL: no
  * record was mixed; else what was seen. */
-const char *boards_are_never_torn(int calls);
+const char *status_pages_are_never_torn(int calls);
 /* The owner fails while a peer reads: the sentence is whole or not there. */
 const char *failures_are_whole(int times);
 /* An event that is recorded on a busy stream, waited for, and recorded again on an idle one. */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Its output, errors too if it redirects them; ret_status
- * as from wait(). Valid until the next call. */
+/* Returns the command's output, errors too if it redirects them; ret_status as from wait(). Valid
+ * until the next call. */
 static inline const char *command_output(const char *command, int *ret_status)
 {
     static char text[65536];
@@ -20,7 +20,7 @@ static inline const char *command_output(const char *command, int *ret_status)
     return text;
 }
 
-/* How often `part` is in `text`. */
+/* Counts how often `part` is in `text`. */
 static inline int command_count(const char *text, const char *part)
 {
     int count = 0;

@@ -36,7 +36,7 @@ struct rank {
 };
 
 /* One call, the same on all ranks. */
-struct trial {
+struct round {
     rondo_collective collective;
     int root;
     size_t count;
@@ -74,11 +74,11 @@ static const struct exec_world_ops ops = {.resolve = resolve, .read = read_plain
 static void play_process(rondo_comm *comm)
 {
     comm->one_process = false;
-    comm->settings.reads_across = comm->settings.tries_reads = true;
+    comm->tuning.reads_across = comm->tuning.tries_reads = true;
     comm->world.ops = &ops;
     /* Steps cost nothing and bytes do, so what copies least is chosen: reading. */
-    comm->costs.latency = 1e-15;
-    comm->costs.copy_bw = comm->costs.direct_bw = comm->costs.reduce_bw = 1e9;
+    comm->tuning.costs.latency = 1e-15;
+    comm->tuning.costs.copy_bw = comm->tuning.costs.direct_bw = comm->tuning.costs.reduce_bw = 1e9;
     memset(comm->choices.slots, 0, sizeof(comm->choices.slots));
 }
 
@@ -94,36 +94,36 @@ static bool is_rooted(rondo_collective collective)
     return collective != RONDO_ALL_GATHER && collective != RONDO_ALL_TO_ALL;
 }
 
-/* Do peers read this rank's input? */
-static bool is_read(const struct trial *trial, int rank)
+/* True if peers read this rank's input. */
+static bool is_read(const struct round *round, int rank)
 {
-    return rank == trial->root ||
-           (trial->collective != RONDO_BROADCAST && trial->collective != RONDO_SCATTER);
+    return rank == round->root ||
+           (round->collective != RONDO_BROADCAST && round->collective != RONDO_SCATTER);
 }
 
-static bool gets_output(const struct trial *trial, int rank)
+static bool gets_output(const struct round *round, int rank)
 {
-    return rank == trial->root || trial->collective != RONDO_GATHER;
+    return rank == round->root || round->collective != RONDO_GATHER;
 }
 
-static void place_buffers(const struct trial *trial, struct rank *rank)
+static void place_buffers(const struct round *round, struct rank *rank)
 {
     unsigned char **memory = rank->shares ? rank->mapped : rank->plain;
-    size_t own = (size_t)rank->comm->rank * trial->count;
-    bool joins = trial->collective == RONDO_ALL_GATHER || trial->collective == RONDO_GATHER;
+    size_t own = (size_t)rank->comm->rank * round->count;
+    bool joins = round->collective == RONDO_ALL_GATHER || round->collective == RONDO_GATHER;
 
     rank->input = memory[0];
     rank->output = memory[1];
-    if (!trial->in_place || !gets_output(trial, rank->comm->rank))
+    if (!round->in_place || !gets_output(round, rank->comm->rank))
         return;
-    rank->output = rank->input + (trial->collective == RONDO_SCATTER ? own : 0);
+    rank->output = rank->input + (round->collective == RONDO_SCATTER ? own : 0);
     rank->input += joins ? own : 0;
 }
 
-static void fill(const struct trial *trial, struct rank *rank)
+static void fill(const struct round *round, struct rank *rank)
 {
-    bool blocks = trial->collective == RONDO_SCATTER || trial->collective == RONDO_ALL_TO_ALL;
-    size_t bytes = trial->count * (size_t)(blocks ? rank->comm->size : 1);
+    bool blocks = round->collective == RONDO_SCATTER || round->collective == RONDO_ALL_TO_ALL;
+    size_t bytes = round->count * (size_t)(blocks ? rank->comm->size : 1);
 
     memset(rank->plain[1], 0x5a, COUNT * RANKS);
     memset(rank->mapped[1], 0x5a, COUNT * RANKS);
@@ -132,30 +132,30 @@ static void fill(const struct trial *trial, struct rank *rank)
 }
 
 /* Block `block` of the output is that block of that rank's input. */
-static bool has(const struct trial *trial, const struct rank *rank, int block, int from,
+static bool has(const struct round *round, const struct rank *rank, int block, int from,
                 int from_block)
 {
-    for (size_t i = 0; i < trial->count; i++)
-        if (rank->output[(size_t)block * trial->count + i] !=
-            byte_of(rank->calls, from, (size_t)from_block * trial->count + i))
+    for (size_t i = 0; i < round->count; i++)
+        if (rank->output[(size_t)block * round->count + i] !=
+            byte_of(rank->calls, from, (size_t)from_block * round->count + i))
             return false;
     return true;
 }
 
-static bool is_right(const struct trial *trial, const struct rank *rank)
+static bool is_right(const struct round *round, const struct rank *rank)
 {
     int self = rank->comm->rank;
     bool right = true;
 
-    switch (trial->collective) {
+    switch (round->collective) {
     case RONDO_BROADCAST:
-        return has(trial, rank, 0, trial->root, 0);
+        return has(round, rank, 0, round->root, 0);
     case RONDO_SCATTER:
-        return has(trial, rank, 0, trial->root, self);
+        return has(round, rank, 0, round->root, self);
     default:
-        for (int peer = 0; peer < rank->comm->size && gets_output(trial, self); peer++)
+        for (int peer = 0; peer < rank->comm->size && gets_output(round, self); peer++)
             right = right &&
-                    has(trial, rank, peer, peer, trial->collective == RONDO_ALL_TO_ALL ? self : 0);
+                    has(round, rank, peer, peer, round->collective == RONDO_ALL_TO_ALL ? self : 0);
         return right;
     }
 }
@@ -169,28 +169,28 @@ static bool rank_shares(const struct rank *rank, int other)
 }
 
 /* From how many peers this rank has to read, if nobody hides; from none, if one does. */
-static int wanted_reads(const struct trial *trial, const struct rank *rank)
+static int wanted_reads(const struct round *round, const struct rank *rank)
 {
     int count = 0;
 
     for (int peer = 0; peer < rank->comm->size; peer++) {
-        bool plain = is_read(trial, peer) && !rank_shares(rank, peer);
+        bool plain = is_read(round, peer) && !rank_shares(rank, peer);
 
-        if (plain && trial->hiding & 1u << peer)
+        if (plain && round->hiding & 1u << peer)
             return 0;
-        count += plain && peer != rank->comm->rank && gets_output(trial, rank->comm->rank);
+        count += plain && peer != rank->comm->rank && gets_output(round, rank->comm->rank);
     }
     return count;
 }
 
-/* Where the call will find what this rank thinks of reading. */
-static struct reads *opinion(const struct trial *trial, struct rank *rank)
+/* Returns the place where the call will find what this rank thinks of reading. */
+static struct trial *opinion(const struct round *round, struct rank *rank)
 {
-    const struct choice_key key = {.collective = trial->collective,
+    const struct choice_key key = {.collective = round->collective,
                                    .type = RONDO_UINT8,
-                                   .root = is_rooted(trial->collective) ? trial->root : 0,
-                                   .count = trial->count,
-                                   .algorithm = trial->algorithm};
+                                   .root = is_rooted(round->collective) ? round->root : 0,
+                                   .count = round->count,
+                                   .algorithm = round->algorithm};
     struct choice *choice;
 
     if (choose(rank->comm, &key, &choice))
@@ -198,65 +198,67 @@ static struct reads *opinion(const struct trial *trial, struct rank *rank)
     return choice->plan->address_messages ? &choice->reads : NULL;
 }
 
-static void complain(const struct trial *trial, struct rank *rank, const char *what)
+static void complain(const struct round *round, struct rank *rank, const char *what)
 {
     snprintf(rank->wrong, sizeof(rank->wrong),
              "%s of %zu, root %d%s, hiding %x, rank %d of %d, call %u: %s",
-             rondo_collective_name(trial->collective), trial->count, trial->root,
-             trial->in_place ? ", in place" : "", trial->hiding, rank->comm->rank, rank->comm->size,
+             rondo_collective_name(round->collective), round->count, round->root,
+             round->in_place ? ", in place" : "", round->hiding, rank->comm->rank, rank->comm->size,
              rank->calls, what);
 }
 
-static rondo_result make_call(const struct trial *trial, struct rank *rank)
+static rondo_result make_call(const struct round *round, struct rank *rank)
 {
     const rondo_call call = {.struct_size = sizeof(call),
-                             .collective = trial->collective,
+                             .collective = round->collective,
                              .type = RONDO_UINT8,
-                             .root = trial->root,
+                             .root = round->root,
                              .input = rank->input,
                              .output = rank->output,
-                             .count = trial->count,
+                             .count = round->count,
                              .comm = rank->comm,
-                             .algorithm = trial->algorithm};
+                             .algorithm = round->algorithm};
 
     reads = 0;
     if (rondo_collective_call(&call))
-        complain(trial, rank, rondo_last_error(rank->comm));
-    else if (!is_right(trial, rank))
-        complain(trial, rank, "a wrong result");
+        complain(round, rank, rondo_last_error(rank->comm));
+    else if (!is_right(round, rank))
+        complain(round, rank, "a wrong result");
     reads_of_all_calls += reads;
     return rank->wrong[0] ? RONDO_ERROR_INTERNAL : RONDO_OK;
 }
 
-static void begin(const struct trial *trial, struct rank *rank)
+static void begin(const struct round *round, struct rank *rank)
 {
     rank->calls++;
     rank->shares = rank_shares(rank, rank->comm->rank);
-    place_buffers(trial, rank);
-    fill(trial, rank);
+    place_buffers(round, rank);
+    fill(round, rank);
 }
 
 /* ---- Every set of ranks that hide ------------------------------------------------------------ */
 
-static rondo_result hide_or_not(const struct trial *trial, struct rank *rank)
+static rondo_result hide_or_not(const struct round *round, struct rank *rank)
 {
-    bool hides = trial->hiding >> rank->comm->rank & 1;
-    struct reads *reads_here;
+    bool hides = round->hiding >> rank->comm->rank & 1;
+    struct trial *reads_here;
     char text[64];
 
-    begin(trial, rank);
-    reads_here = opinion(trial, rank);
+    begin(round, rank);
+    reads_here = opinion(round, rank);
     if (!reads_here) {
-        complain(trial, rank, "its plan does not read");
+        complain(round, rank, "its plan does not read");
         return RONDO_ERROR_INTERNAL;
     }
-    *reads_here = (struct reads){10, hides ? 2 : 1, hides ? 1 : 2}; /* between two trials */
-    if (make_call(trial, rank))
+    reads_here->trying = false; /* between two trials */
+    reads_here->until = 10;
+    reads_here->now = hides ? READS_STAGED : READS_ACROSS;
+    if (make_call(round, rank))
         return RONDO_ERROR_INTERNAL;
-    if (reads == wanted_reads(trial, rank))
+    if (reads == wanted_reads(round, rank))
         return RONDO_OK;
-    snprintf(text, sizeof(text), "%d reads, not %d", reads, wanted_reads(trial, rank));
-    complain(trial, rank, text);
+    snprintf(text, sizeof(text), "%d reads, not %d", reads, wanted_reads(round, rank));
+    complain(round, rank, text);
     return RONDO_ERROR_INTERNAL;
 }
 
@@ -270,13 +272,13 @@ static rondo_result hide_in_all_sets(struct rank *rank)
             for (int way = 0; way < (readers[i] == RONDO_ALL_TO_ALL ? 2 : 4); way++)
                 /* Each set is followed by the empty one: what is left over would be met there. */
                 for (unsigned set = 0; set < 2u << size && !result; set++) {
-                    const struct trial trial = {.collective = readers[i],
+                    const struct round round = {.collective = readers[i],
                                                 .root = root,
                                                 .count = way % 2 ? COUNT : 3,
                                                 .in_place = way / 2,
                                                 .hiding = set % 2 ? set / 2 : 0,
                                                 .algorithm = "zero_copy"};
-                    result = hide_or_not(&trial, rank);
+                    result = hide_or_not(&round, rank);
                 }
     return result;
 }
@@ -288,27 +290,30 @@ static unsigned noise(unsigned a, unsigned b)
     return (a * 2654435761u ^ b * 2246822519u) * 3266489917u >> 16;
 }
 
-/* What is tried in which call is left to Rondo; all ranks forget now and then, at other times. */
+/* Rondo decides what is tried in which call; all ranks forget now and then, at other times. */
 static rondo_result measure_noise(struct rank *rank)
 {
     unsigned self = (unsigned)rank->comm->rank;
     rondo_result result = RONDO_OK;
 
     for (int call = 0; call < rank->noisy_calls && !result; call++) {
-        const struct trial trial = {.collective = readers[noise((unsigned)call, 9) % READERS],
+        const struct round round = {.collective = readers[noise((unsigned)call, 9) % READERS],
                                     .root = call % rank->comm->size,
                                     .count = COUNT};
-        struct reads *reads_here;
+        struct trial *reads_here;
 
-        begin(&trial, rank);
-        reads_here = opinion(&trial, rank);
+        begin(&round, rank);
+        reads_here = opinion(&round, rank);
         if (reads_here) {
-            reads_here->across = noise((unsigned)call, self);
-            reads_here->staged = noise((unsigned)call, self + RANKS);
-            if (noise((unsigned)call, self + 2 * RANKS) % 8 == 0)
-                reads_here->attempts = noise((unsigned)call, self + 3 * RANKS);
+            reads_here->times[READS_ACROSS] = noise((unsigned)call, self);
+            reads_here->times[READS_STAGED] = noise((unsigned)call, self + RANKS);
+            if (noise((unsigned)call, self + 2 * RANKS) % 8 == 0) {
+                reads_here->trying = noise((unsigned)call, self + 5 * RANKS) % 2;
+                reads_here->until = 1 + noise((unsigned)call, self + 3 * RANKS) % 4;
+                reads_here->now = noise((unsigned)call, self + 4 * RANKS) % 2;
+            }
         }
-        result = make_call(&trial, rank);
+        result = make_call(&round, rank);
     }
     if (!result && self == 1 && !reads_of_all_calls) {
         snprintf(rank->wrong, sizeof(rank->wrong), "nothing was read in any call");

@@ -52,16 +52,16 @@ static void wait_for_both(int rank, int first, int second)
     *task = (struct task){.key.collective = RONDO_BARRIER, .state = TASK_RUNNING};
     x->plan = plan;
     x->world = &comms[rank]->world;
-    x->shape = (struct exec_shape){.count = 1, .element = 1, .window = 1, .grain = 1};
+    x->shape = (struct exec_shape){.count = 1, .element = 1, .segment = 1, .grain = 1};
     exec_start(x);
     for (int i = 0; i < plan->programs; i++)
         x->programs[i].blamed = peers[i];
     x->blamed = first;
-    batches[rank] =
-        (struct batch){.comm = comms[rank], .tasks = task, .count = 1, .left = 1, .began = BEGAN};
+    batches[rank] = (struct batch){
+        .comm = comms[rank], .tasks = task, .count = 1, .left = 1, .still_since = BEGAN};
     comms[rank]->calls++;
-    board_begin(comms[rank]->board, comms[rank]->calls,
-                &(struct call_record){.collective = RONDO_BARRIER});
+    call_header_begin(&comms[rank]->status->call, comms[rank]->calls,
+                      &(struct call_record){.collective = RONDO_BARRIER}, false);
 }
 
 static void wait_for(int rank, int peer)
@@ -93,7 +93,7 @@ static void expect_timeout(int rank, const char *part)
               rondo_last_error(comms[rank]));
 }
 
-Test(blame, a_peer_without_a_beat_is_silent_after_a_while)
+Test(blame, a_peer_without_a_heartbeat_is_silent_after_a_while)
 {
     wait_for(0, 1);
     look("0", BEGAN, BEGAN + PATIENCE);
@@ -127,7 +127,8 @@ Test(blame, a_rank_that_stops_cannot_pass_the_blame_on)
     expect_blame(0, 1, 1);
 }
 
-/* ... as long as it beats: it went on, and found that it had waited for somebody else. */
+/* A rank is not blamed as long as its heartbeats go on: it went on, and found that it had waited
+ * for somebody else. */
 Test(blame, a_rank_that_beats_again_is_not_blamed_any_more)
 {
     wait_for(0, 1);
@@ -152,7 +153,7 @@ Test(blame, what_goes_round_in_a_circle_is_forgotten)
     for (int r = 0; r < 3; r++)
         wait_for(r, (r + 1) % 3);
     look("012", BEGAN, BEGAN + 0.3);
-    board_beat(comms[2]->board, (uint64_t)1 << 32 | 3);
+    status_heartbeat(comms[2]->status, (uint64_t)1 << 32 | 3);
     blame_look(&batches[1], BEGAN + 0.3);
     expect_blame(1, 3, 2);
     look("012", BEGAN + 0.3, BEGAN + 1);
@@ -176,10 +177,10 @@ Test(blame, another_wait_begins_with_nothing_known)
     wait_for(0, 1);
     look("0", BEGAN, BEGAN + 2);
     expect_blame(0, 1, 1);
-    batches[0].began = BEGAN + 2;
+    batches[0].still_since = BEGAN + 2;
     blame_look(&batches[0], BEGAN + 2);
     cr_expect(!comms[0]->blame.known);
-    cr_expect_eq(atomic_load_explicit(&comms[0]->board->blames, memory_order_relaxed), 0);
+    cr_expect_eq(atomic_load_explicit(&comms[0]->status->blames, memory_order_relaxed), 0);
 }
 
 /* A kernel goes on to other peers while its call lasts. */
@@ -199,7 +200,7 @@ Test(blame, a_peer_that_is_not_waited_for_any_more_is_not_blamed)
     cr_expect(comms[0]->stream_blame.known);
 }
 
-Test(blame, nonsense_on_a_board_is_not_believed)
+Test(blame, nonsense_on_a_status_is_not_believed)
 {
     const uint64_t nonsense[] = {(uint64_t)1 << 32 | RANKS, (uint64_t)RANKS << 32 | 2,
                                  (uint64_t)1 << 32, 2, UINT64_MAX};
@@ -207,7 +208,7 @@ Test(blame, nonsense_on_a_board_is_not_believed)
     wait_for(0, 1);
     for (int i = 0; i < 5; i++) {
         blame_look(&batches[0], BEGAN);
-        board_beat(comms[1]->board, nonsense[i]);
+        status_heartbeat(comms[1]->status, nonsense[i]);
         blame_look(&batches[0], BEGAN + 0.1);
         cr_expect(!comms[0]->blame.known, "%#llx", (unsigned long long)nonsense[i]);
     }

@@ -42,40 +42,6 @@ static struct choice *decide(int rank, const struct choice_key *key)
     return choice;
 }
 
-Test(choose, a_decision_is_made_once_and_its_plan_kept)
-{
-    struct choice_key key = key_of(RONDO_ALL_REDUCE, 1000), other = key_of(RONDO_ALL_REDUCE, 1001);
-    struct choice *first, *again;
-    const struct plan *plan;
-
-    open_ranks("ring", 0);
-    first = decide(0, &key);
-    plan = first->plan;
-    again = decide(0, &key);
-    cr_expect(again == first && again->plan == plan);
-    cr_expect(decide(0, &other)->plan == plan, "plans know no counts");
-    cr_expect(decide(0, &other)->shape.count == 1001);
-    key.root = 2;
-    key.collective = RONDO_BROADCAST;
-    plan = decide(0, &key)->plan;
-    key.root = 1;
-    cr_expect(decide(0, &key)->plan != plan, "but roots");
-    close_ranks();
-}
-
-Test(choose, the_second_attempt_without_peers_memory_does_not_push_out_the_first)
-{
-    struct choice_key key = key_of(RONDO_ALL_GATHER, 1 << 16), second = key;
-    struct choice *choice;
-
-    open_ranks("auto", 0);
-    second.no_peer_memory = true;
-    choice = decide(1, &key);
-    cr_expect(decide(1, &second) != choice);
-    cr_expect(choice->valid && !choice->key.no_peer_memory && decide(1, &key) == choice);
-    close_ranks();
-}
-
 Test(choose, all_ranks_choose_alike_and_agree_on_the_fingerprint)
 {
     open_ranks("auto", 0);
@@ -105,8 +71,8 @@ Test(choose, a_different_call_has_a_different_fingerprint)
     keys[5].op = RONDO_MAX;
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < i; j++)
-            cr_expect(decide(0, &keys[i])->record.fingerprint !=
-                          decide(0, &keys[j])->record.fingerprint,
+            cr_expect(decide(0, &keys[i])->kind.record.fingerprint !=
+                          decide(0, &keys[j])->kind.record.fingerprint,
                       "%d %d", i, j);
     close_ranks();
 }
@@ -198,7 +164,7 @@ Test(choose, operations_that_do_not_commute_keep_the_order_of_ranks)
     close_ranks();
 }
 
-/* Of 4 ranks that have one core between them. */
+/* Opens a communicator as if this were one of 4 ranks that have one core between them. */
 static void open_on_one_core(void)
 {
     cpu_set_t before, one;
@@ -226,20 +192,20 @@ Test(choose, an_all_reduce_of_ranks_that_share_cores_uses_little_memory_between_
 
     open_on_one_core();
     gather.collective = RONDO_ALL_GATHER;
-    cr_assert(comms[1]->shares_cores);
-    for (int lane = 0; lane < PLAN_LANES; lane++) {
-        bool shallow = lane >= PLAN_LANE_SHALLOW && lane != PLAN_LANE_P2P;
+    cr_assert(comms[1]->tuning.segments[RONDO_ALL_REDUCE].in_one_place);
+    for (int channel = 0; channel < PLAN_CHANNELS; channel++) {
+        bool shallow = channel >= PLAN_CHANNEL_SHALLOW && channel != PLAN_CHANNEL_P2P;
         uint32_t slots = shallow ? 2 : (uint32_t)comms[1]->settings.slots;
 
-        cr_expect_eq(comms[1]->world.out[lane * RANKS].slot_count, slots);
-        cr_expect_eq(comms[1]->world.in[lane * RANKS].slot_count, slots);
+        cr_expect_eq(comms[1]->world.out[channel * RANKS].slot_count, slots);
+        cr_expect_eq(comms[1]->world.in[channel * RANKS].slot_count, slots);
     }
     choice = decide(1, &sum);
     plan = choice->plan;
     cr_expect_eq(choice->shape.longest, 64 << 10);
     for (uint32_t i = 0; i < plan->step_count; i++)
         if (plan->steps[i].verb == PLAN_WAIT)
-            cr_expect(plan->steps[i].lane >= PLAN_LANE_SHALLOW);
+            cr_expect(plan->steps[i].channel >= PLAN_CHANNEL_SHALLOW);
     cr_expect_eq(decide(1, &gather)->shape.longest, 128 << 10, "others run ahead");
     close_ranks();
 }
@@ -250,7 +216,7 @@ Test(choose, an_all_reduce_of_ranks_with_a_core_each_uses_whole_slots)
 
     open_on_one_core();
     key.no_peer_memory = true;
-    comms[0]->shares_cores = false;
+    comms[0]->tuning.segments[RONDO_ALL_REDUCE] = comms[0]->tuning.segments[RONDO_BROADCAST];
     cr_expect_eq(decide(0, &key)->shape.longest, 128 << 10);
     close_ranks();
 }

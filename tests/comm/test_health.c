@@ -35,11 +35,11 @@ static void open_three(void)
               RONDO_OK);
     plan_await((struct plan *)task.execution.plan, 1, 0, 0);
     task.execution.world = &comms[0]->world;
-    task.execution.shape = (struct exec_shape){.count = 5, .element = 1, .window = 5, .grain = 1};
+    task.execution.shape = (struct exec_shape){.count = 5, .element = 1, .segment = 5, .grain = 1};
     exec_start(&task.execution);
     task.execution.blamed = 1;
     comms[0]->calls++;
-    board_begin(comms[0]->boards[0], comms[0]->calls, &record);
+    call_header_begin(&comms[0]->status_pages[0]->call, comms[0]->calls, &record, false);
 }
 
 static void close_three(void)
@@ -53,7 +53,7 @@ TestSuite(health, .init = open_three, .fini = close_three);
 
 static void peer_calls(int rank, struct call_record record)
 {
-    board_begin(comms[rank]->boards[rank], comms[0]->calls, &record);
+    call_header_begin(&comms[rank]->status_pages[rank]->call, comms[0]->calls, &record, false);
 }
 
 static void expect_sentence(const char *part)
@@ -93,9 +93,9 @@ Test(health, the_silent_peer_is_found_also_when_numbers_of_calls_have_wrapped)
     uint32_t call = (uint32_t)1 << 31;
 
     comms[0]->calls = call;
-    board_begin(comms[0]->boards[0], call, &record);
-    board_begin(comms[1]->boards[1], call, &record);
-    board_begin(comms[2]->boards[2], call - 1, &record);
+    call_header_begin(&comms[0]->status_pages[0]->call, call, &record, false);
+    call_header_begin(&comms[1]->status_pages[1]->call, call, &record, false);
+    call_header_begin(&comms[2]->status_pages[2]->call, call - 1, &record, false);
     cr_assert(health_check(comms[0], &task, 9.5) == RONDO_ERROR_TIMEOUT);
     expect_sentence("for rank 2");
     expect_sentence("has not made this call");
@@ -110,7 +110,7 @@ Test(health, a_message_without_its_counterpart_is_named)
 
 Test(health, without_a_timeout_a_wait_may_last)
 {
-    comms[0]->settings.timeout = 0;
+    atomic_store_explicit(&comms[0]->timeout, 0, memory_order_relaxed);
     cr_expect(health_check(comms[0], &task, 1e9) == RONDO_OK);
 }
 
@@ -124,7 +124,7 @@ Test(health, what_broke_a_peer_breaks_us_with_its_sentence_and_culprit)
     comm_break(comms[2], RONDO_ERROR_PEER, 7);
     cr_expect(health_check(comms[0], &task, 0) == RONDO_ERROR_PEER);
     expect_sentence("Rank 7 has fallen over.");
-    result = board_failure(comms[0]->boards[0], &culprit, sentence);
+    result = status_failure(comms[0]->status_pages[0], &culprit, sentence);
     cr_expect(result == RONDO_ERROR_PEER && culprit == 7, "and those who look at us see it too");
     cr_expect(comm_check(comms[0]) == RONDO_ERROR_PEER);
     cr_expect(strstr(fail_sentence(), "Rank 7"), "%s", fail_sentence());
@@ -151,28 +151,29 @@ Test(health, peers_that_ask_for_different_algorithms_are_told_so)
     expect_sentence("different algorithms");
 }
 
-Test(health, a_message_of_another_call_is_described_even_if_the_board_says_nothing)
+Test(health, a_message_of_another_call_is_described_even_if_the_status_says_nothing)
 {
     cr_expect(mismatch_found(comms[0], &task) == RONDO_ERROR_MISMATCH);
     expect_sentence("Rank 0 called all_reduce of 5 int8, sum with rank 1");
 }
 
-Test(health, garbage_on_a_board_gives_a_printable_sentence)
+Test(health, garbage_on_a_status_gives_a_printable_sentence)
 {
-    struct board *board = comms[1]->boards[1];
+    struct status *status = comms[1]->status_pages[1];
 
     for (int i = 0; i < FAIL_SENTENCE_MAX; i++)
-        atomic_store_explicit(&board->sentence[i], (char)(1 + i % 255), memory_order_release);
-    atomic_store_explicit(&board->failed, 0xdeadbeef, memory_order_release);
+        atomic_store_explicit(&status->sentence[i], (char)(1 + i % 255), memory_order_release);
+    atomic_store_explicit(&status->failed, 0xdeadbeef, memory_order_release);
     cr_expect(health_adopt(comms[0]) == RONDO_ERROR_INTERNAL);
     for (const char *at = rondo_last_error(comms[0]); *at; at++)
         cr_assert(*at >= ' ' && *at <= '~');
 }
 
-Test(health, boards_of_other_communicators_are_left_alone)
+Test(health, status_pages_of_other_communicators_are_left_alone)
 {
-    atomic_store_explicit(&comms[1]->boards[1]->id, 12345, memory_order_release);
-    atomic_store_explicit(&comms[1]->boards[1]->failed, RONDO_ERROR_PEER, memory_order_release);
+    atomic_store_explicit(&comms[1]->status_pages[1]->id, 12345, memory_order_release);
+    atomic_store_explicit(&comms[1]->status_pages[1]->failed, RONDO_ERROR_PEER,
+                          memory_order_release);
     cr_expect(health_adopt(comms[0]) == RONDO_OK);
     cr_expect(health_check(comms[0], &task, 10) == RONDO_ERROR_TIMEOUT);
     expect_sentence("it has not made this call");
@@ -188,14 +189,14 @@ static rondo_result look(struct network *network, bool *ret_moved)
     return RONDO_OK;
 }
 
-/* As a watchdog does: networks belong to the thread whose call has the turn. */
+/* A watchdog asks like this: networks belong to the thread whose call has the turn. */
 Test(health, who_asks_during_a_call_leaves_networks_alone)
 {
     const struct network_ops ops = {.progress = look};
     struct network network = {.ops = &ops};
     unsigned ticket;
 
-    comms[0]->networks[NETWORK_TCP] = &network;
+    comms[0]->networks.open[0] = &network;
     cr_assert(turn_take_idle(&comms[0]->turn, &ticket));
     cr_expect(rondo_comm_query(comms[0]) == RONDO_OK);
     cr_expect_eq(looks, 0);
@@ -203,7 +204,7 @@ Test(health, who_asks_during_a_call_leaves_networks_alone)
     cr_expect(rondo_comm_query(comms[0]) == RONDO_OK);
     cr_expect_eq(looks, 1);
     cr_expect(turn_idle(&comms[0]->turn), "the turn was passed on");
-    comms[0]->networks[NETWORK_TCP] = NULL;
+    comms[0]->networks.open[0] = NULL;
 }
 
 Test(health, a_communicator_without_a_sentence_still_says_what_kind_of_error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_leave.c - leaving a failed call. Ranks are threads, or words on boards that the test writes;
- * ranks that are stopped in the middle of a step are in tests/failure. */
+/* test_leave.c - leaving a failed call. Ranks are threads, or words on status pages that the test
+ * writes; ranks that are stopped in the middle of a step are in tests/failure. */
 #include "comm/failure/leave.h"
 
 #include "base/fail.h"
@@ -113,11 +113,11 @@ Test(leave, a_rank_that_aborts_after_its_last_call_does_not_spoil_that_call_for_
 Test(leave, a_rank_that_aborts_in_a_call_spoils_it_also_when_numbers_have_wrapped)
 {
     const struct call_record record = {.fingerprint = 1};
-    struct board *board = comms[1]->boards[1];
-    uint32_t last = UINT32_MAX / 2; /* numbers of calls on boards have 31 bits */
+    struct status *status = comms[1]->status_pages[1];
+    uint32_t last = UINT32_MAX / 2; /* numbers of calls on status pages have 31 bits */
 
-    board_begin(board, last, &record);
-    board_end(board, last);
+    call_header_begin(&status->call, last, &record, false);
+    status_end(status, last);
     comms[0]->calls = last;
     rondo_comm_abort(comms[1]);
     cr_expect(!leave_spoils(comms[0]));
@@ -127,10 +127,10 @@ Test(leave, a_rank_that_aborts_in_a_call_spoils_it_also_when_numbers_have_wrappe
     cr_expect(leave_spoils(comms[0]));
 }
 
-/* Does rank 1 seem to touch memory of its peers? */
+/* Sets whether rank 1 seems to touch memory of its peers. */
 static void set_inside(uint32_t inside)
 {
-    atomic_store_explicit(&comms[1]->boards[1]->inside, inside, memory_order_release);
+    atomic_store_explicit(&comms[1]->status_pages[1]->inside, inside, memory_order_release);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ Test(leave, nobody_goes_inside_when_the_alarm_has_been_rung)
     start(&part);
     pthread_join(part.thread, NULL);
     cr_expect(part.result == RONDO_ERROR_TIMEOUT, "%s", rondo_last_error(comms[1]));
-    cr_expect(!atomic_load_explicit(&comms[1]->boards[1]->inside, memory_order_acquire));
+    cr_expect(!atomic_load_explicit(&comms[1]->status_pages[1]->inside, memory_order_acquire));
     rondo_mem_free(part.memory);
 }
 
@@ -200,8 +200,8 @@ Test(leave, nobody_goes_inside_when_the_alarm_has_been_rung)
 Test(leave, what_peers_may_still_write_to_is_not_handed_out_before_they_have_closed)
 {
     ptrdiff_t arena = comms[0]->arena - heap_base(), other = comms[1]->arena - heap_base();
-    size_t bytes =
-        shm_arena_bytes(RANKS, PLAN_LANES, comms[0]->settings.slots, comms[0]->settings.slot_bytes);
+    size_t bytes = shm_arena_bytes(RANKS, PLAN_CHANNELS, comms[0]->settings.slots,
+                                   comms[0]->settings.slot_bytes);
     void *memory = NULL;
 
     rondo_comm_close(comms[0]);

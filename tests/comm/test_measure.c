@@ -23,9 +23,9 @@ Test(measure, given_costs_are_used_on_every_rank)
 
     cr_assert(open_with("2.5,4,8", 3, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
     for (int r = 0; r < 3; r++) {
-        cr_expect(fabs(comms[r]->costs.latency - 2.5e-6) < 1e-12);
-        cr_expect(comms[r]->costs.copy_bw == 4e9 && comms[r]->costs.direct_bw == 4e9);
-        cr_expect(comms[r]->costs.reduce_bw == 8e9 && comms[r]->costs.cores >= 1);
+        cr_expect(fabs(comms[r]->tuning.costs.latency - 2.5e-6) < 1e-12);
+        cr_expect(comms[r]->tuning.costs.copy_bw == 4e9 && comms[r]->tuning.costs.direct_bw == 4e9);
+        cr_expect(comms[r]->tuning.costs.reduce_bw == 8e9 && comms[r]->tuning.costs.cores >= 1);
         rondo_comm_close(comms[r]);
     }
 }
@@ -54,12 +54,12 @@ Test(measure, measured_costs_are_positive_and_the_same_on_every_rank)
 
         cr_assert(open_with(NULL, size, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
         for (int r = 0; r < size; r++) {
-            const struct link_costs *costs = &comms[r]->costs;
+            const struct link_costs *costs = &comms[r]->tuning.costs;
 
             cr_expect(costs->latency > 0 && costs->copy_bw > 0 && costs->direct_bw > 0 &&
                       costs->reduce_bw > 0);
-            cr_expect(memcmp(costs, &comms[0]->costs, sizeof(*costs)) == 0);
-            cr_expect(comms[r]->settings.reads_across == comms[0]->settings.reads_across);
+            cr_expect(memcmp(costs, &comms[0]->tuning.costs, sizeof(*costs)) == 0);
+            cr_expect(comms[r]->tuning.reads_across == comms[0]->tuning.reads_across);
         }
         for (int r = 0; r < size; r++)
             rondo_comm_close(comms[r]);
@@ -73,16 +73,17 @@ Test(measure, costs_from_group_to_group_are_given_or_measured)
     setenv("RONDO_GROUPS", "2x2", 1);
     cr_assert(open_with("1,2,3,40,0.5,2", 4, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
     for (int r = 0; r < 4; r++) {
-        cr_expect(fabs(comms[r]->costs.across.latency - 40e-6) < 1e-12);
-        cr_expect(comms[r]->costs.across.bandwidth == 5e8 && comms[r]->costs.across.rails == 2);
+        cr_expect(fabs(comms[r]->tuning.costs.across.latency - 40e-6) < 1e-12);
+        cr_expect(comms[r]->tuning.costs.across.bandwidth == 5e8 &&
+                  comms[r]->tuning.costs.across.rails == 2);
         rondo_comm_close(comms[r]);
     }
     cr_assert(open_with(NULL, 4, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
     for (int r = 0; r < 4; r++) {
-        const struct group_costs *costs = &comms[r]->costs.across;
+        const struct group_costs *costs = &comms[r]->tuning.costs.across;
 
         cr_expect(costs->latency > 0 && costs->bandwidth > 0 && costs->rails == 2);
-        cr_expect(costs->latency == comms[0]->costs.across.latency);
+        cr_expect(costs->latency == comms[0]->tuning.costs.across.latency);
     }
     for (int r = 0; r < 4; r++)
         rondo_comm_close(comms[r]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_nearby.c - groups of ranks: from the setting, from cards of several hosts. */
+/* test_nearby.c - groups of ranks: from the setting, from endpoints of several hosts. */
 #include "collectives/levels/grouping.h"
 #include "comm/engine/choose.h"
 #include "comm/open.h"
@@ -9,17 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A communicator that is nothing but cards: rank r is on host hosts[r]. */
+/* A communicator that is nothing but endpoints: rank r is on host hosts[r]. */
 static rondo_result find(const char *hosts, struct grouping **ret_groups)
 {
-    rondo_comm comm = {.size = (int)strlen(hosts)};
+    const char *groups = getenv("RONDO_GROUPS");
+    rondo_comm comm = {.size = (int)strlen(hosts), .settings.groups = groups ? groups : ""};
     rondo_result result;
 
-    comm.cards = calloc((size_t)comm.size, sizeof(*comm.cards));
+    comm.endpoints = calloc((size_t)comm.size, sizeof(*comm.endpoints));
     for (int r = 0; r < comm.size; r++)
-        comm.cards[r].host[3] = (unsigned char)hosts[r];
+        comm.endpoints[r].host[3] = (unsigned char)hosts[r];
     result = comm_find_groups(&comm);
-    free(comm.cards);
+    free(comm.endpoints);
     *ret_groups = comm.groups;
     return result;
 }
@@ -103,7 +104,7 @@ static const struct choice *choose_sum(rondo_comm *comm, size_t count)
 }
 
 /* Two groups of two: a message inside carries two atoms, one across groups carries one. */
-Test(nearby, vectors_of_many_windows_cross_hosts_in_messages_as_long_as_a_slot)
+Test(nearby, vectors_of_many_segments_cross_hosts_in_messages_as_long_as_a_slot)
 {
     size_t slot = 65536;
     rondo_comm *comms[4];
@@ -114,12 +115,12 @@ Test(nearby, vectors_of_many_windows_cross_hosts_in_messages_as_long_as_a_slot)
     setenv("RONDO_ALGORITHM", "hierarchy", 1);
     cr_assert(rondo_comm_open_all(4, NULL, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
     for (int r = 0; r < 4; r++) {
-        cr_expect_eq(choose_sum(comms[r], 2 * slot)->shape.window, 2 * slot);
+        cr_expect_eq(choose_sum(comms[r], 2 * slot)->shape.segment, 2 * slot);
         cr_expect_eq(choose_sum(comms[r], 2 * slot)->plan->message_atoms, 2);
         cr_expect_eq(choose_sum(comms[r], 16 * slot)->plan->message_atoms, 2);
-        cr_expect_eq(choose_sum(comms[r], 16 * slot)->shape.window, 2 * slot);
+        cr_expect_eq(choose_sum(comms[r], 16 * slot)->shape.segment, 2 * slot);
         cr_expect_eq(choose_sum(comms[r], 17 * slot)->plan->message_atoms, 1);
-        cr_expect_eq(choose_sum(comms[r], 17 * slot)->shape.window, 4 * slot);
+        cr_expect_eq(choose_sum(comms[r], 17 * slot)->shape.segment, 4 * slot);
     }
     for (int r = 0; r < 4; r++)
         rondo_comm_close(comms[r]);

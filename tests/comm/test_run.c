@@ -108,6 +108,17 @@ Test(run, a_signal_that_kills_a_rank_is_named)
     check_says("ending the 2 ranks that still run");
 }
 
+/* Peers of a killed rank can notice, and end, before the kernel has taken it down. */
+Test(run, who_was_killed_outweighs_who_gave_up_before)
+{
+    cr_assert_eq(
+        run("-n 3 --bind none --grace 20 sh -c 'test $RONDO_RANK = 1 && exit 3; sleep 0.3; "
+            "test $RONDO_RANK = 2 && kill -9 $$; exit 4'"),
+        128 + 9);
+    check_says("ended with status 3");
+    check_says("rondo run: rank 2 (pid ");
+}
+
 Test(run, the_others_have_time_to_end_by_themselves)
 {
     cr_assert_eq(

@@ -100,10 +100,12 @@ enum {
 };
 
 static char refusals; /* how many times the present scene met its failure */
-static const rondo_config impatient = {sizeof(rondo_config), -1, NULL, 0, 0, 20.0, -1};
+static const rondo_config impatient = {
+    sizeof(rondo_config), -1, NULL, 0, 0, 20.0, -1, NULL, 0, 0, 0, -1, -1};
 
-/* What came of something that may have failed: right, or an
- * error with a sentence that is not about silence. */
+/*
+ * An attempt that may have failed is right, or an error with a sentence that is not about silence.
+ */
 static void expect_sentence(rondo_result result, const char *sentence, int allowed)
 {
     if (!result)

@@ -18,16 +18,6 @@ static struct comm_settings read_settings(const rondo_config *config, int size)
     return settings;
 }
 
-Test(settings, have_the_documented_defaults)
-{
-    struct comm_settings settings = read_settings(NULL, 4);
-
-    cr_expect(settings.slot_bytes == 128 << 10 && settings.slots == 8);
-    cr_expect(settings.timeout == 300 && settings.spin == -1 && !settings.deterministic);
-    cr_expect(!settings.reads_across && settings.measure_reads);
-    cr_expect_str_eq(settings.algorithm, "auto");
-}
-
 Test(settings, the_configuration_comes_before_the_environment_and_that_before_defaults)
 {
     rondo_config config = RONDO_CONFIG_INIT;
@@ -44,8 +34,8 @@ Test(settings, the_configuration_comes_before_the_environment_and_that_before_de
     cr_expect_str_eq(settings.algorithm, "ring");
     cr_expect(settings.slots == 5 && settings.slot_bytes == 64 << 10, "also for many ranks");
     cr_expect(settings.timeout == 7.5 && settings.deterministic && settings.spin == 0.25);
-    cr_expect(settings.reads_across && !settings.measure_reads);
-    config = (rondo_config){sizeof(config), 0, "direct", 4096, 3, 0, -1};
+    cr_expect(settings.reads == 1 && !settings.automatic);
+    config = (rondo_config){sizeof(config), 0, "direct", 4096, 3, 0, -1, NULL, 0, 0, 0, -1, -1};
     settings = read_settings(&config, 64);
     cr_expect_str_eq(settings.algorithm, "direct");
     cr_expect(settings.slots == 3 && settings.slot_bytes == 4096);
@@ -66,6 +56,24 @@ Test(settings, slots_shrink_when_there_are_many_ranks_but_not_below_4_kib)
     cr_expect(last == 4096);
 }
 
+Test(settings, a_network_is_of_ranks_on_different_hosts)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct comm_settings any = read_settings(&config, 4), tcp;
+
+    config.network = "tcp";
+    tcp = read_settings(&config, 4);
+    cr_expect_str_eq(any.between, "auto");
+    cr_expect_str_eq(tcp.between, "tcp");
+    cr_expect(strcmp(tcp.transport, "auto") == 0 && !tcp.forced, "not within a host");
+    cr_expect(comm_settings_hash(&any) != comm_settings_hash(&tcp), "ranks have to agree");
+    setenv("RONDO_TRANSPORT", "shm", 1);
+    cr_expect_str_eq(read_settings(&config, 4).between, "shm");
+    setenv("RONDO_TRANSPORT", "verbs", 1);
+    cr_expect(comm_read_settings(&config, 4, &any) == RONDO_ERROR_INVALID);
+    cr_expect(strstr(fail_sentence(), "RONDO_TRANSPORT=verbs"), "%s", fail_sentence());
+}
+
 static void expect_refused(const rondo_config *config, const char *word)
 {
     struct comm_settings settings = {.slots = 77};
@@ -82,17 +90,26 @@ Test(settings, every_invalid_field_of_a_configuration_gives_a_sentence)
         rondo_config config;
         const char *word;
     } wrong[] = {
-        {{8, -1, NULL, 0, 0, -1, -1}, "RONDO_CONFIG_INIT"},
-        {{0, -1, NULL, 0, 0, -1, -1}, "RONDO_CONFIG_INIT"},
-        {{sizeof(rondo_config), -1, "no-such", 0, 0, -1, -1}, "no-such"},
-        {{sizeof(rondo_config), -1, NULL, 1023, 0, -1, -1}, "1023"},
-        {{sizeof(rondo_config), -1, NULL, SIZE_MAX, 0, -1, -1}, "RONDO_SLOT_BYTES"},
-        {{sizeof(rondo_config), -1, NULL, ((size_t)1 << 30) + 1, 0, -1, -1}, "RONDO_SLOT_BYTES"},
-        {{sizeof(rondo_config), -1, NULL, 0, 1, -1, -1}, "RONDO_SLOTS"},
-        {{sizeof(rondo_config), -1, NULL, 0, -1, -1, -1}, "RONDO_SLOTS"},
-        {{sizeof(rondo_config), -1, NULL, 0, 1025, -1, -1}, "RONDO_SLOTS"},
-        {{sizeof(rondo_config), -1, NULL, 0, 0, NAN, -1}, "timeout"},
-        {{sizeof(rondo_config), -1, NULL, 0, 0, INFINITY, -1}, "timeout"},
+        {{8, -1, NULL, 0, 0, -1, -1, NULL, 0, 0, 0, -1, -1}, "RONDO_CONFIG_INIT"},
+        {{0, -1, NULL, 0, 0, -1, -1, NULL, 0, 0, 0, -1, -1}, "RONDO_CONFIG_INIT"},
+        {{sizeof(rondo_config), -1, "no-such", 0, 0, -1, -1, NULL, 0, 0, 0, -1, -1}, "no-such"},
+        {{sizeof(rondo_config), -1, NULL, 1023, 0, -1, -1, NULL, 0, 0, 0, -1, -1}, "1023"},
+        {{sizeof(rondo_config), -1, NULL, SIZE_MAX, 0, -1, -1, NULL, 0, 0, 0, -1, -1},
+         "RONDO_SLOT_BYTES"},
+        {{sizeof(rondo_config), -1, NULL, ((size_t)1 << 30) + 1, 0, -1, -1, NULL, 0, 0, 0, -1, -1},
+         "RONDO_SLOT_BYTES"},
+        {{sizeof(rondo_config), -1, NULL, 0, 1, -1, -1, NULL, 0, 0, 0, -1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, -1, -1, -1, NULL, 0, 0, 0, -1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, 1025, -1, -1, NULL, 0, 0, 0, -1, -1}, "RONDO_SLOTS"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, NAN, -1, NULL, 0, 0, 0, -1, -1}, "timeout"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, INFINITY, -1, NULL, 0, 0, 0, -1, -1}, "timeout"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, -1, -1, "pigeon", 0, 0, 0, -1, -1},
+         "network \"pigeon\""},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, -1, -1, "shm", 0, 0, 0, -1, -1}, "network \"shm\""},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, -1, -1, NULL, 256, 0, 0, -1, -1}, "traffic class"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, -1, -1, NULL, -1, 0, 0, -1, -1}, "traffic class"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, -1, -1, NULL, 0, 3, 2, -1, -1}, "3 to 2 blocks"},
+        {{sizeof(rondo_config), -1, NULL, 0, 0, -1, -1, NULL, 0, 0, -2, -1, -1}, "-2 blocks"},
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)

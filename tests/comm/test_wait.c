@@ -5,11 +5,16 @@
 
 #include <criterion/criterion.h>
 
+static const struct wait_policy spinning = {
+    .ranks_per_core = 1, .polls = 16, .spins = 100, .network_spins = 20};
+static const struct wait_policy looking = {.ranks_per_core = 1, .spins = 0};
+static const struct wait_policy crowded = {.ranks_per_core = 2, .spins = 1, .network_spins = 1};
+
 Test(wait, spins_so_many_rounds_before_it_looks_at_anything)
 {
     struct waiter waiter;
 
-    waiter_init(&waiter, 100);
+    waiter_init(&waiter, &spinning);
     for (int i = 0; i < 100; i++)
         cr_assert(!waiter_pause(&waiter) && waiter.yields == 0);
     cr_expect(waiter.now == 0, "no look at the clock yet");
@@ -24,7 +29,7 @@ Test(wait, says_at_most_once_a_millisecond_that_it_is_time_to_look)
     struct waiter waiter;
     int looks = 0;
 
-    waiter_init(&waiter, 0);
+    waiter_init(&waiter, &looking);
     while (clock_seconds() - began < 0.06) {
         if (!waiter_pause(&waiter))
             continue;
@@ -40,7 +45,7 @@ Test(wait, begins_anew_after_something_moved)
 {
     struct waiter waiter;
 
-    waiter_init(&waiter, 1);
+    waiter_init(&waiter, &crowded);
     while (!waiter_pause(&waiter))
         continue;
     cr_expect(waiter.since > 0);
@@ -48,4 +53,30 @@ Test(wait, begins_anew_after_something_moved)
     cr_expect(waiter.since == 0 && waiter.rounds == 0);
     cr_expect(!waiter_pause(&waiter), "it spins again");
     cr_expect(waiter.rounds == 1);
+}
+
+Test(wait, polls_flags_alone_only_where_nobody_shares_a_core)
+{
+    struct waiter waiter;
+    int polls = 0;
+
+    waiter_init(&waiter, &crowded);
+    cr_expect(!waiter_polls(&waiter));
+    waiter_init(&waiter, &spinning);
+    while (waiter_polls(&waiter))
+        polls++;
+    cr_expect(polls > 0 && polls < spinning.spins, "%d times, then pauses", polls);
+    cr_expect(waiter.rounds == polls, "polls count as rounds");
+}
+
+Test(wait, looks_at_networks_so_often_before_it_sleeps_and_shortly_where_nobody_wakes_it)
+{
+    struct waiter waiter;
+    int looks = 0;
+
+    waiter_init(&waiter, &spinning);
+    while (waiter_looks_again(&waiter))
+        looks++;
+    cr_expect(looks == spinning.network_spins);
+    cr_expect(waiter_sleep(&waiter, false) < waiter_sleep(&waiter, true));
 }

@@ -24,11 +24,15 @@ bool matrix_enqueue(struct client *client, const struct matrix_call *call);
 bool matrix_check(struct client *client, const struct matrix_call *call);
 void matrix_done(struct matrix_call *call);
 
+/* forked.c */
+bool forked_child_is_refused(struct client *client);
+
 /* groups.c */
 bool groups_of_many_tensors(struct client *client);
 bool groups_nest_and_exchange(struct client *client);
 bool groups_with_an_error_do_nothing(struct client *client);
-bool groups_are_not_simulated(struct client *client);
+bool groups_are_simulated(struct client *client);
+bool groups_are_simulated_alike(struct client *client);
 bool groups_alone(struct client *clients);
 bool groups_split_alone(struct client *clients);
 bool streams_share_a_communicator(struct client *client);
@@ -53,6 +57,23 @@ bool ends_abort_a_join(struct client *client);
 bool ends_abort_in_mid_flight(struct client *client);
 bool ends_finalize(struct client *client);
 
+/* config.c */
+bool config_refuses_wrong_values(struct client *client);
+bool config_fills_all(struct client *client);
+bool config_names_a_communicator(struct client *client);
+bool config_marks_packets(struct client *client);
+bool config_takes_one_network(struct client *client);
+struct blocks_wanted {
+    int least, most; /* 0: not set */
+    size_t count;    /* floats of the call */
+};
+bool config_counts_blocks(struct client *client);
+
+/* later.c */
+bool later_calls_take_options(struct client *client);
+bool later_questions_have_answers(struct client *client);
+bool later_functions_say_no(struct client *client);
+
 /* rest.c */
 bool rest_scaled_sums(struct client *client);
 bool rest_device_scalars(struct client *client);
@@ -60,6 +81,7 @@ bool rest_asks(struct client *client);
 bool rest_configurations(struct client *client);
 bool rest_wrong_configurations(struct client *client);
 bool rest_memory(struct client *client);
+bool rest_windows(struct client *client);
 bool rest_mistakes(struct client *client);
 bool rest_what_is_not_offered(struct client *client);
 

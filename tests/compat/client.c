@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SECONDS = 60 };
+enum { SECONDS = 300 };
 
-struct seat {
+struct runner {
     struct client client;
     const struct client_world *world;
     client_body body;
@@ -75,36 +75,36 @@ void client_sleep(int milliseconds)
     nanosleep(&time, NULL);
 }
 
-static void take(struct seat *seat)
+static void take(struct runner *runner)
 {
-    struct client *client = &seat->client;
+    struct client *client = &runner->client;
     bool fine = true;
 
     client->stream = client_open_stream();
-    if (!seat->world->apart)
+    if (!runner->world->apart)
         fine = client_ok(client,
                          ncclCommInitRank(&client->comm, client->size, client->id, client->rank),
                          "ncclCommInitRank");
-    if (fine && !seat->body(client))
+    if (fine && !runner->body(client))
         client_say(client, "rank %d failed without a word", client->rank);
     if (fine && client->comm)
         client_ok(client, ncclCommDestroy(client->comm), "ncclCommDestroy");
     client_close_stream(client->stream);
-    seat->done = true;
+    runner->done = true;
 }
 
-static void *thread_main(void *seat)
+static void *thread_main(void *runner)
 {
-    take(seat);
+    take(runner);
     return NULL;
 }
 
-static void run_threads(struct seat *seats, int size)
+static void run_threads(struct runner *runners, int size)
 {
     pthread_t threads[CLIENT_RANKS];
 
     for (int rank = 0; rank < size; rank++)
-        if (pthread_create(&threads[rank], NULL, thread_main, &seats[rank])) {
+        if (pthread_create(&threads[rank], NULL, thread_main, &runners[rank])) {
             perror("client: thread");
             _exit(1);
         }
@@ -114,19 +114,19 @@ static void run_threads(struct seat *seats, int size)
 
 /* The id is made in a process of its own, as its maker has threads from then on, and a process with
  * threads should not be forked. */
-static void share_id(struct seat *seats, int rank)
+static void share_id(struct runner *runners, int rank)
 {
     if (!rank) {
-        client_ok(&seats[0].client, ncclGetUniqueId(&seats[0].client.id), "the id");
-        atomic_store_explicit(&seats[0].named, true, memory_order_release);
+        client_ok(&runners[0].client, ncclGetUniqueId(&runners[0].client.id), "the id");
+        atomic_store_explicit(&runners[0].named, true, memory_order_release);
         return;
     }
-    while (!atomic_load_explicit(&seats[0].named, memory_order_acquire))
+    while (!atomic_load_explicit(&runners[0].named, memory_order_acquire))
         client_sleep(1);
-    seats[rank].client.id = seats[0].client.id;
+    runners[rank].client.id = runners[0].client.id;
 }
 
-static void run_processes(struct seat *seats, int size)
+static void run_processes(struct runner *runners, int size)
 {
     pid_t children[CLIENT_RANKS];
     int status;
@@ -135,16 +135,16 @@ static void run_processes(struct seat *seats, int size)
         children[rank] = fork();
         if (!children[rank]) {
             alarm(SECONDS);
-            share_id(seats, rank);
-            take(&seats[rank]);
+            share_id(runners, rank);
+            take(&runners[rank]);
             _exit(0);
         }
     }
     for (int rank = 0; rank < size; rank++) {
         waitpid(children[rank], &status, 0);
-        if (!seats[rank].done && rank + 1 != seats[rank].world->leaves &&
-            rank + 1 != seats[rank].world->leaves_too)
-            client_say(&seats[rank].client, "the process of rank %d ended by signal %d", rank,
+        if (!runners[rank].done && rank + 1 != runners[rank].world->leaves &&
+            rank + 1 != runners[rank].world->leaves_too)
+            client_say(&runners[rank].client, "the process of rank %d ended by signal %d", rank,
                        WTERMSIG(status));
     }
 }
@@ -161,31 +161,31 @@ static char *said_by(int rank)
 
 const char *client_run(const struct client_world *world, client_body body)
 {
-    struct seat *seats = client_share(sizeof(*seats) * CLIENT_RANKS);
+    struct runner *runners = client_share(sizeof(*runners) * CLIENT_RANKS);
     const char *said = "";
 
     alarm(SECONDS);
     for (int rank = 0; rank < world->size; rank++) {
-        seats[rank] = (struct seat){.world = world, .body = body};
-        seats[rank].client = (struct client){
+        runners[rank] = (struct runner){.world = world, .body = body};
+        runners[rank].client = (struct client){
             .rank = rank, .size = world->size, .argument = world->argument, .said = said_by(rank)};
         said_by(rank)[0] = '\0';
         if (!rank && !world->processes &&
-            !client_ok(&seats[0].client, ncclGetUniqueId(&seats[0].client.id), "the id"))
+            !client_ok(&runners[0].client, ncclGetUniqueId(&runners[0].client.id), "the id"))
             return said_by(0);
-        seats[rank].client.id = seats[0].client.id;
+        runners[rank].client.id = runners[0].client.id;
     }
     if (world->processes)
-        run_processes(seats, world->size);
+        run_processes(runners, world->size);
     else
-        run_threads(seats, world->size);
+        run_threads(runners, world->size);
     for (int rank = world->size - 1; rank >= 0; rank--)
         if (said_by(rank)[0]) {
             if (said[0])
                 fprintf(stderr, "rank %d: %s\n", rank, said_by(rank));
             said = said_by(rank);
         }
-    munmap(seats, sizeof(*seats) * CLIENT_RANKS);
+    munmap(runners, sizeof(*runners) * CLIENT_RANKS);
     return said;
 }
 

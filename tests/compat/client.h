@@ -47,9 +47,9 @@ void *client_share(size_t bytes);
 /* False, with the sentence, unless there is one already. */
 bool client_say(struct client *client, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Is it ncclSuccess? If not, says what, and NCCL's last error. */
+/* True if it is ncclSuccess. If not, says what failed, and NCCL's last error. */
 bool client_ok(struct client *client, ncclResult_t result, const char *what);
-/* Is it that error, with these words in the last error? */
+/* True if it is that error, with these words in the last error. */
 bool client_refused(struct client *client, ncclResult_t result, ncclResult_t expected,
                     const char *words);
 void client_sleep(int milliseconds);

@@ -245,5 +245,7 @@ bool derive_grow(struct client *client)
                          ncclCommGrow(NULL, client->size, &growth->id, client->rank, &grown, NULL),
                          "ncclCommGrow of a new rank");
     }
-    return fine && sums_up(client, grown) && destroy(client, grown);
+    return fine && sums_up(client, grown) &&
+           (!client->comm || sums_up(client, client->comm)) && /* the old one is as it was */
+           destroy(client, grown);
 }

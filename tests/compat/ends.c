@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* What the communicator says when it is no longer in progress. */
+/* Returns what the communicator says when it is no longer in progress. */
 static ncclResult_t poll(ncclComm_t comm)
 {
     ncclResult_t state = ncclInProgress;

@@ -21,7 +21,8 @@ bool sums_up(struct client *client, ncclComm_t comm)
     return fine;
 }
 
-/* As in training: a reduce-scatter and an all-gather for each of many tensors of all sizes. */
+/* Training makes such calls: a reduce-scatter and an all-gather for each of many tensors of all
+ * sizes. */
 bool groups_of_many_tensors(struct client *client)
 {
     enum { TENSORS = 64 };
@@ -116,20 +117,86 @@ bool groups_with_an_error_do_nothing(struct client *client)
            client_refused(client, ncclGroupEnd(), ncclInvalidUsage, "no ncclGroupStart()");
 }
 
-bool groups_are_not_simulated(struct client *client)
+/* A group of one all_reduce, with a communicator to be made, simulated. */
+static bool simulate(struct client *client, void *memory, size_t count, int calls, float *ret)
 {
     ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
     ncclComm_t comm = NULL;
+    bool fine = client_ok(client, ncclGroupStart(), "ncclGroupStart");
+
+    for (int i = 0; i < calls; i++)
+        fine = client_ok(client,
+                         ncclAllReduce(memory, memory, count, ncclFloat32, ncclSum, client->comm,
+                                       client->stream),
+                         "a call to be simulated") &&
+               fine;
+    ncclCommInitRank(&comm, 2, client->id, 0);
+    fine = fine && client_ok(client, ncclGroupSimulateEnd(&info), "ncclGroupSimulateEnd");
+    *ret = info.estimatedTime;
+    return fine && (!comm || client_say(client, "there is a communicator that was never made"));
+}
+
+/* Grows with the bytes, and with the calls; nothing was done. */
+static bool times_are_right(struct client *client, const float *times)
+{
+    if (times[0] <= 0 || times[1] <= times[0] || times[2] <= times[1] ||
+        times[3] < 2.99F * times[1] || times[3] > 3.01F * times[1])
+        return client_say(client, "1 element %g us, 1 MiB %g, 16 MiB %g, 3 times 1 MiB %g",
+                          (double)times[0], (double)times[1], (double)times[2], (double)times[3]);
+    return true;
+}
+
+/* The groups are of one rank's alone, with calls that its peers never make. */
+bool groups_are_simulated(struct client *client)
+{
+    enum { MIB = 1 << 18, MOST = 16 * MIB };
+    float *memory = client_alloc(MOST * sizeof(float)), one = 1, after = 0, times[4], again;
+    ncclSimInfo_t wrong = NCCL_SIM_INFO_INITIALIZER;
     bool fine;
 
+    client_write(memory, &one, sizeof(one));
+    fine = simulate(client, memory, 1, 1, &times[0]) &&
+           simulate(client, memory, MIB, 1, &times[1]) &&
+           simulate(client, memory, MOST, 1, &times[2]) &&
+           simulate(client, memory, MIB, 3, &times[3]) && times_are_right(client, times);
+    if (client->rank == 0)
+        fine = fine && simulate(client, memory, MIB, 1, &again) &&
+               (again == times[1] || client_say(client, "it was %g us", (double)times[1]));
+    client_wait(client->stream);
+    client_read(&after, memory, sizeof(after));
+    if (fine && after != one)
+        fine = client_say(client, "a call was made: %g", (double)after);
+    client_free(memory);
+    wrong.magic = 1;
     ncclGroupStart();
-    ncclAllReduce(&info, &info, 1, ncclInt8, ncclSum, client->comm, client->stream);
-    ncclCommInitRank(&comm, 2, client->id, 0);
-    fine = client_refused(client, ncclGroupSimulateEnd(&info), ncclInvalidUsage,
-                          "no estimate to give");
-    if (fine && comm)
-        fine = client_say(client, "there is a communicator that was never made");
+    fine = fine &&
+           client_refused(client, ncclGroupSimulateEnd(&wrong), ncclInvalidArgument,
+                          "NCCL_SIM_INFO_INITIALIZER") &&
+           client_refused(client, ncclGroupEnd(), ncclInvalidArgument, "") &&
+           client_refused(client, ncclGroupSimulateEnd(&wrong), ncclInvalidUsage,
+                          "no ncclGroupStart()");
     return fine && sums_up(client, client->comm);
+}
+
+/* Every rank is told the same. */
+bool groups_are_simulated_alike(struct client *client)
+{
+    float *memory = client_alloc((size_t)client->size * 1000 * sizeof(float)), own = 0, all[64];
+    bool fine = simulate(client, memory, 1000, 2, &own);
+
+    client_write(memory, &own, sizeof(own));
+    fine =
+        fine &&
+        client_ok(client,
+                  ncclAllGather(memory, memory + 64, 1, ncclFloat32, client->comm, client->stream),
+                  "ncclAllGather") &&
+        client_wait(client->stream);
+    client_read(all, memory + 64, (size_t)client->size * sizeof(float));
+    for (int rank = 0; rank < client->size && fine; rank++)
+        if (all[rank] != own)
+            fine = client_say(client, "rank %d is told %g us", rank, (double)all[rank]);
+    client_free(memory);
+    return fine;
 }
 
 /* All ranks by one thread: each call of a group for each rank in turn. */

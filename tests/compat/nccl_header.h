@@ -76,13 +76,14 @@ const char *ncclGetLastError(ncclComm_t comm);
 #undef WHERE
 #endif /* HAVE_NCCL_H */
 
-/* Of later versions than the installed header's. */
+/* These belong to later versions than the installed header's. */
 #if !defined(HAVE_NCCL_H) || NCCL_VERSION_CODE < 22900
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *id);
 ncclResult_t ncclCommGrow(ncclComm_t comm, int size, const ncclUniqueId *id, int rank,
                           ncclComm_t *grown, ncclConfig_t *config);
 ncclResult_t ncclSignal(int peer, int signal, int context, unsigned flags, ncclComm_t comm,
                         cudaStream_t stream);
+ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void **memory);
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
 #endif
 

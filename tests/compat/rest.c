@@ -93,7 +93,7 @@ bool rest_scaled_sums(struct client *client)
            client_ok(client, ncclRedOpDestroy(op, client->comm), "ncclRedOpDestroy");
 }
 
-/* It is read by each call, not when the operation is made. */
+/* Each call reads the scalar, when the operation is made nobody does. */
 bool rest_device_scalars(struct client *client)
 {
     float scalar = 100;
@@ -250,6 +250,61 @@ bool rest_memory(struct client *client)
     return fine;
 }
 
+/* A window over `memory`, on which calls go as on any; true as long as all is well. */
+static bool use_window(struct client *client, void *memory, size_t bytes)
+{
+    ncclWindow_t window = NULL;
+    void *handle = NULL, *found = NULL;
+
+    return client_ok(client, ncclCommWindowRegister(client->comm, memory, bytes, &window, 1),
+                     "ncclCommWindowRegister") &&
+           (window || client_say(client, "the window is NULL")) &&
+           client_ok(client, ncclWinGetUserPtr(client->comm, window, &found),
+                     "ncclWinGetUserPtr") &&
+           (found == memory || client_say(client, "the window is of %p, not %p", found, memory)) &&
+           client_ok(client, ncclCommRegister(client->comm, memory, bytes, &handle),
+                     "ncclCommRegister of a window's memory") &&
+           reduce_in(client, memory) &&
+           client_refused(client, ncclCommDeregister(client->comm, window), ncclInvalidArgument,
+                          "no such handle") &&
+           client_ok(client, ncclCommDeregister(client->comm, handle), "ncclCommDeregister") &&
+           client_ok(client, ncclCommWindowDeregister(client->comm, window),
+                     "ncclCommWindowDeregister") &&
+           client_refused(client, ncclCommWindowDeregister(client->comm, window),
+                          ncclInvalidArgument, "no such window") &&
+           client_refused(client, ncclWinGetUserPtr(client->comm, window, &found),
+                          ncclInvalidArgument, "no such window") &&
+           reduce_in(client, memory);
+}
+
+bool rest_windows(struct client *client)
+{
+    enum { PAGE = 4096 };
+    char *own = client_alloc(4 * PAGE);
+    char *aligned = (char *)(((uintptr_t)own + PAGE - 1) / PAGE * PAGE);
+    ncclWindow_t window = NULL, second = NULL;
+    void *given = NULL;
+    bool fine =
+        client_ok(client, ncclMemAlloc(&given, 2 * PAGE), "ncclMemAlloc") &&
+        use_window(client, given, 2 * PAGE) && use_window(client, aligned, PAGE) &&
+        client_refused(client, ncclCommWindowRegister(client->comm, aligned + 8, PAGE, &window, 0),
+                       ncclInvalidArgument, "multiple of 4096") &&
+        client_refused(client, ncclCommWindowRegister(client->comm, NULL, PAGE, &window, 0),
+                       ncclInvalidArgument, "needs memory") &&
+        client_ok(client, ncclCommWindowDeregister(client->comm, NULL),
+                  "ncclCommWindowDeregister of none") &&
+        client_ok(client, ncclMemFree(given), "ncclMemFree") &&
+        client_ok(client, ncclCommWindowRegister(client->comm, aligned, PAGE, &window, 0),
+                  "ncclCommWindowRegister") &&
+        client_ok(client, ncclCommWindowRegister(client->comm, aligned, PAGE, &second, 0),
+                  "a second window over it") &&
+        client_ok(client, ncclCommWindowDeregister(client->comm, window), "ending the first") &&
+        reduce_in(client, aligned); /* the second ends with the communicator */
+
+    client_free(own);
+    return fine;
+}
+
 /* ---- Mistakes -------------------------------------------------------------------------------- */
 
 static bool wrong_calls(struct client *client)
@@ -293,18 +348,9 @@ bool rest_mistakes(struct client *client)
 
 bool rest_what_is_not_offered(struct client *client)
 {
-    char memory[64];
-    ncclWindow_t window = (ncclWindow_t)(void *)memory;
-
     return client_refused(client, ncclSignal(0, 0, 0, 0, client->comm, client->stream),
-                          ncclInvalidUsage, "ncclSignal: Rondo has no windows") &&
+                          ncclInvalidUsage, "ncclSignal: Rondo has no one-sided calls") &&
            client_refused(client, ncclCommSuspend(client->comm, 1), ncclInvalidUsage,
                           "ncclCommSuspend") &&
-           client_ok(client,
-                     ncclCommWindowRegister(client->comm, memory, sizeof(memory), &window, 0),
-                     "ncclCommWindowRegister") &&
-           (!window || client_say(client, "there is a window")) &&
-           client_ok(client, ncclCommWindowDeregister(client->comm, NULL),
-                     "ncclCommWindowDeregister") &&
            sums_up(client, client->comm);
 }

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 48 };
+enum { GUARD = 48, REGIONS = 2 };
 
 static char wrong[512];
 
-bool troupe_open(struct troupe *troupe, int size, const struct cuda_seat_shape *shape)
+bool troupe_open(struct troupe *troupe, int size, const struct cuda_devcomm_shape *shape)
 {
     CUdeviceptr inboxes[REHEARSAL_RANKS];
     size_t bytes;
@@ -25,18 +25,19 @@ bool troupe_open(struct troupe *troupe, int size, const struct cuda_seat_shape *
         return false;
     troupe->shape.size = size;
     troupe->shape.share = (unsigned)size;
-    troupe->shape.segments_each = 2;
+    troupe->shape.regions_each = REGIONS;
+    troupe->table = shape->regions_known ? gpu_alloc(&troupe->gpu, 4096) : 0;
     for (int r = 0; r < size; r++) {
         troupe->shape.rank = r;
-        if (cuda_seat_open(troupe->gpu.launcher, &troupe->shape, &troupe->seats[r]) ||
+        if (cuda_devcomm_open(troupe->gpu.launcher, &troupe->shape, &troupe->devcomms[r]) ||
             cuda_result(troupe->gpu.device.driver->cuStreamCreate(&troupe->streams[r],
                                                                   CU_STREAM_NON_BLOCKING),
                         "cuStreamCreate"))
             return false;
-        inboxes[r] = cuda_seat_inbox(troupe->seats[r], &bytes);
+        inboxes[r] = cuda_devcomm_inbox(troupe->devcomms[r], &bytes);
     }
     for (int r = 0; r < size; r++)
-        if (cuda_seat_connect(troupe->seats[r], inboxes))
+        if (cuda_devcomm_connect(troupe->devcomms[r], inboxes))
             return false;
     return true;
 }
@@ -44,9 +45,11 @@ bool troupe_open(struct troupe *troupe, int size, const struct cuda_seat_shape *
 void troupe_close(struct troupe *troupe)
 {
     for (int r = 0; r < troupe->size; r++) {
-        cuda_seat_close(troupe->seats[r], false);
+        cuda_devcomm_close(troupe->devcomms[r], false);
         troupe->gpu.device.driver->cuStreamDestroy(troupe->streams[r]);
     }
+    if (troupe->table)
+        gpu_free(&troupe->gpu, troupe->table);
     gpu_close(&troupe->gpu);
 }
 
@@ -81,7 +84,7 @@ static bool stage_open(struct troupe *troupe, const struct rehearsal *rehearsal,
     if (!stage->host || !stage->device_copy || !stage->device ||
         algorithm_plan(rehearsal->algorithm, rehearsal->collective, troupe->size, rank,
                        rehearsal->root, &stage->plan) ||
-        cuda_program_open(troupe->seats[rank], stage->plan, &stage->program))
+        cuda_program_open(troupe->devcomms[rank], stage->plan, &stage->program))
         return false;
     memset(stage->host, 0x5a, stage->bytes);
     reference_fill(rehearsal->op.type, stage->host + stage->input_at, inputs * rehearsal->count,
@@ -99,15 +102,34 @@ static void stage_close(struct troupe *troupe, struct stage *stage)
     free(stage->device_copy);
 }
 
-/* Peers may reach all of a rank's memory: it is segment 1. */
+static CUdeviceptr changes_at(const struct troupe *troupe)
+{
+    return troupe->table + (size_t)troupe->size * REGIONS * sizeof(struct cuda_region);
+}
+
+static bool announce_in_table(struct troupe *troupe, const struct stage *stages)
+{
+    struct cuda_region table[REHEARSAL_RANKS * REGIONS] = {{0, 0}};
+
+    for (int r = 0; r < troupe->size; r++)
+        table[r * REGIONS + 1] = (struct cuda_region){stages[r].device, stages[r].bytes};
+    troupe->changes++;
+    return gpu_upload(&troupe->gpu, troupe->table, table,
+                      (size_t)troupe->size * REGIONS * sizeof(table[0])) &&
+           gpu_upload(&troupe->gpu, changes_at(troupe), &troupe->changes, sizeof(troupe->changes));
+}
+
+/* Peers may reach all of a rank's memory: it is region 1. */
 static bool announce(struct troupe *troupe, const struct stage *stages)
 {
+    if (troupe->table)
+        return announce_in_table(troupe, stages);
     for (int r = 0; r < troupe->size; r++)
         for (int peer = 0; peer < troupe->size; peer++) {
-            const struct cuda_segment segments[2] = {{0, 0},
-                                                     {stages[peer].device, stages[peer].bytes}};
+            const struct cuda_region regions[2] = {{0, 0},
+                                                   {stages[peer].device, stages[peer].bytes}};
 
-            if (cuda_seat_segments(troupe->seats[r], peer, segments, 2))
+            if (cuda_devcomm_regions(troupe->devcomms[r], peer, regions, 2))
                 return false;
         }
     return true;
@@ -116,7 +138,7 @@ static bool announce(struct troupe *troupe, const struct stage *stages)
 static bool launch(struct troupe *troupe, const struct rehearsal *rehearsal,
                    const struct stage *stage, int rank)
 {
-    uint64_t word = (uint64_t)1 << CUDA_WORD_SEGMENT_SHIFT;
+    uint64_t word = (uint64_t)1 << CUDA_WORD_REGION_SHIFT;
     const struct cuda_execute_call call = {
         .op = collective_reduces(rehearsal->collective) ? &rehearsal->op : NULL,
         .count = rehearsal->count,
@@ -125,10 +147,13 @@ static bool launch(struct troupe *troupe, const struct rehearsal *rehearsal,
         .output = stage->device + stage->output_at,
         .own = {word | stage->input_at, word | stage->output_at, CUDA_ADDRESS_WORD,
                 CUDA_ADDRESS_WORD},
+        .regions = troupe->table,
+        .regions_each = REGIONS,
+        .changes = troupe->table ? changes_at(troupe) : 0,
         .fingerprint = 1000 + troupe->calls,
         .blocks = rehearsal->blocks};
 
-    return !cuda_execute(troupe->seats[rank], stage->program, &call, troupe->streams[rank]);
+    return !cuda_execute(troupe->devcomms[rank], stage->program, &call, troupe->streams[rank]);
 }
 
 static bool on_device(struct troupe *troupe, const struct rehearsal *rehearsal,
@@ -144,11 +169,11 @@ static bool on_device(struct troupe *troupe, const struct rehearsal *rehearsal,
         struct cuda_look look = {.state = EXEC_BLOCKED};
 
         if (!good)
-            cuda_seat_stop(troupe->seats[r]);
+            cuda_devcomm_stop(troupe->devcomms[r]);
         good =
             !cuda_result(driver->cuStreamSynchronize(troupe->streams[r]), "cuStreamSynchronize") &&
             good;
-        cuda_seat_look(troupe->seats[r], &look);
+        cuda_devcomm_look(troupe->devcomms[r], &look);
         if (good && look.state != EXEC_DONE)
             good = rondo_fail(RONDO_ERROR_INTERNAL, "rank %d ended in state %d at step %u", r,
                               look.state, look.step) == RONDO_OK;

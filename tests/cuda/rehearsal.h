@@ -16,14 +16,18 @@ enum { REHEARSAL_RANKS = 8 };
 struct troupe {
     struct gpu gpu;
     int size;
-    struct cuda_seat_shape shape;
-    struct cuda_seat *seats[REHEARSAL_RANKS];
+    struct cuda_devcomm_shape shape;
+    struct cuda_devcomm *devcomms[REHEARSAL_RANKS];
     CUstream streams[REHEARSAL_RANKS];
     uint32_t calls;
+    /* Of two regions for each rank, and behind it the number of its changes; 0: the device
+     * communicators have tables of their own. */
+    CUdeviceptr table;
+    uint32_t changes;
 };
 
-/* `shape`: slots, slot_bytes and start. False: the sentence is in fail_sentence(). */
-bool troupe_open(struct troupe *troupe, int size, const struct cuda_seat_shape *shape);
+/* `shape`: slots, slot_bytes, start, regions_known. False: the sentence is in fail_sentence(). */
+bool troupe_open(struct troupe *troupe, int size, const struct cuda_devcomm_shape *shape);
 void troupe_close(struct troupe *troupe);
 
 struct rehearsal {
@@ -42,7 +46,7 @@ struct rehearsal {
 const char *rehearse(struct troupe *troupe, const struct rehearsal *rehearsal);
 
 /* The plans of `plans` on the host, by turns on this thread; false: they did not end. */
-bool rehearse_on_host(struct plan *const *plans, const struct cuda_seat_shape *shape,
+bool rehearse_on_host(struct plan *const *plans, const struct cuda_devcomm_shape *shape,
                       const struct rehearsal *rehearsal, char *const *inputs, char *const *outputs);
 
 #endif

@@ -36,15 +36,17 @@ static rondo_result no_read(struct exec_world *world, int peer, void *to, uint64
 
 static const struct exec_world_ops ops = {.resolve = resolve, .read = no_read};
 
-static void connect(struct cast *cast, const struct cuda_seat_shape *shape, int rank)
+static void connect(struct cast *cast, const struct cuda_devcomm_shape *shape, int rank)
 {
-    for (int lane = 0; lane < PLAN_LANES; lane++)
+    for (int channel = 0; channel < PLAN_CHANNELS; channel++)
         for (int peer = 0; peer < cast->size; peer++) {
-            int at = lane * cast->size + peer;
+            int at = channel * cast->size + peer;
             char *theirs =
-                cast->rings + cast->ring * (size_t)((peer * PLAN_LANES + lane) * cast->size + rank);
+                cast->rings +
+                cast->ring * (size_t)((peer * PLAN_CHANNELS + channel) * cast->size + rank);
             char *ours =
-                cast->rings + cast->ring * (size_t)((rank * PLAN_LANES + lane) * cast->size + peer);
+                cast->rings +
+                cast->ring * (size_t)((rank * PLAN_CHANNELS + channel) * cast->size + peer);
 
             cast->worlds[rank].out[at] =
                 (struct link_out){.credit = (struct link_credit *)(void *)theirs,
@@ -59,9 +61,9 @@ static void connect(struct cast *cast, const struct cuda_seat_shape *shape, int 
         }
 }
 
-static bool cast_open(struct cast *cast, const struct cuda_seat_shape *shape)
+static bool cast_open(struct cast *cast, const struct cuda_devcomm_shape *shape)
 {
-    size_t links = (size_t)cast->size * PLAN_LANES;
+    size_t links = (size_t)cast->size * PLAN_CHANNELS;
     bool made;
 
     cast->ring = link_ring_bytes(shape->slots, shape->slot_bytes);
@@ -124,7 +126,7 @@ static bool start(struct cast *cast, int rank, const struct plan *plan,
     return world->scratch != NULL;
 }
 
-bool rehearse_on_host(struct plan *const *plans, const struct cuda_seat_shape *shape,
+bool rehearse_on_host(struct plan *const *plans, const struct cuda_devcomm_shape *shape,
                       const struct rehearsal *rehearsal, char *const *inputs, char *const *outputs)
 {
     struct cast cast = {.size = plans[0]->size};

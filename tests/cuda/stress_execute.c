@@ -26,7 +26,7 @@ static const char *run(struct troupe *troupe, size_t count, unsigned blocks)
 
 int main(void)
 {
-    const struct cuda_seat_shape shape = {.slots = 3, .slot_bytes = 128 << 10};
+    const struct cuda_devcomm_shape shape = {.slots = 3, .slot_bytes = 128 << 10};
     struct troupe troupe;
     const char *complaint;
 

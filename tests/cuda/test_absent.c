@@ -3,7 +3,6 @@
  * needs it are compiled and linked here in every build. */
 #include "rondo/cuda.h"
 
-#include "bench/device.h"
 #include "cli/doctor/report.h"
 #include "comm/gpu/gpu.h"
 
@@ -32,14 +31,6 @@ Test(cuda_absent, who_asks_for_no_device_is_served)
     cr_assert(gpu_open(-1, &gpu) == RONDO_OK && !gpu);
     cr_assert(rondo_comm_cuda_device(NULL) == -1);
     cr_assert(rondo_cuda_mem_free(NULL) == RONDO_OK);
-}
-
-Test(cuda_absent, a_benchmark_with_memory_of_a_device_says_why_not)
-{
-    char sentence[256] = "";
-
-    cr_assert(device_open(0, sentence, sizeof(sentence)) == NULL);
-    cr_assert(strstr(sentence, "built without CUDA"), "%s", sentence);
 }
 
 Test(cuda_absent, the_doctor_says_so_in_a_line)

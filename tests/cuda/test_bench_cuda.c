@@ -37,17 +37,17 @@ static void expect_every_collective(const char *options)
         }
 }
 
-Test(bench_cuda, every_collective_of_processes_is_right, .timeout = 120)
+Test(bench_cuda, every_collective_of_processes_is_right)
 {
     expect_every_collective("");
 }
 
-Test(bench_cuda, every_collective_of_threads_is_right, .timeout = 120)
+Test(bench_cuda, every_collective_of_threads_is_right)
 {
     expect_every_collective("--threads");
 }
 
-Test(bench_cuda, calls_may_be_blocking_or_come_from_graphs, .timeout = 120)
+Test(bench_cuda, calls_may_be_blocking_or_come_from_graphs)
 {
     static const char *const ways[] = {"--blocking", "--graph", "--graph --threads",
                                        "--rewrite --cold", "--threads --blocking"};
@@ -63,7 +63,7 @@ Test(bench_cuda, calls_may_be_blocking_or_come_from_graphs, .timeout = 120)
     }
 }
 
-Test(bench_cuda, tables_and_files_say_what_was_measured, .timeout = 60)
+Test(bench_cuda, tables_and_files_say_what_was_measured)
 {
     char path[] = "/tmp/test-bench-XXXXXX";
     char line[256];
@@ -115,7 +115,7 @@ Test(bench_cuda, the_least_traffic_is_that_of_inputs_and_outputs)
     }
 }
 
-Test(bench_cuda, without_a_driver_there_is_a_sentence, .timeout = 60)
+Test(bench_cuda, without_a_driver_there_is_a_sentence)
 {
     struct run *run;
 
@@ -135,7 +135,7 @@ Test(bench_cuda, without_a_driver_there_is_a_sentence, .timeout = 60)
     free(run);
 }
 
-Test(bench_cuda, nccl_is_for_device_memory, .timeout = 60)
+Test(bench_cuda, nccl_is_for_device_memory)
 {
     struct run *run = bench(TEST_WORKERS, "all_reduce -n 2 --vs nccl");
 
@@ -145,7 +145,7 @@ Test(bench_cuda, nccl_is_for_device_memory, .timeout = 60)
 }
 
 /* Ours stands in for NCCL's. */
-Test(bench_cuda, a_library_with_the_interface_of_nccl_is_measured_and_right, .timeout = 120)
+Test(bench_cuda, a_library_with_the_interface_of_nccl_is_measured_and_right)
 {
     static const char *const ways[] = {"", "--threads", "--graph", "--in-place --root 1"};
 
@@ -170,7 +170,7 @@ Test(bench_cuda, a_library_with_the_interface_of_nccl_is_measured_and_right, .ti
     }
 }
 
-Test(bench_cuda, a_missing_nccl_is_explained, .timeout = 60)
+Test(bench_cuda, a_missing_nccl_is_explained)
 {
     struct run *run =
         bench(TEST_WORKERS, "all_reduce -n 2 --memory cuda --bytes 8 --vs nccl --nccl /nowhere.so");

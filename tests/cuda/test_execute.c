@@ -9,8 +9,23 @@
 #include <criterion/parameterized.h>
 #include <stdlib.h>
 
+/* Sums, maxima, averages, and sums of scaled inputs. */
+static struct kernel_op draw_op(int turn, int size)
+{
+    struct kernel_op op = {.type = (rondo_type)(turn * 5 % RONDO_TYPES),
+                           .function = turn % 3 ? KERNEL_SUM : KERNEL_MAX,
+                           .has_scale = turn % 3 == 2,
+                           .divisor = turn % 4 == 1 ? (unsigned)size : 0};
+
+    if (kernel_can(op.type, KERNEL_BAND))
+        op.scale.natural = 3;
+    else
+        op.scale.real = 0.75;
+    return op;
+}
+
 /* Every form of every algorithm over the same links, with counts and types in turn. */
-static const char *run_matrix(int size, const struct cuda_seat_shape *shape)
+static const char *run_matrix(int size, const struct cuda_devcomm_shape *shape)
 {
     static const size_t counts[] = {1, 37, 1000, 0, 5, 2111};
     struct troupe troupe;
@@ -26,9 +41,7 @@ static const char *run_matrix(int size, const struct cuda_seat_shape *shape)
                     .algorithm = algorithms[i],
                     .collective = (rondo_collective)c,
                     .root = collective_has_root((rondo_collective)c) ? turn % size : 0,
-                    .op = {.type = (rondo_type)(turn * 5 % RONDO_TYPES),
-                           .function = turn % 3 ? KERNEL_SUM : KERNEL_MAX,
-                           .divisor = turn % 4 == 1 ? (unsigned)size : 0},
+                    .op = draw_op(turn, size),
                     .count = counts[turn % 6],
                     .blocks = 1,
                     .repeat = 1 + turn % 2,
@@ -51,7 +64,8 @@ ParameterizedTestParameters(cuda_execute, every_plan_gives_what_it_gives_on_the_
 
 ParameterizedTest(int *size, cuda_execute, every_plan_gives_what_it_gives_on_the_host)
 {
-    const struct cuda_seat_shape shape = {.slots = 2 + *size % 3, .slot_bytes = 16384};
+    const struct cuda_devcomm_shape shape = {
+        .slots = 2 + *size % 3, .slot_bytes = 16384, .regions_known = *size % 2 ? 2 : 0};
     const char *complaint = run_matrix(*size, &shape);
 
     cr_assert(!complaint, "%s", complaint);
@@ -59,7 +73,8 @@ ParameterizedTest(int *size, cuda_execute, every_plan_gives_what_it_gives_on_the
 
 Test(cuda_execute, small_slots_and_numbers_that_wrap_make_no_difference)
 {
-    const struct cuda_seat_shape shape = {.slots = 8, .slot_bytes = 1024, .start = UINT32_MAX - 7};
+    const struct cuda_devcomm_shape shape = {
+        .slots = 8, .slot_bytes = 1024, .start = UINT32_MAX - 7};
     const char *complaint = run_matrix(3, &shape);
 
     cr_assert(!complaint, "%s", complaint);
@@ -68,14 +83,15 @@ Test(cuda_execute, small_slots_and_numbers_that_wrap_make_no_difference)
 /* A message's flag may be seen before its words are, which then must not pass for it. */
 Test(cuda_execute, words_of_an_empty_inbox_have_no_number_that_is_to_come)
 {
-    const struct cuda_seat_shape shape = {.slots = 8, .slot_bytes = 1024, .start = UINT32_MAX - 7};
-    size_t links = 2 * PLAN_LANES, bytes, taken = 0;
+    const struct cuda_devcomm_shape shape = {
+        .slots = 8, .slot_bytes = 1024, .start = UINT32_MAX - 7};
+    size_t links = 2 * PLAN_CHANNELS, bytes, taken = 0;
     struct troupe troupe;
     CUdeviceptr inbox;
     char *copy;
 
     cr_assert(troupe_open(&troupe, 2, &shape), "%s", fail_sentence());
-    inbox = cuda_seat_inbox(troupe.seats[0], &bytes);
+    inbox = cuda_devcomm_inbox(troupe.devcomms[0], &bytes);
     copy = malloc(bytes);
     cr_assert(copy && gpu_download(&troupe.gpu, copy, inbox, bytes), "%s", fail_sentence());
     for (size_t i = 0; i < links * CUDA_PACKED_ROOM; i++) {

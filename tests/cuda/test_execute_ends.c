@@ -6,7 +6,8 @@
 #include <criterion/criterion.h>
 #include <time.h>
 
-static const struct cuda_seat_shape plain = {.slots = 4, .slot_bytes = 256 << 10};
+static const struct cuda_devcomm_shape plain = {
+    .slots = 4, .slot_bytes = 256 << 10, .regions_known = 2};
 
 Test(cuda_execute_ends, teams_of_blocks_give_what_one_block_gives)
 {
@@ -48,7 +49,7 @@ static bool duet_open_for(struct duet *duet, const char *algorithm, rondo_collec
         struct plan *plan;
 
         good = !algorithm_plan(algorithm_find(algorithm), collective, 2, r, 0, &plan) &&
-               !cuda_program_open(duet->troupe.seats[r], plan, &duet->programs[r]);
+               !cuda_program_open(duet->troupe.devcomms[r], plan, &duet->programs[r]);
         plan_close(plan);
     }
     duet->memory = gpu_alloc(&duet->troupe.gpu, 16384);
@@ -76,7 +77,7 @@ static void duet_close(struct duet *duet)
 
 static rondo_result begin(struct duet *duet, int rank)
 {
-    return cuda_execute(duet->troupe.seats[rank], duet->programs[rank], &duet->call,
+    return cuda_execute(duet->troupe.devcomms[rank], duet->programs[rank], &duet->call,
                         duet->troupe.streams[rank]);
 }
 
@@ -85,7 +86,7 @@ static struct cuda_look end(struct duet *duet, int rank)
     struct cuda_look look = {.state = EXEC_MOVED};
 
     if (!duet->troupe.gpu.device.driver->cuStreamSynchronize(duet->troupe.streams[rank]))
-        cuda_seat_look(duet->troupe.seats[rank], &look);
+        cuda_devcomm_look(duet->troupe.devcomms[rank], &look);
     return look;
 }
 
@@ -97,7 +98,7 @@ static struct cuda_look look_when_stuck(struct duet *duet, int rank)
 
     for (int i = 0; i < 20000 && (look.state != EXEC_BLOCKED || !look.step); i++) {
         nanosleep(&moment, NULL);
-        cuda_seat_look(duet->troupe.seats[rank], &look);
+        cuda_devcomm_look(duet->troupe.devcomms[rank], &look);
     }
     return look;
 }
@@ -113,7 +114,7 @@ Test(cuda_execute_ends, a_kernel_whose_peer_does_not_come_says_so_and_can_be_sto
     cr_expect_eq(look.state, EXEC_BLOCKED);
     cr_expect_gt(look.step, 0);
     cr_expect_eq(look.blamed, 0);
-    cuda_seat_stop(duet.troupe.seats[1]);
+    cuda_devcomm_stop(duet.troupe.devcomms[1]);
     look = end(&duet, 1);
     cr_expect_eq(look.state, EXEC_FAILED, "state %d", look.state);
     duet_close(&duet);
@@ -179,12 +180,55 @@ Test(cuda_execute_ends, a_rank_is_settled_once_its_peer_has_read_what_it_sent)
 
     cr_assert(duet_open_for(&duet, "direct", RONDO_BROADCAST), "%s", fail_sentence());
     duet.call.op = NULL;
-    cr_expect(cuda_seat_is_settled(duet.troupe.seats[0]), "nothing was sent");
+    cr_expect(cuda_devcomm_is_settled(duet.troupe.devcomms[0]), "nothing was sent");
     cr_assert_eq(begin(&duet, 0), RONDO_OK, "%s", fail_sentence());
     cr_expect_eq(end(&duet, 0).state, EXEC_DONE, "the root needs nobody for a short message");
-    cr_expect_not(cuda_seat_is_settled(duet.troupe.seats[0]), "it was not read");
+    cr_expect_not(cuda_devcomm_is_settled(duet.troupe.devcomms[0]), "it was not read");
     cr_assert_eq(begin(&duet, 1), RONDO_OK, "%s", fail_sentence());
     cr_expect_eq(end(&duet, 1).state, EXEC_DONE);
-    cr_expect(cuda_seat_is_settled(duet.troupe.seats[0]), "it was read");
+    cr_expect(cuda_devcomm_is_settled(duet.troupe.devcomms[0]), "it was read");
+    duet_close(&duet);
+}
+
+/* Tell both ranks how much of the duet's memory, their region 1, there is. */
+static bool show(struct duet *duet, uint64_t bytes)
+{
+    const struct cuda_region region = {duet->memory, bytes};
+    const struct cuda_region table[4] = {{0, 0}, region, {0, 0}, region};
+
+    return gpu_upload(&duet->troupe.gpu, duet->call.regions, table, sizeof(table));
+}
+
+static enum exec_state run_both(struct duet *duet)
+{
+    enum exec_state first;
+
+    duet->call.fingerprint++;
+    if (begin(duet, 0) || begin(duet, 1))
+        return EXEC_FAILED;
+    first = end(duet, 0).state;
+    return end(duet, 1).state == first ? first : EXEC_FAILED;
+}
+
+Test(cuda_execute_ends, regions_are_looked_up_once_until_something_changes)
+{
+    const uint64_t word = (uint64_t)1 << CUDA_WORD_REGION_SHIFT;
+    uint32_t changes = 0;
+    struct duet duet;
+
+    cr_assert(duet_open_for(&duet, "zero_copy", RONDO_ALL_REDUCE), "%s", fail_sentence());
+    duet.call.own =
+        (struct link_addresses){word, word | 4096, CUDA_ADDRESS_WORD, CUDA_ADDRESS_WORD};
+    duet.call.regions = duet.memory + 8192;
+    duet.call.regions_each = 2;
+    duet.call.changes = duet.memory + 12288;
+    cr_assert(gpu_upload(&duet.troupe.gpu, duet.call.changes, &changes, sizeof(changes)));
+    cr_assert(show(&duet, 8192));
+    cr_expect_eq(run_both(&duet), EXEC_DONE);
+    cr_assert(show(&duet, 0));
+    cr_expect_eq(run_both(&duet), EXEC_DONE, "it was looked up again");
+    changes++;
+    cr_assert(gpu_upload(&duet.troupe.gpu, duet.call.changes, &changes, sizeof(changes)));
+    cr_expect_eq(run_both(&duet), EXEC_FALLBACK, "it was not looked up again");
     duet_close(&duet);
 }

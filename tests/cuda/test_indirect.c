@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-enum { COUNT = 100, SEGMENTS = 3, ROOM = 4096 };
+enum { COUNT = 100, REGIONS = 3, ROOM = 4096 };
 
 /* Three segments of memory, a table of them, and words that the device reads from the host. */
 struct scene {
@@ -19,28 +19,28 @@ struct scene {
 
 static bool scene_open(struct scene *scene)
 {
-    struct cuda_segment segments[SEGMENTS];
+    struct cuda_region regions[REGIONS];
     float values[ROOM / sizeof(float)];
     void *words = NULL;
 
     if (!gpu_open(&scene->gpu))
         return false;
-    scene->memory = gpu_alloc(&scene->gpu, SEGMENTS * ROOM);
-    scene->table = gpu_alloc(&scene->gpu, sizeof(segments));
+    scene->memory = gpu_alloc(&scene->gpu, REGIONS * ROOM);
+    scene->table = gpu_alloc(&scene->gpu, sizeof(regions));
     if (!scene->memory || !scene->table ||
         cuda_result(scene->gpu.device.driver->cuMemHostAlloc(&words, 64, CU_MEMHOSTALLOC_PORTABLE),
                     "cuMemHostAlloc"))
         return false;
     memset(words, 0, 64);
     scene->words = words;
-    for (int i = 0; i < SEGMENTS; i++) {
-        segments[i] = (struct cuda_segment){scene->memory + (CUdeviceptr)i * ROOM, ROOM};
+    for (int i = 0; i < REGIONS; i++) {
+        regions[i] = (struct cuda_region){scene->memory + (CUdeviceptr)i * ROOM, ROOM};
         for (size_t j = 0; j < ROOM / sizeof(float); j++)
             values[j] = (float)(1000 * i) + (float)j;
-        if (!gpu_upload(&scene->gpu, segments[i].base, values, ROOM))
+        if (!gpu_upload(&scene->gpu, regions[i].base, values, ROOM))
             return false;
     }
-    return gpu_upload(&scene->gpu, scene->table, segments, sizeof(segments));
+    return gpu_upload(&scene->gpu, scene->table, regions, sizeof(regions));
 }
 
 static void scene_close(struct scene *scene)
@@ -51,9 +51,9 @@ static void scene_close(struct scene *scene)
     gpu_close(&scene->gpu);
 }
 
-static uint64_t word(unsigned segment, uint64_t offset)
+static uint64_t word(unsigned region, uint64_t offset)
 {
-    return (uint64_t)segment << CUDA_WORD_SEGMENT_SHIFT | offset;
+    return (uint64_t)region << CUDA_WORD_REGION_SHIFT | offset;
 }
 
 /* Segment 2's memory = source + segment 1's memory at byte 8, with the source and the destination
@@ -72,8 +72,8 @@ static bool add(struct scene *scene, uint64_t from, uint64_t to, float *ret_resu
                                           .destination_count = 1,
                                           .count = COUNT,
                                           .scaled = -1,
-                                          .segments = scene->table,
-                                          .segment_count = SEGMENTS,
+                                          .regions = scene->table,
+                                          .region_count = REGIONS,
                                           .error = cuda_address(&scene->words[2])};
 
     scene->words[0] = from;
@@ -104,11 +104,11 @@ Test(cuda_indirect, words_that_lead_outside_are_an_error_and_nothing_is_touched)
         uint64_t from, to;
         unsigned error;
     } wrong[] = {
-        {(uint64_t)SEGMENTS << CUDA_WORD_SEGMENT_SHIFT, (uint64_t)2 << CUDA_WORD_SEGMENT_SHIFT, 1},
-        {UINT64_MAX, (uint64_t)2 << CUDA_WORD_SEGMENT_SHIFT, 1},
-        {0, (uint64_t)2 << CUDA_WORD_SEGMENT_SHIFT | (ROOM - 4 * COUNT + 1), 3},
-        {ROOM - 4 * COUNT - 3, (uint64_t)2 << CUDA_WORD_SEGMENT_SHIFT, 1},
-        {CUDA_WORD_OFFSET_MASK, (uint64_t)2 << CUDA_WORD_SEGMENT_SHIFT, 1},
+        {(uint64_t)REGIONS << CUDA_WORD_REGION_SHIFT, (uint64_t)2 << CUDA_WORD_REGION_SHIFT, 1},
+        {UINT64_MAX, (uint64_t)2 << CUDA_WORD_REGION_SHIFT, 1},
+        {0, (uint64_t)2 << CUDA_WORD_REGION_SHIFT | (ROOM - 4 * COUNT + 1), 3},
+        {ROOM - 4 * COUNT - 3, (uint64_t)2 << CUDA_WORD_REGION_SHIFT, 1},
+        {CUDA_WORD_OFFSET_MASK, (uint64_t)2 << CUDA_WORD_REGION_SHIFT, 1},
     };
     struct scene scene = {.words = NULL};
     float result[ROOM / sizeof(float)];
@@ -132,8 +132,8 @@ static bool copy(struct scene *scene, struct cuda_copies_item *items, unsigned c
 {
     const struct cuda_copies_call call = {.items = items,
                                           .count = count,
-                                          .segments = scene->table,
-                                          .segment_count = SEGMENTS,
+                                          .regions = scene->table,
+                                          .region_count = REGIONS,
                                           .error = cuda_address(&scene->words[2])};
 
     scene->words[0] = word(0, 100);

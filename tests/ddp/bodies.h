@@ -18,6 +18,7 @@ rondo_result steps_divide_all_types(rondo_comm *comm, void *unused, char *senten
 rondo_result steps_describe_in_short(rondo_comm *comm, void *unused, char *sentence);
 rondo_result steps_broadcast_buffers(rondo_comm *comm, void *unused, char *sentence);
 rondo_result steps_are_counted_and_described(rondo_comm *comm, void *unused, char *sentence);
+rondo_result steps_name_the_latest_rank(rondo_comm *comm, void *unused, char *sentence);
 
 /* unused.c */
 rondo_result unused_here_counts_as_zero(rondo_comm *comm, void *unused, char *sentence);
@@ -25,6 +26,7 @@ rondo_result unused_everywhere_is_kept(rondo_comm *comm, void *unused, char *sen
 rondo_result unused_in_the_last_pass_only_counts(rondo_comm *comm, void *unused, char *sentence);
 
 /* mistakes.c */
+rondo_result forked_child_is_refused(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_missing_gradient(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_twice(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_out_of_order(rondo_comm *comm, void *unused, char *sentence);

@@ -39,7 +39,7 @@ static rondo_result check_data(struct toy *toy, int epochs, int steps, bool by_r
     return RONDO_OK;
 }
 
-/* What the step function of a rank that joined knows; it must keep up with the others. */
+/* The step function of a rank that joined knows this; it must keep up with the others. */
 struct joined {
     struct toy *toy;
     int epochs, steps;

@@ -68,7 +68,7 @@ static bool far(double got, double want)
     return !(fabs(got - want) <= 2e-4 * (1 + fabs(want)));
 }
 
-/* What a round works on. */
+/* A round works on this. */
 struct batch {
     rondo_comm *comm;
     rondo_batch_norm *norm;

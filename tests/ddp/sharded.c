@@ -124,7 +124,7 @@ rondo_result sharded_open(rondo_comm *comm, const struct sharded *job, rondo_sha
     return result;
 }
 
-/* As a forward pass: look at every parameter. */
+/* A forward pass looks at every parameter. */
 static rondo_result forward(rondo_shards *shards)
 {
     rondo_result result = RONDO_OK;

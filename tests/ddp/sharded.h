@@ -22,7 +22,7 @@ extern const rondo_adamw sharded_adamw;
 float sharded_start(int parameter, size_t i);
 float sharded_gradient(float value, int micro_batch, size_t i);
 
-/* What to do, and (shared with the test) what came out. */
+/* The job: what to do, and (shared with the test) what came out. */
 struct sharded {
     int level;
     int passes, steps;

@@ -121,7 +121,7 @@ rondo_result sharded_misuse(rondo_comm *comm, void *argument, char *sentence)
 
 /* ---- Gradients that are missing -------------------------------------------------------------- */
 
-/* Does every element of a parameter differ from its start by that much? */
+/* Fails unless every element of a parameter differs from its start by that much. */
 static rondo_result expect_change(rondo_shards *shards, int p, float change, char *sentence)
 {
     const struct sharded_parameter *parameter = &sharded_model[p];

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Sum over all ranks of passes first .. last. */
 struct sum {
@@ -188,6 +189,42 @@ rondo_result steps_are_counted_and_described(rondo_comm *comm, void *unused, cha
     if (!result && (rondo_ddp_statistics_get(NULL, &s) != RONDO_ERROR_INVALID ||
                     rondo_ddp_statistics_reset(NULL) != RONDO_ERROR_INVALID ||
                     rondo_ddp_describe(NULL, text, sizeof(text)) != 0))
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "something is told of nothing");
+    toy_free(toy);
+    return result;
+}
+
+/* Rank 1 dawdles; all ranks are told so, and the same. */
+rondo_result steps_name_the_latest_rank(rondo_comm *comm, void *unused, char *sentence)
+{
+    enum { PASSES = 7 };
+    struct toy *toy = toy_new(comm, false, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_ddp_lateness late[WORLD_RANKS] = {0}, others[WORLD_RANKS];
+    size_t bytes = (size_t)rondo_comm_size(comm) * sizeof(*late);
+    rondo_result result = toy_open(toy, &config);
+    uint64_t sum = 0;
+
+    for (int pass = 0; pass < PASSES && !result; pass++) {
+        if (toy->rank == 1)
+            usleep(30 * 1000);
+        result = toy_pass(toy, pass, 1, false);
+    }
+    if (!result)
+        result = rondo_ddp_lateness_get(toy->ddp, late);
+    memcpy(others, late, bytes);
+    if (!result)
+        result = rondo_broadcast(others, others, bytes, RONDO_UINT8, 0, comm, NULL);
+    for (int rank = 0; rank < rondo_comm_size(comm); rank++)
+        sum += late[rank].last;
+    if (!result &&
+        (memcmp(late, others, bytes) != 0 || sum != PASSES - 1 || late[1].passes != PASSES - 1 ||
+         late[1].last <= (PASSES - 1) / 2 || late[1].most < late[1].mean || late[1].held_up <= 0))
+        result = world_say(sentence, RONDO_ERROR_INTERNAL,
+                           "rank 1 was last in %d of %d passes, by %g s; %d are counted",
+                           (int)late[1].last, (int)late[1].passes, late[1].mean, (int)sum);
+    if (!result && (rondo_ddp_lateness_get(NULL, late) != RONDO_ERROR_INVALID ||
+                    rondo_ddp_lateness_get(toy->ddp, NULL) != RONDO_ERROR_INVALID))
         result = world_say(sentence, RONDO_ERROR_INTERNAL, "something is told of nothing");
     toy_free(toy);
     return result;

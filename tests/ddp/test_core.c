@@ -67,6 +67,11 @@ Test(ddp_steps, what_was_exchanged_is_counted_and_buckets_are_described)
     run_on(steps_describe_in_short, 1, 1);
 }
 
+Test(ddp_steps, the_rank_that_holds_the_others_up_is_named)
+{
+    run_on(steps_name_the_latest_rank, 2, 4);
+}
+
 Test(ddp_steps, losses_of_20_steps_are_those_of_one_process_with_all_batches)
 {
     run_on(linear_learns_like_one_process, 1, 4);
@@ -95,6 +100,12 @@ Test(ddp_unused, what_an_earlier_pass_accumulated_counts_though_the_last_one_lea
 Test(ddp_mistakes, a_missing_gradient_is_named_on_every_rank)
 {
     run_on(mistakes_missing_gradient, 1, 3);
+}
+
+Test(ddp_mistakes, a_forked_child_is_refused_and_nobody_else_notices)
+{
+    cr_assert(world_run_processes(3, forked_child_is_refused, NULL, &report) == 0, "%s",
+              report.summary);
 }
 
 Test(ddp_mistakes, a_gradient_announced_twice_is_named_on_every_rank)

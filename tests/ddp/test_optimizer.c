@@ -37,7 +37,7 @@ static void train(struct model *model, size_t cut)
     }
 }
 
-/* As in the paper, with the moments corrected one by one. */
+/* Computes the step as the paper does, with the moments corrected one by one. */
 static double by_the_book(size_t i)
 {
     double value = cosf((float)i), m = 0, v = 0;

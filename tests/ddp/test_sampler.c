@@ -172,6 +172,65 @@ Test(sampler, an_epoch_that_is_over_starts_again_in_the_same_order)
     rondo_sampler_close(sampler);
 }
 
+/* Ranks come and go after some of the steps; in each, all of them take up to 3 samples. */
+static void take_an_epoch_in_parts(size_t samples, uint64_t epoch, uint64_t *state)
+{
+    int taken[SAMPLES] = {0};
+    size_t done = 0;
+
+    while (done < samples) {
+        int size = 1 + (int)((*state = *state * 6364136223846793005u + 1) >> 33) % RANKS;
+        int steps = 1 + (int)((*state = *state * 6364136223846793005u + 1) >> 33) % 3;
+        uint64_t after = 0;
+
+        for (int rank = 0; rank < size; rank++) {
+            rondo_sampler_config config = {sizeof(config), samples, 0, 1, 1, 0, 7, 1};
+            rondo_sampler *sampler;
+            size_t got[LIST];
+
+            cr_assert_eq(rondo_sampler_open(&config, &sampler), RONDO_OK);
+            cr_assert_eq(rondo_sampler_divide(sampler, rank, size, epoch, done), RONDO_OK);
+            for (int step = 0; step < steps; step++) {
+                size_t left = rondo_sampler_count(sampler) - rondo_sampler_tell(sampler).taken;
+                size_t wanted = left < 3 ? left : 3;
+
+                cr_assert_eq(rondo_sampler_next(sampler, wanted, got), wanted);
+                for (size_t i = 0; i < wanted; i++)
+                    taken[got[i]]++;
+            }
+            if (rank == 0) /* it has as many as any */
+                after = rondo_sampler_done(sampler);
+            rondo_sampler_close(sampler);
+        }
+        done = after;
+    }
+    for (size_t i = 0; i < samples; i++)
+        cr_assert_eq(taken[i], 1, "sample %zu of %zu was taken %d times", i, samples, taken[i]);
+}
+
+Test(sampler, no_sample_is_lost_or_taken_twice_when_ranks_come_and_go)
+{
+    uint64_t state = 1;
+
+    for (size_t samples = 1; samples <= SAMPLES; samples++)
+        for (uint64_t epoch = 0; epoch < 10; epoch++)
+            take_an_epoch_in_parts(samples, epoch, &state);
+}
+
+Test(sampler, after_an_epoch_in_parts_the_next_one_is_divided_as_a_whole)
+{
+    rondo_sampler *sampler = open_sampler(20, 0, 4, true, false);
+    size_t got[LIST];
+
+    cr_assert_eq(rondo_sampler_divide(sampler, 1, 2, 0, 15), RONDO_OK);
+    cr_assert_eq(rondo_sampler_count(sampler), 3); /* the order's beginning fills it up */
+    cr_assert_eq(take_all(sampler, got), 3);
+    cr_assert_eq(rondo_sampler_count(sampler), 10);
+    cr_assert_eq(rondo_sampler_divide(sampler, 2, 2, 0, 15), RONDO_ERROR_INVALID);
+    cr_assert_eq(rondo_sampler_divide(sampler, 1, 2, 0, 21), RONDO_ERROR_INVALID);
+    rondo_sampler_close(sampler);
+}
+
 Test(sampler, a_position_of_other_data_is_refused)
 {
     rondo_sampler *sampler = open_sampler(9, 0, 3, true, false);

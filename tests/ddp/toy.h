@@ -34,7 +34,7 @@ rondo_result toy_open(struct toy *toy, const rondo_ddp_config *config);
 void toy_free(struct toy *toy); /* also closes */
 
 double toy_value(int rank, int parameter, size_t i);
-/* What `rank` adds to the gradient in pass `pass`. */
+/* Returns what `rank` adds to the gradient in pass `pass`. */
 double toy_gradient(int rank, int pass, int parameter, size_t i);
 
 /* Add the gradient of a pass and announce it. */

@@ -34,7 +34,7 @@ void trees_reference(int micro_batches, float *ret_result)
         ret_result[i] = tree(0, micro_batches, i) / (float)micro_batches;
 }
 
-/* The same in float64; a third has all bits of a mantissa. */
+/* Adds up in float64; a third has all bits of a mantissa. */
 static double tree64(int first, int count, size_t i)
 {
     int left = 1;

@@ -2,7 +2,7 @@
 /* unused.c - passes that leave parameters out, with find_unused. */
 #include "bodies.h"
 
-/* Does `rank` use the parameter in this pass of the step? */
+/* True if `rank` uses the parameter in this pass of the step. */
 typedef bool (*uses)(int rank, int pass, int parameter);
 
 struct plan {

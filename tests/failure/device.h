@@ -12,7 +12,7 @@ void soak_device_close(struct soak_device *device); /* accepts one that is all 0
 /* Stop this process; on a device, what had begun there comes to its end. */
 void soak_device_stop(void);
 
-/* Of MEMORY_CUDA or MEMORY_CUDA_SHARED; NULL: there is none. */
+/* Takes memory of MEMORY_CUDA or MEMORY_CUDA_SHARED; NULL: there is none. */
 void *soak_device_alloc(enum soak_memory kind, size_t bytes);
 void soak_device_free(enum soak_memory kind, void *memory);
 /* Between the device and the host, after all work on it. */

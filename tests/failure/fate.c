@@ -195,7 +195,7 @@ void __wrap_kernel_stream(void *to, const void *from, size_t bytes)
     __real_kernel_stream((char *)to + part, (const char *)from + part, bytes - part);
 }
 
-/* The same call, over a part of its elements. */
+/* Makes the call over a part of its elements. */
 static void reduce_part(const struct kernel_op *op, const struct kernel_call *call, size_t first,
                         size_t count)
 {

@@ -9,13 +9,13 @@
 const char *const soak_defects[SOAK_DEFECTS] = {"changed", "wrong",   "untold", "hung",
                                                 "crashed", "unnamed", "spoiled"};
 
-/* Who complains is no culprit: "Rank 2 waited 0.4 s for rank 1 in ...". */
+/* A rank that complains is no culprit: "Rank 2 waited 0.4 s for rank 1 in ...". */
 static bool only_complains(const char *behind)
 {
     return strncmp(behind, " waited", 7) == 0 || strncmp(behind, " waits", 6) == 0;
 }
 
-/* Does the sentence blame this rank? Of a wait that was given up it is the one that was waited for;
+/* True if the sentence blames this rank. If a wait was given up it is the one that was waited for;
  * the step also names the peer that it is with. */
 static bool blames(const char *sentence, int rank)
 {

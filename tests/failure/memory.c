@@ -119,7 +119,7 @@ static void overlay(struct memory *m, int rank, size_t element)
 rondo_result memory_open(const struct scene *scene, int rank, rondo_comm *comm,
                          struct memory *ret_memory)
 {
-    const struct seat *seat = &scene->seats[rank];
+    const struct part *part = &scene->parts[rank];
     struct memory *m = ret_memory;
     size_t element = rondo_type_size(scene->type), in, out;
     bool in_place, together;
@@ -131,20 +131,20 @@ rondo_result memory_open(const struct scene *scene, int rank, rondo_comm *comm,
     out = m->output_count * element;
     in_place = scene->in_place && in && out;
     together = in_place || scene->shares_page;
-    result = open_one(m, seat->input,
-                      seat->input_offset + (in_place   ? in > out ? in : out
+    result = open_one(m, part->input,
+                      part->input_offset + (in_place   ? in > out ? in : out
                                             : together ? in + out
                                                        : in),
                       comm);
     if (!result && !together)
-        result = open_one(m, seat->output, seat->output_offset + out, comm);
+        result = open_one(m, part->output, part->output_offset + out, comm);
     if (result)
         return result;
-    m->input = m->output = m->arenas[0].base + seat->input_offset;
+    m->input = m->output = m->arenas[0].base + part->input_offset;
     if (in_place)
         overlay(m, rank, element);
     else
-        m->output = together ? m->input + in : m->arenas[1].base + seat->output_offset;
+        m->output = together ? m->input + in : m->arenas[1].base + part->output_offset;
     m->input_view = m->input = in ? m->input : NULL;
     m->output_view = m->output = out ? m->output : NULL;
     m->element = element;
@@ -172,7 +172,7 @@ void memory_pull(struct memory *memory)
                          memory->output_count * memory->element);
 }
 
-rondo_result memory_reuse(struct memory *memory, const struct seat *seat, rondo_comm *comm)
+rondo_result memory_reuse(struct memory *memory, const struct part *part, rondo_comm *comm)
 {
     static const enum soak_memory others[] = {MEMORY_HEAP, MEMORY_MALLOC};
     struct arena old[MEMORY_ARENAS];
@@ -180,9 +180,9 @@ rondo_result memory_reuse(struct memory *memory, const struct seat *seat, rondo_
     rondo_result result = RONDO_OK;
 
     for (int i = 0; i < count && !result; i++)
-        if (seat->renews || seat->deregisters)
+        if (part->renews || part->deregisters)
             result = deregister(&memory->arenas[i], comm);
-    if (result || !seat->renews)
+    if (result || !part->renews)
         return result;
     memcpy(old, memory->arenas, sizeof(old));
     memory->count = 0;

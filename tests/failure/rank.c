@@ -12,7 +12,7 @@ enum { FEW_STEPS = 8 };
 
 struct rank {
     const struct scene *scene;
-    const struct seat *seat;
+    const struct part *part;
     struct stage *stage;
     struct rank_report *report;
     rondo_comm *comm;
@@ -121,7 +121,7 @@ static bool output_is_right(const struct rank *rank)
     }
 }
 
-/* Is the output right, and the input as it was? */
+/* True if the output is right, and the input as it was. */
 static bool is_right(struct rank *rank)
 {
     struct memory *memory = &rank->memory;
@@ -135,7 +135,7 @@ static bool is_right(struct rank *rank)
     return output_is_right(rank);
 }
 
-/* The same calls without a fate; the last one tells of how many steps a call is. */
+/* Makes the calls without a fate; the last one tells of how many steps a call is. */
 static rondo_result warm_up(struct rank *rank)
 {
     struct rank_report *report = rank->report;
@@ -212,8 +212,8 @@ static void fail_together(struct rank *rank)
         memory_poison(&rank->memory);
         return;
     }
-    if (rank->seat->skew)
-        usleep(rank->seat->skew);
+    if (rank->part->skew)
+        usleep(rank->part->skew);
     arm(rank);
     result = make_call(rank);
     fate_finish();
@@ -236,14 +236,14 @@ static void close_comm(struct rank *rank)
 
 static void settle(struct rank *rank)
 {
-    enum soak_ending ending = rank->seat->ending;
+    enum soak_ending ending = rank->part->ending;
     rondo_result result;
 
     if (rank->aborts)
         pthread_join(rank->aborter, NULL);
     if (ending == CLOSES_FIRST || is_victim(rank, FATE_CLOSE))
         close_comm(rank);
-    result = memory_reuse(&rank->memory, rank->seat, rank->comm);
+    result = memory_reuse(&rank->memory, rank->part, rank->comm);
     if (result)
         snprintf(rank->report->early, sizeof(rank->report->early), "reuse of memory: %s",
                  rondo_last_error(rank->comm));
@@ -255,7 +255,7 @@ void rank_run(const struct scene *scene, struct stage *stage, int number, rondo_
               const struct soak_device *device)
 {
     struct rank rank = {.scene = scene,
-                        .seat = &scene->seats[number],
+                        .part = &scene->parts[number],
                         .stage = stage,
                         .report = &stage->reports[number],
                         .comm = comm,

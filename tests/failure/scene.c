@@ -130,7 +130,7 @@ static enum soak_memory draw_memory(uint64_t *state, enum soak_transport transpo
     return transport == SOAK_GPU && percent(state, 85) ? device : host;
 }
 
-static void draw_seats(uint64_t *state, struct scene *scene)
+static void draw_parts(uint64_t *state, struct scene *scene)
 {
     bool alike = percent(state, 60);
     enum soak_memory common = draw_memory(state, scene->transport);
@@ -138,20 +138,20 @@ static void draw_seats(uint64_t *state, struct scene *scene)
     if (percent(state, 40) && scene->transport != SOAK_GPU)
         common = MEMORY_HEAP;
     for (int r = 0; r < scene->size; r++) {
-        struct seat *seat = &scene->seats[r];
+        struct part *part = &scene->parts[r];
 
-        seat->input = draw_memory(state, scene->transport);
-        seat->output = draw_memory(state, scene->transport);
+        part->input = draw_memory(state, scene->transport);
+        part->output = draw_memory(state, scene->transport);
         if (alike)
-            seat->input = seat->output = common;
+            part->input = part->output = common;
         if (scene->in_place || scene->shares_page)
-            seat->output = seat->input;
-        seat->input_offset = draw_offset(state);
-        seat->output_offset = draw_offset(state);
-        seat->renews = percent(state, 65);
-        seat->deregisters = percent(state, 50);
-        seat->ending = (enum soak_ending)below(state, SOAK_ENDINGS);
-        seat->skew = percent(state, 70) ? 0 : below(state, 2000);
+            part->output = part->input;
+        part->input_offset = draw_offset(state);
+        part->output_offset = draw_offset(state);
+        part->renews = percent(state, 65);
+        part->deregisters = percent(state, 50);
+        part->ending = (enum soak_ending)below(state, SOAK_ENDINGS);
+        part->skew = percent(state, 70) ? 0 : below(state, 2000);
     }
 }
 
@@ -197,7 +197,7 @@ void scene_make(uint64_t seed, enum soak_transport transport, double patience,
     ret_scene->threads = percent(&state, 20) && transport != SOAK_MIXED && transport != SOAK_GPU;
     draw_call(&state, ret_scene);
     draw_settings(&state, ret_scene);
-    draw_seats(&state, ret_scene);
+    draw_parts(&state, ret_scene);
     draw_fate(&state, ret_scene);
     waits = ret_scene->fate.kind == FATE_STOP || ret_scene->fate.kind == FATE_SLOW ||
             ret_scene->fate.kind == FATE_LATE;
@@ -206,10 +206,10 @@ void scene_make(uint64_t seed, enum soak_transport transport, double patience,
 
 const char *scene_memory(const struct scene *scene)
 {
-    enum soak_memory first = scene->seats[0].input;
+    enum soak_memory first = scene->parts[0].input;
 
     for (int r = 0; r < scene->size; r++)
-        if (scene->seats[r].input != first || scene->seats[r].output != first)
+        if (scene->parts[r].input != first || scene->parts[r].output != first)
             return "mixed";
     return soak_memories[first];
 }

@@ -58,11 +58,11 @@ enum soak_memory {
     SOAK_MEMORIES
 };
 
-/* When a rank closes the communicator after its call. */
+/* The ending says when a rank closes the communicator after its call. */
 enum soak_ending { CLOSES_FIRST, CLOSES_AFTER_REUSE, KEEPS_OPEN, SOAK_ENDINGS };
 
-/* What one rank brings, and what it does after its call. */
-struct seat {
+/* A part is what one rank brings, and what it does after its call. */
+struct part {
     enum soak_memory input, output;
     size_t input_offset, output_offset; /* bytes from the beginning of its memory */
     bool renews;      /* gives its buffers back and takes new ones; else it keeps them */
@@ -101,7 +101,7 @@ struct scene {
     int slots, deterministic;
     const char *cma, *stream, *cuda, *cuda_piece; /* settings of these names */
     struct fate fate;
-    struct seat seats[SOAK_RANKS];
+    struct part parts[SOAK_RANKS];
     double timeout; /* seconds; depends on the machine's load, all else on the seed alone */
 };
 
@@ -128,7 +128,7 @@ enum phase {
     PHASE_GONE,    /* it has reported, or died */
 };
 
-/* Of a call, as fate.c sees them. */
+/* The steps of a call, as fate.c sees them. */
 struct steps {
     unsigned all, data; /* data: those that move some */
 };
@@ -150,7 +150,7 @@ struct rank_report {
     double ended;            /* seconds from the start of the calls */
 };
 
-/* What all ranks of a run see, and who watches them. */
+/* The stage is what all ranks of a run see, and who watches them. */
 struct stage {
     rondo_unique_id id;
     _Atomic int id_state; /* 0: not yet, 1: there, 2: failed */
@@ -184,7 +184,7 @@ struct outcome {
 };
 
 double soak_now(void);
-/* Have all ranks but this one come so far? */
+/* True if all ranks but this one have come so far. */
 bool stage_others_reached(struct stage *stage, int size, int rank, enum phase phase);
 /* Start the ranks of a scene and watch them. In a process of its own without threads. */
 void stage_run(const struct scene *scene, bool verbose, struct outcome *ret_outcome);
@@ -197,7 +197,7 @@ struct soak_device {
 /* A rank from its start to its end. */
 void rank_run(const struct scene *scene, struct stage *stage, int rank, rondo_comm *comm,
               const struct soak_device *device);
-/* What is wrong with a run in which nothing hung or crashed; adds to the outcome. */
+/* Finds what is wrong with a run in which nothing hung or crashed; adds to the outcome. */
 void judge_run(const struct scene *scene, const struct stage *stage, struct outcome *outcome);
 /* Note a defect with a sentence. */
 void outcome_add(struct outcome *outcome, enum defect defect, const char *format, ...)
@@ -217,7 +217,7 @@ struct fate_post {
 /* The fate strikes at step number `moment` of the calls from now on; or at that of those which move
  * data. */
 void fate_arm(struct fate_post *post, bool data_only, unsigned moment);
-/* It strikes now, if it has not yet; the text says where. */
+/* The fate strikes now, if it has not yet; the text says where. */
 void fate_strike(const char *where);
 /* The call has ended; if the step has not come, the fate strikes now. */
 void fate_finish(void);
@@ -248,13 +248,13 @@ struct memory {
 
 rondo_result memory_open(const struct scene *scene, int rank, rondo_comm *comm,
                          struct memory *ret_memory);
-/* Of device memory: bring what the views have there, bring what is there to the views. */
+/* Device memory needs these: bring what the views have there, bring what is there to the views. */
 void memory_push(struct memory *memory);
 void memory_pull(struct memory *memory);
 /* Fill all of it with numbers that depend on the place. */
 void memory_poison(struct memory *memory);
-/* Give the buffers back as the seat says, and use what the allocators hand out next. */
-rondo_result memory_reuse(struct memory *memory, const struct seat *seat, rondo_comm *comm);
+/* Give the buffers back as its part says, and use what the allocators hand out next. */
+rondo_result memory_reuse(struct memory *memory, const struct part *part, rondo_comm *comm);
 /* Words that are not poison; the text says which. */
 size_t memory_changed(const struct memory *memory, char *text, size_t size);
 /* The communicator has been closed, and its registrations with it. */

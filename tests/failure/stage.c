@@ -220,7 +220,7 @@ static void look_at_children(struct play *play)
     }
 }
 
-/* Does the stopped rank go on? */
+/* Lets the stopped rank go on if it is time. */
 static void wake(struct play *play)
 {
     const struct scene *scene = play->scene;
@@ -270,7 +270,7 @@ static void end_all(struct play *play)
         }
 }
 
-/* Which ranks are where, when time is up. */
+/* Notes which ranks are where when time is up. */
 static void note_hang(struct play *play, double seconds)
 {
     static const char *const names[] = {"opening", "in its call", "in closing or reuse", "settled",
@@ -320,15 +320,15 @@ static void show(const struct play *play)
 {
     for (int r = 0; r < play->scene->size; r++) {
         const struct rank_report *report = &play->stage->reports[r];
-        const struct seat *seat = &play->scene->seats[r];
+        const struct part *part = &play->scene->parts[r];
 
         printf("rank %d: %s%s after %.3f s \"%s\"%s%s%s%s; memory %s/%s, %s, %s\n", r,
                report->called ? rondo_result_string(report->result) : "no call",
                report->after_errors ? " (after errors elsewhere)" : "", report->ended,
                report->sentence, report->where[0] ? "; struck in " : "", report->where,
-               report->wrong[0] ? "; WRONG: " : "", report->wrong, soak_memories[seat->input],
-               soak_memories[seat->output], seat->renews ? "renews it" : "keeps it",
-               soak_endings[seat->ending]);
+               report->wrong[0] ? "; WRONG: " : "", report->wrong, soak_memories[part->input],
+               soak_memories[part->output], part->renews ? "renews it" : "keeps it",
+               soak_endings[part->ending]);
         if (report->where[0])
             printf("        step %u of %u, %u of them with data, %u/%d of it\n", report->moment,
                    report->steps.all, report->steps.data, play->scene->fate.parts, FATE_PARTS);

@@ -5,6 +5,18 @@
 
 #include "../world.h"
 
+/*
+ * To be called before graphs of ranks that are threads on one device are launched. What a rank
+ * launches behind a call, in the same graph, waits for the call, and so for the graph of its peer,
+ * which the peer's thread launches. Were that queued in the same hardware channel, behind it, it
+ * would never begin, on a GPU neither: such a program has to set CUDA_DEVICE_MAX_CONNECTIONS, and
+ * so do these tests.
+ */
+void gpu_gives_graphs_channels(void);
+/* Ranks that are threads and all on one device launch no graphs in tests: these have branches, and
+ * no number of channels is enough, as no driver says which channels branches get. */
+bool gpu_threads_launch_graphs(int size);
+
 /* How ranks are spread over devices, and which calls they make; the argument of a body. */
 struct gpu_scene {
     int devices; /* rank r is on device r modulo this, or what the machine has if that is less */
@@ -14,6 +26,7 @@ struct gpu_scene {
     bool pieces;         /* ... all on memory of virtual memory management */
     int victim;          /* the rank that is killed, or whose driver refuses; -1: all */
     const char *hold;    /* of the victim: CUDA_STANDIN_HOLD */
+    const char *hold_at; /* the barrier, as CUDA_STANDIN_HOLD_AT */
     const char *failing; /* the driver's calls that fail there, as CUDA_STANDIN_FAIL; or NULL */
     int *passed; /* shared: [rank] 1 if it passed, where the world cannot end well; or NULL */
 };
@@ -52,7 +65,7 @@ rondo_result gpu_shares_handles(rondo_comm *comm, void *scene, char *sentence);
 /* same_bits.c */
 rondo_result gpu_keeps_bits(rondo_comm *comm, void *scene, char *sentence);
 
-/* segments.c */
+/* regions.c */
 rondo_result gpu_shares_pieces(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_asks_for_pieces(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_copies_closed_pieces(rondo_comm *comm, void *scene, char *sentence);

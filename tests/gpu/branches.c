@@ -114,7 +114,7 @@ static rondo_result with_fork(struct gpu_rank *rank, const size_t counts[2],
     return rondo_barrier(rank->comm, NULL);
 }
 
-/* Of two short calls, of two long ones, and of one of each. */
+/* Runs the body with two short calls, with two long ones, and with one of each. */
 static rondo_result with_forks(struct gpu_rank *rank, rondo_result (*body)(struct fork *))
 {
     static const size_t counts[][2] = {

@@ -20,7 +20,7 @@ static void fill(int32_t *host, int32_t value, size_t count)
         host[i] = value + (int32_t)i;
 }
 
-/* Are these `factor` times value + i plus `rest`? */
+/* True if these are `factor` times value + i plus `rest`. */
 static bool holds(const int32_t *host, int32_t factor, int32_t value, int32_t rest, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -334,7 +334,7 @@ rondo_result gpu_blocks_on_device_memory(rondo_comm *comm, void *scene, char *se
 
 /* ---- Counts that are too long ---------------------------------------------------------------- */
 
-/* As llm.c does it: sizeof(float) elements of a buffer for one. The first one counts. */
+/* llm.c calls like this: sizeof(float) elements of a buffer for one. The first one counts. */
 static rondo_result sum_four(struct gpu_rank *rank, float *memory, rondo_stream *stream)
 {
     int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);

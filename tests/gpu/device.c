@@ -47,14 +47,38 @@ int device_count(void)
     return device_driver() ? devices : 0;
 }
 
-void (*device_standin_stop(void))(void)
+static void *find_in_standin(const char *name)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    void *found = library ? dlsym(library, "cuStandinStop") : NULL;
+
+    return library ? dlsym(library, name) : NULL;
+}
+
+void (*device_standin_stop(void))(void)
+{
+    void *found = find_in_standin("cuStandinStop");
     void (*stop)(void) = NULL;
 
     memcpy(&stop, &found, sizeof(stop));
     return stop;
+}
+
+long device_kernels(const char *name)
+{
+    void *found = find_in_standin("cuStandinKernels");
+    unsigned long (*count)(const char *) = NULL;
+
+    memcpy(&count, &found, sizeof(count));
+    return count ? (long)count(name) : -1;
+}
+
+long device_copies(void)
+{
+    void *found = find_in_standin("cuStandinCopies");
+    unsigned long (*count)(void) = NULL;
+
+    memcpy(&count, &found, sizeof(count));
+    return count ? (long)count() : -1;
 }
 
 bool device_use(int number)

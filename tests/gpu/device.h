@@ -23,7 +23,7 @@
     use(cuMemHostGetDevicePointer) use(cuEventCreate) use(cuEventRecord) \
     use(cuStreamWaitEvent) use(cuEventDestroy) use(cuMemGetAllocationGranularity) \
     use(cuMemCreate) use(cuMemRelease) use(cuMemAddressReserve) use(cuMemAddressFree) \
-    use(cuMemMap) use(cuMemUnmap) use(cuMemSetAccess)
+    use(cuMemMap) use(cuMemUnmap) use(cuMemSetAccess) use(cuMemGetInfo)
 /* clang-format on */
 
 struct device_driver {
@@ -38,7 +38,10 @@ int device_count(void);
 /* The stand-in's way to stop this process (its standin.h), NULL: this is no stand-in. Initialises
  * nothing. */
 void (*device_standin_stop(void))(void);
-/* Its primary context becomes current on this thread. */
+/* Kernels of that name that this process has asked for, and copies; -1: this is no stand-in. */
+long device_kernels(const char *name);
+long device_copies(void);
+/* The device's primary context becomes current on this thread. */
 bool device_use(int number);
 
 enum device_memory {

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT = 1000, PATIENCE = 20 /* seconds */ };
+enum { COUNT = 1000, PATIENCE = 100 /* seconds */ };
 
 static void nap(void)
 {
@@ -90,7 +90,7 @@ rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence)
 
 /* ---- What streams are told ------------------------------------------------------------------- */
 
-/* What synchronize must return now, and that it forgets it. */
+/* Expects that synchronize returns this now, and then forgets it. */
 static rondo_result expect_told(struct gpu_rank *rank, rondo_result wanted)
 {
     rondo_result first = rondo_stream_synchronize(rank->stream);

@@ -5,7 +5,7 @@
  * A GPU's driver lets a free wait until the device has done all work of the process. If that is a
  * call whose peer is late, and whose memory this process has still to map, whoever maps must not
  * need what the free holds: the ranks would wait for each other for ever. The stand-in's free holds
- * it if CUDA_STANDIN_FREE_LOCKS=1. What the calls bring is checked, too.
+ * it unless CUDA_STANDIN_FREE_LOCKS=0. What the calls bring is checked, too.
  */
 #include "bodies.h"
 #include "device.h"

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { COUNT = 1000, RANKS = 8, ROUNDS = 5 };
 
@@ -94,8 +95,9 @@ rondo_result gpu_runs_in_one_thread(int size, bool one_stream, char *sentence)
 {
     static int32_t host[COUNT];
     struct crew crew = {.size = size};
-    rondo_result result = open_crew(&crew, one_stream);
+    rondo_result result;
 
+    result = open_crew(&crew, one_stream);
     if (result)
         world_say(sentence, result, "%s", rondo_last_error(NULL));
     for (int round = 0; round < ROUNDS && !result; round++) {

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT = 1 << 18, BYTES = 4 * COUNT, MARK = 0x5a, PATIENCE = 20 /* seconds */ };
+enum { COUNT = 1 << 18, BYTES = 4 * COUNT, MARK = 0x5a, PATIENCE = 100 /* seconds */ };
 enum { HELD_US = 100 * 1000, LONG_US = 300 * 1000 };
 
 static rondo_result touch_file(const char *path)
@@ -150,7 +150,7 @@ static void park_others(void)
         closedir(threads);
 }
 
-/* As if the process were stopped on a machine with a real device, which goes on. */
+/* The process seems stopped on a machine with a real device, which goes on. */
 static rondo_result stop_with_a_kernel(struct gpu_rank *rank)
 {
     char path[4096];
@@ -205,23 +205,23 @@ static rondo_result abort_with_a_stopped_peer(struct gpu_rank *rank)
     return abort_with_a_kernel(rank, true);
 }
 
-/* The victim's kernels stop at that barrier. */
-static void hold(rondo_comm *comm, const struct gpu_scene *scene, const char *barrier)
+/* The victim's kernels stop at a barrier. */
+static void hold(rondo_comm *comm, const struct gpu_scene *scene)
 {
     if (rondo_comm_rank(comm) != scene->victim)
         return;
     setenv("CUDA_STANDIN_HOLD", scene->hold, 1);
-    setenv("CUDA_STANDIN_HOLD_AT", barrier, 1);
+    setenv("CUDA_STANDIN_HOLD_AT", scene->hold_at, 1);
 }
 
 rondo_result gpu_leaves_with_a_peer_at_work(rondo_comm *comm, void *scene, char *sentence)
 {
-    hold(comm, scene, "2");
+    hold(comm, scene);
     return gpu_rank_run(comm, scene, sentence, abort_with_a_peer_at_work);
 }
 
 rondo_result gpu_leaves_with_a_stopped_peer(rondo_comm *comm, void *scene, char *sentence)
 {
-    hold(comm, scene, "1");
+    hold(comm, scene);
     return gpu_rank_run(comm, scene, sentence, abort_with_a_stopped_peer);
 }

@@ -11,10 +11,8 @@
 #include "device.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { FILES = 4096 };
@@ -86,22 +84,10 @@ rondo_result mapped_fail(struct gpu_rank *rank, const char *what)
                      rondo_last_error(rank->comm));
 }
 
-/* Seconds of the slowest sum of this thread since that was last asked for. */
-static _Thread_local double slowest;
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 rondo_result mapped_sum(struct gpu_rank *rank, int32_t *memory, int value)
 {
     int size = rondo_comm_size(rank->comm), own = rondo_comm_rank(rank->comm);
     int32_t host[COUNT];
-    double began = seconds_now();
 
     for (int i = 0; i < COUNT; i++)
         host[i] = value + i + own;
@@ -109,14 +95,13 @@ rondo_result mapped_sum(struct gpu_rank *rank, int32_t *memory, int value)
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, rank->comm, rank->stream) ||
         rondo_stream_synchronize(rank->stream) || !device_copy(host, memory, sizeof(host)))
         return mapped_fail(rank, "all_reduce");
-    slowest = fmax(slowest, seconds_now() - began);
     for (int i = 0; i < COUNT; i++)
         if (host[i] != size * (value + i) + size * (size - 1) / 2)
             return mapped_fail(rank, "a wrong sum");
     return RONDO_OK;
 }
 
-/* Of how many peers the file at `memory` there is mapped here; -1: there are no files. */
+/* Counts the peers whose file at `memory` there is mapped here; -1: there are no files. */
 static rondo_result count_mapped(struct gpu_rank *rank, const void *memory, int *ret_count)
 {
     static struct files files;
@@ -146,26 +131,18 @@ rondo_result mapped_expect(struct gpu_rank *rank, const void *memory, int wanted
 
 rondo_result mapped_expect_all(struct gpu_rank *rank, int32_t *memory, const char *what)
 {
-    const double granted = 1;
+    enum { MORE = 100 };
     int others = rondo_comm_size(rank->comm) - 1, own, least;
-    double late;
-    rondo_result result;
+    rondo_result result = RONDO_OK;
 
-    for (int more = 0; more < 50; more++) {
+    for (int more = 0; more < MORE && !result; more++) {
         result = count_mapped(rank, memory, &own);
-        if (!result &&
-            (rondo_all_reduce(&own, &least, 1, RONDO_INT32, RONDO_MIN, rank->comm, NULL) ||
-             rondo_all_reduce(&slowest, &late, 1, RONDO_FLOAT64, RONDO_MAX, rank->comm, NULL)))
+        if (!result && rondo_all_reduce(&own, &least, 1, RONDO_INT32, RONDO_MIN, rank->comm, NULL))
             result = mapped_fail(rank, "all_reduce of counts");
         if (result || least < 0 || least == others)
             break;
-        if (late < granted)
-            return mapped_expect(rank, memory, others, what);
         usleep(10000);
         result = mapped_sum(rank, memory, more);
-        if (result)
-            break;
     }
-    slowest = 0;
     return result ? result : mapped_expect(rank, memory, others, what);
 }

@@ -9,7 +9,7 @@
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(int32_t) }; /* of one sum */
 
-/* How many different files of device memory are mapped in this process. */
+/* Counts the different files of device memory that are mapped in this process. */
 int mapped_files(void);
 /* The rank's last error, in its sentence. */
 rondo_result mapped_fail(struct gpu_rank *rank, const char *what);
@@ -18,9 +18,9 @@ rondo_result mapped_sum(struct gpu_rank *rank, int32_t *memory, int value);
 /* The file that begins at `memory` of every rank is mapped by so many others; all ranks call it. */
 rondo_result mapped_expect(struct gpu_rank *rank, const void *memory, int wanted, const char *what);
 /*
- * All peers have mapped the memory of the sums just made. They get a second for that; on a machine
- * that is too busy the reserve stands in, and a later sum finds it mapped. So another one is made
- * only where some rank's sum took that second.
+ * All peers map the memory of the sums just made, soon: on a machine that is too busy, or while
+ * they still have to unmap what was freed before, the reserve stands in for a while. So more sums
+ * are made until all have mapped it, more than those for which a rank goes without after a refusal.
  */
 rondo_result mapped_expect_all(struct gpu_rank *rank, int32_t *memory, const char *what);
 

@@ -61,3 +61,13 @@ rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char 
         device_driver()->cuStreamDestroy(rank.cuda_stream);
     return result;
 }
+
+void gpu_gives_graphs_channels(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+}
+
+bool gpu_threads_launch_graphs(int size)
+{
+    return size == 1 || device_count() > 1;
+}

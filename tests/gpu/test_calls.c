@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct world_report report;
@@ -15,8 +16,14 @@ static void expect(world_body body, int size, bool processes, bool host)
 {
     struct gpu_scene scene = {.devices = size == 1 ? 1 : 2, .host = host};
     struct world world = {.size = size, .processes = processes};
-    int failed = world_run(&world, body, &scene, &report);
+    int failed;
 
+    if (!processes && (body == gpu_replays_graphs || body == gpu_aborts_graphs)) {
+        gpu_gives_graphs_channels();
+        if (!gpu_threads_launch_graphs(size))
+            return;
+    }
+    failed = world_run(&world, body, &scene, &report);
     cr_assert(failed == 0, "%d ranks%s: %s", size, host ? ", by the host" : "", report.summary);
 }
 
@@ -86,10 +93,10 @@ Test(gpu_calls, different_calls_of_threads_are_found)
     expect(gpu_finds_mismatches, 3, false, false);
 }
 
-static void expect_nothing_changed(world_body body)
+static void expect_nothing_changed(world_body body, const char *hold_at)
 {
     char path[] = "/tmp/rondo-hold-XXXXXX";
-    struct gpu_scene scene = {.devices = 2, .victim = 1, .hold = path};
+    struct gpu_scene scene = {.devices = 2, .victim = 1, .hold = path, .hold_at = hold_at};
     struct world world = {.size = 2, .processes = true};
     int failed;
 
@@ -101,15 +108,28 @@ static void expect_nothing_changed(world_body body)
     cr_assert(failed == 0, "%s", report.summary);
 }
 
-/* "Changed" is what gpu/leave.c is there for. */
+/* "Changed" is what gpu/leave.c is there for. A kernel that adds up has found its operands at its
+ * second barrier; one that is the whole call, of which this is the second, at its sixth. */
 Test(gpu_calls, no_peer_changes_memory_of_a_call_that_was_left)
 {
-    expect_nothing_changed(gpu_leaves_with_a_peer_at_work);
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    expect_nothing_changed(gpu_leaves_with_a_peer_at_work, "2");
+}
+
+Test(gpu_calls, no_peer_changes_memory_of_a_kernel_that_was_left)
+{
+    const char *devices = getenv("CUDA_STANDIN_DEVICES");
+
+    if (devices && strcmp(devices, "1") == 0)
+        cr_skip_test("processes that share a device have no such kernels");
+    expect_nothing_changed(gpu_leaves_with_a_peer_at_work, "6");
 }
 
 Test(gpu_calls, nor_does_the_device_of_a_stopped_one)
 {
-    expect_nothing_changed(gpu_leaves_with_a_stopped_peer);
+    expect_nothing_changed(gpu_leaves_with_a_stopped_peer, "1");
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    expect_nothing_changed(gpu_leaves_with_a_stopped_peer, "1");
 }
 
 Test(gpu_calls, an_abort_lets_graphs_go)

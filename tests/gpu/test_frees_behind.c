@@ -26,28 +26,28 @@ static void expect_long(int size, struct gpu_scene scene)
 
 Test(gpu_frees_behind, calls_of_processes_on_one_device)
 {
+    setenv("CUDA_STANDIN_FREE_LOCKS", "0", 1);
     expect(2, 1, true);
     expect(3, 1, true);
 }
 
 Test(gpu_frees_behind, calls_of_processes_on_two_devices)
 {
+    setenv("CUDA_STANDIN_FREE_LOCKS", "0", 1);
     expect(2, 2, true);
 }
 
-/* As on a GPU: mapping waits for the free, and the free for the call. */
+/* Mapping waits for the free, and the free for the call, as on a GPU. */
 Test(gpu_frees_behind, calls_whose_memory_nobody_can_map_meanwhile)
 {
-    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     expect(2, 1, true);
     expect(3, 1, true);
     expect(2, 2, true);
 }
 
-/* As long as input and output together, and no longer. */
+/* The reserve is as long as input and output together, and no longer. */
 Test(gpu_frees_behind, calls_that_fill_the_reserve)
 {
-    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     setenv("RONDO_CUDA_RESERVE", "8M", 1);
     expect(2, 1, true);
 }
@@ -55,14 +55,12 @@ Test(gpu_frees_behind, calls_that_fill_the_reserve)
 /* Calls and messages are cut into pieces that have room. */
 Test(gpu_frees_behind, calls_that_are_longer_than_the_reserve)
 {
-    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     setenv("RONDO_CUDA_RESERVE", "1M", 1);
     expect(2, 1, true);
 }
 
 Test(gpu_frees_behind, long_calls_of_every_collective)
 {
-    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     setenv("RONDO_CUDA_RESERVE", "1M", 1);
     expect_long(2, (struct gpu_scene){.devices = 2, .cases = 300001, .collectives = 8});
     expect_long(3, (struct gpu_scene){.devices = 1, .cases = 300001, .collectives = 8});
@@ -70,7 +68,6 @@ Test(gpu_frees_behind, long_calls_of_every_collective)
 
 Test(gpu_frees_behind, calls_of_64_mib)
 {
-    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     setenv("RONDO_CUDA_RESERVE", "32M", 1);
     expect_long(2, (struct gpu_scene){.devices = 2, .cases = 16 << 20, .collectives = 1});
 }
@@ -82,7 +79,6 @@ Test(gpu_frees_behind, many_messages_that_wait_for_a_free_end_with_the_timeout)
     struct world world = {.size = 3, .processes = true};
     int failed;
 
-    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     setenv("RONDO_CUDA_RESERVE", "1M", 1);
     setenv("RONDO_TIMEOUT", "3", 1);
     failed = world_run(&world, gpu_frees_behind_many_messages, &scene, &report);

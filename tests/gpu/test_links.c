@@ -50,7 +50,7 @@ static bool says(const char *text)
     return strstr(log_text, text);
 }
 
-static const char in_levels[] = "on the device: hierarchy_zero_copy, by operations of the stream";
+static const char in_levels[] = "on the device: hierarchy_zero_copy, by ";
 
 Test(gpu_links, pairs_on_bridges_are_groups_for_processes)
 {

@@ -25,6 +25,8 @@ static int run(const struct gpu_scene *scene, int size)
     ssize_t bytes;
 
     setenv("RONDO_LOG", "info", 1);
+    /* Processes that write at a place that they share overwrite each other's lines. */
+    (void)fcntl(file, F_SETFL, O_APPEND);
     dup2(file, STDERR_FILENO);
     failed = world_run(&world, gpu_goes_without_handles, &copy, &report);
     dup2(before, STDERR_FILENO);
@@ -72,7 +74,7 @@ Test(gpu_refusals, a_rank_that_can_make_no_handles_has_all_go_by_the_host)
     expect_by_the_host("cuIpcGetMemHandle:1+=801", -1, 2);
 }
 
-/* What is refused after the start is copied to memory that peers have mapped. */
+/* Memory that is refused after the start is copied to memory that peers have mapped. */
 static void expect_copies(const char *failing, int victim, int size)
 {
     struct gpu_scene scene = {.devices = 1, .victim = victim, .failing = failing};

@@ -28,7 +28,7 @@ static const struct format {
 };
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
-/* What a code without its sign stands for, from the definition of the formats. */
+/* Returns what a code without its sign stands for, from the definition of the formats. */
 static double meaning(const struct format *f, unsigned code)
 {
     int exponent = (int)(code >> f->mantissa);

@@ -23,7 +23,7 @@ struct trial {
  * one to `complaint`.
  */
 int trial_run(const struct trial *trial, size_t step, char *complaint, size_t size);
-/* The same on one level with one count of any size. */
+/* Runs a trial on one level with one count of any size. */
 int trial_run_long(const struct trial *trial, const char *level, size_t count, char *complaint,
                    size_t size);
 

@@ -5,12 +5,16 @@
 installed.py ROOT BUILD CC: installs into a scratch folder, compiles and runs an example from it with a pkg-config that
 knows no other package, and follows every path to libnccl.so.2 that README.md and docs/nccl.md give. Prints TAP.
 """
+import functools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
 
 CLIENT = """#include <stdio.h>
 int ncclGetVersion(int *version);
@@ -117,26 +121,76 @@ def preloading_is_stronger_than_rpath(tree):
     assert tree.run("LD_PRELOAD=$(pkg-config --variable=nccl rondo) ./wheel") == "version 22809\n"
 
 
+CMAKE = """cmake_minimum_required(VERSION 3.18)
+project(program C)
+find_package(rondo 0.1 REQUIRED)
+add_executable(program ../all_reduce.c)
+target_link_libraries(program rondo::rondo)
+"""
+
+
+def cmake_finds_the_library(tree):
+    if not shutil.which("cmake"):
+        return "cmake is not installed"
+    folder = os.path.join(tree.scratch, "with-cmake")
+    os.mkdir(folder)
+    shutil.copy(os.path.join(ROOT, "examples/01_all_reduce.c"), os.path.join(tree.scratch, "all_reduce.c"))
+    with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+        file.write(CMAKE)
+    tree.run(f"cmake -S with-cmake -B with-cmake/build -DCMAKE_C_COMPILER={CC} "
+             f"-Drondo_DIR={tree.library}/cmake/rondo && cmake --build with-cmake/build")
+    assert "rank 0 of 1" in tree.run("with-cmake/build/program", LD_LIBRARY_PATH=tree.library)
+    refused = tree.run("sed -i 's/rondo 0.1/rondo 0.2/' with-cmake/CMakeLists.txt && "
+                       f"! cmake -S with-cmake -B with-cmake/later -Drondo_DIR={tree.library}/cmake/rondo 2>&1")
+    assert "0.1.0" in refused, refused
+
+
+def share(tree):
+    return os.path.join(os.path.dirname(tree.programs), "share")
+
+
+def each_function_has_a_page(tree):
+    folder = os.path.join(share(tree), "man/man3")
+    exported = re.findall(r" T (rondo_\w+)@", tree.run(f"nm -D --defined-only {tree.library}/librondo.so"))
+    missing = [name for name in exported if not os.path.exists(os.path.join(folder, name + ".3"))]
+    assert len(exported) > 100 and not missing, missing
+    said = tree.run(f"man -l {folder}/rondo_all_reduce.3 | cat", MANWIDTH="100", LC_ALL="C.UTF-8")
+    assert "fewer than n" in said, said
+
+
+def bash_completes(tree):
+    script = os.path.join(share(tree), "bash-completion/completions/rondo")
+
+    def offered(*words):
+        line = " ".join(("rondo", *words, "''"))
+        said = tree.run(f". {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) + 1}; _rondo; "
+                        'printf "%s\\n" "${COMPREPLY[@]}"', LD_LIBRARY_PATH=tree.library)
+        return said.split()
+
+    assert {"run", "bench", "explain"} <= set(offered()), offered()
+    assert "all_reduce" in offered("bench"), offered("bench")
+    assert offered("bench", "--bytes") == [], "a value is no option"
+
+
+def fish_and_zsh_can_read_theirs(tree):
+    if not shutil.which("fish") or not shutil.which("zsh"):
+        return "fish and zsh are not both installed"
+    tree.run(f"zsh -n {share(tree)}/zsh/vendor-completions/_rondo")
+    said = tree.run(f"fish -c 'source {share(tree)}/fish/vendor_completions.d/rondo.fish; complete -C \"rondo ben\"'",
+                    LD_LIBRARY_PATH=tree.library)
+    assert said.startswith("bench\t"), said
+
+
 CASES = (pkg_config_needs_no_other_package, an_example_is_compiled_and_runs, an_example_is_linked_with_the_archive,
          the_training_and_the_benchmark_find_their_programs, the_ways_to_nccl_in_the_pages_lead_to_ours,
-         preloading_is_stronger_than_rpath)
+         preloading_is_stronger_than_rpath, cmake_finds_the_library, each_function_has_a_page, bash_completes,
+         fish_and_zsh_can_read_theirs)
 
 
 def main():
-    failed = 0
-    print(f"1..{len(CASES)}")
     with tempfile.TemporaryDirectory() as scratch:
         tree = Installed(BUILD, scratch)
-        for number, case in enumerate(CASES, 1):
-            name = case.__name__.replace("_", " ")
-            try:
-                case(tree)
-                print(f"ok {number} - {name}")
-            except (AssertionError, subprocess.SubprocessError, OSError) as error:
-                failed += 1
-                print(f"not ok {number} - {name}")
-                print("\n".join("# " + line for line in f"{type(error).__name__}: {error}".splitlines()))
-    return 1 if failed else 0
+        return cases.run([(cases.sentence(case), functools.partial(case, tree)) for case in CASES])
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 Who includes whom (the table ROOMS, and no circle of folders), files per folder, one SPDX line first, sizes, no way out
 of the process and no stdout in the library, no volatile, explicit memory orders, no control flow hidden in macros,
-width, layout, exported symbols, and a public header that compiles alone as C17 and as C++17. With --library FILE the
-symbols of that file are checked too.
+width, layout, exported symbols, documents that name what there is, and a public header that compiles alone as C17 and
+as C++17. With --library FILE the symbols of that file are checked too.
 """
 import argparse
 import collections
@@ -16,45 +16,62 @@ import subprocess
 import sys
 import tempfile
 
+import documents
+import words
+
 # A folder may include its own headers, rondo/ and those of these folders; of a folder that is not named here, the one
 # above it counts. Rooms that are not named at all see everything.
 COLLECTIVES = {"collectives", "collectives/levels", "collectives/select"}
-HOST = {"base", "kernels", "plan", "transport/link", "transport/memory", "transport/verbs"} | COLLECTIVES
+HOST = {"base", "kernels", "plan", "transport", "transport/link", "transport/memory"} | COLLECTIVES
 ROOMS = {
     "include": set(),
     "base": set(),
+    "base/net": {"base"},
     "topology": {"base"},
     "kernels": {"base"},
     "transport/link": {"base"},
     "transport/memory": {"base", "transport/link"},
-    "transport/tcp": {"base", "transport/link"},
+    "transport/tcp": {"base", "base/net", "transport/link"},
     "transport/verbs": {"base", "topology", "transport/link", "transport/memory"},
     "transport": {"base", "transport/link"},
     "plan": {"base", "kernels", "transport/link"},
     "plan/verify": {"base", "plan"},
     "plan/explain": {"base", "plan", "plan/verify"},
+    "plan/file": {"base", "plan"},
+    "plan/simulate": {"base", "plan"},
     "collectives": {"base", "plan"},  # the textbook: it knows of nothing behind it
     "collectives/levels": {"base", "plan", "collectives"},
     "collectives/select": {"base", "plan", "collectives", "collectives/levels"},
+    "collectives/file": {"base", "plan", "plan/file", "plan/verify", "collectives"},
     "cuda": {"base", "kernels", "plan"},  # the last: what an executor reads
-    "comm/rendezvous": {"base", "transport/tcp"},
-    "comm/state": HOST - {"transport/verbs"},
-    "comm/failure": HOST | {"comm/state"},
-    "comm/engine": HOST | {"comm/state", "comm/failure"},
-    "comm/gpu": HOST | {"comm/state", "comm/failure", "comm/engine", "cuda", "topology"},
-    "comm": HOST | {"comm/state", "comm/failure", "comm/engine", "comm/gpu", "comm/rendezvous", "topology", "transport",
-                    "transport/tcp"},
-    "cli": {"base", "plan", "plan/verify", "plan/explain", "topology", "kernels", "cuda",
-            "bench"} | COLLECTIVES,  # bench: what its workers speak
+    "comm/rendezvous": {"base", "base/net"},
+    "comm/recorder": {"base"},
+    "comm/state": HOST | {"comm/recorder"},
+    "comm/failure": HOST | {"comm/recorder", "comm/state"},
+    "comm/recovery": HOST | {"comm/recorder", "comm/state", "comm/failure", "comm/engine"},
+    "comm/p2p": HOST | {"comm/recorder", "comm/state", "comm/failure", "comm/engine"},
+    "comm/engine": HOST | {"comm/recorder", "comm/state", "comm/failure"},
+    "comm/gpu": HOST | {"base/net", "comm/recorder", "comm/state", "comm/failure", "comm/engine", "cuda", "topology"},
+    "comm": HOST | {"base/net", "comm/recorder", "comm/state", "comm/failure", "comm/recovery", "comm/engine",
+                    "comm/gpu", "comm/rendezvous", "topology", "collectives/file"},
+    "cli": {"base", "plan", "plan/verify", "plan/explain", "plan/file", "plan/simulate", "collectives/file",
+            "topology", "kernels",
+            "cuda", "bench", "cli/common", "cli/msccl"} | COLLECTIVES,  # bench: what its workers speak
+    "cli/msccl": {"base", "plan", "plan/file"},
+    "cli/common": set(),  # of all programs
     "ddp": set(),
-    "train": set(),
+    "ddp/elastic": {"ddp"},
+    "ddp/shards": {"ddp"},
+    "train": {"cli/common"},
     "compat": set(),
-    "bench": set(),
+    "bench": {"cli/common"},
     "examples": set(),
+    "python": set(),
 }
 # Every command is by itself: its files see each other, and what lies above them.
-for command in ("bench", "doctor", "run", "topo", "verify"):
+for command in ("bench", "doctor", "explain", "ps", "run", "simulate", "topo", "verify"):
     ROOMS["cli/" + command] = ROOMS["cli"] | {"cli"}
+ROOMS["cli/ps"] |= {"comm/recorder"}
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
 LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp", "compat")
 FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 450, 60, 30
@@ -248,7 +265,8 @@ def check_header(path):
 
 def check_symbols(library):
     names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    found = {line.split()[-1] for line in names.splitlines() if line.split()}
+    symbols = (line.split() for line in names.splitlines() if line.split())
+    found = {name.split("@")[0] for *_, kind, name in symbols if kind != "A"}  # A: the version itself
     for name in sorted(found):
         # Sanitizers and coverage add symbols of their own.
         if not name.startswith(("rondo_", "__asan", "__ubsan", "__gcov", "_init", "_fini")):
@@ -285,6 +303,9 @@ def main():
             check_arrows(path, code)
             check_words(path, code)
             check_macros(path, code)
+            words.check_sentences(path, text, complain)
+            words.check_gone(path, text, complain)
+    documents.check(files, complain)
     check_circles(codes)
     check_folders(sources)
     c_files = [path for path in sources if path.endswith((".c", ".h"))]

@@ -51,6 +51,16 @@ class Lint(unittest.TestCase):
                             "tests/b/b.h": SPDX + '#include "tests/c/c.h"\n',
                             "tests/c/c.h": SPDX + '#include "tests/a/a.h"\n'}, "include each other")
 
+    def test_a_comment_that_needs_the_one_before_is_refused(self):
+        for words in ("What was left of it.", "As a(), for others.", "Is it there?", "... and not any more.",
+                      "Where the sum begins."):
+            self.refuses("base/a.h", SPDX + f"/* {words} */\nint a(void);\n", "needs the sentence before it")
+
+    def test_a_comment_that_is_a_sentence_passes(self):
+        for words in ("True if it is there.", "Where ranks share cores, this returns 1."):
+            self.accepts("base/a.h", SPDX + f"/* {words} */\nint a(void);\n")
+        self.accepts("base/a.c", SPDX + "int a(void)\n{\n    /* What came goes back. */\n    return 0;\n}\n")
+
     def test_a_full_folder_is_refused(self):
         self.refuses_files({f"base/a{i}.h": SPDX for i in range(31)}, "31 files")
 
@@ -114,6 +124,17 @@ class Lint(unittest.TestCase):
 
     def test_a_header_that_does_not_compile_alone_is_refused(self):
         self.refuses("include/rondo/a.h", SPDX + "size_t a(void);\n", "does not compile alone")
+
+    def test_a_document_names_what_there_is(self):
+        there = {"base/a.c": SPDX + "void rondo_do(void);\n", "base/setting.c": SPDX + '/* "RONDO_LOG" "--bytes" */\n'}
+        good = "`base/a.c`, `a.c`, `base/{a,setting}.c`, `rondo_do()`, RONDO_LOG, `--bytes`, [here](base/a.c)\n"
+        status, output = lint({**there, "A.md": good})
+        self.assertEqual(status, 0, output)
+        for bad, words in (("`base/b.c`", "there is no base/b.c"), ("`b.c`", "there is no b.c"),
+                           ("`base/{a,b}.c`", "no base/b.c"), ("`rondo_undo()`", "nothing is called rondo_undo"),
+                           ("RONDO_LOK", "RONDO_LOK is no setting"), ("`--byte`", "there is no option --byte"),
+                           ("`struct a_b`", "there is no struct a_b"), ("[here](base/b.c)", "base/b.c does not exist")):
+            self.refuses_files({**there, "A.md": bad}, words)
 
 
 if __name__ == "__main__":

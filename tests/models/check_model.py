@@ -54,17 +54,23 @@ def search(cc, model, defines, options):
     return (None if cut_off or (errors == 0 and "Search not completed" in said) else errors), said
 
 
+def states_of(said):
+    """How many states a search has visited, for people."""
+    found = re.search(r"^ *([\d.e+]+) states, stored", said, re.M)
+    return f"{float(found.group(1)):.0f} states" if found else "no states"
+
+
 def check(cc, model, case, options):
-    """Complaints about one case; none: it is as the table says."""
+    """Complaints about one case, none if it is as the table says; and what was explored."""
     verdict, defines = case
     try:
         errors, said = search(cc, model, defines, options)
     except subprocess.TimeoutExpired as error:
         errors, said = None, f"{error.cmd[0]} took longer than {TIMEOUT} s"
     if errors is not None and (errors > 0) == (verdict == "fails"):
-        return []
+        return [], states_of(said)
     wrong = "the search is no proof" if errors is None else f"{errors} errors were found"
-    return [wrong] + said.strip().splitlines()[:20]
+    return [wrong] + said.strip().splitlines()[:20], states_of(said)
 
 
 def main():
@@ -80,9 +86,9 @@ def main():
     print("ok" if verdicts == {"holds", "fails"} else "not ok", f"1 - {name} has cases that hold, and mutants")
     failed = verdicts != {"holds", "fails"}
     for number, case in enumerate(cases, 2):
-        complaints = check(cc, model, case, options)
+        complaints, explored = check(cc, model, case, options)
         failed |= bool(complaints)
-        print("not ok" if complaints else "ok", f"{number} - {name} {case[0]}: {' '.join(case[1])}")
+        print("not ok" if complaints else "ok", f"{number} - {name} {case[0]}: {' '.join(case[1])} # {explored}")
         for line in complaints:
             print("  # " + line)
     return 1 if failed else 0

@@ -4,7 +4,7 @@
  * comm/failure/leave.h has it.
  *
  * Every rank tells all others where its memory is, waits for theirs, sums up a part of all inputs into all outputs, and
- * tells the others that it is done. Whoever waits may give up instead: it marks its board, rings the alarms, and waits
+ * tells the others that it is done. Whoever waits may give up instead: it marks its status page, rings the alarms, and waits
  * until nobody is inside, or exchanges the pages under its memory if that takes long; then its call has returned, and
  * its caller writes garbage over it. A rank that is stopped is one whose turn never comes; Spin tries all of that.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ring.pml - one direction of one lane in shared memory, as transport/link/link.h and plan/step_loop.h have it.
+ * ring.pml - one direction of one channel in shared memory, as transport/link/link.h and plan/step_loop.h have it.
  *
  * The writer numbers its messages; each goes, as its length tells both sides, into the ring of short messages or into
  * the ring of slots, at the place that its number says. Its flag is its number with the call's fingerprint. Numbers

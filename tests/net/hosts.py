@@ -5,9 +5,12 @@ import os
 import secrets
 import signal
 import subprocess
+import sys
 import time
 
-LAUNCHER_VARIABLES = ("RONDO_", "OMPI_", "PMIX_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
+
 INTERFACE = "net0"
 PORT = 4711
 
@@ -109,7 +112,7 @@ class Hosts:
         ip("-n", self.name(host), "link", "set", INTERFACE, state)
 
     def environment(self, host, rank, size, more):
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_VARIABLES)}
+        clean = cases.clean_environment()
         where = f"[{self.address(0)}]:{self.port}" if self.ipv6 else f"{self.address(0)}:{self.port}"
         ours = {"RONDO_RANK": rank, "RONDO_SIZE": size, "RONDO_ADDRESS": where, "RONDO_SECRET": self.secret,
                 "RONDO_HOST_ID": f"host {host}"}
@@ -144,23 +147,6 @@ class Hosts:
 
 def run_tests(tests, chosen):
     """All of them, or those of the chosen names, as TAP; skipped where there are no namespaces. 1 if any failed."""
-    print(f"1..{len(tests)}", flush=True)
     reason = why_not()
-    failed = 0
-    for number, test in enumerate(tests, 1):
-        if chosen and test.__name__ not in chosen:
-            continue
-        name = test.__name__
-        if reason:
-            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            continue
-        began = time.monotonic()
-        try:
-            test()
-            print(f"ok {number} - {name} # {time.monotonic() - began:.1f} s", flush=True)
-        except AssertionError as error:
-            failed += 1
-            print(f"not ok {number} - {name}", flush=True)
-            for line in str(error).splitlines():
-                print(f"# {line}", flush=True)
-    return int(failed != 0)
+    wanted = [test for test in tests if not chosen or test.__name__ in chosen]
+    return cases.run([(test.__name__, (lambda: reason) if reason else test) for test in wanted])

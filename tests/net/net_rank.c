@@ -46,7 +46,7 @@ static int say(const rondo_comm *comm, rondo_result result, const char *what)
     return result != RONDO_OK;
 }
 
-/* Has each form been called at least once? */
+/* Fails unless each form has been called at least once. */
 static rondo_result check_forms(const struct matrix *matrix)
 {
     for (int i = 0; i < matrix->list.forms; i++)

@@ -9,76 +9,77 @@
 
 enum { PATIENCE = 2000000 }; /* rounds without a move: more than any test needs */
 
-struct seat {
+struct member {
     struct trial *trial;
     int rank;
     struct exec_world world;
     struct execution execution;
 };
 
-static char *rings; /* [to][lane][from] */
+static char *rings; /* [to][channel][from] */
 
 static size_t ring_bytes(const struct trial *trial)
 {
-    return (sizeof(struct link_shorts) + link_ring_bytes(trial->slots, trial->slot_bytes) +
-            LINK_LINE - 1) /
+    return (sizeof(struct link_ll) + link_ring_bytes(trial->slots, trial->slot_bytes) + LINK_LINE -
+            1) /
            LINK_LINE * LINK_LINE;
 }
 
-static char *ring(const struct trial *trial, int from, int to, int lane)
+static char *ring(const struct trial *trial, int from, int to, int channel)
 {
-    return rings + (size_t)((to * PLAN_LANES + lane) * trial->size + from) * ring_bytes(trial);
+    return rings +
+           (size_t)((to * PLAN_CHANNELS + channel) * trial->size + from) * ring_bytes(trial);
 }
 
 /* Links whose counters begin anywhere, as after many messages. */
-static void make_links(struct seat *seat)
+static void make_links(struct member *member)
 {
-    const struct trial *trial = seat->trial;
+    const struct trial *trial = member->trial;
     uint32_t index = trial->start % (uint32_t)trial->slots;
 
-    for (int lane = 0; lane < PLAN_LANES; lane++)
+    for (int channel = 0; channel < PLAN_CHANNELS; channel++)
         for (int peer = 0; peer < trial->size; peer++) {
-            int at = lane * trial->size + peer;
-            char *theirs = ring(trial, seat->rank, peer, lane);
-            char *ours = ring(trial, peer, seat->rank, lane);
-            char *packed = seat->world.packed + (size_t)at * 2 * LINK_PACKED;
+            int at = channel * trial->size + peer;
+            char *theirs = ring(trial, member->rank, peer, channel);
+            char *ours = ring(trial, peer, member->rank, channel);
+            char *packed = member->world.packed + (size_t)at * 2 * LINK_PACKED;
 
-            seat->world.out[at] = (struct link_out){
+            member->world.out[at] = (struct link_out){
                 .credit = (struct link_credit *)(void *)theirs,
-                .shorts = (struct link_shorts *)(void *)(theirs + sizeof(struct link_credit)),
-                .slots = theirs + sizeof(struct link_credit) + sizeof(struct link_shorts),
+                .ll = (struct link_ll *)(void *)(theirs + sizeof(struct link_credit)),
+                .slots = theirs + sizeof(struct link_credit) + sizeof(struct link_ll),
                 .stride = link_stride(trial->slot_bytes),
                 .slot_count = (uint32_t)trial->slots,
                 .packed = packed,
                 .sent = trial->start,
                 .consumed = trial->start,
                 .index = index};
-            seat->world.in[at] = (struct link_in){
+            member->world.in[at] = (struct link_in){
                 .credit = (struct link_credit *)(void *)ours,
-                .shorts = (struct link_shorts *)(void *)(ours + sizeof(struct link_credit)),
-                .slots = ours + sizeof(struct link_credit) + sizeof(struct link_shorts),
+                .ll = (struct link_ll *)(void *)(ours + sizeof(struct link_credit)),
+                .slots = ours + sizeof(struct link_credit) + sizeof(struct link_ll),
                 .stride = link_stride(trial->slot_bytes),
                 .slot_count = (uint32_t)trial->slots,
                 .packed = packed + LINK_PACKED,
                 .received = trial->start,
                 .index = index};
-            atomic_store_explicit(&seat->world.in[at].credit->consumed, trial->start,
+            atomic_store_explicit(&member->world.in[at].credit->consumed, trial->start,
                                   memory_order_release);
         }
 }
 
-/* What the messages before left in the slots: their numbers, the oldest where the next one goes. */
-static void age_slots(const struct seat *seat)
+/* Messages before this one left their numbers in the slots, the oldest where the next one goes. */
+static void age_slots(const struct member *member)
 {
-    const struct trial *trial = seat->trial;
+    const struct trial *trial = member->trial;
     uint32_t slots = (uint32_t)trial->slots;
-    uint32_t room = seat->world.rooms.inlined;
+    uint32_t room = member->world.ll_depths.inlined;
 
-    for (int at = 0; at < trial->size * PLAN_LANES && trial->start; at++) {
-        const struct link_in *in = &seat->world.in[at];
+    for (int at = 0; at < trial->size * PLAN_CHANNELS && trial->start; at++) {
+        const struct link_in *in = &member->world.in[at];
 
         for (uint32_t number = trial->start - room + 1; number != trial->start + 1; number++)
-            atomic_store_explicit(&in->shorts->inlined[(number - 1) % room].flag,
+            atomic_store_explicit(&in->ll->inlined[(number - 1) % room].flag,
                                   (uint64_t)7 << 32 | number, memory_order_release);
         for (uint32_t i = 0; i < slots; i++) {
             size_t slot = (in->index + i) % slots;
@@ -99,50 +100,50 @@ static uint64_t stale_flag(const struct trial *trial)
 }
 
 /* Lines of the short forms into a rank: all of one array. */
-static struct link_packet *short_line(struct link_shorts *shorts, size_t i)
+static struct link_line *short_line(struct link_ll *ll, size_t i)
 {
     return i < LINK_INLINED_MOST
-               ? &shorts->inlined[i]
-               : &shorts->packets[(i - LINK_INLINED_MOST) / LINK_PACKETS][i % LINK_PACKETS];
+               ? &ll->inlined[i]
+               : &ll->packed[(i - LINK_INLINED_MOST) / LINK_LINES][i % LINK_LINES];
 }
 
-static void plant_stale(const struct seat *seat)
+static void plant_stale(const struct member *member)
 {
-    const struct exec_world *world = &seat->world;
+    const struct exec_world *world = &member->world;
 
-    for (int at = 0; at < world->size * PLAN_LANES && seat->trial->stale; at++)
-        for (size_t i = 0; i < sizeof(struct link_shorts) / sizeof(struct link_packet); i++)
-            atomic_store_explicit(&short_line(world->in[at].shorts, i)->flag,
-                                  stale_flag(seat->trial), memory_order_release);
+    for (int at = 0; at < world->size * PLAN_CHANNELS && member->trial->stale; at++)
+        for (size_t i = 0; i < sizeof(struct link_ll) / sizeof(struct link_line); i++)
+            atomic_store_explicit(&short_line(world->in[at].ll, i)->flag, stale_flag(member->trial),
+                                  memory_order_release);
 }
 
-static uint32_t count_stale(const struct seat *seat)
+static uint32_t count_stale(const struct member *member)
 {
-    const struct exec_world *world = &seat->world;
+    const struct exec_world *world = &member->world;
     uint32_t left = 0;
 
-    for (int at = 0; at < world->size * PLAN_LANES; at++)
-        for (size_t i = 0; i < sizeof(struct link_shorts) / sizeof(struct link_packet); i++)
-            left += world->in[at].received != seat->trial->start &&
-                    atomic_load_explicit(&short_line(world->in[at].shorts, i)->flag,
-                                         memory_order_acquire) == stale_flag(seat->trial);
+    for (int at = 0; at < world->size * PLAN_CHANNELS; at++)
+        for (size_t i = 0; i < sizeof(struct link_ll) / sizeof(struct link_line); i++)
+            left += world->in[at].received != member->trial->start &&
+                    atomic_load_explicit(&short_line(world->in[at].ll, i)->flag,
+                                         memory_order_acquire) == stale_flag(member->trial);
     return left;
 }
 
-static bool make_seat(struct seat *seat, struct trial *trial, int rank)
+static bool make_member(struct member *member, struct trial *trial, int rank)
 {
-    struct exec_world *world = &seat->world;
-    size_t links = (size_t)trial->size * PLAN_LANES;
+    struct exec_world *world = &member->world;
+    size_t links = (size_t)trial->size * PLAN_CHANNELS;
     /* Both extremes: few short messages under way on fresh links, many on old ones. */
-    const struct link_rooms few = {4, 2}, many = {LINK_INLINED_MOST, LINK_PACKED_MOST};
+    const struct link_depths few = {4, 2}, many = {LINK_INLINED_MOST, LINK_PACKED_MOST};
 
-    seat->trial = trial;
-    seat->rank = rank;
+    member->trial = trial;
+    member->rank = rank;
     *world = (struct exec_world){.ops = trial->ops,
                                  .rank = rank,
                                  .size = trial->size,
                                  .slot_bytes = trial->slot_bytes,
-                                 .rooms = trial->start ? many : few,
+                                 .ll_depths = trial->start ? many : few,
                                  .out = calloc(links, sizeof(*world->out)),
                                  .in = calloc(links, sizeof(*world->in)),
                                  .peers = calloc((size_t)trial->size, sizeof(*world->peers)),
@@ -154,63 +155,63 @@ static bool make_seat(struct seat *seat, struct trial *trial, int rank)
     if (!world->out || !world->in || !world->packed || !world->peers || !world->sources ||
         !world->destinations || !world->scratch)
         return false;
-    make_links(seat);
-    age_slots(seat);
-    plant_stale(seat);
-    seat->execution = (struct execution){.plan = trial->plans[rank],
-                                         .world = world,
-                                         .op = trial->op,
-                                         .shape = trial->shape,
-                                         .input = trial->input[rank],
-                                         .output = trial->output[rank],
-                                         .own = {.input = (uint64_t)rank, .output = 77},
-                                         .fingerprint = trial->fingerprint[rank],
-                                         .unreachable = trial->unreachable[rank]};
+    make_links(member);
+    age_slots(member);
+    plant_stale(member);
+    member->execution = (struct execution){.plan = trial->plans[rank],
+                                           .world = world,
+                                           .op = trial->op,
+                                           .shape = trial->shape,
+                                           .input = trial->input[rank],
+                                           .output = trial->output[rank],
+                                           .own = {.input = (uint64_t)rank, .output = 77},
+                                           .fingerprint = trial->fingerprint[rank],
+                                           .unreachable = trial->unreachable[rank]};
     return true;
 }
 
-static void free_seat(struct seat *seat)
+static void free_member(struct member *member)
 {
-    free(seat->world.out);
-    free(seat->world.in);
-    free(seat->world.packed);
-    free(seat->world.peers);
-    free(seat->world.sources);
-    free(seat->world.destinations);
-    free(seat->world.scratch);
+    free(member->world.out);
+    free(member->world.in);
+    free(member->world.packed);
+    free(member->world.peers);
+    free(member->world.sources);
+    free(member->world.destinations);
+    free(member->world.scratch);
 }
 
 static void *run(void *argument)
 {
-    struct seat *seat = argument;
-    struct trial *trial = seat->trial;
+    struct member *member = argument;
+    struct trial *trial = member->trial;
     enum exec_state state = EXEC_BLOCKED;
     int rounds = 0;
 
-    exec_start(&seat->execution);
+    exec_start(&member->execution);
     while (rounds++ < PATIENCE && state <= EXEC_BLOCKED && state != EXEC_DONE) {
-        state = exec_advance(&seat->execution);
+        state = exec_advance(&member->execution);
         if (state == EXEC_MOVED)
             rounds = 0;
         else if (state == EXEC_BLOCKED)
             sched_yield();
     }
-    trial->state[seat->rank] = state;
-    trial->foreign[seat->rank] = seat->execution.foreign;
-    trial->blamed[seat->rank] = seat->execution.blamed;
-    trial->credit_given[seat->rank] = true;
-    for (int at = 0; at < trial->size * PLAN_LANES; at++)
-        if (atomic_load_explicit(&seat->world.in[at].credit->consumed, memory_order_acquire) !=
-            seat->world.in[at].received)
-            trial->credit_given[seat->rank] = false;
+    trial->state[member->rank] = state;
+    trial->foreign[member->rank] = member->execution.foreign;
+    trial->blamed[member->rank] = member->execution.blamed;
+    trial->credit_given[member->rank] = true;
+    for (int at = 0; at < trial->size * PLAN_CHANNELS; at++)
+        if (atomic_load_explicit(&member->world.in[at].credit->consumed, memory_order_acquire) !=
+            member->world.in[at].received)
+            trial->credit_given[member->rank] = false;
     return NULL;
 }
 
 bool trial_run(struct trial *trial)
 {
-    struct seat seats[TRIAL_RANKS] = {0};
+    struct member members[TRIAL_RANKS] = {0};
     pthread_t threads[TRIAL_RANKS];
-    size_t bytes = (size_t)trial->size * (size_t)trial->size * PLAN_LANES * ring_bytes(trial);
+    size_t bytes = (size_t)trial->size * (size_t)trial->size * PLAN_CHANNELS * ring_bytes(trial);
     bool right = true;
     int started = 0;
 
@@ -222,16 +223,16 @@ bool trial_run(struct trial *trial)
         return false;
     memset(rings, 0, bytes);
     for (int r = 0; r < trial->size; r++)
-        right = make_seat(&seats[r], trial, r) && right;
+        right = make_member(&members[r], trial, r) && right;
     for (; started < trial->size && right; started++)
-        right = pthread_create(&threads[started], NULL, run, &seats[started]) == 0;
+        right = pthread_create(&threads[started], NULL, run, &members[started]) == 0;
     for (int r = 0; r < started; r++)
         pthread_join(threads[r], NULL);
     trial->stale_left = 0;
     for (int r = 0; r < trial->size && right; r++)
-        trial->stale_left += count_stale(&seats[r]);
+        trial->stale_left += count_stale(&members[r]);
     for (int r = 0; r < trial->size; r++)
-        free_seat(&seats[r]);
+        free_member(&members[r]);
     free(rings);
     return right;
 }

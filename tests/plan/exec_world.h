@@ -46,7 +46,7 @@ bool trial_run(struct trial *trial);
 /* Chain of messages for stress programs and tests: rank 0's
  * vector passes every rank by slots alone. */
 void trial_plan_relay(struct trial *trial, unsigned parts);
-/* Two programs per rank on lanes of their own, each reduces half of the vector to rank 0. */
+/* Two programs per rank on channels of their own, each reduces half of the vector to rank 0. */
 void trial_plan_two_programs(struct trial *trial);
 /* Fill inputs of int32, run, compare with the sum at rank 0
  * or the copy everywhere. NULL: right; else what is wrong. */

@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-void late_settle(struct seat *seat, const struct connection_ops *ops, const char *at, size_t bytes)
+void late_reclaim(struct member *member, const struct connection_ops *ops, const char *at,
+                  size_t bytes)
 {
-    for (int to = 0; to < seat->job->size; to++)
-        for (int i = 0; i < seat->queues[to].count; i++) {
-            struct message *m = &seat->queues[to].messages[i];
+    for (int to = 0; to < member->job->size; to++)
+        for (int i = 0; i < member->queues[to].count; i++) {
+            struct message *m = &member->queues[to].messages[i];
             uintptr_t from = (uintptr_t)m->payload, begin = (uintptr_t)at;
 
-            if ((ops && seat->halves[to].base.ops != ops) || m->inlined ||
+            if ((ops && member->halves[to].base.ops != ops) || m->inlined ||
                 m->payload == m->slot_payload || from >= begin + bytes || from + m->bytes <= begin)
                 continue;
             memcpy(m->slot_payload, m->payload, m->bytes);
@@ -23,33 +24,33 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
                  size_t bytes, uint64_t flag)
 {
     struct half *half = (struct half *)connection;
-    struct queue *queue = &half->seat->queues[connection->peer];
+    struct queue *queue = &half->member->queues[connection->peer];
 
-    half->seat->job->lent += payload != slot->payload && payload != slot->head.payload;
+    half->member->job->zcopy += payload != slot->payload && payload != slot->head.payload;
     queue->messages[queue->count++] = (struct message){.slot_payload = slot->payload,
                                                        .payload = payload,
                                                        .bytes = bytes,
                                                        .flag = flag,
-                                                       .lane = connection->lane,
+                                                       .channel = connection->channel,
                                                        .inlined = payload == slot->head.payload};
 }
 
 static void give_back(struct connection *connection, uint32_t received)
 {
     struct half *half = (struct half *)connection;
-    struct seat *peer = &half->seat->job->seats[connection->peer];
+    struct member *peer = &half->member->job->members[connection->peer];
     struct half *theirs =
-        &peer->halves[connection->lane * half->seat->job->size + half->seat->rank];
+        &peer->halves[connection->channel * half->member->job->size + half->member->rank];
 
     atomic_store_explicit(&theirs->credit->consumed, received, memory_order_release);
 }
 
-static void settle(struct connection *connection, const void *at, size_t bytes)
+static void reclaim(struct connection *connection, const void *at, size_t bytes)
 {
-    late_settle(((struct half *)connection)->seat, connection->ops, at, bytes);
+    late_reclaim(((struct half *)connection)->member, connection->ops, at, bytes);
 }
 
-static void expect(struct connection *connection, uint64_t flag, void *at, size_t bytes)
+static void post_receive(struct connection *connection, uint64_t flag, void *at, size_t bytes)
 {
     struct half *half = (struct half *)connection;
 
@@ -59,14 +60,14 @@ static void expect(struct connection *connection, uint64_t flag, void *at, size_
 }
 
 const struct connection_ops late_ops[2] = {
-    {.push = push, .give_back = give_back, .settle = settle, .expect = expect},
-    {.push = push, .give_back = give_back, .settle = settle, .expect = expect}};
+    {.push = push, .give_back = give_back, .reclaim = reclaim, .post_receive = post_receive},
+    {.push = push, .give_back = give_back, .reclaim = reclaim, .post_receive = post_receive}};
 
 void late_deliver(struct job *job, int from, int to)
 {
-    struct queue *queue = &job->seats[from].queues[to];
+    struct queue *queue = &job->members[from].queues[to];
     struct message *m = queue->messages;
-    struct half *half = &job->seats[to].halves[m->lane * job->size + from];
+    struct half *half = &job->members[to].halves[m->channel * job->size + from];
     struct link_slot *slot;
 
     if (!queue->count)
@@ -77,11 +78,12 @@ void late_deliver(struct job *job, int from, int to)
         m->begun = true;
         m->to = m->inlined ? slot->head.payload : slot->payload;
         if (!m->inlined && half->expected.flag == m->flag && half->expected.bytes == m->bytes) {
-            late_settle(&job->seats[to], NULL, half->expected.at, half->expected.bytes);
-            half->base.place = m->to = half->expected.at;
+            late_reclaim(&job->members[to], half->base.ops, half->expected.at,
+                         half->expected.bytes);
+            half->base.delivered_to = m->to = half->expected.at;
             half->expected.flag = 0;
-            m->placed = true;
-            job->placed++;
+            m->delivered = true;
+            job->delivered++;
         }
         if (m->bytes)
             memcpy(m->to, m->payload, m->bytes / 2);
@@ -89,8 +91,8 @@ void late_deliver(struct job *job, int from, int to)
     }
     if (m->bytes)
         memcpy(m->to + m->bytes / 2, m->payload + m->bytes / 2, m->bytes - m->bytes / 2);
-    if (m->placed)
-        half->base.placed = m->flag;
+    if (m->delivered)
+        half->base.delivered = m->flag;
     atomic_store_explicit(&slot->head.flag, m->flag, memory_order_release);
     memmove(m, m + 1, (size_t)--queue->count * sizeof(*m));
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_build.c - the builder: what one line of an algorithm
- * becomes, growth, and memory that runs out. */
+/* test_build.c - the builder: programs, growth, and memory that runs out. */
 #include "base/fail.h"
 #include "plan/plan.h"
 
@@ -47,33 +46,6 @@ Test(build, a_new_plan_has_one_empty_program_of_one_part)
     cr_expect(plan->size == 4 && plan->rank == 2 && plan->root == 1);
     plan_close(plan);
     plan_close(NULL);
-}
-
-Test(build, receive_reduce_keep_and_pass_on_becomes_five_steps_in_the_right_order)
-{
-    static const struct {
-        enum plan_verb verb;
-        enum plan_event event;
-        int peer;
-    } wanted[] = {{PLAN_WAIT, PLAN_DATA, 1},
-                  {PLAN_WAIT, PLAN_CREDIT, 3},
-                  {PLAN_REDUCE, PLAN_DATA, 0},
-                  {PLAN_SIGNAL, PLAN_DATA, 3},
-                  {PLAN_SIGNAL, PLAN_CREDIT, 1}};
-    struct plan *plan = open_plan();
-
-    plan_combine(plan, 2, PLAN_FINISH, PLAN_LIST(plan_slot(1, 2), plan_input(plan, 0, 4)),
-                 PLAN_LIST(plan_slot(3, 1), plan_output(plan, 0, 4)));
-    cr_assert(plan->step_count == 5 && plan->operand_count == 4);
-    for (uint32_t i = 0; i < 5; i++) {
-        cr_expect(plan->steps[i].verb == wanted[i].verb && plan->steps[i].event == wanted[i].event);
-        cr_expect(plan->steps[i].peer == wanted[i].peer, "step %u", i);
-    }
-    cr_expect(plan->steps[2].sources == 2 && plan->steps[2].destinations == 2);
-    cr_expect(plan->steps[2].flags == PLAN_FINISH && plan->steps[2].atoms == 2);
-    cr_expect(plan_sources(plan, &plan->steps[2])[1].buffer == PLAN_INPUT);
-    cr_expect(plan_destinations(plan, &plan->steps[2])[0].rank == 3);
-    plan_close(plan);
 }
 
 Test(build, programs_follow_each_other_and_address_messages_are_counted)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_exec.c - the executor on small hand-made plans:
- * windows, pieces, relays, fallbacks, mismatches. */
+ * segments, pieces, relays, fallbacks, mismatches. */
 #include "base/fail.h"
 #include "exec_world.h"
 
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Windows and counts ---------------------------------------------------------------------- */
+/* ---- Segments and counts --------------------------------------------------------------------- */
 
 Test(exec, relays_are_right_for_counts_around_every_boundary)
 {
     enum { PARTS = 7, SLOT = 1024 };
-    const size_t window =
+    const size_t segment =
         SLOT / 4 / PARTS / 16 * 16 * PARTS; /* elements; atoms are whole cache lines */
 
     for (size_t count = 0; count < 20; count++) {
@@ -21,9 +21,9 @@ Test(exec, relays_are_right_for_counts_around_every_boundary)
 
         cr_assert(!wrong, "%zu elements: %s", count, wrong);
     }
-    for (size_t windows = 1; windows < 4; windows++)
+    for (size_t segments = 1; segments < 4; segments++)
         for (int off = -PARTS; off <= PARTS; off++) {
-            size_t count = (size_t)((long)(windows * window) + off);
+            size_t count = (size_t)((long)(segments * segment) + off);
             const char *wrong = trial_check_relay(count, PARTS, SLOT, 0);
 
             cr_assert(!wrong, "%zu elements: %s", count, wrong);
@@ -39,7 +39,7 @@ Test(exec, relays_are_right_whatever_the_number_of_parts)
     }
 }
 
-Test(exec, several_programs_walk_through_the_windows_on_their_own)
+Test(exec, several_programs_walk_through_the_segments_on_their_own)
 {
     static const size_t counts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 127, 128, 129, 1000, 5000};
 
@@ -63,7 +63,7 @@ Test(exec, counters_and_slot_numbers_may_wrap_around)
 
 Test(exec, flags_of_short_messages_are_cleared_before_their_numbers_come_again)
 {
-    const int lines = sizeof(struct link_shorts) / sizeof(struct link_packet);
+    const int lines = sizeof(struct link_ll) / sizeof(struct link_line);
 
     cr_expect(trial_count_stale(1) == lines, "cleared without need");
     for (uint32_t round = 1; round <= 4; round++) {
@@ -98,13 +98,13 @@ static struct plan *empty_plan(unsigned parts, unsigned message_atoms, unsigned 
     return plan;
 }
 
-Test(exec, a_message_takes_as_many_packets_as_its_bytes_need_up_to_ten)
+Test(exec, a_message_takes_as_many_packed_as_its_bytes_need_up_to_ten)
 {
     struct plan *plan = empty_plan(1, 1, 0);
     struct exec_shape shape;
 
     cr_assert(exec_shape_plan(plan, 56, 1, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.lines == 1 && shape.window == 56);
+    cr_expect(shape.lines == 1 && shape.segment == 56);
     cr_assert(exec_shape_plan(plan, 57, 1, 1024, &shape) == RONDO_OK);
     cr_expect(shape.lines == 2);
     cr_assert(exec_shape_plan(plan, 560, 1, 1024, &shape) == RONDO_OK);
@@ -114,11 +114,11 @@ Test(exec, a_message_takes_as_many_packets_as_its_bytes_need_up_to_ten)
     cr_assert(exec_shape_plan(plan, 7, 8, 1024, &shape) == RONDO_OK);
     cr_expect(shape.lines == 1);
     cr_assert(exec_shape_plan(plan, 0, 8, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.lines == 1 && shape.window == 0);
+    cr_expect(shape.lines == 1 && shape.segment == 0);
     plan_close(plan);
 }
 
-Test(exec, no_message_is_longer_than_a_slot_and_windows_cover_the_count)
+Test(exec, no_message_is_longer_than_a_slot_and_segments_cover_the_count)
 {
     static const size_t elements[] = {1, 2, 4, 8};
 
@@ -137,10 +137,10 @@ Test(exec, no_message_is_longer_than_a_slot_and_windows_cover_the_count)
                         cr_expect(result == RONDO_ERROR_UNSUPPORTED && slot / elements[e] < atoms);
                         continue;
                     }
-                    grains = (shape.window + shape.grain - 1) / shape.grain;
+                    grains = (shape.segment + shape.grain - 1) / shape.grain;
                     cr_assert((grains + parts - 1) / parts * shape.grain * atoms * elements[e] <=
                               slot);
-                    cr_assert(shape.window && shape.window <= count);
+                    cr_assert(shape.segment && shape.segment <= count);
                 }
 }
 
@@ -163,12 +163,12 @@ Test(exec, huge_counts_do_not_overflow)
     struct exec_shape shape;
 
     cr_assert(exec_shape_plan(plan, SIZE_MAX / 16, 8, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.window == 384 && !shape.lines);
+    cr_expect(shape.segment == 384 && !shape.lines);
     cr_expect(exec_scratch_bytes(plan, &shape) == 384 * 8);
     plan_close(plan);
     plan = empty_plan(3, 0, 0);
     cr_assert(exec_shape_plan(plan, SIZE_MAX / 16, 8, 1024, &shape) == RONDO_OK);
-    cr_expect(shape.window == SIZE_MAX / 16, "without payload messages one window does");
+    cr_expect(shape.segment == SIZE_MAX / 16, "without payload messages one segment does");
     plan_close(plan);
 }
 
@@ -381,7 +381,7 @@ Test(exec, a_message_of_another_call_is_noticed_and_its_sender_blamed)
 Test(exec, says_at_which_step_it_is_and_when_there_is_none)
 {
     struct plan *plan = empty_plan(1, 1, 0);
-    struct execution x = {.plan = plan, .shape = {.count = 1, .window = 1, .grain = 1}};
+    struct execution x = {.plan = plan, .shape = {.count = 1, .segment = 1, .grain = 1}};
     char text[200], little[12];
 
     plan_await(plan, 1, 3, 0);

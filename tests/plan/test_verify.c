@@ -285,10 +285,10 @@ Test(verify, programs_that_share_scratch_without_a_message_are_a_race)
 }
 
 /*
- * Ordered by a message, but the first program may be a window ahead and overwrite what the second
+ * Ordered by a message, but the first program may be a segment ahead and overwrite what the second
  * still reads.
  */
-Test(verify, scratch_that_the_next_window_overwrites_is_a_race)
+Test(verify, scratch_that_the_next_segment_overwrites_is_a_race)
 {
     struct forms forms;
     struct plan *plan;
@@ -328,7 +328,7 @@ Test(verify, order_that_only_a_lack_of_slots_gives_is_a_race)
     assert_refused(&forms, "rank 0, program", "race");
 }
 
-Test(verify, two_programs_at_one_end_of_a_lane_are_refused)
+Test(verify, two_programs_at_one_end_of_a_channel_are_refused)
 {
     struct forms forms;
 
@@ -369,4 +369,71 @@ Test(verify, ranks_that_associate_differently_are_refused)
                   PLAN_LIST(plan_output(plan, 0, 0)));
     }
     assert_refused(&forms, "rank ", "other bits");
+}
+
+/* ---- What a network does by itself (plan/zcopy.h) -------------------------------------------- */
+
+/*
+ * Rank 0 takes a message of rank 1, then one of rank 2 to a place which its other program reads
+ * before it tells rank `told`, which waits for that before it sends.
+ */
+static void read_where_a_message_goes(struct forms *forms, int told)
+{
+    struct plan *plan;
+
+    forms_open(RONDO_ALL_GATHER, 3, forms);
+    for (int r = 0; r < 3; r++) {
+        plan = forms->plans[r];
+        plan_shape(plan, 1, 1, 1);
+        plan_move(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)),
+                  PLAN_LIST(plan_output(plan, r, 0), plan_output(plan, 2, 0)));
+        if (r == 2)
+            plan->steps[0].destinations = 1;
+        if (r == 0)
+            plan_notify(plan, 0, 3, 0);
+        for (int peer = 0; peer < 3; peer++) {
+            if (peer == r)
+                continue;
+            if (peer == 0 && r == told)
+                plan_await(plan, 0, 3, 0);
+            plan_combine(plan, 1, 0, PLAN_LIST(plan_input(plan, 0, 0)),
+                         PLAN_LIST(plan_slot(peer, 0)));
+        }
+        for (int peer = 0; peer < 3; peer++)
+            if (peer != r)
+                plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(peer, 0)),
+                             PLAN_LIST(plan_output(plan, peer, 0)));
+    }
+    plan = forms->plans[0];
+    plan_next_program(plan);
+    plan_await(plan, 0, 3, 0);
+    plan_move(plan, 1, 0, PLAN_LIST(plan_output(plan, 2, 0)), PLAN_LIST(plan_scratch(plan, 0, 0)));
+    plan_notify(plan, told, 3, 0);
+}
+
+Test(verify, reading_where_a_message_goes_is_fine_before_that_is_sent)
+{
+    struct forms forms;
+
+    read_where_a_message_goes(&forms, 2);
+    assert_proved(&forms);
+}
+
+Test(verify, reading_where_a_network_may_put_a_message_is_a_race)
+{
+    struct forms forms;
+
+    read_where_a_message_goes(&forms, 1);
+    assert_refused(&forms, "rank 0, program 0", "a network may put this message into rank 0's out");
+}
+
+/* Only the rank itself writes what is sent zero-copy, and reclaims it: peers have no way to it. */
+Test(verify, a_plan_that_touches_memory_of_peers_sends_no_data_that_could_be_zcopy)
+{
+    struct forms forms;
+
+    fetch(&forms, true);
+    for (int r = 0; r < 2; r++)
+        plan_shape(forms.plans[r], 1, 1, 0);
+    assert_refused(&forms, "rank 0", "mixes messages with addresses and messages with data");
 }

@@ -17,7 +17,7 @@ mutation mutate_shorten;          /* one atom less */
 mutation mutate_atom;             /* an operand one atom further */
 mutation mutate_block;            /* an operand one block further */
 mutation mutate_peer;             /* another rank */
-mutation mutate_lane;             /* another lane */
+mutation mutate_channel;          /* another channel */
 mutation mutate_event;            /* data for credit and the other way round */
 mutation mutate_finish;           /* lose PLAN_FINISH, or finish where it is not complete */
 mutation mutate_addresses;        /* lose PLAN_ADDRESSES, or claim it */
@@ -26,5 +26,16 @@ mutation mutate_lose_destination; /* a place is not written */
 mutation mutate_input;            /* read output or scratch where the input is meant */
 mutation mutate_swap_sources;     /* no refusal: the order of ranks changes */
 mutation mutate_association;      /* no refusal: PLAN_BALANCED of four and more sources changes */
+
+/*
+ * A further program of `whole` writes to the place of the second of two receives that follow each
+ * other, the first of which begins at `wait`, and tells `sender`, which hears of it before it sends
+ * one of the two messages. In order without a network, as the copy out of the slot comes later. New
+ * plans of the two ranks; false: there is no such place.
+ */
+bool mutate_writer(const struct plan *whole, uint32_t wait, const struct plan *sender,
+                   struct plan **ret_whole, struct plan **ret_sender);
+/* The senders of the two messages, -1: `wait` begins no such receives. */
+void receives_at(const struct plan *plan, uint32_t wait, int ret_senders[2]);
 
 #endif

@@ -57,3 +57,33 @@ CUDA_KERNEL(example_shared, struct sum, job)
         sum += numbers[i];
     *job.result = sum;
 }
+
+#ifndef __CUDACC__ /* instructions that the stand-in has as functions */
+struct all {
+    unsigned *multicast; /* an address of a multicast object */
+    unsigned *result;
+    unsigned value;
+};
+
+CUDA_KERNEL(example_store_all, struct all, job)
+{
+    cuda_standin_store_all(job.multicast, job.value);
+}
+
+CUDA_KERNEL(example_add_all, struct all, job)
+{
+    cuda_standin_add_all(job.multicast, job.value);
+}
+
+CUDA_KERNEL(example_reduce_all, struct all, job)
+{
+    *job.result =
+        cuda_standin_reduce_all(job.multicast, [](unsigned a, unsigned b) { return a + b; });
+}
+
+/* No multicast instruction: nothing may be at such an address. */
+CUDA_KERNEL(example_touch_all, struct all, job)
+{
+    *job.multicast = job.value;
+}
+#endif

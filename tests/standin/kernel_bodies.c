@@ -4,7 +4,7 @@
  */
 #include "tests/standin/bodies.h"
 
-/* As in example.cu, with addresses of the device. */
+/* The struct of example.cu, with addresses of the device. */
 struct scale {
     CUdeviceptr values;
     unsigned count;

@@ -28,7 +28,7 @@ static void run(void (*body)(void))
     cr_assert_eq(status, 0, "the other process ended with status %d", status);
 }
 
-TestSuite(ipc, .timeout = 30); /* who fails here often leaves a stream that waits for ever */
+TestSuite(ipc); /* who fails here often leaves a stream that waits for ever */
 
 #define CASE(name)          \
     static void name(void); \

@@ -4,9 +4,8 @@
  * before the driver is initialised.
  */
 #include "standin/driver/base/standin.h"
-#include "tests/standin/check.h"
+#include "tests/standin/case.h"
 
-#include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,32 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct check checked;
-static struct check *const check = &checked;
-
-static void run(void (*body)(void))
-{
-    body();
-    cr_assert(!checked.what, "%s:%d: %s: got %ld", checked.file, checked.line, checked.what,
-              checked.got);
-}
-
-#define CASE(name)          \
-    static void name(void); \
-    Test(settings, name)    \
-    {                       \
-        run(name);          \
-    }                       \
-    static void name(void)
-
-CASE(no_devices_are_said_at_the_start)
+CASE(settings, no_devices_are_said_at_the_start)
 {
     setenv("CUDA_STANDIN_DEVICES", "0", 1);
     CHECK_GIVES(cuInit(0), CUDA_ERROR_NO_DEVICE);
     CHECK_GIVES(cuInit(1), CUDA_ERROR_INVALID_VALUE);
 }
 
-CASE(functions_need_the_start)
+CASE(settings, functions_need_the_start)
 {
     int count = 0;
     CUcontext context = NULL;
@@ -51,7 +32,7 @@ CASE(functions_need_the_start)
     CHECK(count == CUDA_VERSION);
 }
 
-CASE(visible_devices_are_chosen_and_ordered)
+CASE(settings, visible_devices_are_chosen_and_ordered)
 {
     CUuuid all[4], first;
     setenv("CUDA_STANDIN_DEVICES", "4", 1);
@@ -65,7 +46,16 @@ CASE(visible_devices_are_chosen_and_ordered)
     CHECK(first.bytes[15] == 2 && all[1].bytes[15] == 0);
 }
 
-CASE(memory_and_peers_are_limited)
+CASE(settings, mps_gives_a_share_of_the_multiprocessors)
+{
+    int count = 0;
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25", 1);
+    check_begin(check, 0);
+    CHECK_OK(cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    CHECK(count == 3); /* of 10, rounded up */
+}
+
+CASE(settings, memory_and_peers_are_limited)
 {
     setenv("CUDA_STANDIN_MEMORY", "1000000", 1);
     setenv("CUDA_STANDIN_PEER", "0", 1);
@@ -82,7 +72,7 @@ CASE(memory_and_peers_are_limited)
     CHECK_GIVES(cuCtxEnablePeerAccess(second, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }
 
-CASE(calls_fail_on_request)
+CASE(settings, calls_fail_on_request)
 {
     setenv("CUDA_STANDIN_FAIL", "cuMemAlloc:2,cuStreamCreate:1=801,cuMemAllocHost:1", 1);
     CUdeviceptr memory = 0;
@@ -99,7 +89,7 @@ CASE(calls_fail_on_request)
     CHECK_GIVES(cuMemAllocHost(&bytes, 64), CUDA_ERROR_UNKNOWN);
 }
 
-CASE(calls_go_on_failing_on_request)
+CASE(settings, calls_go_on_failing_on_request)
 {
     setenv("CUDA_STANDIN_FAIL", "cuMemAlloc:2+=801,cuStreamCreate:1", 1);
     CUdeviceptr memory = 0;
@@ -127,7 +117,7 @@ static int end_of_reader(CUdeviceptr memory)
     return status;
 }
 
-CASE(device_memory_is_out_of_the_programs_reach)
+CASE(settings, device_memory_is_out_of_the_programs_reach)
 {
     check_begin(check, 0);
     CUdeviceptr memory = check_memory(check, 64);
@@ -135,7 +125,7 @@ CASE(device_memory_is_out_of_the_programs_reach)
     CHECK(WTERMSIG(end_of_reader(memory)) == SIGSEGV);
 }
 
-CASE(device_memory_is_closed_while_nothing_runs)
+CASE(settings, device_memory_is_closed_while_nothing_runs)
 {
     setenv("CUDA_STANDIN_GUARD", "2", 1);
     check_begin(check, 0);
@@ -147,7 +137,7 @@ CASE(device_memory_is_closed_while_nothing_runs)
     check_end(check, 0);
 }
 
-CASE(work_elsewhere_does_not_open_device_memory)
+CASE(settings, work_elsewhere_does_not_open_device_memory)
 {
     setenv("CUDA_STANDIN_GUARD", "2", 1);
     check_begin(check, 0);
@@ -165,7 +155,7 @@ CASE(work_elsewhere_does_not_open_device_memory)
     check_end(check, 0);
 }
 
-CASE(guard_can_be_turned_off)
+CASE(settings, guard_can_be_turned_off)
 {
     setenv("CUDA_STANDIN_GUARD", "0", 1);
     check_begin(check, 0);
@@ -197,7 +187,7 @@ static void *allocate_memory(void *argument)
     return NULL;
 }
 
-/* Does an allocation end while a free waits for work of the device? */
+/* True if an allocation ends while a free waits for work of the device. */
 static bool allocates_beside_free(void)
 {
     CUcontext context = check_begin(check, 0);
@@ -222,13 +212,18 @@ static bool allocates_beside_free(void)
     return allocated;
 }
 
-CASE(a_free_keeps_others_from_memory_on_request)
+CASE(settings, a_free_keeps_others_from_memory)
 {
-    setenv("CUDA_STANDIN_FREE_LOCKS", "1", 1);
     CHECK(!allocates_beside_free());
 }
 
-CASE(errors_have_names_and_sentences)
+CASE(settings, a_free_lets_others_allocate_on_request)
+{
+    setenv("CUDA_STANDIN_FREE_LOCKS", "0", 1);
+    CHECK(allocates_beside_free());
+}
+
+CASE(settings, errors_have_names_and_sentences)
 {
     const char *text = NULL;
     CHECK_OK(cuGetErrorName(CUDA_ERROR_NOT_READY, &text));
@@ -239,7 +234,7 @@ CASE(errors_have_names_and_sentences)
     CHECK(!text);
 }
 
-CASE(functions_are_found_by_their_names)
+CASE(settings, functions_are_found_by_their_names)
 {
     void *function = NULL;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
@@ -278,7 +273,7 @@ static void fill_and_stop(unsigned char *memory)
     _exit(check->what != NULL);
 }
 
-CASE(a_process_stops_between_operations)
+CASE(settings, a_process_stops_between_operations)
 {
     unsigned char *memory =
         mmap(NULL, STOP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

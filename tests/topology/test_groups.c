@@ -34,13 +34,17 @@ static struct grouping *groups_on(const char *machine, int ranks, int step)
 
     for (int rank = 0; rank < ranks; rank++) {
         int core = rank * step % topology->cores;
-        struct topology_place place;
+        struct topology_place place, found;
         uint64_t cpus[WORDS];
 
         cpus_of(topology, core, cpus);
         topology_place(topology, core, topology->cores, &place);
-        names[rank] = topology_numa_of_cpus(topology, cpus, WORDS);
-        cr_assert_eq(names[rank], place.numa, "rank %d on core %d", rank, core);
+        topology_place_of_cpus(topology, cpus, WORDS, &found);
+        cr_assert_eq(topology_place_distance(&place, &found), TOPOLOGY_SAME, "rank %d on core %d",
+                     rank, core);
+        cr_assert(found.numa == place.numa && found.l3 == place.l3 &&
+                  found.package == place.package);
+        names[rank] = found.numa;
     }
     topology_close(topology);
     cr_assert_eq(grouping_make(ranks, names, &groups), RONDO_OK);
@@ -54,15 +58,16 @@ static void prove_all(const struct grouping *groups, const char *machine)
 
     for (int i = 0; algorithms[i]; i++)
         for (int c = 0; c < RONDO_COLLECTIVES; c++) {
-            struct plan_seat seat = {(rondo_collective)c, groups->size, 0, 0, groups};
+            struct plan_request request = {(rondo_collective)c, groups->size, 0, 0, groups, NULL};
 
             if (!algorithms[i]->levels || !algorithms[i]->forms[c].write)
                 continue;
-            for (seat.rank = 0; seat.rank < groups->size; seat.rank++)
-                cr_assert_eq(algorithm_write(algorithms[i], &seat, &plans[seat.rank]), RONDO_OK);
+            for (request.rank = 0; request.rank < groups->size; request.rank++)
+                cr_assert_eq(algorithm_write(algorithms[i], &request, &plans[request.rank]),
+                             RONDO_OK);
             cr_expect_eq(verify_plans(plans, groups->size, NULL, &report), RONDO_OK,
                          "%s %s over %d ranks of %s: %s", algorithms[i]->name,
-                         rondo_collective_name(seat.collective), groups->size, machine,
+                         rondo_collective_name(request.collective), groups->size, machine,
                          report.failure);
             for (int rank = 0; rank < groups->size; rank++)
                 plan_close(plans[rank]);
@@ -98,6 +103,14 @@ Test(groups, they_may_be_of_any_size_and_in_any_order)
     expect_groups("two_sockets", 8, 24, "0,0,1,0,1,1,0,1");
 }
 
+static int node_of(const struct topology *topology, const uint64_t *cpus)
+{
+    struct topology_place place;
+
+    topology_place_of_cpus(topology, cpus, WORDS, &place);
+    return place.numa;
+}
+
 Test(groups, a_rank_that_may_run_on_several_nodes_is_of_none)
 {
     struct topology *topology = recorded_open("two_sockets");
@@ -105,13 +118,13 @@ Test(groups, a_rank_that_may_run_on_several_nodes_is_of_none)
 
     cpus_of(topology, 0, cpus);
     cpus_of(topology, topology->cores - 1, more);
-    cr_expect_eq(topology_numa_of_cpus(topology, cpus, WORDS), 0);
-    cr_expect_eq(topology_numa_of_cpus(topology, more, WORDS), 1);
+    cr_expect_eq(node_of(topology, cpus), 0);
+    cr_expect_eq(node_of(topology, more), 1);
     for (int w = 0; w < WORDS; w++)
         more[w] |= cpus[w];
-    cr_expect_eq(topology_numa_of_cpus(topology, more, WORDS), -1);
+    cr_expect_eq(node_of(topology, more), -1);
     for (int w = 0; w < WORDS; w++)
         more[w] = 0;
-    cr_expect_eq(topology_numa_of_cpus(topology, more, WORDS), -1);
+    cr_expect_eq(node_of(topology, more), -1);
     topology_close(topology);
 }

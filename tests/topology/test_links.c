@@ -22,14 +22,15 @@ static void look_at(const char *machine)
     cr_assert_eq(topology_find_links(topology), RONDO_OK, "%s", fail_sentence());
 }
 
-/* Of the GPUs that the stand-in makes up; a real one of this machine comes before them. */
+/* Finds a link of the GPUs that the stand-in makes up; a real one of this machine comes before
+ * them. */
 static const struct topology_link *link_of(int a, int b)
 {
     char one[32], other[32];
 
     snprintf(one, sizeof(one), "FFFF:%02X:00.0", a + 1);
     snprintf(other, sizeof(other), "0000ffff:%02x:00.0", b + 1);
-    return topology_link_of(topology, one, other);
+    return topology_link_of(topology, one, other, NULL);
 }
 
 static void expect(int a, int b, enum topology_link_kind kind, int lanes, double GBps)

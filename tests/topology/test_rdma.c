@@ -69,7 +69,7 @@ static void put_port(const char *device, const char *layer, const char *rate)
     put(device, "ports/1/rate", rate);
 }
 
-/* As the guest of tests/vm shows it. */
+/* The guest of tests/vm shows such a device. */
 static void put_soft_roce(const char *device)
 {
     put_port(device, "Ethernet\n", "2.5 Gb/sec (1X SDR)\n");

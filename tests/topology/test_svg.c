@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Are tags balanced and attributes quoted? Enough of XML for what svg.c writes. */
+/* True if tags are balanced and attributes quoted: enough of XML for what svg.c writes. */
 static bool well_formed(const char *text)
 {
     char open[16][32];
@@ -165,7 +165,7 @@ Test(svg, a_picture_of_no_ranks_or_into_no_folder_is_refused)
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
-/* As librsvg draws these texts in DejaVu Sans. */
+/* The widths are those in which librsvg draws these texts in DejaVu Sans. */
 Test(svg, the_width_of_a_text_is_that_of_its_letters)
 {
     cr_expect_float_eq(boxes_text_width("package 0: One socket without shared caches", 13, true),
@@ -214,7 +214,8 @@ Test(svg, no_label_leaves_its_box)
     }
 }
 
-/* Of the texts of a class, whose font has `pixels` unless they say otherwise. */
+/* Returns the width of the widest text of a class, whose font has `pixels` unless a text says
+ * otherwise. */
 static double widest(const char *picture, const char *class, int pixels)
 {
     double most = 0;

@@ -20,7 +20,7 @@ double slope_error(const struct slope *slope, size_t count, real *values, const 
 
 #define SLOPE_TOLERANCE 1e-7
 
-/* The same numbers between -1 and 1 in every run. */
+/* Fills in numbers between -1 and 1, the same in every run. */
 void slope_fill(size_t count, real *values, unsigned seed);
 
 #endif

@@ -165,7 +165,7 @@ Test(model, says_of_each_gradient_once_that_it_is_ready_the_last_layers_first)
     world_close(&world);
 }
 
-/* What a gradient is when it is said to be ready, it must be at the end. */
+/* A gradient must be at the end what it is when it is said to be ready. */
 static rondo_result note(void *context, int parameter)
 {
     struct world *world = context;

@@ -14,19 +14,20 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import xml.dom.minidom
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
+
 RONDO, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-LAUNCHER_VARIABLES = ("RONDO_", "OMPI_", "PMIX_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_")
 SMALL = ["--digits=2", "--width=32", "--heads=2", "--layers=2", "--samples=0"]
 TINY = [*SMALL, "--batch=8", "--steps=20", "--evaluate=10"]
 
 
 def environment(**more):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_VARIABLES)}
+    clean = cases.clean_environment()
     return {**clean, "OPENBLAS_NUM_THREADS": "1", **{k: str(v) for k, v in more.items()}}
 
 
@@ -289,23 +290,8 @@ CASES = (learns, same_seed_same_bits, same_bits_on_any_number_of_ranks, two_rank
 
 
 def main():
-    failed = 0
     os.environ["RONDO_LOG"] = "none"
-    print(f"1..{len(CASES)}")
-    for number, case in enumerate(CASES, 1):
-        name = case.__name__.replace("_", " ")
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                skipped = case()
-                print(f"ok {number} - {name}" + (f" # SKIP {skipped}" if isinstance(skipped, str) else ""))
-            except (AssertionError, subprocess.SubprocessError, OSError, ValueError) as error:
-                failed += 1
-                print(f"not ok {number} - {name}")
-                print("\n".join("# " + line for line in f"{type(error).__name__}: {error}".splitlines()))
-            os.chdir("/")
-        sys.stdout.flush()
-    return 1 if failed else 0
+    return cases.run_in_scratch(CASES)
 
 
 if __name__ == "__main__":

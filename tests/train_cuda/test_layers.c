@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_layers.c - every layer of the device beside that of the host, forward and backward, with
- * rows shorter and longer than a block has lanes, and more rows than parts of sums.
+ * rows shorter and longer than a block has channels, and more rows than parts of sums.
  */
 #include "tests/train_cuda/twins.h"
 

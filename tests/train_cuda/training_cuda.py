@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
+
 RONDO = os.path.abspath(sys.argv[1])
 TINY = ["--digits=2", "--width=32", "--heads=2", "--layers=2", "--batch=8", "--steps=20", "--evaluate=10"]
 ROUNDING = 1e-5  # relative
@@ -128,23 +131,8 @@ CASES = (one_rank_has_the_losses_of_the_host, two_ranks_have_the_losses_of_the_h
 
 
 def main():
-    failed = 0
     os.environ["RONDO_LOG"] = "none"
-    print(f"1..{len(CASES)}")
-    for number, case in enumerate(CASES, 1):
-        name = case.__name__.replace("_", " ")
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                case()
-                print(f"ok {number} - {name}")
-            except (AssertionError, subprocess.SubprocessError, OSError, ValueError) as error:
-                failed += 1
-                print(f"not ok {number} - {name}")
-                print("\n".join("# " + line for line in f"{type(error).__name__}: {error}".splitlines()))
-            os.chdir("/")
-        sys.stdout.flush()
-    return 1 if failed else 0
+    return cases.run_in_scratch(CASES)
 
 
 if __name__ == "__main__":

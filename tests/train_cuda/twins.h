@@ -21,7 +21,7 @@ bool twins_begin(void);
 /* Gives back all memory of twins, and the device. */
 void twins_end(void);
 
-/* The same numbers from -1 to 1 on both sides. */
+/* Makes the same numbers from -1 to 1 on both sides. */
 struct twins twins_of(size_t count, unsigned seed);
 struct twins twins_of_whole(size_t count, unsigned seed, int most); /* ints, 0 .. most - 1 */
 /* The largest difference, as a part of 1 or of the number where that is larger; waits. */
@@ -29,7 +29,7 @@ double twins_difference(const struct twins *twins);
 
 /* Parameters of a layer, one for each side. */
 void twins_parameter(size_t count, unsigned seed, struct parameter *ret_parameters);
-/* As twins_difference(), of the gradient. */
+/* Compares the gradient as twins_difference() does the values. */
 double twins_gradient(const struct parameter *parameters);
 
 #endif

@@ -10,7 +10,7 @@
 /* A child that runs the body and exits with what it returns
  * (0 .. 125: usually which check failed). */
 pid_t child_start(int (*body)(void *), void *argument);
-/* Its exit status, or 128 + the signal that ended it. */
+/* Returns the child's exit status, or 128 + the signal that ended it. */
 int child_wait(pid_t child);
 /* Both. */
 int child_run(int (*body)(void *), void *argument);

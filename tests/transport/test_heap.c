@@ -76,11 +76,11 @@ Test(heap, what_it_did_not_hand_out_is_refused_in_a_sentence)
 Test(heap, the_descriptor_goes_with_the_last_use)
 {
     int before = child_descriptors();
-    struct heap_card card, again;
+    struct heap_handle handle, again;
     char *memory;
 
-    cr_assert(heap_enter(&card) == RONDO_OK && heap_enter(&again) == RONDO_OK);
-    cr_expect(memcmp(card.id, again.id, sizeof(card.id)) == 0 && card.fd == again.fd);
+    cr_assert(heap_enter(&handle) == RONDO_OK && heap_enter(&again) == RONDO_OK);
+    cr_expect(memcmp(handle.id, again.id, sizeof(handle.id)) == 0 && handle.fd == again.fd);
     cr_expect(child_descriptors() == before + 2, "and that of what it shows");
     memory = take(PAGE);
     heap_leave();
@@ -90,7 +90,8 @@ Test(heap, the_descriptor_goes_with_the_last_use)
     cr_expect(heap_base() == NULL);
     cr_expect(child_descriptors() == before);
     cr_assert(heap_enter(&again) == RONDO_OK);
-    cr_expect(memcmp(card.id, again.id, sizeof(card.id)) != 0, "another heap, another identity");
+    cr_expect(memcmp(handle.id, again.id, sizeof(handle.id)) != 0,
+              "another heap, another identity");
     heap_leave();
     cr_expect(child_descriptors() == before);
 }
@@ -99,15 +100,15 @@ Test(heap, tells_where_memory_lies_and_what_lies_outside)
 {
     char *memory = take(2 * PAGE);
     char outside;
-    struct heap_card card;
+    struct heap_handle handle;
     uint64_t offset = 0;
 
-    cr_assert(heap_enter(&card) == RONDO_OK);
+    cr_assert(heap_enter(&handle) == RONDO_OK);
     cr_expect(heap_find(memory, 2 * PAGE, &offset) && heap_base() + offset == memory);
     cr_expect(heap_find(memory + 17, 1, &offset) && heap_base() + offset == memory + 17);
-    cr_expect(heap_find(heap_base() + card.bytes - 1, 1, &offset) && offset == card.bytes - 1);
-    cr_expect(!heap_find(heap_base() + card.bytes - 1, 2, &offset), "over the end");
-    cr_expect(!heap_find(heap_base() + card.bytes, 0, &offset));
+    cr_expect(heap_find(heap_base() + handle.bytes - 1, 1, &offset) && offset == handle.bytes - 1);
+    cr_expect(!heap_find(heap_base() + handle.bytes - 1, 2, &offset), "over the end");
+    cr_expect(!heap_find(heap_base() + handle.bytes, 0, &offset));
     cr_expect(!heap_find(memory, SIZE_MAX, &offset), "sums would overflow");
     cr_expect(!heap_find(&outside, 1, &offset));
     heap_leave();
@@ -132,12 +133,12 @@ Test(heap, gives_pages_back_but_not_the_place_when_retired)
 
 Test(heap, is_as_small_as_the_environment_says_and_says_so_when_full)
 {
-    struct heap_card card;
+    struct heap_handle handle;
     void *memory = NULL;
 
     setenv("RONDO_HEAP_BYTES", "40961", 1); /* eleven pages, the first one is the head */
-    cr_assert(heap_enter(&card) == RONDO_OK);
-    cr_expect(card.bytes == 11 * PAGE);
+    cr_assert(heap_enter(&handle) == RONDO_OK);
+    cr_expect(handle.bytes == 11 * PAGE);
     cr_expect(heap_alloc(10 * PAGE + 1, &memory) == RONDO_ERROR_MEMORY);
     cr_expect(strstr(fail_sentence(), "RONDO_HEAP_BYTES"), "%s", fail_sentence());
     cr_expect(heap_alloc(SIZE_MAX, &memory) == RONDO_ERROR_MEMORY);
@@ -150,7 +151,7 @@ Test(heap, is_as_small_as_the_environment_says_and_says_so_when_full)
 static int without(int what, rlim_t limit)
 {
     struct rlimit before, rlimit;
-    struct heap_card card;
+    struct heap_handle handle;
     void *memory = NULL;
     int descriptors = child_descriptors();
     rondo_result result;
@@ -161,7 +162,7 @@ static int without(int what, rlim_t limit)
     if (setrlimit(what, &rlimit))
         return 1;
     fail_clear();
-    result = heap_enter(&card);
+    result = heap_enter(&handle);
     if (!result || strlen(fail_sentence()) < 20)
         return 2;
     if (heap_alloc(1, &memory) != result || memory || heap_base())
@@ -209,18 +210,18 @@ Test(heap, too_small_files_are_said_and_nothing_stays_open)
 
 struct inherited {
     char *memory;
-    struct heap_card card;
+    struct heap_handle handle;
 };
 
 static int open_another(void *argument)
 {
     const struct inherited *parents = argument;
-    struct heap_card card;
+    struct heap_handle handle;
     void *memory = NULL;
 
-    if (heap_enter(&card) || memcmp(card.id, parents->card.id, sizeof(card.id)) == 0)
+    if (heap_enter(&handle) || memcmp(handle.id, parents->handle.id, sizeof(handle.id)) == 0)
         return 1;
-    if (card.pid != getpid() || heap_alloc(PAGE, &memory))
+    if (handle.pid != getpid() || heap_alloc(PAGE, &memory))
         return 2;
     memset(memory, 9, PAGE);
     if (!is_filled((unsigned char *)parents->memory, 2 * PAGE, 7))
@@ -231,7 +232,7 @@ static int open_another(void *argument)
     return heap_base() ? 5 : 0;
 }
 
-/* What a child does that closes all it knows, before it has a heap of its own. */
+/* A child closes all it knows before it has a heap of its own. */
 static int free_what_is_the_parents(void *argument)
 {
     const struct inherited *parents = argument;
@@ -248,24 +249,24 @@ static int leave_what_is_the_parents(void *argument)
     return free_what_is_the_parents(argument);
 }
 
-/* And one that does so afterwards: nothing that it opened itself suffers either. */
+/* A child does so afterwards: nothing that it opened itself suffers either. */
 static int open_then_leave_what_is_the_parents(void *argument)
 {
-    struct heap_card card;
+    struct heap_handle handle;
 
     heap_leave();
-    if (heap_enter(&card))
+    if (heap_enter(&handle))
         return 1;
     if (free_what_is_the_parents(argument))
         return 3;
-    return heap_base() && heap_base()[0] == (char)card.id[0] ? 0 : 2;
+    return heap_base() && heap_base()[0] == (char)handle.id[0] ? 0 : 2;
 }
 
 Test(heap, a_forked_child_gets_its_own_and_leaves_the_parents_alone)
 {
     struct inherited parents = {.memory = take(2 * PAGE)};
 
-    cr_assert(heap_enter(&parents.card) == RONDO_OK);
+    cr_assert(heap_enter(&parents.handle) == RONDO_OK);
     memset(parents.memory, 7, 2 * PAGE);
     cr_expect(child_run(open_another, &parents) == 0);
     cr_expect(is_filled((unsigned char *)parents.memory, 2 * PAGE, 7));

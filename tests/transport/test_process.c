@@ -19,7 +19,7 @@ enum { PAGE = 4096 };
 
 /* A child that shows its heap and waits to be ended. */
 struct neighbour {
-    struct heap_card card;
+    struct heap_handle handle;
     uint64_t offset;  /* of a page that begins with "neighbour" */
     uint64_t address; /* of private memory with the same text */
     int spare;        /* a descriptor of something else */
@@ -33,7 +33,7 @@ static int be_neighbour(void *argument)
     struct neighbour *self = argument;
     void *memory = NULL;
 
-    if (heap_enter(&self->card) || heap_alloc(PAGE, &memory)) {
+    if (heap_enter(&self->handle) || heap_alloc(PAGE, &memory)) {
         atomic_store_explicit(&self->ready, 2, memory_order_release);
         return 1;
     }
@@ -69,8 +69,8 @@ Test(process, attached_twice_is_mapped_once)
     struct process *one = NULL, *other = NULL;
     int before = child_descriptors();
 
-    cr_assert(process_attach(&neighbour->card, &one) == RONDO_OK, "%s", fail_sentence());
-    cr_assert(process_attach(&neighbour->card, &other) == RONDO_OK);
+    cr_assert(process_attach(&neighbour->handle, &one) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(process_attach(&neighbour->handle, &other) == RONDO_OK);
     cr_expect(one == other);
     cr_expect(child_descriptors() == before + 1, "one to watch it");
     cr_expect(!process_is_own(one) && process_id(one) == neighbour->pid && process_alive(one));
@@ -85,13 +85,13 @@ Test(process, attached_twice_is_mapped_once)
 
 Test(process, our_own_is_its_heap_without_a_second_mapping)
 {
-    struct heap_card card;
+    struct heap_handle handle;
     struct process *process = NULL;
     int before;
 
-    cr_assert(heap_enter(&card) == RONDO_OK);
+    cr_assert(heap_enter(&handle) == RONDO_OK);
     before = child_descriptors();
-    cr_assert(process_attach(&card, &process) == RONDO_OK);
+    cr_assert(process_attach(&handle, &process) == RONDO_OK);
     cr_expect(process_is_own(process) && process_alive(process));
     cr_expect(process_at(process, PAGE, 1) == heap_base() + PAGE);
     cr_expect(child_descriptors() == before);
@@ -105,7 +105,7 @@ Test(process, its_end_is_noticed_and_what_it_wrote_stays_readable)
     struct process *process = NULL;
     char text[16];
 
-    cr_assert(process_attach(&neighbour->card, &process) == RONDO_OK);
+    cr_assert(process_attach(&neighbour->handle, &process) == RONDO_OK);
     part(neighbour);
     cr_expect(!process_alive(process));
     cr_expect(strcmp(process_at(process, neighbour->offset, PAGE), "neighbour") == 0);
@@ -113,7 +113,7 @@ Test(process, its_end_is_noticed_and_what_it_wrote_stays_readable)
     cr_expect(process_read(process, text, neighbour->address, sizeof(text)) == RONDO_ERROR_PEER);
     process_detach(process);
     process = NULL;
-    cr_expect(process_attach(&neighbour->card, &process) == RONDO_ERROR_PEER, "it has ended");
+    cr_expect(process_attach(&neighbour->handle, &process) == RONDO_ERROR_PEER, "it has ended");
     cr_expect(process == NULL && strlen(fail_sentence()) > 10);
 }
 
@@ -123,7 +123,7 @@ Test(process, memory_is_read_across_if_it_is_there)
     struct process *process = NULL;
     char text[16] = "";
 
-    cr_assert(process_attach(&neighbour->card, &process) == RONDO_OK);
+    cr_assert(process_attach(&neighbour->handle, &process) == RONDO_OK);
     cr_expect(process_readable(process, neighbour->address));
     cr_expect(process_read(process, text, neighbour->address, sizeof(text)) == RONDO_OK, "%s",
               fail_sentence());
@@ -140,9 +140,9 @@ Test(process, ranges_outside_of_its_heap_are_nowhere_also_when_sums_overflow)
 {
     struct neighbour *neighbour = meet();
     struct process *process = NULL;
-    uint64_t bytes = neighbour->card.bytes;
+    uint64_t bytes = neighbour->handle.bytes;
 
-    cr_assert(process_attach(&neighbour->card, &process) == RONDO_OK);
+    cr_assert(process_attach(&neighbour->handle, &process) == RONDO_OK);
     cr_expect(process_at(process, 0, bytes) != NULL);
     cr_expect(process_at(process, bytes, 0) != NULL, "nothing, at the end");
     cr_expect(process_at(process, 1, bytes) == NULL);
@@ -157,60 +157,60 @@ Test(process, ranges_outside_of_its_heap_are_nowhere_also_when_sums_overflow)
 
 /* ---- Lies ------------------------------------------------------------------------------------ */
 
-static void expect_refused(struct heap_card card, rondo_result wanted, const char *what)
+static void expect_refused(struct heap_handle handle, rondo_result wanted, const char *what)
 {
     struct process *process = NULL;
     int before = child_descriptors();
     rondo_result result;
 
     fail_clear();
-    result = process_attach(&card, &process);
+    result = process_attach(&handle, &process);
     cr_expect(result == wanted, "%s: %s: %s", what, rondo_result_string(result), fail_sentence());
     cr_expect(process == NULL, "%s", what);
     cr_expect(strlen(fail_sentence()) > 20, "%s", what);
     cr_expect(child_descriptors() == before, "%s: something stays open", what);
 }
 
-Test(process, cards_that_lie_are_refused_in_a_sentence)
+Test(process, endpoints_that_lie_are_refused_in_a_sentence)
 {
     struct neighbour *neighbour = meet();
-    struct heap_card card = neighbour->card;
+    struct heap_handle handle = neighbour->handle;
 
-    card.id[15] ^= 1;
-    expect_refused(card, RONDO_ERROR_PEER, "another identity");
-    card = neighbour->card;
-    card.bytes += PAGE;
-    expect_refused(card, RONDO_ERROR_PEER, "more bytes than there are");
-    card.bytes = 8;
-    expect_refused(card, RONDO_ERROR_PEER, "less bytes");
-    card.bytes = 0;
-    expect_refused(card, RONDO_ERROR_PEER, "no bytes");
-    card = neighbour->card;
-    card.fd = neighbour->spare;
-    expect_refused(card, RONDO_ERROR_PEER, "not a heap");
-    card.bytes = 0;
-    expect_refused(card, RONDO_ERROR_PEER, "not a heap, and empty");
-    card = neighbour->card;
-    card.fd = 999;
-    expect_refused(card, RONDO_ERROR_SYSTEM, "no such descriptor");
-    card = neighbour->card;
-    card.pid = -1;
-    expect_refused(card, RONDO_ERROR_SYSTEM, "no such process");
+    handle.id[15] ^= 1;
+    expect_refused(handle, RONDO_ERROR_PEER, "another identity");
+    handle = neighbour->handle;
+    handle.bytes += PAGE;
+    expect_refused(handle, RONDO_ERROR_PEER, "more bytes than there are");
+    handle.bytes = 8;
+    expect_refused(handle, RONDO_ERROR_PEER, "less bytes");
+    handle.bytes = 0;
+    expect_refused(handle, RONDO_ERROR_PEER, "no bytes");
+    handle = neighbour->handle;
+    handle.fd = neighbour->spare;
+    expect_refused(handle, RONDO_ERROR_PEER, "not a heap");
+    handle.bytes = 0;
+    expect_refused(handle, RONDO_ERROR_PEER, "not a heap, and empty");
+    handle = neighbour->handle;
+    handle.fd = 999;
+    expect_refused(handle, RONDO_ERROR_SYSTEM, "no such descriptor");
+    handle = neighbour->handle;
+    handle.pid = -1;
+    expect_refused(handle, RONDO_ERROR_SYSTEM, "no such process");
     part(neighbour);
 }
 
-Test(process, cards_that_lie_about_our_own_process_are_refused)
+Test(process, endpoints_that_lie_about_our_own_process_are_refused)
 {
-    struct heap_card own, card;
+    struct heap_handle own, handle;
     struct process *process = NULL;
 
     cr_assert(heap_enter(&own) == RONDO_OK);
-    card = own;
-    card.id[0] ^= 1;
-    expect_refused(card, RONDO_ERROR_PEER, "another identity");
-    card = own;
-    card.bytes = UINT64_MAX;
-    expect_refused(card, RONDO_ERROR_PEER, "more bytes than there are");
+    handle = own;
+    handle.id[0] ^= 1;
+    expect_refused(handle, RONDO_ERROR_PEER, "another identity");
+    handle = own;
+    handle.bytes = UINT64_MAX;
+    expect_refused(handle, RONDO_ERROR_PEER, "more bytes than there are");
     cr_expect(process_attach(&own, &process) == RONDO_OK);
     process_detach(process);
     heap_leave();
@@ -226,7 +226,7 @@ static int attach_without_address_space(void *argument)
 
     if (setrlimit(RLIMIT_AS, &limit))
         return 1;
-    if (process_attach(&neighbour->card, &process) != RONDO_ERROR_MEMORY || process)
+    if (process_attach(&neighbour->handle, &process) != RONDO_ERROR_MEMORY || process)
         return 2;
     return strstr(fail_sentence(), "RONDO_HEAP_BYTES") ? 0 : 3;
 }
@@ -246,15 +246,15 @@ Test(process, a_heap_larger_than_our_address_space_is_refused_with_the_remedy)
 
 static int attach_the_parent(void *argument)
 {
-    const struct heap_card *parents = argument;
-    struct heap_card card;
+    const struct heap_handle *parents = argument;
+    struct heap_handle handle;
     struct process *process = NULL, *own = NULL;
 
-    if (heap_enter(&card) || process_attach(parents, &process))
+    if (heap_enter(&handle) || process_attach(parents, &process))
         return 1;
     if (process_is_own(process) || process_id(process) != getppid())
         return 2; /* plain memory of the parent would be taken for the child's */
-    if (process_attach(&card, &own) || !process_is_own(own) || own == process)
+    if (process_attach(&handle, &own) || !process_is_own(own) || own == process)
         return 3;
     process_detach(own);
     process_detach(process);
@@ -264,12 +264,12 @@ static int attach_the_parent(void *argument)
 
 Test(process, a_forked_child_does_not_take_its_parent_for_itself)
 {
-    struct heap_card card;
+    struct heap_handle handle;
     struct process *process = NULL;
 
-    cr_assert(heap_enter(&card) == RONDO_OK);
-    cr_assert(process_attach(&card, &process) == RONDO_OK);
-    cr_expect(child_run(attach_the_parent, &card) == 0);
+    cr_assert(heap_enter(&handle) == RONDO_OK);
+    cr_assert(process_attach(&handle, &process) == RONDO_OK);
+    cr_expect(child_run(attach_the_parent, &handle) == 0);
     process_detach(process);
     heap_leave();
 }

@@ -38,7 +38,7 @@ static void begin(void)
         text[i] = (unsigned char)(i * 31 + (i >> 8));
 }
 
-TestSuite(seal, .init = begin, .timeout = 60);
+TestSuite(seal, .init = begin);
 
 static bool passes(size_t count)
 {

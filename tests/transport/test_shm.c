@@ -4,7 +4,7 @@
 #include "child.h"
 #include "transport/memory/process.h"
 #include "transport/memory/shm.h"
-#include "transport/transport.h"
+#include "transport/networks.h"
 
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 5, SLOTS = 3, SLOT_BYTES = 1000, RANKS = 3, MESSAGES = 500 };
+enum { CHANNELS = 5, SLOTS = 3, SLOT_BYTES = 1000, RANKS = 3, MESSAGES = 500 };
 
 /* This rank's arena, as comm/open.c prepares it. */
-static bool prepare(int rank, int size, struct rank_card *card)
+static bool prepare(int rank, int size, struct endpoint *endpoint)
 {
     void *arena = NULL;
 
-    *card =
-        (struct rank_card){.rank = rank, .size = size, .slots = SLOTS, .slot_bytes = SLOT_BYTES};
-    if (heap_enter(&card->heap) ||
-        heap_alloc(shm_arena_bytes(size, LANES, SLOTS, SLOT_BYTES), &arena))
+    *endpoint =
+        (struct endpoint){.rank = rank, .size = size, .slots = SLOTS, .slot_bytes = SLOT_BYTES};
+    if (heap_enter(&endpoint->heap) ||
+        heap_alloc(shm_arena_bytes(size, CHANNELS, SLOTS, SLOT_BYTES), &arena))
         return false;
-    card->arena = (uint64_t)((char *)arena - heap_base());
+    endpoint->arena = (uint64_t)((char *)arena - heap_base());
     return true;
 }
 
@@ -42,16 +42,17 @@ static int compare_rings(const void *a, const void *b)
 }
 
 /* Rings into one rank, by the links that its peers and itself see. */
-static void connect_all(struct rank_card cards[RANKS], struct link_out out[RANKS][LANES * RANKS],
-                        struct link_in in[RANKS][LANES * RANKS])
+static void connect_all(struct endpoint endpoints[RANKS],
+                        struct link_out out[RANKS][CHANNELS * RANKS],
+                        struct link_in in[RANKS][CHANNELS * RANKS])
 {
     for (int rank = 0; rank < RANKS; rank++)
         for (int peer = 0; peer < RANKS; peer++) {
             struct transport_pair pair = {
-                .own = &cards[rank], .peer = &cards[peer], .lanes = LANES};
+                .own = &endpoints[rank], .peer = &endpoints[peer], .channels = CHANNELS};
             struct process *process = NULL;
 
-            cr_assert(process_attach(&cards[peer].heap, &process) == RONDO_OK);
+            cr_assert(process_attach(&endpoints[peer].heap, &process) == RONDO_OK);
             pair.process = process;
             cr_assert(shm_transport.connect(&pair, out[rank], in[rank]) == RONDO_OK);
             process_detach(process);
@@ -60,18 +61,18 @@ static void connect_all(struct rank_card cards[RANKS], struct link_out out[RANKS
 
 Test(shm, the_writer_and_the_reader_see_the_same_ring)
 {
-    static struct rank_card cards[RANKS];
-    static struct link_out out[RANKS][LANES * RANKS];
-    static struct link_in in[RANKS][LANES * RANKS];
+    static struct endpoint endpoints[RANKS];
+    static struct link_out out[RANKS][CHANNELS * RANKS];
+    static struct link_in in[RANKS][CHANNELS * RANKS];
 
     for (int rank = 0; rank < RANKS; rank++)
-        cr_assert(prepare(rank, RANKS, &cards[rank]));
-    connect_all(cards, out, in);
-    for (int lane = 0; lane < LANES; lane++)
+        cr_assert(prepare(rank, RANKS, &endpoints[rank]));
+    connect_all(endpoints, out, in);
+    for (int channel = 0; channel < CHANNELS; channel++)
         for (int from = 0; from < RANKS; from++)
             for (int to = 0; to < RANKS; to++) {
-                const struct link_out *writer = &out[from][lane * RANKS + to];
-                const struct link_in *reader = &in[to][lane * RANKS + from];
+                const struct link_out *writer = &out[from][channel * RANKS + to];
+                const struct link_in *reader = &in[to][channel * RANKS + from];
 
                 cr_expect(writer->slots == reader->slots && writer->credit == reader->credit);
                 cr_expect(writer->stride == reader->stride && writer->slot_count == SLOTS);
@@ -82,26 +83,26 @@ Test(shm, the_writer_and_the_reader_see_the_same_ring)
 
 Test(shm, rings_neither_overlap_nor_leave_their_arena)
 {
-    static struct rank_card cards[RANKS];
-    static struct link_out out[RANKS][LANES * RANKS];
-    static struct link_in in[RANKS][LANES * RANKS];
-    struct ring rings[LANES * RANKS];
+    static struct endpoint endpoints[RANKS];
+    static struct link_out out[RANKS][CHANNELS * RANKS];
+    static struct link_in in[RANKS][CHANNELS * RANKS];
+    struct ring rings[CHANNELS * RANKS];
 
     for (int rank = 0; rank < RANKS; rank++)
-        cr_assert(prepare(rank, RANKS, &cards[rank]));
-    connect_all(cards, out, in);
+        cr_assert(prepare(rank, RANKS, &endpoints[rank]));
+    connect_all(endpoints, out, in);
     for (int rank = 0; rank < RANKS; rank++) {
-        char *arena = heap_base() + cards[rank].arena;
+        char *arena = heap_base() + endpoints[rank].arena;
 
-        for (int i = 0; i < LANES * RANKS; i++)
+        for (int i = 0; i < CHANNELS * RANKS; i++)
             rings[i] = (struct ring){(char *)in[rank][i].credit,
                                      in[rank][i].slots + SLOTS * in[rank][i].stride};
-        qsort(rings, LANES * RANKS, sizeof(rings[0]), compare_rings);
+        qsort(rings, CHANNELS * RANKS, sizeof(rings[0]), compare_rings);
         cr_expect(rings[0].begin >= arena);
-        for (int i = 1; i < LANES * RANKS; i++)
+        for (int i = 1; i < CHANNELS * RANKS; i++)
             cr_expect(rings[i].begin >= rings[i - 1].end);
-        cr_expect(rings[LANES * RANKS - 1].end <=
-                  arena + shm_arena_bytes(RANKS, LANES, SLOTS, SLOT_BYTES));
+        cr_expect(rings[CHANNELS * RANKS - 1].end <=
+                  arena + shm_arena_bytes(RANKS, CHANNELS, SLOTS, SLOT_BYTES));
     }
 }
 
@@ -116,29 +117,30 @@ Test(shm, a_slot_has_room_for_its_payload_whatever_its_size)
 
 /* ---- Between processes ----------------------------------------------------------------------- */
 
-/* Two ranks show each other their cards. */
+/* Two ranks show each other their endpoints. */
 struct meeting {
-    struct rank_card cards[2];
+    struct endpoint endpoints[2];
     _Atomic int there[2];
 };
 
 struct end {
-    struct link_out out[LANES * 2];
-    struct link_in in[LANES * 2];
+    struct link_out out[CHANNELS * 2];
+    struct link_in in[CHANNELS * 2];
     struct process *process;
 };
 
 static bool connect_end(struct meeting *meeting, int rank, struct end *end)
 {
-    struct transport_pair pair = {
-        .own = &meeting->cards[rank], .peer = &meeting->cards[1 - rank], .lanes = LANES};
+    struct transport_pair pair = {.own = &meeting->endpoints[rank],
+                                  .peer = &meeting->endpoints[1 - rank],
+                                  .channels = CHANNELS};
 
-    if (!prepare(rank, 2, &meeting->cards[rank]))
+    if (!prepare(rank, 2, &meeting->endpoints[rank]))
         return false;
     atomic_store_explicit(&meeting->there[rank], 1, memory_order_release);
     while (!atomic_load_explicit(&meeting->there[1 - rank], memory_order_acquire))
         sched_yield();
-    if (process_attach(&meeting->cards[1 - rank].heap, &end->process))
+    if (process_attach(&meeting->endpoints[1 - rank].heap, &end->process))
         return false;
     pair.process = end->process;
     return shm_transport.connect(&pair, end->out, end->in) == RONDO_OK;
@@ -173,7 +175,7 @@ static bool receive_message(struct link_in *in, uint32_t number)
     return right;
 }
 
-/* Rank 1 sends back on the next lane what comes on one. */
+/* Rank 1 sends back on the next channel what comes on one. */
 static int echo(void *argument)
 {
     static struct end end;
@@ -181,17 +183,17 @@ static int echo(void *argument)
     if (!connect_end(argument, 1, &end))
         return 1;
     for (uint32_t number = 0; number < MESSAGES; number++) {
-        int lane = (int)(number % LANES);
+        int channel = (int)(number % CHANNELS);
 
-        if (!receive_message(&end.in[lane * 2], number))
+        if (!receive_message(&end.in[channel * 2], number))
             return 2;
-        send_message(&end.out[(lane + 1) % LANES * 2], number);
+        send_message(&end.out[(channel + 1) % CHANNELS * 2], number);
     }
     process_detach(end.process);
     return 0;
 }
 
-Test(shm, two_processes_pass_many_messages_on_every_lane)
+Test(shm, two_processes_pass_many_messages_on_every_channel)
 {
     static struct end end;
     struct meeting *meeting = child_share(sizeof(*meeting));
@@ -199,10 +201,10 @@ Test(shm, two_processes_pass_many_messages_on_every_lane)
 
     cr_assert(connect_end(meeting, 0, &end), "%s", fail_sentence());
     for (uint32_t number = 0; number < MESSAGES; number++) {
-        int lane = (int)(number % LANES);
+        int channel = (int)(number % CHANNELS);
 
-        send_message(&end.out[lane * 2 + 1], number);
-        cr_assert(receive_message(&end.in[(lane + 1) % LANES * 2 + 1], number), "%u", number);
+        send_message(&end.out[channel * 2 + 1], number);
+        cr_assert(receive_message(&end.in[(channel + 1) % CHANNELS * 2 + 1], number), "%u", number);
     }
     cr_expect(child_wait(child) == 0);
     process_detach(end.process);
@@ -212,10 +214,10 @@ Test(shm, two_processes_pass_many_messages_on_every_lane)
 
 Test(shm, slots_outside_of_the_peers_heap_are_refused_and_named)
 {
-    static struct link_out out[LANES * 2];
-    static struct link_in in[LANES * 2];
-    struct rank_card own, peer;
-    struct transport_pair pair = {.own = &own, .peer = &peer, .lanes = LANES};
+    static struct link_out out[CHANNELS * 2];
+    static struct link_in in[CHANNELS * 2];
+    struct endpoint own, peer;
+    struct transport_pair pair = {.own = &own, .peer = &peer, .channels = CHANNELS};
     uint64_t bytes;
 
     cr_assert(prepare(0, 2, &own));
@@ -235,15 +237,17 @@ Test(shm, slots_outside_of_the_peers_heap_are_refused_and_named)
 
 Test(shm, ranks_on_different_hosts_are_told_why_they_can_not_connect)
 {
-    struct rank_card own = {.rank = 2, .host = "here"};
-    struct rank_card peer = {.rank = 7, .host = "here"};
+    struct endpoint own = {.rank = 2, .host = "here"};
+    struct endpoint peer = {.rank = 7, .host = "here"};
+    struct transport_pair pair = {.own = &own, .peer = &peer};
+    const struct networks none = {0};
     const struct transport_ops *transport = NULL;
 
-    cr_expect(transport_choose(&own, &peer, "auto", &transport) == RONDO_OK);
+    cr_expect(transport_choose(&none, &pair, "auto", &transport) == RONDO_OK);
     cr_expect(transport == &shm_transport);
     transport = NULL;
     peer.host[0] = 't';
-    cr_expect(transport_choose(&own, &peer, "auto", &transport) == RONDO_ERROR_UNSUPPORTED);
+    cr_expect(transport_choose(&none, &pair, "auto", &transport) == RONDO_ERROR_UNSUPPORTED);
     cr_expect(transport == NULL);
     cr_expect(strstr(fail_sentence(), "Rank 2 cannot reach rank 7 (shm: "), "%s", fail_sentence());
 }

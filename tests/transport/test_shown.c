@@ -16,9 +16,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a child is told about its parent, or the test about a child. */
+/* A child is told this about its parent, or the test about a child. */
 struct owner {
-    struct heap_card card;
+    struct heap_handle handle;
     uint64_t offset;
     char *page;
     atomic_int word;
@@ -29,7 +29,7 @@ static struct owner *begin(void)
     struct owner *owner = child_share(sizeof(*owner));
     void *page = NULL;
 
-    cr_assert(heap_enter(&owner->card) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(heap_enter(&owner->handle) == RONDO_OK, "%s", fail_sentence());
     cr_assert(shown_take(&page, &owner->offset) == RONDO_OK, "%s", fail_sentence());
     owner->page = page;
     strcpy(owner->page, "shown");
@@ -46,9 +46,9 @@ static void end(struct owner *owner)
 static char *map_parent(const struct owner *owner)
 {
     struct process *process = NULL;
-    struct heap_card own;
+    struct heap_handle own;
 
-    if (heap_enter(&own) || process_attach(&owner->card, &process))
+    if (heap_enter(&own) || process_attach(&owner->handle, &process))
         return NULL;
     return process_shown(process, owner->offset, SHOWN_PAGE);
 }
@@ -70,7 +70,7 @@ static int write_it(void *argument)
     return 1;
 }
 
-/* Its descriptor in our process, opened once more. */
+/* Opens the owner's descriptor once more, in our process. */
 static int open_again(int fd, int how)
 {
     char name[64];
@@ -83,7 +83,7 @@ static int force_it(void *argument)
 {
     const struct owner *owner = argument;
     char *page = map_parent(owner);
-    int fd = open_again(owner->card.shown.fd, O_RDWR);
+    int fd = open_again(owner->handle.shown.fd, O_RDWR);
 
     if (!page || fd < 0)
         return 1;
@@ -145,7 +145,7 @@ Test(shown, places_outside_of_it_are_nowhere)
     struct owner *owner = begin();
     struct process *process = NULL;
 
-    cr_assert(process_attach(&owner->card, &process) == RONDO_OK);
+    cr_assert(process_attach(&owner->handle, &process) == RONDO_OK);
     cr_expect(process_shown(process, owner->offset, SHOWN_PAGE) == owner->page);
     cr_expect(process_shown(process, SHOWN_BYTES - 1, 2) == NULL);
     cr_expect(process_shown(process, UINT64_MAX, 1) == NULL);
@@ -158,13 +158,13 @@ Test(shown, places_outside_of_it_are_nowhere)
 static int cut_short(void *argument)
 {
     const struct owner *owner = argument;
-    int fd = open_again(owner->card.fd, O_RDWR);
+    int fd = open_again(owner->handle.fd, O_RDWR);
 
     if (fd < 0)
         return 1;
     if (!ftruncate(fd, SHOWN_PAGE) || errno != EPERM)
         return 2;
-    if (!ftruncate(fd, (off_t)owner->card.bytes * 2) || errno != EPERM)
+    if (!ftruncate(fd, (off_t)owner->handle.bytes * 2) || errno != EPERM)
         return 3;
     return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM ? 0 : 4;
 }
@@ -184,16 +184,16 @@ static int pretend(void *argument)
     int heap = memfd_create("heap", MFD_CLOEXEC | MFD_ALLOW_SEALING),
         shown = memfd_create("shown", MFD_CLOEXEC);
 
-    memset(owner->card.id, 7, sizeof(owner->card.id));
-    owner->card.pid = getpid();
-    owner->card.bytes = SHOWN_BYTES;
+    memset(owner->handle.id, 7, sizeof(owner->handle.id));
+    owner->handle.pid = getpid();
+    owner->handle.bytes = SHOWN_BYTES;
     if (ftruncate(heap, SHOWN_BYTES) || ftruncate(shown, SHOWN_BYTES) ||
-        pwrite(heap, owner->card.id, sizeof(owner->card.id), 0) != sizeof(owner->card.id))
+        pwrite(heap, owner->handle.id, sizeof(owner->handle.id), 0) != sizeof(owner->handle.id))
         return 1;
-    if (owner->card.fd < 0) /* wanted: the heap is sealed, what it shows is not */
+    if (owner->handle.fd < 0) /* wanted: the heap is sealed, what it shows is not */
         fcntl(heap, F_ADD_SEALS, F_SEAL_SHRINK);
-    owner->card.fd = heap;
-    owner->card.shown = (struct shown_card){.fd = shown, .bytes = SHOWN_BYTES};
+    owner->handle.fd = heap;
+    owner->handle.shown = (struct shown_handle){.fd = shown, .bytes = SHOWN_BYTES};
     atomic_store_explicit(&owner->word, 1, memory_order_release);
     for (;;)
         pause();
@@ -207,11 +207,11 @@ Test(shown, files_that_could_be_cut_short_are_not_mapped)
         int before = child_descriptors();
         pid_t child;
 
-        owner->card.fd = -sealed;
+        owner->handle.fd = -sealed;
         child = child_start(pretend, owner);
         while (!atomic_load_explicit(&owner->word, memory_order_acquire))
             sched_yield();
-        cr_expect(process_attach(&owner->card, &process) == RONDO_ERROR_PEER);
+        cr_expect(process_attach(&owner->handle, &process) == RONDO_ERROR_PEER);
         cr_expect(strstr(fail_sentence(), "not sealed"), "'%s'", fail_sentence());
         cr_expect(child_descriptors() == before);
         kill(child, SIGKILL);

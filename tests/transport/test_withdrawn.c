@@ -44,19 +44,20 @@ static struct switched switched(void)
 
 /* ---- The scene ------------------------------------------------------------------------------- */
 
-static struct heap_card card;
+static struct heap_handle handle;
 static char *peer; /* the heap as a peer has it mapped */
 
 static void open_heap(void)
 {
-    cr_assert(heap_enter(&card) == RONDO_OK, "%s", fail_sentence());
-    peer = mmap(NULL, card.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, card.fd, 0);
+    cr_assert(heap_enter(&handle) == RONDO_OK, "%s", fail_sentence());
+    peer =
+        mmap(NULL, handle.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, handle.fd, 0);
     cr_assert(peer != MAP_FAILED);
 }
 
 static void close_heap(void)
 {
-    munmap(peer, card.bytes);
+    munmap(peer, handle.bytes);
     heap_leave();
 }
 
@@ -260,7 +261,7 @@ Test(withdrawn, a_registered_range_goes_back_to_private_pages, .init = open_heap
     uint64_t offset, again;
 
     memset(memory, 7, PAGES * PAGE);
-    cr_assert(heap_adopt(memory, PAGES * PAGE) == RONDO_OK);
+    cr_assert(heap_register(memory, PAGES * PAGE) == RONDO_OK);
     cr_assert(heap_find(memory, 1, &offset));
     theirs = peer + offset;
     theirs[17] = 2;
@@ -279,9 +280,9 @@ Test(withdrawn, a_registered_range_goes_back_to_private_pages, .init = open_heap
     cr_expect(other == heap_base() + offset && closed == 1);
     cr_expect(is_all(memory, PAGES * PAGE, 7), "also when its place has been given back");
     heap_free(other);
-    cr_expect(heap_adopt(memory, PAGES * PAGE) == RONDO_OK, "it can be registered once more");
+    cr_expect(heap_register(memory, PAGES * PAGE) == RONDO_OK, "it can be registered once more");
     cr_expect(is_all(memory, PAGES * PAGE, 7));
-    cr_expect(heap_disown(memory) == RONDO_OK);
+    cr_expect(heap_deregister(memory) == RONDO_OK);
     free(memory);
 }
 

@@ -37,7 +37,7 @@ enum {
 };
 static const uint64_t ARRIVED = UINT64_MAX; /* the wr_id of receives */
 
-struct card {
+struct endpoint {
     uint32_t queue, key;
     uint64_t memory;
     union ibv_gid gid;
@@ -51,7 +51,7 @@ static struct {
     struct ibv_qp *qp;
     struct ibv_mr *mr;
     char *memory; /* flags, places that are written to, places to write from */
-    struct card peer;
+    struct endpoint peer;
     uint64_t posted, completed, arrived;
 } end;
 
@@ -136,7 +136,7 @@ static void expect(void)
 
 static void connect_queue(void)
 {
-    struct card own = {
+    struct endpoint own = {
         .queue = end.qp->qp_num, .key = end.mr->rkey, .memory = (uintptr_t)end.memory};
     uint8_t index = find_gid(&own.gid);
     struct ibv_qp_attr attributes = {

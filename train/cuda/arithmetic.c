@@ -32,7 +32,7 @@ static void release(void *memory)
         driver.cuMemFree(gpu_address(memory));
 }
 
-/* Of memory that is not pinned a copy has been made when this returns. */
+/* Memory that is not pinned has been copied when this returns. */
 static void write_memory(void *to, const void *from, size_t bytes)
 {
     if (bytes && !gpu.result)
@@ -233,7 +233,7 @@ static void gelu_back(size_t count, const real *x, const real *dy, real *dx)
 
 /* ---- Attention: a batch of products is one head of all sequences ----------------------------- */
 
-/* As in attention.c: part 0 are queries, 1 keys, 2 values. */
+/* The parts are those of attention.c: 0 are queries, 1 keys, 2 values. */
 static struct matrix part_of(const struct attention *layer, const real *qkv, int head, int part)
 {
     int wide = layer->width / layer->heads;
@@ -257,7 +257,7 @@ static struct matrix square_of(const struct attention *layer, const real *weight
                      length);
 }
 
-/* How far it is from one sequence to the next. */
+/* The steps from one sequence to the next, in elements. */
 struct steps {
     size_t qkv, y, weights, scratch;
 };

@@ -12,7 +12,7 @@
 
 #include "train/model/optimizer.h"
 
-/* Is there what a training on GPUs needs? A sentence, if not. */
+/* Checks that there is what a training on GPUs needs; a sentence says what is missing. */
 rondo_result gpu_check(void);
 /* Take the device of this process, and make it the calling thread's current one. */
 rondo_result gpu_open(void);
@@ -21,7 +21,7 @@ void gpu_close(void); /* may be called without gpu_open() */
 extern const struct arithmetic gpu_arithmetic;
 
 rondo_result gpu_optimize(const struct optimizer_step *step, double *ret_norm);
-/* What the exchange has to know of the device. */
+/* Fills in what the exchange has to know of the device. */
 void gpu_exchange(rondo_ddp_device *ret_device);
 
 #endif

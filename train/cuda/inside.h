@@ -26,7 +26,7 @@ struct gpu_room {
 };
 enum { GPU_SUMS, GPU_LOSSES, GPU_SQUARES, GPU_ROOMS };
 
-/* What kernels leave for the host. */
+/* Kernels leave this for the host. */
 struct gpu_news {
     struct train_worth worth;
     double root;

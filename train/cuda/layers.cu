@@ -141,7 +141,7 @@ TRAIN_KERNEL(norm_backward)
     }
 }
 
-/* As gelu.c: y = x * s, where s is the logistic function of a (x + b x^3). */
+/* Computes s of gelu.c: y = x * s, where s is the logistic function of a (x + b x^3). */
 LANE_FUNCTION float gelu_switch(float x)
 {
     return 1 / (1 + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* Of all gradients, in the order of the table. */
+/* Queues the norm of all gradients, in the order of the table. */
 static void queue_norm(const struct model *model)
 {
     size_t count = (size_t)model->parameter_count * TRAIN_SQUARES;

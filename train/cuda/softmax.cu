@@ -52,7 +52,7 @@ TRAIN_KERNEL(softmax_backward)
     }
 }
 
-/* Where the row is largest, the first such place. */
+/* Finds where the row is largest, the first such place. */
 LANE_FUNCTION int place_of_most(const float *row, int count)
 {
     float largest = row[0];

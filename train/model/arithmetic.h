@@ -26,7 +26,7 @@ struct arithmetic {
     rondo_result (*read)(void *ret_to, const void *from, size_t bytes);
     rondo_result (*finish)(void);
 
-    /* As in layers.h; tokens and targets are in memory of this kind, too. */
+    /* The layers are those of layers.h; tokens and targets are in memory of this kind, too. */
     void (*embedding_forward)(const struct embedding *layer, int rows, const int *tokens, real *y);
     void (*embedding_backward)(const struct embedding *layer, int rows, const int *tokens,
                                const real *dy);

@@ -25,7 +25,7 @@ struct parameter {
     real *value, *gradient; /* not ours; may move between two passes */
 };
 
-/* What a token is, plus where it stands. */
+/* An embedding adds what a token is and where it stands. */
 struct embedding {
     int width, length; /* length: tokens of a sequence; row r stands at r % length */
     struct parameter *token, *position;
@@ -84,7 +84,7 @@ void gelu_backward(size_t count, const real *x, const real *dy, real *dx);
 
 enum { LOSS_IGNORED = -1 };
 
-/* What a batch was worth. */
+/* The worth of a batch. */
 struct loss {
     double sum;    /* of -log of the probability of the right token */
     long counted;  /* tokens that count */

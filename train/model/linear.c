@@ -4,7 +4,7 @@
 
 #include "train/model/blas.h"
 
-/* What the product is then added to. */
+/* Writes what the product is then added to: the bias, and the residual if there is one. */
 REAL_VECTOR static void begin_rows(const struct linear *layer, int rows, const real *residual,
                                    real *y)
 {

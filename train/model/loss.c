@@ -24,7 +24,7 @@ REAL_VECTOR static int softmax(int width, real *row)
     return best;
 }
 
-/* Was the most probable token the right one? */
+/* Adds the row's loss to `sum`; true if the most probable token was the right one. */
 static bool row_loss(int width, int target, real scale, real *row, double *sum)
 {
     int best = softmax(width, row);

@@ -14,7 +14,8 @@ static rondo_result end_unit(const struct model_hooks *hooks, int unit, bool bac
                                       : RONDO_OK;
 }
 
-/* What is ready: `first` and the `count` - 1 parameters after it, the last one first. */
+/* Tells the hooks that `first` and the `count` - 1 parameters after it are ready, the last one
+ * first. */
 static rondo_result tell(const struct model *model, const struct model_hooks *hooks,
                          const struct parameter *first, int count)
 {

@@ -30,9 +30,9 @@ struct model_batch {
 /* Called during a pass, where not NULL; the first that fails ends it. */
 struct model_hooks {
     void *context;
-    /* The values (and in a backward pass the gradients) of a unit are used from now on ... */
+    /* Values (and in a backward pass gradients) of a unit are used from now on. */
     rondo_result (*before_unit)(void *context, int unit, bool backward);
-    /* ... and not any more in this pass. */
+    /* Values and gradients of a unit are not used any more in this pass. */
     rondo_result (*after_unit)(void *context, int unit, bool backward);
     /* This backward pass adds no more to the gradient of that parameter. */
     rondo_result (*gradient_ready)(void *context, int parameter);
@@ -58,8 +58,8 @@ void model_initialize(const struct model *model, int index, uint64_t seed, real 
 
 rondo_result model_forward(struct model *model, const struct model_batch *batch,
                            const struct model_hooks *hooks);
-/* What the last forward pass was worth, and the gradient of weight * mean loss in the place of the
- * logits. `batch` is that of the pass. The loss is there after model->with->finish(). */
+/* Computes the worth of the last forward pass, and the gradient of weight * mean loss in the place
+ * of the logits. `batch` is that of the pass. The loss is there after model->with->finish(). */
 void model_loss(struct model *model, const struct model_batch *batch, real weight,
                 struct loss *ret_loss);
 /* Adds to all gradients. */

@@ -84,7 +84,7 @@ static real *take(real *arena, size_t *used, size_t rows, size_t columns)
     return at;
 }
 
-/* How many elements there are; with an arena they get their places. */
+/* Counts the elements; with an arena they get their places. */
 static size_t lay_out(struct model *model, real *arena)
 {
     const struct model_shape *shape = &model->shape;

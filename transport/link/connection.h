@@ -11,7 +11,7 @@
  * is to be sent; all else happens in progress(), which whoever holds the communicator's turn
  * calls: while its call is blocked, and at the end of it until flushed(). A blocked call always
  * progresses, so who waits for credit also receives. No function here waits, except doze(), and
- * settle() for an adapter.
+ * reclaim() for an adapter.
  *
  * Orders of memory: what arrives is stored before the slot's flag (release; pairs with
  * step_wait_data()), and link_credit.consumed of an outbox only when its bytes are not needed any
@@ -21,9 +21,12 @@
 #define RONDO_TRANSPORT_LINK_CONNECTION_H
 
 #include "base/fail.h"
+#include "transport/link/call_header.h"
+#include "transport/link/device_memory.h"
 #include "transport/link/link.h"
 
-/* ---- One lane between two ranks: what link_out.connection and link_in.connection point to ---- */
+/* ---- One channel between two ranks: what link_out.connection and link_in.connection point to
+ * -- */
 
 struct connection;
 
@@ -42,40 +45,41 @@ struct connection_ops {
      * `flag` is what the reader's slot gets: low half the message's number, counted from 1 without
      * gaps, high half the fingerprint. All stays as it is until the reader has given it back.
      *
-     * A transport that has settle() also takes payload from where takes() says so: lent memory,
-     * which stays as it is until flushed(), let_go(), or a settle() that names it.
+     * A transport that has reclaim() also sends zero-copy, from where takes() says so: the
+     * payload's memory which stays as it is until flushed(), let_go(), or a reclaim() that names
+     * it.
      */
     void (*push)(struct connection *connection, struct link_slot *slot, const char *payload,
                  size_t bytes, uint64_t flag);
     /* Reader: `received` messages have been read since the start (a number that wraps). */
     void (*give_back)(struct connection *connection, uint32_t received);
-    /* Writer: this memory is about to be written. What was lent of it, over whatever connection of
-     * the network, and is not sent yet, is copied into its slot; where an adapter reads it at this
-     * moment, that is waited for. NULL: nothing may be lent. */
-    void (*settle)(struct connection *connection, const void *at, size_t bytes);
+    /* Writer: this memory is about to be written. What is being sent zero-copy of it, over whatever
+     * connection of the network, and is not sent yet, is copied into its slot; where an adapter
+     * reads it at this moment, that is waited for. NULL: there are no zero-copy sends. */
+    void (*reclaim)(struct connection *connection, const void *at, size_t bytes);
     /* Writer: would a message from there save a copy? NULL: always. */
     bool (*takes)(struct connection *connection, const void *payload, size_t bytes);
     /*
      * Reader: the message with that flag may have its payload put `at`, if it is so long and none
-     * of it has come. Then `placed` is its flag by the time that the slot's is stored. For one
+     * of it has come. Then `delivered` is its flag by the time that the slot's is stored. For one
      * message at a time, until let_go(). NULL: all messages come to slots.
      */
-    void (*expect)(struct connection *connection, uint64_t flag, void *at, size_t bytes);
+    void (*post_receive)(struct connection *connection, uint64_t flag, void *at, size_t bytes);
     /* False: not known until the ranks are connected, which is seen to. The same at every call
      * after that, and on both sides as to device memory. */
     bool (*rings)(struct connection *connection, struct connection_rings *ret_rings);
-    /* As push(), for a message that lies in the ring of the device; `payload` is where it would lie
-     * in the slot. NULL: there is no such ring. */
+    /* Does what push() does for a message that lies in the ring of the device; `payload` is where
+     * it would lie in the slot. NULL: there is no such ring. */
     void (*push_device)(struct connection *connection, struct link_slot *slot, const char *payload,
                         size_t bytes, uint64_t flag);
 };
 
 struct connection {
     const struct connection_ops *ops; /* first member of what a transport keeps */
-    int peer, lane;
-    uint64_t looked_for; /* flag of the last message that the executor may have expected */
-    uint64_t placed;     /* flag of the last message that went where it was expected; never 0 */
-    void *place;         /* there */
+    int peer, channel;
+    uint64_t posted;    /* flag of the last message that the executor may have expected */
+    uint64_t delivered; /* flag of the last message that went where it was expected; never 0 */
+    void *delivered_to; /* there */
 };
 
 static inline void connection_push(struct connection *connection, struct link_slot *slot,
@@ -84,20 +88,20 @@ static inline void connection_push(struct connection *connection, struct link_sl
     connection->ops->push(connection, slot, payload, bytes, flag);
 }
 
-static inline bool connection_lends(const struct connection *connection)
+static inline bool connection_zcopies(const struct connection *connection)
 {
-    return connection && connection->ops->settle;
+    return connection && connection->ops->reclaim;
 }
 
-static inline bool connection_expects(const struct connection *connection)
+static inline bool connection_posts(const struct connection *connection)
 {
-    return connection && connection->ops->expect;
+    return connection && connection->ops->post_receive;
 }
 
 static inline bool connection_takes(struct connection *connection, const void *payload,
                                     size_t bytes)
 {
-    return connection_lends(connection) &&
+    return connection_zcopies(connection) &&
            (!connection->ops->takes || connection->ops->takes(connection, payload, bytes));
 }
 
@@ -108,34 +112,35 @@ static inline void connection_give_back(struct connection *connection, uint32_t 
 
 /* ---- All connections of a transport in one communicator -------------------------------------- */
 
-enum { NETWORK_KEY = 32, NETWORK_CAPTION = 28, NETWORK_NOTE = 256 };
+enum { NETWORK_KEY = 32, NETWORK_NOTE = 256 };
 
 /* Why a communicator broke, as it travels to the peers. */
 struct network_failure {
     rondo_result result;
     int culprit; /* the rank to blame, -1 unknown */
     const char *sentence;
+    bool answered; /* this rank lets its networks move on, so peers may still connect */
+    bool forsakes; /* nothing broke and nobody is told: closing need not wait for the culprit */
 };
 
 /* The wait of a rank, if it lasts, as its peers learn of it (comm/failure/blame.h). */
 struct network_wait {
     uint64_t blames;
-    uint32_t beats;
+    uint32_t heartbeats;
 };
 
-/* Functions by which networks ask the communicator and tell it; called from progress() only. */
+/* The communicator, as far as networks see it. */
 struct network_owner {
+    /* The call in progress, which travels with every message (call_header.h). */
+    const struct call_header_page *page;
+    /* What is rare; called from progress(), tell() and close() only. */
     void *context; /* handed to all of them */
-    /* Writes the caption of a message: NETWORK_CAPTION bytes about the call in progress. */
-    void (*caption)(void *context, void *ret_caption);
-    /* Takes the caption of a peer's message. Not believed: for sentences only. */
-    void (*heard)(void *context, int peer, const void *caption);
     /* waits() writes, and waited() takes, what travels with the answer to a peer's watch(). */
     void (*waits)(void *context, struct network_wait *ret_wait);
     void (*waited)(void *context, int peer, const struct network_wait *wait);
     /* The communicator of `peer` is broken; the sentence is terminated and printable. */
     void (*failed)(void *context, int peer, const struct network_failure *failure);
-    /* A note of the peer's (network_ops.note) for another transport, up to NETWORK_NOTE bytes. */
+    /* A note of the peer's (network_ops.note), up to NETWORK_NOTE bytes. */
     void (*note)(void *context, int peer, const void *bytes, size_t count);
 };
 
@@ -148,10 +153,11 @@ struct network_ops {
      * handshakes. An error has its sentence set, and network->culprit the rank to blame.
      */
     rondo_result (*progress)(struct network *network, bool *ret_moved);
-    /* Will all that was pushed and given back reach its peers without further progress()? If
-     * not, ret_peer (may be NULL) is one that it waits for. */
+    /* True if all that was pushed and given back will reach its peers without further progress().
+     * If not, ret_peer (may be NULL) is one that it waits for. */
     bool (*flushed)(struct network *network, int *ret_peer);
-    /* Sleep until there may be something for progress(), at most so many seconds. */
+    /* Sleep until there may be something for progress(), at most so many seconds. NULL: nothing
+     * could end that, as what comes is seen in memory; so looks at it cost next to nothing. */
     void (*doze)(struct network *network, double seconds);
     /*
      * A wait for `peer` lasts: see to it that its end would be noticed, which may need a
@@ -163,7 +169,18 @@ struct network_ops {
     void (*tell)(struct network *network, const struct network_failure *failure);
     /* A few bytes to the peer's owner->note, in order, beside the data. NULL: it can't. */
     rondo_result (*note)(struct network *network, int peer, const void *bytes, size_t count);
-    /* A call has failed: no memory that was lent or expected is touched any more. NULL: none is. */
+    /* A note has come that may be of this network on the peer's side: those that have no note() of
+     * their own send them over their control network. NULL: it sends none. */
+    void (*hear)(struct network *network, int peer, const void *bytes, size_t count);
+    /* "HOST:0", at which other hosts reach this one; an error says why none is known. NULL: this
+     * network has no such addresses. */
+    rondo_result (*place)(struct network *network, char *ret_text, size_t room);
+    /* Returns which way the network uses memory of that device; `wanted` is RONDO_GPUDIRECT. NULL:
+     * it can't. */
+    enum device_way (*try_device)(struct network *network, const struct device_source *device,
+                                  const char *wanted);
+    /* A call has failed: no memory of zero-copy sends or posted receives is touched any more. NULL:
+     * none is. */
     void (*let_go)(struct network *network);
     /* Frees it; says good-bye to peers. Accepts NULL. */
     void (*close)(struct network *network);
@@ -172,6 +189,7 @@ struct network_ops {
 struct network {
     const struct network_ops *ops; /* first member of what a transport keeps */
     int culprit;
+    bool carries; /* messages of some peer; else it is there for notes, and to watch */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * device_memory.h - memory of a GPU, as transports see it: somebody else's, who lends it.
+ * device_memory.h - memory of a GPU, as transports see it: somebody else's, who shares it.
  *
  * An adapter that may read and write it moves messages from device to device (GPUDirect). There are
  * two ways to tell an adapter of it: by a file that stands for it (dmabuf), or by its address,
@@ -13,7 +13,8 @@
 
 #include <stdbool.h>
 
-/* How the payload of calls on CUDA streams gets to ranks of other nodes; travels in cards. */
+/* The way by which the payload of calls on CUDA streams gets to ranks of other nodes; it travels in
+ * endpoints. */
 enum device_way {
     DEVICE_STAGED, /* the host moves all of it, through a copy in pinned memory */
     DEVICE_SLOTS,  /* the device moves it from and to slots, which are pinned memory of the host */

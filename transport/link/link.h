@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * link.h - one direction of one lane between two ranks: a ring of slots in memory, whatever the
+ * link.h - one direction of one channel between two ranks: a ring of slots in memory, whatever the
  * transport.
  *
  *     writer                        slots (in the reader's memory)                          reader
@@ -13,14 +13,14 @@
  * length or an index. A message has one of three forms, by the length that both know:
  *
  *     inlined  <= LINK_INLINE bytes: the payload shares the flag's cache line
- *     packets  <= LINK_PACKETS lines, each with a flag of its own: all lines travel at once, where
+ *     LL lines  <= LINK_LINES lines, each with a flag of its own: all lines travel at once, where
  *              payload behind a flag would travel only after the flag has arrived
  *     plain    the payload lies behind the flag's line
  *
- * In shared memory the first two live in rings of their own, struct link_shorts, by the same
- * numbers: there may be more of them under way, and their lines lie side by side. These lines hold
- * nothing else, ever, so that no payload can look like a flag. Both sides have a message in packets
- * in one piece in memory of their own, `packed`.
+ * In shared memory the first two live in rings of their own, struct link_ll, by the same numbers:
+ * there may be more of them under way, and their lines lie side by side. These lines hold nothing
+ * else, ever, so that no payload can look like a flag. Both sides have a message in LL lines in one
+ * piece in memory of their own, `packed`.
  *
  * Numbers wrap, and while messages are of one form, flags of the others grow old: after 2^32
  * messages an old flag would have the number of a new one. So a writer clears the flags of what has
@@ -51,9 +51,9 @@
 enum {
     LINK_LINE = 64,
     LINK_INLINE = 56,
-    LINK_PACKETS = 10,
-    LINK_PACKED = LINK_PACKETS * LINK_INLINE, /* bytes */
-    /* Entries that there are for messages of the short forms; struct link_rooms says how many are
+    LINK_LINES = 10,
+    LINK_PACKED = LINK_LINES * LINK_INLINE, /* bytes */
+    /* Entries that there are for messages of the short forms; struct link_depths says how many are
      * used. */
     LINK_INLINED_MOST = 256,
     LINK_PACKED_MOST = 64,
@@ -62,25 +62,25 @@ enum {
 /* A power of 2, so that it divides 2^32; twice as many and what is under way stay below that. */
 #define LINK_SWEEP (UINT32_C(1) << 30)
 
-struct link_packet {
+struct link_line {
     /* Low half: message number, high half: fingerprint; 0: never used, or swept */
     LINK_ATOMIC(uint64_t) flag;
     char payload[LINK_INLINE];
 };
 
 struct link_slot {
-    struct link_packet head;
+    struct link_line head;
     char payload[]; /* slot_bytes of it */
 };
 
 /* Message number s has entry (s - 1) % room of one of the two. The rooms that a communicator uses
  * are the same at both ends; what lies beyond them is never touched. */
-struct link_shorts {
-    struct link_packet inlined[LINK_INLINED_MOST];
-    struct link_packet packets[LINK_PACKED_MOST][LINK_PACKETS];
+struct link_ll {
+    struct link_line inlined[LINK_INLINED_MOST];
+    struct link_line packed[LINK_PACKED_MOST][LINK_LINES];
 };
 
-struct link_rooms {
+struct link_depths {
     uint32_t inlined, packed; /* powers of 2; messages of either short form under way */
 };
 
@@ -98,9 +98,9 @@ struct link_out {
     size_t stride; /* bytes from slot to slot */
     char *fill;    /* where the next piece of the open slot goes; NULL: no slot is open */
     /* The payload of the open slot, in memory of the caller; NULL: it is in the slot */
-    const char *lent;
-    struct link_shorts *shorts; /* NULL: this link has slots only */
-    char *packed;               /* LINK_PACKED bytes of this rank, if it has shorts */
+    const char *zcopy;
+    struct link_ll *ll; /* NULL: this link has slots only */
+    char *packed;       /* LINK_PACKED bytes of this rank, if it has LL lines */
     uint32_t slot_count;
     uint32_t sent;     /* messages published */
     uint32_t consumed; /* what credit->consumed was when last looked at */
@@ -114,7 +114,7 @@ struct link_in {
     struct connection *connection;
     size_t stride;
     char *take; /* where the next piece of the open message is; NULL: none is open */
-    struct link_shorts *shorts;
+    struct link_ll *ll;
     char *packed;
     uint32_t slot_count;
     uint32_t received; /* messages taken and given back */
@@ -140,7 +140,7 @@ static inline size_t link_stride(size_t slot_bytes)
     return sizeof(struct link_slot) + (slot_bytes + LINK_LINE - 1) / LINK_LINE * LINK_LINE;
 }
 
-/* Bytes of one ring: the credit line and its slots; without shorts. */
+/* Bytes of one ring: the credit line and its slots; without LL lines. */
 static inline size_t link_ring_bytes(int slots, size_t slot_bytes)
 {
     return sizeof(struct link_credit) + (size_t)slots * link_stride(slot_bytes);

@@ -42,7 +42,7 @@ struct seal {
 
 /* "none", "authentic" or "secret"; "?" for other numbers. */
 const char *seal_mode_name(unsigned mode);
-/* Does this processor have the instructions for AES-256-GCM? libsodium is ready. */
+/* True if this processor has the instructions for AES-256-GCM. libsodium is ready. */
 bool seal_has_aes(void);
 
 /* `aes`: both sides have it. The mode is not SEAL_NONE; the key is for this direction alone. */

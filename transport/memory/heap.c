@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/fork.h"
 #include "base/lock.h"
-#include "transport/memory/adopted.h"
+#include "transport/memory/registered.h"
 #include "transport/memory/heap_file.h"
 #include "transport/memory/pages.h"
 #include "transport/memory/retired.h"
@@ -121,16 +121,16 @@ static rondo_result ensure_open(void)
         atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
         atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
         spans_done(&heap.spans);
-        adopted_forget();
+        registered_forget();
         withdrawn_forget();
         retired_forget();
     }
     return open_heap();
 }
 
-rondo_result heap_enter(struct heap_card *ret_card)
+rondo_result heap_enter(struct heap_handle *ret_handle)
 {
-    struct shown_card shown;
+    struct shown_handle shown;
     rondo_result result;
 
     lock_take(&heap.lock);
@@ -139,9 +139,9 @@ rondo_result heap_enter(struct heap_card *ret_card)
         result = shown_enter(&shown);
     if (!result) {
         heap.users++;
-        *ret_card = (struct heap_card){
+        *ret_handle = (struct heap_handle){
             .pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes, .shown = shown};
-        memcpy(ret_card->id, heap.id, sizeof(heap.id));
+        memcpy(ret_handle->id, heap.id, sizeof(heap.id));
     }
     close_if_unused();
     lock_give(&heap.lock);
@@ -255,7 +255,7 @@ bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
         *ret_bytes = span.length * PAGE;
     }
     lock_give(&heap.lock);
-    return span.length || adopted_block(memory, ret_begin, ret_bytes);
+    return span.length || registered_block(memory, ret_begin, ret_bytes);
 }
 
 /* The function that heap_watch() stores: release there, acquire here. */
@@ -284,7 +284,7 @@ static void forget_block(const void *memory)
         tell_watcher(begin, bytes);
 }
 
-/* As forget_block(), if `memory` is the beginning of a block. */
+/* Does what forget_block() does, if `memory` is the beginning of a block. */
 static void forget(const void *memory)
 {
     char *begin;
@@ -338,7 +338,7 @@ bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
         *ret_offset = (uint64_t)(at - base);
         return !withdrawn_touches(memory, bytes);
     }
-    return adopted_find(memory, bytes, ret_offset);
+    return registered_find(memory, bytes, ret_offset);
 }
 
 /* With the lock held. Memory that is shared already must not
@@ -347,7 +347,7 @@ static rondo_result check_private(const char *memory, size_t bytes)
 {
     const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
 
-    if ((memory < end && heap_base() < memory + bytes) || adopted_overlaps(memory, bytes))
+    if ((memory < end && heap_base() < memory + bytes) || registered_overlaps(memory, bytes))
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%p is shared memory already, from rondo_mem_alloc() or registered "
                           "before; it need not be registered.",
@@ -355,7 +355,7 @@ static rondo_result check_private(const char *memory, size_t bytes)
     return RONDO_OK;
 }
 
-rondo_result heap_adopt(void *memory, size_t bytes)
+rondo_result heap_register(void *memory, size_t bytes)
 {
     rondo_result result;
     char *place = NULL;
@@ -372,8 +372,8 @@ rondo_result heap_adopt(void *memory, size_t bytes)
     if (!result)
         result = take(bytes, &place);
     if (!result) {
-        result =
-            adopted_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(), place);
+        result = registered_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(),
+                                    place);
         if (result)
             give(place);
     }
@@ -382,14 +382,14 @@ rondo_result heap_adopt(void *memory, size_t bytes)
     return result;
 }
 
-rondo_result heap_disown(void *memory)
+rondo_result heap_deregister(void *memory)
 {
     rondo_result result;
     uint64_t offset = 0;
 
     forget(memory);
     lock_take(&heap.lock);
-    result = adopted_move_out(memory, &offset);
+    result = registered_move_out(memory, &offset);
     if (!result &&
         is_ours()) /* a forked child has its own pages again, the place is its parent's */
         result = give(heap_base() + offset);
@@ -407,7 +407,7 @@ static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal
     uint64_t offset;
     rondo_result result;
 
-    if (!adopted_drop(withdrawal->memory, &begin, &bytes, &offset))
+    if (!registered_drop(withdrawal->memory, &begin, &bytes, &offset))
         return RONDO_OK;                       /* by another call that failed */
     atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
     withdrawal->warn(withdrawal->context, begin, begin + bytes);

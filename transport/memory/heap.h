@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heap.h - the shared heap: one sparse anonymous file per process, which peers on the node map
- * whole.
+ * heap.h - the symmetric heap: one sparse anonymous file per process, which peers on the node
+ * map whole.
  *
  * rondo_mem_alloc(), the slot rings of every communicator and registered memory all live in it, so
  * that an address in this process is an offset that means the same to every peer, and no file
@@ -14,7 +14,7 @@
 #define RONDO_TRANSPORT_MEMORY_HEAP_H
 
 #include "rondo/rondo.h"
-#include "transport/link/card.h"
+#include "transport/link/endpoint.h"
 #include "transport/memory/lease.h"
 #include "transport/memory/shown.h"
 
@@ -26,16 +26,16 @@ struct heap_head {
 };
 
 /* Open it if need be, and keep it open until heap_leave(). */
-rondo_result heap_enter(struct heap_card *ret_card);
+rondo_result heap_enter(struct heap_handle *ret_handle);
 void heap_leave(void);
 
 /* Page aligned, zeroed. Freeing gives the pages back to the system at once. Thread-safe. */
 rondo_result heap_alloc(size_t bytes, void **ret_memory);
 rondo_result heap_free(void *memory);
 /*
- * As heap_free(), but the first `keep` bytes stay as they are, and the place is handed out again
- * only when the lease is over, NULL: never. Peers may go on using it until then. The lease is the
- * heap's.
+ * Frees a block as heap_free() does, but the first `keep` bytes stay as they are, and the place is
+ * handed out again only when the lease is over, NULL: never. Peers may go on using it until then.
+ * The lease is the heap's.
  */
 void heap_retire(void *memory, size_t keep, struct lease *lease);
 
@@ -63,11 +63,11 @@ rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal);
  * lock on the way. */
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset);
 char *heap_base(void);
-/* The allocation or adopted range that `memory` lies in; false: it is no such memory. */
+/* The allocation or registered range that `memory` lies in; false: it is no such memory. */
 bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 
 /* Move the pages of a private range into the heap, at the same address; and back. Page aligned. */
-rondo_result heap_adopt(void *memory, size_t bytes);
-rondo_result heap_disown(void *memory);
+rondo_result heap_register(void *memory, size_t bytes);
+rondo_result heap_deregister(void *memory);
 
 #endif

@@ -14,7 +14,7 @@
 
 struct lease;
 struct lease_ops {
-    /* Will no peer touch the pages any more? Once true, it stays so. Takes no lock of the heap. */
+    /* True if no peer will touch the pages any more; it stays so. Takes no lock of the heap. */
     bool (*is_over)(const struct lease *lease);
     void (*close)(struct lease *lease);
 };

@@ -38,9 +38,9 @@ static void find_policy(void)
     if (file)
         fclose(file);
     huge = strchr(line, '[') && !strstr(line, "[never]") && !strstr(line, "[deny]");
-    log_info(huge
-                 ? "shared memory comes in huge pages where a block has 2 MiB or more"
-                 : "shared memory comes in small pages; `rondo doctor` says how to have huge ones");
+    log_alike(
+        huge ? "shared memory comes in huge pages where a block has 2 MiB or more"
+             : "shared memory comes in small pages; `rondo doctor` says how to have huge ones");
 }
 
 bool pages_are_huge(void)

@@ -14,7 +14,7 @@
 
 enum { PAGES_HUGE_BYTES = 2 << 20 };
 
-/* Does shared memory that asks for huge pages get them? The log says so the first time. */
+/* True if shared memory that asks for huge pages gets them; the log says so the first time. */
 bool pages_are_huge(void);
 /* The whole of a shared file, at a multiple of a huge page if possible; NULL and errno. */
 void *pages_map(int fd, size_t bytes);

@@ -21,7 +21,7 @@
 
 struct process {
     struct process *next;
-    struct heap_card card;
+    struct heap_handle handle;
     unsigned users;
     bool own;
     int pidfd; /* -1: own process */
@@ -36,7 +36,7 @@ static struct process *table;
 static rondo_result open_shared(const struct process *process, int file, uint64_t bytes, int how,
                                 int *ret_fd)
 {
-    int pid = (int)process->card.pid, fd, seals;
+    int pid = (int)process->handle.pid, fd, seals;
     struct stat status;
     char name[64];
 
@@ -65,27 +65,28 @@ static rondo_result no_room(const struct process *process)
     return rondo_fail_errno(RONDO_ERROR_MEMORY,
                             "Cannot map %llu bytes of address space for the heap of process %d "
                             "(ulimit -v?); RONDO_HEAP_BYTES sets smaller heaps",
-                            (unsigned long long)process->card.bytes, (int)process->card.pid);
+                            (unsigned long long)process->handle.bytes, (int)process->handle.pid);
 }
 
 static rondo_result map_heap(struct process *process)
 {
-    const struct heap_card *card = &process->card;
+    const struct heap_handle *handle = &process->handle;
     int fd = -1;
-    rondo_result result = open_shared(process, card->fd, card->bytes, O_RDWR, &fd);
+    rondo_result result = open_shared(process, handle->fd, handle->bytes, O_RDWR, &fd);
     char *base;
 
     if (result)
         return result;
-    base = pages_map(fd, card->bytes);
+    base = pages_map(fd, handle->bytes);
     if (!base) {
         result = no_room(process);
-    } else if (memcmp(((struct heap_head *)(void *)base)->id, card->id, sizeof(card->id)) != 0) {
-        munmap(base, card->bytes);
+    } else if (memcmp(((struct heap_head *)(void *)base)->id, handle->id, sizeof(handle->id)) !=
+               0) {
+        munmap(base, handle->bytes);
         result = rondo_fail(RONDO_ERROR_PEER,
                             "Process %d is not the one that joined: it has ended and its number "
                             "was given to another.",
-                            (int)card->pid);
+                            (int)handle->pid);
     } else {
         process->base = base;
     }
@@ -95,14 +96,14 @@ static rondo_result map_heap(struct process *process)
 
 static rondo_result map_shown(struct process *process)
 {
-    const struct shown_card *card = &process->card.shown;
+    const struct shown_handle *handle = &process->handle.shown;
     int fd = -1;
-    rondo_result result = open_shared(process, card->fd, card->bytes, O_RDONLY, &fd);
+    rondo_result result = open_shared(process, handle->fd, handle->bytes, O_RDONLY, &fd);
     void *base;
 
     if (result)
         return result;
-    base = mmap(NULL, card->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    base = mmap(NULL, handle->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED)
         result = no_room(process);
     else
@@ -111,20 +112,21 @@ static rondo_result map_shown(struct process *process)
     return result;
 }
 
-/* A card with our process number is believed only if it describes our heap. */
+/* A handle with our process number is believed only if it describes our heap. */
 static rondo_result use_own_heap(struct process *process)
 {
-    const struct heap_card *card = &process->card;
+    const struct heap_handle *handle = &process->handle;
     const char *base = heap_base();
     uint64_t offset;
 
-    if (!base || !heap_find(base, card->bytes, &offset) || !shown_base() ||
-        card->shown.bytes != SHOWN_BYTES ||
-        memcmp(((const struct heap_head *)(const void *)base)->id, card->id, sizeof(card->id)) != 0)
+    if (!base || !heap_find(base, handle->bytes, &offset) || !shown_base() ||
+        handle->shown.bytes != SHOWN_BYTES ||
+        memcmp(((const struct heap_head *)(const void *)base)->id, handle->id,
+               sizeof(handle->id)) != 0)
         return rondo_fail(RONDO_ERROR_PEER,
                           "A rank says that it is in process %d, as this one is, but its shared "
                           "heap is another.",
-                          (int)card->pid);
+                          (int)handle->pid);
     process->base = heap_base();
     process->shown = shown_base();
     return RONDO_OK;
@@ -133,32 +135,32 @@ static rondo_result use_own_heap(struct process *process)
 static void release(struct process *process)
 {
     if (process->base && !process->own)
-        munmap(process->base, process->card.bytes);
+        munmap(process->base, process->handle.bytes);
     if (process->shown && !process->own)
-        munmap((void *)(uintptr_t)process->shown, process->card.shown.bytes);
+        munmap((void *)(uintptr_t)process->shown, process->handle.shown.bytes);
     if (process->pidfd >= 0)
         close(process->pidfd);
     free(process);
 }
 
-static rondo_result open_process(const struct heap_card *card, struct process **ret_process)
+static rondo_result open_process(const struct heap_handle *handle, struct process **ret_process)
 {
     struct process *process = calloc(1, sizeof(*process));
     rondo_result result = RONDO_OK;
 
     if (!process)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the table of processes.");
-    process->card = *card;
+    process->handle = *handle;
     process->users = 1;
     process->pidfd = -1;
-    process->own = card->pid == (int32_t)getpid();
+    process->own = handle->pid == (int32_t)getpid();
     if (process->own) {
         result = use_own_heap(process);
     } else {
-        process->pidfd = (int)syscall(SYS_pidfd_open, card->pid, 0);
+        process->pidfd = (int)syscall(SYS_pidfd_open, handle->pid, 0);
         if (process->pidfd < 0)
             result = rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
-                                      "Cannot watch process %d (pidfd_open)", (int)card->pid);
+                                      "Cannot watch process %d (pidfd_open)", (int)handle->pid);
         else
             result = map_heap(process);
         if (!result)
@@ -172,23 +174,23 @@ static rondo_result open_process(const struct heap_card *card, struct process **
     return RONDO_OK;
 }
 
-rondo_result process_attach(const struct heap_card *card, struct process **ret_process)
+rondo_result process_attach(const struct heap_handle *handle, struct process **ret_process)
 {
     rondo_result result = RONDO_OK;
     /* After fork() our parent is in the table as "own". */
-    bool own = card->pid == (int32_t)getpid();
+    bool own = handle->pid == (int32_t)getpid();
     struct process *process;
 
     fork_renews(&table_lock);
     lock_take(&table_lock);
     for (process = table; process; process = process->next)
-        if (memcmp(process->card.id, card->id, sizeof(card->id)) == 0 &&
-            process->card.pid == card->pid && process->own == own)
+        if (memcmp(process->handle.id, handle->id, sizeof(handle->id)) == 0 &&
+            process->handle.pid == handle->pid && process->own == own)
             break;
     if (process) {
         process->users++;
     } else {
-        result = open_process(card, &process);
+        result = open_process(handle, &process);
         if (!result) {
             process->next = table;
             table = process;
@@ -230,7 +232,7 @@ bool process_is_own(const struct process *process)
 
 int process_id(const struct process *process)
 {
-    return process->card.pid;
+    return process->handle.pid;
 }
 
 bool process_alive(const struct process *process)
@@ -240,16 +242,29 @@ bool process_alive(const struct process *process)
     return process->own || poll(&watched, 1, 0) <= 0;
 }
 
+bool process_has_ended(const struct heap_handle *handle)
+{
+    struct pollfd watched = {.events = POLLIN};
+    bool ended;
+
+    watched.fd = (int)syscall(SYS_pidfd_open, handle->pid, 0);
+    if (watched.fd < 0)
+        return errno == ESRCH;
+    ended = poll(&watched, 1, 0) > 0;
+    close(watched.fd);
+    return ended;
+}
+
 char *process_at(const struct process *process, uint64_t offset, size_t bytes)
 {
-    if (offset > process->card.bytes || bytes > process->card.bytes - offset)
+    if (offset > process->handle.bytes || bytes > process->handle.bytes - offset)
         return NULL;
     return process->base + offset;
 }
 
 void *process_shown(const struct process *process, uint64_t offset, size_t bytes)
 {
-    uint64_t all = process->card.shown.bytes;
+    uint64_t all = process->handle.shown.bytes;
 
     if (offset > all || bytes > all - offset)
         return NULL;
@@ -262,7 +277,7 @@ bool process_readable(const struct process *process, uint64_t address)
     struct iovec here = {&byte, 1};
     struct iovec there = {(void *)(uintptr_t)address, 1};
 
-    return process_vm_readv(process->card.pid, &here, 1, &there, 1, 0) == 1;
+    return process_vm_readv(process->handle.pid, &here, 1, &there, 1, 0) == 1;
 }
 
 rondo_result process_read(const struct process *process, void *to, uint64_t from, size_t bytes)
@@ -272,13 +287,13 @@ rondo_result process_read(const struct process *process, void *to, uint64_t from
     while (bytes) {
         struct iovec here = {at, bytes};
         struct iovec there = {(void *)(uintptr_t)from, bytes};
-        ssize_t got = process_vm_readv(process->card.pid, &here, 1, &there, 1, 0);
+        ssize_t got = process_vm_readv(process->handle.pid, &here, 1, &there, 1, 0);
 
         if (got <= 0)
             return rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
                                     "Cannot read %zu bytes of process %d (process_vm_readv); "
                                     "RONDO_CMA=off avoids it",
-                                    bytes, process->card.pid);
+                                    bytes, process->handle.pid);
         at += got;
         from += (uint64_t)got;
         bytes -= (size_t)got;
@@ -296,7 +311,7 @@ rondo_result process_take_file(const struct process *process, int file, int *ret
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,
                                 "Cannot take a file of process %d (pidfd_getfd; "
                                 "kernel.yama.ptrace_scope may forbid it)",
-                                process->card.pid);
+                                process->handle.pid);
     *ret_file = got;
     return RONDO_OK;
 }

@@ -16,7 +16,7 @@ struct process;
 
 /* Find it in the table or map it; give it back with
  * process_detach(). Our own process is no special case. */
-rondo_result process_attach(const struct heap_card *card, struct process **ret_process);
+rondo_result process_attach(const struct heap_handle *handle, struct process **ret_process);
 void process_detach(struct process *process); /* accepts NULL */
 /* One more process_detach() is due. */
 void process_hold(struct process *process);
@@ -25,13 +25,15 @@ bool process_is_own(const struct process *process);
 int process_id(const struct process *process); /* its pid */
 /* One system call; false as soon as the kernel has ended it. */
 bool process_alive(const struct process *process);
+/* True if the process of a handle that could not be attached has ended, as far as can be known. */
+bool process_has_ended(const struct heap_handle *handle);
 /* The address here of [offset, offset + bytes) of the process's heap; NULL if that is not inside
  * it. */
 char *process_at(const struct process *process, uint64_t offset, size_t bytes);
 /* The address here of [offset, offset + bytes) of what the process shows (shown.h); NULL if that is
  * not inside it. Only our own process may write there. */
 void *process_shown(const struct process *process, uint64_t offset, size_t bytes);
-/* Would process_read() be allowed? No sentence either way. */
+/* True if process_read() would be allowed; no sentence either way. */
 bool process_readable(const struct process *process, uint64_t address);
 /* Copy out of its private memory (cross-memory attach). */
 rondo_result process_read(const struct process *process, void *to, uint64_t from, size_t bytes);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm.c - links between ranks of one node, processes or threads: rings of slots in the reader's
+ * shm.c - links between ranks of one host, processes or threads: rings of slots in the reader's
  * heap.
  *
- *     arena of rank r:  | alarm | from 0, lane 0 | from 0, lane 1 | ... | from 1, lane 0 | ...
- *     ring:             | credit line | shorts | slot 0 | slot 1 | ...
+ *     arena of rank r:  | alarm | from 0: channel 0 | channel 1 | ... | from 1: channel 0 | ...
+ *     ring:             | credit line | LL lines | slot 0 | slot 1 | ...
  *
  * The writer stores into the reader's memory, so a reader polls lines that are its own until a
- * message arrives. Rings that are never used cost address space only.
+ * message arrives. Rings that are never used cost address space only. An arena goes by peer and
+ * channel; the arrays of links go by channel and peer (link/ops.h). Both ranks have slots of the
+ * same number and size, as opening has checked; `packed` is set by whoever connects.
  */
 #include "transport/memory/shm.h"
 
@@ -19,8 +21,8 @@
 
 /* From the beginning of a ring. */
 enum {
-    SHORTS_AT = sizeof(struct link_credit),
-    SLOTS_AT = SHORTS_AT + sizeof(struct link_shorts),
+    LL_AT = sizeof(struct link_credit),
+    SLOTS_AT = LL_AT + sizeof(struct link_ll),
 };
 
 static size_t page_up(size_t bytes)
@@ -30,7 +32,7 @@ static size_t page_up(size_t bytes)
 
 static size_t ring_bytes(int slots, size_t slot_bytes)
 {
-    return page_up(sizeof(struct link_shorts) + link_ring_bytes(slots, slot_bytes));
+    return page_up(sizeof(struct link_ll) + link_ring_bytes(slots, slot_bytes));
 }
 
 size_t shm_alarm_bytes(int size)
@@ -38,51 +40,51 @@ size_t shm_alarm_bytes(int size)
     return page_up(sizeof(struct shm_alarm) + (size_t)size);
 }
 
-size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes)
+size_t shm_arena_bytes(int size, int channels, int slots, size_t slot_bytes)
 {
-    return shm_alarm_bytes(size) + (size_t)size * (size_t)lanes * ring_bytes(slots, slot_bytes);
+    return shm_alarm_bytes(size) + (size_t)size * (size_t)channels * ring_bytes(slots, slot_bytes);
 }
 
-static bool shm_can_connect(const struct rank_card *a, const struct rank_card *b, const char **why)
+static bool shm_can_connect(const struct transport_pair *pair, const char **why)
 {
     *why = "they are on different hosts, or in containers that do not share process ids";
-    return memcmp(a->host, b->host, sizeof(a->host)) == 0;
+    return memcmp(pair->own->host, pair->peer->host, sizeof(pair->own->host)) == 0;
 }
 
-/* The place of the ring from rank `from` on `lane` in the heap of `owner`. */
-static uint64_t ring_offset(const struct rank_card *owner, int from, int lane, int lanes)
+/* The place of the ring from rank `from` on `channel` in the heap of `owner`. */
+static uint64_t ring_offset(const struct endpoint *owner, int from, int channel, int channels)
 {
     size_t bytes = ring_bytes((int)owner->slots, owner->slot_bytes);
 
     return owner->arena + shm_alarm_bytes(owner->size) +
-           ((uint64_t)from * (uint64_t)lanes + (uint64_t)lane) * bytes;
+           ((uint64_t)from * (uint64_t)channels + (uint64_t)channel) * bytes;
 }
 
 static rondo_result shm_connect(const struct transport_pair *pair, struct link_out *out,
                                 struct link_in *in)
 {
-    const struct rank_card *own = pair->own;
-    const struct rank_card *peer = pair->peer;
+    const struct endpoint *own = pair->own;
+    const struct endpoint *peer = pair->peer;
     size_t stride = link_stride(own->slot_bytes);
     size_t bytes = ring_bytes((int)own->slots, own->slot_bytes);
 
-    for (int lane = 0; lane < pair->lanes; lane++) {
-        int at = lane * own->size + peer->rank;
+    for (int channel = 0; channel < pair->channels; channel++) {
+        int at = channel * own->size + peer->rank;
         char *theirs =
-            process_at(pair->process, ring_offset(peer, own->rank, lane, pair->lanes), bytes);
-        char *ours = heap_base() + ring_offset(own, peer->rank, lane, pair->lanes);
+            process_at(pair->process, ring_offset(peer, own->rank, channel, pair->channels), bytes);
+        char *ours = heap_base() + ring_offset(own, peer->rank, channel, pair->channels);
 
         if (!theirs)
             return rondo_fail(RONDO_ERROR_PEER,
                               "Rank %d says that its slots are outside of its shared heap.",
                               peer->rank);
         out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
-                                    .shorts = (struct link_shorts *)(void *)(theirs + SHORTS_AT),
+                                    .ll = (struct link_ll *)(void *)(theirs + LL_AT),
                                     .slots = theirs + SLOTS_AT,
                                     .stride = stride,
                                     .slot_count = own->slots};
         in[at] = (struct link_in){.credit = (struct link_credit *)(void *)ours,
-                                  .shorts = (struct link_shorts *)(void *)(ours + SHORTS_AT),
+                                  .ll = (struct link_ll *)(void *)(ours + LL_AT),
                                   .slots = ours + SLOTS_AT,
                                   .stride = stride,
                                   .slot_count = own->slots};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shm.h - the arena of a rank: the rings that peers on its node write to, and its alarm. */
+/*
+ * shm.h - the arena of a rank: the rings that peers on its host write to, and its alarm. The
+ * transport over it, shm_transport, is declared in transport/link/ops.h.
+ */
 #ifndef RONDO_TRANSPORT_MEMORY_SHM_H
 #define RONDO_TRANSPORT_MEMORY_SHM_H
 
@@ -7,11 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a rank's arena: its alarm, and the rings of all lanes from all ranks. */
-size_t shm_arena_bytes(int size, int lanes, int slots, size_t slot_bytes);
-/* At the beginning of it: what peers store in words of their own. */
+/* Bytes of a rank's arena: its alarm, and the rings of all channels from all ranks. */
+size_t shm_arena_bytes(int size, int channels, int slots, size_t slot_bytes);
+/* At the beginning of it: an alarm that all peers ring, and a byte for each peer that it alone
+ * stores. */
 struct shm_alarm {
-    _Atomic uint32_t rung; /* nonzero: look at the boards of all ranks of this node */
+    _Atomic uint32_t rung; /* nonzero: look at the status pages of all ranks of this host */
     char unused[60];
     _Atomic uint8_t gone[]; /* [rank], nonzero: it has closed the communicator */
 };

@@ -109,7 +109,7 @@ static void close_if_unused(void)
         close_file();
 }
 
-rondo_result shown_enter(struct shown_card *ret_card)
+rondo_result shown_enter(struct shown_handle *ret_handle)
 {
     rondo_result result;
 
@@ -117,7 +117,7 @@ rondo_result shown_enter(struct shown_card *ret_card)
     result = ensure_open();
     if (!result) {
         shown.users++;
-        *ret_card = (struct shown_card){.fd = shown.fd, .bytes = SHOWN_BYTES};
+        *ret_handle = (struct shown_handle){.fd = shown.fd, .bytes = SHOWN_BYTES};
     }
     lock_give(&shown.lock);
     return result;

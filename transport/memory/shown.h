@@ -10,7 +10,7 @@
 #define RONDO_TRANSPORT_MEMORY_SHOWN_H
 
 #include "rondo/rondo.h"
-#include "transport/link/card.h"
+#include "transport/link/endpoint.h"
 
 #include <stdbool.h>
 
@@ -18,7 +18,7 @@ enum { SHOWN_PAGE = 4096, SHOWN_PAGES = 1 << 14 }; /* sparse: one for every comm
 #define SHOWN_BYTES ((size_t)SHOWN_PAGES * SHOWN_PAGE)
 
 /* Open the file if need be, and keep it open until shown_leave(). */
-rondo_result shown_enter(struct shown_card *ret_card);
+rondo_result shown_enter(struct shown_handle *ret_handle);
 void shown_leave(void);
 
 /* A page of zeros, and where peers find it. Thread-safe. One that is never given back stays as it

@@ -28,7 +28,7 @@ size_t spans_take(struct spans *spans, size_t length)
     return spans_take_at(spans, length, 1);
 }
 
-/* Does a span of `length` fit between `start` and `end`? */
+/* True if a span of `length` fits between `start` and `end`. */
 static bool fits(size_t start, size_t end, size_t length)
 {
     return start <= end && end - start >= length;

@@ -20,7 +20,7 @@ struct spans {
 /* First page of `length` free ones, or `pages` if there is
  * no such place or no memory to note it. */
 size_t spans_take(struct spans *spans, size_t length);
-/* As spans_take(), with the first page at a multiple of `multiple`. */
+/* Takes pages as spans_take() does, with the first page at a multiple of `multiple`. */
 size_t spans_take_at(struct spans *spans, size_t length, size_t multiple);
 /* The length of the span that begins at `start`, which is free from now on; 0: there is none. */
 size_t spans_give(struct spans *spans, size_t start);

@@ -25,7 +25,7 @@
 extern atomic_uint withdrawn_count; /* ranges; for the function below */
 
 bool withdrawn_search(const void *memory, size_t bytes);
-/* Is any byte of the range withdrawn? Peers must not be told of such memory. */
+/* True if any byte of the range is withdrawn: peers must not be told of such memory. */
 static inline bool withdrawn_touches(const void *memory, size_t bytes)
 {
     return atomic_load_explicit(&withdrawn_count, memory_order_relaxed) &&

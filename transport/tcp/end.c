@@ -58,23 +58,40 @@ static bool is_told(const struct tcp_peer *peer)
            peer->state != TCP_DIALING && peer->state != TCP_AWAITED;
 }
 
+/* True if all have been told but the one that has ended, which hears nothing any more. */
 static bool all_told(const struct tcp_network *network)
 {
+    int ended = network->failure.result == RONDO_ERROR_PEER ? network->failure.culprit : -1;
+
     for (int rank = 0; rank < network->size; rank++) {
         const struct tcp_peer *peer = network->peers[rank];
 
-        if (peer && !is_told(peer))
+        if (peer && rank != ended && !is_told(peer))
             return false;
     }
     return !network->strangers;
 }
 
-/* Ranks that dial after that find nobody listening, and learn of the failure by it. */
+/* Closing does not wait until that rank has taken what was sent to it. */
+static void forsake(struct tcp_network *network, int rank)
+{
+    lock_take(&network->lock);
+    if (network->peers && network->peers[rank])
+        network->peers[rank]->failed = true;
+    lock_give(&network->lock);
+}
+
+/* Ranks that dial after that are told, too; if nobody will be there to do so they find nobody
+ * listening, and learn of the failure by it. */
 void tcp_tell(struct network *base, const struct network_failure *failure)
 {
     struct tcp_network *network = (struct tcp_network *)base;
     double until = clock_seconds() + tell_time;
 
+    if (failure->forsakes) {
+        forsake(network, failure->culprit);
+        return;
+    }
     lock_take(&network->lock);
     if (!network->broken) {
         network->broken = true;
@@ -91,12 +108,13 @@ void tcp_tell(struct network *base, const struct network_failure *failure)
         }
         while (!all_told(network) && clock_seconds() < until)
             tcp_work(network, 5);
-        stop_listening(network);
+        if (!failure->answered)
+            stop_listening(network);
     }
     lock_give(&network->lock);
 }
 
-/* Has everything that was sent arrived on other hosts? A peer that has failed need not take it. */
+/* True if everything that was sent has arrived on other hosts, but for peers that have failed. */
 static bool delivered(const struct tcp_network *network)
 {
     for (int rank = 0; rank < network->size; rank++) {
@@ -186,6 +204,29 @@ static void say_goodbye(struct tcp_network *network)
     }
 }
 
+/* This rank may leave: what others need for an agreement may be the last thing that it said. */
+static bool controls_are_delivered(const struct tcp_network *network)
+{
+    for (int rank = 0; rank < network->size; rank++) {
+        const struct tcp_peer *peer = network->peers[rank];
+        int bytes = 0;
+
+        if (!peer || peer->state != TCP_UP || !peer->lines[0])
+            continue;
+        if (!is_told(peer) || (!ioctl(peer->lines[0]->fd, SIOCOUTQ, &bytes) && bytes))
+            return false;
+    }
+    return true;
+}
+
+static void deliver_controls(struct tcp_network *network)
+{
+    double until = clock_seconds() + tell_time;
+
+    while (!controls_are_delivered(network) && clock_seconds() < until)
+        tcp_work(network, 1);
+}
+
 static void free_peer(struct tcp_peer *peer)
 {
     if (!peer)
@@ -209,6 +250,8 @@ void tcp_close(struct network *base)
     lock_take(&network->lock);
     if (network->peers && !network->broken)
         say_goodbye(network);
+    else if (network->peers && network->failure.answered)
+        deliver_controls(network);
     stop_listening(network);
     for (int rank = 0; network->peers && rank < network->size; rank++)
         free_peer(network->peers[rank]);

@@ -10,7 +10,7 @@
  *
  * A message goes out on the first data line that is free, straight from its slot, and comes in
  * straight into the slot that its number belongs to; so lines need not keep the order. Where they
- * can, long messages leave from memory of the caller and come to it (tcp/lent.c). The control line
+ * can, long messages leave from memory of the caller and come to it (tcp/zcopy.c). The control line
  * never carries data: it is nearly empty, so that a failure can always be told, and the kernel's
  * keepalive works on it whatever the program does. (A user timeout on a data line would take a rank
  * for dead that computes while its window is full.)
@@ -44,15 +44,15 @@ enum tcp_kind {
     TCP_BYE,   /* the sender closes its communicator */
     TCP_WIDEN, /* please open all data lines: large messages wait here */
     TCP_ASK,   /* what are you calling, and whom do you wait for? */
-    TCP_TELL,  /* this, see the caption; a struct network_wait in `flag` and `consumed` */
+    TCP_TELL,  /* this, see the call header; a struct network_wait in `flag` and `consumed` */
 };
 
 struct tcp_frame {
-    uint8_t kind, lane, inlined, unused;
+    uint8_t kind, channel, inlined, unused;
     uint32_t bytes;    /* that follow */
     uint64_t flag;     /* of the message */
-    uint32_t consumed; /* messages of this lane that the sender has given back */
-    unsigned char caption[NETWORK_CAPTION];
+    uint32_t consumed; /* messages of this channel that the sender has given back */
+    unsigned char call_header[sizeof(struct call_header)];
 };
 _Static_assert(sizeof(struct tcp_frame) == 48, "wire format");
 
@@ -84,7 +84,7 @@ _Static_assert(sizeof(struct tcp_answer) == 20, "wire format");
 struct tcp_message {
     struct tcp_frame frame;
     const char *payload;
-    char *slot; /* payload is lent: it goes there if its owner wants to write over it */
+    char *slot; /* zero-copy send: it goes there if the owner wants to write over it */
 };
 
 enum tcp_line_state {
@@ -133,12 +133,12 @@ struct tcp_line {
     struct link_slot *slot; /* TCP_DATA: where it belongs */
     char *to;               /* the rest of it */
     size_t left;
-    size_t part;   /* of `left`, what comes before the next tag; all of it where there are none */
-    size_t record; /* bytes of that record in all */
-    bool due;      /* its tag is what comes next */
-    bool aimed;    /* `to` is where it stays, be that its slot or where it was expected */
-    bool placed;   /* the latter */
-    size_t have;   /* bytes in `ahead` */
+    size_t part;    /* of `left`, what comes before the next tag; all of it where there are none */
+    size_t record;  /* bytes of that record in all */
+    bool due;       /* its tag is what comes next */
+    bool aimed;     /* `to` is where it stays, be that its slot or where it was expected */
+    bool delivered; /* the latter */
+    size_t have;    /* bytes in `ahead` */
     char ahead[TCP_AHEAD];
     char aside[FAIL_SENTENCE_MAX]; /* payload of control frames */
 };
@@ -173,13 +173,14 @@ struct tcp_peer {
     struct tcp_network *network;
     int rank;
     enum tcp_peer_state state;
-    struct tcp_card card;
+    struct call_header_page *page; /* the owner's, for call headers of this peer's */
+    struct tcp_endpoint endpoint;
     struct tcp_line *lines[TCP_LINES];
     bool dials;  /* we open the lines */
     bool wide;   /* all data lines are wanted */
     bool bye;    /* it said so */
     bool failed; /* it has left the communicator with an error: it takes no more messages */
-    int order[TCP_ADDRESSES], attempt;
+    int order[NET_ADDRESSES], attempt;
     double began; /* the first attempt to dial, 0: none */
     double since; /* TCP_AWAITED: dial again then; TCP_UP: when the first line ended, 0: none has */
     double asked; /* when the last TCP_ASK went */
@@ -202,16 +203,17 @@ struct tcp_network {
     struct network base;      /* first: comes back from the communicator */
     struct tcp_network *next; /* of this process */
     struct lock lock;
-    struct tcp_card card;
+    struct tcp_endpoint endpoint;
     struct network_owner owner;
     unsigned char key[NETWORK_KEY], private_key[SEAL_KEY];
     enum seal_mode security;
     uint64_t comm;
-    int rank, size, lanes, slots;
+    int rank, size, channels, slots;
     size_t slot_bytes, stride, ring_bytes; /* of a ring: whole pages */
     int streams;                           /* data lines per peer */
     const char *congestion;
-    double patience; /* seconds until a host that does not answer is given up */
+    uint8_t traffic_class; /* 0: the system's */
+    double patience;       /* seconds until a host that does not answer is given up */
     int listener, epoll;
     struct tcp_peer **peers; /* [rank], NULL: not over TCP */
     char *rings;
@@ -227,23 +229,23 @@ struct tcp_network {
     struct tcp_peer *failed;   /* gone with messages for it waiting */
     double timed;              /* when deadlines were last looked at */
     struct tcp_line *hot;      /* from which alone something came at the last looks, or NULL */
-    unsigned in_a_row, looks;  /* how often it did; looks at it */
+    unsigned in_a_row, looks;  /* how often it did; looks at all */
     bool moved;
     bool broken; /* the failure has been told, and is told on lines that are dialed later, too */
     struct network_failure failure;
     char sentence[FAIL_SENTENCE_MAX];
 };
 
-/* Has a message of this line begun, and is not complete? */
+/* True if a message of this line has begun, and is not complete. */
 static inline bool tcp_line_is_amid(const struct tcp_line *line)
 {
     return line->left || line->due;
 }
 
-/* Are there bytes for the peer that the system has not taken yet? */
+/* True if there are bytes for the peer that the system has not taken yet. */
 bool tcp_peer_waits(const struct tcp_peer *peer);
 /* Add to the bytes that wait to be sent (a negative `more` wraps). Release, pairs with the acquire
- * of flushed(), which has no lock: memory that was lent is not read any more. */
+ * of flushed(), which has no lock: memory of zero-copy sends is not read any more. */
 static inline void tcp_count_unsent(struct tcp_network *network, size_t more)
 {
     size_t unsent = atomic_load_explicit(&network->unsent, memory_order_relaxed);
@@ -276,11 +278,8 @@ void tcp_enlist(struct tcp_network *network);
 
 /* ---- tcp/socket.c: sockets ------------------------------------------------------------------- */
 
-rondo_result tcp_listen(struct tcp_card *card, int *ret_fd);
-/* Begin to connect; -1 and errno. */
-int tcp_dial(const struct tcp_address *address, unsigned port);
 /* Set the socket options of a data line or of the control line. */
-void tcp_tune(int fd, bool control, double patience);
+void tcp_tune(int fd, bool control, const struct tcp_network *network);
 /* The congestion control of a connected data line: a name, or auto. */
 void tcp_congest(int fd, const char *wanted);
 /* Acknowledge now what has come, not with the next answer or in 40 ms. */
@@ -311,7 +310,7 @@ void tcp_hello_drop(struct tcp_line *line);
 
 /* ---- tcp/seal.c: records --------------------------------------------------------------------- */
 
-/* A key of this communicator's, for the card. */
+/* A key of this communicator's, for the endpoint. */
 void tcp_seal_make_keys(struct tcp_network *network);
 /* Hello and challenge are there: the keys of the line; false if that can't be. */
 bool tcp_seal_begin(struct tcp_line *line, struct tcp_peer *peer);
@@ -355,17 +354,18 @@ rondo_result tcp_peer_lost(const struct tcp_peer *peer);
 /* ---- tcp/take.c: what frames mean ------------------------------------------------------------ */
 
 /* Find where the payload of line->frame belongs; false: nobody of ours sends that. */
-bool tcp_take_expect(struct tcp_line *line);
+bool tcp_take_post(struct tcp_line *line);
 /* The first payload of line->frame comes: say for good where to. */
 void tcp_take_aim(struct tcp_line *line);
 /* A whole frame came; false if the line has ended through it. */
 bool tcp_take(struct tcp_line *line);
 
-/* ---- tcp/lent.c: memory of the caller -------------------------------------------------------- */
+/* ---- tcp/zcopy.c: memory of the caller ------------------------------------------------------- */
 
-/* Copy lent bytes of this range to slots, so that no message waits to be sent from there. */
-void tcp_lent_settle(struct tcp_network *network, const char *at, size_t bytes);
-/* End all loans: the caller's memory is not touched after this. */
-void tcp_lent_end(struct tcp_network *network);
+/* Copy what is being sent zero-copy of this range to slots, so that no message waits to be sent
+ * from there. */
+void tcp_zcopy_reclaim(struct tcp_network *network, const char *at, size_t bytes);
+/* End all zero-copy sends: the caller's memory is not touched after this. */
+void tcp_zcopy_end(struct tcp_network *network);
 
 #endif

@@ -19,12 +19,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/net/socket.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 static const char magic[8] = {'R', 'o', 'n', 'd', 'o', 'T', 'C', '2'};
@@ -39,28 +39,6 @@ static struct proof_session session_of(const struct tcp_line *line)
     return (struct proof_session){.key = line->network->key,
                                   .first_nonce = line->hello.nonce,
                                   .second_nonce = line->challenge.nonce};
-}
-
-/* A fresh connection has room for a few bytes. */
-static bool say(const struct tcp_line *line, const void *bytes, size_t count)
-{
-    return send(line->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
-}
-
-/* Read up to `bytes` into `coming`. True when it is full; *ret_over: it will never be. */
-static bool fill(struct tcp_line *line, size_t bytes, bool *ret_over)
-{
-    ssize_t got =
-        recv(line->fd, (char *)&line->coming + line->filled, bytes - line->filled, MSG_DONTWAIT);
-
-    *ret_over = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-    if (got <= 0)
-        return false;
-    line->filled += (size_t)got;
-    if (line->filled < bytes)
-        return false;
-    line->filled = 0;
-    return true;
 }
 
 void tcp_hello_drop(struct tcp_line *line)
@@ -80,11 +58,8 @@ void tcp_hello_drop(struct tcp_line *line)
 void tcp_hello_begin(struct tcp_line *line)
 {
     const struct tcp_network *network = line->network;
-    int number = 0;
-    socklen_t bytes = sizeof(number);
+    int number = socket_error(line->fd);
 
-    if (getsockopt(line->fd, SOL_SOCKET, SO_ERROR, &number, &bytes))
-        number = errno;
     /* Who resets a connection has accepted it first: a full port, say, which is not nobody. */
     if (number == ECONNRESET || number == EPIPE)
         line->state = TCP_CHALLENGED;
@@ -101,7 +76,7 @@ void tcp_hello_begin(struct tcp_line *line)
     line->hello.line = (uint32_t)line->index;
     line->hello.comm = network->comm;
     proof_nonce(line->hello.nonce);
-    if (!say(line, &line->hello, sizeof(line->hello)))
+    if (!socket_say(line->fd, &line->hello, sizeof(line->hello)))
         tcp_peer_refused(line, "it takes no bytes");
 }
 
@@ -119,7 +94,7 @@ static void take_challenge(struct tcp_line *line)
     }
     proof_make(&session, by_dialer, &line->hello, sizeof(line->hello), proof);
     line->state = TCP_PROVED;
-    if (!say(line, proof, sizeof(proof)))
+    if (!socket_say(line->fd, proof, sizeof(proof)))
         tcp_peer_refused(line, "it takes no bytes");
 }
 
@@ -273,7 +248,7 @@ static bool take_hello(struct tcp_line *line)
     session = session_of(line);
     proof_make(&session, by_acceptor, hello, sizeof(*hello), line->challenge.proof);
     line->state = TCP_DOUBTED;
-    return say(line, &line->challenge, sizeof(line->challenge));
+    return socket_say(line->fd, &line->challenge, sizeof(line->challenge));
 }
 
 static bool say_verdict(struct tcp_line *line, struct tcp_peer *peer, uint32_t verdict)
@@ -283,7 +258,7 @@ static bool say_verdict(struct tcp_line *line, struct tcp_peer *peer, uint32_t v
     if (!tcp_seal_begin(line, peer))
         return false;
     seal_close(&line->out, &verdict, sizeof(verdict), &answer.verdict, answer.tag);
-    return say(line, &answer, sizeof(answer));
+    return socket_say(line->fd, &answer, sizeof(answer));
 }
 
 /* The proof is right: does this line take its place? */
@@ -307,7 +282,7 @@ static bool admit(struct tcp_line *line)
     }
     line->peer = peer;
     line->index = (int)index;
-    tcp_tune(line->fd, index == 0, line->network->patience);
+    tcp_tune(line->fd, index == 0, line->network);
     return true;
 }
 
@@ -326,15 +301,16 @@ void tcp_hello_receive(struct tcp_line *line)
                              [TCP_PROVED] = sizeof(line->coming.answer),
                              [TCP_GREETED] = sizeof(line->coming.hello),
                              [TCP_DOUBTED] = sizeof(line->coming.proof)};
-    bool over, fine = true;
+    enum socket_outcome outcome =
+        socket_fill(line->fd, &line->coming, wanted[line->state], &line->filled);
+    bool fine = true;
 
-    if (!fill(line, wanted[line->state], &over)) {
-        if (over && line->peer)
-            tcp_peer_refused(line, "it hung up");
-        else if (over)
-            tcp_hello_drop(line);
+    if (outcome == SOCKET_CLOSED && line->peer)
+        tcp_peer_refused(line, "it hung up");
+    else if (outcome == SOCKET_CLOSED)
+        tcp_hello_drop(line);
+    if (outcome != SOCKET_DONE)
         return;
-    }
     if (line->state == TCP_CHALLENGED)
         take_challenge(line);
     else if (line->state == TCP_PROVED)

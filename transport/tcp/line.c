@@ -258,7 +258,7 @@ static enum outcome take_frame(struct tcp_line *line, const char *from, size_t *
     *bytes = frame_bytes(line);
     if (!tcp_seal_open_frame(line, from))
         return ENDED;
-    if (!tcp_take_expect(line)) {
+    if (!tcp_take_post(line)) {
         line->spoiled = true; /* nothing behind that is read, either */
         tcp_peer_gone(line->peer, "it sent what no rank of this job sends");
         return ENDED;
@@ -299,7 +299,7 @@ static bool arrived(struct tcp_line *line, size_t got)
     return (!direct || filled(line, direct)) && digest(line);
 }
 
-/* Is the line at a long message, behind which no other message's payload is read? */
+/* True if the line is at a long message, behind which no other message's payload is read. */
 static bool is_alone(const struct tcp_line *line)
 {
     return line->sealed ? tcp_line_is_amid(line) && line->frame.bytes >= ALONE

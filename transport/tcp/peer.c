@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "transport/tcp/address.h"
+#include "base/net/socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,13 +26,19 @@ static const double again_time = 0.05; /* seconds until it is tried again after 
 static const double leftover_time =
     1.0; /* seconds from the end of one line to that of the others */
 
+static const struct net_address *address_in_turn(const struct tcp_peer *peer)
+{
+    const struct net_addresses *addresses = &peer->endpoint.addresses;
+
+    return &addresses->at[peer->order[(unsigned)peer->attempt % addresses->count]];
+}
+
 rondo_result tcp_peer_lost(const struct tcp_peer *peer)
 {
-    const struct tcp_card *card = &peer->card;
+    const struct tcp_endpoint *endpoint = &peer->endpoint;
     char text[64];
 
-    tcp_address_text(&card->addresses[peer->order[peer->attempt % card->count]], card->port, text,
-                     sizeof(text));
+    net_address_text(address_in_turn(peer), endpoint->port, text, sizeof(text));
     if (peer->tampered)
         return rondo_fail(RONDO_ERROR_AUTH,
                           "What came to rank %d from rank %d (tcp, %s) is not what it sent (%s): "
@@ -57,11 +63,12 @@ const char *tcp_dial_error(int error)
 static void dial_line(struct tcp_peer *peer, int index)
 {
     struct tcp_network *network = peer->network;
-    int count = peer->card.count;
-    const struct tcp_address *address = &peer->card.addresses[peer->order[peer->attempt % count]];
+    int count = (int)peer->endpoint.addresses.count;
     double share = network->patience / count;
     struct tcp_line *line;
-    int fd = tcp_dial(address, peer->card.port);
+    struct sockaddr_storage where;
+    socklen_t length = net_address_socket(address_in_turn(peer), peer->endpoint.port, &where);
+    int fd = socket_dial((struct sockaddr *)&where, length);
 
     if (fd < 0 && index == 0 && ++peer->attempt < count) {
         dial_line(peer, index);
@@ -71,7 +78,7 @@ static void dial_line(struct tcp_peer *peer, int index)
         tcp_peer_gone(peer, tcp_dial_error(errno));
         return;
     }
-    tcp_tune(fd, index == 0, network->patience);
+    tcp_tune(fd, index == 0, network);
     line = tcp_line_new(network, fd, TCP_CONNECTING);
     if (!line) {
         tcp_peer_gone(peer, "no memory for a connection");
@@ -97,7 +104,8 @@ void tcp_peer_dial(struct tcp_peer *peer)
         return;
     if (!peer->began) {
         peer->began = clock_seconds();
-        tcp_addresses_order(&peer->network->card, &peer->card, peer->order);
+        net_addresses_order(&peer->network->endpoint.addresses, &peer->endpoint.addresses,
+                            peer->order);
     }
     peer->state = TCP_DIALING;
     peer->attempt = 0;
@@ -146,7 +154,7 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
     peer->since = 0;
     peer->dials = line->dialed;
     if (!peer->began)
-        tcp_addresses_order(&network->card, &peer->card, peer->order);
+        net_addresses_order(&network->endpoint.addresses, &peer->endpoint.addresses, peer->order);
     if (!open_queue(peer)) {
         tcp_peer_gone(peer, "no memory for a connection");
         return;
@@ -188,7 +196,7 @@ void tcp_peer_refused(struct tcp_line *line, const char *why)
         data_refused(peer, !hung_up && now <= line->deadline, now);
         return;
     }
-    if (peer->attempt + 1 < peer->card.count) {
+    if (peer->attempt + 1 < (int)peer->endpoint.addresses.count) {
         peer->attempt++;
         dial_line(peer, 0);
     } else if (hung_up && now - peer->began < peer->network->patience) {

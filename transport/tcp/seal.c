@@ -8,16 +8,16 @@
  * from what has been verified. The control line is always sealed, data lines if RONDO_SECURITY asks
  * for it. What is to be sent is sealed into a stage, from where the system takes it.
  *
- * Keys: every rank puts a fresh X25519 key on its card. With a peer it makes
+ * Keys: every rank puts a fresh X25519 key on its endpoint. With a peer it makes
  *
  *     secret  = hash, keyed with the communicator's key, of what both X25519 keys make and of what
  *               kind of records there will be
  *     key     = hash, keyed with that, of the direction, both nonces and the hello
  *
- * The communicator's key is made of the job's secret and all cards, so a man in the middle who
- * changes a card, or wants less security than it says there, finds no keys that fit. The X25519
- * keys are forgotten with the communicator: who learns the job's secret later cannot read what was
- * sent.
+ * The communicator's key is made of the job's secret and all endpoints, so a man in the middle who
+ * changes an endpoint, or wants less security than it says there, finds no keys that fit. The
+ * X25519 keys are forgotten with the communicator: who learns the job's secret later cannot read
+ * what was sent.
  */
 #include "transport/tcp/engine.h"
 
@@ -41,13 +41,13 @@ void tcp_seal_make_keys(struct tcp_network *network)
     _Static_assert(crypto_box_PUBLICKEYBYTES == (int)TCP_PUBLIC_KEY &&
                        crypto_box_SECRETKEYBYTES == (int)SEAL_KEY,
                    "X25519");
-    crypto_box_keypair(network->card.public_key, network->private_key);
-    network->card.has_aes = seal_has_aes();
+    crypto_box_keypair(network->endpoint.public_key, network->private_key);
+    network->endpoint.has_aes = seal_has_aes();
 }
 
 static bool uses_aes(const struct tcp_peer *peer)
 {
-    return peer->network->card.has_aes && peer->card.has_aes;
+    return peer->network->endpoint.has_aes && peer->endpoint.has_aes;
 }
 
 /* Once for a peer, as it takes longer than all else of a handshake. */
@@ -61,7 +61,7 @@ static bool make_secret(struct tcp_peer *peer)
 
     if (peer->has_secret)
         return true;
-    if (crypto_scalarmult(from.shared, network->private_key, peer->card.public_key))
+    if (crypto_scalarmult(from.shared, network->private_key, peer->endpoint.public_key))
         return false;
     proof_derive(network->key, &from, sizeof(from), peer->secret);
     sodium_memzero(&from, sizeof(from));

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* socket.c - sockets that listen, dial, and notice when the other host is gone. */
+/* socket.c - options of sockets: what waits, who is gone, how fast. */
 #include "transport/tcp/engine.h"
 
 #include "base/log.h"
-#include "transport/tcp/address.h"
+#include "base/net/socket.h"
 
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
-    BACKLOG = 4096, /* the system cuts it to net.core.somaxconn */
     /*
      * Bytes of a data line that may wait in the system for their turn. They are sent when an
      * acknowledgement comes, by the processor that it comes to, and may overtake what this one
@@ -21,74 +19,27 @@ enum {
     UNSENT = 64 << 10,
 };
 
-static int listen_on(int family, const struct sockaddr *where, socklen_t length)
-{
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int off = 0, number;
-
-    if (fd < 0)
-        return -1;
-    if (family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (!bind(fd, where, length) && !listen(fd, BACKLOG))
-        return fd;
-    number = errno;
-    close(fd);
-    errno = number;
-    return -1;
-}
-
-/* On all addresses, of both families where there is IPv6: who connects has to prove itself. */
-rondo_result tcp_listen(struct tcp_card *card, int *ret_fd)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    struct sockaddr_storage where;
-    socklen_t length = sizeof(where);
-    int fd = listen_on(AF_INET6, (struct sockaddr *)&six, sizeof(six));
-
-    if (fd < 0)
-        fd = listen_on(AF_INET, (struct sockaddr *)&four, sizeof(four));
-    if (fd < 0 || getsockname(fd, (struct sockaddr *)&where, &length)) {
-        if (fd >= 0)
-            close(fd);
-        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot listen for TCP connections of peers");
-    }
-    card->port = ntohs(where.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&where)->sin6_port
-                                                   : ((struct sockaddr_in *)&where)->sin_port);
-    *ret_fd = fd;
-    return RONDO_OK;
-}
-
-int tcp_dial(const struct tcp_address *address, unsigned port)
-{
-    struct sockaddr_storage where;
-    socklen_t length = tcp_address_socket(address, port, &where);
-    int fd = socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int number;
-
-    if (fd < 0)
-        return -1;
-    if (!connect(fd, (struct sockaddr *)&where, length) || errno == EINPROGRESS)
-        return fd;
-    number = errno;
-    close(fd);
-    errno = number;
-    return -1;
-}
-
 static void set(int fd, int option, int value)
 {
     setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
 
-void tcp_tune(int fd, bool control, double patience)
+/* A socket of IPv6 may carry IPv4: both are told, and one of them does not know its option. */
+static void set_traffic_class(int fd, int traffic_class)
 {
-    int on = 1;
+    if (!traffic_class)
+        return;
+    setsockopt(fd, IPPROTO_IP, IP_TOS, &traffic_class, sizeof(traffic_class));
+    setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &traffic_class, sizeof(traffic_class));
+}
+
+void tcp_tune(int fd, bool control, const struct tcp_network *network)
+{
+    double patience = network->patience;
     int probes = patience > 2 ? (int)(patience + 0.5) - 1 : 1; /* one a second, after the first */
 
-    set(fd, TCP_NODELAY, on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    socket_keep(fd);
+    set_traffic_class(fd, network->traffic_class);
     set(fd, TCP_KEEPIDLE, 1);
     set(fd, TCP_KEEPINTVL, 1);
     set(fd, TCP_KEEPCNT, probes);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * take.c - what frames mean. Every number in one is checked before use: the peer has proved
- * that it belongs to the job, not that it is right.
+ * take.c - what frames mean. A frame is a header on a line and the bytes that follow it. Line 0 of
+ * a peer carries control frames, its other lines messages and credits (engine.h). Every number in
+ * a frame is checked before use: the peer has proved that it belongs to the job, not that it is
+ * right. (Whom an answer blames is checked by the owner of the network.)
  */
 #include "transport/tcp/engine.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Is another line at a message for that slot? The end of one must not be taken for that of both:
- * the rest would come to memory that is the caller's again. */
+/* True if another line is in the middle of a message for that slot. Such a second one is refused:
+ * the end of one would publish the slot while bytes of the other still come, to memory that may be
+ * the caller's again. */
 static bool comes_twice(const struct tcp_line *line, const struct link_slot *slot)
 {
     for (int i = 1; i < TCP_LINES; i++) {
@@ -26,7 +29,7 @@ static bool expect_message(struct tcp_line *line)
 {
     struct tcp_network *network = line->network;
     const struct tcp_frame *frame = &line->frame;
-    struct tcp_link *link = &line->peer->links[frame->lane];
+    struct tcp_link *link = &line->peer->links[frame->channel];
     uint32_t distance = (uint32_t)frame->flag - 1 - link->given;
     uint32_t slot = (link->given_index + distance) % (uint32_t)network->slots;
 
@@ -39,30 +42,30 @@ static bool expect_message(struct tcp_line *line)
     line->to = frame->inlined ? line->slot->head.payload : line->slot->payload;
     line->left = frame->bytes;
     line->aimed = frame->inlined;
-    line->placed = false;
+    line->delivered = false;
     return true;
 }
 
 void tcp_take_aim(struct tcp_line *line)
 {
     struct tcp_network *network = line->network;
-    struct tcp_link *link = &line->peer->links[line->frame.lane];
+    struct tcp_link *link = &line->peer->links[line->frame.channel];
 
     line->aimed = true;
     if (link->expected.flag != line->frame.flag || link->expected.bytes != line->left)
         return;
-    tcp_lent_settle(network, link->expected.at, link->expected.bytes);
-    link->base.place = line->to = link->expected.at;
+    tcp_zcopy_reclaim(network, link->expected.at, link->expected.bytes);
+    link->base.delivered_to = line->to = link->expected.at;
     link->expected.flag = 0;
-    line->placed = true;
+    line->delivered = true;
 }
 
-bool tcp_take_expect(struct tcp_line *line)
+bool tcp_take_post(struct tcp_line *line)
 {
     const struct tcp_frame *frame = &line->frame;
     bool data = frame->kind == TCP_DATA || frame->kind == TCP_CREDIT;
 
-    if (data != (line->index > 0) || frame->lane >= line->network->lanes)
+    if (data != (line->index > 0) || frame->channel >= line->network->channels)
         return false;
     if (frame->kind == TCP_DATA)
         return expect_message(line);
@@ -87,27 +90,29 @@ static void take_credit(struct tcp_link *link, uint32_t consumed)
 
 static void take_message(struct tcp_line *line)
 {
-    struct tcp_network *network = line->network;
     struct tcp_peer *peer = line->peer;
 
     if (line->frame.kind == TCP_DATA) {
-        network->owner.heard(network->owner.context, peer->rank, line->frame.caption);
-        if (line->placed)
-            peer->links[line->frame.lane].base.placed = line->frame.flag;
-        line->placed = false;
+        call_header_hear(peer->page, line->frame.call_header);
+        if (line->delivered)
+            peer->links[line->frame.channel].base.delivered = line->frame.flag;
+        line->delivered = false;
         /* Release, pairs with the acquire in step_wait_data(). */
         atomic_store_explicit(&line->slot->head.flag, line->frame.flag, memory_order_release);
     }
-    take_credit(&peer->links[line->frame.lane], line->frame.consumed);
+    take_credit(&peer->links[line->frame.channel], line->frame.consumed);
 }
 
 static void take_failure(struct tcp_line *line)
 {
     struct tcp_network *network = line->network;
     uint32_t result = (uint32_t)line->frame.flag;
-    struct network_failure failure = {.result = result < RONDO_RESULTS ? (rondo_result)result
-                                                                       : RONDO_ERROR_INTERNAL,
-                                      .culprit = (int32_t)(line->frame.flag >> 32),
+    int32_t culprit = (int32_t)(line->frame.flag >> 32);
+    bool is_error = result > RONDO_OK && result < RONDO_RESULTS && result != RONDO_IN_PROGRESS;
+    bool is_rank = culprit >= -1 && culprit < network->size;
+    struct network_failure failure = {.result =
+                                          is_error ? (rondo_result)result : RONDO_ERROR_INTERNAL,
+                                      .culprit = is_rank ? culprit : line->peer->rank,
                                       .sentence = line->aside};
 
     line->aside[line->frame.bytes] = '\0';
@@ -126,20 +131,20 @@ static void answer(struct tcp_peer *peer)
 
     if (peer->state != TCP_UP)
         return;
-    owner->caption(owner->context, frame.caption);
+    call_header_say(owner->page, frame.call_header);
     owner->waits(owner->context, &wait);
     frame.flag = wait.blames;
-    frame.consumed = wait.beats;
+    frame.consumed = wait.heartbeats;
     tcp_peer_control(peer, &frame, NULL);
 }
 
 static void take_answer(struct tcp_peer *peer, const struct tcp_frame *frame)
 {
     const struct network_owner *owner = &peer->network->owner;
-    const struct network_wait wait = {.blames = frame->flag, .beats = frame->consumed};
+    const struct network_wait wait = {.blames = frame->flag, .heartbeats = frame->consumed};
 
     peer->asking = false;
-    owner->heard(owner->context, peer->rank, frame->caption);
+    call_header_hear(peer->page, frame->call_header);
     owner->waited(owner->context, peer->rank, &wait);
 }
 

@@ -5,14 +5,19 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/setting.h"
-#include "transport/tcp/address.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* The kernel gives the call this number on all machines; old headers have no name for it. */
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
 
 enum {
     EVENTS = 32,
@@ -20,6 +25,7 @@ enum {
     DEFER = 16 << 10, /* bytes of a message from which on it is sent with those behind it */
     HOT_AFTER = 16,   /* times in a row that nothing came but from one line */
     HOT_LOOKS = 8,    /* of so many looks all but one are at that line alone */
+    HOT_TIMES = 2,    /* so often in a look, as whoever asks comes back for nothing else */
 };
 static const double look_time = 0.01; /* seconds between looks at deadlines */
 static const double ask_time = 0.03;  /* seconds between questions to a silent peer */
@@ -73,12 +79,12 @@ static void push(struct connection *connection, struct link_slot *slot, const ch
     if (payload != slot->payload && payload != slot->head.payload)
         message->slot = slot->payload;
     message->frame = (struct tcp_frame){.kind = TCP_DATA,
-                                        .lane = (uint8_t)connection->lane,
+                                        .channel = (uint8_t)connection->channel,
                                         .inlined = payload == slot->head.payload,
                                         .bytes = (uint32_t)bytes,
                                         .flag = flag,
                                         .consumed = link->given};
-    network->owner.caption(network->owner.context, message->frame.caption);
+    call_header_say(network->owner.page, message->frame.call_header);
     link->told = link->given;
     if (bytes >= LARGE)
         tcp_peer_widen(peer);
@@ -107,23 +113,23 @@ static void give_back(struct connection *connection, uint32_t received)
         message->payload = NULL;
         message->slot = NULL;
         message->frame = (struct tcp_frame){
-            .kind = TCP_CREDIT, .lane = (uint8_t)connection->lane, .consumed = link->given};
+            .kind = TCP_CREDIT, .channel = (uint8_t)connection->channel, .consumed = link->given};
         link->told = link->given;
         tcp_peer_send(peer);
     }
     lock_give(&network->lock);
 }
 
-static void settle(struct connection *connection, const void *at, size_t bytes)
+static void reclaim(struct connection *connection, const void *at, size_t bytes)
 {
     struct tcp_network *network = ((struct tcp_link *)connection)->peer->network;
 
     lock_take(&network->lock);
-    tcp_lent_settle(network, at, bytes);
+    tcp_zcopy_reclaim(network, at, bytes);
     lock_give(&network->lock);
 }
 
-static void expect(struct connection *connection, uint64_t flag, void *at, size_t bytes)
+static void post_receive(struct connection *connection, uint64_t flag, void *at, size_t bytes)
 {
     struct tcp_link *link = (struct tcp_link *)connection;
     struct tcp_network *network = link->peer->network;
@@ -135,7 +141,7 @@ static void expect(struct connection *connection, uint64_t flag, void *at, size_
     lock_give(&network->lock);
 }
 
-/* Both rings of a link lie side by side, see tcp_connect(). */
+/* Both rings of a link lie side by side, see make_link(). */
 static bool rings(struct connection *connection, struct connection_rings *ret_rings)
 {
     const struct tcp_link *link = (const struct tcp_link *)connection;
@@ -145,8 +151,11 @@ static bool rings(struct connection *connection, struct connection_rings *ret_ri
     return true;
 }
 
-const struct connection_ops tcp_link_ops = {
-    .push = push, .give_back = give_back, .settle = settle, .expect = expect, .rings = rings};
+const struct connection_ops tcp_link_ops = {.push = push,
+                                            .give_back = give_back,
+                                            .reclaim = reclaim,
+                                            .post_receive = post_receive,
+                                            .rings = rings};
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
@@ -178,6 +187,8 @@ static void look_at_deadlines(struct tcp_network *network, double now)
 {
     struct tcp_line *next;
 
+    if (now - network->timed < look_time)
+        return;
     network->timed = now;
     for (int rank = 0; rank < network->size; rank++)
         if (network->peers[rank])
@@ -219,9 +230,10 @@ static void note_sources(struct tcp_network *network, const struct epoll_event *
 static bool read_hot(struct tcp_network *network)
 {
     if (!network->hot || network->in_a_row < HOT_AFTER || tcp_unsent(network) ||
-        ++network->looks % HOT_LOOKS == 0)
+        network->looks % HOT_LOOKS == 0)
         return false;
-    tcp_line_receive(network->hot);
+    for (int i = 0; i < HOT_TIMES && network->hot && !network->moved; i++)
+        tcp_line_receive(network->hot);
     return true;
 }
 
@@ -237,14 +249,12 @@ static void serve_ready(struct tcp_network *network, int milliseconds)
 
 void tcp_work(struct tcp_network *network, int milliseconds)
 {
-    double now;
-
     send_deferred(network);
-    if (milliseconds || !read_hot(network))
+    network->looks++;
+    if (milliseconds || !read_hot(network)) {
         serve_ready(network, milliseconds);
-    now = clock_seconds();
-    if (now - network->timed > look_time)
-        look_at_deadlines(network, now);
+        look_at_deadlines(network, clock_seconds());
+    }
     tcp_bury(network);
 }
 
@@ -304,6 +314,12 @@ static bool flushed(struct network *base, int *ret_peer)
     return false;
 }
 
+/* glibc has a function for this call from 2.35 on only, and wheels are for older ones, too. */
+static long wait_for_any(int epoll, struct epoll_event *event, const struct timespec *time)
+{
+    return syscall(SYS_epoll_pwait2, epoll, event, 1, time, NULL, (size_t)0);
+}
+
 /* Without the lock: the set of sockets may change meanwhile, which does no harm. */
 static void doze(struct network *base, double seconds)
 {
@@ -311,7 +327,7 @@ static void doze(struct network *base, double seconds)
     struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
     struct epoll_event event;
 
-    if (epoll_pwait2(network->epoll, &event, 1, &time, NULL) < 0 && errno == ENOSYS)
+    if (wait_for_any(network->epoll, &event, &time) < 0 && errno == ENOSYS)
         nanosleep(&time, NULL);
 }
 
@@ -361,12 +377,25 @@ static rondo_result note(struct network *base, int rank, const void *bytes, size
     return result;
 }
 
+static rondo_result place(struct network *base, char *ret_text, size_t room)
+{
+    const struct tcp_endpoint *endpoint = &((struct tcp_network *)base)->endpoint;
+
+    if (!endpoint->addresses.count)
+        return rondo_fail(RONDO_ERROR_SYSTEM,
+                          "Rank %d has no network address at which ranks of other hosts could "
+                          "meet.",
+                          ((struct tcp_network *)base)->rank);
+    net_address_text(&endpoint->addresses.at[0], 0, ret_text, room);
+    return RONDO_OK;
+}
+
 static void let_go(struct network *base)
 {
     struct tcp_network *network = (struct tcp_network *)base;
 
     lock_take(&network->lock);
-    tcp_lent_end(network);
+    tcp_zcopy_end(network);
     lock_give(&network->lock);
 }
 
@@ -378,6 +407,7 @@ const struct network_ops tcp_network_ops = {
     .watch = watch,
     .tell = tcp_tell,
     .note = note,
+    .place = place,
     .let_go = let_go,
     .close = tcp_close,
 };

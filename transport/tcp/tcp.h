@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp.h - links over TCP: what a rank's card says about where it listens, and the network of one
- * communicator (connection.h).
+ * tcp.h - links over TCP: what a rank's endpoint says about where it listens.
  *
  * Between two ranks there are one control line and, beside it, data lines: sockets that are
  * opened when the first message is pushed, or when a wait lasts. Read tcp/engine.h next.
@@ -9,25 +8,19 @@
 #ifndef RONDO_TRANSPORT_TCP_TCP_H
 #define RONDO_TRANSPORT_TCP_TCP_H
 
-#include "transport/link/card.h"
-#include "transport/link/connection.h"
+#include "base/net/address.h"
 #include "transport/link/ops.h"
-#include "transport/link/seal.h"
 
-/* Listen, and fill the card. */
-rondo_result tcp_open(struct tcp_card *ret_card, struct network **ret_network);
+enum { TCP_PUBLIC_KEY = 32 };
 
-/* The facts that all ranks of a job have to know of each other, and this one of itself. */
-struct tcp_job {
-    const struct network_owner *owner;
-    const unsigned char *key; /* NETWORK_KEY bytes that only ranks of the job know */
-    uint64_t comm;            /* which communicator of the job */
-    enum seal_mode security;  /* of data; control is never less than authentic */
-    int rank, size, lanes, slots;
-    size_t slot_bytes;
+/* The addresses and port at which a rank listens: its part of the endpoint. */
+struct tcp_endpoint {
+    uint64_t space; /* net_space() */
+    uint16_t port;  /* 0: this rank does not listen */
+    uint8_t has_aes, unused[5];
+    unsigned char public_key[TCP_PUBLIC_KEY]; /* X25519, of this communicator alone */
+    struct net_addresses addresses;
+    uint32_t unused_too;
 };
-
-/* Before links are made (tcp_transport); peers are connected to when there is something to say. */
-rondo_result tcp_start(struct network *network, const struct tcp_job *job);
 
 #endif

@@ -3,7 +3,7 @@
  * cell.h - what announces a message, or that some were given back: a cell of two cache lines,
  * written into a ring of cells that the reader polls.
  *
- *     | check | flag | number, bytes | lane, rails | caption | given back | short payload |
+ *     | check | flag | number, bytes | channel, rails | call header | given back | short payload |
  *
  * An adapter may place the bytes of a write, and of several, in any order, so no byte of a cell can
  * be the last; and nothing else is written twice, as the older one could come later. A
@@ -29,11 +29,11 @@ struct verbs_cell {
     uint64_t flag;   /* of the slot */
     uint32_t number; /* of the cell, from 0; wraps */
     uint32_t bytes;  /* of payload */
-    uint16_t lane;
+    uint16_t channel;
     uint8_t inlined;
     uint8_t rails; /* bits: where immediates follow payload */
-    char caption[NETWORK_CAPTION];
-    uint32_t returned; /* messages of the other direction of the lane that were given back */
+    char call_header[sizeof(struct call_header)];
+    uint32_t returned; /* messages of the other direction of the channel that were given back */
     uint16_t credit;   /* 1: there is no message */
     uint16_t device;   /* 1: payload lies in the ring of the device */
     char payload[LINK_INLINE];
@@ -50,7 +50,7 @@ static inline uint32_t verbs_cell_bytes(const struct verbs_cell *cell)
 
 /* Sets the check; all else is filled in, `number` as the 64 bits that do not wrap. */
 void verbs_cell_seal(struct verbs_cell *cell, uint64_t number);
-/* May the cell of this number be there? Most looks end here. */
+/* True if the cell of this number may be there. Most looks end here. */
 static inline bool verbs_cell_shows(const struct verbs_cell *at, uint64_t number)
 {
     /* Relaxed: verbs_cell_read() looks again. */

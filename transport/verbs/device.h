@@ -49,7 +49,7 @@ struct verbs_rails {
     struct verbs_device *device[VERBS_RAILS];
 };
 
-/* Which ports are rails, best first; `names` as of RONDO_VERBS_DEVICES. Pure, for tests. */
+/* Chooses which ports are rails, best first; `names` as of RONDO_VERBS_DEVICES. Pure, for tests. */
 rondo_result verbs_rails_choose(const struct rdma_port *ports, int count, const char *names,
                                 const struct rdma_range *range, const struct rdma_port **ret_rails,
                                 int *ret_count);

@@ -2,11 +2,11 @@
 /*
  * link.c - messages from a writer's slots into the reader's, and slots given back.
  *
- * No flow control is needed but that of the slots. A lane has at most `slots` messages that were
+ * No flow control is needed but that of the slots. A channel has at most `slots` messages that were
  * not given back, and a message is given back only after its cell was read, as were all before it.
  * Without a message that way, what was given back is told in batches, so at most slots / batch
  * cells that tell it are not read. There are as many cells (and receives for immediates) as that
- * makes for all lanes of a peer: the cell that is written next is never one that was not read.
+ * makes for all channels of a peer: the cell that is written next is never one that was not read.
  */
 #include "transport/verbs/inside.h"
 
@@ -26,22 +26,22 @@ static unsigned after(const struct verbs_network *network, unsigned at)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static size_t slot_offset(const struct verbs_lane *lane, unsigned at)
+static size_t slot_offset(const struct verbs_channel *channel, unsigned at)
 {
-    const struct verbs_network *network = lane->peer->network;
+    const struct verbs_network *network = channel->peer->network;
 
-    return (size_t)lane->base.lane * verbs_ring_bytes(network) +
+    return (size_t)channel->base.channel * verbs_ring_bytes(network) +
            at * link_stride(network->job.slot_bytes);
 }
 
 /* Where some of a message's payload is, and where it goes to. */
-static struct verbs_write locate(const struct verbs_lane *lane, int rail_at,
-                                 const struct verbs_message *message, const struct verbs_loan *loan,
-                                 size_t done)
+static struct verbs_write locate(const struct verbs_channel *channel, int rail_at,
+                                 const struct verbs_message *message,
+                                 const struct verbs_zcopy *zcopy, size_t done)
 {
-    const struct verbs_peer *peer = lane->peer;
+    const struct verbs_peer *peer = channel->peer;
     const struct verbs_rail *rail = &peer->rail[rail_at];
-    size_t at = slot_offset(lane, lane->post_at) + offsetof(struct link_slot, payload) + done;
+    size_t at = slot_offset(channel, channel->post_at) + offsetof(struct link_slot, payload) + done;
     uint64_t outbox = peer->device.address + verbs_box_bytes(peer->network);
 
     if (message->device)
@@ -52,16 +52,16 @@ static struct verbs_write locate(const struct verbs_lane *lane, int rail_at,
                                     .device = true};
     return (struct verbs_write){.from = message->payload + done,
                                 .local_key =
-                                    (loan ? loan->regions[rail_at] : rail->outbox)->mr->lkey,
+                                    (zcopy ? zcopy->regions[rail_at] : rail->outbox)->mr->lkey,
                                 .to = peer->peer_inbox + at,
                                 .remote_key = rail->peer.data_key};
 }
 
 /* Payload into the peer's slot, over one rail or all. Returns which rails carry some of it. */
-static unsigned write_payload(struct verbs_lane *lane, const struct verbs_message *message,
-                              const struct verbs_loan *loan)
+static unsigned write_payload(struct verbs_channel *channel, const struct verbs_message *message,
+                              const struct verbs_zcopy *zcopy)
 {
-    struct verbs_peer *peer = lane->peer;
+    struct verbs_peer *peer = channel->peer;
     int pairs = message->bytes >= STRIPE_FROM ? peer->pairs : 1;
     size_t grains = (message->bytes + STRIPE_GRAIN - 1) / STRIPE_GRAIN;
     size_t share = (grains + (size_t)pairs - 1) / (size_t)pairs * STRIPE_GRAIN;
@@ -71,8 +71,8 @@ static unsigned write_payload(struct verbs_lane *lane, const struct verbs_messag
         int at = (peer->home + (int)step) % peer->pairs;
         struct verbs_rail *rail = &peer->rail[at];
         size_t left = message->bytes - done;
-        struct verbs_write data = locate(lane, at, message, loan, done);
-        struct verbs_write last = {.immediate = true, .signalled = loan != NULL};
+        struct verbs_write data = locate(channel, at, message, zcopy, done);
+        struct verbs_write last = {.immediate = true, .signalled = zcopy != NULL};
 
         data.bytes = (uint32_t)(left < share ? left : share);
         verbs_queue_add(&rail->queue, &data);
@@ -110,7 +110,7 @@ static void write_cell(struct verbs_peer *peer, bool signalled)
     verbs_queue_flush(&home->queue);
 }
 
-/* Does every rail to the peer have room for one message? */
+/* True if every rail to the peer has room for one message. */
 static bool has_room(struct verbs_peer *peer)
 {
     for (int i = 0; i < peer->pairs; i++) {
@@ -124,41 +124,40 @@ static bool has_room(struct verbs_peer *peer)
     return true;
 }
 
-static void post_message(struct verbs_lane *lane, struct verbs_message *message)
+static void post_message(struct verbs_channel *channel, struct verbs_message *message)
 {
-    struct verbs_peer *peer = lane->peer;
-    const struct network_owner *owner = &peer->network->owner;
+    struct verbs_peer *peer = channel->peer;
     struct verbs_cell *cell = &peer->own;
-    struct verbs_loan *loan = message->lent ? verbs_lent_begin(peer, message) : NULL;
+    struct verbs_zcopy *zcopy = message->zcopy ? verbs_zcopy_begin(peer, message) : NULL;
 
     cell->flag = message->flag;
     cell->bytes = (uint32_t)message->bytes;
-    cell->lane = (uint16_t)lane->base.lane;
+    cell->channel = (uint16_t)channel->base.channel;
     cell->inlined = message->inlined;
     cell->rails = 0;
-    owner->caption(owner->context, cell->caption);
-    cell->returned = lane->returned;
+    call_header_say(peer->network->job.owner.page, cell->call_header);
+    cell->returned = channel->returned;
     cell->credit = 0;
     cell->device = message->device;
     if (message->inlined)
         memcpy(cell->payload, message->payload, message->bytes);
     else
-        cell->rails = (uint8_t)write_payload(lane, message, loan);
-    write_cell(peer, loan != NULL);
-    if (loan)
-        verbs_lent_posted(peer, loan, cell->rails);
-    lane->credited = lane->returned;
-    lane->post_at = after(peer->network, lane->post_at);
-    lane->posted++;
+        cell->rails = (uint8_t)write_payload(channel, message, zcopy);
+    write_cell(peer, zcopy != NULL);
+    if (zcopy)
+        verbs_zcopy_posted(peer, zcopy, cell->rails);
+    channel->credited = channel->returned;
+    channel->post_at = after(peer->network, channel->post_at);
+    channel->posted++;
 }
 
 /* Tell how many messages were given back, when no message of ours tells it for too long. */
-static void post_credit(struct verbs_lane *lane)
+static void post_credit(struct verbs_channel *channel)
 {
-    lane->peer->own = (struct verbs_cell){
-        .lane = (uint16_t)lane->base.lane, .returned = lane->returned, .credit = 1};
-    write_cell(lane->peer, false);
-    lane->credited = lane->returned;
+    channel->peer->own = (struct verbs_cell){
+        .channel = (uint16_t)channel->base.channel, .returned = channel->returned, .credit = 1};
+    write_cell(channel->peer, false);
+    channel->credited = channel->returned;
 }
 
 bool verbs_give(struct verbs_peer *peer)
@@ -169,19 +168,19 @@ bool verbs_give(struct verbs_peer *peer)
     if (peer->state != VERBS_JOINED)
         return false;
     peer->owes = false;
-    for (int i = 0; i < network->job.lanes; i++) {
-        struct verbs_lane *lane = &peer->lanes[i];
+    for (int i = 0; i < network->job.channels; i++) {
+        struct verbs_channel *channel = &peer->channels[i];
 
-        while (lane->posted != lane->pushed && has_room(peer)) {
-            post_message(lane, &lane->messages[lane->post_at]);
+        while (channel->posted != channel->pushed && has_room(peer)) {
+            post_message(channel, &channel->messages[channel->post_at]);
             gave = true;
         }
-        if (lane->returned - lane->credited >= network->batch && has_room(peer)) {
-            post_credit(lane);
+        if (channel->returned - channel->credited >= network->batch && has_room(peer)) {
+            post_credit(channel);
             gave = true;
         }
-        peer->owes |=
-            lane->posted != lane->pushed || lane->returned - lane->credited >= network->batch;
+        peer->owes |= channel->posted != channel->pushed ||
+                      channel->returned - channel->credited >= network->batch;
     }
     return gave;
 }
@@ -197,54 +196,54 @@ static void want(struct verbs_peer *peer)
 }
 
 /* Most messages find nothing that waits before them. */
-static void append(struct verbs_lane *lane, struct verbs_message *message)
+static void append(struct verbs_channel *channel, struct verbs_message *message)
 {
-    struct verbs_peer *peer = lane->peer;
-    unsigned at = lane->push_at;
-    bool first = lane->posted == lane->pushed;
+    struct verbs_peer *peer = channel->peer;
+    unsigned at = channel->push_at;
+    bool first = channel->posted == channel->pushed;
 
-    lane->push_at = after(peer->network, at);
-    lane->pushed++;
+    channel->push_at = after(peer->network, at);
+    channel->pushed++;
     if (first && peer->state == VERBS_JOINED && has_room(peer)) {
-        post_message(lane, message);
+        post_message(channel, message);
         return;
     }
-    lane->messages[at] = *message;
+    channel->messages[at] = *message;
     want(peer);
 }
 
 static void push(struct connection *connection, struct link_slot *slot, const char *payload,
                  size_t bytes, uint64_t flag)
 {
-    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
+    struct verbs_channel *channel = (struct verbs_channel *)(void *)connection;
     struct verbs_message message = {.payload = payload,
                                     .slot = slot->payload,
                                     .bytes = bytes,
                                     .flag = flag,
                                     .inlined = payload == slot->head.payload};
 
-    message.lent = !message.inlined && payload != slot->payload;
-    lane->peer->network->lent += message.lent;
-    append(lane, &message);
+    message.zcopy = !message.inlined && payload != slot->payload;
+    channel->peer->network->zcopy += message.zcopy;
+    append(channel, &message);
 }
 
-/* Where the payload is follows from the number of the slot. */
+/* The number of the slot says where the payload is. */
 static void push_device(struct connection *connection, struct link_slot *slot, const char *payload,
                         size_t bytes, uint64_t flag)
 {
     (void)slot;
     append(
-        (struct verbs_lane *)(void *)connection,
+        (struct verbs_channel *)(void *)connection,
         &(struct verbs_message){.payload = payload, .bytes = bytes, .flag = flag, .device = true});
 }
 
 /* Both inboxes and outboxes of a peer lie side by side. */
 static bool rings(struct connection *connection, struct connection_rings *ret_rings)
 {
-    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
-    struct verbs_peer *peer = lane->peer;
+    struct verbs_channel *channel = (struct verbs_channel *)(void *)connection;
+    struct verbs_peer *peer = channel->peer;
     size_t box = verbs_box_bytes(peer->network);
-    size_t at = (size_t)connection->lane * verbs_ring_bytes(peer->network);
+    size_t at = (size_t)connection->channel * verbs_ring_bytes(peer->network);
 
     if (peer->state < VERBS_HEARD) {
         want(peer);
@@ -260,28 +259,28 @@ static bool rings(struct connection *connection, struct connection_rings *ret_ri
 
 static void give_back(struct connection *connection, uint32_t received)
 {
-    struct verbs_lane *lane = (struct verbs_lane *)(void *)connection;
+    struct verbs_channel *channel = (struct verbs_channel *)(void *)connection;
 
-    lane->returned = received;
-    if (received - lane->credited < lane->peer->network->batch)
+    channel->returned = received;
+    if (received - channel->credited < channel->peer->network->batch)
         return;
-    want(lane->peer);
+    want(channel->peer);
 }
 
-static void settle(struct connection *connection, const void *at, size_t bytes)
+static void reclaim(struct connection *connection, const void *at, size_t bytes)
 {
-    verbs_lent_settle(((struct verbs_lane *)(void *)connection)->peer->network, at, bytes);
+    verbs_zcopy_reclaim(((struct verbs_channel *)(void *)connection)->peer->network, at, bytes);
 }
 
 static bool takes(struct connection *connection, const void *payload, size_t bytes)
 {
-    return verbs_lent_takes(((struct verbs_lane *)(void *)connection)->peer->network, payload,
-                            bytes);
+    return verbs_zcopy_takes(((struct verbs_channel *)(void *)connection)->peer->network, payload,
+                             bytes);
 }
 
 const struct connection_ops verbs_connection_ops = {.push = push,
                                                     .give_back = give_back,
-                                                    .settle = settle,
+                                                    .reclaim = reclaim,
                                                     .takes = takes,
                                                     .rings = rings,
                                                     .push_device = push_device};
@@ -297,7 +296,7 @@ static rondo_result refuse(struct verbs_peer *peer, const char *what)
                       peer->rank, peer->network->job.rank, what);
 }
 
-/* Is all payload of the cell in place? Looks at completions only if they are waited for. */
+/* True if all payload of the cell is in place. Looks at completions only if they are waited for. */
 static bool is_complete(struct verbs_peer *peer, const struct verbs_cell *cell)
 {
     bool complete = true;
@@ -316,17 +315,17 @@ static bool is_complete(struct verbs_peer *peer, const struct verbs_cell *cell)
 static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell *cell)
 {
     const struct verbs_network *network = peer->network;
-    const struct verbs_lane *lane;
+    const struct verbs_channel *channel;
 
-    if (cell->lane >= network->job.lanes)
-        return refuse(peer, "lane");
-    lane = &peer->lanes[cell->lane];
-    if (cell->returned - lane->granted > lane->posted - lane->granted)
+    if (cell->channel >= network->job.channels)
+        return refuse(peer, "channel");
+    channel = &peer->channels[cell->channel];
+    if (cell->returned - channel->granted > channel->posted - channel->granted)
         return refuse(peer, "messages given back");
     if (cell->credit)
         return RONDO_OK;
-    if ((uint32_t)cell->flag != lane->arrived + 1 ||
-        lane->arrived - lane->returned >= (uint32_t)network->job.slots)
+    if ((uint32_t)cell->flag != channel->arrived + 1 ||
+        channel->arrived - channel->returned >= (uint32_t)network->job.slots)
         return refuse(peer, "number of a message");
     if (cell->bytes > (cell->inlined ? LINK_INLINE : network->job.slot_bytes))
         return refuse(peer, "length");
@@ -342,21 +341,21 @@ static rondo_result check_cell(struct verbs_peer *peer, const struct verbs_cell 
 static void deliver(struct verbs_peer *peer, const struct verbs_cell *cell)
 {
     const struct verbs_network *network = peer->network;
-    struct verbs_lane *lane = &peer->lanes[cell->lane];
+    struct verbs_channel *channel = &peer->channels[cell->channel];
     struct link_slot *slot =
-        (struct link_slot *)(void *)(lane->inbox +
-                                     lane->arrive_at * link_stride(network->job.slot_bytes));
+        (struct link_slot *)(void *)(channel->inbox +
+                                     channel->arrive_at * link_stride(network->job.slot_bytes));
 
-    lane->granted = cell->returned;
+    channel->granted = cell->returned;
     /* Release, pairs with the acquire in step_wait_credit(). */
-    atomic_store_explicit(&lane->out_credit.consumed, cell->returned, memory_order_release);
+    atomic_store_explicit(&channel->out_credit.consumed, cell->returned, memory_order_release);
     if (cell->credit)
         return;
     if (cell->inlined)
         memcpy(slot->head.payload, cell->payload, cell->bytes);
-    network->owner.heard(network->owner.context, peer->rank, cell->caption);
-    lane->arrive_at = after(network, lane->arrive_at);
-    lane->arrived++;
+    call_header_hear(peer->page, cell->call_header);
+    channel->arrive_at = after(network, channel->arrive_at);
+    channel->arrived++;
     /* Release, pairs with the acquire in step_wait_data(). */
     atomic_store_explicit(&slot->head.flag, cell->flag, memory_order_release);
 }

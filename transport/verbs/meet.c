@@ -25,7 +25,7 @@ struct note {
     uint8_t kind, rails, unused[6];
     uint64_t control, inbox; /* addresses in the sender's memory */
     uint64_t device;         /* of its inbox there, 0: none */
-    struct verbs_port_card ports[VERBS_RAILS];
+    struct verbs_port_endpoint ports[VERBS_RAILS];
 };
 _Static_assert(sizeof(struct note) <= NETWORK_NOTE, "a note must be short");
 
@@ -36,7 +36,7 @@ static rondo_result open_rail(struct verbs_peer *peer, int index)
     const struct verbs_network *network = peer->network;
     struct verbs_device *device = network->rails.device[index];
     struct verbs_rail *rail = &peer->rail[index];
-    unsigned lanes = (unsigned)network->job.lanes;
+    unsigned channels = (unsigned)network->job.channels;
     rondo_result result;
 
     result = verbs_memory_get(&device->memory, peer->control, verbs_control_bytes(network),
@@ -50,7 +50,7 @@ static rondo_result open_rail(struct verbs_peer *peer, int index)
         result = verbs_memory_get(&device->memory, peer->outbox, verbs_box_bytes(network),
                                   IBV_ACCESS_RELAXED_ORDERING, &rail->outbox);
     if (!result)
-        result = verbs_queue_open(device, 2 * network->cells + 2 * lanes + VERBS_SIGNAL,
+        result = verbs_queue_open(device, 2 * network->cells + 2 * channels + VERBS_SIGNAL,
                                   network->cells, &rail->queue);
     return result;
 }
@@ -95,7 +95,7 @@ static rondo_result say(struct verbs_peer *peer, enum note_kind kind)
     for (int i = 0; i < peer->rails; i++) {
         const struct verbs_rail *rail = &peer->rail[i];
 
-        verbs_queue_card(&rail->queue, &note.ports[i]);
+        verbs_queue_endpoint(&rail->queue, &note.ports[i]);
         note.ports[i].data_key = rail->inbox->mr->rkey;
         note.ports[i].control_key = rail->control->mr->rkey;
         note.ports[i].device_key = rail->device_inbox ? rail->device_inbox->rkey : 0;
@@ -120,7 +120,7 @@ rondo_result verbs_meet(struct verbs_peer *peer)
 /* ---- Pairs ----------------------------------------------------------------------------------- */
 
 /* Leading bits that two addresses share; -1: different kinds of network. */
-static int likeness(const struct verbs_port_card *a, const struct verbs_port_card *b)
+static int likeness(const struct verbs_port_endpoint *a, const struct verbs_port_endpoint *b)
 {
     if (a->ethernet != b->ethernet)
         return -1;
@@ -131,8 +131,8 @@ static int likeness(const struct verbs_port_card *a, const struct verbs_port_car
 }
 
 /* For each port of the lower rank, in its order, the likest that is left of the higher one. */
-static int pair_up(const struct verbs_port_card *low, int lows, const struct verbs_port_card *high,
-                   int highs, int ret_pairs[VERBS_RAILS][2])
+static int pair_up(const struct verbs_port_endpoint *low, int lows,
+                   const struct verbs_port_endpoint *high, int highs, int ret_pairs[VERBS_RAILS][2])
 {
     unsigned taken = 0;
     int pairs = 0;
@@ -156,26 +156,26 @@ static int pair_up(const struct verbs_port_card *low, int lows, const struct ver
 /* Puts rails that have a partner first, in the order of the pairs. */
 static void order_rails(struct verbs_peer *peer, const struct note *note)
 {
-    struct verbs_port_card own[VERBS_RAILS];
+    struct verbs_port_endpoint own[VERBS_RAILS];
     struct verbs_rail before[VERBS_RAILS], *after = peer->rail;
     bool low = peer->network->job.rank < peer->rank;
     int pairs[VERBS_RAILS][2];
-    unsigned placed = 0;
+    unsigned delivered = 0;
 
     memcpy(before, peer->rail, sizeof(before));
     for (int i = 0; i < peer->rails; i++)
-        verbs_queue_card(&before[i].queue, &own[i]);
+        verbs_queue_endpoint(&before[i].queue, &own[i]);
     peer->pairs = pair_up(low ? own : note->ports, low ? peer->rails : note->rails,
                           low ? note->ports : own, low ? note->rails : peer->rails, pairs);
     for (int i = 0; i < peer->pairs; i++) {
         int mine = pairs[i][low ? 0 : 1];
 
-        placed |= 1u << mine;
+        delivered |= 1u << mine;
         *after = before[mine];
         after++->peer = note->ports[pairs[i][low ? 1 : 0]];
     }
     for (int i = 0; i < peer->rails; i++)
-        if (!(placed >> i & 1))
+        if (!(delivered >> i & 1))
             *after++ = before[i];
     if (peer->pairs)
         peer->home = (peer->rank + peer->network->job.rank) % peer->pairs;
@@ -196,6 +196,8 @@ static rondo_result join(struct verbs_peer *peer, const struct note *note)
                           "way round; RONDO_VERBS_DEVICES chooses.",
                           network->job.rank, peer->rank);
     }
+    for (int i = 0; i < peer->pairs; i++)
+        peer->rail[i].queue.traffic_class = network->traffic_class;
     for (int i = 0; i < peer->pairs && !result; i++)
         result = verbs_queue_connect(&peer->rail[i].queue, &peer->rail[i].peer);
     if (result) {
@@ -251,7 +253,7 @@ void verbs_part(struct verbs_peer *peer)
                                                          : &peer->network->rails.device[i]->memory;
 
         verbs_queue_close(&rail->queue);
-        verbs_lent_drop(peer, i, memory);
+        verbs_zcopy_drop(peer, i, memory);
         verbs_memory_put(memory, rail->control);
         verbs_memory_put(memory, rail->inbox);
         verbs_memory_put(memory, rail->outbox);
@@ -259,6 +261,6 @@ void verbs_part(struct verbs_peer *peer)
     verbs_give_device(peer);
     memset(peer->rail, 0, sizeof(peer->rail));
     peer->rails = peer->pairs = 0;
-    peer->network->lent -= peer->loan_count;
-    peer->loan_count = 0;
+    peer->network->zcopy -= peer->zcopy_count;
+    peer->zcopy_count = 0;
 }

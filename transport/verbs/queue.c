@@ -17,7 +17,14 @@
 
 /* An adapter gives up on a peer after 4.096 us * 2^16 = 0.27 s, 7 times. A count of 7 would be for
  * ever for receives that are not ready, and with soft-RoCE for all. */
-enum { TIMEOUT = 16, RETRIES = 6, RECEIVER_DELAY = 12 /* 0.64 ms */, HOPS = 64, POLLED = 16 };
+enum {
+    TIMEOUT = 16,
+    RETRIES = 6,
+    RECEIVER_DELAY = 12 /* 0.64 ms */,
+    HOPS = 64,
+    POLLED = 16,
+    SERVICE_LEVELS = 15
+};
 
 static const double PROBE_EVERY = 0.2;   /* seconds, of a peer that is waited for */
 static const double LONGEST_LOOK = 0.05; /* seconds between looks that count as looking */
@@ -137,19 +144,19 @@ void verbs_queue_close(struct verbs_queue *queue)
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
-void verbs_queue_card(const struct verbs_queue *queue, struct verbs_port_card *ret_card)
+void verbs_queue_endpoint(const struct verbs_queue *queue, struct verbs_port_endpoint *ret_endpoint)
 {
     const struct verbs_device *device = queue->device;
 
-    *ret_card = (struct verbs_port_card){.queue = queue->qp->qp_num,
-                                         .first = queue->first,
-                                         .lid = device->lid,
-                                         .mtu = (uint8_t)device->mtu,
-                                         .ethernet = device->ethernet};
-    memcpy(ret_card->gid, device->gid.raw, sizeof(ret_card->gid));
+    *ret_endpoint = (struct verbs_port_endpoint){.queue = queue->qp->qp_num,
+                                                 .first = queue->first,
+                                                 .lid = device->lid,
+                                                 .mtu = (uint8_t)device->mtu,
+                                                 .ethernet = device->ethernet};
+    memcpy(ret_endpoint->gid, device->gid.raw, sizeof(ret_endpoint->gid));
 }
 
-static rondo_result expect_from(struct verbs_queue *queue, const struct verbs_port_card *peer)
+static rondo_result expect_from(struct verbs_queue *queue, const struct verbs_port_endpoint *peer)
 {
     const struct verbs_device *device = queue->device;
     bool small = peer->mtu >= IBV_MTU_256 && peer->mtu < device->mtu;
@@ -163,9 +170,12 @@ static rondo_result expect_from(struct verbs_queue *queue, const struct verbs_po
         .ah_attr = {.dlid = peer->lid, .port_num = (uint8_t)device->port},
     };
 
+    if (!device->ethernet)
+        attributes.ah_attr.sl = queue->traffic_class & SERVICE_LEVELS;
     if (device->ethernet) {
         attributes.ah_attr.is_global = 1;
         attributes.ah_attr.grh.hop_limit = HOPS;
+        attributes.ah_attr.grh.traffic_class = queue->traffic_class;
         attributes.ah_attr.grh.sgid_index = (uint8_t)device->gid.index;
         memcpy(attributes.ah_attr.grh.dgid.raw, peer->gid, sizeof(peer->gid));
     }
@@ -175,7 +185,7 @@ static rondo_result expect_from(struct verbs_queue *queue, const struct verbs_po
                   "ready to receive from the peer");
 }
 
-rondo_result verbs_queue_connect(struct verbs_queue *queue, const struct verbs_port_card *peer)
+rondo_result verbs_queue_connect(struct verbs_queue *queue, const struct verbs_port_endpoint *peer)
 {
     rondo_result result = expect_from(queue, peer);
     struct ibv_qp_attr attributes = {

@@ -16,9 +16,9 @@
 
 enum { VERBS_SIGNAL = 16, VERBS_BATCH = 4, VERBS_INLINE = 128 };
 
-/* The card of a queue pair, which the other side needs to connect; part of a note, in the byte
+/* The endpoint of a queue pair, which the other side needs to connect; part of a note, in the byte
  * order of both (they are alike). */
-struct verbs_port_card {
+struct verbs_port_endpoint {
     unsigned char gid[16];
     uint32_t queue, first; /* number of the queue pair, and of its first packet */
     uint16_t lid;
@@ -31,13 +31,14 @@ struct verbs_queue {
     struct verbs_device *device;
     struct ibv_qp *qp;
     struct ibv_cq *cq;
-    uint32_t first;     /* packet number that we begin with */
-    unsigned depth;     /* writes that fit */
-    unsigned inlined;   /* bytes that may travel inside of a request */
-    uint64_t posted;    /* writes handed over */
-    uint64_t completed; /* of these, known to be done */
-    uint64_t signalled; /* the last one that asked for a completion */
-    uint64_t arrived;   /* immediates that came */
+    uint32_t first;        /* packet number that we begin with */
+    unsigned depth;        /* writes that fit */
+    unsigned inlined;      /* bytes that may travel inside of a request */
+    uint64_t posted;       /* writes handed over */
+    uint64_t completed;    /* of these, known to be done */
+    uint64_t signalled;    /* the last one that asked for a completion */
+    uint64_t arrived;      /* immediates that came */
+    uint8_t traffic_class; /* of what is sent; set before verbs_queue_connect() */
     int batched;
     struct ibv_send_wr batch[VERBS_BATCH];
     struct ibv_sge pieces[VERBS_BATCH];
@@ -63,10 +64,11 @@ struct verbs_write {
 rondo_result verbs_queue_open(struct verbs_device *device, unsigned depth, unsigned receives,
                               struct verbs_queue *ret_queue);
 void verbs_queue_close(struct verbs_queue *queue); /* of zeroes: nothing */
-void verbs_queue_card(const struct verbs_queue *queue, struct verbs_port_card *ret_card);
-rondo_result verbs_queue_connect(struct verbs_queue *queue, const struct verbs_port_card *peer);
+void verbs_queue_endpoint(const struct verbs_queue *queue,
+                          struct verbs_port_endpoint *ret_endpoint);
+rondo_result verbs_queue_connect(struct verbs_queue *queue, const struct verbs_port_endpoint *peer);
 
-/* Does the queue have room for so many writes? */
+/* True if the queue has room for so many writes. */
 static inline bool verbs_queue_room(const struct verbs_queue *queue, unsigned writes)
 {
     return queue->posted - queue->completed + (unsigned)queue->batched + writes <= queue->depth;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rails.c - which ports this process uses; one set for all of its communicators. */
 #include "transport/verbs/open.h"
-#include "transport/verbs/verbs.h"
 
 #include "base/fail.h"
 #include "base/lock.h"
@@ -27,7 +26,7 @@ static bool usable(const struct rdma_port *port, const struct rdma_range *range)
     return port->active && rdma_choose_gid(port, range);
 }
 
-/* Do the first `length` characters of `name` mean this port? "mlx5_0" or "mlx5_0:1". */
+/* True if the first `length` characters of `name` mean this port: "mlx5_0" or "mlx5_0:1". */
 static bool means(const struct rdma_port *port, const char *name, size_t length)
 {
     char full[80];

@@ -13,7 +13,6 @@
 
 #include "transport/verbs/inside.h"
 #include "transport/verbs/queue.h"
-#include "transport/verbs/verbs.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -63,15 +62,15 @@ static rondo_result prepare_memory(struct attempt *attempt, enum device_way way)
 
 static rondo_result connect_to_itself(struct attempt *attempt)
 {
-    struct verbs_port_card from, to;
+    struct verbs_port_endpoint from, to;
     rondo_result result = verbs_queue_open(attempt->device, DEPTH, RECEIVES, &attempt->from);
 
     if (!result)
         result = verbs_queue_open(attempt->device, DEPTH, RECEIVES, &attempt->to);
     if (result)
         return result;
-    verbs_queue_card(&attempt->from, &from);
-    verbs_queue_card(&attempt->to, &to);
+    verbs_queue_endpoint(&attempt->from, &from);
+    verbs_queue_endpoint(&attempt->to, &to);
     result = verbs_queue_connect(&attempt->to, &from);
     return result ? result : verbs_queue_connect(&attempt->from, &to);
 }
@@ -202,7 +201,7 @@ static rondo_result try_all(struct attempt *attempt)
     return result;
 }
 
-/* Does the adapter's driver know of dmabuf at all? It says so of a file that is none. */
+/* Asks whether the adapter's driver knows of dmabuf at all: it says so of a file that is none. */
 static rondo_result probe(const struct verbs_device *device)
 {
     struct ibv_mr *mr;

@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static const uint8_t CARD_VERSION = 4;
+static const uint8_t ENDPOINT_VERSION = 4;
 enum { IDLE_LOOKS = 16 };      /* looks in vain before the kernel gets our processor */
 static const double DRAIN = 1; /* seconds at closing until what is under way is given up */
 
@@ -65,8 +65,8 @@ static rondo_result progress(struct network *base, bool *ret_moved)
         result = verbs_take(peer, ret_moved);
         if (peer->owes)
             *ret_moved |= verbs_give(peer);
-        if (peer->loan_count)
-            *ret_moved |= verbs_lent_collect(peer);
+        if (peer->zcopy_count)
+            *ret_moved |= verbs_zcopy_collect(peer);
     }
     network->idle = *ret_moved ? 0 : network->idle + 1;
     if (network->soft && network->idle > IDLE_LOOKS)
@@ -80,22 +80,12 @@ static bool flushed(struct network *base, int *ret_peer)
 
     for (int rank = 0; rank < network->job.size; rank++)
         if (network->peers[rank] &&
-            (network->peers[rank]->owes || network->peers[rank]->loan_count)) {
+            (network->peers[rank]->owes || network->peers[rank]->zcopy_count)) {
             if (ret_peer)
                 *ret_peer = rank;
             return false;
         }
     return true;
-}
-
-/* Nap for a short while: the adapter writes what comes into memory, so nothing could wake us. */
-static void doze(struct network *base, double seconds)
-{
-    const double longest = 50e-6;
-    struct timespec nap = {0, (long)((seconds < longest ? seconds : longest) * 1e9)};
-
-    (void)base;
-    nanosleep(&nap, NULL);
 }
 
 static rondo_result watch(struct network *base, int rank)
@@ -122,18 +112,21 @@ static void tell(struct network *base, const struct network_failure *failure)
 {
     struct verbs_network *network = (struct verbs_network *)(void *)base;
 
-    (void)failure;
-    atomic_store_explicit(&network->broken, true, memory_order_relaxed);
+    if (!failure->forsakes)
+        atomic_store_explicit(&network->broken, true, memory_order_relaxed);
+    else if (network->peers[failure->culprit])
+        network->peers[failure->culprit]->forsaken = true;
 }
 
 static void let_go(struct network *base)
 {
-    verbs_lent_end((struct verbs_network *)(void *)base);
+    verbs_zcopy_end((struct verbs_network *)(void *)base);
 }
 
 /* ---- Closing --------------------------------------------------------------------------------- */
 
-/* Has the adapter sent all that was posted to the peer? It would forget the rest with the queue. */
+/* True if the adapter has sent all that was posted to the peer. It would forget the rest with the
+ * queue. */
 static bool drained(struct verbs_peer *peer)
 {
     bool all = true;
@@ -158,7 +151,8 @@ static bool has_left(const struct verbs_peer *peer)
 static void drain(struct verbs_network *network)
 {
     double end = clock_seconds() + DRAIN;
-    struct network *base = &network->base, *control = network->job.control;
+    struct network *control = network->job.control;
+    const struct timespec nap = {0, 50000}; /* nothing could wake us */
     bool all = atomic_load_explicit(&network->broken, memory_order_relaxed), moved;
 
     for (int i = 0; i < network->active_count && !all; i++)
@@ -168,10 +162,11 @@ static void drain(struct verbs_network *network)
     while (!all) {
         all = true;
         for (int i = 0; i < network->active_count; i++)
-            all &= drained(network->active[i]) || has_left(network->active[i]);
+            all &= network->active[i]->forsaken || drained(network->active[i]) ||
+                   has_left(network->active[i]);
         if (all || clock_seconds() > end || control->ops->progress(control, &moved))
             return;
-        doze(base, DRAIN);
+        nanosleep(&nap, NULL);
     }
 }
 
@@ -184,11 +179,11 @@ static void free_peer(struct verbs_peer *peer)
     network = peer->network;
     verbs_part(peer);
     heap_free(peer->control); /* NULL: it never came to that */
-    if (peer->lanes)
-        for (int i = 0; i < network->job.lanes; i++)
-            free(peer->lanes[i].messages);
-    free(peer->lanes);
-    free(peer->loans);
+    if (peer->channels)
+        for (int i = 0; i < network->job.channels; i++)
+            free(peer->channels[i].messages);
+    free(peer->channels);
+    free(peer->zcopies);
     free(peer);
 }
 
@@ -207,161 +202,7 @@ static void close_network(struct network *base)
     free(network);
 }
 
-static const struct network_ops ops = {
-    .name = "verbs",
-    .progress = progress,
-    .flushed = flushed,
-    .doze = doze,
-    .watch = watch,
-    .tell = tell,
-    .note = NULL,
-    .let_go = let_go,
-    .close = close_network,
-};
-
-/* ---- Opening --------------------------------------------------------------------------------- */
-
-rondo_result verbs_open(struct verbs_card *ret_card, struct network **ret_network)
-{
-    struct verbs_network *network = calloc(1, sizeof(*network));
-    rondo_result result;
-
-    if (!network)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
-    network->base = (struct network){.ops = &ops, .culprit = -1};
-    result = setting_read_seconds(SETTING_TCP_PATIENCE, &network->patience);
-    if (!result)
-        result = verbs_rails_open(&network->rails);
-    if (result) {
-        free(network);
-        return result;
-    }
-    for (int i = 0; i < network->rails.count; i++)
-        network->soft |= network->rails.device[i]->soft;
-    *ret_card = (struct verbs_card){.rails = (uint8_t)network->rails.count,
-                                    .ethernet = network->rails.device[0]->ethernet,
-                                    .version = CARD_VERSION};
-    *ret_network = &network->base;
-    return RONDO_OK;
-}
-
-bool verbs_wants_long_slots(const struct network *base, size_t bytes)
-{
-    const struct verbs_network *network = (const struct verbs_network *)(const void *)base;
-    struct rlimit limit = {0};
-    bool all_soft = true;
-
-    for (int i = 0; i < network->rails.count; i++)
-        all_soft &= network->rails.device[i]->soft;
-    /* Half of what may be pinned is left to others. */
-    return all_soft && !getrlimit(RLIMIT_MEMLOCK, &limit) && bytes <= limit.rlim_cur / 2;
-}
-
-rondo_result verbs_start(struct network *base, const struct verbs_job *job)
-{
-    struct verbs_network *network = (struct verbs_network *)(void *)base;
-    size_t size = (size_t)job->size;
-
-    network->job = *job;
-    network->owner = *job->owner;
-    network->job.owner = &network->owner;
-    /* Who has filled all slots waits until half of them are free (step_wait_credit()), so less
-     * than half may be kept back for ever. */
-    network->batch = job->slots >= 4 ? (unsigned)job->slots / 2 : 1;
-    network->cells =
-        (unsigned)job->lanes * ((unsigned)job->slots + (unsigned)job->slots / network->batch);
-    network->peers = calloc(size, sizeof(struct verbs_peer *));
-    network->active = calloc(size, sizeof(struct verbs_peer *));
-    if (!network->peers || !network->active)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
-    return RONDO_OK;
-}
-
-static rondo_result make_lanes(struct verbs_peer *peer)
-{
-    const struct verbs_network *network = peer->network;
-
-    peer->lanes = calloc((size_t)network->job.lanes, sizeof(*peer->lanes));
-    peer->loans = calloc(verbs_loans_room(network), sizeof(*peer->loans));
-    for (int i = 0; peer->lanes && i < network->job.lanes; i++) {
-        struct verbs_lane *lane = &peer->lanes[i];
-
-        *lane = (struct verbs_lane){
-            .base = {.ops = &verbs_connection_ops, .peer = peer->rank, .lane = i},
-            .peer = peer,
-            .messages = calloc((size_t)network->job.slots, sizeof(*lane->messages)),
-            .inbox = peer->inbox + (size_t)i * verbs_ring_bytes(network),
-            .outbox = peer->outbox + (size_t)i * verbs_ring_bytes(network)};
-        if (!lane->messages)
-            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
-    }
-    if (!peer->lanes || !peer->loans)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
-    return RONDO_OK;
-}
-
-static void fill_links(struct verbs_peer *peer, struct link_out *out, struct link_in *in)
-{
-    const struct verbs_network *network = peer->network;
-    size_t stride = link_stride(network->job.slot_bytes);
-
-    for (int i = 0; i < network->job.lanes; i++) {
-        int at = i * network->job.size + peer->rank;
-        struct verbs_lane *lane = &peer->lanes[i];
-
-        out[at] = (struct link_out){.slots = lane->outbox,
-                                    .credit = &lane->out_credit,
-                                    .connection = &lane->base,
-                                    .stride = stride,
-                                    .slot_count = (uint32_t)network->job.slots};
-        in[at] = (struct link_in){.slots = lane->inbox,
-                                  .credit = &lane->in_credit,
-                                  .connection = &lane->base,
-                                  .stride = stride,
-                                  .slot_count = (uint32_t)network->job.slots};
-    }
-}
-
-rondo_result verbs_connect_links(struct network *base, int rank, struct link_out *out,
-                                 struct link_in *in)
-{
-    struct verbs_network *network = (struct verbs_network *)(void *)base;
-    struct verbs_peer *peer = calloc(1, sizeof(*peer));
-    size_t control = verbs_control_bytes(network), box = verbs_box_bytes(network);
-    rondo_result result;
-    void *memory = NULL;
-
-    if (!peer)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
-    network->peers[rank] = peer; /* closing the network frees it */
-    peer->network = network;
-    peer->rank = rank;
-    result = heap_alloc(control + 2 * box, &memory);
-    if (result)
-        return result;
-    peer->control = memory;
-    peer->inbox = peer->control + control;
-    peer->outbox = peer->inbox + box;
-    result = make_lanes(peer);
-    if (!result)
-        fill_links(peer, out, in);
-    return result;
-}
-
-bool verbs_reaches(const struct verbs_card *own, const struct verbs_card *peer, const char **why)
-{
-    if (!own->rails || !peer->rails)
-        *why = "one of them has no RDMA";
-    else if (own->ethernet != peer->ethernet)
-        *why = "their RDMA devices are on different kinds of network";
-    else if (own->version != peer->version)
-        *why = "they run different versions of Rondo";
-    else
-        return true;
-    return false;
-}
-
-void verbs_note(struct network *base, int rank, const void *bytes, size_t count)
+static void hear(struct network *base, int rank, const void *bytes, size_t count)
 {
     struct verbs_network *network = (struct verbs_network *)(void *)base;
     struct verbs_peer *peer = rank >= 0 && rank < network->job.size ? network->peers[rank] : NULL;
@@ -374,3 +215,201 @@ void verbs_note(struct network *base, int rank, const void *bytes, size_t count)
     memcpy(peer->notes[at].bytes, bytes, peer->notes[at].count);
     network->noted = true;
 }
+
+static const struct network_ops ops = {
+    .name = "verbs",
+    .progress = progress,
+    .flushed = flushed,
+    .watch = watch,
+    .tell = tell,
+    .hear = hear,
+    .try_device = verbs_try_device,
+    .let_go = let_go,
+    .close = close_network,
+};
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* True if long messages are worth more slots' memory, and so many bytes may be pinned. They are
+ * where the kernel moves the bytes: each message costs two system calls' worth of packets that
+ * carry nothing. Half of what may be pinned is left to others. */
+static bool wants_long_slots(const struct verbs_network *network, size_t bytes)
+{
+    struct rlimit limit = {0};
+    bool all_soft = true;
+
+    for (int i = 0; i < network->rails.count; i++)
+        all_soft &= network->rails.device[i]->soft;
+    return all_soft && !getrlimit(RLIMIT_MEMLOCK, &limit) && bytes <= limit.rlim_cur / 2;
+}
+
+/* Nobody checks what RDMA writes. */
+static rondo_result check_security(const struct network_wish *wish)
+{
+    const char *name = seal_mode_name(wish->security);
+
+    if (wish->security == SEAL_NONE)
+        return RONDO_OK;
+    if (!wish->must)
+        log_info("rank %d does without RDMA, as RONDO_SECURITY is %s", wish->rank, name);
+    return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                      "RONDO_TRANSPORT=verbs and RONDO_SECURITY=%s exclude each other: nobody "
+                      "checks what RDMA writes. Leave the transport to auto, or protect the "
+                      "network by other means.",
+                      name);
+}
+
+static rondo_result open_network(const struct network_wish *wish, void *ret_part,
+                                 struct network **ret_network)
+{
+    struct verbs_endpoint *endpoint = ret_part;
+    struct verbs_network *network;
+    rondo_result result = check_security(wish);
+
+    if (result)
+        return result;
+    network = calloc(1, sizeof(*network));
+    if (!network)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
+    network->base = (struct network){.ops = &ops, .culprit = -1};
+    network->traffic_class = wish->traffic_class;
+    result = setting_read_seconds(SETTING_TCP_PATIENCE, &network->patience);
+    if (!result)
+        result = verbs_rails_open(&network->rails);
+    if (result) {
+        free(network);
+        return result;
+    }
+    for (int i = 0; i < network->rails.count; i++)
+        network->soft |= network->rails.device[i]->soft;
+    *endpoint = (struct verbs_endpoint){.rails = (uint8_t)network->rails.count,
+                                        .ethernet = network->rails.device[0]->ethernet,
+                                        .version = ENDPOINT_VERSION,
+                                        .long_slots = wants_long_slots(network, wish->long_rings)};
+    *ret_network = &network->base;
+    return RONDO_OK;
+}
+
+static rondo_result start(struct network *base, const struct network_job *job)
+{
+    struct verbs_network *network = (struct verbs_network *)(void *)base;
+    size_t size = (size_t)job->size;
+
+    network->job = *job;
+    /* Who has filled all slots waits until half of them are free (step_wait_credit()), so less
+     * than half may be kept back for ever. */
+    network->batch = job->slots >= 4 ? (unsigned)job->slots / 2 : 1;
+    network->cells =
+        (unsigned)job->channels * ((unsigned)job->slots + (unsigned)job->slots / network->batch);
+    network->peers = calloc(size, sizeof(struct verbs_peer *));
+    network->active = calloc(size, sizeof(struct verbs_peer *));
+    if (!network->peers || !network->active)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
+    return RONDO_OK;
+}
+
+static rondo_result make_channels(struct verbs_peer *peer)
+{
+    const struct verbs_network *network = peer->network;
+
+    peer->channels = calloc((size_t)network->job.channels, sizeof(*peer->channels));
+    peer->zcopies = calloc(verbs_zcopies_room(network), sizeof(*peer->zcopies));
+    for (int i = 0; peer->channels && i < network->job.channels; i++) {
+        struct verbs_channel *channel = &peer->channels[i];
+
+        *channel = (struct verbs_channel){
+            .base = {.ops = &verbs_connection_ops, .peer = peer->rank, .channel = i},
+            .peer = peer,
+            .messages = calloc((size_t)network->job.slots, sizeof(*channel->messages)),
+            .inbox = peer->inbox + (size_t)i * verbs_ring_bytes(network),
+            .outbox = peer->outbox + (size_t)i * verbs_ring_bytes(network)};
+        if (!channel->messages)
+            return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
+    }
+    if (!peer->channels || !peer->zcopies)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
+    return RONDO_OK;
+}
+
+static void fill_links(struct verbs_peer *peer, struct link_out *out, struct link_in *in)
+{
+    const struct verbs_network *network = peer->network;
+    size_t stride = link_stride(network->job.slot_bytes);
+
+    for (int i = 0; i < network->job.channels; i++) {
+        int at = i * network->job.size + peer->rank;
+        struct verbs_channel *channel = &peer->channels[i];
+
+        out[at] = (struct link_out){.slots = channel->outbox,
+                                    .credit = &channel->out_credit,
+                                    .connection = &channel->base,
+                                    .stride = stride,
+                                    .slot_count = (uint32_t)network->job.slots};
+        in[at] = (struct link_in){.slots = channel->inbox,
+                                  .credit = &channel->in_credit,
+                                  .connection = &channel->base,
+                                  .stride = stride,
+                                  .slot_count = (uint32_t)network->job.slots};
+    }
+}
+
+static rondo_result connect_pair(const struct transport_pair *pair, struct link_out *out,
+                                 struct link_in *in)
+{
+    struct verbs_network *network = (struct verbs_network *)(void *)pair->network;
+    struct verbs_peer *peer = calloc(1, sizeof(*peer));
+    size_t control = verbs_control_bytes(network), box = verbs_box_bytes(network);
+    rondo_result result;
+    void *memory = NULL;
+
+    if (!peer)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for RDMA connections.");
+    network->peers[pair->peer->rank] = peer; /* closing the network frees it */
+    peer->network = network;
+    peer->rank = pair->peer->rank;
+    peer->page = pair->page;
+    result = heap_alloc(control + 2 * box, &memory);
+    if (result)
+        return result;
+    peer->control = memory;
+    peer->inbox = peer->control + control;
+    peer->outbox = peer->inbox + box;
+    result = make_channels(peer);
+    if (!result)
+        fill_links(peer, out, in);
+    return result;
+}
+
+static bool can_connect(const struct transport_pair *pair, const char **why)
+{
+    const struct verbs_endpoint *own = pair->own_part, *peer = pair->peer_part;
+
+    if (!own->rails || !peer->rails)
+        *why = "one of them has no RDMA";
+    else if (own->ethernet != peer->ethernet)
+        *why = "their RDMA devices are on different kinds of network";
+    else if (own->version != peer->version)
+        *why = "they run different versions of Rondo";
+    else
+        return true;
+    return false;
+}
+
+static enum link_length length(const void *own_part, const void *peer_part)
+{
+    const struct verbs_endpoint *own = own_part, *peer = peer_part;
+
+    return own->long_slots && peer->long_slots ? LINK_LONG : LINK_SAME_LENGTH;
+}
+
+const struct transport_ops verbs_transport = {
+    .name = "verbs",
+    .can_connect = can_connect,
+    .connect = connect_pair,
+    .part_bytes = sizeof(struct verbs_endpoint),
+    .open = open_network,
+    .start = start,
+    .length = length,
+    .control = &tcp_transport,
+    .optional = true,
+};

@@ -3,7 +3,7 @@
  * map.c - the peers' side of share.c: a thread of a rank maps what the others order it to.
  *
  * Mapping may take as long as a call does: the driver has a lock for it, which a free holds while
- * it waits for what was queued before. So it is not the watch that maps: that one has to see
+ * it waits for what was queued before. So it is not the watchdog that maps: that one has to see
  * meanwhile whether the call will ever end, and let it go.
  *
  * What is replaced in a slot is not used by any call, but stays mapped for a while: to unmap may
@@ -32,7 +32,7 @@ enum { RETIRED_MOST = 16 };
 /* ---- When to unmap --------------------------------------------------------------------------- */
 
 static struct lock_shared queueing = LOCK_SHARED_AT(LOCK_GPU_QUEUEING); /* readers queue calls */
-static _Atomic int flights;                                             /* of all communicators */
+static _Atomic int inflights;                                           /* of all communicators */
 
 void gpu_queueing_begin(void)
 {
@@ -44,9 +44,9 @@ void gpu_queueing_end(void)
     lock_shared_give(&queueing);
 }
 
-void gpu_flights_count(int more)
+void gpu_inflight_count(int more)
 {
-    atomic_fetch_add_explicit(&flights, more, memory_order_release);
+    atomic_fetch_add_explicit(&inflights, more, memory_order_release);
 }
 
 /* ---- Mappings -------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static void unmap_unused(struct gpu_plans *plans)
 {
     if (!plans->retired || !lock_shared_try(&queueing))
         return;
-    if (!atomic_load_explicit(&flights, memory_order_acquire)) {
+    if (!atomic_load_explicit(&inflights, memory_order_acquire)) {
         log_debug("%d pieces of device memory that peers have replaced are unmapped",
                   plans->retired_count);
         unmap_retired(plans);
@@ -90,24 +90,24 @@ static void unmap_unused(struct gpu_plans *plans)
 void gpu_unmap_all(struct gpu_plans *plans)
 {
     unmap_retired(plans);
-    for (int i = 0; i < plans->comm->size * GPU_SEGMENTS; i++)
+    for (int i = 0; i < plans->comm->size * GPU_REGIONS; i++)
         if (plans->mappings[i]) {
             unmap(plans, plans->mappings[i]);
             plans->mappings[i] = NULL;
         }
 }
 
-rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment_card *card,
-                     CUdeviceptr *ret_base)
+rondo_result gpu_map(struct gpu_plans *plans, int rank,
+                     const struct gpu_region_handle *region_handle, CUdeviceptr *ret_base)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     CUipcMemHandle handle;
 
     if (process_is_own(plans->comm->processes[rank])) {
-        *ret_base = card->base;
+        *ret_base = region_handle->base;
         return RONDO_OK;
     }
-    memcpy(&handle, card->handle, sizeof(handle));
+    memcpy(&handle, region_handle->handle, sizeof(handle));
     return cuda_result(
         cuda->cuIpcOpenMemHandle(ret_base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
         "cuIpcOpenMemHandle of a peer's memory (do the ranks share a PID and an IPC namespace? "
@@ -115,23 +115,22 @@ rondo_result gpu_map(struct gpu_plans *plans, int rank, const struct gpu_segment
 }
 
 rondo_result gpu_hand_out(const struct gpu_plans *plans, CUdeviceptr base, size_t bytes,
-                          struct gpu_segment_card *ret_card)
+                          struct gpu_region_handle *ret_region_handle)
 {
     CUipcMemHandle handle;
     rondo_result result = cuda_result(plans->gpu->device.driver->cuIpcGetMemHandle(&handle, base),
                                       "cuIpcGetMemHandle");
 
-    ret_card->base = base;
-    ret_card->bytes = bytes;
-    _Static_assert(sizeof(handle) == sizeof(ret_card->handle), "an IPC handle travels");
+    ret_region_handle->base = base;
+    ret_region_handle->bytes = bytes;
+    _Static_assert(sizeof(handle) == sizeof(ret_region_handle->handle), "an IPC handle travels");
     if (!result)
-        memcpy(ret_card->handle, &handle, sizeof(handle));
+        memcpy(ret_region_handle->handle, &handle, sizeof(handle));
     return result;
 }
 
-/* The files of an order, all or none; asked for where they may not be taken. */
-static rondo_result take_files(struct gpu_plans *plans, int rank, const struct gpu_order *order,
-                               int ret_files[GPU_PIECES])
+rondo_result gpu_take_files(struct gpu_plans *plans, int rank, const struct gpu_order *order,
+                            int ret_files[GPU_PIECES])
 {
     const struct process *process = plans->comm->processes[rank];
     rondo_result result = RONDO_OK;
@@ -148,7 +147,7 @@ static rondo_result take_files(struct gpu_plans *plans, int rank, const struct g
     if (!plans->asks)
         log_info("files of device memory are asked for at a socket: %s", fail_sentence());
     plans->asks = true;
-    return gpu_door_take(plans, rank, order, ret_files);
+    return gpu_fd_server_take(plans, rank, order, ret_files);
 }
 
 /* By files, which this process has for as long as it maps them. */
@@ -157,7 +156,7 @@ static rondo_result map_files(struct gpu_plans *plans, int rank, const struct gp
 {
     struct cuda_piece pieces[GPU_PIECES];
     int files[GPU_PIECES];
-    rondo_result result = take_files(plans, rank, order, files);
+    rondo_result result = gpu_take_files(plans, rank, order, files);
 
     if (result)
         return result;
@@ -176,12 +175,13 @@ static rondo_result map_files(struct gpu_plans *plans, int rank, const struct gp
 static void replace(struct gpu_plans *plans, int rank, const struct gpu_order *order,
                     struct gpu_mapping *mapping, CUdeviceptr base)
 {
-    int at = rank * GPU_SEGMENTS + (int)order->slot;
+    int at = rank * GPU_REGIONS + (int)order->slot;
     struct gpu_mapping *old = plans->mappings[at];
 
-    lock_take(&plans->flights_lock);
-    plans->table[at] = (struct cuda_segment){base, plans->hidden ? 0 : order->card.bytes};
-    lock_give(&plans->flights_lock);
+    lock_take(&plans->inflights_lock);
+    plans->table[at] = (struct cuda_region){base, plans->hidden ? 0 : order->region_handle.bytes};
+    gpu_note_change(plans->own);
+    lock_give(&plans->inflights_lock);
     plans->mappings[at] = mapping;
     if (!old)
         return;
@@ -210,7 +210,7 @@ static rondo_result obey(struct gpu_plans *plans, int rank, const struct gpu_ord
             return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a peer's memory.");
     }
     result = order->pieces ? map_files(plans, rank, order, &base)
-                           : gpu_map(plans, rank, &order->card, &base);
+                           : gpu_map(plans, rank, &order->region_handle, &base);
     if (result) {
         free(mapping);
         log_info("memory of rank %d is copied before peers read it: %s", rank, fail_sentence());
@@ -229,11 +229,12 @@ static rondo_result obey(struct gpu_plans *plans, int rank, const struct gpu_ord
 
 bool gpu_map_reserve(struct gpu_plans *plans, int rank)
 {
-    struct gpu_order order = {.slot = GPU_RESERVE, .card = plans->views[rank].arena->reserve};
+    struct gpu_order order = {.slot = GPU_RESERVE,
+                              .region_handle = plans->views[rank].arena->reserve};
     uint32_t answer = GPU_CANNOT;
     rondo_result result = RONDO_OK;
 
-    if (order.card.bytes)
+    if (order.region_handle.bytes)
         result = obey(plans, rank, &order, &answer);
     if (result)
         log_info("memory of rank %d is not mapped: %s", rank, fail_sentence());
@@ -267,8 +268,8 @@ static rondo_result obey_rank(struct gpu_plans *plans, int rank)
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&arena->ordered, memory_order_relaxed) != number)
         return RONDO_OK;
-    if (order.slot >= GPU_SEGMENTS || order.pieces < 0 || order.pieces > GPU_PIECES ||
-        (order.pieces && order.card.bytes != bytes_of(&order)))
+    if (order.slot >= GPU_REGIONS || order.pieces < 0 || order.pieces > GPU_PIECES ||
+        (order.pieces && order.region_handle.bytes != bytes_of(&order)))
         return rondo_fail(RONDO_ERROR_PEER,
                           "Rank %d shows device memory in a way that there is not: slot %u, %d "
                           "pieces.",
@@ -295,7 +296,9 @@ static rondo_result map_new(struct gpu_plans *plans)
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* What was replaced can be unmapped some time, which nobody rings for. */
+/*
+ * Seconds to sleep: memory that was replaced can be unmapped some time, and nobody rings for that.
+ */
 static double nap_time(struct gpu_plans *plans)
 {
     return plans->retired ? 1e-3 : 0.2;

@@ -14,7 +14,7 @@
  * lock that mapping takes until a call has ended that waits for this rank (share/share.c).
  */
 #include "comm/failure/error.h"
-#include "comm/gpu/arena.h"
+#include "comm/gpu/plan.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -23,11 +23,12 @@
 #include "cuda/module.h"
 #include "transport/memory/process.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 enum { LEAST_RESERVE = 64 << 10 };
 
-/* How far a rank is. */
+/* The stages of a rank with the reserves of all. */
 enum { REACH_UNKNOWN, REACH_SHOWN, REACH_ALL, REACH_NOT };
 
 /* ---- At the start ---------------------------------------------------------------------------- */
@@ -59,6 +60,46 @@ void gpu_reserve_show(struct gpu_plans *plans)
         plans->own->reserve.bytes = 0;
     }
     atomic_store_explicit(&plans->own->reach, REACH_SHOWN, memory_order_release);
+}
+
+/* ---- At the end ------------------------------------------------------------------------------ */
+
+struct left_reserve {
+    struct gpu_left left; /* first: give_reserve() gets it back */
+    CUdeviceptr memory;
+};
+
+static void give_reserve(struct gpu_left *left)
+{
+    struct cuda_launcher *launcher = left->launcher;
+
+    cuda_stock_return(&launcher->stock, &launcher->device,
+                      ((struct left_reserve *)(void *)left)->memory);
+    free(left);
+}
+
+void gpu_reserve_close(struct gpu_plans *plans)
+{
+    struct cuda_launcher *launcher = plans->launcher;
+    struct left_reserve *left = plans->engines ? calloc(1, sizeof(*left)) : NULL;
+
+    if (left) {
+        left->left.give = give_reserve;
+        left->memory = plans->reserve;
+    }
+    if (left && gpu_leave_behind(plans, &left->left))
+        return;
+    free(left);
+    if (plans->engines)
+        cuda_stock_forget(&launcher->stock, plans->reserve);
+    else if (launcher)
+        cuda_stock_return(&launcher->stock, &launcher->device, plans->reserve);
+}
+
+CUdeviceptr gpu_reserve_at(const struct gpu_plans *plans, int rank)
+{
+    return rank == plans->comm->rank ? plans->reserve
+                                     : plans->table[rank * GPU_REGIONS + GPU_RESERVE].base;
 }
 
 /* ---- When all have got there ----------------------------------------------------------------- */
@@ -101,14 +142,14 @@ static rondo_result await_all(const struct gpu_plans *plans, uint32_t least, int
 }
 
 /* All that peers show; false: some of it cannot be mapped. */
-static bool map_all(struct gpu_plans *plans, bool seats)
+static bool map_all(struct gpu_plans *plans, bool devcomms)
 {
     bool all = true;
 
     for (int rank = 0; rank < plans->comm->size && all; rank++)
         if (rank != plans->comm->rank)
             all = gpu_map_reserve(plans, rank);
-    if (!all || !seats || !gpu_seat_map(plans))
+    if (!all || !devcomms || !gpu_devcomm_map(plans))
         return all;
     log_info("inboxes of peers are not mapped: %s", fail_sentence());
     return false;
@@ -129,30 +170,43 @@ static size_t find_common(const struct gpu_plans *plans)
 }
 
 /* Ranks of different processes: *ret_failed as above, the same on every rank. */
-static rondo_result meet(struct gpu_plans *plans, bool seats, int *ret_failed)
+static rondo_result meet(struct gpu_plans *plans, bool devcomms, int *ret_failed)
 {
     rondo_result result = await_all(plans, REACH_SHOWN, ret_failed);
 
     if (result)
         return result;
     plans->piece_bytes = find_common(plans);
-    atomic_store_explicit(&plans->own->reach, map_all(plans, seats) ? REACH_ALL : REACH_NOT,
+    atomic_store_explicit(&plans->own->reach, map_all(plans, devcomms) ? REACH_ALL : REACH_NOT,
                           memory_order_release);
     return await_all(plans, REACH_ALL, ret_failed);
 }
 
-static rondo_result settle(struct gpu_plans *plans, bool seats)
+/* Decides whether copy engines move data; all ranks decide alike. */
+static void find_engines(struct gpu_plans *plans)
+{
+    if (!plans->comm->settings.copy_engines || plans->comm->size == 1)
+        return;
+    plans->engines = plans->piece_bytes > 0;
+    log_info(plans->engines ? "calls that only move data use copy engines, out of the reserves"
+                            : "calls that only move data use kernels: copy engines are for ranks "
+                              "that are processes, with reserves");
+}
+
+static rondo_result settle(struct gpu_plans *plans, bool devcomms)
 {
     struct gpu *gpu = plans->gpu;
     rondo_result result = RONDO_OK;
     int failed = -1;
 
     if (!plans->comm->one_process)
-        result = meet(plans, seats, &failed);
-    else if (seats)
-        result = gpu_seat_map(plans);
-    if (!result && failed < 0)
-        return seats ? gpu_seat_connect(plans) : RONDO_OK;
+        result = meet(plans, devcomms, &failed);
+    else if (devcomms)
+        result = gpu_devcomm_map(plans);
+    if (!result && failed < 0) {
+        find_engines(plans);
+        return devcomms ? gpu_devcomm_connect(plans) : RONDO_OK;
+    }
     if (result)
         return result;
     log_info("calls on CUDA streams go by way of the host: rank %d cannot map the device memory of "
@@ -166,17 +220,19 @@ static rondo_result settle(struct gpu_plans *plans, bool seats)
 rondo_result gpu_settle(rondo_comm *comm)
 {
     struct gpu_plans *plans = comm->gpu ? comm->gpu->plans : NULL;
-    bool seats = false;
+    bool devcomms = false;
     rondo_result result;
 
     if (!plans)
         return RONDO_OK;
-    result = gpu_seats_await(plans, &seats);
+    result = gpu_devcomms_await(plans, &devcomms);
     if (!result)
         result = cuda_enter(&plans->gpu->device);
     if (result)
         return result;
-    result = settle(plans, seats);
+    result = settle(plans, devcomms);
+    if (!result && comm->gpu->plans)
+        result = gpu_nvls_open(plans);
     cuda_leave(&comm->gpu->device);
     return result;
 }

@@ -2,14 +2,14 @@
 /*
  * share.c - device memory in the eyes of peers.
  *
- * A buffer is told to peers as a slot and an offset. In a slot is a segment: a whole allocation, or
+ * A buffer is told to peers as a slot and an offset. In a slot is a region: a whole allocation, or
  * neighbouring pieces of virtual memory management. Its owner puts an order into its arena, rings,
- * and waits until a thread of every peer has mapped the segment (map.c). That happens once per
- * segment; as it is a thread, nobody has to be in a call for it. Ranks that are threads of
- * one process need none of this: for them segment 0 is the address space.
+ * and waits until a thread of every peer has mapped the region (map.c). That happens once per
+ * region; as it is a thread, nobody has to be in a call for it. Ranks that are threads of one
+ * process need none of this: for them region 0 is the address space.
  *
  * A slot is used again when what was in it has been freed or was not used for long. Peers touch a
- * segment only while a call of its owner is on its way, so the owner alone knows when: as soon as
+ * region only while a call of its owner is on its way, so the owner alone knows when: as soon as
  * the last call that told of it has ended here. What graphs know of stays, unless it was freed.
  */
 #include "comm/failure/error.h"
@@ -27,15 +27,15 @@
 
 enum {
     GRAIN = 512,       /* bytes */
-    LONG_UNUSED = 256, /* calls, after which a segment makes room for another one */
-    REST = 64,         /* calls, after which peers that had no room are asked again */
+    LONG_UNUSED = 256, /* calls, after which a region makes room for another one */
+    BACKOFF = 64,      /* calls, after which peers that had no room are asked again */
 };
 
 static const double LATE = 2; /* seconds; peers that are not held up map at once */
 
 static uint64_t word_of(uint32_t rank, uint32_t slot, uint64_t offset)
 {
-    return (uint64_t)(rank * GPU_SEGMENTS + slot) << CUDA_WORD_SEGMENT_SHIFT | offset;
+    return (uint64_t)(rank * GPU_REGIONS + slot) << CUDA_WORD_REGION_SHIFT | offset;
 }
 
 /* ---- What memory is -------------------------------------------------------------------------- */
@@ -60,41 +60,41 @@ static bool ask(const struct cuda_driver *cuda, CUdeviceptr memory, struct gpu_p
     return true;
 }
 
-/* The segment that the memory needs; false: there is none that could be shared. */
+/* The region that the memory needs; false: there is none that could be shared. */
 static bool look_up(const struct gpu_plans *plans, CUdeviceptr memory, size_t bytes,
-                    struct gpu_segment *ret_segment)
+                    struct gpu_region *ret_region)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     CUdeviceptr at = memory;
 
-    memset(ret_segment, 0, offsetof(struct gpu_segment, piece));
+    memset(ret_region, 0, offsetof(struct gpu_region, piece));
     do {
-        struct gpu_piece *piece = &ret_segment->piece[ret_segment->pieces];
+        struct gpu_piece *piece = &ret_region->piece[ret_region->pieces];
         bool by_handle = false;
 
-        if (ret_segment->pieces == GPU_PIECES || !ask(cuda, at, piece, &by_handle))
+        if (ret_region->pieces == GPU_PIECES || !ask(cuda, at, piece, &by_handle))
             return false;
         if (by_handle) {
             /* Real programs reduce four elements of a four-byte buffer: CUDA gives GRAINs away. */
             piece->bytes = (piece->bytes + GRAIN - 1) / GRAIN * GRAIN;
-            ret_segment->pieces++;
-            return ret_segment->pieces == 1;
+            ret_region->pieces++;
+            return ret_region->pieces == 1;
         }
         if (!piece->id || plans->pieces_refused)
             return false;
-        ret_segment->pieces++;
-        ret_segment->files = true;
+        ret_region->pieces++;
+        ret_region->files = true;
         at = piece->base + piece->bytes;
     } while (at < memory + bytes);
     return true;
 }
 
-static bool holds(const struct gpu_segment *segment, const struct gpu_segment *wanted)
+static bool holds(const struct gpu_region *region, const struct gpu_region *wanted)
 {
     size_t bytes = (size_t)wanted->pieces * sizeof(wanted->piece[0]);
 
-    for (int i = 0; i + wanted->pieces <= segment->pieces; i++)
-        if (memcmp(&segment->piece[i], wanted->piece, bytes) == 0)
+    for (int i = 0; i + wanted->pieces <= region->pieces; i++)
+        if (memcmp(&region->piece[i], wanted->piece, bytes) == 0)
             return true;
     return false;
 }
@@ -122,46 +122,46 @@ bool gpu_is_reached(const struct gpu_plans *plans, CUdeviceptr memory, size_t by
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
 /* Acquire: peers have touched it before the call that ended. */
-static bool is_idle(const struct gpu_plans *plans, const struct gpu_segment *segment)
+static bool is_idle(const struct gpu_plans *plans, const struct gpu_region *region)
 {
     uint32_t ended = atomic_load_explicit(&plans->progress->ended, memory_order_acquire);
 
-    return (int32_t)(ended - segment->used) >= 0;
+    return (int32_t)(ended - region->used) >= 0;
 }
 
-static bool is_gone(const struct gpu_plans *plans, const struct gpu_segment *segment)
+static bool is_gone(const struct gpu_plans *plans, const struct gpu_region *region)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
     bool gone = false;
 
-    for (int i = 0; i < segment->pieces && !gone; i++) {
+    for (int i = 0; i < region->pieces && !gone; i++) {
         unsigned long long id = 0;
 
         gone = cuda->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
-                                           segment->piece[i].base) ||
-               id != segment->piece[i].id;
+                                           region->piece[i].base) ||
+               id != region->piece[i].id;
     }
     return gone;
 }
 
-/* A slot for one more segment, -1: none can be had now. Substitutes take free ones if there are. */
+/* A slot for one more region, -1: none can be had now. Substitutes take free ones if there are. */
 static int find_slot(const struct gpu_plans *plans, bool own)
 {
     int empty = -1, gone = -1, oldest = -1, users = 0;
     uint32_t most = LONG_UNUSED;
 
-    for (int i = 0; i < GPU_SEGMENTS; i++) {
-        const struct gpu_segment *segment = &plans->segments[i];
-        uint32_t unused = plans->calls - segment->used;
+    for (int i = 0; i < GPU_REGIONS; i++) {
+        const struct gpu_region *region = &plans->regions[i];
+        uint32_t unused = plans->calls - region->used;
 
-        if (!segment->pieces)
+        if (!region->pieces)
             empty = empty < 0 ? i : empty;
-        users += segment->pieces && !segment->own;
-        if (!segment->pieces || segment->own || !is_idle(plans, segment))
+        users += region->pieces && !region->own;
+        if (!region->pieces || region->own || !is_idle(plans, region))
             continue;
-        if (gone < 0 && is_gone(plans, segment))
+        if (gone < 0 && is_gone(plans, region))
             gone = i;
-        if (!segment->kept && unused > most) {
+        if (!region->kept && unused > most) {
             oldest = i;
             most = unused;
         }
@@ -170,7 +170,7 @@ static int find_slot(const struct gpu_plans *plans, bool own)
         return empty >= 0 ? empty : gone;
     if (gone >= 0)
         return gone;
-    return users < GPU_USER_SEGMENTS && empty >= 0 ? empty : oldest;
+    return users < GPU_USER_REGIONS && empty >= 0 ? empty : oldest;
 }
 
 /* ---- Orders ---------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static int find_late(const struct gpu_plans *plans, uint32_t number, uint32_t *r
 static rondo_result check_late(struct gpu_plans *plans, int rank, double waited)
 {
     rondo_comm *comm = plans->comm;
-    double patience = comm->settings.timeout;
+    double patience = comm_timeout(comm);
     rondo_result result = comm_check(comm);
 
     if (!result)
@@ -248,7 +248,7 @@ static rondo_result await_answers(struct gpu_plans *plans, double patience, uint
         rondo_result result = check_late(plans, rank, waited);
 
         if (plans->own->order.pieces)
-            gpu_door_serve(plans);
+            gpu_fd_server_serve(plans);
         if (result)
             return result;
         if (patience >= 0 && waited > patience)
@@ -261,20 +261,21 @@ static rondo_result await_answers(struct gpu_plans *plans, double patience, uint
     return RONDO_OK;
 }
 
-static uint64_t bytes_of(const struct gpu_segment *segment)
+static uint64_t bytes_of(const struct gpu_region *region)
 {
     uint64_t bytes = 0;
 
-    for (int i = 0; i < segment->pieces; i++)
-        bytes += segment->piece[i].bytes;
+    for (int i = 0; i < region->pieces; i++)
+        bytes += region->piece[i].bytes;
     return bytes;
 }
 
 /* Own kernels may be pointed to it too, by messages of this rank to itself. */
-static void show_own(struct gpu_plans *plans, const struct gpu_segment *segment, int slot)
+static void show_own(struct gpu_plans *plans, const struct gpu_region *region, int slot)
 {
-    plans->table[plans->comm->rank * GPU_SEGMENTS + slot] =
-        (struct cuda_segment){segment->piece[0].base, bytes_of(segment)};
+    plans->table[plans->comm->rank * GPU_REGIONS + slot] =
+        (struct cuda_region){region->piece[0].base, bytes_of(region)};
+    gpu_note_change(plans->own);
 }
 
 static void close_files(const struct gpu_order *order)
@@ -284,7 +285,7 @@ static void close_files(const struct gpu_order *order)
 }
 
 /* RONDO_IN_PROGRESS: the memory was not made to be shared. */
-static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segment *segment,
+static rondo_result write_order(struct gpu_plans *plans, const struct gpu_region *region,
                                 uint32_t number, uint32_t slot)
 {
     const struct cuda_driver *cuda = plans->gpu->device.driver;
@@ -294,23 +295,24 @@ static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segmen
     order->number = number;
     order->slot = slot;
     order->pieces = 0;
-    order->card.base = segment->piece[0].base;
-    order->card.bytes = bytes_of(segment);
-    if (!segment->files) {
-        result = gpu_hand_out(plans, segment->piece[0].base, bytes_of(segment), &order->card);
+    order->region_handle.base = region->piece[0].base;
+    order->region_handle.bytes = bytes_of(region);
+    if (!region->files) {
+        result =
+            gpu_hand_out(plans, region->piece[0].base, bytes_of(region), &order->region_handle);
         if (result)
             log_info("device memory is copied before peers read it: %s", fail_sentence());
         return result ? RONDO_IN_PROGRESS : RONDO_OK;
     }
-    if (gpu_door_open(plans)) /* then peers need the right to take files */
+    if (gpu_fd_server_open(plans)) /* then peers need the right to take files */
         log_info("%s", fail_sentence());
-    for (int i = 0; i < segment->pieces && !result; i++) {
+    for (int i = 0; i < region->pieces && !result; i++) {
         int file;
 
-        result = cuda_piece_export(cuda, segment->piece[i].base, &file);
+        result = cuda_piece_export(cuda, region->piece[i].base, &file);
         if (!result)
             order->piece[order->pieces++] =
-                (struct cuda_piece){.bytes = segment->piece[i].bytes, .file = file};
+                (struct cuda_piece){.bytes = region->piece[i].bytes, .file = file};
     }
     if (result)
         close_files(order);
@@ -321,7 +323,7 @@ static rondo_result write_order(struct gpu_plans *plans, const struct gpu_segmen
  * out, or somebody cannot do it. */
 static rondo_result end_order(struct gpu_plans *plans, double patience)
 {
-    const struct gpu_segment *segment = &plans->pending_segment;
+    const struct gpu_region *region = &plans->pending_region;
     uint32_t answer;
     rondo_result result = await_answers(plans, patience, &answer);
 
@@ -333,33 +335,33 @@ static rondo_result end_order(struct gpu_plans *plans, double patience)
         return result;
     if (answer != GPU_DONE) {
         /* What was freed before peers came to it says nothing about other memory. */
-        bool refused = answer == GPU_CANNOT && !is_gone(plans, segment);
+        bool refused = answer == GPU_CANNOT && !is_gone(plans, region);
 
-        plans->pieces_refused |= refused && segment->files;
-        plans->rests |= answer == GPU_NOT_NOW || (refused && !segment->files);
-        plans->rests_since = plans->calls;
+        plans->pieces_refused |= refused && region->files;
+        plans->backing_off |= answer == GPU_NOT_NOW || (refused && !region->files);
+        plans->backoff_since = plans->calls;
         return RONDO_IN_PROGRESS;
     }
-    plans->segments[plans->pending_slot] = *segment;
+    plans->regions[plans->pending_slot] = *region;
     log_debug("device memory of %zu bytes is shown to %d peers in slot %d",
-              (size_t)bytes_of(segment), plans->comm->size - 1, plans->pending_slot);
+              (size_t)bytes_of(region), plans->comm->size - 1, plans->pending_slot);
     return RONDO_OK;
 }
 
-static rondo_result publish(struct gpu_plans *plans, const struct gpu_segment *segment, int slot)
+static rondo_result publish(struct gpu_plans *plans, const struct gpu_region *region, int slot)
 {
     uint32_t number = atomic_load_explicit(&plans->own->ordered, memory_order_relaxed) + 1;
     rondo_result result;
 
     number += !number; /* 0: none */
-    result = write_order(plans, segment, number, (uint32_t)slot);
+    result = write_order(plans, region, number, (uint32_t)slot);
     if (result)
         return result;
-    plans->segments[slot].pieces = 0;
-    plans->pending_segment = *segment;
+    plans->regions[slot].pieces = 0;
+    plans->pending_region = *region;
     plans->pending_slot = slot;
     plans->pending = true;
-    show_own(plans, segment, slot);
+    show_own(plans, region, slot);
     atomic_store_explicit(&plans->own->ordered, number, memory_order_release);
     gpu_ring(plans);
     return RONDO_OK;
@@ -377,8 +379,8 @@ static double patience_of(unsigned flags)
     return flags & GPU_SHARE_SOON ? 1 : -1;
 }
 
-/* Make one more segment known; its slot, or RONDO_IN_PROGRESS or an error. */
-static rondo_result add(struct gpu_plans *plans, const struct gpu_segment *segment, unsigned flags,
+/* Make one more region known; its slot, or RONDO_IN_PROGRESS or an error. */
+static rondo_result add(struct gpu_plans *plans, const struct gpu_region *region, unsigned flags,
                         int *ret_slot)
 {
     rondo_result result = RONDO_OK;
@@ -388,38 +390,38 @@ static rondo_result add(struct gpu_plans *plans, const struct gpu_segment *segme
         if (plans->pending || (result && result != RONDO_IN_PROGRESS))
             return result;
         *ret_slot = plans->pending_slot;
-        if (!result && holds(&plans->segments[*ret_slot], segment))
+        if (!result && holds(&plans->regions[*ret_slot], region))
             return RONDO_OK;
     }
-    if (plans->rests && !segment->own && plans->calls - plans->rests_since < REST)
+    if (plans->backing_off && !region->own && plans->calls - plans->backoff_since < BACKOFF)
         return RONDO_IN_PROGRESS;
-    plans->rests = false;
-    *ret_slot = find_slot(plans, segment->own);
+    plans->backing_off = false;
+    *ret_slot = find_slot(plans, region->own);
     if (*ret_slot < 0)
         return RONDO_IN_PROGRESS;
-    result = publish(plans, segment, *ret_slot);
+    result = publish(plans, region, *ret_slot);
     return result ? result : end_order(plans, patience_of(flags));
 }
 
 bool gpu_share_reserve(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes)
 {
-    struct gpu_segment *segment = &plans->segments[GPU_RESERVE];
+    struct gpu_region *region = &plans->regions[GPU_RESERVE];
 
-    if (!look_up(plans, memory, bytes, segment) || segment->files) {
-        segment->pieces = 0;
+    if (!look_up(plans, memory, bytes, region) || region->files) {
+        region->pieces = 0;
         rondo_fail(RONDO_ERROR_UNSUPPORTED, "CUDA IPC has no handles for memory of this device.");
         return false;
     }
-    segment->own = true;
-    show_own(plans, segment, GPU_RESERVE);
-    return !gpu_hand_out(plans, segment->piece[0].base, bytes_of(segment), &plans->own->reserve);
+    region->own = true;
+    show_own(plans, region, GPU_RESERVE);
+    return !gpu_hand_out(plans, region->piece[0].base, bytes_of(region), &plans->own->reserve);
 }
 
 rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes, unsigned flags,
                        uint64_t *ret_word)
 {
     uint32_t rank = (uint32_t)plans->comm->rank;
-    struct gpu_segment wanted;
+    struct gpu_region wanted;
     rondo_result result;
     int slot = 0;
 
@@ -430,15 +432,15 @@ rondo_result gpu_share(struct gpu_plans *plans, CUdeviceptr memory, size_t bytes
     if (!look_up(plans, memory, bytes, &wanted))
         return RONDO_IN_PROGRESS;
     wanted.own = flags & GPU_SHARE_OWN;
-    while (slot < GPU_SEGMENTS && !holds(&plans->segments[slot], &wanted))
+    while (slot < GPU_REGIONS && !holds(&plans->regions[slot], &wanted))
         slot++;
-    if (slot == GPU_SEGMENTS) {
+    if (slot == GPU_REGIONS) {
         result = add(plans, &wanted, flags, &slot);
         if (result)
             return result;
     }
-    plans->segments[slot].used = plans->calls;
-    plans->segments[slot].kept |= plans->in_graph;
-    *ret_word = word_of(rank, (uint32_t)slot, memory - plans->segments[slot].piece[0].base);
+    plans->regions[slot].used = plans->calls;
+    plans->regions[slot].kept |= plans->in_graph;
+    *ret_word = word_of(rank, (uint32_t)slot, memory - plans->regions[slot].piece[0].base);
     return RONDO_OK;
 }

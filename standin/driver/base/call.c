@@ -115,7 +115,7 @@ static void in_child(void)
 static void initialise(void)
 {
     read_failures();
-    frees_lock = call_setting("FREE_LOCKS", 0) != 0;
+    frees_lock = call_setting("FREE_LOCKS", 1) != 0;
     for (int i = 0; i < DEVICE_LIMIT; i++)
         pthread_mutex_init(&memory_locks[i], NULL);
     pthread_atfork(NULL, NULL, in_child);

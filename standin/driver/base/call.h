@@ -14,9 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* May this call go ahead? No before cuInit(), in a forked child, inside a host function, and
- * when it is the call that CUDA_STANDIN_FAIL wants to fail. `function` is __func__; its version
- * suffix does not matter. */
+/*
+ * Says whether this call may go ahead: not before cuInit(), in a forked child, inside a host
+ * function, or when it is the call that CUDA_STANDIN_FAIL wants to fail. `function` is __func__;
+ * its version suffix does not matter.
+ */
 CUresult call_enter(const char *function);
 
 /* This thread runs a host function of a stream (cuLaunchHostFunc): it may neither call the
@@ -30,9 +32,9 @@ void call_unlock(void);
 void call_wait(pthread_cond_t *condition);
 
 /*
- * Who makes, maps or frees memory of a device holds this, the lock above comes after it. Real
- * drivers have such a lock, and who frees holds it until the device has done all work that was
- * queued before; so here if CUDA_STANDIN_FREE_LOCKS=1. Otherwise nothing is locked.
+ * A thread that makes, maps or frees memory of a device holds this; the lock above comes after it.
+ * Real drivers have such a lock, and who frees holds it until the device has done all work that was
+ * queued before; so here, unless CUDA_STANDIN_FREE_LOCKS=0.
  */
 void call_lock_memory(CUdevice device);
 void call_unlock_memory(CUdevice device);

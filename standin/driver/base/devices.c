@@ -19,6 +19,19 @@ static int count;
 static int physical[DEVICE_LIMIT]; /* of each device that this process sees */
 static size_t memory;
 static bool peers;
+static unsigned multiprocessors;
+
+/* Returns all of them where MPS sets no limit: what is no percentage is none. */
+static unsigned count_multiprocessors(void)
+{
+    const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    double percent = text ? strtod(text, NULL) : 100;
+    if (!(percent > 0 && percent < 100))
+        return DEVICE_MULTIPROCESSORS;
+    double some = DEVICE_MULTIPROCESSORS * percent / 100;
+    unsigned whole = (unsigned)some;
+    return whole + (whole < some);
+}
 
 void device_init(void)
 {
@@ -26,6 +39,7 @@ void device_init(void)
     real = real < DEVICE_LIMIT ? real : DEVICE_LIMIT;
     memory = (size_t)call_setting("MEMORY", 4ULL << 30);
     peers = call_setting("PEER", 1) != 0;
+    multiprocessors = count_multiprocessors();
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     for (int i = 0; !visible && i < real; i++)
         physical[count++] = i;
@@ -47,6 +61,16 @@ int device_count(void)
 bool device_exists(CUdevice device)
 {
     return device >= 0 && device < count;
+}
+
+int device_number(CUdevice device)
+{
+    return device_exists(device) ? physical[device] : -1;
+}
+
+unsigned device_multiprocessors(void)
+{
+    return multiprocessors;
 }
 
 size_t device_memory(void)
@@ -83,7 +107,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
     return CUDA_SUCCESS;
 }
 
-/* What the questions about one device have in common. */
+/* All questions about one device begin with this. */
 static CUresult enter(const char *function, const void *answer, CUdevice device)
 {
     CUresult result = call_enter(function);
@@ -199,7 +223,6 @@ static const struct attribute attributes[] = {
     {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, DEVICE_BLOCKS_EACH},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, DEVICE_BLOCKS_EACH},
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, DEVICE_MULTIPROCESSORS},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 * 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, DEVICE_SHARED_BYTES_BLOCK},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, DEVICE_SHARED_BYTES},
@@ -254,6 +277,10 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         if (attributes[i].which == attribute)
             answer = attributes[i].value;
     }
+    if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        answer = (int)device_multiprocessors();
+    if (attribute == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED)
+        answer = call_setting("MULTICAST", 0) != 0;
     *value = answer;
     return CUDA_SUCCESS;
 }

@@ -19,9 +19,16 @@ enum {
 void device_init(void);
 int device_count(void);
 bool device_exists(CUdevice device);
+/* Returns its number, the same in all processes whatever CUDA_VISIBLE_DEVICES says; -1: there is no
+ * such device. */
+int device_number(CUdevice device);
+
+/* The multiprocessors that this process may use: all, or so many percent of them, rounded up, as
+ * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE says (above 0, up to 100). */
+unsigned device_multiprocessors(void);
 
 /* Bytes of memory of each device. */
 size_t device_memory(void);
 
-/* May the first device reach the second one's memory? */
+/* True if the first device may reach the second one's memory. */
 bool device_reaches(CUdevice device, CUdevice other);

@@ -10,7 +10,7 @@
 
 void guard_init(void);
 
-/* Is device memory to be closed while nothing runs? */
+/* True if device memory is to be closed while nothing runs. */
 bool guard_by_pages(void);
 
 /* Gives the pages the protection `protection` and, as device memory, the key. Returns 0, or -1

@@ -19,3 +19,8 @@ CUresult cuStandinRun(CUstream stream, void (*work)(const void *copy), const voi
  * a second.
  */
 void cuStandinStop(void);
+
+/* Returns how many kernels with that name (NULL: any), or copies, this process has asked for.
+ * What goes into a graph counts once, when it is captured. */
+unsigned long cuStandinKernels(const char *name);
+unsigned long cuStandinCopies(void);

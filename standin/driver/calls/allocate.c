@@ -3,8 +3,8 @@
  * allocate.c - cuMemAlloc and its kin: on a device, managed, on the host, registered.
  *
  * Freeing waits until the context has nothing to do, as the real driver does: who frees while a
- * kernel spins on something that comes later, hangs here too. With CUDA_STANDIN_FREE_LOCKS=1 nobody
- * else in the process can make or map memory of the device meanwhile.
+ * kernel spins on something that comes later, hangs here too. Unless CUDA_STANDIN_FREE_LOCKS=0,
+ * nobody else in the process can make or map memory of the device meanwhile.
  */
 #include "standin/driver/base/call.h"
 #include "standin/driver/capture.h"
@@ -186,7 +186,8 @@ static void run_freeing(struct op *op)
     call_unlock();
 }
 
-static const struct op_kind freeing_kind = {CU_GRAPH_NODE_TYPE_MEM_FREE, run_freeing, NULL, NULL};
+static const struct op_kind freeing_kind = {CU_GRAPH_NODE_TYPE_MEM_FREE, run_freeing, NULL, NULL,
+                                            NULL};
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 {

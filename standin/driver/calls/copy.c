@@ -7,6 +7,7 @@
  * the call returns.
  */
 #include "standin/driver/base/call.h"
+#include "standin/driver/calls/count.h"
 #include "standin/driver/capture.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"
@@ -60,10 +61,10 @@ static void copy_places(const struct op *op, void (*each)(const void *address, s
 }
 
 static const struct op_kind copy_kind = {CU_GRAPH_NODE_TYPE_MEMCPY, run_copy, close_copy,
-                                         copy_places};
+                                         copy_places, NULL};
 
-/* Is the address what this side of the copy must be? A device side is memory of the driver; any
- * other may be unknown, but if it is known all of it must be. Sets whether it is pageable. */
+/* True if the address is what this side of the copy must be. A device side is memory of the driver;
+ * any other may be unknown, but if it is known all of it must be. Sets whether it is pageable. */
 static bool is_fit(const void *address, size_t size, enum side side, bool *pageable)
 {
     const struct memory *memory = memory_find(address);
@@ -113,6 +114,7 @@ static CUresult submit(CUstream stream, const struct rows *rows, const enum side
         copy = NULL;
     }
     struct op *op = copy ? &copy->op : NULL;
+    count_copy();
     if (wait || (to_pageable && !captured))
         return stream_submit_and_wait(stream, op, wait);
     return stream_submit(stream, op);

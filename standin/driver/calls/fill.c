@@ -33,7 +33,8 @@ static void fill_places(const struct op *op, void (*each)(const void *address, s
     each(fill->to, fill->count * fill->width);
 }
 
-static const struct op_kind fill_kind = {CU_GRAPH_NODE_TYPE_MEMSET, run_fill, NULL, fill_places};
+static const struct op_kind fill_kind = {CU_GRAPH_NODE_TYPE_MEMSET, run_fill, NULL, fill_places,
+                                         NULL};
 
 static CUresult fill(const char *function, CUstream handle, const struct fill *what, bool wait)
 {

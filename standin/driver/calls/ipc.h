@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the 64 bytes of a handle hold. The number in the name of the file tells whether the
+/* The 64 bytes of a handle hold this. The number in the name of the file tells whether the
  * descriptor is still it. */
 struct ipc_handle {
     char magic[8];
@@ -25,7 +25,7 @@ enum { IPC_MEMORY = 1, IPC_EVENT = 2 };
 /* Fills the bytes (64 of them, also the padding) of a handle for a file of this process. */
 void ipc_export(void *handle, const struct ipc_handle *what);
 
-/* Is it a handle of the kind? Reads it. */
+/* Reads a handle; false: it is none of the kind. */
 bool ipc_read(const void *handle, int kind, struct ipc_handle *ret_what);
 
 /* Opens the file of another process; -1 when it is gone. */

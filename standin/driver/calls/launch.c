@@ -3,13 +3,16 @@
  * launch.c - kernels: the blocks of a grid run side by side, each on a thread of its own, as many
  * as the device holds.
  *
- * A block has one thread. Blocks beyond those that are resident begin when others end, in order; so
- * blocks may wait for each other as far as all of them are resident, which a cooperative launch
- * makes sure of.
+ * A block of a kernel of our own has one thread, others may have more (threads.h). Blocks beyond
+ * those that are resident begin when others end, in order; so blocks may wait for each other as far
+ * as all of them are resident, which a cooperative launch makes sure of.
  */
 #include "standin/driver/base/call.h"
 #include "standin/driver/base/devices.h"
 #include "standin/driver/base/hold.h"
+#include "standin/driver/calls/count.h"
+#include "standin/driver/calls/multicast.h"
+#include "standin/driver/calls/threads.h"
 #include "standin/driver/context.h"
 #include "standin/driver/module.h"
 #include "standin/driver/pool.h"
@@ -52,7 +55,8 @@ static unsigned resident(size_t shared_bytes)
 
 static void run_block(const struct kernel *kernel, uint64_t index, void *shared)
 {
-    struct module_place place = {.shared = shared, .barrier = hold_begin()};
+    struct module_place place = {
+        .shared = shared, .barrier = hold_begin(), .multicast = multicast_member};
     memcpy(place.grid, kernel->grid, sizeof place.grid);
     memcpy(place.block, kernel->block, sizeof place.block);
     place.block_index[0] = (unsigned)(index % kernel->grid[0]);
@@ -61,8 +65,7 @@ static void run_block(const struct kernel *kernel, uint64_t index, void *shared)
     void *parameters[PARAMETERS];
     for (size_t i = 0; i < kernel->parameter_count; i++)
         parameters[i] = kernel->bytes + kernel->parameters[i];
-    kernel->function.enter(&place);
-    kernel->function.run(parameters);
+    threads_run(&kernel->function, &place, parameters);
 }
 
 static void run_blocks(void *argument)
@@ -89,7 +92,7 @@ static void run_kernel(struct op *op)
     const struct kernel *kernel = (struct kernel *)op;
     struct run run = {.kernel = kernel};
     run.blocks = (uint64_t)kernel->grid[0] * kernel->grid[1] * kernel->grid[2];
-    unsigned most = resident(kernel->shared_bytes) * DEVICE_MULTIPROCESSORS;
+    unsigned most = resident(kernel->shared_bytes) * device_multiprocessors();
     run.workers = run.blocks < most ? (unsigned)run.blocks : most;
     pthread_mutex_init(&run.lock, NULL);
     pthread_cond_init(&run.over, NULL);
@@ -110,7 +113,7 @@ static void close_kernel(struct op *op)
 }
 
 static const struct op_kind kernel_kind = {CU_GRAPH_NODE_TYPE_KERNEL, run_kernel, close_kernel,
-                                           NULL};
+                                           NULL, NULL};
 
 static bool take_parameters(struct kernel *kernel, void **parameters)
 {
@@ -136,10 +139,10 @@ static CUresult check(const CUlaunchConfig *config, CUfunction function, CUstrea
         return CUDA_ERROR_INVALID_HANDLE;
     if (module_context(function) != stream->context)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!blocks || threads != 1 || config->gridDimY > 65535 || config->gridDimZ > 65535 ||
-        config->sharedMemBytes > (unsigned)function->dynamic_shared)
+    if (!blocks || !threads || threads > function->threads || config->gridDimY > 65535 ||
+        config->gridDimZ > 65535 || config->sharedMemBytes > (unsigned)function->dynamic_shared)
         return CUDA_ERROR_INVALID_VALUE;
-    if (cooperative && blocks > resident(config->sharedMemBytes) * DEVICE_MULTIPROCESSORS)
+    if (cooperative && blocks > resident(config->sharedMemBytes) * device_multiprocessors())
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     return CUDA_SUCCESS;
 }
@@ -168,6 +171,7 @@ static CUresult launch(const char *name, const CUlaunchConfig *config, CUfunctio
         op_release(&kernel->op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    count_kernel(function->name);
     return stream_submit(stream, &kernel->op);
 }
 
@@ -231,7 +235,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
     call_unlock();
     if (!known)
         return CUDA_ERROR_INVALID_HANDLE;
-    *blocks = block_size == 1 ? (int)resident(shared_bytes) : 0;
+    *blocks = (unsigned)block_size <= function->threads ? (int)resident(shared_bytes) : 0;
     return CUDA_SUCCESS;
 }
 
@@ -253,10 +257,11 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     call_lock();
     bool known = module_has(function);
     int dynamic_shared = known ? function->dynamic_shared : 0;
+    int threads = known ? (int)function->threads : 0;
     call_unlock();
     if (!known)
         return CUDA_ERROR_INVALID_HANDLE;
-    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK           ? 1
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK           ? threads
              : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS                      ? 32
              : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION                ? 90
              : attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION                   ? 90

@@ -84,7 +84,7 @@ static void operation_places(const struct op *op, void (*each)(const void *addre
 }
 
 static const struct op_kind operation_kind = {CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, run_operation, NULL,
-                                              operation_places};
+                                              operation_places, NULL};
 
 static bool is_legal(CUcontext context, const struct step *step)
 {

@@ -9,7 +9,7 @@
 
 #include <fcntl.h>
 
-/* Of whole pages; the real driver asks for no less. */
+/* Shows whole pages only; the real driver asks for no less. */
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
                                        CUmemRangeHandleType type, unsigned long long flags)
 {

@@ -10,6 +10,7 @@
 #include "standin/driver/base/call.h"
 #include "standin/driver/base/devices.h"
 #include "standin/driver/base/guard.h"
+#include "standin/driver/calls/multicast.h"
 #include "standin/driver/context.h"
 #include "standin/driver/memory.h"
 
@@ -20,17 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GRANULARITY = 2 << 20 };
-
-struct physical {
-    struct physical *next;
-    CUmemAllocationProp properties;
-    size_t size;
-    int fd;
-    unsigned handles, mappings;
-    bool imported; /* not counted as memory of this process's device */
-};
-
 struct reservation {
     struct reservation *next;
     char *base;
@@ -40,7 +30,7 @@ struct reservation {
 static struct physical *physicals;
 static struct reservation *reservations;
 
-static struct physical *find_physical(CUmemGenericAllocationHandle handle)
+struct physical *physical_find(CUmemGenericAllocationHandle handle)
 {
     struct physical *physical = physicals;
     while (physical && (uintptr_t)physical != handle)
@@ -58,11 +48,6 @@ static struct reservation *find_reservation(CUdeviceptr address, size_t size)
     return NULL;
 }
 
-static bool is_granular(size_t size)
-{
-    return size && size % GRANULARITY == 0;
-}
-
 static void free_if_unused(struct physical *physical)
 {
     if (physical->handles || physical->mappings)
@@ -73,11 +58,19 @@ static void free_if_unused(struct physical *physical)
     *link = physical->next;
     if (!physical->imported)
         memory_give_back(physical->properties.location.id, physical->size);
+    if (physical->multicast)
+        multicast_close(physical->multicast);
     close(physical->fd);
     free(physical);
 }
 
-static struct physical *add_physical(const CUmemAllocationProp *properties, size_t size, int fd)
+void physical_drop_mapping(struct physical *physical)
+{
+    physical->mappings--;
+    free_if_unused(physical);
+}
+
+struct physical *physical_add(const CUmemAllocationProp *properties, size_t size, int fd)
 {
     struct physical *physical = calloc(1, sizeof *physical);
     if (!physical)
@@ -184,7 +177,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     call_lock();
     if (memory_take(device, size)) {
         int fd = memory_file(device, call_unique(), size);
-        physical = fd < 0 ? NULL : add_physical(properties, size, fd);
+        physical = fd < 0 ? NULL : physical_add(properties, size, fd);
         if (!physical)
             memory_give_back(device, size);
         if (!physical && fd >= 0)
@@ -203,7 +196,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     if (result)
         return result;
     call_lock();
-    struct physical *physical = find_physical(handle);
+    struct physical *physical = physical_find(handle);
     if (physical) {
         physical->handles--;
         free_if_unused(physical);
@@ -221,6 +214,7 @@ static struct memory *add_mapping(char *base, size_t size, const struct physical
     *memory = (struct memory){.kind = MEMORY_MAPPED, .base = base, .size = size, .fd = -1};
     memory->device = physical->properties.location.id;
     memory->object = (uintptr_t)physical;
+    memory->multicast = physical->multicast;
     memory_add(memory);
     return memory;
 }
@@ -234,14 +228,15 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     if (!is_granular(size) || address % GRANULARITY || offset || flags)
         return CUDA_ERROR_INVALID_VALUE;
     call_lock();
-    struct physical *physical = find_physical(handle);
+    struct physical *physical = physical_find(handle);
     char *base = memory_bytes(address);
     bool good = physical && size <= physical->size && find_reservation(address, size);
     for (size_t at = 0; good && at < size; at += GRANULARITY)
         good = !memory_find(base + at);
     if (!good)
         result = CUDA_ERROR_INVALID_VALUE;
-    else if (mmap(base, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd, 0) == MAP_FAILED ||
+    else if ((!physical->multicast &&
+              mmap(base, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd, 0) == MAP_FAILED) ||
              !add_mapping(base, size, physical))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     else
@@ -271,8 +266,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size)
         mmap(memory->base, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
              -1, 0);
         memory_remove(memory);
-        physical->mappings--;
-        free_if_unused(physical);
+        physical_drop_mapping(physical);
     }
     call_unlock();
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -347,7 +341,7 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
         return CUDA_ERROR_NOT_SUPPORTED;
     int fd = -1;
     call_lock();
-    const struct physical *physical = find_physical(handle);
+    const struct physical *physical = physical_find(handle);
     if (!physical || physical->properties.requestedHandleTypes != (unsigned)type)
         result = CUDA_ERROR_INVALID_VALUE;
     else if ((fd = fcntl(physical->fd, F_DUPFD_CLOEXEC, 3)) < 0)
@@ -388,19 +382,18 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
         return CUDA_ERROR_NOT_SUPPORTED;
     CUmemAllocationProp properties;
     size_t size = 0;
-    if (!handle || !read_file((int)(uintptr_t)shareable, &properties, &size))
-        return CUDA_ERROR_INVALID_VALUE;
-    int fd = fcntl((int)(uintptr_t)shareable, F_DUPFD_CLOEXEC, 3);
+    bool known = handle && read_file((int)(uintptr_t)shareable, &properties, &size);
+    int fd = handle ? fcntl((int)(uintptr_t)shareable, F_DUPFD_CLOEXEC, 3) : -1;
     if (fd < 0)
-        return CUDA_ERROR_OPERATING_SYSTEM;
+        return CUDA_ERROR_INVALID_VALUE;
     call_lock();
-    struct physical *physical = add_physical(&properties, size, fd);
+    struct physical *physical = known ? physical_add(&properties, size, fd) : multicast_import(fd);
     if (physical)
         physical->imported = true;
     call_unlock();
     if (!physical) {
         close(fd);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return known ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
     }
     *handle = (uintptr_t)physical;
     return CUDA_SUCCESS;
@@ -431,7 +424,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
     if (result)
         return result;
     call_lock();
-    const struct physical *physical = find_physical(handle);
+    const struct physical *physical = physical_find(handle);
     if (physical && properties)
         *properties = physical->properties;
     call_unlock();

@@ -22,7 +22,7 @@ static void run_work(struct op *op)
     work->work(work->copy);
 }
 
-static const struct op_kind work_kind = {CU_GRAPH_NODE_TYPE_KERNEL, run_work, NULL, NULL};
+static const struct op_kind work_kind = {CU_GRAPH_NODE_TYPE_KERNEL, run_work, NULL, NULL, NULL};
 
 CUresult cuStandinRun(CUstream handle, void (*function)(const void *copy), const void *argument,
                       size_t size)

@@ -123,7 +123,7 @@ static double tree64(int first, int ranks, size_t i)
     return tree64(first, left, i) + tree64(first + left, ranks - left, i);
 }
 
-/* What one test needs: buffers, and the result by the tree. */
+/* One test needs this: buffers, and the result by the tree. */
 struct tree_test {
     rondo_comm *comm;
     rondo_type type;

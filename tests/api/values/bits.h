@@ -7,12 +7,14 @@
 
 enum { BITS_KEYS = 256 };
 
-/* What each rank got, as a hash, by key; in shared memory. 0: that call was refused. */
+/* Each rank's result, as a hash, by key; in shared memory. 0: that call was refused. */
 struct bits {
     uint64_t hash[BITS_KEYS][WORLD_RANKS];
 };
 
-/* The same calls twice, by every algorithm; keys: type x algorithm x collective x repetition. */
+/*
+ * Makes the same calls twice, by every algorithm; keys: type x algorithm x collective x repetition.
+ */
 enum { BITS_TYPES = 4, BITS_ALGORITHMS = 16, BITS_REPEATS = 2 };
 static inline int bits_key(int type, int algorithm, int repeat)
 {

@@ -47,8 +47,8 @@ size_t cases_count(const struct test_case *test)
     size_t n = (size_t)test->size;
     size_t counts[CASE_COUNTS] = {0, 1, 2, n - 1, n, n + 1, 17, 1000, 4099, 0};
 
-    /* Small slots make many windows of few elements. */
-    counts[COUNT_WINDOWS] = test->small_slots ? 9001 : n <= 4 ? 150001 : 20011;
+    /* Small slots make many segments of few elements. */
+    counts[COUNT_SEGMENTS] = test->small_slots ? 9001 : n <= 4 ? 150001 : 20011;
     return counts[test->count];
 }
 
@@ -81,7 +81,7 @@ static int draw(struct search *search, int below)
     return (int)(world_hash(search->seed, search->drawn++) % (uint64_t)below);
 }
 
-/* Does this factor matter to a call of that collective? Then its pairs count. */
+/* True if this factor matters to a call of that collective; then its pairs count. */
 static bool matters(rondo_collective collective, int factor)
 {
     if (factor == OP)
@@ -161,7 +161,7 @@ static void choose_rest(struct search *search, struct case_list *list, int level
         take(search, list, best);
 }
 
-/* Can these two levels occur together, whatever the others are? */
+/* True if these two levels can occur together, whatever the others are. */
 static bool can_pair(const struct search *search, const struct case_list *list, int a, int la,
                      int b, int lb, int level[FACTORS])
 {

@@ -33,7 +33,7 @@ enum case_count {
     COUNT_17,
     COUNT_1000,
     COUNT_4099,
-    COUNT_WINDOWS, /* more than fits a slot at once */
+    COUNT_SEGMENTS, /* more than fits a slot at once */
     CASE_COUNTS
 };
 

@@ -11,7 +11,7 @@ enum { GUARD = 64, GUARD_BYTE = 0xa5, SMALL_SLOT = 2048 };
 const char *const matrix_algorithms[] = {
     "ring",    "tree",     "direct",    "one_shot",       "zero_copy",           "doubling",
     "halving", "binomial", "hierarchy", "hierarchy_ring", "hierarchy_zero_copy", "leaders",
-    NULL};
+    "bruck",   NULL};
 
 /* One allocation with guards on both sides; in place, input and output are parts of one. */
 struct buffer {

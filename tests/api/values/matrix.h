@@ -17,7 +17,7 @@ struct matrix {
  * are, by trying on two processes, and chooses cases. */
 void matrix_init(struct matrix *matrix, unsigned long seed, char *sentence);
 
-/* The same on a communicator that is there, by all of its ranks; each keeps its own. */
+/* Chooses on a communicator that is there, by all of its ranks; each keeps its own matrix. */
 rondo_result matrix_choose(struct matrix *matrix, unsigned long seed, rondo_comm *comm,
                            char *sentence);
 

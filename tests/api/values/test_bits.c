@@ -40,7 +40,7 @@ static int expect_same_on_ranks(const struct bits *bits, int size)
     return ran;
 }
 
-/* Of each type, all algorithms that ran gave the same bits as those of the other world. */
+/* In each type, all algorithms that ran gave the same bits as those of the other world. */
 static void expect_same_by_algorithm(const struct bits *one, const struct bits *other, int size)
 {
     for (int t = 0; t < BITS_TYPES; t++) {
@@ -98,7 +98,7 @@ static void expect_balanced_tree(int size, bool processes, int deterministic)
     int failed;
 
     config.deterministic = deterministic;
-    config.slot_bytes = size % 3 ? 4096 : 0; /* small ones: many windows */
+    config.slot_bytes = size % 3 ? 4096 : 0; /* small ones: many segments */
     failed = world_run(&world, bits_are_the_balanced_tree, &shared, &report);
     cr_assert(failed == 0, "%s", report.summary);
 }

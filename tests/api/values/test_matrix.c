@@ -13,7 +13,7 @@
 
 enum { SEED = 2026 };
 
-/* What each algorithm claims to have, by the bits of its collectives; more is fine, less is not. */
+/* Each algorithm claims to have these collectives, by their bits; more is fine, less is not. */
 #define HAS(c) (1u << RONDO_##c)
 static const struct {
     const char *algorithm;
@@ -25,7 +25,8 @@ static const struct {
      HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BROADCAST) | HAS(ALL_GATHER) | HAS(REDUCE_SCATTER)},
     {"direct", (1u << (RONDO_BARRIER + 1)) - 1},
     {"zero_copy", (1u << (RONDO_SCATTER + 1)) - 1},
-    {"one_shot", HAS(ALL_REDUCE) | HAS(REDUCE)},
+    {"one_shot", HAS(ALL_REDUCE) | HAS(REDUCE) | HAS(BARRIER)},
+    {"bruck", HAS(ALL_TO_ALL)},
     {"halving", HAS(ALL_REDUCE) | HAS(REDUCE_SCATTER)},
     {"doubling", HAS(ALL_REDUCE) | HAS(ALL_GATHER)},
     {"hierarchy", (1u << (RONDO_BARRIER + 1)) - 1},

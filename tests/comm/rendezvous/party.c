@@ -42,6 +42,14 @@ struct party_rank *party_new(const struct bootstrap_place *place, int size, doub
     return ranks;
 }
 
+struct party_rank *party_at(bool tcp, int size, double timeout)
+{
+    struct bootstrap_place place;
+
+    party_place(&place, tcp);
+    return party_new(&place, size, timeout);
+}
+
 static void fill(unsigned char *blob, int rank)
 {
     for (int i = 0; i < PARTY_BLOB; i++)

@@ -28,6 +28,8 @@ struct party_rank {
 void party_place(struct bootstrap_place *ret_place, bool tcp);
 /* `size` ranks of one job. Change what should be wrong, then start. Freed by party_free(). */
 struct party_rank *party_new(const struct bootstrap_place *place, int size, double timeout);
+/* Makes the ranks of a job at a fresh place. */
+struct party_rank *party_at(bool tcp, int size, double timeout);
 void party_start(struct party_rank *ranks, int count);
 void party_join(struct party_rank *ranks, int count);
 /* Both. How many of the ranks have succeeded with the right blobs. */

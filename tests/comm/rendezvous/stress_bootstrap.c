@@ -21,12 +21,10 @@ static int fail(const char *what, const struct party_rank *ranks, int count)
 
 static int meet(int size, bool tcp)
 {
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int bad = 0;
 
-    party_place(&place, tcp);
-    ranks = party_new(&place, size, 60);
+    ranks = party_at(tcp, size, 60);
     if (party_run(ranks, size) != size)
         bad = fail("a good job", ranks, size);
     party_free(ranks);
@@ -35,12 +33,10 @@ static int meet(int size, bool tcp)
 
 static int collide(void)
 {
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int bad = 0;
 
-    party_place(&place, false);
-    ranks = party_new(&place, 5, 60);
+    ranks = party_at(false, 5, 60);
     ranks[4].rank = 2;
     party_run(ranks, 5);
     for (int i = 0; i < 5; i++)

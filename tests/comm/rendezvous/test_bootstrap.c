@@ -41,23 +41,18 @@ Test(bootstrap, ranks_of_any_number_meet_over_unix_sockets_and_tcp)
 
 Test(bootstrap, five_hundred_and_twelve_threads_meet)
 {
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(false, 512, 60);
 
-    party_place(&place, false);
-    ranks = party_new(&place, 512, 60);
     cr_assert_eq(party_run(ranks, 512), 512, "'%s'", ranks[0].sentence);
     party_free(ranks);
 }
 
 Test(bootstrap, sixty_four_processes_meet)
 {
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int status, good = 0;
 
-    party_place(&place, false);
-    ranks = party_new(&place, 64, 20);
+    ranks = party_at(false, 64, 20);
     for (int i = 0; i < 64; i++) {
         if (fork() == 0) {
             party_take_part(&ranks[i]);
@@ -72,11 +67,8 @@ Test(bootstrap, sixty_four_processes_meet)
 
 Test(bootstrap, blobs_may_be_empty)
 {
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(true, 3, 20);
 
-    party_place(&place, true);
-    ranks = party_new(&place, 3, 20);
     for (int i = 0; i < 3; i++)
         ranks[i].blob_bytes = 0;
     cr_assert_eq(party_run(ranks, 3), 3, "'%s'", ranks[0].sentence);
@@ -100,11 +92,8 @@ Test(bootstrap, one_place_serves_job_after_job)
 
 Test(bootstrap, ranks_that_come_before_the_server_wait_for_it)
 {
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(true, 3, 20);
 
-    party_place(&place, true);
-    ranks = party_new(&place, 3, 20);
     party_start(ranks + 1, 2);
     usleep(100000);
     party_take_part(&ranks[0]);
@@ -116,13 +105,11 @@ Test(bootstrap, ranks_that_come_before_the_server_wait_for_it)
 
 Test(bootstrap, two_ranks_that_claim_one_number_are_named_on_every_rank)
 {
-    struct bootstrap_place place;
     struct party_rank *ranks;
     char part[80];
     int before = party_files();
 
-    party_place(&place, false);
-    ranks = party_new(&place, 4, 20);
+    ranks = party_at(false, 4, 20);
     ranks[2].rank = 3;
     cr_assert_eq(party_run(ranks, 4), 0);
     snprintf(part, sizeof(part), "two ranks claimed number 3: pid %d on ", (int)getpid());
@@ -133,11 +120,8 @@ Test(bootstrap, two_ranks_that_claim_one_number_are_named_on_every_rank)
 
 Test(bootstrap, a_second_rank_zero_cannot_open_the_place)
 {
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(false, 2, 2.2);
 
-    party_place(&place, false);
-    ranks = party_new(&place, 2, 2.2);
     ranks[1].rank = 0;
     cr_assert_eq(party_run(ranks, 2), 0);
     cr_assert(ranks[0].result == RONDO_ERROR_SYSTEM || ranks[1].result == RONDO_ERROR_SYSTEM);
@@ -147,11 +131,8 @@ Test(bootstrap, a_second_rank_zero_cannot_open_the_place)
 
 Test(bootstrap, different_sizes_are_told_to_every_rank)
 {
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(true, 4, 20);
 
-    party_place(&place, true);
-    ranks = party_new(&place, 4, 20);
     ranks[3].size = 5;
     cr_assert_eq(party_run(ranks, 4), 0);
     check_all(ranks, 4, RONDO_ERROR_MISMATCH, "says that the job has 5 ranks");
@@ -161,11 +142,8 @@ Test(bootstrap, different_sizes_are_told_to_every_rank)
 
 Test(bootstrap, different_blobs_are_told_to_every_rank)
 {
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(false, 3, 20);
 
-    party_place(&place, false);
-    ranks = party_new(&place, 3, 20);
     ranks[1].blob_bytes = 100;
     cr_assert_eq(party_run(ranks, 3), 0);
     check_all(ranks, 3, RONDO_ERROR_MISMATCH, "rank 1 (pid");
@@ -174,12 +152,10 @@ Test(bootstrap, different_blobs_are_told_to_every_rank)
 
 Test(bootstrap, missing_ranks_are_named_on_every_rank)
 {
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int before = party_files();
 
-    party_place(&place, false);
-    ranks = party_new(&place, 8, 0.7);
+    ranks = party_at(false, 8, 0.7);
     ranks[2].rank = 7;
     ranks[5].rank = 6; /* the six that come are 0 1 7 3 4 6 */
     cr_assert_eq(party_run(ranks, 6), 0);
@@ -228,12 +204,10 @@ Test(bootstrap, without_a_server_the_sentence_has_the_address_and_the_remedy)
 Test(bootstrap, a_member_with_another_secret_is_told_and_harms_nobody)
 {
     for (int tcp = 0; tcp < 2; tcp++) {
-        struct bootstrap_place place;
         struct party_rank *ranks;
         struct party_rank other;
 
-        party_place(&place, tcp);
-        ranks = party_new(&place, 3, 20);
+        ranks = party_at(tcp, 3, 20);
         other = ranks[2];
         other.place.secret[31] ^= 1;
         other.timeout = 1;
@@ -250,13 +224,11 @@ Test(bootstrap, a_member_with_another_secret_is_told_and_harms_nobody)
 
 Test(bootstrap, a_rank_that_dies_before_the_others_come_is_named)
 {
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int status;
     pid_t pid;
 
-    party_place(&place, false);
-    ranks = party_new(&place, 4, 20);
+    ranks = party_at(false, 4, 20);
     pid = fork();
     if (pid == 0) {
         alarm(1); /* it dies while it waits */

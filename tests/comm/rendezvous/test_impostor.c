@@ -82,7 +82,7 @@ static void *pose(void *argument)
     fd = socket_accept(me->listener);
     socket_receive(fd, &hello, sizeof(hello), soon());
     memcpy(session.rank_nonce, hello.nonce, WIRE_NONCE);
-    memcpy(session.meeting_nonce, hello.nonce, WIRE_NONCE);
+    memcpy(session.server_nonce, hello.nonce, WIRE_NONCE);
     wire_header_set(&hello.header, WIRE_CHALLENGE, 0);
     if (me->manner == NEWER)
         hello.header.version = htole16(WIRE_VERSION + 1);
@@ -147,7 +147,8 @@ Test(strangers, a_refusal_is_told_when_nothing_else_was_heard)
     check_victim(DENYING, RONDO_ERROR_AUTH, "their secrets differ");
 }
 
-/* Who has taken the port can say what it likes: the job begins when its meeting point is there. */
+/* A stranger who has taken the port can say what it likes: the job begins when its meeting point is
+ * there. */
 Test(strangers, that_were_at_the_port_first_do_no_harm)
 {
     static const enum manner manners[] = {RUDE, NEWER, POLITE, DENYING, FLEEING};

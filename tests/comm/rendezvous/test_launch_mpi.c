@@ -41,13 +41,13 @@ Test(launch_mpi, openmpi_starts_ranks_that_meet)
     check_openmpi("Open MPI", 3, SHOW);
 }
 
-/* Its daemon speaks PMIx, as that of any other launcher may. */
+/* Open MPI's daemon speaks PMIx, as that of any other launcher may. */
 Test(launch_mpi, ranks_that_know_nothing_but_pmix_meet, .disabled = !HAVE_PMIX)
 {
     check_openmpi("PMIx", 3, "env -u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_SIZE " SHOW);
 }
 
-/* As far as they know they are on several hosts. */
+/* The ranks are on several hosts, as far as they know. */
 Test(launch_mpi, ranks_without_an_address_are_told_one_by_pmix, .disabled = !HAVE_PMIX)
 {
     check_openmpi("Open MPI", -1, "env -u OMPI_COMM_WORLD_LOCAL_SIZE " SHOW);

@@ -16,7 +16,7 @@
 
 enum { VARIABLES = 10, RANKS = 2 };
 
-/* What a rank has to say in the end. */
+/* A rank says this in the end. */
 struct said {
     rondo_result result;
     struct launch launch;
@@ -103,7 +103,7 @@ Test(launch_pmix, ranks_of_one_host_meet_at_a_socket_of_their_job)
     cr_assert_not(said[0].launch.served);
 }
 
-/* As on two hosts: nobody has set an address or a secret. */
+/* These are like two hosts: nobody has set an address or a secret. */
 Test(launch_pmix, ranks_of_several_hosts_meet_where_rank_0_says)
 {
     static const char *const variables[] = {"FAKE_SIZE=2", "RONDO_INTERFACE=lo", NULL};
@@ -157,7 +157,7 @@ static const struct {
      {"FAKE_SIZE=2", "RONDO_INTERFACE=none-such", NULL}},
 };
 
-Test(launch_pmix, whatever_is_missing_gets_a_sentence_on_every_rank, .timeout = 60)
+Test(launch_pmix, whatever_is_missing_gets_a_sentence_on_every_rank)
 {
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct said said[RANKS];

@@ -197,7 +197,7 @@ static void meet_beside_a_squatter(bool listens)
     party_free(ranks);
 }
 
-Test(sockets, a_name_that_another_user_holds_keeps_no_ranks_apart, .timeout = 60)
+Test(sockets, a_name_that_another_user_holds_keeps_no_ranks_apart)
 {
     if (geteuid() != 0)
         cr_skip_test("only root can be two users");
@@ -206,7 +206,7 @@ Test(sockets, a_name_that_another_user_holds_keeps_no_ranks_apart, .timeout = 60
 }
 
 /* A killed rank 0 leaves its file: the next one takes its place. */
-Test(sockets, a_file_that_nobody_listens_at_is_no_hindrance, .timeout = 60)
+Test(sockets, a_file_that_nobody_listens_at_is_no_hindrance)
 {
     char folder[] = "/tmp/rondo_runtime_XXXXXX", inside[64];
     struct bootstrap_place place;
@@ -233,7 +233,7 @@ Test(sockets, a_file_that_nobody_listens_at_is_no_hindrance, .timeout = 60)
 }
 
 /* A folder that others can enter is none of ours. */
-Test(sockets, a_folder_that_others_may_enter_is_not_used, .timeout = 60)
+Test(sockets, a_folder_that_others_may_enter_is_not_used)
 {
     char folder[] = "/tmp/rondo_runtime_XXXXXX", inside[64];
     struct bootstrap_place place;

@@ -93,7 +93,7 @@ static void claim(const struct bootstrap_place *place, uint64_t bytes, bool prov
     *ret_fd = knock(place);
     socket_send(*ret_fd, &hello, sizeof(hello), soon());
     socket_receive(*ret_fd, &hello, sizeof(hello), soon());
-    memcpy(session.meeting_nonce, hello.nonce, WIRE_NONCE);
+    memcpy(session.server_nonce, hello.nonce, WIRE_NONCE);
     wire_header_set(&frame.header, WIRE_CLAIM, bytes);
     if (prove)
         wire_prove(&session, WIRE_CLAIM, &frame);
@@ -222,13 +222,11 @@ Test(strangers, cannot_use_up_the_descriptors_of_the_server)
 /* Members alone need more descriptors than the server has: no hang, and the sentence says why. */
 Test(strangers, a_server_without_descriptors_says_so)
 {
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int status;
     pid_t pid;
 
-    party_place(&place, false);
-    ranks = party_new(&place, 41, 2);
+    ranks = party_at(false, 41, 2);
     pid = fork();
     if (pid == 0) {
         struct rlimit limit = {24, 24};
@@ -267,7 +265,7 @@ static void check_lie(uint32_t rank, uint32_t size, uint64_t bytes, const char *
     fd = knock(&place);
     socket_send(fd, &hello, sizeof(hello), soon());
     socket_receive(fd, &hello, sizeof(hello), soon());
-    memcpy(session.meeting_nonce, hello.nonce, WIRE_NONCE);
+    memcpy(session.server_nonce, hello.nonce, WIRE_NONCE);
     wire_header_set(&frame.header, WIRE_CLAIM, bytes);
     wire_prove(&session, WIRE_CLAIM, &frame);
     socket_send(fd, &frame, sizeof(frame), soon());

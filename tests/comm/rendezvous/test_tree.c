@@ -2,13 +2,13 @@
 /*
  * test_tree.c - more ranks than the meeting point keeps: they wait with each other.
  *
- * In most tests one rank is held back, so that all others sit in their places, and something
+ * In most tests one rank is held back, so that all others wait in their places, and something
  * happens then. What every rank hears must be the same as if all had waited at the meeting point.
  */
 #include "tests/comm/rendezvous/party.h"
 
-#include "comm/rendezvous/seats.h"
-#include "comm/rendezvous/seeker.h"
+#include "comm/rendezvous/relay_tree.h"
+#include "comm/rendezvous/connector.h"
 
 #include "base/clock.h"
 
@@ -25,74 +25,76 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Who sits where -------------------------------------------------------------------------- */
+/* ---- Who waits where ------------------------------------------------------------------------- */
 
-static void sit(struct seats *seats, const struct wire_seat *told, unsigned rank, bool local)
+static void take_position(struct relay_tree *tree, const struct wire_position *told, unsigned rank,
+                          bool local)
 {
-    struct wire_seat says = {.moved = *told->address ? htole32(1) : 0};
+    struct wire_position says = {.moved = *told->address ? htole32(1) : 0};
     struct relay who = {.rank = rank, .local = local};
 
     if (told->relay)
         snprintf(says.address, sizeof(says.address), "unix:%u", rank);
-    seats_taken(seats, told, &says, &who);
+    relay_tree_taken(tree, told, &says, &who);
 }
 
-Test(seats, are_given_level_by_level_in_the_order_of_coming)
+Test(tree, are_given_level_by_level_in_the_order_of_coming)
 {
-    struct seats seats;
-    struct wire_seat told;
+    struct relay_tree tree;
+    struct wire_position told;
 
-    seats_init(&seats, 16 + 16 * 16 + 1);
+    relay_tree_init(&tree, 16 + 16 * 16 + 1);
     for (unsigned rank = 1; rank <= 16 + 16 * 16 + 1; rank++) {
-        enum seat seat = seats_give(&seats, false, true, &told);
+        enum position position = relay_tree_give(&tree, false, true, &told);
         unsigned above = (rank - 1) / 16;
 
-        cr_assert_eq(seat, above ? SEAT_THERE : SEAT_HERE, "rank %u", rank);
+        cr_assert_eq(position, above ? POSITION_THERE : POSITION_HERE, "rank %u", rank);
         cr_assert_eq(le32toh(told.rank), above, "rank %u sits with %u", rank, le32toh(told.rank));
         cr_assert_eq(told.relay != 0, rank <= 17, "rank %u", rank);
-        sit(&seats, &told, rank, false);
+        take_position(&tree, &told, rank, false);
     }
-    cr_assert_eq(seats.here, 16);
-    cr_assert_eq(seats.expected, 0);
-    seats_done(&seats);
+    cr_assert_eq(tree.here, 16);
+    cr_assert_eq(tree.expected, 0);
+    relay_tree_done(&tree);
 }
 
-Test(seats, are_at_the_meeting_point_for_the_impatient_and_where_there_are_no_relays)
+Test(tree, are_at_the_meeting_point_for_the_impatient_and_where_there_are_no_relays)
 {
-    struct seats seats;
-    struct wire_seat told;
+    struct relay_tree tree;
+    struct wire_position told;
 
-    seats_init(&seats, 30);
+    relay_tree_init(&tree, 30);
     for (int i = 0; i < 16; i++)
-        cr_assert_eq(seats_give(&seats, false, true, &told), SEAT_HERE);
-    cr_assert_eq(seats_give(&seats, false, true, &told), SEAT_LATER);
-    cr_assert_eq(seats_give(&seats, false, false, &told), SEAT_HERE);
-    seats_done(&seats);
-    seats_init(&seats, 0); /* a relay's own */
+        cr_assert_eq(relay_tree_give(&tree, false, true, &told), POSITION_HERE);
+    cr_assert_eq(relay_tree_give(&tree, false, true, &told), POSITION_LATER);
+    cr_assert_eq(relay_tree_give(&tree, false, false, &told), POSITION_HERE);
+    relay_tree_done(&tree);
+    relay_tree_init(&tree, 0); /* a relay's own */
     for (int i = 0; i < 100; i++) {
-        cr_assert_eq(seats_give(&seats, false, true, &told), SEAT_HERE);
+        cr_assert_eq(relay_tree_give(&tree, false, true, &told), POSITION_HERE);
         cr_assert_eq(told.relay, 0);
     }
-    seats_done(&seats);
+    relay_tree_done(&tree);
 }
 
-Test(seats, at_a_loopback_address_are_for_those_of_the_same_host)
+Test(tree, at_a_loopback_address_are_for_those_of_the_same_host)
 {
-    struct seats seats;
-    struct wire_seat told, first;
+    struct relay_tree tree;
+    struct wire_position told, first;
 
-    seats_init(&seats, 40);
-    seats_give(&seats, true, true, &first);
+    relay_tree_init(&tree, 40);
+    relay_tree_give(&tree, true, true, &first);
     for (int i = 1; i < 16; i++) {
-        seats_give(&seats, false, true, &told);
+        relay_tree_give(&tree, false, true, &told);
         if (told.relay)
-            seats_taken(&seats, &told, &(struct wire_seat){.moved = 0}, &(struct relay){.rank = 2});
+            relay_tree_taken(&tree, &told, &(struct wire_position){.moved = 0},
+                             &(struct relay){.rank = 2});
     }
-    sit(&seats, &first, 1, true);
-    cr_assert_eq(seats_give(&seats, false, true, &told), SEAT_HERE, "for another host");
-    cr_assert_eq(seats_give(&seats, true, true, &told), SEAT_THERE, "for this host");
+    take_position(&tree, &first, 1, true);
+    cr_assert_eq(relay_tree_give(&tree, false, true, &told), POSITION_HERE, "for another host");
+    cr_assert_eq(relay_tree_give(&tree, true, true, &told), POSITION_THERE, "for this host");
     cr_assert_eq(le32toh(told.rank), 1);
-    seats_done(&seats);
+    relay_tree_done(&tree);
 }
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
@@ -174,18 +176,16 @@ Test(tree, of_any_size_is_met_in)
 Test(tree, the_meeting_point_keeps_sixteen_connections)
 {
     enum { SIZE = 120 };
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int status, before = party_files();
     pid_t pid;
 
     for (int tcp = 0; tcp < 2; tcp++) {
-        party_place(&place, tcp);
-        ranks = party_new(&place, SIZE, 20);
+        ranks = party_at(tcp, SIZE, 20);
         pid = start_process(&ranks[0]);
         party_start(ranks + 1, SIZE - 2);
-        cr_assert(await_files(pid, -(before + SEATS_EACH)), "%d", files_of(pid));
-        cr_assert(await_files(pid, before + SEATS_EACH + 2), "%d", files_of(pid));
+        cr_assert(await_files(pid, -(before + RELAY_WIDTH)), "%d", files_of(pid));
+        cr_assert(await_files(pid, before + RELAY_WIDTH + 2), "%d", files_of(pid));
         party_start(ranks + SIZE - 1, 1);
         party_join(ranks + 1, SIZE - 1);
         waitpid(pid, &status, 0);
@@ -204,23 +204,21 @@ static pid_t start_with_a_relay(struct party_rank *ranks, int count)
     before = files_of(getpid()) - 1; /* without the directory itself */
     pid = start_process(&ranks[1]);  /* before rank 0 is there: it inherits nothing of rank 0's */
     party_start(ranks, 1);
-    await_files(pid, -(before + 2)); /* its seat, and where it listens */
+    await_files(pid, -(before + 2)); /* its position, and where it listens */
     party_start(ranks + 2, count - 2);
-    await_files(pid, -(before + 6)); /* some of the others sit with it */
+    await_files(pid, -(before + 6)); /* some of the others wait with it */
     return pid;
 }
 
 Test(tree, a_relay_that_is_killed_is_named_on_every_rank)
 {
     enum { SIZE = 60 };
-    struct bootstrap_place place;
     struct party_rank *ranks;
     char part[40];
     pid_t pid;
 
     for (int tcp = 0; tcp < 2; tcp++) {
-        party_place(&place, tcp);
-        ranks = party_new(&place, SIZE, 20);
+        ranks = party_at(tcp, SIZE, 20);
         pid = start_with_a_relay(ranks, SIZE - 1);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
@@ -237,18 +235,16 @@ Test(tree, a_relay_that_is_killed_is_named_on_every_rank)
 Test(tree, a_rank_that_is_killed_far_from_the_meeting_point_is_named_on_every_rank)
 {
     enum { SIZE = 60 };
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int before;
     char part[40];
     pid_t pid;
 
-    party_place(&place, false);
-    ranks = party_new(&place, SIZE, 20);
+    ranks = party_at(false, SIZE, 20);
     before = party_files();
     party_start(ranks, SIZE - 2);
     await_files(getpid(), -(before + 100));
-    poll(NULL, 0, 200); /* they sit; those who come now sit with one of them */
+    poll(NULL, 0, 200); /* they wait; those who come now wait with one of them */
     pid = start_process(&ranks[SIZE - 2]);
     poll(NULL, 0, 1000); /* it has said who it is, also where everything is slow */
     kill(pid, SIGKILL);
@@ -262,12 +258,10 @@ Test(tree, a_rank_that_is_killed_far_from_the_meeting_point_is_named_on_every_ra
 Test(tree, ranks_that_never_come_are_named_on_every_rank)
 {
     enum { SIZE = 60 };
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int before = party_files();
 
-    party_place(&place, true);
-    ranks = party_new(&place, SIZE, 1.5);
+    ranks = party_at(true, SIZE, 1.5);
     cr_assert_eq(party_run(ranks, SIZE - 2), 0);
     check_all(ranks, SIZE - 2, RONDO_ERROR_TIMEOUT, "waited 1.5 s for ranks 58 to 59 of 60");
     cr_assert_eq(party_files(), before, "descriptors leaked");
@@ -277,11 +271,8 @@ Test(tree, ranks_that_never_come_are_named_on_every_rank)
 Test(tree, a_number_claimed_twice_is_told_to_every_rank)
 {
     enum { SIZE = 60 };
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(false, SIZE, 20);
 
-    party_place(&place, false);
-    ranks = party_new(&place, SIZE, 20);
     ranks[SIZE - 1].rank = 30;
     cr_assert_eq(party_run(ranks, SIZE), 0);
     check_all(ranks, SIZE, RONDO_ERROR_INVALID, "two ranks claimed number 30");
@@ -317,13 +308,11 @@ static int knock_at_relays(int *fds, int room)
 Test(tree, strangers_at_relays_do_no_harm)
 {
     enum { SIZE = 40, STRANGERS = 64 };
-    struct bootstrap_place place;
     struct party_rank *ranks;
     int strangers[STRANGERS], count = 0;
     unsigned char noise[3000];
 
-    party_place(&place, false);
-    ranks = party_new(&place, SIZE, 20);
+    ranks = party_at(false, SIZE, 20);
     party_start(ranks, SIZE - 1);
     for (int i = 0; i < 500 && !count; i++) {
         poll(NULL, 0, 10);
@@ -349,38 +338,38 @@ Test(tree, strangers_at_relays_do_no_harm)
     party_free(ranks);
 }
 
-/* Rank 1 says that others may sit at an address where nobody is. */
-static void *sit_and_mislead(void *argument)
+/* Rank 1 says that others may wait at an address where nobody is. */
+static void *take_position_and_mislead(void *argument)
 {
     struct party_rank *me = argument;
     unsigned char blob[PARTY_BLOB], *blobs = malloc((size_t)me->size * PARTY_BLOB);
-    struct seeker seeker = {.place = &me->place,
-                            .rank = me->rank,
-                            .size = me->size,
-                            .timeout = 20,
-                            .deadline = clock_seconds() + 20,
-                            .blob = blob,
-                            .blob_bytes = PARTY_BLOB,
-                            .each = PARTY_BLOB,
-                            .fd = -1,
-                            .session.secret = me->place.secret,
-                            .last = ""};
-    struct wire_seat seat = {.address = ""};
+    struct connector connector = {.place = &me->place,
+                                  .rank = me->rank,
+                                  .size = me->size,
+                                  .timeout = 20,
+                                  .deadline = clock_seconds() + 20,
+                                  .blob = blob,
+                                  .blob_bytes = PARTY_BLOB,
+                                  .each = PARTY_BLOB,
+                                  .fd = -1,
+                                  .session.secret = me->place.secret,
+                                  .last = ""};
+    struct wire_position position = {.address = ""};
 
     for (int i = 0; i < PARTY_BLOB; i++)
         blob[i] = (unsigned char)(me->rank * 31 + i);
-    me->result = seeker_reach(&seeker);
+    me->result = connector_reach(&connector);
     if (!me->result)
-        me->result = seeker_hand_in(&seeker);
+        me->result = connector_hand_in(&connector);
     if (!me->result)
-        me->result = seeker_hear(&seeker, &seat, blobs);
+        me->result = connector_hear(&connector, &position, blobs);
     if (!me->result)
-        me->result = seeker_sit(&seeker, "unix:rondo-nobody-is-here", false);
+        me->result = connector_take_position(&connector, "unix:rondo-nobody-is-here", false);
     if (!me->result)
-        me->result = seeker_hear(&seeker, NULL, blobs);
+        me->result = connector_hear(&connector, NULL, blobs);
     snprintf(me->sentence, sizeof(me->sentence), "%s", fail_sentence());
-    me->right = !me->result && seat.relay;
-    seeker_close(&seeker);
+    me->right = !me->result && position.relay;
+    connector_close(&connector);
     free(blobs);
     return NULL;
 }
@@ -388,13 +377,10 @@ static void *sit_and_mislead(void *argument)
 Test(tree, a_relay_that_cannot_be_reached_is_not_needed)
 {
     enum { SIZE = 60 };
-    struct bootstrap_place place;
-    struct party_rank *ranks;
+    struct party_rank *ranks = party_at(false, SIZE, 20);
 
-    party_place(&place, false);
-    ranks = party_new(&place, SIZE, 20);
     party_start(ranks, 1);
-    pthread_create(&ranks[1].thread, NULL, sit_and_mislead, &ranks[1]);
+    pthread_create(&ranks[1].thread, NULL, take_position_and_mislead, &ranks[1]);
     poll(NULL, 0, 200);
     party_start(ranks + 2, SIZE - 2);
     party_join(ranks, SIZE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tcp_nodes.c - see tcp_nodes.h; slots are used as plan/step_loop.h does it. */
+/* tcp_nodes.c - see tcp_nodes.h. */
 #include "tests/transport/tcp/tcp_nodes.h"
 
 #include "base/clock.h"
@@ -20,18 +20,6 @@ static const unsigned char key[NETWORK_KEY] = "nobody else knows that";
 static const double patience = 5; /* seconds */
 
 /* ---- Their owner ----------------------------------------------------------------------------- */
-
-static void caption(void *context, void *ret_caption)
-{
-    memcpy(ret_caption, ((struct node *)context)->caption, NETWORK_CAPTION);
-}
-
-static void heard(void *context, int peer, const void *bytes)
-{
-    struct node *node = context;
-
-    node->heard_from += memcmp(bytes, nodes[peer].caption, NETWORK_CAPTION) == 0;
-}
 
 static void waits(void *context, struct network_wait *ret_wait)
 {
@@ -81,38 +69,38 @@ static rondo_result open_node(int rank)
 {
     struct node *node = &nodes[rank];
 
-    *node = (struct node){.rank = rank, .card.rank = rank, .failed_from = -1};
-    memset(node->caption, 'a' + rank, NETWORK_CAPTION);
-    return tcp_open(&node->card.tcp, &node->network);
+    *node = (struct node){.rank = rank, .endpoint.rank = rank, .failed_from = -1};
+    traffic_begin_call(rank);
+    return tcp_transport.open(&(struct network_wish){.rank = rank}, &node->part, &node->network);
 }
 
 static rondo_result start_node(int rank)
 {
     struct node *node = &nodes[rank];
-    const struct network_owner owner = {.context = node,
-                                        .caption = caption,
-                                        .heard = heard,
-                                        .waits = waits,
-                                        .waited = waited,
-                                        .failed = failed,
-                                        .note = note};
-    const struct tcp_job job = {.owner = &owner,
-                                .key = key,
-                                .comm = NODE_COMM,
-                                .security = nodes_security(),
-                                .rank = rank,
-                                .size = NODES,
-                                .lanes = NODE_LANES,
-                                .slots = NODE_SLOTS,
-                                .slot_bytes = NODE_SLOT_BYTES};
-    rondo_result result = tcp_start(node->network, &job);
+    const struct network_job job = {.owner = {.page = &traffic_calls[rank].page,
+                                              .context = node,
+                                              .waits = waits,
+                                              .waited = waited,
+                                              .failed = failed,
+                                              .note = note},
+                                    .key = key,
+                                    .comm = NODE_COMM,
+                                    .security = nodes_security(),
+                                    .rank = rank,
+                                    .size = NODES,
+                                    .channels = NODE_CHANNELS,
+                                    .slots = NODE_SLOTS,
+                                    .slot_bytes = NODE_SLOT_BYTES};
+    rondo_result result = tcp_transport.start(node->network, &job);
 
-    node->networks[NETWORK_TCP] = node->network;
     for (int peer = 0; peer < NODES && !result; peer++) {
-        struct transport_pair pair = {.own = &node->card,
-                                      .peer = &nodes[peer].card,
-                                      .networks = node->networks,
-                                      .lanes = NODE_LANES};
+        struct transport_pair pair = {.own = &node->endpoint,
+                                      .peer = &nodes[peer].endpoint,
+                                      .own_part = &node->part,
+                                      .peer_part = &nodes[peer].part,
+                                      .page = &traffic_calls[rank].pages[peer],
+                                      .network = node->network,
+                                      .channels = NODE_CHANNELS};
 
         if (peer != rank)
             result = tcp_transport.connect(&pair, node->out, node->in);
@@ -186,56 +174,21 @@ bool nodes_await(int rank, int peer, enum tcp_peer_state state)
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-size_t node_length(int from, int to, int lane, uint32_t number)
+bool node_send(int from, int to, int channel)
 {
-    static const size_t lengths[] = {8,     0,     56,    57,     1000, 4096,
-                                     32768, 65536, 40001, 149999, 1,    NODE_SLOT_BYTES};
+    const struct traffic traffic = {from, to, channel};
+    struct link_out *out = &nodes[from].out[channel * NODES + to];
+    struct link_slot *slot = traffic_open(out);
 
-    return lengths[(number + (uint32_t)(from + 2 * to + 5 * lane)) % 12];
+    if (slot)
+        traffic_push(traffic, out, slot, traffic_payload(slot, traffic_length(traffic, out->sent)));
+    return slot;
 }
 
-static unsigned char byte_of(int from, int lane, uint32_t number, size_t at)
+int node_receive(int to, int from, int channel)
 {
-    return (unsigned char)(at * 31 + (at >> 8) + number * 7 + (unsigned)(from + 3 * lane));
-}
-
-bool node_send(int from, int to, int lane)
-{
-    struct link_out *out = &nodes[from].out[lane * NODES + to];
-    struct link_slot *slot = (struct link_slot *)(void *)(out->slots + out->index * out->stride);
-    size_t bytes = node_length(from, to, lane, out->sent + 1);
-    char *payload = bytes <= LINK_INLINE ? slot->head.payload : slot->payload;
-
-    if (out->sent - atomic_load_explicit(&out->credit->consumed, memory_order_acquire) >=
-        out->slot_count)
-        return false;
-    out->sent++;
-    for (size_t i = 0; i < bytes; i++)
-        payload[i] = (char)byte_of(from, lane, out->sent, i);
-    connection_push(out->connection, slot, payload, bytes,
-                    (uint64_t)(0xabc + out->sent) << 32 | out->sent);
-    out->index = (out->index + 1) % out->slot_count;
-    return true;
-}
-
-int node_receive(int to, int from, int lane)
-{
-    struct link_in *in = &nodes[to].in[lane * NODES + from];
-    struct link_slot *slot = (struct link_slot *)(void *)(in->slots + in->index * in->stride);
-    uint64_t flag = atomic_load_explicit(&slot->head.flag, memory_order_acquire);
-    size_t bytes = node_length(from, to, lane, in->received + 1);
-    const char *payload = bytes <= LINK_INLINE ? slot->head.payload : slot->payload;
-    bool right;
-
-    if ((uint32_t)flag != in->received + 1)
-        return 0;
-    in->received++;
-    right = flag >> 32 == 0xabc + in->received;
-    for (size_t i = 0; i < bytes; i++)
-        right &= (unsigned char)payload[i] == byte_of(from, lane, in->received, i);
-    in->index = (in->index + 1) % in->slot_count;
-    connection_give_back(in->connection, in->received);
-    return right ? 1 : -1;
+    return traffic_receive((struct traffic){from, to, channel},
+                           &nodes[to].in[channel * NODES + from]);
 }
 
 /* ---- The rogue ------------------------------------------------------------------------------- */
@@ -247,7 +200,7 @@ static struct tcp_line passed[ROGUES];
 int rogue_dial(int rank)
 {
     struct sockaddr_in where = {.sin_family = AF_INET,
-                                .sin_port = htons(nodes[rank].card.tcp.port),
+                                .sin_port = htons(nodes[rank].part.port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 

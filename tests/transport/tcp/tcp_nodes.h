@@ -6,20 +6,18 @@
 #ifndef RONDO_TESTS_TCP_NODES_H
 #define RONDO_TESTS_TCP_NODES_H
 
+#include "tests/transport/traffic.h"
 #include "transport/tcp/engine.h"
-#include "transport/link/ops.h"
 
-enum { NODES = 3, NODE_LANES = 2, NODE_SLOTS = 4, NODE_SLOT_BYTES = 150000, NODE_COMM = 4711 };
+enum { NODE_COMM = 4711 };
 
 struct node {
     int rank;
-    struct rank_card card;
+    struct endpoint endpoint;
+    struct tcp_endpoint part;
     struct network *network;
-    struct network *networks[NETWORKS];
-    struct link_out out[NODE_LANES * NODES];
-    struct link_in in[NODE_LANES * NODES];
-    char caption[NETWORK_CAPTION];
-    int heard_from;                   /* captions that came and were right */
+    struct link_out out[NODE_CHANNELS * NODES];
+    struct link_in in[NODE_CHANNELS * NODES];
     struct network_wait wait, waited; /* what it shows, and what came last */
     int failed_from;                  /* the last peer that has failed, and how */
     struct network_failure failure;
@@ -30,7 +28,7 @@ struct node {
 };
 
 extern struct node nodes[NODES];
-/* How they send data: what NODES_SECURITY names, as RONDO_SECURITY would, or none. */
+/* Tells how nodes send data: what NODES_SECURITY names, as RONDO_SECURITY would, or none. */
 enum seal_mode nodes_security(void);
 
 /* Networks and links of all; an error is returned as it came. */
@@ -43,21 +41,20 @@ static inline struct tcp_network *node_tcp(int rank)
 }
 /* progress() of all that are open; the first error. */
 rondo_result nodes_progress(void);
-/* ... for a while, or until `peer` of `rank` is in that state. */
+/* These go on for a while, or until `peer` of `rank` is in that state. */
 rondo_result nodes_progress_for(double seconds);
 bool nodes_await(int rank, int peer, enum tcp_peer_state state);
 
-size_t node_length(int from, int to, int lane, uint32_t number);
 /* Push the next message; false: there is no slot. */
-bool node_send(int from, int to, int lane);
+bool node_send(int from, int to, int channel);
 /* Take the next message; 1: it was right, 0: it is not there, -1: it was wrong. */
-int node_receive(int to, int from, int lane);
+int node_receive(int to, int from, int channel);
 
 /* ---- The rogue ------------------------------------------------------------------------------- */
 
 /* A connection to the port of a node; -1: none. It does not block. */
 int rogue_dial(int rank);
-/* What a rank of this job would say first. */
+/* Returns what a rank of this job would say first. */
 struct tcp_hello rogue_hello(int from, int to, unsigned line);
 /* Say `hello`, and prove it with the job's key: 0 if that is not answered, or the verdict. */
 uint32_t rogue_pass(int fd, const struct tcp_hello *hello);

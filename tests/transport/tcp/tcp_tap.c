@@ -200,10 +200,10 @@ static void reroute(int rank, uint16_t port)
 
         if (!peer)
             continue;
-        peer->card.port = port;
-        peer->card.count = 1;
-        peer->card.addresses[0] =
-            (struct tcp_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
+        peer->endpoint.port = port;
+        peer->endpoint.addresses.count = 1;
+        peer->endpoint.addresses.at[0] =
+            (struct net_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
     }
 }
 
@@ -221,7 +221,7 @@ void tap_open(const struct tap_plan *wanted)
             listen(listeners[rank], 16) ||
             getsockname(listeners[rank], (struct sockaddr *)&where, &length))
             abort();
-        ports[rank] = nodes[rank].card.tcp.port;
+        ports[rank] = nodes[rank].part.port;
         reroute(rank, ntohs(where.sin_port));
     }
 }

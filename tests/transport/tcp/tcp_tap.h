@@ -30,13 +30,13 @@ struct tap_plan {
 
 /* After nodes_open(), before anything is sent: ranks dial the tap. The deed is done once. */
 void tap_open(const struct tap_plan *plan);
-/* What came by is kept for TAP_REPLAY, and forgotten at the end of the next job. */
+/* Bytes that came by are kept for TAP_REPLAY, and forgotten at the end of the next job. */
 void tap_close(void);
 bool tap_done(void);
 /* Carry what there is; true if there was something. */
 bool tap_work(void);
 size_t tap_carried(int connection, bool back);
-/* Did these 16 bytes come by? */
+/* True if these 16 bytes came by. */
 bool tap_saw(const unsigned char sixteen[16]);
 
 #endif

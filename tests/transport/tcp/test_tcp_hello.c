@@ -67,7 +67,7 @@ static void end(void)
     cr_expect_eq(count_files(), files, "descriptors leaked");
 }
 
-TestSuite(hello, .init = begin, .fini = end, .timeout = 30);
+TestSuite(hello, .init = begin, .fini = end);
 
 Test(hello, a_rank_with_the_key_is_welcome_once)
 {
@@ -201,7 +201,7 @@ Test(hello, of_a_crowd_is_heard_up_to_a_number)
     check_links();
 }
 
-/* Who is silent keeps nobody out, neither before a line is dialed nor after. */
+/* Strangers who are silent keep nobody out, neither before a line is dialed nor after. */
 Test(hello, is_heard_in_a_crowd_that_says_nothing)
 {
     enum { CROWD = TCP_STRANGERS + 50 };
@@ -238,7 +238,7 @@ Test(hello, is_heard_in_a_crowd_that_proves_nothing)
         close(fds[i]);
 }
 
-/* What came while the rank was busy elsewhere counts, although it had not been read. */
+/* A hello that came while the rank was busy elsewhere counts, although it had not been read. */
 Test(hello, that_was_said_in_time_keeps_its_place)
 {
     enum { CROWD = TCP_STRANGERS };
@@ -306,10 +306,10 @@ static void check_impostor(enum manner manner, const char *clause)
     unsigned char noise[sizeof(struct tcp_challenge)];
     rondo_result result;
 
-    peer->card.port = port;
-    peer->card.count = 1;
-    peer->card.addresses[0] =
-        (struct tcp_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
+    peer->endpoint.port = port;
+    peer->endpoint.addresses.count = 1;
+    peer->endpoint.addresses.at[0] =
+        (struct net_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
     /* Hang-ups are tried again for so long; that nobody listens is known at once. */
     node_tcp(0)->patience = manner == UNWILLING ? 10 : 0.3;
     node_send(0, 2, 0);
@@ -387,24 +387,25 @@ Test(hello, of_a_data_line_that_is_dropped_is_said_again)
 {
     struct tcp_network *network = node_tcp(0);
     struct tcp_peer *peer = network->peers[2];
-    uint16_t port, right = peer->card.port;
+    uint16_t port, right = peer->endpoint.port;
     int listener = rogue_listen(&port);
     double until;
 
     cr_assert(!fcntl(listener, F_SETFL, O_NONBLOCK));
-    peer->card.count = 1; /* where the listener is; there may be other loopback addresses */
-    peer->card.addresses[0] =
-        (struct tcp_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
+    peer->endpoint.addresses.count =
+        1; /* where the listener is; there may be other loopback addresses */
+    peer->endpoint.addresses.at[0] =
+        (struct net_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
     network->streams = 2;
     cr_assert_eq(network->base.ops->watch(nodes[0].network, 2), RONDO_OK);
     cr_assert(nodes_await(0, 2, TCP_UP));
     nodes_progress_for(0.1);
     cr_assert(peer->dials && is_open(peer->lines[1]));
-    peer->card.port = port;
+    peer->endpoint.port = port;
     tcp_peer_widen(peer);
     for (int i = 0; i < 3; i++)
         drop_next(listener);
-    peer->card.port = right;
+    peer->endpoint.port = right;
     close(listener);
     until = clock_seconds() + 20;
     while (!is_open(peer->lines[2]) && clock_seconds() < until)

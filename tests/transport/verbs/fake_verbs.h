@@ -29,12 +29,14 @@ struct fake_verbs {
     size_t dmabuf_room;    /* bytes of files that it can register; begins as very many */
     bool astray;           /* what is registered by a file is a copy of it */
     unsigned long writes, immediates, out_of_order;
+    unsigned char traffic_class; /* that queues are to have; networks that open ask for it */
+    unsigned long marked;        /* queues that have it */
 };
 extern struct fake_verbs fake;
 
 /* `devices` ports of Ethernet, described in a folder that is made; undone by close. */
 void fake_verbs_open(int devices);
-/* The same with hardware behind them; the others look as soft-RoCE does. */
+/* Opens devices with hardware behind them; the others look as soft-RoCE does. */
 void fake_verbs_open_hard(int devices);
 void fake_verbs_close(void);
 /* Let so many words of the writes under way arrive, chosen at random. */

@@ -349,6 +349,10 @@ static int modify_qp(struct ibv_qp *queue, struct ibv_qp_attr *attributes, int m
     }
     if (mask & IBV_QP_DEST_QPN)
         qp->peer = attributes->dest_qp_num;
+    if (mask & IBV_QP_AV && attributes->ah_attr.is_global)
+        fake.marked += attributes->ah_attr.grh.traffic_class == fake.traffic_class;
+    else if (mask & IBV_QP_AV)
+        fake.marked += attributes->ah_attr.sl == (fake.traffic_class & 15);
     return 0;
 }
 

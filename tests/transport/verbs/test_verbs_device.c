@@ -37,10 +37,11 @@ TestSuite(verbs_device, .init = begin, .fini = end);
 static enum device_way try_as(const char *wanted)
 {
     struct network *network;
-    struct verbs_card card;
+    struct verbs_endpoint endpoint;
+    const struct network_wish wish = {.rank = 0};
     enum device_way way;
 
-    cr_assert(verbs_open(&card, &network) == RONDO_OK, "%s", fail_sentence());
+    cr_assert(verbs_transport.open(&wish, &endpoint, &network) == RONDO_OK, "%s", fail_sentence());
     nodes[0] = (struct node){.network = network}; /* closed at the end */
     way = verbs_try_device(network, &fake_device_source, wanted);
     network->ops->close(network);
@@ -59,11 +60,12 @@ Test(verbs_device, adapters_that_write_what_they_should_are_used)
 Test(verbs_device, what_was_found_is_remembered_while_the_port_is_open)
 {
     struct network *network;
-    struct verbs_card card;
+    struct verbs_endpoint endpoint;
+    const struct network_wish wish = {.rank = 0};
     unsigned long writes;
 
     fake.moves_when_polled = 100000;
-    cr_assert(verbs_open(&card, &network) == RONDO_OK);
+    cr_assert(verbs_transport.open(&wish, &endpoint, &network) == RONDO_OK);
     cr_expect_eq(verbs_try_device(network, &fake_device_source, "auto"), DEVICE_DMABUF);
     writes = fake.writes;
     cr_expect_eq(verbs_try_device(network, &fake_device_source, "auto"), DEVICE_DMABUF);
@@ -109,7 +111,7 @@ Test(verbs_device, an_adapter_that_refuses_device_memory_is_not_used)
     cr_expect(strstr(fail_sentence(), "refused 262144 bytes"), "%s", fail_sentence());
 }
 
-Test(verbs_device, a_device_that_lends_nothing_is_not_used)
+Test(verbs_device, a_device_that_zcopies_nothing_is_not_used)
 {
     fake_device.full = true;
     cr_expect_eq(try_as("dmabuf"), DEVICE_STAGED);
@@ -127,14 +129,14 @@ static void open_nodes(const struct device_source *device)
 static bool all_received(void)
 {
     for (int to = 0; to < NODES; to++)
-        for (int lane = 0; lane < NODE_LANES; lane++)
+        for (int channel = 0; channel < NODE_CHANNELS; channel++)
             for (int from = 0; from < NODES; from++)
-                if (from != to && nodes[to].in[lane * NODES + from].received != SOME)
+                if (from != to && nodes[to].in[channel * NODES + from].received != SOME)
                     return false;
     return true;
 }
 
-/* On every lane of every pair; on the second one they are the host's. */
+/* On every channel of every pair; on the second one they are the host's. */
 static void exchange(int round)
 {
     for (int from = 0; from < NODES; from++)
@@ -177,7 +179,7 @@ Test(verbs_device, pairs_for_which_there_is_no_room_use_slots_of_the_host)
 
     open_nodes(&fake_device_source);
     /* Two boxes on two rails, for four of the six sides: both of one pair at least. */
-    fake.dmabuf_room = 4 * 2 * 2 * (size_t)NODE_LANES * NODE_SLOTS * (NODE_SLOT_BYTES + 4096);
+    fake.dmabuf_room = 4 * 2 * 2 * (size_t)NODE_CHANNELS * NODE_SLOTS * (NODE_SLOT_BYTES + 4096);
     exchange_all();
     for (int from = 0; from < NODES; from++)
         for (int to = 0; to < NODES; to++) {

@@ -12,7 +12,6 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static void open_with(int devices)
@@ -43,30 +42,30 @@ static unsigned draw(unsigned below)
     return (unsigned)(state >> 33) % below;
 }
 
-/* One send and one receive on a random lane between random ranks; false: something was wrong. */
+/* One send and one receive on a random channel between random ranks; false: something was wrong. */
 static bool exchange(int limit)
 {
     int from = (int)draw(NODES), to = (from + 1 + (int)draw(NODES - 1)) % NODES;
-    int lane = (int)draw(NODE_LANES);
+    int channel = (int)draw(NODE_CHANNELS);
 
-    if (nodes[from].out[lane * NODES + to].sent < (uint32_t)limit)
-        node_send(from, to, lane);
+    if (nodes[from].out[channel * NODES + to].sent < (uint32_t)limit)
+        node_send(from, to, channel);
     from = (int)draw(NODES);
     to = (from + 1 + (int)draw(NODES - 1)) % NODES;
-    return node_receive(to, from, lane) >= 0;
+    return node_receive(to, from, channel) >= 0;
 }
 
 static bool all_received(int limit)
 {
     for (int to = 0; to < NODES; to++)
-        for (int lane = 0; lane < NODE_LANES; lane++)
+        for (int channel = 0; channel < NODE_CHANNELS; channel++)
             for (int from = 0; from < NODES; from++)
-                if (from != to && nodes[to].in[lane * NODES + from].received != (uint32_t)limit)
+                if (from != to && nodes[to].in[channel * NODES + from].received != (uint32_t)limit)
                     return false;
     return true;
 }
 
-/* So many messages on every lane of every pair, in random order. */
+/* So many messages on every channel of every pair, in random order. */
 static void exchange_many(int limit)
 {
     for (int round = 0; round < 1000000 && !all_received(limit); round++) {
@@ -79,7 +78,7 @@ static void exchange_many(int limit)
     }
     cr_assert(all_received(limit), "messages are missing");
     for (int rank = 0; rank < NODES; rank++)
-        cr_expect_eq(nodes[rank].heard_from, limit * NODE_LANES * (NODES - 1));
+        cr_expect(traffic_heard(rank));
 }
 
 /* Until all is joined and nothing is under way. */
@@ -108,10 +107,10 @@ Test(verbs_links, an_adapter_without_inline_data_serves_as_well)
 
 Test(verbs_links, messages_leave_from_memory_that_is_written_again)
 {
-    nodes_lend = true;
+    nodes_zcopy = true;
     fake.moves_when_polled = 1;
     exchange_many(48);
-    nodes_lend = false;
+    nodes_zcopy = false;
 }
 
 Test(verbs_links, nothing_is_written_before_the_peer_can_receive)
@@ -170,13 +169,13 @@ Test(verbs_rails, long_messages_are_spread_over_all_rails, .fini = end)
     cr_expect_gt(fake.immediates, fake.writes / 4);
 }
 
-Test(verbs_rails, memory_is_lent_to_all_rails, .fini = end)
+Test(verbs_rails, memory_is_zcopy_to_all_rails, .fini = end)
 {
     open_with(3);
-    nodes_lend = true;
+    nodes_zcopy = true;
     fake.moves_when_polled = 1;
     exchange_many(48);
-    nodes_lend = false;
+    nodes_zcopy = false;
 }
 
 /* ---- What goes wrong ------------------------------------------------------------------------- */
@@ -210,7 +209,6 @@ Test(verbs_links, who_only_waits_probes_and_finds_out_as_well)
     cr_expect(watch(0, 1) == RONDO_OK);
     fake.fate = IBV_WC_RETRY_EXC_ERR;
     for (int i = 0; i < 40 && watch(0, 1) == RONDO_OK; i++) {
-        nodes[0].network->ops->doze(nodes[0].network, 1);
         fake_verbs_settle();
         usleep(10000);
     }
@@ -302,11 +300,11 @@ Test(verbs_links, a_note_that_makes_no_sense_is_refused)
     static const size_t lengths[] = {3, 168, NETWORK_NOTE, 5000};
     char note[5000] = {9};
 
-    verbs_note(nodes[0].network, 0, note, 3);
+    nodes[0].network->ops->hear(nodes[0].network, 0, note, 3);
     cr_expect(nodes_progress() == RONDO_OK, "we have no link to ourselves");
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         nodes[0].network->culprit = -1;
-        verbs_note(nodes[0].network, 1, note, lengths[i]);
+        nodes[0].network->ops->hear(nodes[0].network, 1, note, lengths[i]);
         cr_expect(nodes_progress() == RONDO_ERROR_PEER, "%zu bytes", lengths[i]);
         cr_expect_eq(nodes[0].network->culprit, 1);
     }
@@ -317,7 +315,7 @@ static rondo_result forge(const struct verbs_cell *wrong)
 {
     /* The inbox follows control memory, cells of both directions on whole pages: for every slot,
      * and for two halves of them that are given back. */
-    size_t half = NODE_LANES * (NODE_SLOTS + 2) * VERBS_CELL;
+    size_t half = NODE_CHANNELS * (NODE_SLOTS + 2) * VERBS_CELL;
     char *cells = nodes[0].in[1].slots - (2 * half + 4095) / 4096 * 4096;
     struct verbs_cell cell = *wrong;
 
@@ -329,14 +327,14 @@ static rondo_result forge(const struct verbs_cell *wrong)
 Test(verbs_links, a_cell_that_makes_no_sense_is_refused)
 {
     static const struct verbs_cell wrong[] = {
-        {.flag = 2, .inlined = 1, .bytes = 8, .lane = NODE_LANES},
+        {.flag = 2, .inlined = 1, .bytes = 8, .channel = NODE_CHANNELS},
         {.flag = 7, .inlined = 1, .bytes = 8},
         {.flag = 2, .bytes = NODE_SLOT_BYTES + 1, .rails = 1},
         {.flag = 2, .bytes = 100, .rails = 2},
         {.flag = 2, .bytes = 100, .rails = 0},
         {.flag = 2, .inlined = 1, .bytes = 8, .returned = 1},
         {.credit = 1, .returned = 1},
-        {.credit = 1, .lane = NODE_LANES},
+        {.credit = 1, .channel = NODE_CHANNELS},
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -384,7 +382,7 @@ Test(verbs_links, who_closes_does_not_wait_for_a_peer_that_has_closed)
 
 Test(verbs_links, a_broken_one_closes_without_waiting)
 {
-    struct network_failure failure = {RONDO_ERROR_PEER, 1, "gone"};
+    struct network_failure failure = {.result = RONDO_ERROR_PEER, .culprit = 1, .sentence = "gone"};
 
     cr_assert(node_send(0, 1, 0));
     settle();
@@ -408,35 +406,13 @@ Test(verbs_links, nothing_is_lost_over_many_lifetimes)
     }
 }
 
-Test(verbs_links, who_reaches_whom)
+/* Both ends of each pair; not those that try an adapter out. */
+Test(verbs_class, is_that_of_every_queue)
 {
-    struct verbs_card with = {.rails = 1, .ethernet = 1, .version = 1}, other = with;
-    const char *why = "";
-
-    cr_expect(verbs_reaches(&with, &other, &why));
-    other.ethernet = 0;
-    cr_expect(!verbs_reaches(&with, &other, &why));
-    other = (struct verbs_card){.rails = 0};
-    cr_expect(!verbs_reaches(&with, &other, &why) && strstr(why, "no RDMA"));
-    other = with;
-    other.version = 2;
-    cr_expect(!verbs_reaches(&with, &other, &why));
-}
-
-Test(verbs_links, long_slots_are_wanted_of_the_kernel_if_memory_may_be_locked)
-{
-    struct rlimit limit = {0};
-
-    cr_assert(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
-    limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-    cr_assert(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
-    cr_expect(verbs_wants_long_slots(nodes[0].network, limit.rlim_cur / 2));
-    cr_expect(!verbs_wants_long_slots(nodes[0].network, limit.rlim_cur / 2 + 1));
-}
-
-Test(verbs_hard, an_adapter_with_hardware_wants_no_long_slots, .fini = end)
-{
-    fake_verbs_open_hard(1);
+    fake_verbs_open(1);
+    fake.traffic_class = 0x60;
     cr_assert(nodes_open() == RONDO_OK, "%s", fail_sentence());
-    cr_expect(!verbs_wants_long_slots(nodes[0].network, 1));
+    exchange_many(3);
+    cr_expect(fake.marked == NODES * (NODES - 1), "%lu queues", fake.marked);
+    end();
 }

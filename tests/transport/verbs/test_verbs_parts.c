@@ -210,7 +210,8 @@ Test(registrations, no_room_at_all_is_a_sentence_with_a_remedy)
 
 static struct verbs_cell sealed(uint64_t number, uint32_t bytes)
 {
-    struct verbs_cell cell = {.flag = 0x1234567800000001u, .bytes = bytes, .lane = 3, .inlined = 1};
+    struct verbs_cell cell = {
+        .flag = 0x1234567800000001u, .bytes = bytes, .channel = 3, .inlined = 1};
 
     for (uint32_t i = 0; i < bytes; i++)
         cell.payload[i] = (char)(i * 7 + number);
@@ -237,7 +238,7 @@ Test(cells, memory_that_was_never_written_is_no_cell)
     cr_expect(!verbs_cell_read(&nothing, 0, &seen));
 }
 
-/* Of the old cell and the new one in the same place, any mixture of words. */
+/* A reader may see any mixture of words of the old cell and the new one in the same place. */
 Test(cells, a_cell_of_which_a_word_is_missing_is_not_read)
 {
     for (int round = 0; round < 20000; round++) {

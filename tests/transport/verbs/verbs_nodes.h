@@ -6,10 +6,9 @@
 #ifndef RONDO_TESTS_VERBS_NODES_H
 #define RONDO_TESTS_VERBS_NODES_H
 
+#include "tests/transport/traffic.h"
 #include "tests/transport/verbs/fake_device.h"
-#include "transport/verbs/verbs.h"
-
-enum { NODES = 3, NODE_LANES = 2, NODE_SLOTS = 4, NODE_SLOT_BYTES = 150000 };
+#include "transport/verbs/inside.h"
 
 struct node_note {
     int from;
@@ -21,20 +20,17 @@ struct node {
     struct network control; /* first member: ours as the fake control network */
     int rank;
     struct network *network;
-    struct network_owner owner;
-    struct link_out out[NODE_LANES * NODES];
-    struct link_in in[NODE_LANES * NODES];
+    struct link_out out[NODE_CHANNELS * NODES];
+    struct link_in in[NODE_CHANNELS * NODES];
     struct node_note notes[16];
     int note_count;
     rondo_result fate; /* what the control network says of any peer */
-    int heard_from;    /* captions that came and were right */
-    char caption[NETWORK_CAPTION];
-    char *lent; /* of NODE_SLOT_BYTES, for messages on whatever link */
-    int naps;   /* looks at the control network */
+    char *zcopy;       /* of NODE_SLOT_BYTES, for messages on whatever link */
+    int naps;          /* looks at the control network */
 };
 
 extern struct node nodes[NODES];
-/* What those that are opened from now on have; NULL: no device. */
+/* Nodes that are opened from now on have this device; NULL: none. */
 extern const struct device_source *nodes_device;
 
 /* Networks and links of all; an error is returned as it came. */
@@ -45,18 +41,17 @@ rondo_result nodes_deliver(void);
 /* progress() of all. */
 rondo_result nodes_progress(void);
 
-size_t node_length(int from, int to, int lane, uint32_t number);
 /* From now on long messages leave from memory of the sender that is written again at once. */
-extern bool nodes_lend;
+extern bool nodes_zcopy;
 /* Push the next message; false: there is no slot. */
-bool node_send(int from, int to, int lane);
+bool node_send(int from, int to, int channel);
 /* Take the next message; 1: it was right, 0: it is not there, -1: it was wrong. */
-int node_receive(int to, int from, int lane);
-/* The same from device to device, or where the rings are in its place; the first is false, too, if
+int node_receive(int to, int from, int channel);
+/* Sends from device to device, or where the rings are in its place; the first is false, too, if
  * that is not known yet. */
-bool node_send_device(int from, int to, int lane);
-int node_receive_device(int to, int from, int lane);
-/* Are these rings of a device? */
-bool node_has_device(int from, int to, int lane);
+bool node_send_device(int from, int to, int channel);
+int node_receive_device(int to, int from, int channel);
+/* True if these are rings of a device. */
+bool node_has_device(int from, int to, int channel);
 
 #endif

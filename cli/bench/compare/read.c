@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* read.c - the JSON of a sweep becomes rows, each with the name of its cell. */
+#include "cli/bench/compare/compare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns what the row says, else what the options of its run say. */
+static json_t *member(json_t *row, json_t *options, const char *name)
+{
+    json_t *own = json_object_get(row, name);
+
+    return own ? own : json_object_get(options, name);
+}
+
+static const char *text_of(json_t *row, json_t *options, const char *name)
+{
+    const char *text = json_string_value(member(row, options, name));
+
+    return text ? text : "";
+}
+
+static long long number_of(json_t *row, json_t *options, const char *name)
+{
+    return (long long)json_number_value(member(row, options, name));
+}
+
+/* Appends what printf() makes of it, and a comma before it unless it is the first. */
+static void add(char *name, const char *format, const char *text, long long number)
+{
+    size_t used = strlen(name);
+    char part[80];
+
+    if (strchr(format, 's'))
+        snprintf(part, sizeof(part), "%s", text);
+    else
+        snprintf(part, sizeof(part), "%lld%s", number, text);
+    snprintf(name + used, COMPARE_NAME - used, "%s%s", used && *part ? ", " : "", part);
+}
+
+static void name_cell(char *name, json_t *row, json_t *options)
+{
+    json_t *settings = json_object_get(row, "settings");
+    const char *op = text_of(row, options, "op");
+    char size[64];
+
+    snprintf(size, sizeof(size), "%s %lld B", text_of(row, options, "collective"),
+             number_of(row, options, "bytes"));
+    name[0] = 0;
+    add(name, "s", size, 0);
+    add(name, "s", text_of(row, options, "algorithm"), 0);
+    add(name, "s", text_of(row, options, "dtype"), 0);
+    add(name, "s", strcmp(op, "none") ? op : "", 0);
+    if (number_of(row, options, "root") > 0)
+        add(name, "d", ". root", number_of(row, options, "root"));
+    add(name, "s", text_of(row, options, "memory"), 0);
+    add(name, "s", json_is_true(member(row, options, "in_place")) ? "in place" : "", 0);
+    add(name, "d", " ranks", number_of(row, options, "ranks"));
+    if (number_of(row, NULL, "communicators") > 1)
+        add(name, "d", " communicators", number_of(row, NULL, "communicators"));
+    if (number_of(row, NULL, "buffers") > 1)
+        add(name, "d", " buffers", number_of(row, NULL, "buffers"));
+    add(name, "s", text_of(row, NULL, "trace"), 0);
+    add(name, "s", json_is_number(json_object_get(row, "overlap")) ? "beside computing" : "", 0);
+    add(name, "s", json_is_string(settings) ? json_string_value(settings) : "", 0);
+}
+
+struct compare_row *compare_row_of(struct compare_run *run, const char *library, const char *cell)
+{
+    struct compare_row *row;
+
+    for (int i = 0; i < run->row_count; i++)
+        if (!strcmp(run->rows[i].library, library) && !strcmp(run->rows[i].cell, cell))
+            return &run->rows[i];
+    row = realloc(run->rows, ((size_t)run->row_count + 1) * sizeof(*row));
+    if (!row)
+        return NULL;
+    run->rows = row;
+    row += run->row_count++;
+    *row = (struct compare_row){.steady = true};
+    snprintf(row->library, sizeof(row->library), "%s", library);
+    snprintf(row->cell, sizeof(row->cell), "%s", cell);
+    return row;
+}
+
+static int read_row(struct compare_run *run, json_t *row, json_t *options, bool medians)
+{
+    json_t *rounds = json_object_get(row, medians ? "rounds_us" : "fastest_us");
+    const char *steady = json_string_value(json_object_get(row, "steady"));
+    struct compare_row *to;
+    char cell[COMPARE_NAME];
+
+    name_cell(cell, row, options);
+    to = compare_row_of(run, text_of(row, NULL, "library"), cell);
+    if (!to)
+        return -1;
+    to->steady = to->steady && (!steady || strcmp(steady, "no"));
+    to->wrong += number_of(row, NULL, "wrong");
+    for (size_t i = 0; i < json_array_size(rounds) && to->round_count < NOISE_ROUNDS_MAX; i++) {
+        double us = json_number_value(json_array_get(rounds, i));
+
+        if (us > 0) {
+            to->sweeps[to->round_count] = run->sweeps;
+            to->rounds[to->round_count++] = us;
+        }
+    }
+    return 0;
+}
+
+/* Anybody who compares two processors should know. */
+static void name_machine(struct compare_run *run, json_t *all)
+{
+    json_t *machine = json_object_get(all, "machine");
+
+    snprintf(run->machine, sizeof(run->machine), "%s, %lld processors, kernel %s",
+             text_of(machine, NULL, "processor"), number_of(machine, NULL, "processors"),
+             text_of(machine, NULL, "kernel"));
+}
+
+static int read_rows(struct compare_run *run, const char *path, json_t *all, bool medians)
+{
+    json_t *rows = json_object_get(all, "rows");
+    json_t *options = json_object_get(all, "options");
+    json_t *first = json_array_get(json_object_get(all, "libraries"), 0);
+    int with_rounds = 0;
+
+    run->complete = run->complete && json_is_true(json_object_get(all, "complete"));
+    snprintf(run->first, sizeof(run->first), "%s", text_of(first, NULL, "name"));
+    name_machine(run, all);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (read_row(run, json_array_get(rows, i), options, medians)) {
+            fprintf(stderr, "rondo bench compare: out of memory\n");
+            return -1;
+        }
+    for (int i = 0; i < run->row_count; i++)
+        with_rounds += run->rows[i].round_count > 0;
+    if (!with_rounds)
+        fprintf(stderr,
+                "rondo bench compare: %s has no times of rounds (fastest_us); give what `rondo "
+                "bench COLLECTIVE --json FILE` wrote\n",
+                path);
+    return with_rounds ? 0 : -1;
+}
+
+static int read_file(struct compare_run *run, const char *path, bool medians)
+{
+    json_error_t error;
+    json_t *all = json_load_file(path, 0, &error);
+    int failed;
+
+    if (!all && !compare_read_nccl_tests(run, path)) {
+        run->sweeps++;
+        return 0;
+    }
+    if (!all) {
+        fprintf(
+            stderr,
+            "rondo bench compare: %s is no result of a sweep, nor of nccl-tests: %s (line %d)\n",
+            path, error.text, error.line);
+        return -1;
+    }
+    failed = read_rows(run, path, all, medians);
+    run->sweeps++;
+    json_decref(all);
+    return failed;
+}
+
+int compare_read(const char *paths, bool medians, struct compare_run *ret_run)
+{
+    char *list = strdup(paths), *rest = list, *path;
+    int failed = list ? 0 : -1;
+
+    *ret_run = (struct compare_run){.path = paths, .complete = true};
+    while (!failed && (path = strsep(&rest, ",")))
+        failed = read_file(ret_run, path, medians);
+    free(list);
+    return failed;
+}
+
+void compare_run_done(struct compare_run *run)
+{
+    free(run->rows);
+    run->rows = NULL;
+    run->row_count = 0;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lists.c - many runs in one: `-n 2,4 --algo ring,tree` are four runs.
+ *
+ * Each option that takes a list is a dimension; the runs are all combinations, the last dimension
+ * first. What is no combination, such as a bitwise operation of float32, is left out, unless
+ * nothing is left.
+ */
+#include "cli/bench/workers.h"
+
+#include "base/setting.h"
+#include "bench/pattern.h"
+#include "cli/common/nearest.h"
+#include "collectives/algorithm.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static const char *collective_name(int i)
+{
+    return i < BENCH_QUESTIONS ? bench_collective_name((enum bench_collective)i) : NULL;
+}
+
+static const char *memory_name(int i)
+{
+    return i < BENCH_MEMORIES ? bench_memory_name((enum bench_memory)i) : NULL;
+}
+
+static const char *type_name(int i)
+{
+    return i < RONDO_TYPES ? pattern_type_name((rondo_type)i) : NULL;
+}
+
+static const char *op_name(int i)
+{
+    return i < RONDO_OPS ? pattern_op_name((rondo_op)i) : NULL;
+}
+
+/* "auto" comes before the names of algorithms. */
+static const char *algorithm_name(int i)
+{
+    return i == 0 ? "auto" : algorithms[i - 1] ? algorithms[i - 1]->name : NULL;
+}
+
+static const struct dimension {
+    const char *what;
+    const char *(*name)(int i); /* NULL: numbers */
+    int all;                    /* names that "all" stands for; 0: all there are */
+} dimensions[BENCH_DIMENSIONS] = {
+    [BENCH_BY_RANKS] = {"ranks", NULL, 0},
+    [BENCH_BY_MEMORY] = {"memory", memory_name, 0},
+    [BENCH_BY_COLLECTIVE] = {"collective", collective_name, BENCH_COLLECTIVES},
+    [BENCH_BY_TYPE] = {"type", type_name, 0},
+    [BENCH_BY_OP] = {"operation", op_name, 0},
+    [BENCH_BY_ALGORITHM] = {"algorithm", algorithm_name, 0},
+};
+
+/* The number of the name; what is none ends the program, and names the nearest. */
+static int find_name(const struct argp_state *state, const struct dimension *dimension,
+                     const char *word)
+{
+    const char *nearest;
+
+    for (int i = 0; dimension->name(i); i++)
+        if (!strcmp(dimension->name(i), word))
+            return i;
+    nearest = nearest_name(word, dimension->name);
+    argp_error(state, "there is no %s '%s'%s%s%s; --help and `rondo explain --list` have the names",
+               dimension->what, word, nearest ? ", did you mean '" : "", nearest ? nearest : "",
+               nearest ? "'" : "");
+    return 0;
+}
+
+/* ---- A word of a list becomes a member of the options ---------------------------------------- */
+
+static void take_word(const struct argp_state *state, struct bench_options *options, int dimension,
+                      const char *word)
+{
+    struct bench_call *call = &options->call;
+    int found = dimensions[dimension].name ? find_name(state, &dimensions[dimension], word) : 0;
+
+    switch ((enum bench_dimension)dimension) {
+    case BENCH_BY_RANKS:
+        options->ranks = (int)argument_whole(state, "-n", word, 1, INT_MAX);
+        break;
+    case BENCH_BY_MEMORY:
+        options->memory = (enum bench_memory)found;
+        break;
+    case BENCH_BY_COLLECTIVE:
+        call->collective = (enum bench_collective)found;
+        break;
+    case BENCH_BY_TYPE:
+        call->type = (rondo_type)found;
+        break;
+    case BENCH_BY_OP:
+        call->op = (rondo_op)found;
+        break;
+    case BENCH_BY_ALGORITHM:
+        snprintf(call->algorithm, sizeof(call->algorithm), "%s", found ? word : "");
+        break;
+    case BENCH_DIMENSIONS:
+        break;
+    }
+}
+
+/* Twice as many ranks each time: "2:8" is "2,4,8". */
+static void print_range(const struct argp_state *state, const char *list, char *text, size_t room)
+{
+    const char *colon = strchr(list, ':');
+    char low[16] = "";
+    long from, to;
+    size_t used = 0;
+
+    snprintf(low, sizeof(low), "%.*s", (int)(colon - list), list);
+    from = argument_whole(state, "-n", low, 1, INT_MAX);
+    to = argument_whole(state, "-n", colon + 1, from, INT_MAX);
+    for (long ranks = from; ranks <= to && used < room; ranks *= 2)
+        used += (size_t)snprintf(text + used, room - used, "%s%ld", used ? "," : "", ranks);
+}
+
+/* "all", where there are names, is all that this dimension has, but no question that is no
+ * collective. */
+static void print_all(const struct dimension *dimension, char *text, size_t room)
+{
+    size_t used = 0;
+
+    for (int i = 0; (!dimension->all || i < dimension->all) && dimension->name(i) && used < room;
+         i++)
+        used +=
+            (size_t)snprintf(text + used, room - used, "%s%s", i ? "," : "", dimension->name(i));
+}
+
+static char *words_of(const struct argp_state *state, int dimension, const char *list)
+{
+    char text[1024] = "";
+
+    if (dimensions[dimension].name && !strcmp(list, "all"))
+        print_all(&dimensions[dimension], text, sizeof(text));
+    else if (!dimensions[dimension].name && strchr(list, ':'))
+        print_range(state, list, text, sizeof(text));
+    return strdup(*text ? text : list);
+}
+
+/* ---- Combinations ---------------------------------------------------------------------------- */
+
+static bool has_form(const struct bench_call *call)
+{
+    const struct algorithm *algorithm = call->algorithm[0] ? algorithm_find(call->algorithm) : NULL;
+
+    for (int c = 0; algorithm && c < RONDO_COLLECTIVES; c++)
+        if (!strcmp(rondo_collective_name((rondo_collective)c),
+                    bench_collective_name(call->collective)))
+            return algorithm->forms[c].write != NULL;
+    return !algorithm;
+}
+
+static bool is_possible(const struct bench_options *options)
+{
+    const struct bench_call *call = &options->call;
+
+    return (!bench_collective_reduces(call->collective) ||
+            pattern_op_has_type(call->op, call->type)) &&
+           (!call->in_place || bench_collective_has_in_place(call->collective)) &&
+           (!options->ranks || call->root < options->ranks) &&
+           (options->ranks != 1 || !bench_collective_is_of_pairs(call->collective)) &&
+           has_form(call);
+}
+
+/* Returns true if it makes no difference, such as the operation of a broadcast. */
+static bool is_repeated(const struct bench_runs *runs, const struct bench_options *options)
+{
+    const struct bench_options *last = runs->count ? &runs->list[runs->count - 1] : NULL;
+    bool reduces = bench_collective_reduces(options->call.collective);
+
+    return last && !reduces && last->call.in_place == options->call.in_place &&
+           last->call.op != options->call.op && last->call.collective == options->call.collective &&
+           last->call.type == options->call.type && last->memory == options->memory &&
+           last->ranks == options->ranks && !strcmp(last->settings, options->settings) &&
+           !strcmp(last->call.algorithm, options->call.algorithm);
+}
+
+static void add_run(const struct argp_state *state, struct bench_runs *runs,
+                    const struct bench_options *options)
+{
+    struct bench_options *larger;
+
+    if (is_repeated(runs, options))
+        return;
+    if (!is_possible(options)) {
+        runs->left_out++;
+        return;
+    }
+    larger = realloc(runs->list, ((size_t)runs->count + 1) * sizeof(*larger));
+    if (!larger)
+        argp_failure(state, 1, 0, "out of memory");
+    runs->list = larger;
+    runs->list[runs->count++] = *options;
+}
+
+/* nccl-tests calls everything out of place, then in place where it can be. */
+static void add_places(const struct argp_state *state, struct bench_runs *runs,
+                       struct bench_options *options)
+{
+    add_run(state, runs, options);
+    if (!options->nccl_tests || !bench_collective_has_in_place(options->call.collective))
+        return;
+    options->call.in_place = true;
+    add_run(state, runs, options);
+    options->call.in_place = false;
+}
+
+static void combine(const struct argp_state *state, struct bench_options *options, int dimension,
+                    struct bench_runs *runs)
+{
+    char *words, *rest, *word;
+
+    if (dimension == BENCH_DIMENSIONS) {
+        add_places(state, runs, options);
+        return;
+    }
+    if (!options->lists[dimension]) {
+        combine(state, options, dimension + 1, runs);
+        return;
+    }
+    words = rest = words_of(state, dimension, options->lists[dimension]);
+    while ((word = strsep(&rest, ","))) {
+        take_word(state, options, dimension, word);
+        combine(state, options, dimension + 1, runs);
+    }
+    free(words);
+}
+
+/* Appends "NAME=value" to what the run sets. */
+static void combine_settings(const struct argp_state *state, struct bench_options *options, int set,
+                             struct bench_runs *runs)
+{
+    const char *values = set < options->set_count ? strchr(options->sets[set], '=') : NULL;
+    size_t used = strlen(options->settings);
+    char *words, *rest, *word;
+
+    if (!values) {
+        combine(state, options, 0, runs);
+        return;
+    }
+    words = rest = strdup(values + 1);
+    while ((word = strsep(&rest, ","))) {
+        snprintf(options->settings + used, sizeof(options->settings) - used, "%s%.*s=%s",
+                 used ? " " : "", (int)(values - options->sets[set]), options->sets[set], word);
+        combine_settings(state, options, set + 1, runs);
+        options->settings[used] = 0;
+    }
+    free(words);
+}
+
+void bench_take_set(struct argp_state *state, void *input, char *text)
+{
+    struct bench_options *options = input;
+    char name[64] = "";
+    const struct setting *nearest;
+
+    if (!strchr(text, '=') || strlen(text) >= sizeof(options->settings) / BENCH_SETS_MAX)
+        argp_error(state, "--set is NAME=VALUE or NAME=VALUE,VALUE, not '%s'", text);
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, "="), text);
+    nearest = setting_nearest(name);
+    if (setting_find(name) < 0)
+        argp_error(state, "there is no setting '%s'%s%s%s", name, nearest ? ", did you mean '" : "",
+                   nearest ? nearest->name : "", nearest ? "'" : "");
+    if (options->set_count == BENCH_SETS_MAX)
+        argp_error(state, "--set can be given %d times", BENCH_SETS_MAX);
+    options->sets[options->set_count++] = text;
+}
+
+void bench_lists_expand(const struct argp_state *state, struct bench_options *options,
+                        struct bench_runs *ret_runs)
+{
+    *ret_runs = (struct bench_runs){0};
+    combine_settings(state, options, 0, ret_runs);
+}

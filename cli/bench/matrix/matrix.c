@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* matrix.c - what a cell is, going through the rows pass by pass, and the command line. */
+#include "cli/bench/matrix/matrix.h"
+
+#include "cli/commands.h"
+
+#include "bench/pattern.h"
+#include "cli/bench/judge.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void matrix_row_name(const struct matrix_row *row, char *text, size_t room)
+{
+    snprintf(text, room, "%s, %s, %s", bench_collective_name(row->options.call.collective),
+             bench_memory_name(row->options.memory),
+             row->options.call.in_place ? "in place" : "out of place");
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* The size of a sweep that has this many elements; NULL if it was left out. */
+static const struct bench_size *find_size(const struct bench_sweep *sweep, size_t count)
+{
+    for (int i = 0; i < sweep->size_count; i++)
+        if (sweep->sizes[i].count == count)
+            return &sweep->sizes[i];
+    return NULL;
+}
+
+static double median_or_none(double *values, int count)
+{
+    return count ? bench_median(values, count) : 0;
+}
+
+struct matrix_cell matrix_cell(const struct matrix *matrix, int row, int column)
+{
+    const struct matrix_row *of = &matrix->rows[row];
+    const struct bench_call *call = &of->options.call;
+    size_t element = pattern_type_bytes(call->type);
+    size_t count =
+        bench_count(call->collective, of->options.sizes[column], element, of->options.ranks);
+    struct matrix_cell cell = {.bytes = of->options.sizes[column], .best_peer = -1};
+
+    for (int library = 0; library < of->options.library_count; library++) {
+        double ratios[MATRIX_PASSES_MAX];
+        double seconds[MATRIX_PASSES_MAX];
+        int found = 0;
+
+        for (int pass = 0; pass < matrix->passes; pass++) {
+            const struct bench_size *size = find_size(&of->sweeps[pass], count);
+
+            if (!size || !size->results[library].available)
+                continue;
+            ratios[found] = bench_ratio(size, library);
+            seconds[found++] = size->results[library].median;
+        }
+        cell.ratios[library] = median_or_none(ratios, found);
+        cell.seconds[library] = median_or_none(seconds, found);
+        if (library > 0 && of->options.libraries[library] != BENCH_LIMIT &&
+            cell.ratios[library] > 0 &&
+            (cell.best_peer < 0 || cell.ratios[library] < cell.ratios[cell.best_peer]))
+            cell.best_peer = library;
+    }
+    return cell;
+}
+
+double matrix_ratio(const struct matrix *matrix, const struct matrix_cell *cell, bool to_limit)
+{
+    const struct bench_options *bench = &matrix->options->bench;
+    int last = bench->library_count - 1;
+
+    if (to_limit)
+        return bench->libraries[last] == BENCH_LIMIT ? cell->ratios[last] : 0;
+    return cell->best_peer < 0 ? 0 : cell->ratios[cell->best_peer];
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+static void add_rows(struct matrix *matrix, enum bench_collective collective)
+{
+    const struct matrix_options *options = matrix->options;
+
+    for (int memory = 0; memory < 2; memory++)
+        for (int place = 0; place < 2; place++) {
+            struct matrix_row *row = &matrix->rows[matrix->row_count];
+
+            if ((options->memories != MATRIX_BOTH && options->memories != memory) ||
+                (options->places != MATRIX_BOTH && options->places != place) ||
+                (place && !bench_collective_has_in_place(collective)))
+                continue;
+            row->options = options->bench;
+            row->options.call.collective = collective;
+            row->options.memory = memory ? BENCH_MEMORY_SHARED : BENCH_MEMORY_HOST;
+            row->options.call.in_place = place == 1;
+            matrix->row_count++;
+        }
+}
+
+static void ignore(const struct bench_sweep *sweep)
+{
+}
+
+static void progress(const struct matrix *matrix, int row, int pass)
+{
+    char name[64];
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    matrix_row_name(&matrix->rows[row], name, sizeof(name));
+    fprintf(stderr, "\r\033[Kpass %d of %d: %s\n\033[A", pass + 1, matrix->options->passes, name);
+}
+
+/* bench_with_groups() calls this. */
+static int run_passes(struct bench_group *groups, void *context)
+{
+    struct matrix *matrix = context;
+    const struct matrix_options *options = matrix->options;
+    int last = options->bench.library_count - 1;
+
+    if (options->bench.libraries[last] == BENCH_LIMIT &&
+        bench_limit_measure(&groups[last], &options->bench, &matrix->limit))
+        return -1;
+    matrix_print_head(matrix);
+    for (int pass = 0; pass < options->passes; pass++) {
+        matrix->passes = pass + 1;
+        for (int row = 0; row < matrix->row_count; row++) {
+            struct bench_sweep *sweep = &matrix->rows[row].sweeps[pass];
+
+            progress(matrix, row, pass);
+            *sweep = (struct bench_sweep){.options = &matrix->rows[row].options, .groups = groups};
+            if (bench_sweep_run(sweep, ignore))
+                return -1;
+            if (pass == options->passes - 1)
+                matrix_print_row(matrix, row, false);
+        }
+    }
+    return 0;
+}
+
+static uint64_t wrong_values(const struct matrix *matrix)
+{
+    uint64_t wrong = 0;
+
+    for (int row = 0; row < matrix->row_count; row++)
+        for (int pass = 0; pass < matrix->passes; pass++)
+            wrong += matrix->rows[row].sweeps[pass].wrong;
+    return wrong;
+}
+
+static int report(const struct matrix *matrix)
+{
+    uint64_t wrong = wrong_values(matrix);
+    int failed;
+
+    matrix_print_end(matrix);
+    failed = matrix_write(matrix);
+    if (wrong)
+        fprintf(stderr, "rondo bench matrix: %llu wrong values\n", (unsigned long long)wrong);
+    return failed || wrong ? -1 : 0;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+#define COLLECTIVES "all_reduce,reduce,broadcast,all_gather,reduce_scatter"
+#define SIZES       "8,64,512,4K,16K,64K,256K,1M,4M,16M,64M"
+
+static void take_collectives(struct argp_state *state, void *input, char *list)
+{
+    struct matrix_options *options = input;
+    char *name;
+
+    memset(options->collectives, 0, sizeof(options->collectives));
+    while ((name = strsep(&list, ","))) {
+        int collective = bench_collective_find(name);
+
+        if (collective < 0 || collective >= BENCH_COLLECTIVES || collective == BENCH_BARRIER)
+            argp_error(state, "there is no collective '%s' that has a size", name);
+        options->collectives[collective] = true;
+    }
+}
+
+static void refuse(struct argp_state *state, void *input, char *text)
+{
+    argp_error(state, "'%s' is no option of the matrix; --collectives takes names", text);
+}
+
+#define SETS(member)                ARGUMENT_SETS(struct matrix_options, member)
+#define NUMBER(member, least, most) ARGUMENT_NUMBER(struct matrix_options, member, least, most)
+
+#define WORDS(member, first, second)                                     \
+    ARGUMENT_WORDS(struct matrix_options, member,                        \
+                   ((const char *const[]){first, second, "both", NULL}), \
+                   "'%s' is neither " first ", " second " nor both")
+
+static const struct argument table[] = {
+    {"ranks", 'n', "N", 1, NUMBER(bench.ranks, 1, INT_MAX), "start N ranks here (2)"},
+    {"collectives", 0, "LIST", 1, ARGUMENT_CALLS(take_collectives), "comma list (" COLLECTIVES ")"},
+    {"memory", 0, "KIND", 1, WORDS(memories, "host", "shared"), "host, shared or both (both)"},
+    {"place", 0, "WHERE", 1, WORDS(places, "out", "in"),
+     "of the result: out (of place), in (place) or both (both)"},
+    {"bytes", 'b', "SIZES", 1, SETS(bench.bytes), "LO:HI, one size, or a comma list (" SIZES ")"},
+    {"dtype", 0, "TYPE", 1, BENCH_TYPE(struct matrix_options, bench.call.type, pattern_type_find),
+     "element type (float32)"},
+    {"vs", 0, "LIST", 2, SETS(bench.peers),
+     "compare with openmpi, mpich, gloo (those that are installed)"},
+    {"limit", 0, NULL, 2, SETS(bench.limit), "and with what the machine can do"},
+    {"cold", 0, NULL, 3, SETS(bench.cold), "walk through more memory than the caches hold"},
+    {"rewrite", 0, NULL, 3, SETS(bench.rewrite),
+     "every rank writes its input anew before every call"},
+    {"passes", 0, "N", 3, NUMBER(passes, 1, MATRIX_PASSES_MAX),
+     "times that all is measured; medians count (2)"},
+    {"rounds", 0, "N", 3, NUMBER(bench.rounds, 1, INT_MAX),
+     "times that libraries take turns at a size, in a pass (4)"},
+    {"warmup", 0, "N", 3, NUMBER(bench.warmup, 0, INT_MAX), "calls before the clock runs (2)"},
+    {"seconds", 0, "S", 3, NUMBER(bench.seconds, 0, 0), "time per size, library and pass (0.04)"},
+    {"csv", 0, "FILE", 4, SETS(bench.csv), "write a line per cell"},
+    {"plot", 0, "FILE.svg", 4, SETS(bench.plot), "draw the cells (needs gnuplot)"},
+    {0},
+};
+
+static const char doc[] =
+    "Measures collectives beside other libraries and says in which cells Rondo is the fastest.\v"
+    "A cell is a collective of a size, on one kind of memory, in or out of place; its figure is "
+    "the time of the best other library over that of Rondo.";
+
+/* The peers that were asked for, or all that were built. */
+static void finish(struct argp_state *state, void *input)
+{
+    struct bench_options *bench = &((struct matrix_options *)input)->bench;
+
+    bench_read_sizes(state, bench);
+    bench->libraries[bench->library_count++] = BENCH_RONDO;
+    bench_add_peers(state, bench);
+    for (int peer = BENCH_OPENMPI; !bench->peers && peer <= BENCH_GLOO; peer++)
+        if (bench_worker_is_there((enum bench_library_id)peer))
+            bench->libraries[bench->library_count++] = (enum bench_library_id)peer;
+    if (bench->limit)
+        bench->libraries[bench->library_count++] = BENCH_LIMIT;
+}
+
+static void parse(int argc, char **argv, struct matrix_options *ret_options)
+{
+    static const struct argument_command command = {.name = "rondo bench matrix",
+                                                    .operands = "",
+                                                    .doc = doc,
+                                                    .table = table,
+                                                    .operand = refuse,
+                                                    .finish = finish};
+    char collectives[] = COLLECTIVES;
+
+    *ret_options = (struct matrix_options){.bench = {.ranks = 2,
+                                                     .call.type = RONDO_FLOAT32,
+                                                     .bytes = SIZES,
+                                                     .factor = 2,
+                                                     .rounds = 4,
+                                                     .warmup = 2,
+                                                     .seconds = 0.04,
+                                                     .timeout = -1},
+                                           .memories = MATRIX_BOTH,
+                                           .places = MATRIX_BOTH,
+                                           .passes = 2};
+    take_collectives(NULL, ret_options, collectives);
+    argument_parse(&command, argc, argv, ret_options);
+}
+
+int command_bench_matrix(int argc, char **argv)
+{
+    static struct matrix_options options;
+    struct matrix matrix = {.options = &options};
+    int failed;
+
+    parse(argc, argv, &options);
+    matrix.rows = calloc(4 * BENCH_COLLECTIVES, sizeof(*matrix.rows));
+    if (!matrix.rows) {
+        fprintf(stderr, "rondo bench matrix: out of memory\n");
+        return 1;
+    }
+    for (int i = 0; i < BENCH_COLLECTIVES; i++)
+        if (options.collectives[i])
+            add_rows(&matrix, (enum bench_collective)i);
+    failed = bench_with_groups(&options.bench, false, run_passes, &matrix);
+    if (!failed)
+        failed = report(&matrix);
+    for (int row = 0; row < matrix.row_count; row++)
+        for (int pass = 0; pass < matrix.passes; pass++)
+            bench_sweep_done(&matrix.rows[row].sweeps[pass]);
+    free(matrix.rows);
+    return failed ? 1 : 0;
+}

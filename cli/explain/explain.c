@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * explain.c - `rondo explain`: a page about a collective by an algorithm, made from the plan that
+ * really runs; or the plan as data; or out of a file that somebody wrote.
+ */
+#include "cli/commands.h"
+#include "cli/common/argument.h"
+#include "cli/explain/html.h"
+#include "cli/explain/subject.h"
+#include "cli/explain/svg.h"
+#include "cli/msccl/msccl.h"
+#include "cli/plans.h"
+
+#include "base/fail.h"
+#include "collectives/file/file.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS_MAX = 64, SLOTS = 8, PANELS_MAX = 6 };
+
+struct options {
+    int collective;                    /* -1: not given */
+    const struct algorithm *algorithm; /* NULL: the first that sends messages */
+    int ranks, root;
+    double count;
+    bool list;
+    const char *groups; /* as given; NULL: grouping_square() */
+    const char *plan;   /* a file; NULL: none */
+    const char *json;   /* a file, "-": stdout; NULL: a page for people */
+    const char *html;   /* the same */
+    const char *msccl;  /* the same */
+    const char *svg;    /* the same */
+    int round;          /* of the picture; -1: all, animated */
+    const char *others; /* --compare: names with commas; NULL: none */
+    struct explain_costs costs;
+};
+
+static void take_collective(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    if (options->collective >= 0)
+        argp_error(state, "one collective");
+    options->collective = plans_find_collective(text);
+    if (options->collective < 0 || options->collective == RONDO_RECV)
+        argp_error(state, "there is no collective '%s' to explain", text);
+}
+
+static void take_algorithm(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    options->algorithm = algorithm_find(text);
+    if (!options->algorithm)
+        argp_error(state, "there is no algorithm '%s': see --list", text);
+}
+
+static void take_groups(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    options->groups = text;
+    if (grouping_text_size(text) < 0)
+        argp_error(state, "'%s' names no groups: 4x2, 4+3+1, 0,1,0,1 and 2* do", text);
+}
+
+static void take_count(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+
+    options->count = (double)argument_whole(state, "-c", text, 0, 1000000000000000);
+}
+
+/* "1.5,10,20": microseconds, and twice GB/s. */
+static void take_costs(struct argp_state *state, void *input, char *text)
+{
+    struct options *options = input;
+    double latency, copy, reduce;
+    int used = 0;
+
+    if (sscanf(text, "%lf,%lf,%lf%n", &latency, &copy, &reduce, &used) != 3 || text[used] ||
+        !(latency > 0 && copy > 0 && reduce > 0 && latency + copy + reduce < 1e12))
+        argp_error(state, "the costs are LATENCY_US,COPY_GBPS,REDUCE_GBPS, three positive numbers");
+    options->costs.latency = 1e-6 * latency;
+    options->costs.copy_bw = 1e9 * copy;
+    options->costs.reduce_bw = 1e9 * reduce;
+}
+
+static void finish(struct argp_state *state, void *input)
+{
+    const struct options *options = input;
+
+    if (options->collective < 0 && !options->list && !options->plan)
+        argp_error(state, "which collective?");
+    if (options->plan && (options->collective >= 0 || options->algorithm || options->groups))
+        argp_error(state, "--plan FILE says itself which collective, algorithm and ranks");
+    if (options->others && (!options->html || options->plan || options->algorithm))
+        argp_error(state, "--compare names the algorithms of a page, so --html FILE and no other");
+    if (!!options->json + !!options->html + !!options->msccl + !!options->svg > 1)
+        argp_error(state, "one of --json, --html, --svg and --msccl");
+    if (options->round >= 0 && !options->svg)
+        argp_error(state, "--round names a frame of --svg FILE");
+    if (options->root >= options->ranks)
+        argp_error(state, "there is no rank %d among %d", options->root, options->ranks);
+}
+
+#define NUMBER(member, least, most) ARGUMENT_NUMBER(struct options, member, least, most)
+
+static const struct argument table[] = {
+    {"ranks", 'n', "N", 0, NUMBER(ranks, 1, RANKS_MAX), "number of ranks (default: 4)"},
+    {"algo", 'a', "NAME", 0, ARGUMENT_CALLS(take_algorithm),
+     "the algorithm (default: the first that has this collective and sends messages)"},
+    {"root", 'r', "R", 0, NUMBER(root, 0, RANKS_MAX - 1), "the root (default: 0)"},
+    {"count", 'c', "C", 0, ARGUMENT_CALLS(take_count),
+     "float32 elements, for the numbers of the cost (default: 12000)"},
+    {"groups", 'g', "GROUPS", 0, ARGUMENT_CALLS(take_groups),
+     "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2*"},
+    {"plan", 'p', "FILE", 0, ARGUMENT_SETS(struct options, plan),
+     "the plan in FILE, as --json writes it (docs/plan_format.md); it is proved first"},
+    {"json", 'j', "FILE", 0, ARGUMENT_SETS(struct options, json),
+     "write the plan as data to FILE, - is stdout"},
+    {"html", 'H', "FILE", 0, ARGUMENT_SETS(struct options, html),
+     "write a page that moves to FILE, for a browser; it needs no network"},
+    {"svg", 0, "FILE", 0, ARGUMENT_SETS(struct options, svg),
+     "draw up to 8 ranks in FILE, as a picture that moves by itself"},
+    {"round", 0, "K", 0, NUMBER(round, 0, 1000000),
+     "for --svg: a still frame after round K, with its messages; 0 is the start"},
+    {"msccl", 0, "FILE", 0, ARGUMENT_SETS(struct options, msccl),
+     "write the plan as an algorithm of MSCCL (XML) to FILE"},
+    {"compare", 0, "NAMES", 0, ARGUMENT_SETS(struct options, others),
+     "for --html: these algorithms side by side, such as ring,tree,direct"},
+    {"costs", 0, "L,C,R", 0, ARGUMENT_CALLS(take_costs),
+     "for the times of steps: microseconds of a message, GB/s of copying and of reducing "
+     "(default: 1,10,10)"},
+    {"list", 'l', NULL, 0, ARGUMENT_SETS(struct options, list),
+     "list the algorithms and their collectives"},
+    {0},
+};
+
+static const struct argument_command command = {
+    .name = "rondo explain",
+    .operands = "COLLECTIVE",
+    .doc =
+        "Show the steps of a collective: what it costs, who sends what to whom in each round, "
+        "and what each rank then has.\v"
+        "A round holds the messages that can travel at the same time, because each only waits for "
+        "messages of the rounds before. Up to 8 ranks everything is shown, over more ranks it is "
+        "summarised.",
+    .table = table,
+    .operand = take_collective,
+    .finish = finish,
+};
+
+static void list_algorithms(void)
+{
+    for (int i = 0; algorithms[i]; i++) {
+        const char *comma = "";
+
+        printf("%-19s %s\n%-19s ", algorithms[i]->name, algorithms[i]->summary, "");
+        for (int c = 0; c < RONDO_COLLECTIVES; c++)
+            if (algorithms[i]->forms[c].write) {
+                printf("%s%s", comma, rondo_collective_name((rondo_collective)c));
+                comma = ", ";
+            }
+        printf("\n");
+    }
+}
+
+/* ---- What is shown --------------------------------------------------------------------------- */
+
+/* The file's plans become an algorithm like others. */
+static bool take_plan(struct options *options)
+{
+    struct plan_file *file = NULL;
+
+    if (plans_from_file(options->plan, &file) ||
+        file_algorithm_of(file, options->plan, &options->algorithm)) {
+        fprintf(stderr, "rondo explain: %s\n", fail_sentence());
+        return false;
+    }
+    options->collective = 0;
+    while (!options->algorithm->forms[options->collective].write)
+        options->collective++;
+    options->ranks = options->algorithm->given->size;
+    options->root = options->algorithm->given->root;
+    if (options->ranks <= RANKS_MAX)
+        return true;
+    fprintf(stderr, "rondo explain: plans of up to %d ranks are explained, this one has %d\n",
+            RANKS_MAX, options->ranks);
+    return false;
+}
+
+/* The first that sends messages, unless one was named. False: there is none. */
+static bool find_algorithm(struct options *options)
+{
+    for (int i = 0; !options->algorithm && algorithms[i]; i++)
+        if (algorithms[i]->forms[options->collective].write &&
+            !(algorithms[i]->forms[options->collective].promises & PROMISE_PEER_MEMORY))
+            options->algorithm = algorithms[i];
+    if (!options->algorithm || !options->algorithm->forms[options->collective].write) {
+        fprintf(stderr, "rondo explain: %s has no %s: see `rondo explain --list`\n",
+                options->algorithm ? options->algorithm->name : "no algorithm",
+                rondo_collective_name((rondo_collective)options->collective));
+        return false;
+    }
+    if (options->collective == RONDO_SEND &&
+        (options->ranks < 2 || options->json || options->msccl)) {
+        fprintf(stderr, options->json || options->msccl
+                            ? "rondo explain: a send is a plan of two ranks, not of all: "
+                              "it is not written to files\n"
+                            : "rondo explain: send is explained between two ranks or "
+                              "more\n");
+        return false;
+    }
+    return true;
+}
+
+static struct subject subject_of(const struct options *options, const struct algorithm *algorithm)
+{
+    return (struct subject){.algorithm = algorithm,
+                            .collective = (rondo_collective)options->collective,
+                            .ranks = options->ranks,
+                            .root = options->root,
+                            .count = options->count,
+                            .group_text = options->groups};
+}
+
+/* The data or the page, to a file or stdout. Returns the exit status. */
+static int write_file(const struct options *options, const struct subject *subjects, int count)
+{
+    const char *name = options->json   ? options->json
+                       : options->html ? options->html
+                       : options->svg  ? options->svg
+                                       : options->msccl;
+    bool to_stdout = !strcmp(name, "-");
+    FILE *to = to_stdout ? stdout : fopen(name, "we");
+    rondo_result result = RONDO_OK;
+    bool written = to;
+
+    if (to && options->json)
+        result = subject_write_json(subjects, &options->costs, to);
+    else if (to && options->svg)
+        result = subject_write_svg(subjects, &options->costs, options->round, to);
+    else if (to && options->msccl)
+        result = msccl_write(subjects->plans, subjects->plan_count, to);
+    else if (to)
+        result = subject_write_html(subjects, count, &options->costs, to);
+    if (to)
+        written = !ferror(to) && !(to_stdout ? fflush(to) : fclose(to));
+    if (result || !written)
+        fprintf(stderr, "rondo explain: %s: %s\n", name,
+                result ? fail_sentence() : strerror(errno));
+    return result || !written;
+}
+
+static int explain(const struct options *options)
+{
+    struct subject subject = subject_of(options, options->algorithm);
+    int status = 1;
+
+    if (subject_open(&subject))
+        fprintf(stderr, "rondo explain: %s\n", fail_sentence());
+    else if (options->json || options->html || options->msccl || options->svg)
+        status = write_file(options, &subject, 1);
+    else
+        status = subject_print(&subject);
+    subject_close(&subject);
+    return status;
+}
+
+/* The algorithms of --compare, as far as they are good; the wrong name is told. */
+static int find_others(const struct options *options, char *names, struct subject *subjects)
+{
+    int count = 0;
+
+    for (char *name; (name = strsep(&names, ",")); count++) {
+        const struct algorithm *algorithm = algorithm_find(name);
+
+        if (!algorithm || !algorithm->forms[options->collective].write || count == PANELS_MAX) {
+            fprintf(stderr,
+                    "rondo explain: --compare takes up to %d algorithms that have %s, not '%s': "
+                    "see `rondo explain --list`\n",
+                    PANELS_MAX, rondo_collective_name((rondo_collective)options->collective), name);
+            return 0;
+        }
+        subjects[count] = subject_of(options, algorithm);
+    }
+    return count;
+}
+
+static int compare(const struct options *options)
+{
+    struct subject subjects[PANELS_MAX];
+    char *names = strdup(options->others);
+    int count = names ? find_others(options, names, subjects) : 0, opened = 0, status = 2;
+
+    while (opened < count && !subject_open(&subjects[opened]))
+        opened++;
+    if (count && opened == count) {
+        status = write_file(options, subjects, count);
+    } else if (count) {
+        fprintf(stderr, "rondo explain: %s\n", fail_sentence());
+        subject_close(&subjects[opened]);
+    }
+    while (opened > 0)
+        subject_close(&subjects[--opened]);
+    free(names);
+    return status;
+}
+
+int command_explain(int argc, char **argv)
+{
+    struct options options = {
+        .collective = -1,
+        .ranks = 4,
+        .count = 12000,
+        .round = -1,
+        .costs = {.latency = 1e-6, .copy_bw = 1e10, .reduce_bw = 1e10, .slots = SLOTS}};
+
+    setlocale(LC_CTYPE, "");
+    argument_parse(&command, argc, argv, &options);
+    if (options.list) {
+        list_algorithms();
+        return 0;
+    }
+    if (options.plan && !take_plan(&options))
+        return 1;
+    if (!find_algorithm(&options))
+        return 2;
+    options.costs.bytes = options.count * ELEMENT_BYTES;
+    return options.others ? compare(&options) : explain(&options);
+}

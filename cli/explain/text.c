@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* text.c - the page that `rondo explain` prints: cost, promises, then round by round. */
+#include "cli/common/output.h"
+#include "cli/explain/subject.h"
+
+#include "base/fail.h"
+#include "collectives/select/cost.h"
+#include "plan/explain/explain.h"
+
+#include <langinfo.h>
+#include <string.h>
+
+void subject_bytes(double bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    int unit = 0;
+
+    while (bytes >= 1000 && unit < 5) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, size, unit ? "%.3g %s" : "%.0f %s", bytes, units[unit]);
+}
+
+/* "1 round", "4 rounds" */
+static void print_count(unsigned long count, const char *what)
+{
+    printf("%lu %s%s", count, what, count == 1 ? "" : "s");
+}
+
+static void print_prediction(const struct subject *subject, double bytes)
+{
+    const struct cost_subject counted = {subject->algorithm, subject->collective, subject->ranks,
+                                         subject->groups};
+    char block[40], copied[40], reduced[40];
+    struct count count;
+    struct cost cost, across;
+
+    if (cost_count(&counted, NULL, &count))
+        return;
+    cost_of(&count, bytes, &cost, &across);
+    subject_bytes(bytes, block, sizeof(block));
+    subject_bytes(cost.copied, copied, sizeof(copied));
+    subject_bytes(cost.reduced, reduced, sizeof(reduced));
+    printf("With n = %d and a count of %.0f float32 (%s): the time of %.3g messages one after "
+           "another;\nthe busiest rank copies %s and reads %s to reduce.\n",
+           subject->ranks, subject->count, block, cost.steps, copied, reduced);
+}
+
+static void print_cost(const struct subject *subject, const struct form *form,
+                       const struct explain_totals *totals)
+{
+    double bytes = subject->count * ELEMENT_BYTES;
+    char sent[40];
+
+    if (form->formula)
+        printf("Cost: %s.\n", form->formula);
+    if (subject->collective != RONDO_BARRIER)
+        print_prediction(subject, bytes);
+    subject_bytes(bytes * (double)totals->most_sent / totals->parts, sent, sizeof(sent));
+    printf("The plan below has ");
+    print_count((unsigned long)totals->rounds, "round");
+    printf(" and ");
+    print_count(totals->messages, "message");
+    if (totals->data_messages)
+        printf(", %lu with data; a rank sends at most %s.\n", totals->data_messages, sent);
+    else
+        printf(", none with data.\n");
+}
+
+static void print_groups(const struct grouping *groups)
+{
+    const char *semicolon = "";
+
+    if (!groups)
+        return;
+    printf("Groups: ");
+    for (int g = 0; g < groups->groups; g++, semicolon = "; ") {
+        printf("%s%d", semicolon, grouping_rank(groups, g, 0));
+        for (int i = 1; i < grouping_members(groups, g); i++)
+            printf(" %d", grouping_rank(groups, g, i));
+    }
+    printf(".\n");
+}
+
+static void print_promises(unsigned promises)
+{
+    static const struct {
+        unsigned promise;
+        const char *sentence;
+    } sentences[] = {
+        {PROMISE_BALANCED,
+         "Sums associate as one balanced tree over the ranks, so bits do not depend on the "
+         "algorithm."},
+        {PROMISE_RANK_ORDER, "Operands stay in rank order, so operations need not commute."},
+        {PROMISE_ONE_ROUND,
+         "Every result comes from one single reduction, so narrow floats are rounded once."},
+        {PROMISE_PEER_MEMORY,
+         "Ranks read and write each other's buffers, without copies in between."},
+    };
+
+    for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+        if (promises & sentences[i].promise)
+            printf("%s\n", sentences[i].sentence);
+}
+
+int subject_print(const struct subject *subject)
+{
+    const struct algorithm *algorithm = subject->algorithm;
+    const struct form *form = &algorithm->forms[subject->collective];
+    struct explain_style style = {.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8"),
+                                  .bold = *output_colour(OUTPUT_BOLD) != 0};
+    struct explain_totals totals;
+
+    if (explain_plans(subject->plans, subject->ranks, &style, NULL, &totals)) {
+        fprintf(stderr, "rondo explain: %s\n", fail_sentence());
+        return 1;
+    }
+    printf(style.bold ? "\033[1m%s by %s, %d rank%s\033[0m\n\n" : "%s by %s, %d rank%s\n\n",
+           rondo_collective_name(subject->collective), algorithm->name, subject->ranks,
+           subject->ranks == 1 ? "" : "s");
+    printf("%s\n", algorithm->summary);
+    print_groups(subject->groups);
+    print_promises(algorithm_promises(algorithm, subject->collective, subject->groups));
+    printf("\n");
+    print_cost(subject, form, &totals);
+    printf("\n");
+    explain_plans(subject->plans, subject->ranks, &style, stdout, &totals);
+    return 0;
+}

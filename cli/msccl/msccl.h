@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * msccl.h - algorithms of MSCCL, which are XML, as plans: docs/plan_format.md says which of them.
+ *
+ * A thread block of MSCCL talks to one peer and waits for steps of others; a rank's plan here is
+ * one program. Its order is one in which the blocks of all ranks could have run with two slots per
+ * link, so it waits for nothing that comes later.
+ */
+#ifndef RONDO_CLI_MSCCL_MSCCL_H
+#define RONDO_CLI_MSCCL_MSCCL_H
+
+#include "plan/file/file.h"
+
+/* True if the text is XML, and so none of our files of plans. */
+bool msccl_is_xml(const char *text, size_t length);
+/* RONDO_ERROR_INVALID or RONDO_ERROR_UNSUPPORTED: a sentence names line, GPU, block and step. */
+rondo_result msccl_parse(const char *path, const char *text, size_t length,
+                         struct plan_file **ret_file);
+
+/* Write the plans of all ranks, which are right. RONDO_ERROR_UNSUPPORTED: they have a step that
+ * MSCCL has no form of, and the sentence names it. */
+rondo_result msccl_write(struct plan *const *plans, int size, FILE *to);
+
+#endif

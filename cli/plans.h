@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* plans.h - the plans of all ranks, for the commands that show or prove them. */
+#ifndef RONDO_CLI_PLANS_H
+#define RONDO_CLI_PLANS_H
+
+#include "collectives/algorithm.h"
+#include "plan/file/file.h"
+
+/* -1 if there is none of that name. */
+int plans_find_collective(const char *name);
+
+/*
+ * A plan by rank; the request's own rank does not matter. For send only the first rank, which
+ * sends, and the last one have a plan; these are two, also of a single rank. NULL: failed.
+ */
+struct plan **plans_open(const struct algorithm *algorithm, struct plan_request request,
+                         int *ret_count);
+void plans_close(struct plan **plans, int count); /* accepts NULL */
+
+/* Read a file of plans, or an algorithm of MSCCL, which is XML. */
+rondo_result plans_from_file(const char *path, struct plan_file **ret_file);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* answer.c - simulates each algorithm at each size. */
+#include "cli/simulate/simulate.h"
+
+#include "base/fail.h"
+#include "bench/collective.h"
+#include "collectives/levels/grouping.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { STEPS_OF_ALL = 24000000 }; /* an algorithm that was not asked for by its name is left out */
+
+struct writer {
+    struct simulate_plans plans; /* first: it is what the simulator knows of this */
+    const struct algorithm *algorithm;
+    struct plan_request request;
+};
+
+static rondo_result read_plan(const struct simulate_plans *plans, int rank,
+                              struct plan_reader *reader, struct plan **ret_shape)
+{
+    const struct writer *writer = (const struct writer *)plans;
+    struct plan_request request = writer->request;
+
+    request.rank = rank;
+    return algorithm_read(writer->algorithm, &request, reader, ret_shape);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Hosts are the groups of ranks; none where that would be no grouping. */
+static rondo_result group_by_host(const struct ask *ask, struct grouping **ret_groups)
+{
+    int *hosts = NULL;
+    rondo_result result;
+
+    *ret_groups = NULL;
+    if (ask->machine.host_ranks == 1 || ask->ranks <= ask->machine.host_ranks)
+        return RONDO_OK;
+    hosts = malloc((size_t)ask->ranks * sizeof(*hosts));
+    if (!hosts)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the hosts of %d ranks.",
+                          ask->ranks);
+    for (int i = 0; i < ask->ranks; i++)
+        hosts[i] = i / ask->machine.host_ranks;
+    result = grouping_make(ask->ranks, hosts, ret_groups);
+    free(hosts);
+    return result;
+}
+
+static double block_bytes(const struct ask *ask, double bytes)
+{
+    rondo_collective collective = (rondo_collective)ask->collective;
+    int in = plan_input_blocks(collective, ask->ranks, ask->root, ask->root);
+    int out = plan_output_blocks(collective, ask->ranks, ask->root, ask->root);
+    int blocks = in > out ? in : out;
+
+    return collective == RONDO_BARRIER ? 0 : bytes / (blocks > 0 ? blocks : 1);
+}
+
+static void fill_in(const struct ask *ask, const struct programs *programs,
+                    const struct simulate_result *times, struct answer *answer)
+{
+    int named = bench_collective_find(rondo_collective_name((rondo_collective)ask->collective));
+
+    answer->seconds = times->seconds;
+    answer->algorithm_bw = times->seconds > 0 ? answer->bytes / times->seconds : 0;
+    answer->bus_bw = named < 0 ? 0
+                               : answer->algorithm_bw *
+                                     bench_bus_factor((enum bench_collective)named, ask->ranks);
+    answer->segments = times->segments;
+    answer->simulated = times->simulated;
+    answer->doubt = times->doubt;
+    answer->cut = times->cut;
+    answer->events = times->events;
+    answer->fold = programs->fold;
+    path_busiest(programs, times, answer);
+    if (times->records_complete)
+        path_places(programs, times, answer);
+}
+
+/* One size; `last`: of all that was asked. */
+static rondo_result answer_size(const struct ask *ask, struct programs *programs, double bytes,
+                                bool last, struct answer *ret_answer)
+{
+    struct simulate_call call = {.block_bytes = block_bytes(ask, bytes),
+                                 .segments_most = ask->segments,
+                                 .jitter = ask->jitter,
+                                 .seed = (uint64_t)ask->seed,
+                                 .slow = ask->slow,
+                                 .slow_count = ask->slow_count,
+                                 .records = ask->path || (last && ask->chrome)};
+    struct simulate_result times;
+    double begun = seconds_now();
+    rondo_result result = simulate_run(programs, &call, &times);
+
+    if (result)
+        return result;
+    ret_answer->bytes = bytes;
+    fill_in(ask, programs, &times, ret_answer);
+    ret_answer->wall = seconds_now() - begun;
+    if (last && ask->chrome && !chrome_write(ask->chrome, programs, &times))
+        result = rondo_fail(RONDO_ERROR_SYSTEM, "The time line was not written.");
+    simulate_close(&times);
+    return result;
+}
+
+static rondo_result answer_algorithm(const struct ask *ask, const struct algorithm *algorithm,
+                                     const struct grouping *groups, bool last,
+                                     struct answers *answers)
+{
+    struct writer writer = {.plans = {read_plan, ask->ranks},
+                            .algorithm = algorithm,
+                            .request = {.collective = (rondo_collective)ask->collective,
+                                        .size = ask->ranks,
+                                        .root = ask->root,
+                                        .groups = groups}};
+    struct simulate_setup setup = {
+        .machine = ask->machine,
+        .folds = !ask->whole && !ask->slow_count && !(ask->jitter > 0),
+        .faults = ask->faults,
+        .fault_count = ask->fault_count,
+        .steps_most = ask->all ? STEPS_OF_ALL : 0,
+    };
+    struct programs *programs = NULL;
+    rondo_result result = programs_open(&writer.plans, &setup, &programs);
+
+    for (int i = 0; i < ask->size_count && !result; i++) {
+        struct answer *answer = &answers->list[answers->count];
+
+        answer->algorithm = algorithm;
+        result =
+            answer_size(ask, programs, ask->sizes[i], last && i == ask->size_count - 1, answer);
+        answers->count += !result;
+    }
+    programs_close(programs);
+    return result;
+}
+
+/* Forms that read memory of peers are for ranks that can: those of one host, or of groups. */
+static bool has_reach(const struct ask *ask, const struct algorithm *algorithm,
+                      const struct grouping *groups)
+{
+    const struct form *form = &algorithm->forms[ask->collective];
+
+    return !(form->promises & PROMISE_PEER_MEMORY) || !groups ||
+           (algorithm->levels && ask->machine.host_ranks > 1);
+}
+
+static void find_fastest(const struct ask *ask, struct answers *answers)
+{
+    for (int s = 0; s < ask->size_count; s++) {
+        struct answer *fastest = NULL;
+
+        for (int i = 0; i < answers->count; i++) {
+            struct answer *answer = &answers->list[i];
+
+            if (answer->bytes <= ask->sizes[s] && answer->bytes >= ask->sizes[s] &&
+                (!fastest || answer->seconds < fastest->seconds))
+                fastest = answer;
+        }
+        if (fastest)
+            fastest->fastest = true;
+    }
+}
+
+int answer_all(const struct ask *ask, struct answers *ret_answers)
+{
+    struct answers answers = {0};
+    struct grouping *groups = NULL;
+    int status = 0;
+
+    answers.list = calloc((size_t)(ask->list_count * ask->size_count) + 1, sizeof(*answers.list));
+    if (!answers.list || group_by_host(ask, &groups)) {
+        fprintf(stderr, "rondo simulate: %s\n", answers.list ? fail_sentence() : "out of memory");
+        free(answers.list);
+        return 1;
+    }
+    for (int i = 0; i < ask->list_count && !status; i++) {
+        rondo_result result = RONDO_OK;
+        bool reach = has_reach(ask, ask->list[i], groups) &&
+                     !(ask->machine.host_ranks == 1 && ask->ranks > 1 &&
+                       ask->list[i]->forms[ask->collective].promises & PROMISE_PEER_MEMORY);
+
+        if (!reach && ask->all)
+            continue;
+        if (!reach)
+            result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                                "it reads memory of ranks on other hosts, which cannot be mapped.");
+        else
+            result =
+                answer_algorithm(ask, ask->list[i], groups, i == ask->list_count - 1, &answers);
+        if (result)
+            fprintf(stderr, "rondo simulate: %s: %s\n", ask->list[i]->name, fail_sentence());
+        status = result && !ask->all;
+    }
+    grouping_close(groups);
+    if (!answers.count)
+        status = 1;
+    find_fastest(ask, &answers);
+    *ret_answers = answers;
+    return status;
+}

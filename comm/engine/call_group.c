@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* call_group.c - calls of one thread, collected until the group ends: joins are done first, then
+ * group_run.c runs the calls. */
+#include "comm/engine/call.h"
+#include "comm/engine/group_path.h"
+#include "comm/engine/group_run.h"
+#include "comm/engine/threads.h"
+
+#include "base/cancel.h"
+#include "base/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A communicator to be opened. */
+struct joining {
+    rondo_result (*join)(void *argument);
+    void *argument;
+};
+
+/* With the usual model of thread-local storage: one variable that is found without a lookup would
+ * make all of the library's static, and then dlopen() finds no room for it. */
+static _Thread_local int depth;
+
+static _Thread_local struct pending few[GROUP_FEW];
+
+static _Thread_local struct {
+    rondo_result spoiled;
+    struct pending *calls; /* `few`, or allocated; NULL: there are none */
+    size_t call_count, call_room;
+    size_t repeated; /* of the calls, those that were in the last group at the same place */
+    struct joining *joins;
+    size_t join_count, join_room;
+    uint32_t home; /* of the process that made the calls: fork_home() */
+} group;
+
+bool group_is_open(void)
+{
+    return depth > 0;
+}
+
+void group_spoil(rondo_result result)
+{
+    if (!group.spoiled)
+        group.spoiled = result;
+}
+
+/* Make room for one more in an array of `count`. It may begin in memory of the thread's own. */
+static rondo_result make_room(void **array, size_t size, size_t count, size_t *room)
+{
+    size_t wanted = *room ? 8 * *room : 16;
+    bool moves = *array == few;
+    void *moved;
+
+    if (count < *room)
+        return RONDO_OK;
+    moved = realloc(moves ? NULL : *array, wanted * size);
+    if (!moved) {
+        group_spoil(RONDO_ERROR_MEMORY);
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group of %zu calls.", count);
+    }
+    if (moves)
+        memcpy(moved, few, count * size);
+    *array = moved;
+    *room = wanted;
+    return RONDO_OK;
+}
+
+rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct task *task)
+{
+    struct pending *pending;
+    rondo_result result;
+
+    if (!group.calls) {
+        group.calls = few;
+        group.call_room = GROUP_FEW;
+    }
+    result =
+        make_room((void **)&group.calls, sizeof(*group.calls), group.call_count, &group.call_room);
+    if (result)
+        return result;
+    if (!group.home)
+        group.home = fork_home();
+    pending = &group.calls[group.call_count++];
+    pending->comm = comm;
+    pending->stream = stream;
+    pending->key = task->key;
+    pending->made.handle = 0;
+    if (task->made.handle)
+        pending->made = task->made;
+    pending->input = task->input;
+    pending->output = task->output;
+    return RONDO_OK;
+}
+
+bool group_repeat_call(const rondo_call *call)
+{
+    const struct task *task;
+
+    if (group.repeated != group.call_count)
+        return false;
+    task = group_path_find(call, group.call_count);
+    if (!task || group_add_call(call->comm, NULL, task))
+        return false;
+    group.repeated++;
+    return true;
+}
+
+rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument)
+{
+    rondo_result result =
+        make_room((void **)&group.joins, sizeof(*group.joins), group.join_count, &group.join_room);
+
+    if (!group.home)
+        group.home = fork_home();
+    if (result)
+        free(argument);
+    else
+        group.joins[group.join_count++] = (struct joining){.join = join, .argument = argument};
+    return result;
+}
+
+bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key)
+{
+    const struct pending *pending;
+
+    if (index >= group.call_count)
+        return false;
+    pending = &group.calls[index];
+    *ret_comm = pending->comm;
+    *ret_key = pending->key;
+    ret_key->made = pending->made.handle ? &pending->made : NULL;
+    return true;
+}
+
+rondo_result group_check(void)
+{
+    return group.spoiled;
+}
+
+rondo_result rondo_group_start(void)
+{
+    depth++;
+    return RONDO_OK;
+}
+
+static rondo_result run_join(void *argument)
+{
+    const struct joining *joining = argument;
+
+    return joining->join(joining->argument);
+}
+
+static rondo_result run_joins(void)
+{
+    void **arguments;
+    rondo_result result;
+
+    if (!group.join_count)
+        return RONDO_OK;
+    arguments = malloc(group.join_count * sizeof(*arguments));
+    if (!arguments)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group.");
+    for (size_t i = 0; i < group.join_count; i++)
+        arguments[i] = &group.joins[i];
+    result = threads_run(run_join, arguments, (int)group.join_count);
+    free(arguments);
+    return result;
+}
+
+/* Runs the group if it repeats the last one. */
+static bool run_repeated(rondo_result *ret_result)
+{
+    return group.repeated == GROUP_PATH_CALLS && group.call_count == GROUP_PATH_CALLS &&
+           !group.join_count && group_path_run(ret_result);
+}
+
+static void forget(void)
+{
+    for (size_t i = 0; i < group.join_count; i++)
+        free(group.joins[i].argument);
+    if (group.calls != few)
+        free(group.calls);
+    free(group.joins);
+    memset(&group, 0, sizeof(group));
+}
+
+rondo_result rondo_group_end(void)
+{
+    CANCEL_LATER();
+    rondo_result result;
+
+    if (!depth)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "rondo_group_end: there was no rondo_group_start() on this thread.");
+    if (--depth)
+        return RONDO_OK;
+    result = group.spoiled;
+    if (!result && group.call_count + group.join_count && fork_is_foreign(group.home))
+        result = fork_refuse("rondo_group_end", "group");
+    if (!result)
+        result = run_joins();
+    if (!result && group.call_count && !run_repeated(&result))
+        result = group_run(group.calls, group.call_count);
+    forget();
+    return result;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fast_path.c - the short way of a repeated call, see fast_path.h. */
+#include "comm/engine/fast_path.h"
+#include "comm/engine/life.h"
+#include "comm/engine/run.h"
+
+#include "base/collective.h"
+
+static bool is_same(const rondo_call *a, const rondo_call *b)
+{
+    return a->input == b->input && a->output == b->output && a->count == b->count &&
+           a->collective == b->collective && a->type == b->type && a->op == b->op &&
+           a->root == b->root && a->algorithm == b->algorithm;
+}
+
+/* Only where no device takes part, and nothing that may mean something else by the next time. */
+static bool may_take_fast_path(const rondo_comm *comm, const rondo_call *call,
+                               const struct task *task)
+{
+    return !comm->gpu && !call->algorithm && !task->again && !task->made.handle &&
+           !collective_is_pair(call->collective);
+}
+
+void fast_path_note(const struct batch *batch)
+{
+    rondo_comm *comm = batch->comm;
+    struct fast_path *fast_path = comm->fast_path;
+    const struct task *task = batch->tasks;
+
+    if (task == &fast_path->task)
+        return;
+    if (!is_same(&fast_path->call, batch->call)) {
+        fast_path->call = *batch->call;
+        fast_path->ready = false;
+        atomic_store_explicit(&fast_path->input, batch->call->input, memory_order_relaxed);
+    } else if (may_take_fast_path(comm, batch->call, task)) {
+        fast_path->task = *task;
+        if (task->execution.op)
+            fast_path->task.execution.op = &fast_path->task.op;
+        fast_path->batch = (struct batch){.comm = comm, .tasks = &fast_path->task, .count = 1};
+        fast_path->made = comm->choices.made;
+        fast_path->ready = true;
+    }
+}
+
+bool fast_path_run(const rondo_call *call, rondo_result *ret_result)
+{
+    rondo_comm *comm = call->comm;
+    struct fast_path *fast_path = comm->fast_path;
+    struct batch *batch = &fast_path->batch;
+    struct task *task = &fast_path->task;
+    unsigned ticket;
+
+    if (atomic_load_explicit(&fast_path->input, memory_order_relaxed) != call->input ||
+        !turn_take_idle(&comm->turn, &ticket))
+        return false;
+    /* The turn is ours. Is it the call that is ready, and has nothing happened that it depends
+     * on? */
+    if (!fast_path->ready || !is_same(&fast_path->call, call) ||
+        fast_path->made != comm->choices.made || !task->choice->valid || task->again ||
+        task->key.no_peer_memory != task_backs_off(comm, task)) {
+        turn_pass(&comm->turn);
+        return false;
+    }
+    batch->ticket = ticket;
+    batch->left = 1;
+    batch->still_since = batch->leaving = 0;
+    batch->done = false;
+    batch->refused = batch->result = RONDO_OK;
+    *ret_result = run_ready(batch);
+    return true;
+}
+
+rondo_result fast_path_run_new(const rondo_call *call, struct task *task)
+{
+    struct batch batch;
+
+    batch_open(&batch, call->comm, task, 1);
+    if (call->comm->backend == &thread_backend)
+        batch.call = call;
+    return run_by_backend(&batch, 1);
+}

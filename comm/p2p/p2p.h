@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * p2p.h - messages with tags: a communicator of its own whose turn one thread keeps.
+ *
+ * Between two ranks travel *parcels*: an envelope, and behind it the payload, as two messages of
+ * that communicator. Short messages go whole; of a long one goes an offer first, which the receiver
+ * accepts when somebody asks for it:
+ *
+ *     sender                      receiver
+ *     WHOLE tag, payload   --->   posted receive, or kept until there is one
+ *     OFFER tag, number    --->   posted receive, or kept until there is one
+ *                          <---   ACCEPT number
+ *     LONG number, payload --->   straight to the output of that receive
+ *
+ * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
+ * and a queue of parcels to it. The thread advances all routes while a transfer is not over, and
+ * sleeps otherwise: what comes then waits in its slots.
+ *
+ * One lock guards everything. The thread holds it while it moves data and gives it between rounds.
+ */
+#ifndef RONDO_COMM_P2P_P2P_H
+#define RONDO_COMM_P2P_P2P_H
+
+#include "rondo/p2p.h"
+
+#include "base/lock.h"
+#include "comm/state/task.h"
+
+#include <pthread.h>
+
+enum { P2P_WHOLE_MOST = 64 * 1024 }; /* bytes of a message that goes without an offer */
+
+enum p2p_kind { P2P_WHOLE, P2P_OFFER, P2P_ACCEPT, P2P_LONG };
+
+/* Travels before a payload. */
+struct p2p_head {
+    uint32_t kind;
+    int32_t tag;
+    uint64_t bytes;
+    uint64_t number; /* of an offer */
+};
+_Static_assert(sizeof(struct p2p_head) == 24, "the same on every host");
+
+enum transfer_state { TRANSFER_POSTED, TRANSFER_MATCHED, TRANSFER_OVER };
+
+struct rondo_transfer {
+    rondo_transfer *next; /* in the list that it is in */
+    rondo_p2p *p2p;
+    enum transfer_state state;
+    bool sends;
+    rondo_envelope envelope; /* the source is the peer of a send */
+    char *memory;
+    size_t room;
+    uint64_t number; /* of the offer, of a long message */
+    double began;
+    rondo_result result;
+    char *sentence; /* of an error; NULL: none */
+};
+
+struct transfers {
+    rondo_transfer *first;
+};
+
+/* A message that nobody had asked for when it came. */
+struct unexpected {
+    struct unexpected *next;
+    rondo_envelope envelope;
+    bool offered;    /* it is with the sender */
+    uint64_t number; /* of the offer */
+    char *payload;
+    bool whole;            /* the payload is there */
+    rondo_transfer *taker; /* asked for before that */
+};
+
+struct parcel {
+    struct parcel *next;
+    struct p2p_head head;
+    rondo_transfer *transfer; /* over when the payload has gone; NULL: there is no payload */
+};
+
+struct route {
+    struct p2p_head in, out;    /* of the messages on their way */
+    bool behind_in, behind_out; /* the payload is on its way, not the envelope */
+    rondo_transfer *to;         /* whom the payload is for, or ... */
+    struct unexpected *kept;    /* ... where it is kept, or ... */
+    char *lost;                 /* ... memory for what nobody can take */
+    struct parcel *first, **last;
+    double moved; /* when anything last did */
+};
+
+struct rondo_p2p {
+    rondo_comm *comm;
+    struct lock lock;
+    pthread_cond_t posted, over; /* for the thread; for who waits for transfers and messages */
+    pthread_t thread;
+    int users;         /* the owner, and transfers */
+    int pending;       /* transfers that are not over */
+    int probers;       /* threads that wait for a message */
+    atomic_int knocks; /* threads that want the lock */
+    bool closing;
+    bool alone;          /* all peers had closed their ends at the last look */
+    uint32_t home;       /* of the process that made it: fork_home() */
+    rondo_result failed; /* all that begins from now on ends with it */
+    char sentence[FAIL_SENTENCE_MAX];
+    uint64_t offers; /* made by this rank */
+    struct transfers receives, offered, accepted;
+    struct unexpected *first, **last;
+    struct route *routes; /* [rank] */
+    struct task *tasks;   /* [rank] from there, [size + rank] to there */
+    struct batch batch;
+    struct recorder *recorder; /* of the communicator, which does not write these calls down */
+};
+
+/* ---- match.c: all with the lock held --------------------------------------------------------- */
+
+void transfers_add(struct transfers *list, rondo_transfer *transfer);
+void transfers_remove(struct transfers *list, const rondo_transfer *transfer);
+/* Ends a transfer, with the thread's last sentence if that is an error. */
+void transfer_end(rondo_transfer *transfer, rondo_result result);
+/* Find a message that came for a receive which is posted now, or post it. */
+rondo_result match_receive(rondo_transfer *transfer);
+/* Finds where the payload behind an envelope goes: sets the route's `to`, `kept` or `lost`. */
+rondo_result match_envelope(rondo_p2p *p2p, int source);
+/* The payload is there. */
+void match_payload(rondo_p2p *p2p, int source);
+/* A message of this rank to itself, which is over then. */
+rondo_result match_own(rondo_transfer *send);
+const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
+
+/* ---- progress.c ------------------------------------------------------------------------------ */
+
+/* Queue a parcel; with the lock held. */
+rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head,
+                           rondo_transfer *transfer);
+void *progress_run(void *p2p);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* circle.c - ranks that wait for each other, and communicators that have failed. */
+#include "comm/recorder/find.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Circles --------------------------------------------------------------------------------- */
+
+/* The first peer that a sighting waits for and that waits itself, or where its process waits in
+ * another communicator; -1: none. */
+static int next_of(const struct sightings *sightings, const int *from, int at)
+{
+    const struct recorder_waiting *waiting = sighting_wait(sightings->at[at]);
+    int first = sightings_comm_begin(sightings, at), end = sightings_comm_end(sightings, first);
+
+    /* Who is reached in a search waits for somebody; a hop to another communicator has one way. */
+    for (int i = 0; waiting && i < waiting->peers_count; i++)
+        for (int peer = first; peer < end; peer++)
+            if (sightings->at[peer]->record.identity.rank == waiting->peers[i] && from[peer] != -2)
+                return peer;
+    for (int i = 0; !waiting && i < sightings->count; i++)
+        if (from[i] == at)
+            return i;
+    return -1;
+}
+
+/* A circle goes through these. */
+struct circle {
+    int members[CHAIN_MAX], length;
+    bool several_comms, several_hosts, pairs;
+    int here, there; /* sightings on different hosts, one of which waits for the other */
+};
+
+static void walk(const struct sightings *sightings, const int *from, int start,
+                 struct circle *circle)
+{
+    int at = start;
+
+    /* After as many steps as there are sightings the way is in the circle. */
+    for (int i = 0; i < sightings->count && next_of(sightings, from, at) >= 0; i++)
+        at = next_of(sightings, from, at);
+    start = at;
+    do {
+        int next = next_of(sightings, from, at);
+        const struct sighting_call *call = sighting_call(sightings->at[at]);
+
+        if (circle->length == CHAIN_MAX || next < 0)
+            return;
+        circle->members[circle->length++] = at;
+        circle->pairs |= call && !call->call;
+        circle->several_comms |= sightings->at[at]->record.comm != sightings->at[next]->record.comm;
+        if (!sightings_share_memory(sightings->at[at], sightings->at[next])) {
+            circle->several_hosts = true;
+            circle->here = at;
+            circle->there = next;
+        }
+        at = next;
+    } while (at != start);
+}
+
+static void say_circle(const struct sightings *sightings, const struct circle *circle,
+                       struct finding *finding)
+{
+    const struct sighting *first = sightings->at[finding->chain[0]];
+    const struct sighting *here = sightings->at[circle->here],
+                          *there = sightings->at[circle->there];
+    char call[120] = "a call";
+
+    if (sighting_call(first))
+        call_describe(&sighting_call(first)->record, call, sizeof(call));
+    if (circle->several_comms) {
+        finding->cause = CAUSE_DEADLOCK;
+        finding_say(finding,
+                    "calls of communicators %llx and %llx were made in different orders, and wait "
+                    "for each other: every rank has to make the calls of all its communicators in "
+                    "the same order",
+                    (unsigned long long)first->record.comm,
+                    (unsigned long long)sightings->at[finding->chain[1]]->record.comm);
+    } else if (circle->pairs) {
+        finding->cause = CAUSE_DEADLOCK;
+        finding_say(finding,
+                    "%d ranks wait for each other in send and receive: their order has no start; a "
+                    "call group makes them at once",
+                    circle->length);
+    } else if (circle->several_hosts) {
+        finding->cause = CAUSE_LINK;
+        finding->culprit_rank = there->record.identity.rank;
+        finding_say(finding,
+                    "rank %d on %s and rank %d on %s wait for each other in the same call, %s: "
+                    "what they sent does not arrive, so the link between these hosts is cut",
+                    here->record.identity.rank, here->where, there->record.identity.rank,
+                    there->where, call);
+    } else {
+        finding->cause = CAUSE_UNKNOWN;
+        finding_say(finding, "%d ranks of one host wait for each other in %s", circle->length,
+                    call);
+    }
+}
+
+/* The members where the communicator changes come first, so that the sentence can name both. */
+static void order_members(const struct sightings *sightings, const struct circle *circle,
+                          struct finding *finding)
+{
+    int shift = 0;
+
+    for (int i = 0; i < circle->length; i++) {
+        int next = circle->members[(i + 1) % circle->length];
+
+        if (sightings->at[circle->members[i]]->record.comm != sightings->at[next]->record.comm)
+            shift = i;
+    }
+    for (int i = 0; i < circle->length; i++)
+        finding->chain[i] = circle->members[(i + shift) % circle->length];
+    finding->length = circle->length;
+}
+
+static uint64_t comm_of(const struct sightings *sightings, const struct finding *finding, int at)
+{
+    return sightings->at[finding->chain[at]]->record.comm;
+}
+
+/* True if a finding before the last one is about calls of the same two communicators: made in
+ * different orders on several hosts, they make a circle on each, and that is one cause. */
+static bool is_known(const struct sightings *sightings, const struct findings *findings)
+{
+    const struct finding *last = &findings->at[findings->count - 1];
+    uint64_t one = comm_of(sightings, last, 0), other = comm_of(sightings, last, 1);
+
+    for (const struct finding *known = findings->at; known < last; known++)
+        if (known->cause == CAUSE_DEADLOCK && one != other &&
+            ((comm_of(sightings, known, 0) == one && comm_of(sightings, known, 1) == other) ||
+             (comm_of(sightings, known, 0) == other && comm_of(sightings, known, 1) == one)))
+            return true;
+    return false;
+}
+
+void circle_add(const struct sightings *sightings, const int *from, int start, bool *in_circle,
+                struct findings *findings)
+{
+    struct circle circle = {0};
+    struct finding *finding;
+
+    walk(sightings, from, start, &circle);
+    if (circle.length < 2)
+        return;
+    for (int i = 0; i < circle.length; i++)
+        if (in_circle[circle.members[i]])
+            return;
+    finding = finding_add(findings);
+    if (!finding)
+        return;
+    finding->comm = sightings_comm_begin(sightings, start);
+    order_members(sightings, &circle, finding);
+    for (int i = 0; i < circle.length; i++) {
+        double waited = sighting_waited(sightings->at[circle.members[i]]);
+
+        in_circle[circle.members[i]] = true;
+        if (waited > finding->seconds)
+            finding->seconds = waited;
+    }
+    say_circle(sightings, &circle, finding);
+    if (is_known(sightings, findings))
+        findings->count--;
+}
+
+/* ---- Failures -------------------------------------------------------------------------------- */
+
+static bool has_finding(const struct findings *findings, int first)
+{
+    for (int i = 0; i < findings->count; i++)
+        if (findings->at[i].comm == first)
+            return true;
+    return false;
+}
+
+/* The first rank that failed. */
+static int first_to_fail(const struct sightings *sightings, int first)
+{
+    int found = -1;
+
+    for (int i = first; i < sightings_comm_end(sightings, first); i++)
+        if (sightings->at[i]->record.failed && sightings->at[i]->process.life != SIGHTING_ENDED &&
+            (found < 0 ||
+             sightings->at[i]->record.failure.when < sightings->at[found]->record.failure.when))
+            found = i;
+    return found;
+}
+
+/* A rank that has ended, and whose record stayed: it did not close the communicator. */
+static int first_dead(const struct sightings *sightings, int first)
+{
+    for (int i = first; i < sightings_comm_end(sightings, first); i++)
+        if (sightings->at[i]->process.life == SIGHTING_ENDED)
+            return i;
+    return -1;
+}
+
+void failure_add(const struct sightings *sightings, int first, struct findings *findings)
+{
+    int failed = first_to_fail(sightings, first), dead = first_dead(sightings, first);
+    const struct recorder_failure *failure;
+    struct finding *finding;
+
+    if (failed < 0 || has_finding(findings, first))
+        return;
+    finding = finding_add(findings);
+    if (!finding)
+        return;
+    failure = &sightings->at[failed]->record.failure;
+    finding->comm = first;
+    finding->cause = dead >= 0 ? CAUSE_DEAD : CAUSE_FAILED;
+    finding->culprit_rank = failure->culprit;
+    for (int i = first; i < sightings_comm_end(sightings, first); i++)
+        if (sightings->at[i]->record.identity.rank == failure->culprit)
+            finding->culprit = i;
+    if (dead >= 0) {
+        finding->culprit = dead;
+        finding->culprit_rank = sightings->at[dead]->record.identity.rank;
+    }
+    finding->chain[finding->length++] = failed;
+    if (finding->culprit >= 0 && finding->culprit != failed)
+        finding->chain[finding->length++] = finding->culprit;
+    finding->seconds = sightings->at[failed]->now > failure->when
+                           ? 1e-9 * (double)(sightings->at[failed]->now - failure->when)
+                           : 0;
+    finding_say(finding, "the communicator has failed: %s", failure->sentence);
+}

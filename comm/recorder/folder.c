@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * folder.c - see folder.h.
+ *
+ * A file is named PID.NUMBER.rec by its writer. Who finds that its process has ended renames it to
+ * PID.NUMBER.rec.ended: from then on it is kept for an hour, for somebody to read.
+ */
+#include "comm/recorder/folder.h"
+
+#include "base/fail.h"
+#include "base/setting.h"
+#include "comm/recorder/page.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char suffix[] = ".rec", ended[] = ".rec.ended";
+enum { KEPT = 3600 }; /* seconds */
+
+/* ---- Processes ------------------------------------------------------------------------------- */
+
+uint64_t process_started(pid_t pid, char *ret_state)
+{
+    char path[64], text[512];
+    unsigned long long started = 0;
+    const char *at;
+    FILE *file;
+    size_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    at = strrchr(text, ')'); /* the name of the program may have anything in it */
+    if (!at || at[1] != ' ' || !at[2])
+        return 0;
+    if (ret_state)
+        *ret_state = at[2];
+    if (at[2] == 'Z' || at[2] == 'X')
+        return 0;
+    for (int field = 3; field < 22 && at; field++)
+        at = strchr(at + 2, ' ');
+    return at && sscanf(at, "%llu", &started) == 1 ? started : 0;
+}
+
+uint64_t process_namespace(void)
+{
+    struct stat status;
+
+    return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+}
+
+/* ---- The folder ------------------------------------------------------------------------------ */
+
+static int open_at(const char *path, bool make)
+{
+    struct stat status;
+    int folder;
+
+    if (make && mkdir(path, 0700) && errno != EEXIST) {
+        rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot make the folder %s for records of calls",
+                         path);
+        return -1;
+    }
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) {
+        rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot open the folder %s of records of calls", path);
+        return -1;
+    }
+    if (!fstat(folder, &status) && status.st_uid == geteuid() && !(status.st_mode & 022))
+        return folder;
+    close(folder);
+    rondo_fail(RONDO_ERROR_SYSTEM,
+               "The folder %s of records of calls belongs to somebody else, or others may write "
+               "there; RONDO_RECORDER_DIR names another one.",
+               path);
+    return -1;
+}
+
+int folder_open(bool make)
+{
+    const char *session = getenv("XDG_RUNTIME_DIR");
+    char path[PATH_MAX];
+    int folder;
+
+    if (setting_is_set(SETTING_RECORDER_DIR))
+        return open_at(setting_read_word(SETTING_RECORDER_DIR), make);
+    snprintf(path, sizeof(path), "/dev/shm/rondo-%u", (unsigned)geteuid());
+    folder = open_at(path, make);
+    if (folder >= 0 || !session || *session != '/' || strlen(session) > PATH_MAX - 16)
+        return folder;
+    snprintf(path, sizeof(path), "%s/rondo", session);
+    return open_at(path, make);
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t length = strlen(name), short_length = strlen(end);
+
+    return length > short_length && strcmp(name + length - short_length, end) == 0;
+}
+
+void folder_each(int folder, bool (*see)(void *context, int folder, const char *name),
+                 void *context)
+{
+    int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = own < 0 ? NULL : fdopendir(own);
+    struct dirent *entry;
+    bool go_on = true;
+
+    if (!names && own >= 0)
+        close(own);
+    while (names && go_on && (entry = readdir(names)))
+        if (ends_in(entry->d_name, suffix) || ends_in(entry->d_name, ended))
+            go_on = see(context, folder, entry->d_name);
+    if (names)
+        closedir(names);
+}
+
+size_t folder_read(int folder, const char *name, void *bytes, size_t room)
+{
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+    ssize_t length = 0;
+
+    if (file < 0)
+        return 0;
+    if (!fstat(file, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid())
+        length = read(file, bytes, room);
+    close(file);
+    return length < 0 ? 0 : (size_t)length;
+}
+
+/* ---- Sweeping -------------------------------------------------------------------------------- */
+
+/* More records of ended processes are not kept, so that opening a communicator stays short. */
+enum { ENDED_MAX = 128 };
+
+struct sweep {
+    bool all;
+    int ended, removed;
+};
+
+static bool is_old(int folder, const char *name)
+{
+    struct stat status;
+
+    return !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) &&
+           time(NULL) - status.st_ctime > KEPT;
+}
+
+/* Mark a record of a process that has ended, or remove it if that was long ago. Those of other
+ * namespaces are left to those who can see the process. */
+static bool sweep_one(void *context, int folder, const char *name)
+{
+    struct recorder_identity identity;
+    struct sweep *sweep = context;
+    char marked[NAME_MAX + 8];
+
+    if (ends_in(name, ended)) { /* its process was looked for before */
+        if (sweep->all || ++sweep->ended > ENDED_MAX || is_old(folder, name))
+            sweep->removed += !unlinkat(folder, name, 0);
+        return true;
+    }
+    if (folder_read(folder, name, &identity, sizeof(identity)) != sizeof(identity) ||
+        identity.magic != RECORDER_MAGIC) {
+        if (is_old(folder, name))
+            unlinkat(folder, name, 0);
+        return true;
+    }
+    if (identity.namespace_id != process_namespace() ||
+        (identity.started && process_started(identity.pid, NULL) == identity.started))
+        return true;
+    if (sweep->all) {
+        sweep->removed += !unlinkat(folder, name, 0);
+    } else {
+        snprintf(marked, sizeof(marked), "%s.ended", name);
+        renameat(folder, name, folder, marked);
+    }
+    return true;
+}
+
+int folder_sweep(int folder, bool all)
+{
+    struct sweep sweep = {.all = all};
+
+    folder_each(folder, sweep_one, &sweep);
+    return sweep.removed;
+}

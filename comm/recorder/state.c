@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* state.c - one rank: what its record and its process say of it. */
+#include "comm/recorder/chain.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/* A rank that waits looks about once a millisecond; on a machine that is busy less often. */
+static const uint64_t FRESH = 1500 * 1000 * 1000ull;
+
+const char *cause_name(enum cause cause)
+{
+    static const char *const names[CAUSES] = {
+        "none",     "never called", "dead",         "stopped", "slow",   "other call",
+        "deadlock", "link cut",     "held by lock", "failed",  "unknown"};
+
+    return (unsigned)cause < CAUSES ? names[cause] : "unknown";
+}
+
+const char *rank_state_name(enum rank_state state)
+{
+    static const char *const names[] = {"outside", "in a call", "waits",
+                                        "broken",  "opening",   "ended"};
+
+    return names[state];
+}
+
+static bool is_stopped(const struct sighting *sighting)
+{
+    return sighting->process.state == 'T' || sighting->process.state == 't';
+}
+
+const struct sighting_call *sighting_call(const struct sighting *sighting)
+{
+    const struct sighting_record *record = &sighting->record;
+
+    /* Of a call group the oldest that has not ended is what holds it up. */
+    for (int i = record->calls_count; i-- > 0;)
+        if (record->calls[i].state == RECORDER_BEGUN)
+            return &record->calls[i];
+    return record->calls_count ? &record->calls[0] : NULL;
+}
+
+/* True if the wait has lasted until just now. Who is stopped, or has ended, has not looked since.
+ */
+static bool is_fresh(const struct sighting *sighting, const struct recorder_waiting *waiting)
+{
+    return is_stopped(sighting) || sighting->process.life != SIGHTING_ALIVE ||
+           waiting->looked + FRESH > sighting->now;
+}
+
+const struct recorder_waiting *sighting_wait(const struct sighting *sighting)
+{
+    const struct sighting_call *call = sighting_call(sighting);
+    const struct sighting_record *record = &sighting->record;
+
+    if (record->waits[0] && call && call->state == RECORDER_BEGUN &&
+        record->waiting[0].call == call->call && is_fresh(sighting, &record->waiting[0]))
+        return &record->waiting[0];
+    /* Calls on streams are not recorded one by one; a call that is done may have messages left. */
+    for (int i = 0; i < RECORDER_WAITS; i++)
+        if (record->waits[i] && record->waiting[i].peers_count &&
+            record->waiting[i].looked + FRESH / 5 > sighting->now &&
+            (i > 0 ||
+             (call && call->state == RECORDER_DONE && record->waiting[i].call == call->call)))
+            return &record->waiting[i];
+    return NULL;
+}
+
+double sighting_waited(const struct sighting *sighting)
+{
+    const struct recorder_waiting *waiting = sighting_wait(sighting);
+
+    return waiting && sighting->now > waiting->since
+               ? 1e-9 * (double)(sighting->now - waiting->since)
+               : 0;
+}
+
+enum rank_state sighting_state(const struct sighting *sighting)
+{
+    const struct sighting_call *call = sighting_call(sighting);
+
+    if (sighting->process.life == SIGHTING_ENDED)
+        return RANK_ENDED;
+    if (sighting->record.failed)
+        return RANK_BROKEN;
+    if (sighting->record.stage == RECORDER_OPENING && !sighting_wait(sighting))
+        return RANK_OPENING;
+    if (is_stopped(sighting))
+        return call && call->state == RECORDER_BEGUN ? RANK_INSIDE : RANK_OUTSIDE;
+    if (sighting_wait(sighting))
+        return RANK_WAITS;
+    return call && call->state == RECORDER_BEGUN ? RANK_INSIDE : RANK_OUTSIDE;
+}
+
+int sightings_comm_end(const struct sightings *sightings, int first)
+{
+    int end = first;
+
+    while (end < sightings->count &&
+           sightings->at[end]->record.comm == sightings->at[first]->record.comm)
+        end++;
+    return end;
+}
+
+/* The system calls that hold up programs, in words; NULL: another. */
+static const char *system_call_name(int number)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } calls[] = {{SYS_read, "read"},
+                 {SYS_pread64, "read"},
+                 {SYS_readv, "read"},
+                 {SYS_write, "write"},
+                 {SYS_pwrite64, "write"},
+                 {SYS_writev, "write"},
+                 {SYS_fsync, "fsync"},
+                 {SYS_fdatasync, "fsync"},
+                 {SYS_openat, "open"},
+                 {SYS_futex, "futex, a lock or condition"},
+                 {SYS_flock, "flock"},
+                 {SYS_fcntl, "fcntl"},
+                 {SYS_nanosleep, "nanosleep"},
+                 {SYS_clock_nanosleep, "nanosleep"},
+                 {SYS_ppoll, "poll"},
+                 {SYS_pselect6, "select"},
+                 {SYS_epoll_pwait, "epoll_wait"},
+                 {SYS_recvfrom, "recv"},
+                 {SYS_recvmsg, "recv"},
+                 {SYS_sendto, "send"},
+                 {SYS_sendmsg, "send"},
+                 {SYS_connect, "connect"},
+                 {SYS_accept, "accept"},
+                 {SYS_accept4, "accept"},
+                 {SYS_wait4, "wait for a child"},
+                 {SYS_waitid, "wait for a child"},
+                 {SYS_rt_sigsuspend, "sigsuspend"},
+#ifdef SYS_pause
+                 {SYS_pause, "pause"},
+                 {SYS_poll, "poll"},
+                 {SYS_select, "select"},
+                 {SYS_epoll_wait, "epoll_wait"},
+#endif
+                 {SYS_ioctl, "ioctl"}};
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (calls[i].number == number)
+            return calls[i].name;
+    return NULL;
+}
+
+void sighting_describe_process(const struct sighting *sighting, char *text, size_t size)
+{
+    const struct sighting_process *process = &sighting->process;
+    const char *call = system_call_name(process->system_call);
+    const char *does = "sleeps";
+
+    if (process->life == SIGHTING_ENDED) {
+        snprintf(text, size, "has ended");
+        return;
+    }
+    if (process->life == SIGHTING_HIDDEN) {
+        snprintf(text, size, "cannot be seen from here: it has a namespace of its own");
+        return;
+    }
+    if (is_stopped(sighting))
+        does = "is stopped (SIGSTOP or a debugger)";
+    else if (process->state == 'D')
+        does = "waits for a device, such as a disk (state D)";
+    else if (process->state == 'R' || process->busy)
+        does = "is running";
+    snprintf(text, size, "%s%s%s%s%s%s%s%s", does, call ? " in " : "", call ? call : "",
+             *process->file ? " of " : "", process->file, *process->inside ? " (" : "",
+             process->inside, *process->inside ? ")" : "");
+}

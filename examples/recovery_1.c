@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* recovery_1.c - those that are left agree on who is not there any more: docs/recovery.md. */
+#include <rondo/rondo.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SAMPLES = 24, RANKS = 4, VICTIM = 2, ITS_LAST_STEP = 2 };
+
+static rondo_comm *comm;
+
+static void check(rondo_result result)
+{
+    if (result) {
+        fprintf(stderr, "%s\n", rondo_last_error(NULL));
+        exit(1);
+    }
+}
+
+/* Each rank learns from a sample of its own; the sum of what they learned goes to all. */
+static rondo_result step(int number, int sample, int *ret_sum)
+{
+    int learned = sample < SAMPLES ? sample : 0;
+
+    if (number == VICTIM && sample == ITS_LAST_STEP * RANKS + VICTIM)
+        raise(SIGKILL); /* what this page is about */
+    return rondo_all_reduce(&learned, ret_sum, 1, RONDO_INT32, RONDO_SUM, comm, NULL);
+}
+
+/* An error on one rank is an error on all, in the end: this brings them here at once. */
+static void find_failed(int number)
+{
+    int failed[RANKS], count;
+
+    rondo_comm_revoke(comm);
+    check(rondo_comm_agree(comm, NULL, failed, &count));
+    for (int i = 0; i < count; i++)
+        printf("rank %d knows that rank %d has failed\n", number, failed[i]);
+}
+
+int main(void)
+{
+    int number, next = 0, total = 0, sum;
+
+    check(rondo_comm_open(NULL, &comm));
+    number = rondo_comm_rank(comm);
+    while (next < SAMPLES) {
+        int sample = next + rondo_comm_rank(comm);
+
+        next += rondo_comm_size(comm);
+        if (step(number, sample, &sum)) {
+            find_failed(number);
+            break;
+        }
+        total += sum;
+    }
+    printf("rank %d of %d: the total is %d\n", rondo_comm_rank(comm), rondo_comm_size(comm), total);
+    rondo_comm_close(comm);
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* work.h - what a call of a process group returns, and the thread for queued calls. */
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <thread>
+
+namespace rondo_torch
+{
+
+using Tensors = std::vector<at::Tensor>;
+using Milliseconds = std::chrono::milliseconds;
+
+/* The call itself: it may be made in another thread, and throws its error. */
+using Body = std::function<void()>;
+
+/* This describes a call to torch and its profiler. */
+struct Call {
+    c10d::OpType type;
+    const char *title; /* "rondo:all_reduce" */
+    Tensors inputs, outputs;
+    bool asynchronous = true;
+    Milliseconds timeout = c10d::kUnsetTimeout;
+};
+
+/* The name before the colon of titles: torch's own tests look for that of the backend they test. */
+void set_title(const std::string &name);
+const std::string &title();
+
+/* A call on its way. Its future gives the list of outputs, as hooks of DDP want it. */
+class Work : public c10d::Work
+{
+  public:
+    Work(int rank, uint64_t sequence, const Call &call);
+
+    /* Make the call and end; the error is raised where somebody waits. */
+    void run(const Body &body);
+    void end(std::exception_ptr error);
+
+    bool wait(Milliseconds timeout) override;
+    Tensors result() override;
+    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+    uint64_t getSequencenumber() const override;
+    void abort() override;
+
+  private:
+    /* Completes the future if there is one and the call has ended. Once. */
+    void tell();
+
+    Tensors outputs_;
+    uint64_t sequence_;
+    /* With mutex_ held. */
+    c10::intrusive_ptr<c10::ivalue::Future> future_;
+    bool told_ = false;
+};
+
+/* A thread that makes calls in the order in which they were given; it begins with the first one. */
+class Queue
+{
+  public:
+    ~Queue();
+    /* True if no call is waiting or under way. */
+    bool idle() const;
+    void give(Body job);
+    /* Waits for all calls. The caller must not hold Python's lock, which calls may need to end. */
+    void close();
+
+  private:
+    void serve();
+
+    std::mutex lock_;
+    std::condition_variable given_;
+    std::deque<Body> jobs_;
+    std::atomic<int> unfinished_{0};
+    bool closing_ = false;
+    std::thread thread_;
+    pid_t home_ = 0; /* the process that has the thread: a forked child has none to join */
+};
+
+/* The calls between startCoalescing() and endCoalescing() as one. */
+class All : public Work
+{
+  public:
+    All(int rank, uint64_t sequence, std::vector<c10::intrusive_ptr<c10d::Work>> parts);
+
+    bool isCompleted() override;
+    bool isSuccess() const override;
+    bool wait(Milliseconds timeout) override;
+    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+  private:
+    std::exception_ptr first_error() const;
+
+    std::vector<c10::intrusive_ptr<c10d::Work>> parts_;
+    std::atomic<bool> asked_{false};
+};
+
+} // namespace rondo_torch

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`python -m rondo run -n 4 python program.py`: the `rondo` command, of the wheel or of the machine.
+
+`rondo torch-env` is here, as only the wheel knows where its libraries are: lines for a shell, to be evaluated before
+torchrun is started.
+"""
+import os
+import shutil
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ENVIRONMENT = """usage: eval "$(rondo torch-env [nccl] [heap])"
+
+nccl  torch's backend nccl calls Rondo: libnccl.so.2 of the wheel is loaded before NVIDIA's
+heap  large tensors on the CPU are in memory that peers map: librondo-heap.so serves malloc()
+Without a word: both."""
+
+
+def command() -> str:
+    """Where the `rondo` command is: in the wheel, else on PATH."""
+    inside = os.path.join(HERE, "rondo-command")
+    found = inside if os.path.exists(inside) else shutil.which("rondo")
+    if found is None:
+        sys.exit("rondo: the command is neither in this package nor on PATH: install the wheel of rondo-comm, or Rondo")
+    return found
+
+
+def torch_environment(words: list) -> str:
+    """The line that makes a shell's programs load libraries of the wheel first; before others that it names already."""
+    unknown = [word for word in words if word not in ("nccl", "heap")]
+    if unknown:
+        sys.exit(ENVIRONMENT if unknown[0] in ("-h", "--help") else f"rondo torch-env: unknown word {unknown[0]!r}\n\n"
+                 f"{ENVIRONMENT}")
+    names = ["libnccl.so.2"] * ("nccl" in words or not words)
+    if "heap" in words or not words:
+        names += ["librondo.so", "librondo-heap.so"]  # the first one is what the second one needs
+    paths = [os.path.join(HERE, name) for name in names]
+    missing = [path for path in paths if not os.path.exists(path)]
+    if missing:
+        sys.exit(f"rondo torch-env: {missing[0]} is missing: only an installed wheel has these libraries (./dev wheel)")
+    before = [path for path in os.environ.get("LD_PRELOAD", "").split(":") if path and path not in paths]
+    return f"export LD_PRELOAD='{':'.join(paths + before)}'"
+
+
+def main() -> None:
+    """Become the command."""
+    if sys.argv[1:2] == ["torch-env"]:
+        print(torch_environment(sys.argv[2:]))
+        return
+    path = command()
+    os.execv(path, ["rondo"] + sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams run calls in order, in the background; events are points on them, to wait for or to await."""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import itertools
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Generator
+
+from . import _abi
+from ._library import lib
+from .errors import Error, check, failure
+
+if TYPE_CHECKING:
+    from .communicator import Communicator
+
+# What a stream's thread has still to reach: Python's objects by the number that C knows them by. They keep buffers.
+_on_its_way: dict[int, Callable[[], None]] = {}
+_numbers = itertools.count(1)
+
+
+@_abi.StreamFunction
+def _reached(number: int) -> None:
+    """Called by a stream's thread."""
+    _on_its_way.pop(number)()
+
+
+class Event:
+    """A point on a stream, reached when all that was queued before it is done. A call on a stream returns one.
+
+    `event.wait()` and `await event` give what the call would have returned without a stream, or raise its error. Any
+    thread may wait, any event loop may await, as often as they like. Buffers of the call are kept until then.
+    """
+
+    def __init__(self, stream: Stream, result: Any = None, comm: Communicator | None = None, keep: Any = None) -> None:
+        self._stream, self._result, self._comm, self._keep = stream, result, comm, keep
+        self._error: Error | None = None
+        self._done = False
+        self._lock = threading.Lock()
+        self._waiting: list[Callable[[], None]] = []
+        handle = ctypes.c_void_p()
+        check(lib.event_open(ctypes.byref(handle)))
+        self._handle = handle.value
+        number = next(_numbers)
+        _on_its_way[number] = self._reach
+        queued = lib.stream_call(stream._handle, _reached, number) or lib.event_record(self._handle, stream._handle)
+        if queued:
+            _on_its_way.pop(number, None)
+            raise failure(queued)
+
+    def _reach(self) -> None:
+        comm = self._comm
+        broken = lib.comm_query(comm._handle) if comm is not None and comm._handle else 0
+        if broken:
+            self._error = failure(broken, comm, lib.last_error(comm._handle).decode(errors="replace"))
+        with self._lock:
+            self._done, self._keep, self._comm = True, None, None
+            waiting, self._waiting = self._waiting, []
+        for function in waiting:
+            function()
+
+    def when_done(self, function: Callable[[], None]) -> None:
+        """Call `function()` when the event is reached, in the stream's thread; at once if it is. It must not wait."""
+        with self._lock:
+            if not self._done:
+                self._waiting.append(function)
+                return
+        function()
+
+    @property
+    def done(self) -> bool:
+        """True when the event is reached; does not wait, and says nothing of errors."""
+        return self._done
+
+    @property
+    def error(self) -> Error | None:
+        """The error of the call, if it has ended with one."""
+        return self._error
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Wait at most `timeout` seconds (None: as long as it takes) and return the call's output.
+
+        Raises the call's error, or TimeoutError when the time is over; then the call goes on, and its buffers belong to
+        it still.
+        """
+        if not self._done:
+            reached = threading.Event()
+            self.when_done(reached.set)
+            if not reached.wait(timeout):
+                raise TimeoutError(f"The event was not reached within {timeout} s; the call goes on.")
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio
+        loop = asyncio.get_running_loop()
+        reached = loop.create_future()
+
+        def tell() -> None:
+            if not reached.done():
+                reached.set_result(None)
+
+        def wake() -> None:
+            try:
+                loop.call_soon_threadsafe(tell)
+            except RuntimeError:
+                pass  # the loop was closed: nobody awaits any more
+
+        if not self._done:
+            self.when_done(wake)
+            yield from reached
+        return self.wait()
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle:
+            lib.event_close(handle)
+
+
+_streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+
+
+class Stream:
+    """Calls given this stream are queued, and run one after another in a thread of its own. Thread-safe.
+
+    `with rondo.Stream() as stream:` closes it at the end, which waits for what is queued.
+    """
+
+    def __init__(self) -> None:
+        handle = ctypes.c_void_p()
+        check(lib.stream_open(ctypes.byref(handle)))
+        self._handle: int | None = handle.value
+        _streams.add(self)
+
+    def record(self) -> Event:
+        """The event that everything queued so far is done."""
+        return Event(self)
+
+    def wait_event(self, event: Event) -> None:
+        """What is queued here from now on waits until the event, of another stream, has been reached."""
+        check(lib.stream_wait_event(self._handle, event._handle))
+
+    def call(self, function: Callable[[], Any]) -> Event:
+        """Queue a function of yours; it runs in the stream's thread and must not wait for this stream.
+
+        The event's wait() returns what it returns and raises what it raises.
+        """
+        outcome: list[Any] = []
+        number = next(_numbers)
+
+        def run() -> None:
+            try:
+                outcome.append((function(), None))
+            except BaseException as error:  # it is raised where somebody waits
+                outcome.append((None, error))
+
+        _on_its_way[number] = run
+        queued = lib.stream_call(self._handle, _reached, number)
+        if queued:
+            _on_its_way.pop(number, None)
+            raise failure(queued)
+        return _Outcome(self, outcome)
+
+    def synchronize(self) -> None:
+        """Wait for all that is queued. Raises the first error since the last synchronize()."""
+        check(lib.stream_synchronize(self._handle))
+
+    @property
+    def idle(self) -> bool:
+        """True if nothing is queued or running; raises the stream's error if there is one."""
+        result = lib.stream_query(self._handle)
+        if result == _abi.Result.IN_PROGRESS:
+            return False
+        check(result)
+        return True
+
+    def close(self) -> None:
+        """Wait for what is queued, and end. A second time does nothing."""
+        handle, self._handle = self._handle, None
+        if handle:
+            lib.stream_close(handle)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+
+class _Outcome(Event):
+    """The event behind a function of the user's."""
+
+    def __init__(self, stream: Stream, outcome: list[Any]) -> None:
+        super().__init__(stream)
+        self._outcome = outcome
+
+    def wait(self, timeout: float | None = None) -> Any:
+        super().wait(timeout)
+        value, error = self._outcome[0]
+        if error is not None:
+            raise error
+        return value
+
+
+@atexit.register
+def _close_all() -> None:
+    """A stream's thread must not come to Python while that ends."""
+    for stream in list(_streams):
+        stream.close()

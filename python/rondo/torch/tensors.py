@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tensors as calls want them: contiguous, of numbers, flat; and what torch calls a reduction."""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Iterator
+
+import torch
+import torch.distributed as dist
+
+import rondo
+
+_Kind = dist.ReduceOp.RedOpType
+OPERATIONS = {_Kind.SUM: "sum", _Kind.AVG: "avg", _Kind.PRODUCT: "prod", _Kind.MIN: "min", _Kind.MAX: "max",
+              _Kind.BAND: "band", _Kind.BOR: "bor", _Kind.BXOR: "bxor"}
+
+
+@contextmanager
+def operation(comm: rondo.Communicator, options: Any, tensor: torch.Tensor) -> Iterator[Any]:
+    """What rondo calls the reduction of a call's options, for tensors like this one."""
+    given = options.reduceOp
+    kind = given.op if hasattr(given, "op") else given
+    if kind in OPERATIONS:
+        yield OPERATIONS[kind]
+    elif kind == _Kind.PREMUL_SUM:
+        factor = torch.as_tensor(given.factor).to(tensor.dtype).reshape(1)
+        with comm.create_premul_sum(factor) as made:
+            yield made
+    else:
+        raise ValueError(f"rondo: There is no reduction {given}.")
+
+
+@contextmanager
+def changed(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """A contiguous tensor, to be written; what is there at the end is the tensor's."""
+    plain = tensor.detach()
+    flat = plain.resolve_conj().resolve_neg().contiguous()
+    yield flat
+    if flat.data_ptr() != plain.data_ptr() or flat.stride() != plain.stride():
+        plain.copy_(flat)
+
+
+def read(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor, to be read."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
+def joined(tensors: list[torch.Tensor]) -> torch.Tensor:
+    """All elements, one tensor behind the other."""
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def divide(whole: torch.Tensor, tensors: list[torch.Tensor]) -> None:
+    """The opposite of joined()."""
+    for part, tensor in zip(whole.split([tensor.numel() for tensor in tensors]), tensors):
+        tensor.detach().copy_(part.view(tensor.shape))
+
+
+def dense(*tensors: torch.Tensor) -> None:
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            raise ValueError(f"rondo: The backend takes tensors on the CPU, not on {tensor.device}: use "
+                             'init_process_group("cpu:rondo,cuda:nccl").')
+        if tensor.layout != torch.strided:
+            raise ValueError(f"rondo: Dense tensors only, not {tensor.layout}; all_reduce takes sparse_coo as well.")
+
+
+def gathered(comm: rondo.Communicator, tensor: torch.Tensor) -> torch.Tensor:
+    """The tensors of all ranks, which are alike, as rows."""
+    return comm.all_gather(tensor.contiguous(), tensor.new_empty((comm.size, *tensor.shape)))
+
+
+def sum_of_sparse(comm: rondo.Communicator, tensor: torch.Tensor) -> None:
+    """The tensor of layout sparse_coo becomes the sum over all ranks, each with non-zero elements of its own."""
+    mine = tensor.detach().coalesce()
+    counts = gathered(comm, torch.tensor([mine._nnz(), mine.sparse_dim()]))
+    if counts[:, 1].unique().numel() > 1:
+        raise ValueError(f"rondo: Ranks gave tensors of {counts[:, 1].tolist()} sparse dimensions.")
+    room = int(counts[:, 0].max())
+    indices, values = mine.indices().new_zeros((room, mine.sparse_dim())), mine.values().new_zeros(
+        (room, *mine.values().shape[1:]))
+    indices[:mine._nnz()], values[:mine._nnz()] = mine.indices().T, mine.values()
+    every_index, every_value = gathered(comm, indices), gathered(comm, values)
+    used = [every_index[rank, :count] for rank, count in enumerate(counts[:, 0].tolist())]
+    kept = [every_value[rank, :count] for rank, count in enumerate(counts[:, 0].tolist())]
+    with torch.no_grad():  # a detached tensor would have indices of its own
+        tensor.copy_(torch.sparse_coo_tensor(torch.cat(used).T, torch.cat(kept), mine.shape).coalesce())

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a call of a process group returns, and the thread that runs calls which nobody waits for at once."""
+from __future__ import annotations
+
+import queue
+import threading
+from datetime import timedelta
+from typing import Any, Callable
+
+import torch
+import torch.distributed as dist
+
+import rondo
+
+
+def translated(error: BaseException, seconds: float | None = None) -> BaseException:
+    """The error as programs for torch expect it: the sentence stays, and rondo's own is the cause."""
+    if not isinstance(error, rondo.Error):
+        return error
+    if isinstance(error, rondo.Timeout):
+        waited = "" if seconds is None else f" waiting {round(seconds * 1000)}ms"
+        made: BaseException = dist.DistBackendError(
+            f"rondo: {error} Timed out{waited}: the timeout of the group or the call is over.")
+    elif isinstance(error, rondo.InvalidArgument):
+        made = ValueError(f"rondo: {error}")
+    elif isinstance(error, rondo.Unsupported):
+        made = NotImplementedError(f"rondo: {error}")
+    else:
+        made = dist.DistBackendError(f"rondo: {error}")
+    made.__cause__ = error
+    return made
+
+
+class Work(dist.Work):
+    """A call on its way. Its future gives the list of outputs, as the hooks of DDP want it."""
+
+    _futures = threading.Lock()  # of all: it is held for moments, when a future is made or a call ends
+
+    def __init__(self, outputs: list[torch.Tensor], source: int = -1, patience: float | None = None) -> None:
+        super().__init__()
+        self._outputs, self._source = outputs, source
+        self._patience = patience  # seconds that wait() waits unless it is told; None: until the call ends by itself
+        self._error: BaseException | None = None
+        self._done = False
+        self._future: torch.futures.Future | None = None
+        self._latch = threading.Lock()
+        self._latch.acquire()  # until the call has ended
+
+    def run(self, body: Callable[[], Any]) -> None:
+        """Make the call and end."""
+        try:
+            body()
+        except BaseException as error:  # it is raised where somebody waits
+            self.end(translated(error))
+        else:
+            self.end()
+
+    def end(self, error: BaseException | None = None) -> None:
+        """The call has ended, with an error if there is one. Functions behind the future run in this thread."""
+        with Work._futures:
+            self._error, self._done = error, True
+            future = self._future
+        self._latch.release()
+        if future is not None:
+            self._tell(future)
+
+    def _tell(self, future: torch.futures.Future) -> None:
+        if self._error is None:
+            future.set_result(self._outputs)
+        else:
+            future.set_exception(self._error)
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        if not self._done:
+            seconds = timeout.total_seconds()
+            if seconds <= 0:
+                seconds = self._patience or -1
+            if not self._latch.acquire(timeout=seconds):
+                raise dist.DistBackendError(f"rondo: Work.wait: Timed out waiting {seconds * 1000:.0f}ms: the call has "
+                                            "not ended within this timeout and goes on.")
+            self._latch.release()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def get_future(self) -> torch.futures.Future:
+        with Work._futures:
+            if self._future is not None:
+                return self._future
+            future = self._future = torch.futures.Future()
+            done = self._done
+        if done:
+            self._tell(future)
+        return future
+
+    def is_completed(self) -> bool:
+        return self._done
+
+    def is_success(self) -> bool:
+        return self._done and self._error is None
+
+    def exception(self) -> Any:
+        return self._error
+
+    def result(self) -> list[torch.Tensor]:
+        return self._outputs
+
+    def source_rank(self) -> int:
+        return self._source
+
+    _source_rank = source_rank
+
+
+class All(Work):
+    """The calls between start_coalescing and end_coalescing, as one."""
+
+    def __init__(self, works: list[Work]) -> None:
+        super().__init__([output for work in works for output in work.result()])
+        self._works = works
+        self._left = len(works)
+        for work in works:
+            work.get_future().add_done_callback(self._one_less)
+        if not works:
+            self.end()
+
+    def _one_less(self, _future: torch.futures.Future) -> None:
+        with Work._futures:
+            self._left -= 1
+            last = self._left == 0
+        if last:
+            self.end(next((work.exception() for work in self._works if work.exception() is not None), None))
+
+
+class Worker:
+    """A thread that makes calls in the order in which they were given; it begins with the first one."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._unfinished = 0
+        self._thread: threading.Thread | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self._unfinished == 0
+
+    @property
+    def alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def give(self, work: Work, body: Callable[[], Any]) -> None:
+        with self._lock:
+            self._unfinished += 1
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True, name="rondo-torch")
+                self._thread.start()
+        self._jobs.put((work, body))
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, body = job
+            work.run(body)
+            del job, work, body  # tensors are given back before somebody hears that we are idle
+            with self._lock:
+                self._unfinished -= 1
+
+    def close(self, seconds: float | None = None) -> None:
+        """Wait for the calls that were given, at most so long."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            if self._thread is not threading.current_thread():
+                self._thread.join(seconds)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_p2p.c - messages with tags (rondo/p2p.h). */
+#include "tests/api/p2p/p2p.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct world_report report;
+
+TestSuite(p2p, .timeout = 120);
+
+static void run_on(world_body body, int from, int to)
+{
+    for (int size = from; size <= to; size += size < 5 ? 1 : 4)
+        cr_assert(world_run_threads(size, body, NULL, &report) == 0, "%s", report.summary);
+    cr_assert(world_run_processes(from + 1, body, NULL, &report) == 0, "%s", report.summary);
+}
+
+Test(p2p, messages_are_found_by_source_and_tag_whatever_their_order)
+{
+    run_on(p2p_take_in_any_order, 1, 17);
+}
+
+Test(p2p, crossed_sends_of_any_length_do_not_deadlock)
+{
+    run_on(p2p_cross, 2, 9);
+}
+
+Test(p2p, any_source_and_any_tag_take_each_message_once)
+{
+    run_on(p2p_take_from_any, 2, 9);
+}
+
+Test(p2p, messages_of_one_sender_are_taken_in_their_order)
+{
+    run_on(p2p_keep_order, 2, 5);
+}
+
+Test(p2p, a_probe_tells_what_comes_and_leaves_it)
+{
+    run_on(p2p_probe_first, 2, 5);
+}
+
+Test(p2p, they_go_on_while_ranks_are_in_collectives)
+{
+    run_on(p2p_beside_collectives, 2, 5);
+}
+
+Test(p2p, a_message_that_is_too_long_ends_its_receive_only)
+{
+    run_on(p2p_refuse_long_ones, 2, 3);
+}
+
+Test(p2p, closing_gives_up_receives_and_delivers_what_was_sent)
+{
+    run_on(p2p_close_early, 2, 5);
+}
+
+Test(p2p, wrong_arguments_are_refused)
+{
+    run_on(p2p_refuse_arguments, 2, 2);
+}
+
+Test(p2p, a_killed_rank_is_named_by_who_waits_for_it)
+{
+    bool distant = getenv("RONDO_TRANSPORT") != NULL; /* who waits for any source does not ask */
+    int any = 0;
+
+    for (; any < (distant ? 1 : 2); any++) {
+        world_run_processes(3, p2p_lose_a_rank, &any, &report);
+        for (int r = 0; r < 3; r += 2) {
+            cr_expect(report.results[r] == RONDO_ERROR_PEER, "%s", report.summary);
+            cr_expect(strstr(report.sentences[r], "ank 1"), "%s", report.summary);
+        }
+    }
+}
+
+Test(p2p, a_wait_ends_with_the_timeout)
+{
+    for (int source = -1; source < 2; source += 2) {
+        world_run_threads(2, p2p_wait_in_vain, &source, &report);
+        cr_expect(report.results[0] == RONDO_ERROR_TIMEOUT, "%s", report.summary);
+        cr_expect(strstr(report.sentences[0], source < 0 ? "tag 7 from any" : "tag 7 from rank 1"),
+                  "%s", report.summary);
+    }
+}
+
+Test(p2p, an_abort_ends_waits_everywhere)
+{
+    world_run_threads(3, p2p_abort, NULL, &report);
+    for (int r = 0; r < 3; r++) {
+        cr_expect(report.results[r] == RONDO_ERROR_ABORTED, "%s", report.summary);
+        cr_expect(strstr(report.sentences[r], "Rank 1 aborted"), "%s", report.summary);
+    }
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_bench_lists.c - many runs out of one command line, and pictures of them. */
+#include "cli/bench/report.h"
+
+#include "cli/common/nearest.h"
+#include "tests/cli/written.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* The runs of a line of words; free() the list. */
+static struct bench_runs runs_of(const char *line)
+{
+    static char copy[512];
+    char *words[32] = {(char *)"bench"}, *rest = NULL;
+    struct bench_runs runs;
+    int count = 1;
+
+    snprintf(copy, sizeof(copy), "%s", line);
+    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    bench_options_parse(count, words, &runs);
+    return runs;
+}
+
+Test(bench_lists, every_combination_is_a_run_and_algorithms_change_first)
+{
+    struct bench_runs runs = runs_of("all_reduce -n 2:8 --memory host,shared --algo ring,tree");
+
+    cr_assert_eq(runs.count, 3 * 2 * 2);
+    cr_expect_eq(runs.list[0].ranks, 2);
+    cr_expect_str_eq(runs.list[0].call.algorithm, "ring");
+    cr_expect_str_eq(runs.list[1].call.algorithm, "tree");
+    cr_expect_eq(runs.list[1].memory, BENCH_MEMORY_HOST);
+    cr_expect_eq(runs.list[2].memory, BENCH_MEMORY_SHARED);
+    cr_expect_eq(runs.list[11].ranks, 8);
+    cr_expect_eq(runs.left_out, 0);
+    free(runs.list);
+}
+
+Test(bench_lists, one_run_is_as_it_always_was)
+{
+    struct bench_runs runs = runs_of("broadcast -n 4 --algo auto --dtype int8 --op max");
+
+    cr_assert_eq(runs.count, 1);
+    cr_expect_eq(runs.list[0].call.collective, BENCH_BROADCAST);
+    cr_expect_eq(runs.list[0].ranks, 4);
+    cr_expect_eq(runs.list[0].call.type, RONDO_INT8);
+    cr_expect_eq(runs.list[0].call.op, RONDO_MAX);
+    cr_expect_str_empty(runs.list[0].call.algorithm);
+    cr_expect_str_empty(runs.list[0].settings);
+    free(runs.list);
+}
+
+Test(bench_lists, settings_are_combined_and_named)
+{
+    struct bench_runs runs =
+        runs_of("all_reduce -n 2 --set RONDO_SLOTS=2,8 --set RONDO_TRANSPORT=shm,tcp");
+
+    cr_assert_eq(runs.count, 4);
+    cr_expect_str_eq(runs.list[0].settings, "RONDO_SLOTS=2 RONDO_TRANSPORT=shm");
+    cr_expect_str_eq(runs.list[1].settings, "RONDO_SLOTS=2 RONDO_TRANSPORT=tcp");
+    cr_expect_str_eq(runs.list[3].settings, "RONDO_SLOTS=8 RONDO_TRANSPORT=tcp");
+    free(runs.list);
+}
+
+Test(bench_lists, what_there_is_no_call_for_is_left_out_and_counted)
+{
+    struct bench_runs runs = runs_of("all_reduce -n 2 --dtype int32,float32 --op sum,band");
+
+    cr_assert_eq(runs.count, 3);
+    cr_expect_eq(runs.left_out, 1);
+    free(runs.list);
+    runs = runs_of("all_reduce,broadcast -n 2 --algo ring,doubling");
+    cr_expect_eq(runs.count, 3, "doubling has no broadcast");
+    free(runs.list);
+    runs = runs_of("broadcast -n 2 --op sum,max");
+    cr_expect_eq(runs.count, 1, "a broadcast has no operation");
+    free(runs.list);
+    runs = runs_of("all -n 2 --in-place");
+    cr_expect_eq(runs.count, BENCH_COLLECTIVES - 2, "barrier and sendrecv have no such call");
+    free(runs.list);
+}
+
+static const char *name(int i)
+{
+    static const char *const names[] = {"ring", "tree", "all_reduce", NULL};
+
+    return names[i];
+}
+
+Test(bench_lists, the_nearest_name_is_the_one_with_the_fewest_edits)
+{
+    cr_expect_str_eq(nearest_name("rin", name), "ring");
+    cr_expect_str_eq(nearest_name("allreduce", name), "all_reduce");
+    cr_expect_str_eq(nearest_name("three", name), "tree");
+    cr_expect_null(nearest_name("zzzz", name));
+}
+
+/* ---- A picture ------------------------------------------------------------------------------- */
+
+Test(bench_lists, a_picture_has_a_panel_per_collective_and_a_line_per_run)
+{
+    struct bench_runs runs = runs_of("all_reduce,broadcast -n 2,4 --algo ring,tree");
+    static struct bench_size size = {.bytes = 4096};
+    static struct bench_group group[2];
+    struct bench_sweep list[8];
+    struct bench_sweeps sweeps = {list, 8, 8};
+    char text[16384] = "";
+    FILE *to = fmemopen(text, sizeof(text), "w");
+
+    cr_assert_eq(runs.count, 8);
+    size.results[0] = (struct bench_result){.available = true, .median = 1e-6, .min = 1e-6};
+    for (int i = 0; i < 8; i++) {
+        struct bench_group *of = &group[runs.list[i].ranks / 4];
+
+        of->kind = &bench_kinds[BENCH_RONDO];
+        of->size = runs.list[i].ranks;
+        list[i] = (struct bench_sweep){
+            .options = &runs.list[i], .groups = of, .sizes = &size, .size_count = 1};
+    }
+    bench_sweeps_plot(&sweeps, to);
+    fclose(to);
+    cr_expect(strstr(text, "set title 'all reduce'"), "%s", text);
+    cr_expect(strstr(text, "set title 'broadcast'"), "%s", text);
+    cr_expect(strstr(text, "title 'ring, 2 ranks'"), "%s", text);
+    cr_expect(strstr(text, "title 'tree, 4 ranks'"), "%s", text);
+    cr_expect_null(strstr(text, "float32"), "all have the same type");
+    free(runs.list);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_tuning.c - what is tuned: equal on all ranks, inherited by those that split off. */
+#include "comm/engine/threads.h"
+#include "comm/state/comm.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+enum { RANKS = 4 };
+
+static rondo_comm *comms[RANKS], *parts[RANKS];
+
+static void open_ranks(void)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+
+    cr_assert(rondo_comm_open_all(RANKS, &config, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
+}
+
+static void close_ranks(rondo_comm **ranks)
+{
+    for (int r = 0; r < RANKS; r++)
+        rondo_comm_close(ranks[r]);
+}
+
+static rondo_result split_off(void *argument)
+{
+    int rank = *(int *)argument;
+
+    return rondo_comm_split(comms[rank], 0, rank, NULL, &parts[rank]);
+}
+
+static void split_all(void)
+{
+    int ranks[RANKS];
+    void *arguments[RANKS];
+
+    for (int r = 0; r < RANKS; r++) {
+        ranks[r] = r;
+        arguments[r] = &ranks[r];
+    }
+    cr_assert(threads_run(split_off, arguments, RANKS) == RONDO_OK, "%s", rondo_last_error(NULL));
+}
+
+static bool equal(const rondo_comm *a, const rondo_comm *b)
+{
+    return memcmp(&a->tuning, &b->tuning, sizeof(a->tuning)) == 0;
+}
+
+/* On one host, so what may differ between hosts is the same, too. */
+Test(tuning, is_the_same_on_every_rank)
+{
+    open_ranks();
+    for (int r = 1; r < RANKS; r++)
+        cr_expect(equal(comms[0], comms[r]), "rank %d", r);
+    close_ranks(comms);
+}
+
+/* A child has what follows from its ranks as before, and all else from its parent, whatever it is:
+ * a member that was forgotten would be what a new communicator begins with. */
+Test(tuning, is_inherited_by_a_split)
+{
+    open_ranks();
+    for (int r = 0; r < RANKS; r++) {
+        struct tuning *tuning = &comms[r]->tuning;
+
+        tuning->costs.latency *= 3;
+        tuning->costs.copy_bw *= 3;
+        tuning->costs.direct_bw *= 3;
+        tuning->costs.reduce_bw *= 3;
+        tuning->costs.across = (struct group_costs){1, 2, 3};
+        tuning->reads_across ^= true;
+        tuning->tries_reads ^= true;
+        tuning->streams++;
+        tuning->past_cache ^= PAST_CACHE_SLOTS;
+        tuning->long_output++;
+        tuning->reads.longest++;
+        tuning->stores.longest++;
+        tuning->long_stores.longest++;
+        tuning->messages.few_segments++;
+    }
+    split_all();
+    for (int r = 0; r < RANKS; r++)
+        cr_expect(equal(comms[r], parts[r]), "rank %d", r);
+    close_ranks(parts);
+    close_ranks(comms);
+}

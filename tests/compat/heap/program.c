@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * program.c - a program that knows nothing of librondo-heap.so: test_heap.py runs it with that
+ * preloaded. `program rank` is a rank of a job; the others need none. Says what is wrong, status 1.
+ */
+#include "rondo/rondo.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LARGE = 1 << 20, THREADS = 4, ROUNDS = 300 };
+
+#define EXPECT(that)                                                       \
+    do {                                                                   \
+        if (!(that)) {                                                     \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #that);             \
+            atomic_fetch_add_explicit(&failures, 1, memory_order_relaxed); \
+        }                                                                  \
+    } while (0)
+
+static atomic_int failures;
+
+/* Peers map this address, says the kernel: it is of the heap's file. */
+static bool is_mapped(const void *memory)
+{
+    FILE *file = fopen("/proc/self/maps", "re");
+    bool found = false;
+    char line[512];
+
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        unsigned long long begin, end;
+
+        if (sscanf(line, "%llx-%llx", &begin, &end) == 2)
+            found = (uintptr_t)memory >= begin && (uintptr_t)memory < end && strstr(line, "memfd:");
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static bool all_are(const unsigned char *memory, size_t bytes, int value)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (memory[i] != value)
+            return false;
+    return true;
+}
+
+static void blocks(void)
+{
+    unsigned char *small = malloc(100), *large = malloc(LARGE), *zeroed = calloc(3, LARGE), *other;
+    void *aligned = NULL;
+    size_t many;
+
+    EXPECT(!is_mapped(small));
+    EXPECT(is_mapped(large) && is_mapped(zeroed));
+    EXPECT(malloc_usable_size(large) >= LARGE && malloc_usable_size(small) >= 100);
+    EXPECT(all_are(zeroed, 3 * LARGE, 0));
+    memset(small, 7, 100);
+    small = realloc(small, LARGE);
+    EXPECT(is_mapped(small) && all_are(small, 100, 7));
+    memset(small, 8, LARGE);
+    small = realloc(small, 3 * LARGE);
+    EXPECT(is_mapped(small) && all_are(small, LARGE, 8));
+    small = realloc(small, 50);
+    EXPECT(!is_mapped(small) && all_are(small, 50, 8));
+    EXPECT(posix_memalign(&aligned, 4096, LARGE) == 0 && is_mapped(aligned));
+    EXPECT(posix_memalign(&aligned, 3, LARGE) != 0);
+    other = aligned_alloc(1 << 21, LARGE);
+    EXPECT(other && (uintptr_t)other % (1 << 21) == 0 && !is_mapped(other));
+    free(other);
+    free(aligned);
+    other = aligned_alloc(4096, 4096);
+    EXPECT(other && !is_mapped(other));
+    free(other);
+    free(small);
+    free(large);
+    free(zeroed);
+    free(NULL);
+    EXPECT(realloc(malloc(LARGE), 0) == NULL);
+    zeroed = calloc(1, LARGE);
+    EXPECT(all_are(zeroed, LARGE, 0));
+    free(zeroed);
+    many = (size_t)strtoull("9223372036854775808", NULL, 10); /* the compiler must not see it */
+    EXPECT(!calloc(many, 4) && !malloc(many));
+}
+
+static void *churn(void *argument)
+{
+    unsigned char *held[8] = {NULL};
+    unsigned state = (unsigned)(uintptr_t)argument;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t bytes = (size_t)(state = state * 1103515245 + 12345) % (4 * 64 * 1024) + 1;
+        unsigned char **place = &held[i % 8];
+
+        if (*place)
+            EXPECT((*place)[0] == (unsigned char)(i - 8));
+        if (i % 3) {
+            free(*place);
+            *place = malloc(bytes);
+        } else {
+            *place = realloc(*place, bytes);
+        }
+        memset(*place, i, bytes < 200 ? bytes : 200);
+    }
+    for (int i = 0; i < 8; i++)
+        free(held[i]);
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t list[THREADS];
+
+    for (uintptr_t i = 0; i < THREADS; i++)
+        if (pthread_create(&list[i], NULL, churn, (void *)(i + 1)))
+            atomic_fetch_add_explicit(&failures, 1, memory_order_relaxed);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(list[i], NULL);
+}
+
+/* A child has memory of its own, as after any fork(). */
+static void children(void)
+{
+    unsigned char *memory = malloc(LARGE), *more;
+    int status = -1;
+    pid_t pid;
+
+    memset(memory, 1, LARGE);
+    pid = fork();
+    if (pid == 0) {
+        EXPECT(all_are(memory, LARGE, 1) && !is_mapped(memory));
+        memset(memory, 2, LARGE);
+        memory = realloc(memory, 2 * LARGE);
+        EXPECT(all_are(memory, LARGE, 2));
+        more = malloc(LARGE);
+        memset(more, 3, LARGE);
+        free(more);
+        free(memory);
+        _exit(atomic_load_explicit(&failures, memory_order_relaxed) != 0);
+    }
+    waitpid(pid, &status, 0);
+    EXPECT(status == 0);
+    EXPECT(all_are(memory, LARGE, 1) && is_mapped(memory));
+    free(memory);
+}
+
+/* With a small RONDO_HEAP_BYTES: what does not fit comes from glibc. */
+static void exhaustion(void)
+{
+    unsigned char *list[64];
+    int mapped = 0;
+
+    for (int i = 0; i < 64; i++) {
+        list[i] = malloc(4 * LARGE);
+        EXPECT(list[i]);
+        memset(list[i], i, 4 * LARGE);
+        mapped += is_mapped(list[i]);
+    }
+    EXPECT(mapped > 0 && mapped < 64);
+    for (int i = 0; i < 64; i++) {
+        EXPECT(all_are(list[i], 4 * LARGE, i));
+        free(list[i]);
+    }
+}
+
+/* A rank whose buffers are malloc()'s. */
+static void rank(void)
+{
+    float *input = malloc(LARGE * sizeof(float)), *output = malloc(LARGE * sizeof(float));
+    rondo_comm *comm;
+    int wrong = 0;
+
+    if (rondo_comm_open(NULL, &comm)) {
+        fprintf(stderr, "%s\n", rondo_last_error(NULL));
+        atomic_fetch_add_explicit(&failures, 1, memory_order_relaxed);
+        return;
+    }
+    EXPECT(is_mapped(input) && is_mapped(output));
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < LARGE; i++)
+            input[i] = (float)(i % 100 + round);
+        EXPECT(!rondo_all_reduce(input, output, LARGE, RONDO_FLOAT32, RONDO_SUM, comm, NULL));
+        for (int i = 0; i < LARGE; i++)
+            wrong += output[i] != (float)(rondo_comm_size(comm) * (i % 100 + round));
+        input = realloc(input, (LARGE + 1000 * (round + 1)) * sizeof(float));
+    }
+    EXPECT(wrong == 0);
+    free(input);
+    free(output);
+    rondo_comm_close(comm);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } parts[] = {{"blocks", blocks},
+                 {"threads", threads},
+                 {"children", children},
+                 {"exhaustion", exhaustion},
+                 {"rank", rank}};
+
+    for (size_t i = 0; argc == 2 && i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (!strcmp(argv[1], parts[i].name)) {
+            parts[i].run();
+            return atomic_load_explicit(&failures, memory_order_relaxed) != 0;
+        }
+    return 2;
+}

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""elastic_training.py - `rondo train --elastic` as people use it. Usage: elastic_training.py RONDO; prints TAP.
+
+Ranks are killed and come while it goes on: is the course of the training that of an undisturbed one, step by step?
+"""
+import csv
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
+
+RONDO = os.path.abspath(sys.argv[1])
+CALM = []  # rows of the undisturbed training
+SMALL = ["--digits=2", "--width=32", "--heads=2", "--layers=2", "--samples=0", "--batch=8"]
+STEPS, NOTICED = 250, 40  # steps; those after which something is done to it
+
+
+def environment(**more):
+    return {**cases.clean_environment(), "OPENBLAS_NUM_THREADS": "1", **{k: str(v) for k, v in more.items()}}
+
+
+def start(*options, **more):
+    return subprocess.Popen([RONDO, "train", *SMALL, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env=environment(**more))
+
+
+def finish(job, status=0):
+    output, said = job.communicate(timeout=100)
+    assert job.returncode == status, f"status {job.returncode}, not {status}\n{output}{said}"
+    return output, said
+
+
+def rows(path):
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def wait_for_steps(job, path, steps):
+    while job.poll() is None:
+        try:
+            if len(rows(path)) >= steps:
+                return
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise AssertionError("it ended too early: " + "".join(job.communicate()))
+
+
+def ranks_of(job):
+    with open(f"/proc/{job.pid}/task/{job.pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def same_course(path, tolerance=0.02):
+    """Sums are added up in another order by other ranks, so losses differ a little, and more with time."""
+    here, calm = rows(path), CALM
+    assert [row["step"] for row in here] == [row["step"] for row in calm]
+    assert all(row["rate"] == other["rate"] for row, other in zip(here, calm))
+    for row, other in zip(here[:NOTICED + 20], calm):
+        assert abs(float(row["loss"]) - float(other["loss"])) < tolerance, (row, other)
+    assert abs(float(here[-1]["loss"]) - float(calm[-1]["loss"])) < 0.2
+
+
+def counted_once(output):
+    found = re.search(r"samples: (\d+), each counted once", output)
+    assert found and int(found[1]) == STEPS * 4 * 8, output
+
+
+def undisturbed():
+    output, _ = finish(start("-n", "4", "--elastic", "2:4", f"--steps={STEPS}", "--csv=calm.csv"))
+    counted_once(output)
+    assert "ranks: 0 lost, 0 new; 0 steps done again" in output, output
+    plain, _ = finish(start("-n", "4", f"--steps={STEPS}", "--csv=plain.csv"))
+    assert "samples:" not in plain
+    CALM.extend(rows("calm.csv"))
+    for row, other in zip(rows("plain.csv")[:NOTICED], CALM):
+        assert abs(float(row["loss"]) - float(other["loss"])) < 1e-3, (row, other)
+
+
+def kill_and_compare(index, name):
+    job = start("-n", "4", "--elastic", "2:4", f"--steps={STEPS}", f"--csv={name}.csv")
+    wait_for_steps(job, f"{name}.csv", NOTICED)
+    os.kill(ranks_of(job)[index], signal.SIGKILL)
+    output, said = finish(job)
+    counted_once(output)
+    same_course(f"{name}.csv")
+    assert "ranks: 1 lost, 0 new" in output, output
+    assert f"rondo run: rank {index} " in said and "goes on with the 3 that are left" in said, said
+    assert "1 lost, 0 new: goes on with 3 ranks after step" in said, said
+
+
+def without_a_rank_that_is_killed_the_others_do_the_same_steps():
+    kill_and_compare(2, "killed")
+
+
+def rank_0_is_a_rank_like_others():
+    kill_and_compare(0, "first")
+
+
+def newcomers_take_places():
+    job = start("-n", "4", "--elastic", "3:4", "--max-restarts=2", f"--steps={2 * STEPS}", "--csv=places.csv",
+                "--json=places.json")
+    for killed in (1, 2):
+        wait_for_steps(job, "places.csv", killed * NOTICED)
+        os.kill(ranks_of(job)[killed], signal.SIGKILL)
+    output, said = finish(job)
+    assert "(restart 2 of 2)" in said and "0 lost, 1 new: goes on with 4 ranks" in said, said
+    with open("places.json", encoding="utf-8") as file:
+        summary = json.load(file)
+    assert (summary["lost"], summary["joined"], summary["ranks"]) == (2, 2, 4), summary
+    assert summary["samples"] == 2 * STEPS * 4 * 8 and "each counted once" in output
+    assert [int(row["step"]) for row in rows("places.csv")] == list(range(1, 2 * STEPS + 1))
+
+
+def one_more_comes_when_asked_for():
+    job = start("-n", "2", "--elastic", "1:3", f"--steps={3 * STEPS}", "--csv=more.csv")
+    wait_for_steps(job, "more.csv", NOTICED)
+    subprocess.run([RONDO, "run", "--join", str(job.pid)], check=True, capture_output=True)
+    output, said = finish(job)
+    assert "ranks: 0 lost, 1 new" in output and "goes on with 3 ranks" in said, output + said
+    assert f"samples: {3 * STEPS * 2 * 8}, each counted once" in output, output
+
+
+def ranks_may_keep_their_batches():
+    job = start("-n", "4", "--elastic", "2:4", "--elastic-batch=rank", f"--steps={STEPS}", "--csv=rank.csv")
+    wait_for_steps(job, "rank.csv", NOTICED)
+    os.kill(ranks_of(job)[3], signal.SIGKILL)
+    output, _ = finish(job)
+    taken = int(re.search(r"samples: (\d+), each counted once", output)[1])
+    assert STEPS * 32 <= taken < STEPS * 32 + 32, output
+    assert len(rows("rank.csv")) > STEPS, "steps of fewer ranks are shorter, so there are more"
+    last, calm = rows("rank.csv")[STEPS // 2], CALM[STEPS // 2]
+    assert float(last["rate"]) < float(calm["rate"]), (last, calm)
+
+
+def a_checkpoint_that_cannot_be_written_does_not_end_it():
+    """A rank that was stopped as it wrote, and left behind, holds the file; here this process does."""
+    with open("held.ck.part", "wb") as part:
+        fcntl.flock(part, fcntl.LOCK_EX)
+        job = start("-n", "3", "--elastic", "2:3", f"--steps={STEPS}", "--checkpoint=held.ck", "--every=10",
+                    "--csv=held.csv")
+        wait_for_steps(job, "held.csv", 2 * NOTICED)
+        assert not os.path.exists("held.ck")
+    output, said = finish(job)
+    assert "held.ck is just being written by another process" in said, said
+    assert "there is no checkpoint of step 10\n" in said and f"of step {STEPS}\n" not in said, said
+    assert os.path.exists("held.ck") and "each counted once" in output, output
+
+
+def too_few_are_too_few():
+    job = start("-n", "3", "--elastic", "3:3", f"--steps={100 * STEPS}", "--csv=few.csv")
+    wait_for_steps(job, "few.csv", 5)
+    os.kill(ranks_of(job)[1], signal.SIGKILL)
+    _, said = finish(job, 128 + signal.SIGKILL)
+    assert "2 of the job are left, --elastic wants 3 at least" in said, said
+    assert "the 2 that are left are fewer than the 3 with which the job goes on" in said, said
+
+
+def work_that_fails_everywhere_ends():
+    _, said = finish(start("-n", "2", "--elastic", "1:2", "--rate=1e30", "--warmup=0", f"--steps={STEPS}"), 1)
+    assert "not finite" in said, said
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def torch_ranks(size, port, restarts, *options):
+    """As torchrun starts them: after a failure all of them again, maybe fewer, with a higher count."""
+    return [start("--elastic", "2:4", f"--steps={STEPS}", "--checkpoint=torch.ck", "--every=50", "--resume", *options,
+                  RANK=rank, WORLD_SIZE=size, LOCAL_RANK=rank, LOCAL_WORLD_SIZE=size, MASTER_ADDR="127.0.0.1",
+                  MASTER_PORT=port, TORCHELASTIC_RUN_ID="none", TORCHELASTIC_RESTART_COUNT=restarts)
+            for rank in range(size)]
+
+
+def under_torchrun_fewer_ranks_go_on_from_the_checkpoint():
+    port = free_port()
+    ranks = torch_ranks(4, port, 0, "--csv=torch.csv")
+    wait_for_steps(ranks[0], "torch.csv", 2 * NOTICED)
+    for rank in ranks:
+        rank.kill()
+        rank.communicate()
+    ended = [finish(rank) for rank in torch_ranks(3, port, 1, "--csv=torch.csv")]
+    counted_once(ended[0][0])
+    assert "goes on after step" in ended[0][1], ended
+    same_course("torch.csv")
+
+
+AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "like_torchrun.py")
+
+
+def start_agent(name, *options):
+    """Restarts as torchrun does them, with a checkpoint now and then."""
+    return subprocess.Popen([sys.executable, AGENT, *options, RONDO, "train", *SMALL, "--elastic=2:4",
+                             f"--csv={name}.csv", f"--steps={STEPS}", f"--checkpoint={name}.ck", "--every=25",
+                             "--resume"],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=environment(RONDO_SECRET="0123456789abcdef" * 2))
+
+
+def agents_kill(name, kills, *options):
+    job = start_agent(name, *options)
+    for kill in range(kills):
+        wait_for_steps(job, f"{name}.csv", (kill + 1) * NOTICED)
+        os.kill(ranks_of(job)[-1 - kill], signal.SIGKILL)
+    output, said = finish(job)
+    counted_once(output)
+    same_course(f"{name}.csv")
+    return said
+
+
+def torchrun_restarts_a_node():
+    said = agents_kill("node", 2)
+    assert said.count("like_torchrun: 4 ranks on 1 nodes") == 3 and "goes on after step" in said, said
+
+
+def torchrun_goes_on_without_a_node_and_with_it_again():
+    """Each agent counts its own restarts, so the counts of the nodes differ then."""
+    said = agents_kill("nodes", 1, "--nodes=2", "--ranks=2", "--away=1")
+    worlds = re.findall(r"like_torchrun: (\d) ranks", said)
+    assert worlds[:2] == ["4", "2"] and set(worlds[2:]) <= {"4"} and "goes on after step" in said, said
+
+
+def what_does_not_go_together_is_said():
+    for options, words in ((["--elastic=2"], "accepted is MIN:MAX"), (["--elastic=1:2", "--shard=full"], "a shard of"),
+                           (["--elastic=1:2", "--deterministic"], "leave out --deterministic"),
+                           (["-n", "5", "--elastic=2:4"], "not within --elastic 2:4"),
+                           (["--max-restarts=1"], "--max-restarts needs --elastic"),
+                           (["--elastic-batch=rank"], "--elastic-batch needs --elastic")):
+        _, said = finish(start(*options), 2)
+        assert words in said, said
+
+
+CASES = (undisturbed, without_a_rank_that_is_killed_the_others_do_the_same_steps, rank_0_is_a_rank_like_others,
+         newcomers_take_places, one_more_comes_when_asked_for, ranks_may_keep_their_batches,
+         a_checkpoint_that_cannot_be_written_does_not_end_it, too_few_are_too_few,
+         work_that_fails_everywhere_ends, under_torchrun_fewer_ranks_go_on_from_the_checkpoint,
+         torchrun_restarts_a_node, torchrun_goes_on_without_a_node_and_with_it_again,
+         what_does_not_go_together_is_said)
+
+
+if __name__ == "__main__":
+    os.environ["RONDO_LOG"] = "none"
+    sys.exit(cases.run_in_scratch(CASES))

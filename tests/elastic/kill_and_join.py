@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""kill_and_join.py - `rondo train --elastic` while ranks are killed and others come, beside restarts from checkpoints.
+
+Usage: kill_and_join.py RONDO [--seconds S] [--kill-every S] [--join-every S] [--every STEPS] [--batch N]
+
+1. undisturbed: how many steps are done in S seconds, and what was learned by then
+2. the same number of steps, with a rank killed and another one started again and again
+3. the same with restarts: a rank is killed, the job ends, and is begun again from the last checkpoint
+
+Prints, of the last two, how many steps were done again and how many seconds went by without work that counts, and
+fails if a sample was lost or counted twice, or if less was learned than undisturbed.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cases  # noqa: E402  tests/cases.py
+
+parser = argparse.ArgumentParser()
+parser.add_argument("rondo")
+parser.add_argument("--seconds", type=float, default=6)
+parser.add_argument("--kill-every", type=float, default=1.5)
+parser.add_argument("--join-every", type=float, default=2)
+parser.add_argument("--every", type=int, default=50, help="steps between checkpoints")
+parser.add_argument("--steps", type=int, default=0, help="0: as many as take about --seconds")
+parser.add_argument("--batch", type=int, default=32)
+parser.add_argument("--seed", type=int, default=1)
+asked = parser.parse_args()
+RONDO, RANKS = os.path.abspath(asked.rondo), 4
+CHANCE = random.Random(asked.seed)
+MODEL = ["--digits=2", "--width=32", "--heads=2", "--layers=2", "--samples=0", f"--batch={asked.batch}",
+         "--evaluate=0", "-n", str(RANKS)]
+TINY_STEPS = 200
+
+
+def start(*options):
+    environment = {**cases.clean_environment(), "OPENBLAS_NUM_THREADS": "1"}
+    with open("said", "wb") as said:  # what an earlier job said would be taken for this one's
+        return subprocess.Popen([RONDO, "train", *MODEL, *options], env=environment, text=True, stdout=subprocess.PIPE,
+                                stderr=said)
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def kill_one(job):
+    """The launcher's children are the ranks, and newcomers that wait to be let in: then nobody is killed."""
+    ranks = children(job.pid)
+    last = re.findall(r"goes on with (\d+) rank|rondo train: (\d+) ranks, a model", said())
+    members = int("".join(last[-1])) if last else 0
+    if len(ranks) == members > 2:
+        os.kill(CHANCE.choice(ranks), signal.SIGKILL)
+        return 1
+    return 0
+
+
+def join_one(job):
+    done = subprocess.run([RONDO, "run", "--join", str(job.pid)], capture_output=True, text=True, check=False)
+    return done.returncode == 0
+
+
+def disturb(job, kills, joins):
+    """Until the job ends. Returns how many were killed and how many have come."""
+    began, killed, came = time.monotonic(), 0, 0
+    next_kill, next_join = began + kills, began + joins
+    while job.poll() is None:
+        now = time.monotonic()
+        if now >= next_kill:
+            killed += kill_one(job)
+            next_kill += kills
+        if now >= next_join:
+            came += join_one(job)
+            next_join += joins
+        time.sleep(0.02)
+    return killed, came
+
+
+def end_of(job, name):
+    output = job.communicate()[0]
+    assert job.returncode == 0, f"{name}: status {job.returncode}\n{output}{said()}"
+    with open("summary.json", encoding="utf-8") as file:
+        return output, json.load(file)
+
+
+def said():
+    with open("said", encoding="utf-8", errors="replace") as file:
+        return file.read()[-6000:]
+
+
+def count_steps():
+    """As many as make about the seconds asked for. Two jobs, so that what it takes to begin and to end is left out."""
+    took = []
+    for steps in (TINY_STEPS, 6 * TINY_STEPS):
+        began = time.monotonic()
+        end_of(start(f"--steps={steps}", "--elastic", f"2:{RANKS}", "--json=summary.json"), "how fast it is")
+        took.append(time.monotonic() - began)
+    return max(TINY_STEPS, int(5 * TINY_STEPS * asked.seconds / max(0.1, took[1] - took[0])))
+
+
+def elastic(steps):
+    job = start(f"--steps={steps}", "--elastic", f"2:{RANKS}", "--json=summary.json")
+    killed, came = disturb(job, asked.kill_every, asked.join_every)
+    output, summary = end_of(job, "elastic")
+    print(f"elastic: {killed} killed, {came} came; by its own account {summary['lost']} lost, {summary['joined']} new")
+    print("  " + "\n  ".join(line for line in output.splitlines() if line.startswith(("ranks:", "samples:"))))
+    assert summary["steps"] == steps
+    assert summary["samples"] == steps * RANKS * asked.batch
+    assert re.search(r"samples: \d+, each counted once", output), output
+    assert killed > 0 and summary["lost"] > 0, "nobody was killed: make it longer"
+    return summary, killed
+
+
+def steps_done(kept):
+    """Those of this start are in the file: it is removed before each."""
+    try:
+        with open("steps.csv", encoding="utf-8") as file:
+            return kept + max(0, sum(1 for _ in file) - 1)
+    except OSError:
+        return kept
+
+
+def restarted(steps, kills):
+    """As torchrun does it: all ranks end with the one that failed, and begin again from the checkpoint."""
+    undone, idle, reached, kept = 0, 0.0, 0, 0
+    for kill in range(kills + 1):
+        began = time.monotonic()
+        job = start(f"--steps={steps}", "--json=summary.json", "--csv=steps.csv", "--checkpoint=restart.ck",
+                    f"--every={asked.every}", *(["--resume"] if kill else []))
+        while kill and job.poll() is None and steps_done(kept) < max(reached, kept + 1):
+            time.sleep(0.01)
+        idle += time.monotonic() - killed if kill else 0
+        while kill < kills and job.poll() is None and (time.monotonic() < began + asked.kill_every
+                                                       or len(children(job.pid)) < RANKS):
+            time.sleep(0.02)
+        if kill == kills or job.poll() is not None:
+            return end_of(job, "restarted")[1], kill, undone, idle
+        os.kill(CHANCE.choice(children(job.pid)), signal.SIGKILL)
+        killed = time.monotonic()
+        job.communicate()
+        reached = steps_done(kept)
+        kept = reached - reached % asked.every
+        undone += reached - kept
+        if os.path.exists("steps.csv"):  # else it was killed before its first step
+            os.remove("steps.csv")
+    return None
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        steps = asked.steps or count_steps()
+        began = time.monotonic()
+        _, calm = end_of(start(f"--steps={steps}", "--elastic", f"2:{RANKS}", "--json=summary.json"), "undisturbed")
+        calm_seconds = time.monotonic() - began
+        print(f"undisturbed: {steps} steps in {calm_seconds:.1f} s, held-out loss {calm['held_out_loss']:.4f}, "
+              f"accuracy {100 * calm['held_out_accuracy']:.1f} %")
+        began = time.monotonic()
+        summary, killed = elastic(steps)
+        print(f"  held-out loss {summary['held_out_loss']:.4f}, accuracy {100 * summary['held_out_accuracy']:.1f} %; "
+              f"{time.monotonic() - began:.1f} s; per rank killed: {summary['undone'] / killed:.2f} steps and "
+              f"{summary['recovering'] / killed:.3f} s lost")
+        assert abs(summary["held_out_loss"] - calm["held_out_loss"]) < 0.05 * calm["held_out_loss"] + 0.02
+        restarts = max(1, min(killed, 5))
+        again, restarts, undone, idle = restarted(steps, restarts)
+        print(f"restarted from checkpoints of every {asked.every} steps: {restarts} killed; held-out loss "
+              f"{again['held_out_loss']:.4f}, accuracy {100 * again['held_out_accuracy']:.1f} %; per rank killed: "
+              f"{undone / max(1, restarts):.1f} steps and {idle / max(1, restarts):.2f} s lost")
+        os.chdir("/")
+
+
+main()

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_run_elastic.c - `rondo run --elastic`: RUN is the command. */
+#include "../comm/command.h"
+
+#include <criterion/criterion.h>
+
+static const char *said;
+
+static int run(const char *arguments)
+{
+    char command[2048];
+    int status;
+
+    snprintf(command, sizeof(command), RUN " %s 2>&1", arguments);
+    said = command_output(command, &status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void check_says(const char *part)
+{
+    cr_assert(strstr(said, part), "'%s' is not in '%s'", part, said);
+}
+
+Test(run_elastic, the_others_go_on_while_enough_are_left)
+{
+    cr_assert_eq(run("-n 3 --bind none --elastic 2:3 --grace 0 "
+                     "sh -c 'test $RONDO_RANK != 1 || kill -9 $$; "
+                     "sleep 0.5; echo through'"),
+                 0, "%s", said);
+    cr_assert_eq(command_count(said, "through\n"), 2, "%s", said);
+    check_says("rank 1 (pid ");
+    check_says("was killed by signal 9 (Killed); the job goes on with the 2 that are left\n");
+    check_says("1 rank was lost, 0 came; 2 ended well\n");
+}
+
+Test(run_elastic, the_rank_that_leaves_too_few_decides_the_status)
+{
+    cr_assert_eq(run("-n 3 --bind none --elastic 2:3 --grace 0 "
+                     "sh -c 'test $RONDO_RANK != 1 || exit 5; "
+                     "sleep 0.3; test $RONDO_RANK != 0 || exit 7; sleep 20; echo through'"),
+                 7, "%s", said);
+    check_says("ended with status 7; 1 of the job are left, --elastic wants 2 at least\n");
+    check_says("ending the 1 ranks that still run");
+    cr_assert(!strstr(said, "through"), "%s", said);
+}
+
+Test(run_elastic, ranks_that_are_through_count_as_left)
+{
+    cr_assert_eq(run("-n 3 --bind none --elastic 2:3 "
+                     "sh -c 'test $RONDO_RANK != 2 || { sleep 0.4; exit 1; }'"),
+                 0, "%s", said);
+    check_says("ended with status 1; the job goes on with the 2 that are left");
+}
+
+Test(run_elastic, a_newcomer_takes_the_place_of_a_rank_that_failed)
+{
+    cr_assert_eq(run("-n 2 --bind none --tag --elastic 1:2 --max-restarts 1 "
+                     "sh -c 'test $RONDO_RANK$RONDO_JOIN != 1 || "
+                     "exit 3; sleep 0.4; "
+                     "test -d \"$RONDO_DOOR\" && echo join=$RONDO_JOIN $RONDO_ELASTIC'"),
+                 0, "%s", said);
+    check_says("a newcomer takes its place (restart 1 of 1)\n");
+    check_says("[1] join=1 1:2\n");
+    check_says("[0] join= 1:2\n");
+    check_says("1 rank was lost, 1 came; 2 ended well\n");
+}
+
+Test(run_elastic, there_are_no_more_restarts_than_allowed)
+{
+    cr_assert_eq(run("-n 2 --bind none --elastic 1:2 --max-restarts 2 "
+                     "sh -c 'test $RONDO_RANK = 0 || exit 3; sleep 1'"),
+                 0, "%s", said);
+    cr_assert_eq(command_count(said, "ended with status 3"), 3, "%s", said);
+    check_says("(restart 2 of 2)");
+    cr_assert_eq(command_count(said, "takes its place"), 2, "%s", said);
+}
+
+Test(run_elastic, one_more_comes_when_asked_for_and_not_too_many)
+{
+    cr_assert_eq(run("-n 1 --bind none --elastic 1:2 "
+                     "sh -c 'test -n \"$RONDO_JOIN\" || { " RUN
+                     " --join $PPID; echo status $?; " RUN " --join $PPID; echo status $?; }; "
+                     "sleep 0.3; "
+                     "echo through'"),
+                 0, "%s", said);
+    check_says("place 1 (pid ");
+    check_says("comes to the job, as one of 2 ranks\n");
+    check_says("status 0\n");
+    check_says("the job has 2 ranks, and --elastic 1:2 lets in no more\n");
+    check_says("status 1\n");
+    cr_assert_eq(command_count(said, "through\n"), 2, "%s", said);
+}
+
+Test(run_elastic, who_wants_to_join_nothing_is_told_so)
+{
+    cr_assert_eq(run("--join 1"), 1, "%s", said);
+    check_says("there is no `rondo run --elastic` with process id 1 here");
+}
+
+Test(run_elastic, nothing_is_left_behind)
+{
+    cr_assert_eq(run("-n 1 --bind none --elastic 1:2 "
+                     "sh -c 'touch \"$RONDO_DOOR\"/knock.x; "
+                     "echo \"$RONDO_DOOR\"' | "
+                     "grep /rondo-run- | { read -r door; "
+                     "test -n \"$door\" && sleep 0.3 && test ! -e \"$door\"; }"),
+                 0, "%s", said);
+}
+
+Test(run_elastic, a_signal_ends_all)
+{
+    cr_assert_eq(run("-n 2 --bind none --grace 0.2 --elastic 1:2 --max-restarts 9 "
+                     "sh -c 'test $RONDO_RANK = 0 || kill -INT $PPID; "
+                     "sleep 20'"),
+                 130, "%s", said);
+    cr_assert(!strstr(said, "goes on"), "%s", said);
+}
+
+Test(run_elastic, nobody_comes_to_a_job_that_a_signal_ends)
+{
+    cr_assert_eq(run("-n 1 --bind none --elastic 1:2 "
+                     "sh -c 'trap : INT; kill -INT $PPID; sleep 0.3; " RUN
+                     " --join $PPID; echo status $?; exit 3'"),
+                 3, "%s", said);
+    check_says("the job is ending\n");
+    check_says("status 1\n");
+}
+
+Test(run_elastic, what_a_lost_rank_has_started_ends_with_it)
+{
+    cr_assert_eq(run("-n 2 --bind none --elastic 1:2 "
+                     "sh -c 'test $RONDO_RANK = 1 || { sleep 0.7; echo through; exit; }; "
+                     "{ sleep 0.4; echo left behind; } & kill -9 $$'"),
+                 0, "%s", said);
+    check_says("through\n");
+    cr_assert(!strstr(said, "left behind"), "%s", said);
+}
+
+Test(run_elastic, a_job_within_a_rank_has_no_door_of_its_own)
+{
+    cr_assert_eq(run("-n 1 --bind none --elastic 1:2 " RUN " -n 1 --bind none "
+                     "sh -c 'echo door=$RONDO_DOOR limits=$RONDO_ELASTIC.'"),
+                 0, "%s", said);
+    check_says("door= limits=.\n");
+}
+
+Test(run_elastic, wrong_usage_is_explained)
+{
+    static const char *const wrong[][2] = {
+        {"--elastic 3:2 true", "--elastic is '3:2': accepted is MIN:MAX"},
+        {"--elastic 0:2 true", "--elastic is '0:2'"},
+        {"--elastic 2 true", "--elastic is '2'"},
+        {"-n 5 --elastic 2:4 true", "-n 5 is not within --elastic 2:4"},
+        {"-n 2 --max-restarts 1 true", "--max-restarts is for --elastic"},
+        {"--hosts a:2 --elastic 1:2 true", "--elastic is for ranks of this host"},
+        {"--join 7 true", "--join takes the program of the job"},
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        cr_assert_eq(run(wrong[i][0]), 2, "%s: %s", wrong[i][0], said);
+        check_says(wrong[i][1]);
+    }
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""outputs.py - what `rondo simulate` prints and writes. Usage: outputs.py RONDO; prints TAP."""
+import csv
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+import cases  # noqa: E402  tests/cases.py
+
+RONDO = os.path.abspath(sys.argv[1])
+
+
+def simulate(*options, status=0):
+    done = subprocess.run([RONDO, "simulate", *options], capture_output=True, text=True, check=False, timeout=100,
+                          env=cases.clean_environment())
+    assert done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout if status == 0 else done.stderr
+
+
+def table_csv_and_json_say_the_same():
+    options = ["all_reduce", "-n", "12", "-t", "hosts", "-b", "1K:1M", "-a", "ring,tree"]
+    table = simulate(*options, "--csv", "out.csv", "--json", "out.json")
+    with open("out.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with open("out.json", encoding="utf-8") as file:
+        answer = json.load(file)
+    assert (answer["collective"], answer["ranks"]) == ("all_reduce", 12), answer
+    assert {row["algorithm"] for row in rows} == {"ring", "tree"}
+    assert len({row["bytes"] for row in rows}) * 2 == len(rows) > 4
+    for row in rows:
+        seconds = float(row["seconds"])
+        assert seconds > 0 and abs(float(row["algbw_GBps"]) * seconds * 1e9 / int(row["bytes"]) - 1) < 1e-3, row
+        assert f"{seconds * 1e6:.2f}" in table, (row, table)
+    for size in {row["bytes"] for row in rows}:
+        here = [row for row in rows if row["bytes"] == size]
+        fastest = min(here, key=lambda row: float(row["seconds"]))
+        assert [row["algorithm"] for row in here if row["fastest"] == "1"] == [fastest["algorithm"]], here
+    numbers = sorted(float(row["seconds"]) for row in rows)
+    told = sorted(result["seconds"] for result in answer["results"])
+    assert all(abs(a - b) < 1e-5 * b for a, b in zip(told, numbers)) and len(told) == len(numbers), (told, numbers)
+
+
+def pictures_are_xml_and_time_lines_have_no_negative_times():
+    simulate("all_reduce", "-n", "4", "-t", "alpha-beta", "-b", "4K:64K", "-a", "ring", "--whole",
+             "--svg", "out.svg", "--chrome", "out.trace.json")
+    assert xml.etree.ElementTree.parse("out.svg").getroot().tag.endswith("svg")
+    with open("out.trace.json", encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    assert {event["pid"] for event in slices} == {0, 1, 2, 3}, events[:9]
+    assert all(event["ts"] >= 0 and event["dur"] >= 0 for event in slices)
+
+
+def one_rank_stands_for_others_only_as_far_as_plans_were_compared():
+    assert "in all 64 plans, so this is exact" in simulate("all_reduce", "-n", "64", "-b", "1K", "-a", "ring")
+    assert "as far as compared: " in simulate("all_reduce", "-n", "100000", "-b", "1K", "-a", "ring")
+
+
+def wrong_words_are_refused():
+    assert "nosuch" in simulate("all_reduce", "-n", "4", "-t", "nosuch", "-b", "1K", status=2)
+    assert "nosuch" in simulate("all_reduce", "-n", "4", "-a", "nosuch", "-b", "1K", status=2)
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run([(name, cases.in_scratch(function)) for name, function in cases.named([
+        table_csv_and_json_say_the_same, pictures_are_xml_and_time_lines_have_no_negative_times,
+        one_rank_stands_for_others_only_as_far_as_plans_were_compared,
+        wrong_words_are_refused])]))

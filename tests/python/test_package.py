@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_package.py - what the package takes as buffers, its streams, errors, and ends; needs nothing but Python. TAP."""
+import array
+import asyncio
+import ctypes
+import gc
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import rondo
+import world
+from world import cases, processes, raises, ranks
+
+
+# ---- buffers ---------------------------------------------------------------------------------------------------------
+
+
+def the_constants_are_those_of_the_header():
+    if not os.path.exists(os.path.join(world.ROOT, "python", "make_abi.py")):
+        return "the source is not here"
+    subprocess.run([sys.executable, os.path.join(world.ROOT, "python", "make_abi.py"), "--check"], check=True)
+    assert rondo.Op.BXOR == 7 and rondo.Type.FLOAT8_E5M2.name == "FLOAT8_E5M2" and rondo.Result.OK == 0
+
+
+def elements_have_the_size_that_the_library_knows():
+    from rondo import _buffers, _library
+    for kind in rondo.Type:
+        assert _buffers.SIZES[kind] == _library.lib.type_size(kind), kind
+        assert _library.lib.type_name(kind).decode() in _buffers.NAMES, kind
+
+
+def whatever_has_the_buffer_protocol_is_taken():
+    def body(comm):
+        numbers = array.array("i", [comm.rank, 1])
+        comm.all_reduce(numbers)
+        assert list(numbers) == [3, 3]
+        raw = bytearray(b"abc" if comm.rank == 0 else b"xyz")
+        assert comm.broadcast(raw) is raw and raw == b"abc"
+        fixed = (ctypes.c_double * 3)(comm.rank, 2, 3)
+        comm.all_reduce(fixed, op="max")
+        assert list(fixed) == [2, 2, 3]
+        gathered = bytearray(2 * comm.size)
+        comm.all_gather(b"%02d" % comm.rank, gathered)  # input may be read-only
+        assert gathered == b"000102"
+        view = memoryview(array.array("f", range(6)))[2:5]
+        comm.all_reduce(view)
+        assert view.tolist() == [6, 9, 12]
+        empty = array.array("d")
+        assert comm.all_reduce(empty) is empty
+        raises(ValueError, lambda: comm.broadcast(b"read-only", root=(comm.rank + 1) % 3), "read-only")
+        raises(ValueError, lambda: comm.all_reduce(memoryview(bytearray(8))[::2]), "contiguous")
+        raises(ValueError, lambda: comm.all_gather(b"12"), "give `out`")
+        raises(TypeError, lambda: comm.all_reduce(7), "int")
+    ranks(3, body)
+
+
+class Packed:
+    """Has DLPack and nothing else."""
+
+    def __init__(self, values, device=1):
+        self.values, self.device = values, device
+
+    def __dlpack__(self, stream=None):
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+
+def dlpack_is_read_where_it_is():
+    try:
+        import numpy
+    except ImportError:
+        return "NumPy makes the DLPack objects of this test"
+
+    def body(comm):
+        values = numpy.arange(6, dtype="float64").reshape(2, 3)
+        comm.all_reduce(Packed(values))
+        assert values[1, 2] == 10
+        raises(ValueError, lambda: comm.all_reduce(Packed(values.T)), "contiguous")
+        comm.all_reduce(Packed(values[1:]))
+        assert values[1, 2] == 20 and values[0, 1] == 2
+        raises(ValueError, lambda: comm.all_reduce(Packed(values, device=2)), "device")
+    ranks(2, body)
+
+
+def memory_of_the_shared_heap_is_freed_with_its_array():
+    def body(comm):
+        for count in (0, 1, 5, 3000):
+            shared = rondo.empty(count)
+            for i in range(count):
+                shared[i] = i
+            comm.all_reduce(shared)
+            assert all(shared[i] == 2 * i for i in range(count))
+        raises(ValueError, lambda: rondo.empty(-1), "-1")
+    ranks(2, body)
+    before = resident()
+    for _ in range(200):  # 1.6 GB, were they kept
+        shared = rondo.empty(1 << 20, "float64")
+        shared[5] = 1
+    del shared
+    gc.collect()
+    assert resident() - before < 200 << 20, f"{(resident() - before) >> 20} MiB are left"
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+
+def calls_on_a_stream_run_in_order_and_events_give_their_output():
+    def body(comm):
+        with rondo.Stream() as stream:
+            x = array.array("i", [1])
+            events = [comm.all_reduce(x, stream=stream) for _ in range(5)]
+            assert events[4].wait() is x and x[0] == 3 ** 5 and all(event.done for event in events)
+            assert events[0].wait(0) is x  # as often as one likes
+            assert stream.call(lambda: comm.rank).wait() == comm.rank
+            raises(KeyError, stream.call(lambda: {}["nothing"]).wait, "nothing")
+            comm.barrier(stream=stream)
+            stream.synchronize()
+            assert stream.idle
+            del events, x
+            for _ in range(20):  # nobody keeps the buffers but the call
+                comm.all_reduce(array.array("d", [1] * 1000), stream=stream)
+            gc.collect()
+        stream.close()
+        raises(ValueError, lambda: stream.synchronize(), "stream")
+    ranks(3, body)
+
+
+def a_stream_waits_for_an_event_of_another():
+    order = []
+
+    def slow():
+        time.sleep(0.05)
+        order.append(1)
+
+    with rondo.Stream() as first, rondo.Stream() as second:
+        first.call(slow)
+        event = first.record()
+        second.wait_event(event)
+        second.call(lambda: order.append(2))
+        second.synchronize()
+        assert order == [1, 2] and event.done and event.wait() is None
+
+
+def events_are_awaited_side_by_side():
+    async def exchange(comm, streams):
+        x, y = array.array("f", [1]), array.array("f", [comm.rank])
+        other = comm.dup()
+        one, two = await asyncio.gather(wrapped(comm.all_reduce(x, stream=streams[0])),
+                                        wrapped(other.all_reduce(y, op="max", stream=streams[1])))
+        assert one[0] == 2 and two[0] == 1
+        done = streams[0].record()
+        await done
+        await done
+        other.close()
+
+    async def wrapped(event):
+        return await event
+
+    def body(comm):
+        with rondo.Stream() as a, rondo.Stream() as b:
+            asyncio.run(exchange(comm, (a, b)))
+    ranks(2, body)
+
+
+def a_group_on_a_stream_is_waited_for_as_one():
+    def body(comm):
+        peer = 1 - comm.rank
+        with rondo.Stream() as stream:
+            inbox, sums = array.array("i", [0]), array.array("i", [5])
+            with rondo.group() as group:
+                comm.recv(inbox, peer, stream=stream)
+                comm.send(array.array("i", [comm.rank + 10]), peer, stream=stream)
+                with rondo.group():
+                    comm.all_reduce(sums, stream=stream)
+            group.wait()
+            assert inbox[0] == peer + 10 and sums[0] == 10
+    ranks(2, body)
+
+
+def an_event_carries_the_error_of_its_call():
+    def body(comm):
+        with rondo.Stream() as stream:
+            if comm.rank == 0:
+                event = comm.all_reduce(array.array("i", [1] * 4), stream=stream)
+                error = raises(rondo.Mismatch, event.wait, "all_reduce")
+                assert event.error is error
+            else:
+                raises(rondo.Mismatch, lambda: comm.all_reduce(array.array("i", [1] * 5)))
+    ranks(2, body)
+
+
+def waiting_for_an_event_may_have_an_end():
+    def body(comm):
+        with rondo.Stream() as stream:
+            if comm.rank == 0:
+                event = comm.barrier(stream=stream)
+                raises(TimeoutError, lambda: event.wait(0.01))
+                released.set()
+                event.wait()
+            else:
+                assert released.wait(world.PATIENCE)
+                comm.barrier()
+    released = threading.Event()
+    ranks(2, body)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def a_mismatch_names_both_calls():
+    def body(comm):
+        x = array.array("f", [0] * 3)
+        error = raises(rondo.Mismatch, lambda: comm.all_reduce(x, op="sum" if comm.rank else "max"))
+        assert error.result == rondo.Result.ERROR_MISMATCH and error.rank == comm.rank
+        assert error.sentence == str(error) and "sum" in str(error) and "max" in str(error), error
+        assert comm.error is not None
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), again.sentence, again.rank) == (type(error), error.sentence, error.rank)
+    ranks(2, body)
+
+
+def an_abort_from_another_thread_ends_a_call():
+    def body(comm):
+        if comm.rank == 0:
+            threading.Timer(0.05, comm.abort).start()
+        raises(rondo.Aborted, lambda: comm.recv(bytearray(4), 1 - comm.rank), "abort")
+    ranks(2, body)
+
+
+def a_silent_peer_is_a_timeout():
+    def body(comm):
+        comm.set_timeout(0.3)
+        if comm.rank == 0:
+            error = raises(rondo.Timeout, lambda: comm.recv(bytearray(4), 1))
+            assert isinstance(error, TimeoutError)
+            silent.set()
+        else:
+            assert silent.wait(world.PATIENCE)
+    silent = threading.Event()
+    ranks(2, body)
+
+
+KILLED = """
+import array, os, signal, rondo
+comm = rondo.init()
+if comm.rank == 1:
+    comm.barrier()
+    os.kill(os.getpid(), signal.SIGKILL)
+comm.barrier()
+try:
+    comm.all_reduce(array.array("f", [1]))
+except rondo.PeerFailed as error:
+    assert error.peer == 1 and error.failed == (1,), error.failed
+    flags, failed = comm.agree(6 + comm.rank)
+    assert failed == (1,) and flags == 6 & 8, (flags, failed)
+    left = comm.shrink()
+    x = array.array("f", [1])
+    left.all_reduce(x)
+    print("left", left.rank, left.size, x[0], error, flush=True)
+"""
+
+
+def survivors_know_who_died_and_go_on():
+    said = processes(3, KILLED, status=None).splitlines()
+    left = sorted(line for line in said if line.startswith("left"))
+    assert len(left) == 2 and left[0].startswith("left 0 2 2.0") and left[1].startswith("left 1 2 2.0"), said
+    assert all("Rank 1" in line for line in left), said
+
+
+# ---- communicators ---------------------------------------------------------------------------------------------------
+
+
+def communicators_are_split_copied_and_chosen():
+    def body(comm):
+        part = comm.split(comm.rank % 2, key=-comm.rank)
+        assert part.size == (2 if comm.rank % 2 == 0 else 1) and comm.split(-1) is None
+        chosen = comm.open_among([2, 0]) if comm.rank != 1 else None
+        if chosen:
+            assert chosen.rank == (0 if comm.rank == 2 else 1)
+            chosen.close()
+        with comm.dup() as other:
+            other.barrier()
+        comm.finalize()
+        assert "rank" in repr(comm) and comm.local_size == 3 and comm.local_rank == comm.rank
+        part.close()
+        part.close()
+        raises(ValueError, lambda: part.all_reduce(array.array("f", [1])), "NULL")
+        raises(ValueError, lambda: comm.split(0, colour=1), "colour")
+    ranks(3, body, timeout=world.PATIENCE)
+
+
+def ranks_join_by_id_and_newcomers_come():
+    name = rondo.unique_id()
+    raises(ValueError, lambda: rondo.join(b"short", 1, 0), "bytes")
+    made = [None] * 2
+
+    def join(rank):
+        made[rank] = rondo.join(name, 2, rank, timeout=world.PATIENCE, deterministic=1)
+
+    threads = [threading.Thread(target=join, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(world.PATIENCE)
+    assert [comm.rank for comm in made] == [0, 1]
+    for comm in made:
+        comm.close()
+    del made
+    alone = rondo.init()
+    assert (alone.rank, alone.size) == (0, 1)
+    newer, grown = rondo.unique_id(), []
+    thread = threading.Thread(target=lambda: grown.append(rondo.join_running(newer, 2, 1)))
+    thread.start()
+    both = alone.grow(newer, 2)
+    thread.join(world.PATIENCE)
+    assert both.size == 2 and grown[0].rank == 1
+    grown[0].close()
+    both.close()
+    alone.close()
+
+
+def hundreds_of_communicators_leave_nothing_behind():
+    def round_of(times):
+        for _ in range(times):
+            for comm in rondo.open_all(2):
+                comm.close()
+        gc.collect()
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), resident()
+
+    before = round_of(50)
+    after = round_of(150)
+    assert after[:2] == before[:2], f"fds, threads: {before}, then {after}"
+    assert after[2] - before[2] < 32 << 20, f"{(after[2] - before[2]) >> 20} MiB are left"
+
+
+def the_module_is_the_command():
+    environment = {**os.environ, "PATH": os.path.dirname(os.environ["TESTED_RONDO"]) + ":" + os.environ["PATH"]}
+    said = subprocess.run([sys.executable, "-m", "rondo", "run", "-n", "2", sys.executable, "-c",
+                           "import rondo; c = rondo.init(); c.barrier(); print(c.size)"],
+                          env=environment, capture_output=True, text=True, timeout=world.PATIENCE, check=False)
+    assert said.returncode == 0 and said.stdout.split() == ["2", "2"], said.stdout + said.stderr
+
+
+def torch_env_names_libraries_of_a_wheel_and_nothing_else():
+    def said(*words, **more):
+        return subprocess.run([sys.executable, "-m", "rondo", "torch-env", *words], env={**os.environ, **more},
+                              capture_output=True, text=True, timeout=world.PATIENCE, check=False)
+    refused = said("cuda")
+    assert refused.returncode and "unknown word 'cuda'" in refused.stderr, refused
+    with tempfile.TemporaryDirectory() as folder:
+        package = os.path.join(folder, "rondo")
+        shutil.copytree(os.path.dirname(rondo.__file__), package, ignore=shutil.ignore_patterns("libnccl*"))
+        missing = said("nccl", PYTHONPATH=folder)
+        assert missing.returncode and "libnccl.so.2 is missing" in missing.stderr, missing
+        with open(os.path.join(package, "libnccl.so.2"), "wb"):
+            pass
+        line = said("nccl", PYTHONPATH=folder, LD_PRELOAD="").stdout
+        assert line == f"export LD_PRELOAD='{package}/libnccl.so.2'\n", line
+        line = said("nccl", PYTHONPATH=folder, LD_PRELOAD="libother.so.1").stdout  # the loader only warns of it
+        assert line == f"export LD_PRELOAD='{package}/libnccl.so.2:libother.so.1'\n", line
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(cases.named([
+        the_constants_are_those_of_the_header, elements_have_the_size_that_the_library_knows,
+        whatever_has_the_buffer_protocol_is_taken, dlpack_is_read_where_it_is,
+        memory_of_the_shared_heap_is_freed_with_its_array,
+        calls_on_a_stream_run_in_order_and_events_give_their_output, a_stream_waits_for_an_event_of_another,
+        events_are_awaited_side_by_side, a_group_on_a_stream_is_waited_for_as_one,
+        an_event_carries_the_error_of_its_call, waiting_for_an_event_may_have_an_end, a_mismatch_names_both_calls,
+        an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
+        communicators_are_split_copied_and_chosen, ranks_join_by_id_and_newcomers_come,
+        hundreds_of_communicators_leave_nothing_behind, the_module_is_the_command,
+        torch_env_names_libraries_of_a_wheel_and_nothing_else])))

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hang.c - a rank of a job that hangs in a way of one's choice: `hang WAY RANK`, where RANK is the
+ * one that does it. All make some calls before; nobody ever closes the communicator.
+ */
+#include "rondo/rondo.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COUNT = 64, WARM_UP = 40 };
+
+static rondo_comm *comm, *second;
+static float values[COUNT], sums[COUNT];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void stay(void)
+{
+    for (;;)
+        pause();
+}
+
+static rondo_result all_reduce(rondo_comm *on)
+{
+    return rondo_all_reduce(values, sums, COUNT, RONDO_FLOAT32, RONDO_SUM, on, NULL);
+}
+
+static rondo_result broadcast(size_t count, int root)
+{
+    return rondo_broadcast(values, sums, count, RONDO_FLOAT32, root, comm, NULL);
+}
+
+/* A parent of vfork() is in state D until its child has ended, as one that waits for a disk. */
+static void hold_parent(void)
+{
+    struct timespec second_long = {1, 0};
+
+    if (vfork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int i = 0; i < 120; i++)
+            nanosleep(&second_long, NULL);
+        _exit(0);
+    }
+}
+
+static void *hold_lock(void *argument)
+{
+    (void)argument;
+    pthread_mutex_lock(&lock);
+    stay();
+    return NULL;
+}
+
+static void wait_for_lock(void)
+{
+    pthread_t holder;
+    struct timespec while_it_starts = {0, 100 * 1000 * 1000};
+
+    if (pthread_create(&holder, NULL, hold_lock, NULL))
+        return;
+    nanosleep(&while_it_starts, NULL);
+    pthread_mutex_lock(&lock);
+}
+
+static rondo_result misbehave(const char *way)
+{
+    if (strcmp(way, "absent") == 0)
+        stay();
+    if (strcmp(way, "dead") == 0)
+        raise(SIGKILL);
+    if (strcmp(way, "stopped") == 0)
+        raise(SIGSTOP);
+    if (strcmp(way, "disk") == 0)
+        hold_parent();
+    if (strcmp(way, "lock") == 0)
+        wait_for_lock();
+    if (strcmp(way, "root") == 0)
+        return broadcast(COUNT, 1);
+    if (strcmp(way, "count") == 0)
+        return broadcast(COUNT / 2, 0);
+    return broadcast(COUNT, 0);
+}
+
+/* Calls of two communicators, in an order that depends on the rank. */
+static rondo_result cross(int rank)
+{
+    rondo_result result = all_reduce(rank % 2 ? second : comm);
+
+    return result ? result : all_reduce(rank % 2 ? comm : second);
+}
+
+/* Calls without end, until messages do not arrive any more. */
+static rondo_result go_on(void)
+{
+    struct timespec pause_time = {0, 1000 * 1000};
+    rondo_result result = RONDO_OK;
+
+    while (!result) {
+        result = all_reduce(comm);
+        nanosleep(&pause_time, NULL);
+    }
+    return result;
+}
+
+/* Calls to which one rank comes 3 ms late. */
+static rondo_result be_late(bool late)
+{
+    struct timespec pause_time = {0, 3 * 1000 * 1000};
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < 400 && !result; i++) {
+        if (late)
+            nanosleep(&pause_time, NULL);
+        result = all_reduce(comm);
+    }
+    return result;
+}
+
+static rondo_result hang(const char *way, int culprit, int rank)
+{
+    rondo_result result;
+
+    if (strcmp(way, "deadlock") == 0)
+        return cross(rank);
+    if (strcmp(way, "link") == 0)
+        return go_on();
+    if (strcmp(way, "late") == 0)
+        return be_late(rank == culprit);
+    result = rank == culprit ? misbehave(way) : broadcast(COUNT, 0);
+    return result ? result : all_reduce(comm); /* nobody waits in a short broadcast */
+}
+
+int main(int argc, char **argv)
+{
+    rondo_result result = argc == 3 ? rondo_comm_open(NULL, &comm) : RONDO_ERROR_INVALID;
+    int rank;
+
+    if (!result && strcmp(argv[1], "deadlock") == 0)
+        result = rondo_comm_dup(comm, &second);
+    for (int i = 0; i < WARM_UP && !result; i++)
+        result = all_reduce(comm);
+    if (result) {
+        fprintf(stderr, "hang: %s\n", comm ? rondo_last_error(comm) : rondo_last_error(NULL));
+        return 1;
+    }
+    rank = rondo_comm_rank(comm);
+    printf("ready\n");
+    fflush(stdout);
+    result = hang(argv[1], atoi(argv[2]), rank);
+    printf("%s\n", result ? rondo_last_error(comm) : "ended");
+    fflush(stdout);
+    stay();
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_recorder.c - records while they are written, and bytes that are none. */
+#include <criterion/criterion.h>
+
+#include "comm/recorder/folder.h"
+#include "comm/recorder/gather.h"
+#include "comm/recorder/late.h"
+#include "comm/recorder/recorder.h"
+#include "comm/recorder/table.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char place[] = "/tmp/rondo_recorder_XXXXXX";
+
+static struct recorder *open_one(int rank, int size)
+{
+    static const unsigned char host[16] = {1, 2, 3};
+
+    return recorder_open(&(struct recorder_owner){.rank = rank, .size = size, .host_id = host});
+}
+
+static void make_place(void)
+{
+    cr_assert_not_null(mkdtemp(place));
+    setenv("RONDO_RECORDER_DIR", place, 1);
+}
+
+static void remove_place(void)
+{
+    rmdir(place);
+}
+
+TestSuite(recorder, .init = make_place, .fini = remove_place);
+
+/* Every field of a record of call n says n. */
+static void write_call(struct recorder *recorder, uint32_t call)
+{
+    char name[16];
+    const struct recorder_kind kind = {.record = {.collective = (uint8_t)(call % 11),
+                                                  .type = (uint8_t)call,
+                                                  .root = (int32_t)call,
+                                                  .count = (uint64_t)call << 20,
+                                                  .fingerprint = call},
+                                       .algorithm = name,
+                                       .is_long = true};
+    uint64_t mark;
+
+    snprintf(name, sizeof(name), "a%u", call);
+    mark = recorder_begin(recorder, call, &kind);
+    recorder_wait(recorder, 0,
+                  &(struct recorder_waiting){.call = call, .since = call, .looked = call});
+    recorder_end(recorder, mark, RECORDER_DONE);
+}
+
+struct writer {
+    struct recorder *recorder;
+    atomic_bool enough;
+};
+
+static void *write_calls(void *argument)
+{
+    struct writer *writer = argument;
+
+    for (uint32_t call = 1; !atomic_load_explicit(&writer->enough, memory_order_relaxed); call++)
+        write_call(writer->recorder, call);
+    return NULL;
+}
+
+static bool is_whole(const struct sighting_record *record)
+{
+    char name[16];
+
+    for (int i = 0; i < record->calls_count; i++) {
+        const struct sighting_call *call = &record->calls[i];
+
+        snprintf(name, sizeof(name), "a%u", call->call);
+        if (call->record.root != (int32_t)call->call || call->record.fingerprint != call->call ||
+            call->record.count != (uint64_t)call->call << 20 || strcmp(call->algorithm, name) != 0)
+            return false;
+    }
+    return !record->waits[0] || (record->waiting[0].since == record->waiting[0].call &&
+                                 record->waiting[0].looked == record->waiting[0].call);
+}
+
+Test(recorder, what_is_read_while_it_is_written_is_whole_or_left_out)
+{
+    struct writer writer = {.recorder = open_one(0, 2)};
+    struct sightings seen = {0};
+    int whole = 0, calls = 0;
+    pthread_t thread;
+
+    cr_assert_not_null(writer.recorder);
+    cr_assert_eq(pthread_create(&thread, NULL, write_calls, &writer), 0);
+    for (int look = 0; look < 2000; look++) {
+        cr_assert(gather_here(0, &seen));
+        cr_assert_eq(seen.count, 1);
+        whole += is_whole(&seen.at[0]->record);
+        calls += seen.at[0]->record.calls_count;
+        sightings_done(&seen);
+    }
+    atomic_store_explicit(&writer.enough, true, memory_order_relaxed);
+    pthread_join(thread, NULL);
+    cr_expect_eq(whole, 2000);
+    cr_expect_gt(calls, 0);
+    recorder_close(writer.recorder);
+}
+
+/* Begins a call; true if the words of its record were written for it. */
+static bool begin_writes(struct recorder *recorder, const struct recorder_kind *kind)
+{
+    struct recorder_call *call = &recorder->page->calls[(recorder->number + 1) % RECORDER_CALLS];
+    uint64_t word = atomic_load_explicit(&call->words[0], memory_order_relaxed);
+    bool written;
+
+    atomic_store_explicit(&call->words[0], ~word, memory_order_relaxed); /* gone when written */
+    recorder_begin(recorder, 0, kind);
+    written = atomic_load_explicit(&call->words[0], memory_order_relaxed) != ~word;
+    if (!written)
+        atomic_store_explicit(&call->words[0], word, memory_order_relaxed);
+    return written;
+}
+
+Test(recorder, records_of_two_kinds_in_turns_keep_their_words)
+{
+    const struct recorder_kind kinds[2] = {
+        {.record = {.collective = RONDO_SEND, .fingerprint = 7}, .algorithm = "direct"},
+        {.record = {.collective = RONDO_RECV, .fingerprint = 8}, .algorithm = "direct"}};
+    struct recorder *recorder = open_one(1, 2);
+
+    cr_assert_not_null(recorder);
+    for (uint32_t call = 1; call <= 3 * RECORDER_CALLS; call++) {
+        /* At last the turns are the other way round. */
+        const struct recorder_kind *kind = &kinds[(call + (call > 2 * RECORDER_CALLS)) % 2];
+        bool written = begin_writes(recorder, kind);
+
+        cr_assert_eq(written, call <= RECORDER_CALLS || call > 2 * RECORDER_CALLS, "%u", call);
+    }
+    recorder_close(recorder);
+}
+
+Test(recorder, the_last_64_calls_are_read_in_their_order_also_when_they_are_all_alike)
+{
+    const struct recorder_kind kind = {.record = {.collective = RONDO_BARRIER, .fingerprint = 7},
+                                       .algorithm = "tree"};
+    struct recorder *recorder = open_one(1, 2);
+    struct sightings seen = {0};
+
+    cr_assert_not_null(recorder);
+    for (uint32_t call = 1; call <= 201; call++) {
+        uint64_t mark = recorder_begin(recorder, call, &kind);
+
+        if (call <= 200)
+            recorder_end(recorder, mark, RECORDER_DONE);
+    }
+    cr_assert(gather_here(0, &seen));
+    cr_assert_eq(seen.count, 1);
+    cr_expect_eq(seen.at[0]->record.calls_count, RECORDER_CALLS);
+    for (int i = 0; i < RECORDER_CALLS; i++) {
+        const struct sighting_call *call = &seen.at[0]->record.calls[i];
+
+        cr_expect_eq(call->call, 201 - (uint32_t)i);
+        cr_expect_eq(call->state, i ? RECORDER_DONE : RECORDER_BEGUN);
+        cr_expect_eq(call->record.fingerprint, 7);
+        cr_expect_str_eq(call->algorithm, "tree");
+    }
+    /* One in 64 was timed. */
+    cr_expect_eq(seen.at[0]->record.arrivals_count, 3);
+    sightings_done(&seen);
+    recorder_close(recorder);
+}
+
+/* Bytes of a record whose identity is right, and nothing else need be. */
+static void make_wild(unsigned char *bytes, unsigned seed)
+{
+    struct recorder_identity identity = {.magic = RECORDER_MAGIC,
+                                         .version = RECORDER_VERSION,
+                                         .bytes = sizeof(struct recorder_page),
+                                         .pid = 1,
+                                         .tid = 1,
+                                         .rank = 1,
+                                         .size = 4};
+
+    srand(seed);
+    for (size_t i = 0; i < sizeof(struct recorder_page); i++)
+        bytes[i] = (unsigned char)(rand() >> 7);
+    memset(identity.host, 0xff, sizeof(identity.host));
+    memcpy(bytes, &identity, sizeof(identity));
+    /* Most records would be passed over: make them likely. */
+    for (int i = 0; i < RECORDER_CALLS; i++)
+        bytes[offsetof(struct recorder_page, calls[i].mark)] = (unsigned char)(rand() % 4);
+}
+
+Test(recorder, bytes_of_all_kinds_are_read_within_bounds)
+{
+    static unsigned char bytes[sizeof(struct recorder_page)];
+    static struct sighting_record record;
+    const struct sighting_process process = {.life = SIGHTING_ALIVE, .state = 'S'};
+    struct sightings seen = {0};
+
+    for (unsigned seed = 0; seed < 300; seed++) {
+        make_wild(bytes, seed);
+        cr_assert(sighting_parse(bytes, sizeof(bytes), &record));
+        cr_assert_not(sighting_parse(bytes, sizeof(bytes) - 1, &record));
+        cr_assert(sighting_parse(bytes, sizeof(bytes), &record));
+        for (int i = 0; i < RECORDER_WAITS; i++)
+            for (int k = 0; k < record.waiting[i].peers_count; k++)
+                cr_assert(record.waiting[i].peers[k] >= 0 && record.waiting[i].peers[k] < 4);
+        cr_assert_lt(strlen(record.identity.host), sizeof(record.identity.host));
+        cr_assert(sightings_add(&seen, bytes, sizeof(bytes), &process, seed, "here"));
+    }
+    sightings_sort(&seen);
+    for (int i = 0; i < seen.count; i = sightings_comm_end(&seen, i)) {
+        struct lateness *late;
+
+        free(late_make(&seen, i, &late) ? late : NULL);
+    }
+    sightings_done(&seen);
+}
+
+Test(recorder, findings_in_wild_records_end)
+{
+    static unsigned char bytes[sizeof(struct recorder_page)];
+    const struct sighting_process process = {.life = SIGHTING_ALIVE, .state = 'S'};
+    struct sightings seen = {0};
+    struct findings findings;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+
+    for (unsigned seed = 0; seed < 12; seed++) {
+        uint64_t comm = 5;
+        int32_t rank = (int32_t)(seed % 4);
+
+        make_wild(bytes, seed);
+        memcpy(bytes + offsetof(struct recorder_page, comm), &comm, sizeof(comm));
+        memcpy(bytes + offsetof(struct recorder_page, identity.rank), &rank, sizeof(rank));
+        cr_assert(sightings_add(&seen, bytes, sizeof(bytes), &process, 0, "here"));
+    }
+    sightings_sort(&seen);
+    findings_make(&seen, &findings);
+    table_write(to, &seen, &findings, NULL, NULL);
+    table_write_late(to, &seen);
+    fclose(to);
+    cr_expect(strstr(text, "communicator 5 of 4 ranks"), "%s", text);
+    free(text);
+    findings_done(&findings);
+    sightings_done(&seen);
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_torch.py - the backend in torch, of the Python that runs this: scripts under torchrun. TAP."""
+import importlib.util
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import cases  # noqa: E402  tests/cases.py
+
+LIMIT = 500  # seconds for one script, on a busy machine
+KINDS = ["python"] + ["compiled"] * bool(importlib.util.find_spec("rondo_torch"))
+
+
+def torchrun(ranks, script, *arguments, **more):
+    """What the ranks print; nothing of ours is imported by the scripts."""
+    result = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks),
+                             "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0",
+                             str(ROOT / script), *arguments], capture_output=True, text=True, timeout=LIMIT,
+                            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **more}, check=False)
+    assert result.returncode == 0, f"{script}: status {result.returncode}\n{(result.stdout + result.stderr)[-3000:]}"
+    return result.stdout
+
+
+def calls(what, kind, ranks=3):
+    def call():
+        torchrun(ranks, "tests/torch/calls.py", what, TORCH_RONDO=kind)
+    return f"{what}, backend {kind}", call
+
+
+def a_ddp_training_has_the_losses_of_gloo():
+    ours, theirs = (torchrun(2, "examples/pytorch/ddp.py", backend) for backend in ("rondo", "gloo"))
+    losses = re.findall(r"loss ([\d.]+)", ours)
+    assert len(losses) == 3 and float(losses[2]) < float(losses[0]) and ours == theirs, f"{ours}\n{theirs}"
+
+
+def fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does():
+    said = torchrun(2, "examples/pytorch/parallel.py")
+    assert len(said.splitlines()) == 4, said
+
+
+def debugging_of_torch_works():
+    torchrun(2, "tests/torch/calls.py", "reductions", TORCH_DISTRIBUTED_DEBUG="DETAIL")
+
+
+def tensors_are_in_memory_that_peers_map_with_the_heap():
+    line = subprocess.run([sys.executable, "-m", "rondo", "torch-env", "heap"], capture_output=True, text=True,
+                          timeout=LIMIT, check=True).stdout
+    libraries = line.removeprefix("export LD_PRELOAD=").strip().strip("'")
+    assert libraries.endswith("librondo-heap.so"), line
+    for kind in KINDS:
+        torchrun(2, "tests/torch/calls.py", "reductions", TORCH_RONDO=kind, LD_PRELOAD=libraries)
+
+
+def survivors_of_a_death_have_its_sentence():
+    """Not under torchrun, which ends the others at once."""
+    for kind in KINDS:
+        a_death(kind)
+
+
+def a_death(kind):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    ranks = [subprocess.Popen([sys.executable, str(ROOT / "tests/torch/calls.py"), "death"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, "TORCH_RONDO": kind, "MASTER_ADDR": "127.0.0.1",
+                                   "MASTER_PORT": port, "WORLD_SIZE": "3", "RANK": str(rank)}) for rank in range(3)]
+    said = [rank.communicate(timeout=LIMIT)[0] for rank in ranks]
+    assert "rank 0 knows" in said[0] and "rank 2 knows" in said[2], said
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(cases.named([
+        a_ddp_training_has_the_losses_of_gloo,
+        fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does, debugging_of_torch_works,
+        tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence]) + [
+            calls(what, kind) for kind in KINDS for what in ("messages", "reductions", "barriers", "groups")]))

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_registered.c - private memory that moves into the heap and out again under its owner's
+ * feet. */
+#include "base/fail.h"
+#include "child.h"
+#include "transport/memory/heap.h"
+#include "transport/memory/process.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, PAGES = 5 };
+
+static char *private_pages(size_t pages)
+{
+    char *memory =
+        mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    cr_assert(memory != MAP_FAILED);
+    for (size_t i = 0; i < pages * PAGE; i++)
+        memory[i] = (char)(i * 31 + i / PAGE);
+    return memory;
+}
+
+static bool is_pattern(const char *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (memory[i] != (char)(i * 31 + i / PAGE))
+            return false;
+    return true;
+}
+
+Test(registered, contents_and_address_survive_the_way_in_and_out)
+{
+    char *memory = private_pages(PAGES);
+    uint64_t offset = 0;
+
+    cr_assert(heap_register(memory, PAGES * PAGE) == RONDO_OK, "%s", fail_sentence());
+    cr_expect(is_pattern(memory, PAGES * PAGE));
+    cr_assert(heap_find(memory, PAGES * PAGE, &offset));
+    cr_expect(heap_base() + offset != memory, "the heap shows the same pages at its own place");
+    cr_expect(is_pattern(heap_base() + offset, PAGES * PAGE));
+    heap_base()[offset + 2 * PAGE] = 'x';
+    cr_expect(memory[2 * PAGE] == 'x', "they are the same memory");
+    cr_assert(heap_deregister(memory) == RONDO_OK, "%s", fail_sentence());
+    cr_expect(memory[2 * PAGE] == 'x');
+    memory[2 * PAGE] = (char)(2 * PAGE * 31 + 2);
+    cr_expect(is_pattern(memory, PAGES * PAGE));
+    cr_expect(heap_base() == NULL, "nothing is left in the heap");
+    cr_expect(!heap_find(memory, 1, &offset));
+}
+
+Test(registered, a_partial_last_page_moves_whole)
+{
+    char *memory = private_pages(2);
+    uint64_t offset = 0;
+
+    cr_assert(heap_register(memory, PAGE + 10) == RONDO_OK);
+    cr_expect(heap_find(memory, PAGE + 10, &offset));
+    cr_expect(is_pattern(memory, 2 * PAGE), "also what lies behind the range on its page");
+    memory[PAGE + 11] = 'y';
+    cr_assert(heap_deregister(memory) == RONDO_OK);
+    cr_expect(memory[PAGE + 11] == 'y');
+}
+
+Test(registered, what_does_not_begin_on_a_page_or_is_empty_is_refused_in_a_sentence)
+{
+    char *memory = private_pages(2);
+
+    cr_expect(heap_register(memory + 1, PAGE) == RONDO_ERROR_INVALID);
+    cr_expect(strstr(fail_sentence(), "begin on a page"), "%s", fail_sentence());
+    cr_expect(heap_register(memory, 0) == RONDO_ERROR_INVALID);
+    cr_expect(heap_deregister(memory) == RONDO_ERROR_INVALID);
+    cr_expect(strstr(fail_sentence(), "not registered"), "%s", fail_sentence());
+    cr_expect(heap_base() == NULL);
+}
+
+Test(registered, more_than_the_heap_holds_is_refused_and_stays_as_it_is)
+{
+    char *memory = private_pages(PAGES);
+
+    setenv("RONDO_HEAP_BYTES", "16384", 1);
+    cr_expect(heap_register(memory, PAGES * PAGE) == RONDO_ERROR_MEMORY);
+    cr_expect(is_pattern(memory, PAGES * PAGE));
+    cr_expect(heap_base() == NULL);
+}
+
+Test(registered, a_range_is_found_up_to_its_end_and_no_further)
+{
+    char *one = private_pages(2);
+    char *other = private_pages(3);
+    uint64_t offset = 0, first = 0;
+
+    cr_assert(heap_register(one, 2 * PAGE) == RONDO_OK &&
+              heap_register(other, 3 * PAGE) == RONDO_OK);
+    cr_expect(heap_find(one, 1, &first));
+    cr_expect(heap_find(one + 2 * PAGE - 1, 1, &offset) && offset == first + 2 * PAGE - 1);
+    cr_expect(!heap_find(one + 2 * PAGE - 1, 2, &offset), "over the end");
+    cr_expect(!heap_find(one + 1, SIZE_MAX, &offset));
+    cr_expect(!heap_find(one - 1, 2, &offset), "over the beginning");
+    cr_expect(heap_find(other, 3 * PAGE, &offset) && is_pattern(heap_base() + offset, 3 * PAGE));
+    cr_assert(heap_deregister(one) == RONDO_OK);
+    cr_expect(!heap_find(one, 1, &offset));
+    cr_expect(heap_find(other + 5, 1, &offset), "the other one stays");
+    cr_assert(heap_deregister(other) == RONDO_OK);
+}
+
+Test(registered, memory_that_is_shared_already_is_refused)
+{
+    char *memory = private_pages(PAGES);
+    void *shared = NULL;
+
+    cr_assert(heap_alloc(4 * PAGE, &shared) == RONDO_OK);
+    cr_expect(heap_register(shared, PAGE) == RONDO_ERROR_INVALID);
+    cr_expect(heap_register((char *)shared + PAGE, PAGE) == RONDO_ERROR_INVALID);
+    cr_assert(heap_register(memory + PAGE, 2 * PAGE) == RONDO_OK);
+    cr_expect(heap_register(memory + PAGE, 2 * PAGE) == RONDO_ERROR_INVALID, "twice");
+    cr_expect(strstr(fail_sentence(), "already"), "%s", fail_sentence());
+    cr_expect(heap_register(memory, PAGES * PAGE) == RONDO_ERROR_INVALID, "around it");
+    cr_expect(heap_register(memory + 2 * PAGE, PAGE) == RONDO_ERROR_INVALID, "inside of it");
+    cr_assert(heap_register(memory, PAGE) == RONDO_OK, "beside it");
+    cr_expect(heap_deregister(memory) == RONDO_OK && heap_deregister(memory + PAGE) == RONDO_OK);
+    cr_expect(is_pattern(memory, PAGES * PAGE));
+    cr_expect(heap_free(shared) == RONDO_OK);
+}
+
+/* ---- Other processes ------------------------------------------------------------------------- */
+
+struct shown {
+    struct heap_handle handle;
+    char *memory;
+    uint64_t offset;
+};
+
+static int write_as_a_peer(void *argument)
+{
+    const struct shown *shown = argument;
+    struct process *process = NULL;
+    char *there;
+
+    if (process_attach(&shown->handle, &process))
+        return 1;
+    there = process_at(process, shown->offset, 2 * PAGE);
+    if (!there || !is_pattern(there, 2 * PAGE))
+        return 2;
+    memcpy(there + 100, "from a peer", 12);
+    process_detach(process);
+    return 0;
+}
+
+Test(registered, what_a_peer_writes_appears_at_the_old_address)
+{
+    struct shown shown = {.memory = private_pages(2)};
+
+    cr_assert(heap_enter(&shown.handle) == RONDO_OK);
+    cr_assert(heap_register(shown.memory, 2 * PAGE) == RONDO_OK);
+    cr_assert(heap_find(shown.memory, 2 * PAGE, &shown.offset));
+    cr_expect(child_run(write_as_a_peer, &shown) == 0);
+    cr_expect(strcmp(shown.memory + 100, "from a peer") == 0);
+    cr_assert(heap_deregister(shown.memory) == RONDO_OK);
+    cr_expect(strcmp(shown.memory + 100, "from a peer") == 0);
+    heap_leave();
+}
+
+static int disown_what_is_the_parents(void *argument)
+{
+    char *memory = argument;
+
+    if (heap_deregister(memory))
+        return 1;
+    memory[0] = 'c'; /* a copy of the child's own by now */
+    return is_pattern(memory + 1, 0) && memory[1] == (char)31 ? 0 : 2;
+}
+
+static int forget_what_is_the_parents(void *argument)
+{
+    struct heap_handle handle;
+    uint64_t offset;
+
+    if (heap_enter(&handle) || heap_find(argument, 1, &offset))
+        return 1;
+    return heap_deregister(argument) == RONDO_ERROR_INVALID ? 0 : 2;
+}
+
+Test(registered, a_forked_child_takes_nothing_from_its_parent)
+{
+    char *memory = private_pages(2);
+
+    cr_assert(heap_register(memory, 2 * PAGE) == RONDO_OK);
+    cr_expect(child_run(disown_what_is_the_parents, memory) == 0);
+    cr_expect(is_pattern(memory, 2 * PAGE), "the parent's pages were emptied or written");
+    cr_expect(child_run(forget_what_is_the_parents, memory) == 0);
+    cr_expect(is_pattern(memory, 2 * PAGE));
+    cr_assert(heap_deregister(memory) == RONDO_OK);
+    cr_expect(is_pattern(memory, 2 * PAGE));
+}

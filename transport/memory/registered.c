@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* registered.c - registered ranges: a short list, searched from the front. */
+#include "transport/memory/registered.h"
+
+#include "base/fail.h"
+#include "base/lock.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct range {
+    struct range *next;
+    char *memory;
+    size_t bytes;
+    uint64_t offset;
+};
+
+static struct range *ranges;
+static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_REGISTERED);
+static atomic_uint range_count; /* lets calls without registered memory skip the lock */
+
+rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *base,
+                                const char *place)
+{
+    struct range *range = malloc(sizeof(*range));
+    uint64_t offset = (uint64_t)(place - base);
+
+    if (!range)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while registering memory.");
+    memcpy((char *)(uintptr_t)place, memory, bytes);
+    if (mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+             (off_t)offset) == MAP_FAILED) {
+        free(range);
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot map %zu bytes of registered memory",
+                                bytes);
+    }
+    *range = (struct range){.memory = memory, .bytes = bytes, .offset = offset};
+    lock_shared_write(&ranges_lock);
+    range->next = ranges;
+    ranges = range;
+    atomic_fetch_add_explicit(&range_count, 1, memory_order_relaxed);
+    lock_shared_give(&ranges_lock);
+    return RONDO_OK;
+}
+
+/* Private pages with the same contents take the place of the mapping. */
+static rondo_result restore(const struct range *range)
+{
+    void *fresh =
+        mmap(NULL, range->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (fresh == MAP_FAILED)
+        return rondo_fail_errno(RONDO_ERROR_MEMORY, "No memory to deregister %zu bytes into",
+                                range->bytes);
+    memcpy(fresh, range->memory, range->bytes);
+    if (mremap(fresh, range->bytes, range->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, range->memory) ==
+        MAP_FAILED) {
+        munmap(fresh, range->bytes);
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot deregister %zu bytes", range->bytes);
+    }
+    return RONDO_OK;
+}
+
+rondo_result registered_move_out(void *memory, uint64_t *ret_offset)
+{
+    struct range **link = &ranges;
+    struct range *range;
+    rondo_result result;
+
+    lock_shared_write(&ranges_lock);
+    while (*link && (*link)->memory != memory)
+        link = &(*link)->next;
+    range = *link;
+    result = range ? restore(range)
+                   : rondo_fail(RONDO_ERROR_INVALID, "%p is not registered memory.", memory);
+    if (!result) {
+        *link = range->next;
+        *ret_offset = range->offset;
+        atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
+        free(range);
+    }
+    lock_shared_give(&ranges_lock);
+    return result;
+}
+
+/* With the read lock: the range that holds so many bytes there; NULL: there is none. */
+static const struct range *holding(const char *at, size_t bytes)
+{
+    const struct range *range = ranges;
+
+    while (range && !(at >= range->memory && at < range->memory + range->bytes &&
+                      bytes <= (size_t)(range->memory + range->bytes - at)))
+        range = range->next;
+    return range;
+}
+
+bool registered_find(const void *memory, size_t bytes, uint64_t *ret_offset)
+{
+    const struct range *range;
+
+    if (!atomic_load_explicit(&range_count, memory_order_relaxed))
+        return false;
+    lock_shared_read(&ranges_lock);
+    range = holding(memory, bytes);
+    if (range)
+        *ret_offset = range->offset + (uint64_t)((const char *)memory - range->memory);
+    lock_shared_give(&ranges_lock);
+    return range;
+}
+
+bool registered_block(const void *memory, char **ret_begin, size_t *ret_bytes)
+{
+    const struct range *range;
+
+    lock_shared_read(&ranges_lock);
+    range = holding(memory, 0);
+    if (range) {
+        *ret_begin = range->memory;
+        *ret_bytes = range->bytes;
+    }
+    lock_shared_give(&ranges_lock);
+    return range;
+}
+
+bool registered_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint64_t *ret_offset)
+{
+    const char *at = memory;
+    struct range **link = &ranges;
+    struct range *range;
+    bool found;
+
+    lock_shared_write(&ranges_lock);
+    while (*link && !(at >= (*link)->memory && at < (*link)->memory + (*link)->bytes))
+        link = &(*link)->next;
+    range = *link;
+    if (range) {
+        *link = range->next;
+        *ret_begin = range->memory;
+        *ret_bytes = range->bytes;
+        *ret_offset = range->offset;
+        atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
+    }
+    found = range != NULL;
+    lock_shared_give(&ranges_lock);
+    free(range);
+    return found;
+}
+
+bool registered_overlaps(const void *memory, size_t bytes)
+{
+    const char *at = memory;
+    bool found = false;
+
+    lock_shared_read(&ranges_lock);
+    for (const struct range *range = ranges; range && !found; range = range->next)
+        found = at < range->memory + range->bytes && range->memory < at + bytes;
+    lock_shared_give(&ranges_lock);
+    return found;
+}
+
+void registered_forget(void)
+{
+    while (ranges) {
+        struct range *range = ranges;
+
+        ranges = range->next;
+        free(range);
+    }
+    atomic_store_explicit(&range_count, 0, memory_order_relaxed);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * registered.h - private memory that became part of the shared heap without changing its address
+ * (rondo_comm_register).
+ *
+ * The contents are copied to a place in the heap, then that place is mapped over the old pages.
+ * Peers see it as any other offset. Moving out copies back into fresh private pages. Changes are
+ * guarded by the heap's lock, lookups by a read lock of their own that is only taken when there is
+ * anything to find.
+ */
+#ifndef RONDO_TRANSPORT_MEMORY_REGISTERED_H
+#define RONDO_TRANSPORT_MEMORY_REGISTERED_H
+
+#include "rondo/rondo.h"
+
+#include <stdbool.h>
+
+/* `bytes` is a multiple of a page; `place` is in the heap that begins at `base`. */
+rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *base,
+                                const char *place);
+/* Back to private pages; tells which offset of the heap is free now. */
+rondo_result registered_move_out(void *memory, uint64_t *ret_offset);
+bool registered_find(const void *memory, size_t bytes, uint64_t *ret_offset);
+/*
+ * The registered range that holds `memory` is none from now on: its pages stay where they are, and
+ * what lies there is the caller's business. False: there is none.
+ */
+bool registered_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint64_t *ret_offset);
+/* The registered range that holds `memory`; false: there is none. */
+bool registered_block(const void *memory, char **ret_begin, size_t *ret_bytes);
+/* True if any byte of the range belongs to the heap already. */
+bool registered_overlaps(const void *memory, size_t bytes);
+/* Forget all ranges after fork(): they are the parent's. */
+void registered_forget(void);
+
+#endif
