@@ -32,7 +32,8 @@ struct course {
     uint64_t lost, joined, undone;
     struct ledger ledger;
     struct score score;
-    struct curve_point point;
+    struct curve_point point; /* of the step that is tried, or has just been */
+    struct curve_point kept;  /* the last one of the curve */
     int32_t micro_batches; /* of a step of as many ranks as there were at first */
     int32_t point_is_new;  /* it is not in the curve yet */
     int32_t looks, saves;  /* it is due */
@@ -158,21 +159,30 @@ static rondo_result settle(struct elastic *me, bool share)
 
 /* ---- What counts ----------------------------------------------------------------------------- */
 
-/* Rank 0 has the curve, whoever that is now. */
+/* Rank 0 has the curve, whoever that is now. The rank 0 before may have ended between agreeing that
+ * a step counts and writing its point, so the next one begins by writing that point again. */
 static rondo_result keep_point(struct elastic *me)
 {
     struct trainer *trainer = &me->trainer;
+    struct course *course = &me->course;
+    bool is_new = course->point_is_new && !course->looks;
     rondo_result result = RONDO_OK;
 
-    if (!me->course.point_is_new || me->course.looks)
-        return RONDO_OK;
-    me->course.point_is_new = 0;
+    if (trainer->rank == 0 && !trainer->curve && course->kept.step > 0) {
+        result = curve_open(trainer->options->csv, course->kept.step - 1, &trainer->curve);
+        if (!result)
+            result = curve_add(trainer->curve, &course->kept);
+    }
+    if (result || !is_new)
+        return result;
+    course->point_is_new = 0;
+    course->kept = trainer->point;
     if (trainer->rank != 0)
         return RONDO_OK;
     if (!trainer->curve)
-        result = curve_open(trainer->options->csv, trainer->point.step - 1, &trainer->curve);
+        result = curve_open(trainer->options->csv, course->kept.step - 1, &trainer->curve);
     if (!result)
-        result = curve_add(trainer->curve, &trainer->point);
+        result = curve_add(trainer->curve, &course->kept);
     if (!result)
         report_step(trainer);
     return result;

@@ -106,6 +106,51 @@ def rank_0_is_a_rank_like_others():
     kill_and_compare(0, "first")
 
 
+def state_of(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "gone"
+
+
+def waits_in_write(process):
+    number = {"x86_64": "1", "aarch64": "64"}[os.uname().machine]
+    with open(f"/proc/{process}/syscall", encoding="ascii") as file:
+        call, fd, *_ = [*file.read().split(), ""]
+    return call == number and os.readlink(f"/proc/{process}/fd/{int(fd, 16)}").endswith(".csv")
+
+
+def wait_until(condition, *arguments):
+    while not condition(*arguments):
+        time.sleep(0.001)
+
+
+def rank_0_may_end_before_it_has_written_what_counts():
+    """It writes to a pipe that nobody reads, so it stops just where a step counts and has no line yet."""
+    os.mkfifo("last.csv")
+    pipe = os.open("last.csv", os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+    job = start("-n", "4", "--elastic", "2:4", f"--steps={STEPS}", "--csv=last.csv")
+    wait_until(lambda: len(ranks_of(job)) == 4)
+    first, *others = ranks_of(job)
+    wait_until(waits_in_write, first)
+    for rank in others:
+        os.kill(rank, signal.SIGSTOP)
+        wait_until(lambda rank=rank: state_of(rank) == "T")
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: state_of(first) in ("Z", "gone"))
+    with open("written.csv", "wb") as file:
+        file.write(os.read(pipe, 4096))
+    os.rename("written.csv", "last.csv")
+    for rank in others:
+        os.kill(rank, signal.SIGCONT)
+    output, _ = finish(job)
+    os.close(pipe)
+    counted_once(output)
+    same_course("last.csv")
+
+
 def newcomers_take_places():
     job = start("-n", "4", "--elastic", "3:4", "--max-restarts=2", f"--steps={2 * STEPS}", "--csv=places.csv",
                 "--json=places.json")
@@ -243,7 +288,7 @@ def what_does_not_go_together_is_said():
 
 
 CASES = (undisturbed, without_a_rank_that_is_killed_the_others_do_the_same_steps, rank_0_is_a_rank_like_others,
-         newcomers_take_places, one_more_comes_when_asked_for, ranks_may_keep_their_batches,
+         rank_0_may_end_before_it_has_written_what_counts, newcomers_take_places, one_more_comes_when_asked_for, ranks_may_keep_their_batches,
          a_checkpoint_that_cannot_be_written_does_not_end_it, too_few_are_too_few,
          work_that_fails_everywhere_ends, under_torchrun_fewer_ranks_go_on_from_the_checkpoint,
          torchrun_restarts_a_node, torchrun_goes_on_without_a_node_and_with_it_again,

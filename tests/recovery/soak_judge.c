@@ -5,7 +5,9 @@
  * Whoever lives to the end is in the last communicator of some, with the same verdicts in all of
  * its rounds, and all of its members are there. Where no rank was cut off, that is one communicator
  * of all who live. A rank that was cut off may be left out, or go on with whom it can talk to; then
- * one that cannot talk to it may be left out instead, and is told so. Nobody hangs or crashes.
+ * one that cannot talk to it may be left out instead, and is told so. In the agreement in which a
+ * rank was cut off it may still count others that have left it out (docs/recovery.md). Nobody hangs
+ * or crashes.
  */
 #include "soak.h"
 
@@ -34,6 +36,16 @@ static bool went_on(const struct run *run, int rank)
     return run->said[rank].done && !run->said[rank].result;
 }
 
+/* True if one was cut off in the last agreement that it made, and the other left it out there. */
+static bool was_left_out(const struct run *run, int one, int other)
+{
+    const struct said *a = &run->said[one], *b = &run->said[other];
+
+    return was_cut(run, one) && !(b->members >> one & 1) && a->rounds < b->rounds &&
+           run->fates[one].round <= a->rounds &&
+           memcmp(a->round, b->round, (size_t)a->rounds * sizeof(a->round[0])) == 0;
+}
+
 static const char *compare(const struct run *run, int a, int b)
 {
     const struct said *one = &run->said[a], *other = &run->said[b];
@@ -41,6 +53,8 @@ static const char *compare(const struct run *run, int a, int b)
 
     if (!together)
         return was_cut(run, a) || was_cut(run, b) ? NULL : "it went on without another one";
+    if (was_left_out(run, a, b) || was_left_out(run, b, a))
+        return NULL;
     if (one->members != other->members)
         return "different communicators";
     if (one->rounds != other->rounds)
