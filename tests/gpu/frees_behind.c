@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 1 << 20, ROUNDS = 3, LATE_US = 100000 };
+enum { COUNT = 1 << 20, ROUNDS = 2, LATE_US = 100000 };
 
 static rondo_result fail(struct gpu_rank *rank, const char *what)
 {

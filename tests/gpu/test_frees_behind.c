@@ -37,11 +37,20 @@ Test(gpu_frees_behind, calls_of_processes_on_two_devices)
     expect(2, 2, true);
 }
 
-/* Mapping waits for the free, and the free for the call, as on a GPU. */
+/* Mapping waits for the free, and the free for the call, as on a GPU. Each call takes a second, after
+ * which it is sent through the reserve. */
 Test(gpu_frees_behind, calls_whose_memory_nobody_can_map_meanwhile)
 {
     expect(2, 1, true);
+}
+
+Test(gpu_frees_behind, calls_of_three_ranks_whose_memory_nobody_can_map_meanwhile)
+{
     expect(3, 1, true);
+}
+
+Test(gpu_frees_behind, calls_on_two_devices_whose_memory_nobody_can_map_meanwhile)
+{
     expect(2, 2, true);
 }
 
@@ -63,6 +72,11 @@ Test(gpu_frees_behind, long_calls_of_every_collective)
 {
     setenv("RONDO_CUDA_RESERVE", "1M", 1);
     expect_long(2, (struct gpu_scene){.devices = 2, .cases = 300001, .collectives = 8});
+}
+
+Test(gpu_frees_behind, long_calls_of_three_ranks)
+{
+    setenv("RONDO_CUDA_RESERVE", "1M", 1);
     expect_long(3, (struct gpu_scene){.devices = 1, .cases = 300001, .collectives = 8});
 }
 

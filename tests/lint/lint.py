@@ -282,6 +282,15 @@ def check_symbols(library):
         complain(library, 0, f"exports {name}(), which no public header declares")
 
 
+def check_plain(path, text):
+    """A test that runs without sanitizers (tests/words.sh) says why, in a comment of its file above it."""
+    reason = False
+    for number, line in enumerate(text.splitlines(), 1):
+        reason |= bool(re.match(r" *#.*\bPlain: \w", line))
+        if "'plain'" in line and not reason:
+            complain(path, number, "a test that is plain needs a comment \"Plain: ...\" above, why no sanitizer can run it")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -298,6 +307,8 @@ def main():
         with open(path, encoding="utf-8") as file:
             text = file.read()
         check_text(path, text)
+        if path.endswith("meson.build"):
+            check_plain(path, text)
         if path in sources:
             code = codes[path] = code_of(text)
             check_arrows(path, code)

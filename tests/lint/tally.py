@@ -2,21 +2,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tally.py - adds up the test logs of several builds; its last line is "N passed, N failed".
 
-tally.py LOG...           count cases in meson's testlog.json files: TAP lines of Criterion programs, else programs;
-                          a program that failed is unsteady, not failed, if again.json beside the log says that it
-                          passed AGAIN times alone
-tally.py --failed LOG     print the names of the programs that failed, if they are so few that they may be unsteady
-tally.py --suites FOLDER  print the suites of a build folder, one for each room
-tally.py --stress FOLDER  print target and test name of the stress programs of a build folder
+tally.py [--keep DIR] LOG...    count cases in meson's testlog.json files: TAP lines of Criterion programs, else programs;
+                                a program that failed is unsteady if again.json beside the log says that it was right
+                                when it ran alone; more than UNSTEADY_ALLOWED of these count as failed. DIR/failed
+                                names what failed, for `./dev test --again`, and DIR has the output of unsteady programs
+tally.py --failed LOG           print the names of programs that failed, if they are so few that they may be unsteady
+tally.py --watch LIST           read what `meson test` prints, and print a line for each suite that has ended; LIST is a
+                                file with what its --list prints
+tally.py --suites FOLDER        print the suites of a build folder, one for each room
+tally.py --targets FOLDER SUITE print the files that the tests of a suite need to be built
+tally.py --stress FOLDER        print target and test name of the stress programs of a build folder
 """
+import collections
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 
-AGAIN = 3  # runs alone that a program has to pass after a failure beside others
-UNSTEADY_MOST = 8  # programs of one build; more than that is no accident
+UNSTEADY_MOST = 8  # programs of one build that are run again; more failures than that are no accident
+UNSTEADY_ALLOWED = 2  # programs of all builds; whoever sees one mends its cause before anything else
 
 
 def cases(test):
@@ -50,7 +56,7 @@ def read_log(log):
         with open(log, encoding="utf-8") as file:
             return [json.loads(line) for line in file]
     except OSError as error:
-        print(f"{log}: {error.strerror}; counted as one failure")
+        print(f"{log}: {error.strerror}; counted as one failure", file=sys.stderr)
         return []
 
 
@@ -66,51 +72,122 @@ def failed_tests(tests):
 
 
 def steadied(log):
-    """Names of programs that passed all their runs alone, after `log` was written, with their last result."""
+    """Names of programs that were right when they ran alone, after `log` was written, with that result."""
     log = os.path.join(os.path.dirname(log), "again.json")
-    runs = {}
-    for test in read_log(log) if os.path.exists(log) else []:
-        runs.setdefault(name_of(test), []).append(test)
-    return {name: tests[-1] for name, tests in runs.items()
-            if len(tests) == AGAIN and not any(cases(test)[1] for test in tests)}
+    tests = read_log(log) if os.path.exists(log) else []
+    return {name_of(test): test for test in tests if not cases(test)[1]}
 
 
-def tally_log(log):
-    """(passed, failed, skipped) of one build, and how many of its programs were unsteady."""
-    tests = read_log(log)
-    again = steadied(log)
-    part = [0, 0, 0] if tests else [0, 1, 0]
-    unsteady = 0
-    for test in tests:
-        result = cases(test)
-        if result[1]:
-            known = name_of(test) in again
-            word = f"UNSTEADY, {AGAIN} of {AGAIN} alone are right:" if known else "FAILED"
-            print(f"{word} {test['name']} ({test['result']}): {result[1]}")
-            print("\n".join("    " + line[:2000] for line in reasons(test)))
-            unsteady += known
-            result = cases(again[name_of(test)]) if known else result
-        part = [a + b for a, b in zip(part, result)]
-    print(f"{log}: {part[0]} passed, {part[1]} failed, {part[2]} skipped, {unsteady} programs unsteady")
-    return part, unsteady
+def first_assertion(test):
+    """The first case that failed, and the line that says what was not as it should be."""
+    lines = [line.strip(" #") for line in reasons(test) if line.strip(" #")] or ["it said nothing"]
+    case = re.match(r"not ok(?: \d+)?(?: - )? *(.*)", lines[0])
+    rest = lines[1:] if case else lines
+    why = [line for line in rest if re.search(r"assert|AddressSanitizer|runtime error|Error:|expected", line, re.I)]
+    words = ([case[1]] if case else []) + (why or rest)[:1]
+    return ": ".join(words)[:300]
 
 
-def tally(logs):
-    parts = [tally_log(log) for log in logs]
-    passed, failed, _ = (sum(numbers) for numbers in zip(*(part for part, _ in parts)))
-    unsteady = sum(number for _, number in parts)
-    if unsteady:
-        print(f"{unsteady} programs failed once, and were right {AGAIN} times alone: each is a defect, or its test is")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+class Tally:
+    """Of the logs of all builds."""
+
+    def __init__(self):
+        self.passed = self.failures = 0
+        self.failed, self.unsteady = [], []  # (folder, test)
+
+    def add(self, log):
+        tests = read_log(log)
+        again = steadied(log)
+        folder = os.path.relpath(log).split(os.sep)[0]
+        part = [0, 0, 0] if tests else [0, 1, 0]
+        unsteady = 0
+        for test in tests:
+            result = cases(test)
+            if result[1]:
+                known = name_of(test) in again
+                word = "UNSTEADY, alone it is right:" if known else "FAILED"
+                print(f"{word} {test['name']} ({test['result']}): {result[1]}")
+                print("\n".join("    " + line[:2000] for line in reasons(test)))
+                (self.unsteady if known else self.failed).append((folder, test))
+                unsteady += known
+                result = cases(again[name_of(test)]) if known else result
+            part = [a + b for a, b in zip(part, result)]
+        print(f"{log}: {part[0]} passed, {part[1]} failed, {part[2]} skipped, {unsteady} programs unsteady")
+        self.passed += part[0]
+        self.failures += part[1]
+
+    def end(self):
+        """The last lines: what failed, why, and how to repeat it."""
+        for word, tests in (("failed", self.failed), ("unsteady", self.unsteady)):
+            for folder, test in tests:
+                print(f"{word}: {name_of(test)}: {first_assertion(test)}")
+                print(f"    ./dev test {folder} {name_of(test)}")
+        if len(self.unsteady) > UNSTEADY_ALLOWED:
+            print(f"{len(self.unsteady)} programs were unsteady: more than {UNSTEADY_ALLOWED} count as failed")
+            self.failures += len(self.unsteady)
+        print(f"{self.passed} passed, {self.failures} failed")
+        return 1 if self.failures else 0
+
+    def keep(self, folder):
+        with open(os.path.join(folder, "failed"), "w", encoding="utf-8") as file:
+            file.writelines(f"{build} {name_of(test)}\n" for build, test in self.failed + self.unsteady)
+        for build, test in self.unsteady:
+            with open(os.path.join(folder, f"unsteady-{build}-{name_of(test)}.txt"), "w", encoding="utf-8") as file:
+                file.write((test.get("stdout") or "") + (test.get("stderr") or ""))
+
+
+def tally(logs, keep=None):
+    total = Tally()
+    for log in logs:
+        total.add(log)
+    if keep:
+        total.keep(keep)
+    return total.end()
+
+
+# ---- While tests run -----------------------------------------------------------------------------------------------
+
+def watch(listed, lines):
+    """`listed`: what `meson test --list` prints, to know when a suite is over."""
+    begin = time.monotonic()
+    with open(listed, encoding="utf-8") as file:
+        left = collections.Counter(found[1] for line in file if (found := re.match(r"(?:\S+:)?(\w+)\S* / ", line)))
+    programs, seconds = collections.Counter(left), collections.Counter()
+    for line in lines:
+        found = re.match(r" *(\d+)/(\d+) (?:\S+:)?(\w+)\S* / (\S+) +([A-Z]+(?: [A-Z]+)?) +([\d.]+)s", line)
+        if not found:
+            continue
+        done, of, suite, name, result, took = found.groups()
+        left[suite] -= 1
+        seconds[suite] += float(took)
+        if result not in ("OK", "SKIP", "EXPECTEDFAIL"):
+            print(f"   {name}: {result} after {took} s", flush=True)
+        if not left[suite]:
+            spent = time.monotonic() - begin
+            print(f"   {suite}: {programs[suite]} programs, {seconds[suite]:.0f} s; {done} of {of} are done in {spent:.0f} s, "
+                  f"about {spent / int(done) * (int(of) - int(done)):.0f} s are left", flush=True)
+    return 0
 
 
 def tests_of(folder):
     return json.loads(subprocess.check_output(["meson", "introspect", "--tests", folder]))
 
 
+def suites_of(test):
+    return {suite.split(":")[-1] for suite in test["suite"]}
+
+
 def suites(folder):
-    print("\n".join(sorted({suite.split(":")[-1] for test in tests_of(folder) for suite in test["suite"]})))
+    print("\n".join(sorted(set().union(*map(suites_of, tests_of(folder))))))
+    return 0
+
+
+def targets(folder, suite):
+    known = json.loads(subprocess.check_output(["meson", "introspect", "--targets", folder]))
+    files = {target["id"]: target["filename"] for target in known}
+    needed = {target for test in tests_of(folder) if suite in suites_of(test) for target in test["depends"]}
+    print("\n".join(sorted({os.path.relpath(file, os.path.abspath(folder)) for target in needed
+                            for file in files[target]})))
     return 0
 
 
@@ -122,12 +199,15 @@ def stress(folder):
     return 0
 
 
+def main(arguments):
+    words = {"--watch": lambda listed: watch(listed, sys.stdin), "--suites": suites, "--targets": targets, "--stress": stress,
+             "--failed": lambda log: print("".join(name + "\n" for name in failed_tests(read_log(log))), end="")}
+    if arguments and arguments[0] in words:
+        return words[arguments[0]](*arguments[1:])
+    if arguments[:1] == ["--keep"]:
+        return tally(arguments[2:], arguments[1])
+    return tally(arguments)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] == "--failed":
-        print("\n".join(failed_tests(read_log(sys.argv[2]))))
-        sys.exit(0)
-    if len(sys.argv) == 3 and sys.argv[1] == "--stress":
-        sys.exit(stress(sys.argv[2]))
-    if len(sys.argv) == 3 and sys.argv[1] == "--suites":
-        sys.exit(suites(sys.argv[2]))
-    sys.exit(tally(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

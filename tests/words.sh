@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# words.sh - `./dev test`; it is part of that script, and uses its functions.
+#
+# Four builds, and each test runs in one of them. build-asan runs all that a sanitizer can: what is wrong in memory or in
+# arithmetic ends it. build-test, without sanitizers, runs the tests that are marked `plain` in their meson.build, where a
+# comment says why. build-tsan runs the stress programs, and build-fuzz the parsers of bytes from outside.
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
+
+# Limits in meson.build are of an idle machine; they are there for what hangs, and a slow machine is no failure.
+patience=(--timeout-multiplier 5)
+side_by_side=4 # programs at a time: most of them wait for each other's ranks. What measures runs alone.
+logs=()
+
+# Meson's tests of a folder, a line for each suite; a test that fails does not end this script. A few programs that fail are
+# run once more, alone: those that are right then are unsteady, and the tally names them.
+tests_of() { # FOLDER OPTIONS of meson test...
+    local folder=$1 log=$1/meson-logs/testlog.json failed
+    shift
+    rm -f "$log" "$folder/meson-logs/again.json"
+    printf '   $ meson test -C %s %s\n' "$folder" "$*"
+    meson test -C "$folder" --no-rebuild --list "$@" >"$folder/tests" 2>/dev/null
+    meson test -C "$folder" --no-rebuild --num-processes $side_by_side "${patience[@]}" "$@" |
+        python3 tests/lint/tally.py --watch "$folder/tests" || echo "   $folder: see the end"
+    mapfile -t failed < <(python3 tests/lint/tally.py --failed "$log")
+    [ ${#failed[@]} = 0 ] ||
+        run meson test -C "$folder" --no-rebuild "${patience[@]}" --num-processes 1 --logbase again "${failed[@]}" ||
+        echo "   $folder: they fail alone, too"
+    logs+=("$log")
+}
+
+# A build, and what its tests need of it: all, or the programs of some tests.
+test_build() { # FOLDER TARGETS...
+    case $1 in
+    build-test) configure build-test -Doptimization=1 ;;
+    build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
+        -Dwerror=false -Dfuzz_seconds=0 ;;
+    build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=false ;;
+    build-fuzz) fuzz_build ;;
+    esac
+}
+
+test_some() { # [FOLDER] ROOM or TEST...: those alone, after building only what they need; in build-test by default
+    local folder=build-test name suites selection=()
+    case $1 in build-asan | build-tsan | build-fuzz | build-test) folder=$1; shift ;; esac
+    [ $# -gt 0 ] || die "which room or test of $folder?"
+    [ -f "$folder/build.ninja" ] || { word_deps; test_build "$folder"; }
+    suites=$(python3 tests/lint/tally.py --suites "$folder")
+    for name in "$@"; do
+        if grep -qx "$name" <<<"$suites"; then
+            selection+=(--suite "$name")
+        else
+            selection+=("$name")
+        fi
+    done
+    step "tests of $*"
+    rm -f "$folder/meson-logs/testlog.json" "$folder/meson-logs/again.json"
+    run meson test -C "$folder" --print-errorlogs "${patience[@]}" "${selection[@]}" || echo "   $folder: see above"
+    python3 tests/lint/tally.py "$folder/meson-logs/testlog.json"
+}
+
+test_again() { # what failed in the last run of everything, each program in its build
+    local folder name
+    [ -s out/failed ] || die "nothing failed in the last ./dev test, or there was none"
+    while read -r folder name; do
+        step "$name of $folder"
+        test_build "$folder"
+        run meson test -C "$folder" --print-errorlogs "${patience[@]}" --num-processes 1 --logbase "one-$name" "$name" \
+            </dev/null || echo "   it fails"
+        logs+=("$folder/meson-logs/one-$name.json")
+    done < <(cat out/failed)
+    python3 tests/lint/tally.py "${logs[@]}"
+}
+
+test_all() {
+    local targets names
+    word_deps
+    step "what is installed, optimised: other warnings than below"
+    configure build-release --buildtype=release -Dtests=disabled -Dpeers=disabled -Dvm=disabled
+    compile build-release
+
+    step "under AddressSanitizer and UndefinedBehaviorSanitizer, assertions on"
+    test_build build-asan
+    compile build-asan
+    tests_of build-asan --no-suite plain
+
+    step "what a sanitizer cannot run, assertions on"
+    test_build build-test
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-test plain)
+    compile build-test "${targets[@]}"
+    tests_of build-test --suite plain
+
+    step "the stress programs under ThreadSanitizer"
+    test_build build-tsan
+    mapfile -t targets < <(python3 tests/lint/tally.py --stress build-tsan | cut -f 1)
+    mapfile -t names < <(python3 tests/lint/tally.py --stress build-tsan | cut -f 2)
+    [ ${#names[@]} -gt 0 ] || die "build-tsan has no stress programs: tests/*/meson.build should name some"
+    compile build-tsan "${targets[@]}"
+    tests_of build-tsan "${names[@]}"
+
+    step "parsers of bytes from outside under libFuzzer, $fuzz_seconds s each"
+    test_build build-fuzz
+    tests_of build-fuzz --suite fuzz
+
+    step "all parts together"
+    mkdir -p out
+    python3 tests/lint/tally.py --keep out "${logs[@]}"
+}
+
+word_test() { # everything, [BUILD] and rooms (comm, plan, ...) or tests, --again what failed, or torch (3 GB)
+    case ${1:-} in
+    '') test_all ;;
+    --again) test_again ;;
+    torch) test_torch ;;
+    *) test_some "$@" ;;
+    esac
+}
