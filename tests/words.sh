@@ -2,9 +2,10 @@
 #
 # words.sh - `./dev test`; it is part of that script, and uses its functions.
 #
-# Four builds, and each test runs in one of them. build-asan runs all that a sanitizer can: what is wrong in memory or in
-# arithmetic ends it. build-test, without sanitizers, runs the tests that are marked `plain` in their meson.build, where a
-# comment says why. build-tsan runs the stress programs, and build-fuzz the parsers of bytes from outside.
+# Each test runs once. build-asan has assertions and sanitizers and runs all that they can run: what is wrong in memory or in
+# arithmetic ends it there. build-release, which is what people install, runs the tests that are marked `plain` in their
+# meson.build, where a comment says why. build-tsan runs the stress programs, once more for what only threads do wrong, and
+# build-fuzz the parsers of bytes from outside. build-test is for people: it has assertions, and is compiled soon.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 
@@ -30,20 +31,21 @@ tests_of() { # FOLDER OPTIONS of meson test...
     logs+=("$log")
 }
 
-# A build, and what its tests need of it: all, or the programs of some tests.
-test_build() { # FOLDER TARGETS...
+test_build() { # FOLDER: configures one of the builds above
     case $1 in
+    build-release) configure build-release --buildtype=release ;;
     build-test) configure build-test -Doptimization=1 ;;
     build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dwerror=false -Dfuzz_seconds=0 ;;
-    build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=false ;;
+        -Dwerror=false -Dfuzz_seconds=0 -Dcuda_architectures=90 ;;
+    build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=false \
+        -Dcuda_architectures=90 ;;
     build-fuzz) fuzz_build ;;
     esac
 }
 
 test_some() { # [FOLDER] ROOM or TEST...: those alone, after building only what they need; in build-test by default
     local folder=build-test name suites selection=()
-    case $1 in build-asan | build-tsan | build-fuzz | build-test) folder=$1; shift ;; esac
+    case $1 in build-*) folder=$1; shift ;; esac
     [ $# -gt 0 ] || die "which room or test of $folder?"
     [ -f "$folder/build.ninja" ] || { word_deps; test_build "$folder"; }
     suites=$(python3 tests/lint/tally.py --suites "$folder")
@@ -76,20 +78,16 @@ test_again() { # what failed in the last run of everything, each program in its 
 test_all() {
     local targets names
     word_deps
-    step "what is installed, optimised: other warnings than below"
-    configure build-release --buildtype=release -Dtests=disabled -Dpeers=disabled -Dvm=disabled
-    compile build-release
+    step "what people install, and the tests that no sanitizer can run"
+    test_build build-release
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-release plain)
+    compile build-release "${targets[@]}"
+    tests_of build-release --suite plain
 
     step "under AddressSanitizer and UndefinedBehaviorSanitizer, assertions on"
     test_build build-asan
     compile build-asan
     tests_of build-asan --no-suite plain
-
-    step "what a sanitizer cannot run, assertions on"
-    test_build build-test
-    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-test plain)
-    compile build-test "${targets[@]}"
-    tests_of build-test --suite plain
 
     step "the stress programs under ThreadSanitizer"
     test_build build-tsan

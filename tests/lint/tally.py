@@ -10,7 +10,7 @@ tally.py --failed LOG           print the names of programs that failed, if they
 tally.py --watch LIST           read what `meson test` prints, and print a line for each suite that has ended; LIST is a
                                 file with what its --list prints
 tally.py --suites FOLDER        print the suites of a build folder, one for each room
-tally.py --targets FOLDER SUITE print the files that the tests of a suite need to be built
+tally.py --targets FOLDER SUITE print the files that are installed, and those that the tests of a suite need
 tally.py --stress FOLDER        print target and test name of the stress programs of a build folder
 """
 import collections
@@ -186,6 +186,7 @@ def targets(folder, suite):
     known = json.loads(subprocess.check_output(["meson", "introspect", "--targets", folder]))
     files = {target["id"]: target["filename"] for target in known}
     needed = {target for test in tests_of(folder) if suite in suites_of(test) for target in test["depends"]}
+    needed |= {target["id"] for target in known if target["installed"]}
     print("\n".join(sorted({os.path.relpath(file, os.path.abspath(folder)) for target in needed
                             for file in files[target]})))
     return 0
