@@ -36,9 +36,9 @@ test_build() { # FOLDER: configures one of the builds above
     build-release) configure build-release --buildtype=release ;;
     build-test) configure build-test -Doptimization=1 ;;
     build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dwerror=false -Dfuzz_seconds=0 -Dcuda_architectures=90 ;;
+        -Dwerror=false -Dfuzz_seconds=0 -Dgpu_architectures=90 ;;
     build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=false \
-        -Dcuda_architectures=90 ;;
+        -Dgpu_architectures=90 ;;
     build-fuzz) fuzz_build ;;
     esac
 }
