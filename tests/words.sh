@@ -2,20 +2,22 @@
 #
 # words.sh - `./dev test`; it is part of that script, and uses its functions.
 #
-# Each test runs once. build-asan has assertions and sanitizers and runs all that they can run: what is wrong in memory or in
-# arithmetic ends it there. build-release, which is what people install, runs the tests that are marked `plain` in their
-# meson.build, where a comment says why. build-tsan runs the stress programs, once more for what only threads do wrong, and
-# build-fuzz the parsers of bytes from outside. build-test is for people: it has assertions, and is compiled soon.
+# Each test runs once. build-asan has assertions and sanitizers and runs all that they can run: what is wrong in memory
+# or in arithmetic ends it there. build-release, which is what people install, runs the tests that are marked `plain` in
+# their meson.build, where a comment says why. build-tsan runs the stress programs, once more for what only threads do
+# wrong, and build-fuzz the parsers of bytes from outside. build-test is for people: it has assertions, and is compiled
+# soon.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 
 # Limits in meson.build are of an idle machine; they are there for what hangs, and a slow machine is no failure.
 patience=(--timeout-multiplier 5)
 side_by_side=4 # programs at a time: most of them wait for each other's ranks. What measures runs alone.
+bundled=(cuda gpu compat train_cuda) # suites whose programs `./dev bundle` takes along, and a plain test tries
 logs=()
 
-# Meson's tests of a folder, a line for each suite; a test that fails does not end this script. A few programs that fail are
-# run once more, alone: those that are right then are unsteady, and the tally names them.
+# Meson's tests of a folder, a line for each suite; a test that fails does not end this script. A few programs that fail
+# are run once more, alone: those that are right then are unsteady, and the tally names them.
 tests_of() { # FOLDER OPTIONS of meson test...
     local folder=$1 log=$1/meson-logs/testlog.json failed
     shift
@@ -80,7 +82,7 @@ test_all() {
     word_deps
     step "what people install, and the tests that no sanitizer can run"
     test_build build-release
-    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-release plain)
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-release plain "${bundled[@]}")
     compile build-release "${targets[@]}"
     tests_of build-release --suite plain
 

@@ -37,8 +37,8 @@ Test(gpu_frees_behind, calls_of_processes_on_two_devices)
     expect(2, 2, true);
 }
 
-/* Mapping waits for the free, and the free for the call, as on a GPU. Each call takes a second, after
- * which it is sent through the reserve. */
+/* Mapping waits for the free, and the free for the call, as on a GPU. Each call takes a second,
+ * after which it is sent through the reserve. */
 Test(gpu_frees_behind, calls_whose_memory_nobody_can_map_meanwhile)
 {
     expect(2, 1, true);

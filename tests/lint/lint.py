@@ -288,7 +288,7 @@ def check_plain(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         reason |= bool(re.match(r" *#.*\bPlain: \w", line))
         if "'plain'" in line and not reason:
-            complain(path, number, "a test that is plain needs a comment \"Plain: ...\" above, why no sanitizer can run it")
+            complain(path, number, "a plain test needs a comment \"Plain: ...\" above, why no sanitizer can run it")
 
 
 def main():

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tally.py - adds up the test logs of several builds; its last line is "N passed, N failed".
 
-tally.py [--keep DIR] LOG...    count cases in meson's testlog.json files: TAP lines of Criterion programs, else programs;
-                                a program that failed is unsteady if again.json beside the log says that it was right
+tally.py [--keep DIR] LOG...    count cases in meson's testlog.json files: TAP lines of Criterion programs, else
+                                programs; a program that failed is unsteady if again.json beside the log says that it was right
                                 when it ran alone; more than UNSTEADY_ALLOWED of these count as failed. DIR/failed
                                 names what failed, for `./dev test --again`, and DIR has the output of unsteady programs
 tally.py --failed LOG           print the names of programs that failed, if they are so few that they may be unsteady
 tally.py --watch LIST           read what `meson test` prints, and print a line for each suite that has ended; LIST is a
                                 file with what its --list prints
 tally.py --suites FOLDER        print the suites of a build folder, one for each room
-tally.py --targets FOLDER SUITE print the files that are installed, and those that the tests of a suite need
+tally.py --targets FOLDER SUITE...
+                                print the files that are installed, and those that the tests of some suites need
 tally.py --stress FOLDER        print target and test name of the stress programs of a build folder
 """
 import collections
@@ -164,8 +165,8 @@ def watch(listed, lines):
             print(f"   {name}: {result} after {took} s", flush=True)
         if not left[suite]:
             spent = time.monotonic() - begin
-            print(f"   {suite}: {programs[suite]} programs, {seconds[suite]:.0f} s; {done} of {of} are done in {spent:.0f} s, "
-                  f"about {spent / int(done) * (int(of) - int(done)):.0f} s are left", flush=True)
+            print(f"   {suite}: {programs[suite]} programs, {seconds[suite]:.0f} s; {done} of {of} are done in "
+                  f"{spent:.0f} s, about {spent / int(done) * (int(of) - int(done)):.0f} s are left", flush=True)
     return 0
 
 
@@ -182,10 +183,10 @@ def suites(folder):
     return 0
 
 
-def targets(folder, suite):
+def targets(folder, *wanted):
     known = json.loads(subprocess.check_output(["meson", "introspect", "--targets", folder]))
     files = {target["id"]: target["filename"] for target in known}
-    needed = {target for test in tests_of(folder) if suite in suites_of(test) for target in test["depends"]}
+    needed = {target for test in tests_of(folder) if suites_of(test) & set(wanted) for target in test["depends"]}
     needed |= {target["id"] for target in known if target["installed"]}
     print("\n".join(sorted({os.path.relpath(file, os.path.abspath(folder)) for target in needed
                             for file in files[target]})))
