@@ -4,9 +4,9 @@
 #
 # Each test runs once. build-asan has assertions and sanitizers and runs all that they can run: what is wrong in memory
 # or in arithmetic ends it there. build-release, which is what people install, runs the tests that are marked `plain` in
-# their meson.build, where a comment says why. build-tsan runs the stress programs, once more for what only threads do
-# wrong, and build-fuzz the parsers of bytes from outside. build-test is for people: it has assertions, and is compiled
-# soon.
+# their meson.build, where a comment says why, and a few that are marked `twice`. build-tsan runs the stress programs once
+# more, for what only threads do wrong, and build-fuzz the parsers of bytes from outside. build-test is for people: it has
+# assertions, and is compiled soon.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 
@@ -82,9 +82,9 @@ test_all() {
     word_deps
     step "what people install, and the tests that no sanitizer can run"
     test_build build-release
-    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-release plain "${bundled[@]}")
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-release plain twice "${bundled[@]}")
     compile build-release "${targets[@]}"
-    tests_of build-release --suite plain
+    tests_of build-release --suite plain --suite twice
 
     step "under AddressSanitizer and UndefinedBehaviorSanitizer, assertions on"
     test_build build-asan

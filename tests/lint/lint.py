@@ -283,12 +283,13 @@ def check_symbols(library):
 
 
 def check_plain(path, text):
-    """A test that runs without sanitizers (tests/words.sh) says why, in a comment of its file above it."""
-    reason = False
+    """A test that runs without sanitizers (tests/words.sh), or without as well, has a comment above that says why."""
+    reasons = set()
     for number, line in enumerate(text.splitlines(), 1):
-        reason |= bool(re.match(r" *#.*\bPlain: \w", line))
-        if "'plain'" in line and not reason:
-            complain(path, number, "a plain test needs a comment \"Plain: ...\" above, why no sanitizer can run it")
+        reasons |= set(re.findall(r"(Plain|Twice): \w", line.split("#", 1)[-1])) if "#" in line else set()
+        for word in re.findall(r"'(plain|twice)'", line):
+            if word.capitalize() not in reasons:
+                complain(path, number, f"a {word} test needs a comment \"{word.capitalize()}: ...\" above, why it is")
 
 
 def main():
