@@ -148,7 +148,7 @@ def tally(logs, keep=None):
 
 # ---- While tests run -----------------------------------------------------------------------------------------------
 
-def watch(listed, lines):
+def watch(listed, lines=sys.stdin):
     """`listed`: what `meson test --list` prints, to know when a suite is over."""
     begin = time.monotonic()
     with open(listed, encoding="utf-8") as file:
@@ -201,9 +201,13 @@ def stress(folder):
     return 0
 
 
+def print_failed(log):
+    print("".join(name + "\n" for name in failed_tests(read_log(log))), end="")
+    return 0
+
+
 def main(arguments):
-    words = {"--watch": lambda listed: watch(listed, sys.stdin), "--suites": suites, "--targets": targets, "--stress": stress,
-             "--failed": lambda log: print("".join(name + "\n" for name in failed_tests(read_log(log))), end="")}
+    words = {"--watch": watch, "--suites": suites, "--targets": targets, "--stress": stress, "--failed": print_failed}
     if arguments and arguments[0] in words:
         return words[arguments[0]](*arguments[1:])
     if arguments[:1] == ["--keep"]:
