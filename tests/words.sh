@@ -3,10 +3,10 @@
 # words.sh - `./dev test`; it is part of that script, and uses its functions.
 #
 # Each test runs once. build-asan has assertions and sanitizers, and runs all that they can run: what is wrong in memory
-# or in arithmetic ends it there. build-release is what people install; it runs the tests that their meson.build marks
-# `plain`, and a comment there says why, and a few that are marked `twice`. build-tsan runs the stress programs once more,
-# for what only threads do wrong, and build-fuzz the parsers of bytes from outside. build-test is for people: it has
-# assertions, and is compiled soon.
+# or in arithmetic ends it there. build-release is what people install; it runs the tests that are marked `plain`, for a
+# reason that a comment at the test gives, and a few that are marked `twice`. build-tsan runs the stress programs once
+# more, for what only threads do wrong, and build-fuzz the parsers of bytes from outside. build-test is for people: it
+# has assertions, and is compiled soon.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 

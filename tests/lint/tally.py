@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tally.py - adds up the test logs of several builds; its last line is "N passed, N failed".
 
-tally.py [--keep DIR] LOG...    count cases in meson's testlog.json files: TAP lines of Criterion programs, else
-                                programs; a program that failed is unsteady if again.json beside the log says that it was right
-                                when it ran alone; more than UNSTEADY_ALLOWED of these count as failed. DIR/failed
+tally.py [--keep DIR] LOG...    count cases in meson's testlog.json files: TAP lines of Criterion programs, or whole
+                                programs; one that failed is unsteady if again.json beside the log says that it was
+                                right when it ran alone; more than UNSTEADY_ALLOWED of these count as failed. DIR/failed
                                 names what failed, for `./dev test --again`, and DIR has the output of unsteady programs
 tally.py --failed LOG           print the names of programs that failed, if they are so few that they may be unsteady
 tally.py --watch LIST           read what `meson test` prints, and print a line for each suite that has ended; LIST is a
