@@ -10,8 +10,6 @@
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 
-# Limits in meson.build are of an idle machine; they are there for what hangs, and a slow machine is no failure.
-patience=(--timeout-multiplier 5)
 side_by_side=4 # programs at a time: most of them wait for each other's ranks. What measures runs alone.
 bundled=(cuda gpu compat train_cuda) # suites whose programs `./dev bundle` takes along, and a plain test tries
 logs=()
@@ -24,11 +22,11 @@ tests_of() { # FOLDER OPTIONS of meson test...
     rm -f "$log" "$folder/meson-logs/again.json"
     printf '   $ meson test -C %s %s\n' "$folder" "$*"
     meson test -C "$folder" --no-rebuild --list "$@" >"$folder/tests" 2>/dev/null
-    meson test -C "$folder" --no-rebuild --num-processes $side_by_side "${patience[@]}" "$@" |
+    meson test -C "$folder" --no-rebuild --num-processes $side_by_side "$@" |
         python3 tests/lint/tally.py --watch "$folder/tests" || echo "   $folder: see the end"
     mapfile -t failed < <(python3 tests/lint/tally.py --failed "$log")
     [ ${#failed[@]} = 0 ] ||
-        run meson test -C "$folder" --no-rebuild "${patience[@]}" --num-processes 1 --logbase again "${failed[@]}" ||
+        run meson test -C "$folder" --no-rebuild --num-processes 1 --logbase again "${failed[@]}" ||
         echo "   $folder: they fail alone, too"
     logs+=("$log")
 }
@@ -60,7 +58,7 @@ test_some() { # [FOLDER] ROOM or TEST...: those alone, after building only what 
     done
     step "tests of $*"
     rm -f "$folder/meson-logs/testlog.json" "$folder/meson-logs/again.json"
-    run meson test -C "$folder" --print-errorlogs "${patience[@]}" "${selection[@]}" || echo "   $folder: see above"
+    run meson test -C "$folder" --print-errorlogs "${selection[@]}" || echo "   $folder: see above"
     python3 tests/lint/tally.py "$folder/meson-logs/testlog.json"
 }
 
@@ -70,7 +68,7 @@ test_again() { # what failed in the last run of everything, each program in its 
     while read -r folder name; do
         step "$name of $folder"
         test_build "$folder"
-        run meson test -C "$folder" --print-errorlogs "${patience[@]}" --num-processes 1 --logbase "one-$name" "$name" \
+        run meson test -C "$folder" --print-errorlogs --num-processes 1 --logbase "one-$name" "$name" \
             </dev/null || echo "   it fails"
         logs+=("$folder/meson-logs/one-$name.json")
     done < <(cat out/failed)

@@ -46,15 +46,6 @@ void world_unshare(void *memory, size_t bytes)
     munmap(memory, bytes);
 }
 
-double world_patience(double seconds)
-{
-    double running = 0;
-
-    if (getloadavg(&running, 1) != 1)
-        return seconds;
-    return seconds * (1 + running / (double)sysconf(_SC_NPROCESSORS_ONLN));
-}
-
 rondo_result world_say(char *sentence, rondo_result result, const char *format, ...)
 {
     va_list arguments;

@@ -14,6 +14,8 @@
 #ifndef RONDO_TESTS_WORLD_H
 #define RONDO_TESTS_WORLD_H
 
+#include "patience.h"
+
 #include "rondo/rondo.h"
 
 #include <stdbool.h>
@@ -52,8 +54,6 @@ int world_run_processes(int size, world_body body, void *argument, struct world_
 void *world_share(size_t bytes);
 void world_unshare(void *memory, size_t bytes);
 
-/* Allows time for what takes so long on an idle machine: other programs may run on this one. */
-double world_patience(double seconds);
 /* Write the sentence unless there is one already, return the result. */
 rondo_result world_say(char *sentence, rondo_result result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,7 +212,8 @@ Test(fork, a_child_of_a_bare_system_call_is_refused_too)
 
 struct busy {
     struct inherited from;
-    atomic_int *children; /* that have ended, shared */
+    atomic_int *children;  /* that have ended, shared */
+    _Atomic pid_t waiting; /* the thread that is about to wait in its call */
     rondo_result result;
     char *sentence;
 };
@@ -220,6 +222,7 @@ static void *call_meanwhile(void *argument)
 {
     struct busy *busy = argument;
 
+    atomic_store_explicit(&busy->waiting, gettid(), memory_order_relaxed);
     busy->result = sum_up(busy->from.comm, busy->sentence);
     return NULL;
 }
@@ -230,6 +233,7 @@ static rondo_result fork_during_a_call(rondo_comm *comm, void *argument, char *s
     struct busy busy = *(const struct busy *)argument;
     rondo_result result = open_all(&busy.from, comm);
     pthread_t thread;
+    pid_t waiting;
 
     busy.sentence = sentence;
     if (!result)
@@ -239,7 +243,9 @@ static rondo_result fork_during_a_call(rondo_comm *comm, void *argument, char *s
     if (rondo_comm_rank(comm) == 0) {
         if (pthread_create(&thread, NULL, call_meanwhile, &busy))
             return RONDO_ERROR_SYSTEM;
-        usleep(20000);
+        while (!(waiting = atomic_load_explicit(&busy.waiting, memory_order_relaxed)))
+            sched_yield();
+        world_await_sleep(waiting);
         result = raise_child(&busy.from, sentence);
         atomic_store_explicit(busy.children, 1, memory_order_release);
         pthread_join(thread, NULL);

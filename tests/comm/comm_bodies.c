@@ -4,6 +4,7 @@
 
 #include "comm/state/status.h"
 #include "rondo/rondo.h"
+#include "tests/patience.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -155,13 +156,21 @@ static rondo_result sum(struct bench *bench, int rank, rondo_stream *stream)
                             bench->comms[rank], stream);
 }
 
-/* Stream 0 waits for rank 1; the event is recorded behind
- * that, stream 2 waits for it, then stream 1 records it. */
+static void note_thread(void *context)
+{
+    *(pid_t *)context = gettid();
+}
+
+/* Stream 0 waits for rank 1; the event is recorded behind that, stream 2 waits for it, then stream
+ * 1 records it. When the thread of stream 2 sleeps, it has gone as far as it can. */
 static const char *record_twice(struct bench *bench)
 {
     const char *wrong = NULL;
+    pid_t waits = 0;
 
-    if (sum(bench, 0, bench->streams[0]) || rondo_event_record(bench->event, bench->streams[0]) ||
+    if (rondo_stream_call(bench->streams[2], note_thread, &waits) ||
+        rondo_stream_synchronize(bench->streams[2]) || sum(bench, 0, bench->streams[0]) ||
+        rondo_event_record(bench->event, bench->streams[0]) ||
         rondo_stream_wait_event(bench->streams[2], bench->event) ||
         rondo_event_record(bench->after, bench->streams[2]) ||
         rondo_event_record(bench->event, bench->streams[1]) ||
@@ -169,7 +178,7 @@ static const char *record_twice(struct bench *bench)
         return "it could not be queued";
     if (rondo_event_query(bench->event) != RONDO_OK)
         return "the event's last point is reached, but not said to be";
-    usleep(20000);
+    world_await_sleep(waits);
     if (rondo_event_query(bench->after) != RONDO_IN_PROGRESS)
         wrong = "work went on before the point it had to wait for";
     if (sum(bench, 1, NULL) || rondo_event_wait(bench->after) ||

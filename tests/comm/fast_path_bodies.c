@@ -4,8 +4,10 @@
 
 #include "comm/engine/fast_path.h"
 #include "comm/engine/threads.h"
+#include "tests/patience.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,7 +286,9 @@ const char *a_repetition_meets_another_call(void)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-/* Rank 1 is about to leave: rank 0, which is in its call by then, is told who did and why. */
+static _Atomic pid_t waiting; /* the thread of rank 0, about to wait for rank 1 */
+
+/* Rank 1 leaves when rank 0 waits in its call: rank 0 is told who did and why. */
 static rondo_result end(void *argument)
 {
     struct rank *rank = argument;
@@ -294,8 +298,14 @@ static rondo_result end(void *argument)
         result = all_reduce(rank, 4);
     if (result || !rank->comm->fast_path->ready)
         return complain(rank, result ? rondo_last_error(rank->comm) : "it does not repeat", 0);
-    if (rank->comm->rank == 1) {
-        usleep(2000);
+    if (rank->comm->rank == 0) {
+        atomic_store_explicit(&waiting, gettid(), memory_order_relaxed);
+    } else {
+        pid_t caller;
+
+        while (!(caller = atomic_exchange_explicit(&waiting, 0, memory_order_relaxed)))
+            sched_yield();
+        world_await_sleep(caller);
         rondo_comm_abort(rank->comm);
     }
     for (int more = 0; more < 2; more++) {

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *const soak_transports[SOAK_TRANSPORTS] = {"shm", "tcp", "mixed", "gpu"};
 const char *const soak_fates[SOAK_FATES] = {"stop", "kill", "abort", "slow", "late", "close"};
@@ -176,16 +175,6 @@ static void draw_fate(uint64_t *state, struct scene *scene)
     fate->lingers = percent(state, 60);
 }
 
-/* On a machine with more to do than cores a living rank is silent for longer. */
-static double crowd(void)
-{
-    double load, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (getloadavg(&load, 1) != 1 || load < cores)
-        return 1;
-    return load / cores < 4 ? load / cores : 4;
-}
-
 void scene_make(uint64_t seed, enum soak_transport transport, double patience,
                 struct scene *ret_scene)
 {
@@ -201,7 +190,7 @@ void scene_make(uint64_t seed, enum soak_transport transport, double patience,
     draw_fate(&state, ret_scene);
     waits = ret_scene->fate.kind == FATE_STOP || ret_scene->fate.kind == FATE_SLOW ||
             ret_scene->fate.kind == FATE_LATE;
-    ret_scene->timeout = waits ? SHORT_TIMEOUT * crowd() * patience : LONG_TIMEOUT * patience;
+    ret_scene->timeout = waits ? world_patience(SHORT_TIMEOUT) * patience : LONG_TIMEOUT * patience;
 }
 
 const char *scene_memory(const struct scene *scene)

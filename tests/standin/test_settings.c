@@ -4,9 +4,11 @@
  * before the driver is initialised.
  */
 #include "standin/driver/base/standin.h"
+#include "tests/patience.h"
 #include "tests/standin/case.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -167,13 +169,15 @@ CASE(settings, guard_can_be_turned_off)
 struct freer {
     CUcontext context;
     CUdeviceptr memory;
+    _Atomic pid_t thread; /* about to free or allocate */
     atomic_bool done;
 };
 
 static void *free_memory(void *argument)
 {
-    const struct freer *freer = argument;
+    struct freer *freer = argument;
     cuCtxSetCurrent(freer->context);
+    atomic_store_explicit(&freer->thread, gettid(), memory_order_relaxed);
     cuMemFree(freer->memory);
     return NULL;
 }
@@ -182,9 +186,19 @@ static void *allocate_memory(void *argument)
 {
     struct freer *freer = argument;
     cuCtxSetCurrent(freer->context);
+    atomic_store_explicit(&freer->thread, gettid(), memory_order_relaxed);
     cuMemAlloc(&freer->memory, 64);
     atomic_store_explicit(&freer->done, true, memory_order_relaxed);
     return NULL;
+}
+
+/* Until the thread waits, or has ended. */
+static void await_wait(struct freer *freer)
+{
+    pid_t thread;
+    while (!(thread = atomic_load_explicit(&freer->thread, memory_order_relaxed)))
+        sched_yield();
+    world_await_sleep(thread);
 }
 
 /* True if an allocation ends while a free waits for work of the device. */
@@ -200,9 +214,9 @@ static bool allocates_beside_free(void)
     CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK_OK(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_EQ));
     pthread_create(&freeing, NULL, free_memory, &freer);
-    usleep(50000); /* it waits by now, or the test sees less than it could */
+    await_wait(&freer);
     pthread_create(&allocating, NULL, allocate_memory, &allocator);
-    usleep(50000);
+    await_wait(&allocator);
     bool allocated = atomic_load_explicit(&allocator.done, memory_order_relaxed);
     CHECK_OK(cuMemsetD32Async(word, 1, 1, CU_STREAM_PER_THREAD));
     pthread_join(freeing, NULL);

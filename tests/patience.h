@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * patience.h - how tests wait: for a state, or for as long as a busy machine needs.
+ *
+ * No test takes a sleep for a result. A test that looks whether something does not happen first
+ * awaits that whoever would do it has gone as far as it can; a test of a time-out asks
+ * world_patience() for its length. Tests of every room are linked with this; it knows nothing of
+ * Rondo.
+ */
+#ifndef RONDO_TESTS_PATIENCE_H
+#define RONDO_TESTS_PATIENCE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Returns the seconds to allow for what takes `seconds` on an idle machine, as other programs may
+ * run on this one. The factor is the same for all callers of a process. */
+double world_patience(double seconds);
+
+/*
+ * Returns true when that thread, of whatever process, waits: looks at it until the kernel has shown
+ * it asleep in many of them. So a thread that has told its number just before a call is in the wait
+ * of that call, whether it sleeps there once or again and again. False: it has ended.
+ */
+bool world_await_sleep(pid_t thread);
+
+#endif
