@@ -78,7 +78,10 @@ Test(bench_cuda, tables_and_files_say_what_was_measured)
     cr_expect(strstr(run->out, "2 ranks (processes), memory cuda, out of place"), "%s", run->out);
     cr_expect(strstr(run->out, "# limit: an empty launch takes "), "%s", run->out);
     cr_expect(strstr(run->out, "vectors of 16 MiB"), "%s", run->out);
-    cr_expect(strstr(run->out, "% of limit, of rondo: geometric mean"), "%s", run->out);
+    /* On a busy machine both sizes may be left out of the mean. */
+    cr_expect(strstr(run->out, "% of limit, of rondo: geometric mean") ||
+                  strstr(run->out, "# ~ marks 2 of 2 sizes"),
+              "%s", run->out);
     cr_expect_eq(lines_of(path, "rondo,all_reduce,auto,2,4096,float32,sum,cuda,0,"), 1);
     cr_expect_eq(lines_of(path, "limit,all_reduce,auto,2,4096,float32,sum,cuda,0,"), 1);
     unlink(path);
