@@ -21,9 +21,9 @@ tests_of() { # FOLDER OPTIONS of meson test...
     shift
     rm -f "$log" "$folder/meson-logs/again.json"
     printf '   $ meson test -C %s %s\n' "$folder" "$*"
-    meson test -C "$folder" --no-rebuild --list "$@" >"$folder/tests" 2>/dev/null
+    meson test -C "$folder" --no-rebuild --list "$@" >"$folder/listed-tests" 2>/dev/null
     meson test -C "$folder" --no-rebuild --num-processes $side_by_side "$@" |
-        python3 tests/lint/tally.py --watch "$folder/tests" || echo "   $folder: see the end"
+        python3 tests/lint/tally.py --watch "$folder/listed-tests" || echo "   $folder: see the end"
     mapfile -t failed < <(python3 tests/lint/tally.py --failed "$log")
     [ ${#failed[@]} = 0 ] ||
         run meson test -C "$folder" --no-rebuild --num-processes 1 --logbase again "${failed[@]}" ||
