@@ -2,6 +2,7 @@
 /* patience.c - see patience.h. */
 #include "patience.h"
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,4 +67,36 @@ bool world_await_sleep(pid_t thread)
         asleep += state == 'S';
     }
     return true;
+}
+
+/* False: a thread of the process, other than this one, is not asleep. */
+static bool process_sleeps(pid_t process)
+{
+    char path[40];
+    bool sleeps = true;
+    struct dirent *entry;
+    DIR *threads;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+    threads = opendir(path);
+    while (threads && sleeps && (entry = readdir(threads))) {
+        pid_t thread = atoi(entry->d_name);
+
+        if (thread > 0 && thread != gettid())
+            sleeps = thread_state(thread) == 'S';
+    }
+    if (threads)
+        closedir(threads);
+    return sleeps;
+}
+
+void world_await_quiet(const pid_t *processes, int count)
+{
+    for (int quiet = 0; quiet < LOOKS_ASLEEP; usleep(LOOK_US)) {
+        bool sleep = true;
+
+        for (int i = 0; i < count && sleep; i++)
+            sleep = process_sleeps(processes[i]);
+        quiet = sleep ? quiet + 1 : 0;
+    }
 }

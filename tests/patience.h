@@ -24,4 +24,11 @@ double world_patience(double seconds);
  */
 bool world_await_sleep(pid_t thread);
 
+/*
+ * Returns when all threads of these `count` processes have been asleep in many looks in a row, but
+ * for the one that calls: so nothing is on its way between them, and what was to happen without
+ * anybody else has happened. A thread that waits for its turn on a core is not asleep.
+ */
+void world_await_quiet(const pid_t *processes, int count);
+
 #endif

@@ -137,12 +137,22 @@ rondo_result failures_fall_silent(rondo_comm *comm, void *argument, char *senten
 
 /* ---- Chains ---------------------------------------------------------------------------------- */
 
-/* Stops this process, when its call has waited for a while. */
-static void *stop_soon(void *argument)
+/* Until that thread is about to call, and waits in its call. */
+static void await_wait(_Atomic pid_t *waiting)
+{
+    pid_t thread;
+
+    while (!(thread = atomic_load_explicit(waiting, memory_order_relaxed)))
+        usleep(1000);
+    world_await_sleep(thread);
+}
+
+/* Stops this process, when its call waits. */
+static void *stop_when_it_waits(void *argument)
 {
     struct failures *f = argument;
 
-    usleep(200000);
+    await_wait(&f->waiting[f->culprit]);
     atomic_store_explicit(&f->process, (int)getpid(), memory_order_relaxed);
     kill(getpid(), SIGSTOP);
     return NULL;
@@ -151,10 +161,11 @@ static void *stop_soon(void *argument)
 static rondo_result wait_for_next(struct failures *f, rondo_comm *comm)
 {
     int rank = rondo_comm_rank(comm), size = rondo_comm_size(comm);
-    int away = (f->culprit - rank + size) % size;
     float received = 0;
 
-    usleep((useconds_t)(50000 * (size - 1 - away)));
+    if (rank != (f->culprit + 1) % size)
+        await_wait(&f->waiting[(rank + size - 1) % size]);
+    atomic_store_explicit(&f->waiting[rank], gettid(), memory_order_relaxed);
     return rondo_recv(&received, 1, RONDO_FLOAT32, (rank + 1) % size, comm, NULL);
 }
 
@@ -177,7 +188,7 @@ rondo_result failures_wait_in_chain(rondo_comm *comm, void *argument, char *sent
     pthread_t thread;
 
     if (!result && culprit && f->stops) {
-        started = !pthread_create(&thread, NULL, stop_soon, f);
+        started = !pthread_create(&thread, NULL, stop_when_it_waits, f);
         result = started ? RONDO_OK : RONDO_ERROR_SYSTEM;
     }
     if (!result && culprit && !f->stops)
@@ -196,10 +207,17 @@ rondo_result failures_wait_in_chain(rondo_comm *comm, void *argument, char *sent
 
 /* ---- Abort ----------------------------------------------------------------------------------- */
 
-static void *abort_soon(void *comm)
+struct aborter {
+    rondo_comm *comm;
+    pid_t waiting; /* the thread that calls */
+};
+
+static void *abort_when_it_waits(void *argument)
 {
-    usleep(20000);
-    rondo_comm_abort(comm);
+    const struct aborter *aborter = argument;
+
+    world_await_sleep(aborter->waiting);
+    rondo_comm_abort(aborter->comm);
     return NULL;
 }
 
@@ -208,6 +226,7 @@ rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence)
     struct failures *f = argument;
     struct buffers buffers = {NULL, NULL};
     bool culprit = rondo_comm_rank(comm) == f->culprit, started = false;
+    struct aborter aborter = {comm, gettid()};
     bool lazy = rondo_comm_rank(comm) == (f->culprit + 1) % rondo_comm_size(comm);
     rondo_result result = buffers_open(f, rondo_comm_size(comm), &buffers);
     pthread_t thread;
@@ -215,7 +234,7 @@ rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence)
     if (!result)
         result = good_calls(f, comm, &buffers);
     if (!result && culprit) {
-        started = !pthread_create(&thread, NULL, abort_soon, comm);
+        started = !pthread_create(&thread, NULL, abort_when_it_waits, &aborter);
         result = started ? RONDO_OK : RONDO_ERROR_SYSTEM;
     }
     if (!result && lazy) {

@@ -102,7 +102,7 @@ static int run_chain(void)
     struct world world = {.size = 4, .config = &config};
     int wrong = 0;
 
-    config.timeout = 2;
+    config.timeout = world_patience(2);
     f->culprit = 2;
     world_run(&world, failures_wait_in_chain, f, &report);
     for (int r = 0; r < 4; r++)

@@ -86,7 +86,7 @@ static void silence_one(bool processes, rondo_collective collective)
     rondo_config config = RONDO_CONFIG_INIT;
     struct world world = {.size = RANKS, .processes = processes, .config = &config};
 
-    config.timeout = 1;
+    config.timeout = world_patience(1);
     world_run(&world, failures_fall_silent, f, &report);
     expect_everywhere(RONDO_ERROR_TIMEOUT, rondo_collective_name(collective));
     world_unshare(f, sizeof(*f));
@@ -110,7 +110,7 @@ static void wait_in_chain(bool processes, bool stops)
     rondo_config config = RONDO_CONFIG_INIT;
     struct world world = {.size = RANKS, .processes = processes, .config = &config};
 
-    config.timeout = 1;
+    config.timeout = world_patience(2);
     f->stops = stops;
     world_run(&world, failures_wait_in_chain, f, &report);
     for (int r = 0; r < RANKS; r++)

@@ -3,6 +3,7 @@
 #include "../world.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -102,9 +103,12 @@ Test(open, a_number_claimed_twice_is_refused_and_named)
 Test(open, a_rank_that_never_comes_is_named_after_the_timeout)
 {
     struct joining *joining = open_joining(2, (int[]){3, 3}, (int[]){0, 2});
+    double timeout = world_patience(1);
+    char text[32];
 
-    setenv("RONDO_TIMEOUT", "1", 1); /* of the process that serves the id */
-    join_all(joining, 2, 1);
+    snprintf(text, sizeof(text), "%.1f", timeout);
+    setenv("RONDO_TIMEOUT", text, 1); /* of the process that serves the id */
+    join_all(joining, 2, timeout);
     for (int i = 0; i < 2; i++) {
         cr_expect(joining->results[i] == RONDO_ERROR_TIMEOUT, "process %d: %s: \"%s\"", i,
                   rondo_result_string(joining->results[i]), joining->sentences[i]);

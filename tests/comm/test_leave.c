@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "comm/engine/call.h"
+#include "tests/patience.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/shm.h"
 
@@ -21,7 +22,7 @@ static void open_ranks(void)
 {
     rondo_config config = RONDO_CONFIG_INIT;
 
-    config.timeout = 0.3;
+    config.timeout = world_patience(0.3);
     setenv("RONDO_COSTS", "1,1,1", 1);
     cr_assert(rondo_comm_open_all(RANKS, &config, comms) == RONDO_OK, "%s", rondo_last_error(NULL));
 }

@@ -3,6 +3,7 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct world_report report;
@@ -91,10 +92,12 @@ Test(gpu_frees_behind, many_messages_that_wait_for_a_free_end_with_the_timeout)
 {
     struct gpu_scene scene = {.devices = 1};
     struct world world = {.size = 3, .processes = true};
+    char timeout[32];
     int failed;
 
     setenv("RONDO_CUDA_RESERVE", "1M", 1);
-    setenv("RONDO_TIMEOUT", "3", 1);
+    snprintf(timeout, sizeof(timeout), "%.1f", world_patience(3));
+    setenv("RONDO_TIMEOUT", timeout, 1);
     failed = world_run(&world, gpu_frees_behind_many_messages, &scene, &report);
     cr_assert(failed == 0, "%s", report.summary);
 }

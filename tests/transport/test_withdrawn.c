@@ -6,11 +6,11 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { PAGE = 4096, PAGES = 6 };
 
@@ -81,6 +81,8 @@ static bool is_all(const char *memory, size_t bytes, char value)
 struct warning {
     int count;
     const char *begin, *end;
+    const _Atomic uint32_t *rounds; /* of another thread, or NULL */
+    uint32_t before;                /* the rounds by then */
 };
 
 static void note_warning(void *context, const char *begin, const char *end)
@@ -90,12 +92,14 @@ static void note_warning(void *context, const char *begin, const char *end)
     warning->count++;
     warning->begin = begin;
     warning->end = end;
+    if (warning->rounds)
+        warning->before = atomic_load_explicit(warning->rounds, memory_order_relaxed);
 }
 
 static rondo_result withdraw(const char *memory, size_t bytes, struct lease *lease,
                              struct warning *warning)
 {
-    *warning = (struct warning){.count = 0};
+    warning->count = 0;
     return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
                                                    .bytes = bytes,
                                                    .lease = lease,
@@ -111,7 +115,7 @@ Test(withdrawn, memory_keeps_what_it_holds_and_does_not_see_what_peers_store, .i
     struct switched lease = switched();
     char *memory = block(PAGES * PAGE);
     char *theirs = peer + (memory - heap_base());
-    struct warning warning;
+    struct warning warning = {.count = 0};
     uint64_t offset;
 
     theirs[PAGE] = 1;
@@ -139,7 +143,7 @@ Test(withdrawn, a_place_is_handed_out_again_when_the_lease_is_over_and_is_shared
 {
     struct switched lease = switched();
     char *memory = block(PAGES * PAGE), *theirs = peer + (memory - heap_base()), *other, *again;
-    struct warning warning;
+    struct warning warning = {.count = 0};
     uint64_t offset;
 
     cr_assert(withdraw(memory, PAGES * PAGE, &lease.lease, &warning) == RONDO_OK);
@@ -163,7 +167,7 @@ Test(withdrawn, what_is_withdrawn_twice_loses_nothing_and_waits_for_both_leases,
 {
     struct switched first = switched(), second = switched();
     char *memory = block(PAGES * PAGE), *again;
-    struct warning warning;
+    struct warning warning = {.count = 0};
 
     cr_assert(withdraw(memory, 2 * PAGE, &first.lease, &warning) == RONDO_OK);
     memset(memory, 4, PAGES * PAGE);
@@ -186,7 +190,7 @@ Test(withdrawn, a_lease_that_never_ends_keeps_the_place_for_ever, .init = open_h
      .fini = close_heap)
 {
     char *memory = block(PAGE), *other;
-    struct warning warning;
+    struct warning warning = {.count = 0};
 
     cr_assert(withdraw(memory, PAGE, NULL, &warning) == RONDO_OK);
     cr_expect(heap_free(memory) == RONDO_OK);
@@ -203,7 +207,7 @@ struct busy {
     _Atomic uint32_t *words;
     size_t count, stride;
     atomic_bool stop;
-    uint32_t rounds;
+    _Atomic uint32_t rounds;
 };
 
 static uint32_t word(const struct busy *busy, size_t index)
@@ -218,36 +222,55 @@ static void *count_up(void *argument)
     while (!atomic_load_explicit(&busy->stop, memory_order_relaxed)) {
         for (size_t i = 0; i < busy->count; i++)
             atomic_fetch_add_explicit(&busy->words[i * busy->stride], 1, memory_order_relaxed);
-        busy->rounds++;
+        atomic_fetch_add_explicit(&busy->rounds, 1, memory_order_relaxed);
     }
     return NULL;
+}
+
+/* Until the thread has gone through its words once more. */
+static void await_round(struct busy *busy)
+{
+    uint32_t rounds = atomic_load_explicit(&busy->rounds, memory_order_relaxed);
+
+    while (atomic_load_explicit(&busy->rounds, memory_order_relaxed) == rounds)
+        sched_yield();
+}
+
+enum { MEANWHILE = 20 }; /* rounds: a few go by between our looks at them and the withdrawal */
+
+/* Withdraws memory in which a thread counts. True if that thread was on a core meanwhile: on a busy
+ * machine that takes a few attempts. */
+static bool withdraw_from_counter(char *memory, size_t bytes, size_t words)
+{
+    struct busy busy = {
+        .words = (void *)memory, .count = words, .stride = bytes / words / sizeof(uint32_t)};
+    struct switched lease = switched();
+    struct warning warning = {.rounds = &busy.rounds};
+    pthread_t thread;
+    uint32_t after;
+
+    memset(memory, 0, bytes);
+    cr_assert(pthread_create(&thread, NULL, count_up, &busy) == 0);
+    await_round(&busy);
+    cr_expect(withdraw(memory, bytes, &lease.lease, &warning) == RONDO_OK);
+    after = atomic_load_explicit(&busy.rounds, memory_order_relaxed);
+    atomic_store_explicit(&busy.stop, true, memory_order_relaxed);
+    pthread_join(thread, NULL);
+    for (size_t i = 0; i < words; i++)
+        cr_expect(word(&busy, i) == busy.rounds, "word %zu: %u of %u", i, word(&busy, i),
+                  busy.rounds);
+    lease.over = true;
+    heap_free(memory);
+    return after - warning.before > MEANWHILE;
 }
 
 Test(withdrawn, what_other_threads_store_meanwhile_is_not_lost, .init = open_heap,
      .fini = close_heap)
 {
     enum { WORDS = 64, BYTES = 512 * PAGE };
-    char *memory = block(BYTES);
-    struct busy busy = {
-        .words = (void *)memory, .count = WORDS, .stride = BYTES / WORDS / sizeof(uint32_t)};
-    struct switched lease = switched();
-    struct warning warning;
-    pthread_t thread;
 
-    memset(memory, 0, BYTES);
-    cr_assert(pthread_create(&thread, NULL, count_up, &busy) == 0);
-    for (int i = 0; i < 100 && !word(&busy, 0); i++)
-        usleep(1000);
-    cr_expect(withdraw(memory, BYTES, &lease.lease, &warning) == RONDO_OK);
-    usleep(2000);
-    atomic_store_explicit(&busy.stop, true, memory_order_relaxed);
-    pthread_join(thread, NULL);
-    cr_expect(busy.rounds > 0);
-    for (size_t i = 0; i < WORDS; i++)
-        cr_expect(word(&busy, i) == busy.rounds, "word %zu: %u of %u", i, word(&busy, i),
-                  busy.rounds);
-    lease.over = true;
-    heap_free(memory);
+    while (!withdraw_from_counter(block(BYTES), BYTES, WORDS))
+        ;
 }
 
 /* ---- Registered memory ----------------------------------------------------------------------- */
@@ -257,7 +280,7 @@ Test(withdrawn, a_registered_range_goes_back_to_private_pages, .init = open_heap
 {
     struct switched lease = switched();
     char *memory = aligned_alloc(PAGE, PAGES * PAGE), *theirs, *other;
-    struct warning warning;
+    struct warning warning = {.count = 0};
     uint64_t offset, again;
 
     memset(memory, 7, PAGES * PAGE);

@@ -2,10 +2,10 @@
 /*
  * id_owner.c - a process that makes a unique id and ends, with all its destructors.
  *
- * `id_owner leaves` prints the id and ends a moment later. `id_owner forks` has a child that ends
- * at once, whose destructors must not wait for a thread that it does not have, then meets by the
- * id. A program of its own because a child of a Criterion test would run Criterion's destructors,
- * too.
+ * `id_owner leaves` prints the id and its process number, and ends when its input does. `id_owner
+ * forks` has a child that ends at once, whose destructors must not wait for a thread that it does
+ * not have, then meets by the id. A program of its own because a child of a Criterion test would
+ * run Criterion's destructors, too.
  */
 #include "tests/comm/rendezvous/party.h"
 
@@ -27,10 +27,12 @@ const char *__asan_default_options(void)
 
 static int leaves(const rondo_unique_id *id)
 {
-    if (fwrite(id, sizeof(*id), 1, stdout) != 1 || fflush(stdout))
+    pid_t self = getpid();
+
+    if (fwrite(id, sizeof(*id), 1, stdout) != 1 || fwrite(&self, sizeof(self), 1, stdout) != 1 ||
+        fflush(stdout))
         return 1;
-    usleep(300000);
-    return 0;
+    return getchar() != EOF;
 }
 
 static int forks(const rondo_unique_id *id)

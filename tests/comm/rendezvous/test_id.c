@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_id.c - unique ids: made, read, used, left unused and damaged. */
 #include "tests/comm/rendezvous/party.h"
+#include "tests/patience.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@ static struct party_rank *party_by_id(const rondo_unique_id *id, int size)
     struct party_rank *ranks;
 
     cr_assert_eq(bootstrap_id_read(id, &place), RONDO_OK, "%s", fail_sentence());
-    ranks = party_new(&place, size, 20);
+    ranks = party_new(&place, size, world_patience(20));
     for (int i = 0; i < size; i++)
         ranks[i].serve = false;
     return ranks;
@@ -117,14 +119,16 @@ Test(unique_id, is_given_up_after_the_timeout_without_leaks)
     rondo_unique_id id;
     struct party_rank *ranks;
     int before = party_files();
+    char timeout[32];
 
-    setenv("RONDO_TIMEOUT", "0.3", 1);
+    snprintf(timeout, sizeof(timeout), "%.2f", world_patience(0.3));
+    setenv("RONDO_TIMEOUT", timeout, 1);
     cr_assert_eq(bootstrap_id_create(&id), RONDO_OK);
     ranks = party_by_id(&id, 2);
     cr_assert_eq(party_run(ranks, 1), 0);
-    cr_assert(strstr(ranks[0].sentence, "waited 0.3 s for rank 1 of 2"), "'%s'", ranks[0].sentence);
+    cr_assert(strstr(ranks[0].sentence, " s for rank 1 of 2"), "'%s'", ranks[0].sentence);
     /* The thread closes the listener; its event is closed when the next id joins it. */
-    for (int i = 0; i < 1000 && party_files() > before + 1; i++)
+    while (party_files() > before + 1)
         usleep(10000);
     cr_assert_eq(party_files(), before + 1);
     cr_assert_eq(bootstrap_id_create(&id), RONDO_OK);
@@ -135,14 +139,26 @@ Test(unique_id, is_given_up_after_the_timeout_without_leaks)
 /* The process ends although nobody came: quickly, and members that wait hear of it. */
 Test(unique_id, goes_with_the_process_that_made_it)
 {
+    pid_t both[] = {getpid(), 0};
     struct party_rank *ranks;
     rondo_unique_id id;
-    FILE *owner = popen(ID_OWNER " leaves", "r");
+    char command[256];
+    int ends[2]; /* the process ends when it reads the end of this pipe */
+    FILE *owner;
 
+    cr_assert_eq(pipe(ends), 0);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    snprintf(command, sizeof(command), ID_OWNER " leaves <&%d", ends[0]);
+    owner = popen(command, "r");
     cr_assert(owner);
+    close(ends[0]);
     cr_assert_eq(fread(&id, sizeof(id), 1, owner), 1u);
+    cr_assert_eq(fread(&both[1], sizeof(both[1]), 1, owner), 1u);
     ranks = party_by_id(&id, 2);
-    party_run(ranks, 1);
+    party_start(ranks, 1);
+    world_await_quiet(both, 2); /* the rank has been heard, and waits for the other one */
+    close(ends[1]);
+    party_join(ranks, 1);
     cr_assert_eq(pclose(owner), 0);
     cr_assert_eq(ranks[0].result, RONDO_ERROR_PEER, "'%s'", ranks[0].sentence);
     cr_assert(strstr(ranks[0].sentence, "made the unique id"), "'%s'", ranks[0].sentence);
@@ -184,7 +200,7 @@ Test(unique_id, that_others_may_see_is_not_enough_where_there_is_a_secret)
     setenv("RONDO_SECRET", "what only the ranks know", 1);
     cr_assert_eq(bootstrap_id_create_for_hosts(&id), RONDO_OK, "%s", fail_sentence());
     ranks = party_by_id(&id, 2);
-    ranks[0].timeout = 1;
+    ranks[0].timeout = world_patience(1);
     cr_assert_eq(party_run(ranks, 1), 0);
     cr_assert_eq(ranks[0].result, RONDO_ERROR_AUTH, "'%s'", ranks[0].sentence);
     for (int i = 0; i < 2; i++)

@@ -6,6 +6,7 @@
  * happens then. What every rank hears must be the same as if all had waited at the meeting point.
  */
 #include "tests/comm/rendezvous/party.h"
+#include "tests/patience.h"
 
 #include "comm/rendezvous/relay_tree.h"
 #include "comm/rendezvous/connector.h"
@@ -142,15 +143,16 @@ static pid_t start_process(struct party_rank *rank)
     _exit(rank->right ? 0 : 1);
 }
 
-/* Until process `pid` has at most (or, for a negative number, at least) so many descriptors. */
+/* Until process `pid` has at most (or, for a negative number, at least) so many descriptors; false:
+ * it has ended. */
 static bool await_files(pid_t pid, int files)
 {
-    for (int i = 0; i < 800; i++) {
-        int now = files_of(pid);
+    int now;
 
+    while ((now = files_of(pid)) > 0) {
         if (files >= 0 ? now <= files : now >= -files)
             return true;
-        poll(NULL, 0, 10);
+        poll(NULL, 0, 1);
     }
     return false;
 }
@@ -165,7 +167,7 @@ Test(tree, of_any_size_is_met_in)
         struct party_rank *ranks;
 
         party_place(&place, i % 2);
-        ranks = party_new(&place, size, 20);
+        ranks = party_new(&place, size, world_patience(20));
         party_run(ranks, size);
         check_right(ranks, size);
         cr_assert_eq(party_files(), before, "descriptors leaked");
@@ -181,7 +183,7 @@ Test(tree, the_meeting_point_keeps_sixteen_connections)
     pid_t pid;
 
     for (int tcp = 0; tcp < 2; tcp++) {
-        ranks = party_at(tcp, SIZE, 20);
+        ranks = party_at(tcp, SIZE, world_patience(20));
         pid = start_process(&ranks[0]);
         party_start(ranks + 1, SIZE - 2);
         cr_assert(await_files(pid, -(before + RELAY_WIDTH)), "%d", files_of(pid));
@@ -204,9 +206,9 @@ static pid_t start_with_a_relay(struct party_rank *ranks, int count)
     before = files_of(getpid()) - 1; /* without the directory itself */
     pid = start_process(&ranks[1]);  /* before rank 0 is there: it inherits nothing of rank 0's */
     party_start(ranks, 1);
-    await_files(pid, -(before + 2)); /* its position, and where it listens */
+    cr_assert(await_files(pid, -(before + 2))); /* its position, and where it listens */
     party_start(ranks + 2, count - 2);
-    await_files(pid, -(before + 6)); /* some of the others wait with it */
+    cr_assert(await_files(pid, -(before + 6))); /* some of the others wait with it */
     return pid;
 }
 
@@ -218,7 +220,7 @@ Test(tree, a_relay_that_is_killed_is_named_on_every_rank)
     pid_t pid;
 
     for (int tcp = 0; tcp < 2; tcp++) {
-        ranks = party_at(tcp, SIZE, 20);
+        ranks = party_at(tcp, SIZE, world_patience(20));
         pid = start_with_a_relay(ranks, SIZE - 1);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
@@ -238,15 +240,15 @@ Test(tree, a_rank_that_is_killed_far_from_the_meeting_point_is_named_on_every_ra
     struct party_rank *ranks;
     int before;
     char part[40];
-    pid_t pid;
+    pid_t both[] = {getpid(), 0}, pid;
 
-    ranks = party_at(false, SIZE, 20);
+    ranks = party_at(false, SIZE, world_patience(20));
     before = party_files();
     party_start(ranks, SIZE - 2);
-    await_files(getpid(), -(before + 100));
-    poll(NULL, 0, 200); /* they wait; those who come now wait with one of them */
-    pid = start_process(&ranks[SIZE - 2]);
-    poll(NULL, 0, 1000); /* it has said who it is, also where everything is slow */
+    cr_assert(await_files(getpid(), -(before + 100)));
+    world_await_quiet(both, 1); /* they wait; those who come now wait with one of them */
+    pid = both[1] = start_process(&ranks[SIZE - 2]);
+    world_await_quiet(both, 2); /* it has said who it is */
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     party_join(ranks, SIZE - 2);
@@ -261,9 +263,9 @@ Test(tree, ranks_that_never_come_are_named_on_every_rank)
     struct party_rank *ranks;
     int before = party_files();
 
-    ranks = party_at(true, SIZE, 1.5);
+    ranks = party_at(true, SIZE, world_patience(0.5));
     cr_assert_eq(party_run(ranks, SIZE - 2), 0);
-    check_all(ranks, SIZE - 2, RONDO_ERROR_TIMEOUT, "waited 1.5 s for ranks 58 to 59 of 60");
+    check_all(ranks, SIZE - 2, RONDO_ERROR_TIMEOUT, " s for ranks 58 to 59 of 60");
     cr_assert_eq(party_files(), before, "descriptors leaked");
     party_free(ranks);
 }
@@ -271,7 +273,7 @@ Test(tree, ranks_that_never_come_are_named_on_every_rank)
 Test(tree, a_number_claimed_twice_is_told_to_every_rank)
 {
     enum { SIZE = 60 };
-    struct party_rank *ranks = party_at(false, SIZE, 20);
+    struct party_rank *ranks = party_at(false, SIZE, world_patience(20));
 
     ranks[SIZE - 1].rank = 30;
     cr_assert_eq(party_run(ranks, SIZE), 0);
@@ -309,16 +311,14 @@ Test(tree, strangers_at_relays_do_no_harm)
 {
     enum { SIZE = 40, STRANGERS = 64 };
     struct party_rank *ranks;
-    int strangers[STRANGERS], count = 0;
+    int strangers[STRANGERS], count;
     unsigned char noise[3000];
+    pid_t self = getpid();
 
-    ranks = party_at(false, SIZE, 20);
+    ranks = party_at(false, SIZE, world_patience(20));
     party_start(ranks, SIZE - 1);
-    for (int i = 0; i < 500 && !count; i++) {
+    while (!(count = knock_at_relays(strangers, STRANGERS)))
         poll(NULL, 0, 10);
-        count = knock_at_relays(strangers, STRANGERS);
-    }
-    cr_assert_gt(count, 0, "there are no relays");
     randombytes_buf(noise, sizeof(noise));
     for (int i = 0; i < count; i++) {
         if (i % 4 == 1)
@@ -328,7 +328,7 @@ Test(tree, strangers_at_relays_do_no_harm)
         if (i % 4 == 3)
             close(strangers[i]);
     }
-    poll(NULL, 0, 50);
+    world_await_quiet(&self, 1); /* all have heard them */
     party_start(ranks + SIZE - 1, 1);
     party_join(ranks, SIZE);
     check_right(ranks, SIZE);
@@ -346,8 +346,8 @@ static void *take_position_and_mislead(void *argument)
     struct connector connector = {.place = &me->place,
                                   .rank = me->rank,
                                   .size = me->size,
-                                  .timeout = 20,
-                                  .deadline = clock_seconds() + 20,
+                                  .timeout = me->timeout,
+                                  .deadline = clock_seconds() + me->timeout,
                                   .blob = blob,
                                   .blob_bytes = PARTY_BLOB,
                                   .each = PARTY_BLOB,
@@ -377,11 +377,12 @@ static void *take_position_and_mislead(void *argument)
 Test(tree, a_relay_that_cannot_be_reached_is_not_needed)
 {
     enum { SIZE = 60 };
-    struct party_rank *ranks = party_at(false, SIZE, 20);
+    struct party_rank *ranks = party_at(false, SIZE, world_patience(20));
+    pid_t self = getpid();
 
     party_start(ranks, 1);
     pthread_create(&ranks[1].thread, NULL, take_position_and_mislead, &ranks[1]);
-    poll(NULL, 0, 200);
+    world_await_quiet(&self, 1); /* it is a relay */
     party_start(ranks + 2, SIZE - 2);
     party_join(ranks, SIZE);
     check_right(ranks, SIZE);
