@@ -33,11 +33,11 @@ tests_of() { # FOLDER OPTIONS of meson test...
 
 test_build() { # FOLDER: configures one of the builds above
     case $1 in
-    build-release) configure build-release --buildtype=release ;;
-    build-test) configure build-test -Doptimization=1 ;;
+    build-release) configure build-release --buildtype=release -Dwerror=true ;;
+    build-test) configure build-test "${checked[@]}" ;;
     build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dwerror=false -Dfuzz_seconds=0 -Dgpu_architectures=90 ;;
-    build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=false \
+        -Dfuzz_seconds=0 -Dgpu_architectures=90 ;;
+    build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false \
         -Dgpu_architectures=90 ;;
     build-fuzz) fuzz_build ;;
     esac

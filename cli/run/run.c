@@ -48,7 +48,7 @@ static void add_variable(struct argp_state *state, void *input, char *argument)
     const char *equals = strchr(argument, '=');
     const char *value = equals ? equals + 1 : getenv(argument);
     int length = (int)(equals ? equals - argument : (ptrdiff_t)strlen(argument));
-    char **more, *text;
+    char **more, *text = NULL;
 
     if (!length)
         argp_error(state, "-x is '%s': accepted are NAME and NAME=VALUE", argument);
