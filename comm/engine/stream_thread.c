@@ -4,7 +4,10 @@
  * order.
  *
  * A batch takes its turn on the communicator when it is queued, so the order of calls is the order
- * in which they were made, whichever thread runs them.
+ * in which they were made, whichever thread runs them. Turn and place in the queue are taken under
+ * the stream's lock: with turns in another order the stream's thread would wait for a turn that
+ * lies behind in its own queue. So a batch only ever waits for batches whose turns were taken
+ * before its own, also over several streams and communicators.
  */
 #include "comm/engine/call.h"
 #include "comm/engine/run.h"
@@ -120,10 +123,14 @@ static struct job *take_job(struct thread_stream *stream, size_t bytes)
     return job;
 }
 
+/* Put the job in the queue, its batches in line for their turns. */
 static void push(struct thread_stream *stream, struct job *job)
 {
     job->next = NULL;
     lock_take(&stream->lock);
+    for (int i = 0; i < job->count; i++)
+        batch_open(&job->batches[i], job->batches[i].comm, job->batches[i].tasks,
+                   job->batches[i].count);
     *stream->last = job;
     stream->last = &job->next;
     pthread_cond_broadcast(&stream->changed);
@@ -148,7 +155,8 @@ static rondo_result add_batches(rondo_stream *base, const struct batch *batches,
     tasks = job->tasks;
     for (int i = 0; i < count; i++) {
         memcpy(tasks, batches[i].tasks, (size_t)batches[i].count * sizeof(*tasks));
-        batch_open(&job->batches[i], batches[i].comm, tasks, batches[i].count);
+        job->batches[i] =
+            (struct batch){.comm = batches[i].comm, .tasks = tasks, .count = batches[i].count};
         tasks += batches[i].count;
     }
     push(stream, job);
@@ -164,6 +172,7 @@ static rondo_result call(rondo_stream *base, rondo_stream_function function, voi
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued function.");
     job->function = function;
     job->context = context;
+    job->count = 0;
     push(stream, job);
     return RONDO_OK;
 }

@@ -24,12 +24,15 @@ rondo_result streams_keep_order(rondo_comm *comm, void *argument, char *sentence
 rondo_result streams_call_functions_in_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result streams_wait_for_events(rondo_comm *comm, void *argument, char *sentence);
 rondo_result streams_overlap_with_others(rondo_comm *comm, void *argument, char *sentence);
+rondo_result streams_take_calls_of_several_threads(rondo_comm *comm, void *argument,
+                                                   char *sentence);
 
 /* splits.c */
 rondo_result splits_odd_and_even(rondo_comm *comm, void *argument, char *sentence);
 rondo_result splits_reverse_and_leave_out(rondo_comm *comm, void *argument, char *sentence);
 rondo_result splits_nest(rondo_comm *comm, void *argument, char *sentence);
 rondo_result splits_dup_has_its_own_order(rondo_comm *comm, void *argument, char *sentence);
+rondo_result splits_by_several_threads(rondo_comm *comm, void *argument, char *sentence);
 
 /* operations.c */
 rondo_result operations_affine_maps_in_rank_order(rondo_comm *comm, void *argument, char *sentence);

@@ -89,6 +89,16 @@ Test(streams, blocking_calls_go_on_beside_a_busy_stream)
     run_on(streams_overlap_with_others, 1, 5);
 }
 
+Test(streams, several_threads_may_queue_calls_on_one)
+{
+    run_on(streams_take_calls_of_several_threads, 1, 2);
+}
+
+Test(splits, several_threads_may_copy_one_at_a_time)
+{
+    run_on(splits_by_several_threads, 2, 3);
+}
+
 Test(splits, odd_and_even_ranks_part)
 {
     run_on(splits_odd_and_even, 1, 8);
