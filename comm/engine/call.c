@@ -169,6 +169,7 @@ rondo_result call_check_but_buffers(const rondo_call *call, struct task *ret_tas
                   .type = call->type,
                   .op = collective_reduces(call->collective) ? call->op : 0,
                   .root = has_root_or_peer(call->collective) ? call->root : 0,
+                  .own = ret_task->made.handle ? (int)ret_task->made.own : 0,
                   .count = call->collective == RONDO_BARRIER ? 0 : call->count,
                   .algorithm = algorithm,
               },

@@ -27,7 +27,7 @@ void health_describe(const struct task *task, char *text, size_t size)
 {
     const struct call_record record = {.collective = (uint8_t)task->key.collective,
                                        .type = (uint8_t)task->key.type,
-                                       .op = (int16_t)task->key.op,
+                                       .op = (int16_t)choice_op(&task->key),
                                        .root = task->key.root,
                                        .count = task->key.count};
 

@@ -406,7 +406,7 @@ RONDO_API rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *
 /*
  * inout[i] = f(in[i], inout[i]) for i < count, where `in` holds the lower ranks. It must be
  * associative; if it is not `commutative` ranks are combined in rank order. Called from any thread
- * that makes calls on `comm`.
+ * that makes calls on `comm`. Not collective: handles may differ between ranks.
  */
 typedef void (*rondo_op_function)(void *context, const void *in, void *inout, size_t count,
                                   rondo_type type);

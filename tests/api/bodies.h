@@ -37,6 +37,9 @@ rondo_result splits_by_several_threads(rondo_comm *comm, void *argument, char *s
 /* operations.c */
 rondo_result operations_affine_maps_in_rank_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_commutative(rondo_comm *comm, void *argument, char *sentence);
+rondo_result operations_differ_in_number(rondo_comm *comm, void *argument, char *sentence);
+/* Only that of the last rank does not commute. */
+rondo_result operations_differ_in_kind(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_premul_sum(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_min_max_of_special_values(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_narrow_sums_saturate(rondo_comm *comm, void *argument, char *sentence);

@@ -60,6 +60,7 @@ static int run_bodies(void)
         {"a copy", splits_dup_has_its_own_order},
         {"memory of changing kinds", kinds_change},
         {"maps in rank order", operations_affine_maps_in_rank_order},
+        {"different numbers of operations", operations_differ_in_number},
     };
     int failed = 0;
 

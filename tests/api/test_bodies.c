@@ -4,6 +4,7 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 static struct world_report report;
 
@@ -132,6 +133,24 @@ Test(operations, maps_that_do_not_commute_are_combined_in_rank_order)
 Test(operations, a_commutative_one_gets_its_context)
 {
     run_on(operations_commutative, 1, 8);
+}
+
+Test(operations, ranks_may_have_made_different_numbers_of_them)
+{
+    run_on(operations_differ_in_number, 2, 3);
+}
+
+Test(operations, ranks_whose_own_ones_differ_are_told_how)
+{
+    for (int size = 2; size <= 3; size++) {
+        world_run_processes(size, operations_differ_in_kind, NULL, &report);
+        for (int rank = 0; rank < size; rank++) {
+            cr_expect(report.results[rank] == RONDO_ERROR_MISMATCH, "rank %d of %d: %s", rank, size,
+                      report.sentences[rank]);
+            cr_expect(strstr(report.sentences[rank], "that does not commute"), "%s",
+                      report.sentences[rank]);
+        }
+    }
 }
 
 Test(operations, the_pre_multiplied_sum_takes_each_ranks_scalar)
