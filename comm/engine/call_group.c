@@ -133,6 +133,32 @@ bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key)
     return true;
 }
 
+bool group_holds(const rondo_comm *comm, const rondo_stream *stream, const char *function,
+                 const char *what)
+{
+    for (size_t i = 0; i < group.call_count; i++) {
+        if (group.calls[i].comm != comm && (!stream || group.calls[i].stream != stream))
+            continue;
+        group_spoil(rondo_fail(RONDO_ERROR_INVALID,
+                               "%s: the open group holds a call on the %s, which stays open; end "
+                               "the group first.",
+                               function, what));
+        return true;
+    }
+    return false;
+}
+
+bool group_uses(const void *memory, size_t bytes)
+{
+    for (size_t i = 0; i < group.call_count; i++) {
+        const struct pending *call = &group.calls[i];
+
+        if (call_uses(call->comm, &call->key, call->input, call->output, memory, bytes))
+            return true;
+    }
+    return false;
+}
+
 rondo_result group_check(void)
 {
     return group.spoiled;

@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct job {
     struct job *next;
@@ -33,18 +34,24 @@ struct job {
 
 struct thread_stream {
     rondo_stream base;
+    struct thread_stream *next; /* in the list of all */
     pthread_t thread;
     struct lock lock;
     pthread_cond_t changed;
     struct job *first, **last;
-    struct spares jobs; /* that were done */
-    bool closing, busy;
+    struct job *running; /* NULL: none */
+    struct spares jobs;  /* that were done */
+    bool closing;
     rondo_result error; /* the first since the last synchronize */
     char sentence[FAIL_SENTENCE_MAX];
 };
 
+static struct lock list_lock = LOCK_AT(LOCK_STREAM_LIST);
+static struct thread_stream *list;
+
 /* A thread of a stream keeps the result of the call that it has run last. */
 static _Thread_local struct {
+    struct thread_stream *stream; /* NULL: it is no thread of a stream */
     rondo_result result;
     char sentence[FAIL_SENTENCE_MAX];
 } outcome;
@@ -60,8 +67,6 @@ static struct job *next_job(struct thread_stream *stream)
     struct job *job;
 
     lock_take(&stream->lock);
-    stream->busy = false;
-    pthread_cond_broadcast(&stream->changed);
     while (!stream->first && !stream->closing)
         lock_wait(&stream->lock, &stream->changed);
     job = stream->first;
@@ -69,8 +74,8 @@ static struct job *next_job(struct thread_stream *stream)
         stream->first = job->next;
         if (!stream->first)
             stream->last = &stream->first;
-        stream->busy = true;
     }
+    stream->running = job;
     lock_give(&stream->lock);
     return job;
 }
@@ -98,7 +103,9 @@ static void do_job(struct thread_stream *stream, struct job *job)
         note_error(stream, result);
     }
     lock_take(&stream->lock);
+    stream->running = NULL;
     spare_give(&stream->jobs, job);
+    pthread_cond_broadcast(&stream->changed);
     lock_give(&stream->lock);
 }
 
@@ -107,6 +114,7 @@ static void *work(void *argument)
     struct thread_stream *stream = argument;
     struct job *job;
 
+    outcome.stream = stream;
     while ((job = next_job(stream)))
         do_job(stream, job);
     return NULL;
@@ -177,6 +185,81 @@ static rondo_result call(rondo_stream *base, rondo_stream_function function, voi
     return RONDO_OK;
 }
 
+/* ---- The list of all ------------------------------------------------------------------------- */
+
+static void list_add(struct thread_stream *stream)
+{
+    lock_take(&list_lock);
+    stream->next = list;
+    list = stream;
+    lock_give(&list_lock);
+}
+
+static void list_remove(struct thread_stream *stream)
+{
+    struct thread_stream **link = &list;
+
+    lock_take(&list_lock);
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    lock_give(&list_lock);
+}
+
+static bool job_uses(const struct job *job, const void *memory, size_t bytes)
+{
+    for (int i = 0; i < job->count; i++) {
+        const struct batch *batch = &job->batches[i];
+
+        for (int k = 0; k < batch->count; k++) {
+            const struct task *task = &batch->tasks[k];
+
+            if (call_uses(batch->comm, &task->key, task->input, task->output, memory, bytes))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool stream_uses(struct thread_stream *stream, const void *memory, size_t bytes)
+{
+    bool uses;
+
+    lock_take(&stream->lock);
+    uses = stream->running && job_uses(stream->running, memory, bytes);
+    for (const struct job *job = stream->first; job && !uses; job = job->next)
+        uses = job_uses(job, memory, bytes);
+    lock_give(&stream->lock);
+    return uses;
+}
+
+static bool any_uses(const void *memory, size_t bytes)
+{
+    bool uses = false;
+
+    lock_take(&list_lock);
+    for (struct thread_stream *stream = list; stream && !uses; stream = stream->next)
+        uses = !fork_is_foreign(stream->base.home) && stream_uses(stream, memory, bytes);
+    lock_give(&list_lock);
+    return uses;
+}
+
+rondo_result streams_let_go(const void *memory, size_t bytes, const char *function)
+{
+    const struct timespec doze = {0, 50 * 1000};
+
+    if (outcome.stream && stream_uses(outcome.stream, memory, bytes))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "%s: a call that is queued on the stream behind this function uses the "
+                          "memory.",
+                          function);
+    while (any_uses(memory, bytes))
+        nanosleep(&doze, NULL);
+    return RONDO_OK;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
 static void close_thread(rondo_stream *base)
 {
     struct thread_stream *stream = (struct thread_stream *)base;
@@ -186,6 +269,7 @@ static void close_thread(rondo_stream *base)
     pthread_cond_broadcast(&stream->changed);
     lock_give(&stream->lock);
     pthread_join(stream->thread, NULL);
+    list_remove(stream);
     spares_done(&stream->jobs);
     lock_done(&stream->lock);
     pthread_cond_destroy(&stream->changed);
@@ -207,7 +291,7 @@ static rondo_result synchronize(rondo_stream *base)
     rondo_result result;
 
     lock_take(&stream->lock);
-    while (stream->first || stream->busy)
+    while (stream->first || stream->running)
         lock_wait(&stream->lock, &stream->changed);
     result = take_error(stream);
     lock_give(&stream->lock);
@@ -221,7 +305,7 @@ static rondo_result query(rondo_stream *base)
 
     lock_take(&stream->lock);
     result = stream->error ? rondo_fail(stream->error, "%s", stream->sentence) : RONDO_OK;
-    if (!result && (stream->first || stream->busy))
+    if (!result && (stream->first || stream->running))
         result = RONDO_IN_PROGRESS;
     lock_give(&stream->lock);
     return result;
@@ -254,6 +338,8 @@ rondo_result rondo_stream_open(rondo_stream **ret_stream)
         free(stream);
         return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream.");
     }
+    fork_renews(&list_lock);
+    list_add(stream);
     *ret_stream = &stream->base;
     return RONDO_OK;
 }

@@ -58,6 +58,11 @@ rondo_result estimates_tell(rondo_comm *comm, void *argument, char *sentence);
 /* kinds.c */
 rondo_result kinds_change(rondo_comm *comm, void *argument, char *sentence);
 
+/* in_use.c: rank 0 takes memory away under a call that waits for the others */
+rondo_result in_use_deregister(rondo_comm *comm, void *argument, char *sentence);
+rondo_result in_use_close_another(rondo_comm *comm, void *argument, char *sentence);
+rondo_result in_use_free(rondo_comm *comm, void *argument, char *sentence);
+
 /* A plain all_reduce of `count` int32, checked. */
 rondo_result bodies_all_reduce(rondo_comm *comm, size_t count, char *sentence);
 

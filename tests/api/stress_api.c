@@ -59,6 +59,8 @@ static int run_bodies(void)
         {"parts of parts", splits_nest},
         {"a copy", splits_dup_has_its_own_order},
         {"memory of changing kinds", kinds_change},
+        {"memory deregistered in use", in_use_deregister},
+        {"memory freed in use", in_use_free},
         {"maps in rank order", operations_affine_maps_in_rank_order},
         {"different numbers of operations", operations_differ_in_number},
     };

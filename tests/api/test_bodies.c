@@ -125,6 +125,21 @@ Test(kinds, plain_and_mapped_memory_may_take_turns)
     run_on(kinds_change, 1, 5);
 }
 
+Test(in_use, deregistering_waits_for_queued_calls)
+{
+    run_on(in_use_deregister, 2, 2);
+}
+
+Test(in_use, closing_what_holds_a_registration_waits_for_queued_calls_of_others)
+{
+    run_on(in_use_close_another, 2, 2);
+}
+
+Test(in_use, freeing_waits_for_queued_calls)
+{
+    run_on(in_use_free, 2, 2);
+}
+
 Test(operations, maps_that_do_not_commute_are_combined_in_rank_order)
 {
     run_on(operations_affine_maps_in_rank_order, 1, 11);
