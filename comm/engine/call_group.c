@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* call_group.c - calls of one thread, collected until the group ends: joins are done first, then
  * group_run.c runs the calls. */
+#include "rondo/bindings.h"
+
 #include "comm/engine/call.h"
 #include "comm/engine/group_path.h"
 #include "comm/engine/group_run.h"
@@ -35,6 +37,11 @@ static _Thread_local struct {
 } group;
 
 bool group_is_open(void)
+{
+    return depth > 0;
+}
+
+int rondo_group_is_open(void)
 {
     return depth > 0;
 }
