@@ -44,6 +44,7 @@
     X(GPU_PINS, "the memory of arenas that is pinned for devices")                           \
     X(CUDA_LAUNCHERS, "the kernels that are loaded, by device")                              \
     X(CUDA_STOCK, "the memory of a device that is kept for later calls")                     \
+    X(STREAM_LIST, "the list of this process's streams that have threads")                   \
     X(STREAM_JOBS, "the jobs of a stream that has a thread, and its first error")            \
     X(EVENT, "the moments of an event, and who uses it")                                     \
     X(TCP_NETWORK, "the connections of a rank over TCP")                                     \

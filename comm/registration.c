@@ -4,6 +4,9 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "base/log.h"
+#include "comm/engine/call.h"
+#include "comm/engine/stream.h"
 #include "comm/failure/error.h"
 #include "comm/state/comm.h"
 #include "comm/state/registration.h"
@@ -25,11 +28,27 @@ rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory)
     return result;
 }
 
+/* Waits for queued calls that use the block of memory. What is none is told by whoever frees it. */
+static rondo_result let_go(const void *memory, const char *function)
+{
+    char *begin;
+    size_t bytes;
+
+    if (!heap_block(memory, &begin, &bytes))
+        return RONDO_OK;
+    if (group_uses(begin, bytes))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "%s: a call of the open group uses the memory; end the group first.",
+                          function);
+    return streams_let_go(begin, bytes, function);
+}
+
 rondo_result rondo_mem_free(void *memory)
 {
     CANCEL_LATER();
+    rondo_result result = let_go(memory, "rondo_mem_free");
 
-    return heap_free(memory);
+    return result ? result : heap_free(memory);
 }
 
 rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
@@ -61,10 +80,33 @@ rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
     return RONDO_OK;
 }
 
+/* With the lock held: the link to a registration; to NULL: it is not of this communicator. */
+static rondo_registration **find(rondo_comm *comm, const rondo_registration *registration)
+{
+    rondo_registration **link = &comm->registrations;
+
+    while (*link && *link != registration)
+        link = &(*link)->next;
+    return link;
+}
+
+/* A call that fails takes the lock, so it is not held while calls are waited for. */
+static rondo_result wait_for_calls(rondo_comm *comm, const rondo_registration *registration)
+{
+    const rondo_registration *found;
+    const void *memory;
+
+    lock_take(&comm->registrations_lock);
+    found = *find(comm, registration);
+    memory = found ? found->memory : NULL;
+    lock_give(&comm->registrations_lock);
+    return memory ? let_go(memory, "rondo_comm_deregister") : RONDO_OK;
+}
+
 rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration)
 {
     CANCEL_LATER();
-    rondo_result result = RONDO_OK;
+    rondo_result result;
     rondo_registration **link;
 
     if (!comm || !registration)
@@ -72,10 +114,11 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
                           "rondo_comm_deregister: needs a communicator and a registration.");
     if (fork_is_foreign(comm->home))
         return comm_refuse("rondo_comm_deregister");
+    result = wait_for_calls(comm, registration);
+    if (result)
+        return comm_note_error(comm, result);
     lock_take(&comm->registrations_lock);
-    link = &comm->registrations;
-    while (*link && *link != registration)
-        link = &(*link)->next;
+    link = find(comm, registration);
     if (!*link)
         result = rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_deregister: this communicator has no "
                                                  "such registration.");
@@ -95,8 +138,10 @@ void registration_drop_all(rondo_comm *comm)
         rondo_registration *registration = comm->registrations;
 
         comm->registrations = registration->next;
-        if (registration->memory)
+        if (registration->memory && !let_go(registration->memory, "rondo_comm_close"))
             heap_deregister(registration->memory);
+        else if (registration->memory)
+            log_warn("%s It stays registered.", fail_sentence());
         free(registration);
     }
 }

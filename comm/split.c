@@ -3,6 +3,9 @@
  * split.c - communicators out of a communicator. Everything that has to be exchanged goes through
  * the parent: first who wants which color, then the endpoints of the new ones. Processes that share
  * a parent have each other's heaps mapped, so no socket and no descriptor is needed.
+ *
+ * Other threads may call the parent meanwhile, and each rank must see all calls in one order. So a
+ * split takes all its turns on the parent at once.
  */
 #include "comm/engine/call.h"
 #include "comm/engine/run.h"
@@ -20,33 +23,46 @@ struct wish {
     int32_t color, key, rank; /* rank in the parent */
 };
 
+enum { TURNS = 3 }; /* for the wishes, for the endpoints, and to count these two calls */
+
 /* A new communicator in the making on this rank. */
 struct offspring {
     rondo_comm *parent;
+    unsigned turn, end;         /* of its turns on the parent, the next one, and the one after */
     struct wish *wishes;        /* of my color, in the new order */
     struct endpoint *endpoints; /* of all ranks of the parent, then of the new communicator */
     int size, rank;             /* in the new communicator; size 0: none */
     rondo_comm *comm;
 };
 
-static rondo_result gather(rondo_comm *comm, const void *own, void *all, size_t bytes)
+static rondo_result gather(struct offspring *offspring, const void *own, void *all, size_t bytes)
 {
+    rondo_comm *comm = offspring->parent;
     struct task task = {
         .key = {.collective = RONDO_ALL_GATHER, .type = RONDO_UINT8, .count = bytes},
         .input = own,
         .output = all};
-
+    struct batch batch;
     rondo_result result;
 
     /* Relaxed, with choose.c: a call of the user at the same moment may be logged at the wrong
      * level, no more. */
     atomic_store_explicit(&comm->own_call, true, memory_order_relaxed);
-    result = run_task(comm, &task);
+    batch_open_at(&batch, comm, &task, 1, offspring->turn++);
+    result = run_batches(&batch, 1);
     atomic_store_explicit(&comm->own_call, false, memory_order_relaxed);
+    /* The next turn is ours, too. */
     comm->internal++;
     if (comm->assembled)
         recorder_complete(comm->recorder, comm->internal);
     return result;
+}
+
+/* Pass the turns that are left. */
+static void end_turns(struct offspring *offspring)
+{
+    for (; offspring->turn != offspring->end; offspring->turn++)
+        turn_pass(&offspring->parent->turn);
 }
 
 static int compare_wishes(const void *a, const void *b)
@@ -63,7 +79,7 @@ static rondo_result gather_wishes(struct offspring *offspring, int color, int ke
 {
     rondo_comm *parent = offspring->parent;
     struct wish own = {.color = color, .key = key, .rank = parent->rank};
-    rondo_result result = gather(parent, &own, offspring->wishes, sizeof(own));
+    rondo_result result = gather(offspring, &own, offspring->wishes, sizeof(own));
 
     if (result)
         return result;
@@ -99,7 +115,7 @@ static rondo_result gather_endpoints(struct offspring *offspring)
         own = offspring->comm->endpoints[offspring->rank];
     if (!all)
         return out_of_memory(parent);
-    result = gather(parent, &own, all, sizeof(own));
+    result = gather(offspring, &own, all, sizeof(own));
     if (result && offspring->comm) /* peers may have our endpoint: its rings stay where they are */
         comm_break(offspring->comm, result, offspring->rank);
     for (int i = 0; i < offspring->size && !result; i++) {
@@ -129,6 +145,7 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
         prepared = comm_prepare(offspring->size, offspring->rank, &settings, &offspring->comm);
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
     result = gather_endpoints(offspring);
+    end_turns(offspring);
     if (prepared) /* what the others say of it came after */
         return rondo_fail(prepared, "%s", sentence);
     if (result)
@@ -136,9 +153,11 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
     if (offspring->size) {
         memcpy(offspring->comm->key, parent->key, sizeof(parent->key));
         offspring->comm->tuning = parent->tuning; /* the same machine: no need to measure again */
+        offspring->comm->parent = parent;
         result = comm_connect(offspring->comm, offspring->endpoints);
         if (!result)
             result = comm_assemble(offspring->comm);
+        offspring->comm->parent = NULL;
     }
     return result;
 }
@@ -151,12 +170,16 @@ static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config 
 
     offspring.wishes = calloc((size_t)comm->size, sizeof(*offspring.wishes));
     offspring.endpoints = calloc((size_t)comm->size, sizeof(*offspring.endpoints));
-    if (!offspring.wishes || !offspring.endpoints)
+    if (!offspring.wishes || !offspring.endpoints) {
         result = out_of_memory(comm);
-    else
+    } else {
+        offspring.turn = turn_take_several(&comm->turn, TURNS);
+        offspring.end = offspring.turn + TURNS;
         result = gather_wishes(&offspring, own.color, own.key);
+    }
     if (!result)
         result = make(&offspring, config);
+    end_turns(&offspring);
     free(offspring.wishes);
     free(offspring.endpoints);
     if (result) {

@@ -319,6 +319,8 @@ void rondo_comm_close(rondo_comm *comm)
         fork_keep(comm);
         return;
     }
+    if (group_holds(comm, NULL, "rondo_comm_close", "communicator"))
+        return;
     while (!turn_idle(&comm->turn)) {
         struct timespec doze = {0, 20 * 1000};
 

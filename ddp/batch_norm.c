@@ -139,6 +139,9 @@ rondo_result rondo_batch_norm_forward(rondo_batch_norm *norm, const float *x, fl
 
     if (!norm || (batch && inner && (!x || !y)))
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_batch_norm_forward: needs a layer, x and y.");
+    result = ddp_check_call(norm, "rondo_batch_norm_forward");
+    if (result)
+        return result;
     channels = norm->layer.channels;
     norm->x = x;
     norm->batch = batch;
@@ -232,6 +235,9 @@ rondo_result rondo_batch_norm_backward(rondo_batch_norm *norm, const float *dy, 
     if (!norm || (norm->batch && norm->inner && (!norm->x || !dy || !dx)))
         return ddp_fail(RONDO_ERROR_INVALID,
                         "rondo_batch_norm_backward: needs dy, dx and a forward before it.");
+    result = ddp_check_call(norm, "rondo_batch_norm_backward");
+    if (result)
+        return result;
     channels = norm->layer.channels;
     sum_dy(norm, dy);
     for (size_t c = 0; c < channels; c++) {

@@ -9,10 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-rondo_result checkpoint_make(const char *path, rondo_comm *comm, rondo_checkpoint **ret_checkpoint)
+rondo_result checkpoint_make(const char *path, rondo_comm *comm, const char *function,
+                             rondo_checkpoint **ret_checkpoint)
 {
-    rondo_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
+    rondo_result result = comm ? ddp_check_call(comm, function) : RONDO_OK;
+    rondo_checkpoint *checkpoint;
 
+    if (result)
+        return result;
+    if (!path || !*path)
+        return ddp_fail(RONDO_ERROR_INVALID, "%s: there is no path.", function);
+    checkpoint = calloc(1, sizeof(*checkpoint));
     if (checkpoint)
         checkpoint->path = strdup(path);
     if (!checkpoint || !checkpoint->path) {
@@ -104,12 +111,15 @@ rondo_result checkpoint_agree(rondo_checkpoint *checkpoint, rondo_result result)
 
 size_t rondo_checkpoint_count(const rondo_checkpoint *checkpoint)
 {
-    return checkpoint->count;
+    return checkpoint ? checkpoint->count : 0;
 }
 
 rondo_result rondo_checkpoint_at(const rondo_checkpoint *checkpoint, size_t index,
                                  const char **ret_name, rondo_type *ret_type, size_t *ret_count)
 {
+    if (!checkpoint || !ret_name || !ret_type || !ret_count)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_checkpoint_at: there is no %s.",
+                        checkpoint ? "place for name, type or count" : "checkpoint");
     if (index >= checkpoint->count)
         return ddp_fail(RONDO_ERROR_INVALID, "Checkpoint %s has %zu arrays, so none at %zu.",
                         checkpoint->path, checkpoint->count, index);

@@ -67,7 +67,9 @@ struct rondo_checkpoint {
 };
 
 /* checkpoint.c: what writing and reading share. */
-rondo_result checkpoint_make(const char *path, rondo_comm *comm, rondo_checkpoint **ret_checkpoint);
+/* A handle, for the public `function`, whose arguments are checked. */
+rondo_result checkpoint_make(const char *path, rondo_comm *comm, const char *function,
+                             rondo_checkpoint **ret_checkpoint);
 /* Append an array; copies the name. */
 rondo_result checkpoint_append(rondo_checkpoint *checkpoint, const char *name, size_t name_length,
                                const struct checkpoint_entry *entry);

@@ -293,9 +293,9 @@ rondo_result rondo_checkpoint_open(const char *path, rondo_comm *comm,
     rondo_checkpoint *checkpoint = NULL;
     rondo_result result;
 
-    if (!path || !*path)
-        return ddp_fail(RONDO_ERROR_INVALID, "rondo_checkpoint_open: there is no path.");
-    result = checkpoint_make(path, comm, &checkpoint);
+    if (!ret_checkpoint)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_checkpoint_open: no place for the checkpoint.");
+    result = checkpoint_make(path, comm, "rondo_checkpoint_open", &checkpoint);
     if (result)
         return result;
     if (checkpoint_is_writer(checkpoint))
@@ -314,9 +314,15 @@ rondo_result rondo_checkpoint_open(const char *path, rondo_comm *comm,
 rondo_result rondo_checkpoint_read(rondo_checkpoint *checkpoint, const char *name, rondo_type type,
                                    size_t count, void *ret_data)
 {
-    const struct checkpoint_array *array = checkpoint_find(checkpoint, name);
-    rondo_result result = RONDO_OK;
+    rondo_result result = ddp_check_call(checkpoint, "rondo_checkpoint_read");
+    const struct checkpoint_array *array;
 
+    if (result)
+        return result;
+    if (!name || (count && !ret_data))
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_checkpoint_read: there is no %s.",
+                        name ? "place for the array" : "name");
+    array = checkpoint_find(checkpoint, name);
     if (!array)
         return ddp_fail(RONDO_ERROR_INVALID, "Checkpoint %s has no array \"%s\".", checkpoint->path,
                         name);

@@ -172,9 +172,10 @@ rondo_result rondo_checkpoint_create(const char *path, rondo_comm *comm,
     rondo_checkpoint *checkpoint = NULL;
     rondo_result result;
 
-    if (!path || !*path)
-        return ddp_fail(RONDO_ERROR_INVALID, "rondo_checkpoint_create: there is no path.");
-    result = checkpoint_make(path, comm, &checkpoint);
+    if (!ret_checkpoint)
+        return ddp_fail(RONDO_ERROR_INVALID,
+                        "rondo_checkpoint_create: no place for the checkpoint.");
+    result = checkpoint_make(path, comm, "rondo_checkpoint_create", &checkpoint);
     if (result)
         return result;
     if (checkpoint_is_writer(checkpoint)) {
@@ -194,6 +195,8 @@ rondo_result rondo_checkpoint_create(const char *path, rondo_comm *comm,
 rondo_result rondo_checkpoint_write(rondo_checkpoint *checkpoint, const char *name, rondo_type type,
                                     size_t count, const void *data)
 {
+    if (!checkpoint)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_checkpoint_write: there is no checkpoint.");
     if (!checkpoint_is_writer(checkpoint))
         return RONDO_OK;
     if (checkpoint->result)
@@ -262,8 +265,10 @@ static rondo_result commit(rondo_checkpoint *checkpoint)
 
 rondo_result rondo_checkpoint_commit(rondo_checkpoint *checkpoint)
 {
-    rondo_result result = RONDO_OK;
+    rondo_result result = ddp_check_call(checkpoint, "rondo_checkpoint_commit");
 
+    if (result)
+        return result;
     if (checkpoint_is_writer(checkpoint))
         result = note(checkpoint, commit(checkpoint));
     return checkpoint_agree(checkpoint, result);

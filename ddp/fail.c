@@ -2,6 +2,7 @@
 /* fail.c - the last sentence of each thread, see fail.h. */
 #include "ddp/fail.h"
 
+#include <rondo/bindings.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -17,6 +18,17 @@ rondo_result ddp_fail(rondo_result result, const char *format, ...)
     va_end(arguments);
     snprintf(last, sizeof(last), "%s", sentence);
     return result;
+}
+
+rondo_result ddp_check_call(const void *handle, const char *function)
+{
+    if (!handle)
+        return ddp_fail(RONDO_ERROR_INVALID, "%s: the handle is NULL.", function);
+    if (rondo_group_is_open())
+        return ddp_fail(RONDO_ERROR_INVALID,
+                        "%s: not inside of a group; it needs the results of its calls at once.",
+                        function);
+    return RONDO_OK;
 }
 
 rondo_result ddp_fail_call(rondo_result result, const rondo_comm *comm, const char *what)

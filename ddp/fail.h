@@ -15,6 +15,9 @@ enum { DDP_SENTENCE = 1024 }; /* bytes with the final 0; longer sentences are cu
 /* Remember the sentence for this thread, return `result`. */
 rondo_result ddp_fail(rondo_result result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* RONDO_ERROR_INVALID, with a sentence about `function`, if `handle` is NULL, or if this thread has
+ * a group open: calls of the function would only be collected, and their results be missing. */
+rondo_result ddp_check_call(const void *handle, const char *function);
 /* After a call on `comm` (may be NULL) that returned `result`: "WHAT: what the library said". */
 rondo_result ddp_fail_call(rondo_result result, const rondo_comm *comm, const char *what);
 

@@ -68,13 +68,14 @@ static rondo_result leave(rondo_ddp *ddp)
 
 rondo_result rondo_ddp_join(rondo_ddp *ddp, rondo_ddp_step_function step, void *context)
 {
-    rondo_result result;
+    rondo_result result = ddp_check_call(ddp, "rondo_ddp_join");
 
-    if (!ddp || ddp->broken || !ddp->config.join)
+    if (result)
+        return result;
+    if (ddp->broken || !ddp->config.join)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_ddp_join: %s.",
-                        !ddp          ? "there is no rondo_ddp"
-                        : ddp->broken ? "the communicator failed before"
-                                      : "the settings have no join mode; set one when opening");
+                        ddp->broken ? "the communicator failed before"
+                                    : "the settings have no join mode; set one when opening");
     if (ddp->in_pass)
         return ddp_fail(RONDO_ERROR_INVALID,
                         "rondo_ddp_join: rank %d is in a pass; end it by rondo_ddp_wait().",

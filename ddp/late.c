@@ -75,12 +75,13 @@ rondo_result rondo_ddp_lateness_get(rondo_ddp *ddp, rondo_ddp_lateness *ret)
 {
     double *all;
     size_t count;
-    rondo_result result;
+    rondo_result result = ddp_check_call(ddp, "rondo_ddp_lateness_get");
 
-    if (!ddp || !ret || ddp->in_pass || ddp->broken)
+    if (result)
+        return result;
+    if (!ret || ddp->in_pass || ddp->broken)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_ddp_lateness_get: %s.",
-                        !ddp           ? "no rondo_ddp"
-                        : !ret         ? "no place for it"
+                        !ret           ? "no place for it"
                         : ddp->in_pass ? "a pass has begun; call rondo_ddp_wait() first"
                                        : "the communicator failed before");
     for (int rank = 0; rank < ddp->size; rank++)

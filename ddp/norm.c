@@ -95,21 +95,32 @@ void norm_scale(float *values, size_t count, float scale)
         values[i] *= scale;
 }
 
-rondo_result rondo_norm(const rondo_span *spans, size_t count, rondo_comm *comm, double *ret_norm)
+static rondo_result norm_of(const rondo_span *spans, size_t count, rondo_comm *comm,
+                            double *ret_root, const char *function)
 {
+    rondo_result result = RONDO_OK;
     struct norm norm;
 
+    if ((count && !spans) || !ret_root)
+        return ddp_fail(RONDO_ERROR_INVALID, "%s: there is no %s.", function,
+                        ret_root ? "list of spans" : "place for the norm");
+    if (comm)
+        result = ddp_check_call(comm, function);
+    if (result)
+        return result;
     norm_init(&norm);
     for (size_t i = 0; i < count; i++)
         norm_add(&norm, spans[i].values, spans[i].count);
-    if (comm) {
-        rondo_result result = norm_all_reduce(&norm, comm);
+    if (comm)
+        result = norm_all_reduce(&norm, comm);
+    if (!result)
+        *ret_root = norm_root(&norm);
+    return result;
+}
 
-        if (result)
-            return result;
-    }
-    *ret_norm = norm_root(&norm);
-    return RONDO_OK;
+rondo_result rondo_norm(const rondo_span *spans, size_t count, rondo_comm *comm, double *ret_norm)
+{
+    return norm_of(spans, count, comm, ret_norm, "rondo_norm");
 }
 
 rondo_result rondo_clip(const rondo_span *spans, size_t count, double limit, rondo_comm *comm,
@@ -121,7 +132,7 @@ rondo_result rondo_clip(const rondo_span *spans, size_t count, double limit, ron
 
     if (!(limit > 0))
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_clip: a norm cannot be at most %g.", limit);
-    result = rondo_norm(spans, count, comm, &root);
+    result = norm_of(spans, count, comm, ret_norm ? &root : NULL, "rondo_clip");
     if (result)
         return result;
     if (norm_exceeds(root, limit, &scale))

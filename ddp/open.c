@@ -199,6 +199,9 @@ rondo_result rondo_ddp_open(rondo_comm *comm, const rondo_ddp_model *model,
     if (!comm || !ret_ddp)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_ddp_open: no %s.",
                         comm ? "place for the result" : "communicator");
+    result = ddp_check_call(comm, "rondo_ddp_open");
+    if (result)
+        return result;
     ddp = calloc(1, sizeof(*ddp));
     if (!ddp)
         return ddp_fail(RONDO_ERROR_MEMORY, "Out of memory for data-parallel training.");

@@ -25,15 +25,15 @@ double ddp_clock(void)
 
 static rondo_result check_usable(const rondo_ddp *ddp, const char *function)
 {
-    if (!ddp)
-        return ddp_fail(RONDO_ERROR_INVALID, "%s: there is no rondo_ddp.", function);
-    if (ddp->broken)
+    rondo_result result = ddp_check_call(ddp, function);
+
+    if (!result && ddp->broken)
         return ddp_fail(
             RONDO_ERROR_INVALID,
             "%s: the communicator failed before; what is left to do is moving to another one, "
             "and closing.",
             function);
-    return RONDO_OK;
+    return result;
 }
 
 /* ---- Begin ----------------------------------------------------------------------------------- */

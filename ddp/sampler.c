@@ -101,6 +101,8 @@ rondo_result rondo_sampler_open(const rondo_sampler_config *config, rondo_sample
 
     if (result)
         return result;
+    if (!ret_sampler)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_sampler_open: no place for the sampler.");
     sampler = calloc(1, sizeof(*sampler));
     if (sampler && config->shuffle)
         sampler->order = malloc((config->samples + 1) * sizeof(size_t));
@@ -127,13 +129,17 @@ void rondo_sampler_close(rondo_sampler *sampler)
 
 size_t rondo_sampler_count(const rondo_sampler *sampler)
 {
-    return sampler->count;
+    return sampler ? sampler->count : 0;
 }
 
 size_t rondo_sampler_next(rondo_sampler *sampler, size_t wanted, size_t *ret_samples)
 {
-    size_t left = sampler->count - (size_t)sampler->taken, some = wanted < left ? wanted : left;
+    size_t left, some;
 
+    if (!sampler)
+        return 0;
+    left = sampler->count - (size_t)sampler->taken;
+    some = wanted < left ? wanted : left;
     for (size_t i = 0; i < some; i++) {
         size_t at = sampler->first + ((size_t)sampler->taken + i) * (size_t)sampler->config.size +
                     (size_t)sampler->config.rank;
@@ -150,8 +156,11 @@ size_t rondo_sampler_next(rondo_sampler *sampler, size_t wanted, size_t *ret_sam
 
 void rondo_sampler_set_epoch(rondo_sampler *sampler, uint64_t epoch)
 {
-    bool other = epoch != sampler->epoch;
+    bool other;
 
+    if (!sampler)
+        return;
+    other = epoch != sampler->epoch;
     sampler->epoch = epoch;
     sampler->taken = 0;
     sampler->first = 0;
@@ -162,22 +171,29 @@ void rondo_sampler_set_epoch(rondo_sampler *sampler, uint64_t epoch)
 
 rondo_sampler_position rondo_sampler_tell(const rondo_sampler *sampler)
 {
+    if (!sampler)
+        return (rondo_sampler_position){0};
     return (rondo_sampler_position){sampler->epoch, sampler->taken, sampler->first};
 }
 
 uint64_t rondo_sampler_done(const rondo_sampler *sampler)
 {
-    uint64_t done = sampler->first + sampler->taken * (uint64_t)sampler->config.size;
+    uint64_t done;
 
+    if (!sampler)
+        return 0;
+    done = sampler->first + sampler->taken * (uint64_t)sampler->config.size;
     return done < sampler->config.samples ? done : sampler->config.samples;
 }
 
 rondo_result rondo_sampler_seek(rondo_sampler *sampler, rondo_sampler_position position)
 {
-    size_t count = position.first <= sampler->config.samples
-                       ? count_of(&sampler->config, (size_t)position.first)
-                       : 0;
+    size_t count = 0;
 
+    if (!sampler)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_sampler_seek: there is no sampler.");
+    if (position.first <= sampler->config.samples)
+        count = count_of(&sampler->config, (size_t)position.first);
     if (position.taken > count || position.first > sampler->config.samples)
         return ddp_fail(RONDO_ERROR_INVALID,
                         "rondo_sampler_seek: %llu samples taken are more than the %zu of an epoch; "
@@ -193,6 +209,8 @@ rondo_result rondo_sampler_seek(rondo_sampler *sampler, rondo_sampler_position p
 rondo_result rondo_sampler_divide(rondo_sampler *sampler, int rank, int size, uint64_t epoch,
                                   uint64_t done)
 {
+    if (!sampler)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_sampler_divide: there is no sampler.");
     if (size < 1 || rank < 0 || rank >= size)
         return ddp_fail(RONDO_ERROR_INVALID,
                         "rondo_sampler_divide: there is no rank %d of %d; ranks are 0 .. size-1.",

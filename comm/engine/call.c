@@ -117,6 +117,23 @@ static rondo_result check_buffers(const rondo_call *call)
     return RONDO_OK;
 }
 
+static bool overlaps(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    return (const char *)a < (const char *)b + b_bytes &&
+           (const char *)b < (const char *)a + a_bytes;
+}
+
+bool call_uses(const rondo_comm *comm, const struct choice_key *key, const void *input,
+               const void *output, const void *memory, size_t bytes)
+{
+    size_t block = key->count * kernel_type_bytes[key->type];
+    int inputs = plan_input_blocks(key->collective, comm->size, comm->rank, key->root);
+    int outputs = plan_output_blocks(key->collective, comm->size, comm->rank, key->root);
+
+    return overlaps(input, (size_t)inputs * block, memory, bytes) ||
+           overlaps(output, (size_t)outputs * block, memory, bytes);
+}
+
 static rondo_result check_operation(const rondo_call *call, struct operation *ret_made)
 {
     ret_made->handle = 0;
@@ -169,6 +186,7 @@ rondo_result call_check_but_buffers(const rondo_call *call, struct task *ret_tas
                   .type = call->type,
                   .op = collective_reduces(call->collective) ? call->op : 0,
                   .root = has_root_or_peer(call->collective) ? call->root : 0,
+                  .own = ret_task->made.handle ? (int)ret_task->made.own : 0,
                   .count = call->collective == RONDO_BARRIER ? 0 : call->count,
                   .algorithm = algorithm,
               },

@@ -16,6 +16,10 @@ rondo_result call_check_but_buffers(const rondo_call *call, struct task *ret_tas
  */
 rondo_result call_refuse(rondo_comm *comm, rondo_collective collective, rondo_result result);
 
+/* True if input or output of the call have bytes in [memory, memory + bytes). */
+bool call_uses(const rondo_comm *comm, const struct choice_key *key, const void *input,
+               const void *output, const void *memory, size_t bytes);
+
 /* ---- call_group.c ---------------------------------------------------------------------------- */
 
 bool group_is_open(void); /* of the calling thread */
@@ -29,6 +33,15 @@ rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument
 /* The call number `index` of the thread's open group; false: it has fewer. The key is good until
  * the group gets another call. */
 bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key);
+/*
+ * True if the thread's open group holds a call on the communicator, or on the stream (NULL: not
+ * asked), which `function` is about to close: the group is spoilt then, with a sentence that names
+ * it as `what`.
+ */
+bool group_holds(const rondo_comm *comm, const rondo_stream *stream, const char *function,
+                 const char *what);
+/* True if a call of it uses [memory, memory + bytes). */
+bool group_uses(const void *memory, size_t bytes);
 rondo_result group_check(void); /* RONDO_OK, or the error that spoiled it */
 /* An error inside of a group makes the whole group fail. */
 void group_spoil(rondo_result result);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* call_group.c - calls of one thread, collected until the group ends: joins are done first, then
  * group_run.c runs the calls. */
+#include "rondo/bindings.h"
+
 #include "comm/engine/call.h"
 #include "comm/engine/group_path.h"
 #include "comm/engine/group_run.h"
@@ -35,6 +37,11 @@ static _Thread_local struct {
 } group;
 
 bool group_is_open(void)
+{
+    return depth > 0;
+}
+
+int rondo_group_is_open(void)
 {
     return depth > 0;
 }
@@ -131,6 +138,32 @@ bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key)
     *ret_key = pending->key;
     ret_key->made = pending->made.handle ? &pending->made : NULL;
     return true;
+}
+
+bool group_holds(const rondo_comm *comm, const rondo_stream *stream, const char *function,
+                 const char *what)
+{
+    for (size_t i = 0; i < group.call_count; i++) {
+        if (group.calls[i].comm != comm && (!stream || group.calls[i].stream != stream))
+            continue;
+        group_spoil(rondo_fail(RONDO_ERROR_INVALID,
+                               "%s: the open group holds a call on the %s, which stays open; end "
+                               "the group first.",
+                               function, what));
+        return true;
+    }
+    return false;
+}
+
+bool group_uses(const void *memory, size_t bytes)
+{
+    for (size_t i = 0; i < group.call_count; i++) {
+        const struct pending *call = &group.calls[i];
+
+        if (call_uses(call->comm, &call->key, call->input, call->output, memory, bytes))
+            return true;
+    }
+    return false;
 }
 
 rondo_result group_check(void)

@@ -208,7 +208,7 @@ static struct call_record record_of(const struct choice_key *key)
     return (struct call_record){
         .collective = (uint8_t)key->collective,
         .type = (uint8_t)key->type,
-        .op = (int16_t)key->op,
+        .op = (int16_t)choice_op(key),
         .root = key->root,
         .count = key->count,
         .fingerprint = choice_fingerprint(key) ^ name_hash(key->algorithm ? key->algorithm : ""),
@@ -285,8 +285,8 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
 
 rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice)
 {
-    /* A send and a receive hash alike, and so do the two
-     * ways of a call that tries peers' memory first. */
+    /* A send and a receive hash alike, and so do the two ways of a call that tries peers' memory
+     * first, and own operations of one kind. */
     struct choice *choice = comm->choices.last;
     uint64_t place;
     rondo_result result;
@@ -296,6 +296,8 @@ rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choic
         return RONDO_OK;
     }
     place = choice_hash(key) + 2 * key->collective + key->no_peer_memory;
+    if (key->own)
+        place += 4 * (uint64_t)key->op;
     choice = &comm->choices.slots[place % CHOICES];
 
     if (!choice->valid || !key_equal(&choice->key, key)) {

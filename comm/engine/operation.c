@@ -147,7 +147,7 @@ rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *scalar, ro
                                         rondo_op *ret_op)
 {
     CANCEL_LATER();
-    struct operation operation = {.commutative = true, .type = type};
+    struct operation operation = {.own = CALL_OP_SCALED, .commutative = true, .type = type};
 
     if (!comm || !scalar || !ret_op || !rondo_type_size(type))
         return rondo_fail(RONDO_ERROR_INVALID,
@@ -171,6 +171,7 @@ rondo_result rondo_op_create_user(rondo_comm *comm, rondo_op_function function, 
     if (!comm || !function || !ret_op)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_op_create_user: needs a communicator, a "
                                                "function and a place for the operation.");
+    operation.own = commutative ? CALL_OP_COMMUTES : CALL_OP_ORDERED;
     operation.kernel.function = KERNEL_USER;
     operation.kernel.user = function;
     operation.kernel.context = context;

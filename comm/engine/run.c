@@ -184,13 +184,19 @@ static bool pause_batches(struct batch *batches, int count, struct waiter *waite
     return networks_pause(batches[0].comm, waiter, waits_locally(&batches[0]));
 }
 
-void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count)
+void batch_open_at(struct batch *batch, rondo_comm *comm, struct task *tasks, int count,
+                   unsigned ticket)
 {
-    *batch = (struct batch){.comm = comm, .tasks = tasks, .count = count, .left = count};
+    *batch = (struct batch){
+        .comm = comm, .tasks = tasks, .count = count, .left = count, .ticket = ticket};
     for (int i = 0; i < count; i++)
         if (!tasks[i].backend)
             tasks[i].backend = &thread_backend;
-    batch->ticket = turn_take(&comm->turn);
+}
+
+void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count)
+{
+    batch_open_at(batch, comm, tasks, count, turn_take(&comm->turn));
 }
 
 /* Advance all batches, each as far as it comes, until they are done; wait where nothing moves. */

@@ -13,6 +13,9 @@
 /* Opens a batch over the caller's tasks, in line for its turn. It must be run; `batch` and `tasks`
  * are the caller's, and have to live until then. */
 void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int count);
+/* Does the same with a turn that was taken before. */
+void batch_open_at(struct batch *batch, rondo_comm *comm, struct task *tasks, int count,
+                   unsigned ticket);
 /* Runs all batches, at least one, to the end; returns the error of the first batch that has one.
  * This thread must be able to use their memory. */
 rondo_result run_batches(struct batch *batches, int count);

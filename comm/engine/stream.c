@@ -8,6 +8,7 @@
  */
 #include "rondo/bindings.h"
 
+#include "comm/engine/call.h"
 #include "comm/engine/stream.h"
 
 #include "base/cancel.h"
@@ -51,7 +52,7 @@ void rondo_stream_close(rondo_stream *stream)
 
     if (stream && fork_is_foreign(stream->home))
         fork_keep(stream); /* its thread is the parent's */
-    else if (stream)
+    else if (stream && !group_holds(NULL, stream, "rondo_stream_close", "stream"))
         stream->ops->close(stream);
 }
 

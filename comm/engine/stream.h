@@ -21,6 +21,13 @@ struct stream_ops {
  * with its sentence, which is valid until the next one; RONDO_OK in other threads. */
 rondo_result stream_outcome(const char **ret_sentence);
 
+/*
+ * Waits until calls that are queued on streams with threads don't use [memory, memory + bytes) any
+ * more. RONDO_ERROR_INVALID, with a sentence about `function`, if the calling thread is the one
+ * that has to run such a call.
+ */
+rondo_result streams_let_go(const void *memory, size_t bytes, const char *function);
+
 struct rondo_stream {
     const struct stream_ops *ops; /* first member of what a kind of stream keeps */
     uint32_t home;                /* of the process whose thread it has: fork_home() */

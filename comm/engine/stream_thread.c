@@ -4,7 +4,10 @@
  * order.
  *
  * A batch takes its turn on the communicator when it is queued, so the order of calls is the order
- * in which they were made, whichever thread runs them.
+ * in which they were made, whichever thread runs them. Turn and place in the queue are taken under
+ * the stream's lock: with turns in another order the stream's thread would wait for a turn that
+ * lies behind in its own queue. So a batch only ever waits for batches whose turns were taken
+ * before its own, also over several streams and communicators.
  */
 #include "comm/engine/call.h"
 #include "comm/engine/run.h"
@@ -18,6 +21,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct job {
     struct job *next;
@@ -30,18 +34,24 @@ struct job {
 
 struct thread_stream {
     rondo_stream base;
+    struct thread_stream *next; /* in the list of all */
     pthread_t thread;
     struct lock lock;
     pthread_cond_t changed;
     struct job *first, **last;
-    struct spares jobs; /* that were done */
-    bool closing, busy;
+    struct job *running; /* NULL: none */
+    struct spares jobs;  /* that were done */
+    bool closing;
     rondo_result error; /* the first since the last synchronize */
     char sentence[FAIL_SENTENCE_MAX];
 };
 
+static struct lock list_lock = LOCK_AT(LOCK_STREAM_LIST);
+static struct thread_stream *list;
+
 /* A thread of a stream keeps the result of the call that it has run last. */
 static _Thread_local struct {
+    struct thread_stream *stream; /* NULL: it is no thread of a stream */
     rondo_result result;
     char sentence[FAIL_SENTENCE_MAX];
 } outcome;
@@ -57,8 +67,6 @@ static struct job *next_job(struct thread_stream *stream)
     struct job *job;
 
     lock_take(&stream->lock);
-    stream->busy = false;
-    pthread_cond_broadcast(&stream->changed);
     while (!stream->first && !stream->closing)
         lock_wait(&stream->lock, &stream->changed);
     job = stream->first;
@@ -66,8 +74,8 @@ static struct job *next_job(struct thread_stream *stream)
         stream->first = job->next;
         if (!stream->first)
             stream->last = &stream->first;
-        stream->busy = true;
     }
+    stream->running = job;
     lock_give(&stream->lock);
     return job;
 }
@@ -95,7 +103,9 @@ static void do_job(struct thread_stream *stream, struct job *job)
         note_error(stream, result);
     }
     lock_take(&stream->lock);
+    stream->running = NULL;
     spare_give(&stream->jobs, job);
+    pthread_cond_broadcast(&stream->changed);
     lock_give(&stream->lock);
 }
 
@@ -104,6 +114,7 @@ static void *work(void *argument)
     struct thread_stream *stream = argument;
     struct job *job;
 
+    outcome.stream = stream;
     while ((job = next_job(stream)))
         do_job(stream, job);
     return NULL;
@@ -120,10 +131,14 @@ static struct job *take_job(struct thread_stream *stream, size_t bytes)
     return job;
 }
 
+/* Put the job in the queue, its batches in line for their turns. */
 static void push(struct thread_stream *stream, struct job *job)
 {
     job->next = NULL;
     lock_take(&stream->lock);
+    for (int i = 0; i < job->count; i++)
+        batch_open(&job->batches[i], job->batches[i].comm, job->batches[i].tasks,
+                   job->batches[i].count);
     *stream->last = job;
     stream->last = &job->next;
     pthread_cond_broadcast(&stream->changed);
@@ -148,7 +163,8 @@ static rondo_result add_batches(rondo_stream *base, const struct batch *batches,
     tasks = job->tasks;
     for (int i = 0; i < count; i++) {
         memcpy(tasks, batches[i].tasks, (size_t)batches[i].count * sizeof(*tasks));
-        batch_open(&job->batches[i], batches[i].comm, tasks, batches[i].count);
+        job->batches[i] =
+            (struct batch){.comm = batches[i].comm, .tasks = tasks, .count = batches[i].count};
         tasks += batches[i].count;
     }
     push(stream, job);
@@ -164,9 +180,85 @@ static rondo_result call(rondo_stream *base, rondo_stream_function function, voi
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a queued function.");
     job->function = function;
     job->context = context;
+    job->count = 0;
     push(stream, job);
     return RONDO_OK;
 }
+
+/* ---- The list of all ------------------------------------------------------------------------- */
+
+static void list_add(struct thread_stream *stream)
+{
+    lock_take(&list_lock);
+    stream->next = list;
+    list = stream;
+    lock_give(&list_lock);
+}
+
+static void list_remove(struct thread_stream *stream)
+{
+    struct thread_stream **link = &list;
+
+    lock_take(&list_lock);
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    lock_give(&list_lock);
+}
+
+static bool job_uses(const struct job *job, const void *memory, size_t bytes)
+{
+    for (int i = 0; i < job->count; i++) {
+        const struct batch *batch = &job->batches[i];
+
+        for (int k = 0; k < batch->count; k++) {
+            const struct task *task = &batch->tasks[k];
+
+            if (call_uses(batch->comm, &task->key, task->input, task->output, memory, bytes))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool stream_uses(struct thread_stream *stream, const void *memory, size_t bytes)
+{
+    bool uses;
+
+    lock_take(&stream->lock);
+    uses = stream->running && job_uses(stream->running, memory, bytes);
+    for (const struct job *job = stream->first; job && !uses; job = job->next)
+        uses = job_uses(job, memory, bytes);
+    lock_give(&stream->lock);
+    return uses;
+}
+
+static bool any_uses(const void *memory, size_t bytes)
+{
+    bool uses = false;
+
+    lock_take(&list_lock);
+    for (struct thread_stream *stream = list; stream && !uses; stream = stream->next)
+        uses = !fork_is_foreign(stream->base.home) && stream_uses(stream, memory, bytes);
+    lock_give(&list_lock);
+    return uses;
+}
+
+rondo_result streams_let_go(const void *memory, size_t bytes, const char *function)
+{
+    const struct timespec doze = {0, 50 * 1000};
+
+    if (outcome.stream && stream_uses(outcome.stream, memory, bytes))
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "%s: a call that is queued on the stream behind this function uses the "
+                          "memory.",
+                          function);
+    while (any_uses(memory, bytes))
+        nanosleep(&doze, NULL);
+    return RONDO_OK;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
 
 static void close_thread(rondo_stream *base)
 {
@@ -177,6 +269,7 @@ static void close_thread(rondo_stream *base)
     pthread_cond_broadcast(&stream->changed);
     lock_give(&stream->lock);
     pthread_join(stream->thread, NULL);
+    list_remove(stream);
     spares_done(&stream->jobs);
     lock_done(&stream->lock);
     pthread_cond_destroy(&stream->changed);
@@ -198,7 +291,7 @@ static rondo_result synchronize(rondo_stream *base)
     rondo_result result;
 
     lock_take(&stream->lock);
-    while (stream->first || stream->busy)
+    while (stream->first || stream->running)
         lock_wait(&stream->lock, &stream->changed);
     result = take_error(stream);
     lock_give(&stream->lock);
@@ -212,7 +305,7 @@ static rondo_result query(rondo_stream *base)
 
     lock_take(&stream->lock);
     result = stream->error ? rondo_fail(stream->error, "%s", stream->sentence) : RONDO_OK;
-    if (!result && (stream->first || stream->busy))
+    if (!result && (stream->first || stream->running))
         result = RONDO_IN_PROGRESS;
     lock_give(&stream->lock);
     return result;
@@ -245,6 +338,8 @@ rondo_result rondo_stream_open(rondo_stream **ret_stream)
         free(stream);
         return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream.");
     }
+    fork_renews(&list_lock);
+    list_add(stream);
     *ret_stream = &stream->base;
     return RONDO_OK;
 }

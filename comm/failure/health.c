@@ -27,7 +27,7 @@ void health_describe(const struct task *task, char *text, size_t size)
 {
     const struct call_record record = {.collective = (uint8_t)task->key.collective,
                                        .type = (uint8_t)task->key.type,
-                                       .op = (int16_t)task->key.op,
+                                       .op = (int16_t)choice_op(&task->key),
                                        .root = task->key.root,
                                        .count = task->key.count};
 
@@ -73,6 +73,34 @@ rondo_result health_adopt(rondo_comm *comm)
         return comm_break(comm, result, culprit);
     }
     return RONDO_OK;
+}
+
+/* Fetch what ranks of other hosts have said of the parent, unless a call on it does so. */
+static rondo_result fetch_from_parent(rondo_comm *parent)
+{
+    rondo_result result = RONDO_OK;
+    unsigned ticket;
+    bool moved;
+
+    if (networks_any(parent) && turn_take_idle(&parent->turn, &ticket)) {
+        result = networks_progress(parent, &moved);
+        turn_pass(&parent->turn);
+    }
+    return result;
+}
+
+rondo_result health_check_parent(rondo_comm *comm)
+{
+    rondo_result result;
+
+    if (!comm->parent)
+        return RONDO_OK;
+    result = comm_check(comm->parent);
+    if (!result)
+        result = fetch_from_parent(comm->parent);
+    if (!result)
+        result = health_adopt(comm->parent);
+    return result ? comm_break(comm, result, -1) : RONDO_OK;
 }
 
 static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
@@ -292,6 +320,8 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
     int peer;
     rondo_result result = health_adopt(comm);
 
+    if (!result)
+        result = health_check_parent(comm);
     if (!result)
         result = mismatch_look(comm, task);
     if (result)

@@ -109,12 +109,14 @@ struct lease *leave_lease(const rondo_comm *comm)
 
 void leave_for_good(const rondo_comm *comm)
 {
-    /* Release, pairs with the acquire in health_has_closed(): what it said in calls is there. */
-    atomic_store_explicit(&comm->status->closed, 1, memory_order_release);
     if (comm->lease)
         ((struct peers_lease *)(void *)comm->lease)->peers->status = comm->status;
     for (int rank = 0; rank < comm->size; rank++)
         if (rank != comm->rank && comm->alarms[rank])
             /* Release, pairs with the acquire in has_left(): nothing is written there any more. */
             atomic_store_explicit(&comm->alarms[rank]->gone[comm->rank], 1, memory_order_release);
+    /* Last, as a peer that sees it may use its memory for something else, and the stores above went
+     * there. Release, pairs with the acquire in has_left() and in health_has_closed(): what this
+     * rank said in calls is there. */
+    atomic_store_explicit(&comm->status->closed, 1, memory_order_release);
 }

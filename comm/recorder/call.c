@@ -7,6 +7,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+static const char *op_name(int op)
+{
+    switch (op) {
+    case CALL_OP_ORDERED:
+        return "an operation of your own that does not commute";
+    case CALL_OP_SCALED:
+        return "a pre-multiplied sum";
+    default:
+        return rondo_op_name(op);
+    }
+}
+
 static void describe(const struct call_record *record, bool counted, char *text, size_t size)
 {
     rondo_collective collective = (rondo_collective)record->collective;
@@ -20,7 +32,7 @@ static void describe(const struct call_record *record, bool counted, char *text,
         used += snprintf(text + used, size - (size_t)used, " of %s",
                          rondo_type_name((rondo_type)record->type));
     if (used > 0 && (size_t)used < size && collective_reduces(collective))
-        used += snprintf(text + used, size - (size_t)used, ", %s", rondo_op_name(record->op));
+        used += snprintf(text + used, size - (size_t)used, ", %s", op_name(record->op));
     if (used > 0 && (size_t)used < size && collective_has_root(collective))
         snprintf(text + used, size - (size_t)used, ", root %d", record->root);
 }

@@ -16,6 +16,9 @@ struct call_record {
     uint32_t fingerprint;
     uint32_t unused;
 };
+/* In `op` of a call, what an operation of the user's own is. */
+enum call_op { CALL_OP_COMMUTES = 64, CALL_OP_ORDERED, CALL_OP_SCALED };
+
 enum { CALL_RECORD_WORDS = sizeof(struct call_record) / sizeof(uint64_t) };
 
 /* Writes a call in words: "all_reduce of 17 float32, sum". Any bytes will do. */

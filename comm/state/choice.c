@@ -16,7 +16,7 @@ uint64_t choice_hash(const struct choice_key *key)
 {
     bool pair = collective_is_pair(key->collective);
     uint64_t small = (uint64_t)(pair ? RONDO_SEND : key->collective) << 56 |
-                     (uint64_t)key->type << 48 | (uint64_t)(uint16_t)key->op << 32 |
+                     (uint64_t)key->type << 48 | (uint64_t)(uint16_t)choice_op(key) << 32 |
                      (pair ? 0 : (uint32_t)key->root);
 
     return choice_mix(small + choice_mix(key->count + 0x9e3779b97f4a7c15u));

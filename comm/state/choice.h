@@ -20,6 +20,7 @@ struct choice_key {
     rondo_type type;
     rondo_op op;
     int root;
+    int own; /* an enum call_op: what an operation of the user's own is; 0: `op` is built in */
     size_t count;
     const char *algorithm; /* a static name; NULL: as configured */
     bool no_peer_memory;   /* a rank's buffers can't be reached by its peers */
@@ -27,6 +28,12 @@ struct choice_key {
      * remembered. */
     const struct operation *made;
 };
+
+/* The operation as ranks compare it. Handles of own operations may differ between ranks. */
+static inline int choice_op(const struct choice_key *key)
+{
+    return key->own ? key->own : key->op;
+}
 
 uint64_t choice_mix(uint64_t value); /* a hash of it */
 /* A hash of what ranks must agree on. The two ends of a message between two ranks hash alike. */

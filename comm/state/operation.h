@@ -5,12 +5,14 @@
 #define RONDO_COMM_STATE_OPERATION_H
 
 #include "base/lock.h"
+#include "comm/recorder/call.h"
 #include "kernels/kernels.h"
 
 enum { OPERATIONS_MAX = 256, OPERATION_FIRST = 64 }; /* handles of users' operations begin there */
 
 struct operation {
-    rondo_op handle; /* 0: free */
+    rondo_op handle;  /* 0: free */
+    enum call_op own; /* what it is, alike on all ranks; handles may differ */
     bool commutative;
     rondo_type type; /* of a scalar; RONDO_TYPES: any */
     struct kernel_op kernel;

@@ -17,6 +17,13 @@ static inline unsigned turn_take(struct turn *turn)
     return atomic_fetch_add_explicit(&turn->next, 1, memory_order_relaxed);
 }
 
+/* Take several turns in a row, between which nobody else has one; returns the first. Each of them
+ * has to be passed. */
+static inline unsigned turn_take_several(struct turn *turn, unsigned count)
+{
+    return atomic_fetch_add_explicit(&turn->next, count, memory_order_relaxed);
+}
+
 /* Take the turn only if nobody has it, or waits for it. */
 static inline bool turn_take_idle(struct turn *turn, unsigned *ret_ticket)
 {

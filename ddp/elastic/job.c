@@ -276,6 +276,9 @@ rondo_result rondo_elastic_agree(rondo_elastic *job, int well, rondo_elastic_out
     if (!job || !ret_outcome)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_elastic_agree: there is no %s.",
                         job ? "place for the outcome" : "job");
+    result = ddp_check_call(job, "rondo_elastic_agree");
+    if (result)
+        return result;
     flags = flags_of(job, well);
     job->counted = false;
     if (!well)

@@ -43,6 +43,9 @@ rondo_result rondo_ddp_move(rondo_ddp *ddp, rondo_comm *comm)
     if (!ddp || !comm)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_ddp_move: there is no %s.",
                         ddp ? "communicator" : "rondo_ddp");
+    result = ddp_check_call(ddp, "rondo_ddp_move");
+    if (result)
+        return result;
     states = calloc((size_t)rondo_comm_size(comm), sizeof(*states));
     if (!states)
         return ddp_fail(RONDO_ERROR_MEMORY, "Out of memory for %d ranks.", rondo_comm_size(comm));
@@ -64,12 +67,13 @@ rondo_result rondo_ddp_move(rondo_ddp *ddp, rondo_comm *comm)
 rondo_result rondo_ddp_share(rondo_ddp *ddp, const rondo_ddp_tensor *arrays, int count)
 {
     struct ddp_tensor *tensors;
-    rondo_result result;
+    rondo_result result = ddp_check_call(ddp, "rondo_ddp_share");
 
-    if (!ddp || ddp->broken || ddp->in_pass || count < 0 || (count && !arrays))
+    if (result)
+        return result;
+    if (ddp->broken || ddp->in_pass || count < 0 || (count && !arrays))
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_ddp_share: %s.",
-                        !ddp           ? "there is no rondo_ddp"
-                        : ddp->broken  ? "the communicator failed before; move to another one"
+                        ddp->broken    ? "the communicator failed before; move to another one"
                         : ddp->in_pass ? "not inside of a pass; call rondo_ddp_wait() first"
                                        : "there are no arrays");
     tensors = calloc((size_t)count + 1, sizeof(*tensors));

@@ -54,7 +54,7 @@ static rondo_result fetch(rondo_shards *shards, struct shard_unit *unit)
 rondo_result rondo_shards_prefetch(rondo_shards *shards, int unit)
 {
     struct shard_unit *found;
-    rondo_result result = shards_find(shards, unit, 0, &found, NULL);
+    rondo_result result = shards_find(__func__, shards, unit, 0, &found, NULL);
 
     return result ? result : fetch(shards, found);
 }
@@ -62,7 +62,7 @@ rondo_result rondo_shards_prefetch(rondo_shards *shards, int unit)
 rondo_result rondo_shards_gather(rondo_shards *shards, int unit)
 {
     struct shard_unit *found;
-    rondo_result result = shards_find(shards, unit, 0, &found, NULL);
+    rondo_result result = shards_find(__func__, shards, unit, 0, &found, NULL);
 
     if (!result)
         result = fetch(shards, found);
@@ -74,7 +74,7 @@ rondo_result rondo_shards_parameter(rondo_shards *shards, int unit, int paramete
 {
     struct shard_parameter *found;
     struct shard_unit *owner;
-    rondo_result result = shards_find(shards, unit, parameter, &owner, &found);
+    rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
     if (result)
         return result;
@@ -102,7 +102,7 @@ static rondo_result release(rondo_shards *shards, struct shard_unit *unit)
 rondo_result rondo_shards_release(rondo_shards *shards, int unit)
 {
     struct shard_unit *found;
-    rondo_result result = shards_find(shards, unit, 0, &found, NULL);
+    rondo_result result = shards_find(__func__, shards, unit, 0, &found, NULL);
 
     return result ? result : release(shards, found);
 }

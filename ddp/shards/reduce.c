@@ -112,7 +112,7 @@ rondo_result rondo_shards_gradient(rondo_shards *shards, int unit, int parameter
 {
     struct shard_parameter *found;
     struct shard_unit *owner;
-    rondo_result result = shards_find(shards, unit, parameter, &owner, &found);
+    rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
     if (!result)
         result = settle_unit(shards, owner);
@@ -147,7 +147,7 @@ static void look_for_nan(rondo_shards *shards, int number)
 rondo_result rondo_shards_reduce(rondo_shards *shards, int unit)
 {
     struct shard_unit *found;
-    rondo_result result = shards_find(shards, unit, 0, &found, NULL);
+    rondo_result result = shards_find(__func__, shards, unit, 0, &found, NULL);
 
     if (!result)
         result = settle_unit(shards, found);

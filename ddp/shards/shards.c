@@ -9,9 +9,13 @@
 
 /* ---- Small things ---------------------------------------------------------------------------- */
 
-rondo_result shards_find(rondo_shards *shards, int unit, int parameter,
+rondo_result shards_find(const char *function, rondo_shards *shards, int unit, int parameter,
                          struct shard_unit **ret_unit, struct shard_parameter **ret_parameter)
 {
+    rondo_result result = ddp_check_call(shards, function);
+
+    if (result)
+        return result;
     if (unit < 0 || unit >= shards->count)
         return ddp_fail(RONDO_ERROR_INVALID, "There is no unit %d of shards; there are %d.", unit,
                         shards->count);
@@ -117,6 +121,8 @@ static rondo_result check_config(const rondo_shards_config *config, const rondo_
                         config ? "not of this version: set struct_size" : "NULL");
     if (!comm)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_open: the communicator is NULL.");
+    if (ddp_check_call(comm, "rondo_shards_open"))
+        return RONDO_ERROR_INVALID;
     if (config->level < RONDO_SHARD_OPTIMIZER || config->level > RONDO_SHARD_PARAMETERS)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_open: there is no level %d, but 1 to 3.",
                         config->level);
@@ -189,6 +195,9 @@ rondo_result rondo_shards_memory_used(const rondo_shards *shards, rondo_shards_m
 {
     rondo_shards_memory memory = {0};
 
+    if (!shards || !ret_memory)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_memory_used: there is no %s.",
+                        shards ? "place for it" : "rondo_shards");
     for (int i = 0; i < shards->count; i++) {
         const struct shard_unit *unit = &shards->units[i];
         size_t shard = unit->shard * sizeof(float), whole = shard * (size_t)shards->size;

@@ -8,11 +8,13 @@
 
 rondo_result rondo_shards_clip(rondo_shards *shards, double limit, double *ret_norm)
 {
-    rondo_result result = shards_finish_reductions(shards);
+    rondo_result result = ddp_check_call(shards, "rondo_shards_clip");
     struct norm norm;
     double root;
     float scale;
 
+    if (!result)
+        result = shards_finish_reductions(shards);
     if (result)
         return result;
     norm_init(&norm);
@@ -56,8 +58,11 @@ static void update_unit(rondo_shards *shards, int number, rondo_update_function 
 
 rondo_result rondo_shards_step(rondo_shards *shards, rondo_update_function update, void *context)
 {
-    rondo_result result = shards_finish_reductions(shards);
+    rondo_result result = ddp_check_call(shards, "rondo_shards_step");
 
+    if (result)
+        return result;
+    result = shards_finish_reductions(shards);
     if (!result)
         result = shards_release_all(shards);
     for (int i = 0; i < shards->count && !result && update; i++) {
@@ -109,7 +114,7 @@ rondo_result rondo_shards_export(rondo_shards *shards, int unit, int parameter, 
     struct shard_parameter *found;
     struct shard_unit *owner;
     bool was_here;
-    rondo_result result = shards_find(shards, unit, parameter, &owner, &found);
+    rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
     if (!result)
         result = check_state(shards, state);
@@ -131,7 +136,7 @@ rondo_result rondo_shards_import(rondo_shards *shards, int unit, int parameter, 
     struct shard_parameter *found;
     struct shard_unit *owner;
     struct shard_piece piece;
-    rondo_result result = shards_find(shards, unit, parameter, &owner, &found);
+    rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
     if (!result)
         result = check_state(shards, state);

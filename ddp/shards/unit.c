@@ -119,6 +119,8 @@ static rondo_result check_unit(rondo_shards *shards, const rondo_parameter_spec 
     if (!shards || (!parameters && count))
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_add_unit: there are no %s.",
                         shards ? "parameters" : "shards");
+    if (ddp_check_call(shards, "rondo_shards_add_unit"))
+        return RONDO_ERROR_INVALID;
     if (shards->made_buffers)
         return ddp_fail(RONDO_ERROR_INVALID,
                         "rondo_shards_add_unit: add all units before the first one is used.");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bindings.h - what bindings to other languages and frameworks need besides rondo.h: ids for ranks
- * of several hosts, and the outcome of each call on a stream.
+ * bindings.h - what bindings to other languages and frameworks, and layers above rondo.h, need
+ * besides it: ids for ranks of several hosts, the outcome of each call on a stream, and whether
+ * calls are being collected.
  *
  * A binding that gives each call a future records an event behind the call on its stream, and a
  * function of its own behind that (rondo_stream_call()), which asks for the event's outcome and
@@ -41,6 +42,12 @@ RONDO_API rondo_result rondo_unique_id_create_at(const char *address, double tim
  * a CUDA stream the outcome is RONDO_OK: ask rondo_comm_query() there. From any thread.
  */
 RONDO_API rondo_result rondo_event_outcome(rondo_event *event, double seconds);
+
+/* ---- Groups ---------------------------------------------------------------------------------- */
+
+/* 1 if the calling thread has a group open, else 0. A function that needs the result of a call at
+ * once has to refuse to run then: the call would only be collected. */
+RONDO_API int rondo_group_is_open(void);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,7 @@
  *         stays usable; an error of the communicator itself leaves closing, and rondo_ddp_move().
  * Threads one thread at a time uses a rondo_ddp. It uses `comm` in open, begin, wait and join only,
  *         and a communicator of its own in between, so that other calls may be made on `comm`.
+ *         Not in an open group: what would only be collected there is refused.
  */
 #ifndef RONDO_DDP_H
 #define RONDO_DDP_H

@@ -200,9 +200,9 @@ RONDO_API rondo_result rondo_comm_open_among(rondo_comm *parent, const int *rank
 
 /* Collective, not in a group: wait until what this rank queued is done and all ranks are here. */
 RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
-/* Free it; local, waits for this rank's queued work. Accepts NULL. */
+/* Free it; local, waits for queued work. Refused in a group with a call on it. Accepts NULL. */
 RONDO_API void rondo_comm_close(rondo_comm *comm);
-/* Break it, from any thread: calls in progress end with
+/* Break it, from any thread: calls in progress, dup and split among them, end with
  * RONDO_ERROR_ABORTED here and on every peer. Close it after. */
 RONDO_API rondo_result rondo_comm_abort(rondo_comm *comm);
 
@@ -281,14 +281,14 @@ RONDO_API int rondo_version_number(void);  /* its RONDO_VERSION */
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Zeroed memory from the shared heap of this process, which
- * peers on the node map. Page aligned. Thread-safe. */
+ * peers on the node map. Page aligned. Thread-safe. Freeing waits for calls queued on streams. */
 RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
 RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL */
 /*
  * Give existing private memory to the shared heap in place: the address stays, the pages become
  * mapped by peers. `memory` must be page aligned; no other thread may write the range (rounded up
  * to pages) during the call. Deregister before freeing it; closing the communicator deregisters
- * what is left.
+ * what is left. It stays while a call that is queued on a stream uses it: all of these wait.
  */
 RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
                                            rondo_registration **ret_registration);
@@ -390,7 +390,7 @@ RONDO_API rondo_result rondo_estimate(const rondo_call *call, double *ret_micros
 /*
  * Between start and end, calls of this thread are collected; the outermost end runs them together
  * and returns the first error. Sends and receives of a group never wait for each other's order, so
- * exchanges cannot deadlock.
+ * exchanges cannot deadlock. To close or free what its calls use is refused before the end.
  */
 RONDO_API rondo_result rondo_group_start(void);
 RONDO_API rondo_result rondo_group_end(void);
@@ -406,7 +406,7 @@ RONDO_API rondo_result rondo_op_create_premul_sum(rondo_comm *comm, const void *
 /*
  * inout[i] = f(in[i], inout[i]) for i < count, where `in` holds the lower ranks. It must be
  * associative; if it is not `commutative` ranks are combined in rank order. Called from any thread
- * that makes calls on `comm`.
+ * that makes calls on `comm`. Not collective: handles may differ between ranks.
  */
 typedef void (*rondo_op_function)(void *context, const void *in, void *inout, size_t count,
                                   rondo_type type);

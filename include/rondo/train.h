@@ -7,7 +7,8 @@
  * Errors    as in rondo.h: a result; rondo_ddp_last_error() has the sentence of the calling thread.
  * Bits      nothing here depends on how work is cut among ranks: optimizers work element by
  *           element, norms are exact until their last rounding, permutations come from the seed.
- * Calls     "collective" means: all ranks, in the same order. Handles are for one thread at a time.
+ * Calls     "collective" means: all ranks, in the same order, not in an open group. Handles are for
+ *           one thread at a time.
  * Zero      what you do not use in a config.
  */
 #ifndef RONDO_TRAIN_H

@@ -24,16 +24,22 @@ rondo_result streams_keep_order(rondo_comm *comm, void *argument, char *sentence
 rondo_result streams_call_functions_in_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result streams_wait_for_events(rondo_comm *comm, void *argument, char *sentence);
 rondo_result streams_overlap_with_others(rondo_comm *comm, void *argument, char *sentence);
+rondo_result streams_take_calls_of_several_threads(rondo_comm *comm, void *argument,
+                                                   char *sentence);
 
 /* splits.c */
 rondo_result splits_odd_and_even(rondo_comm *comm, void *argument, char *sentence);
 rondo_result splits_reverse_and_leave_out(rondo_comm *comm, void *argument, char *sentence);
 rondo_result splits_nest(rondo_comm *comm, void *argument, char *sentence);
 rondo_result splits_dup_has_its_own_order(rondo_comm *comm, void *argument, char *sentence);
+rondo_result splits_by_several_threads(rondo_comm *comm, void *argument, char *sentence);
 
 /* operations.c */
 rondo_result operations_affine_maps_in_rank_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_commutative(rondo_comm *comm, void *argument, char *sentence);
+rondo_result operations_differ_in_number(rondo_comm *comm, void *argument, char *sentence);
+/* Only that of the last rank does not commute. */
+rondo_result operations_differ_in_kind(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_premul_sum(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_min_max_of_special_values(rondo_comm *comm, void *argument, char *sentence);
 rondo_result operations_narrow_sums_saturate(rondo_comm *comm, void *argument, char *sentence);
@@ -51,6 +57,11 @@ rondo_result estimates_tell(rondo_comm *comm, void *argument, char *sentence);
 
 /* kinds.c */
 rondo_result kinds_change(rondo_comm *comm, void *argument, char *sentence);
+
+/* in_use.c: rank 0 takes memory away under a call that waits for the others */
+rondo_result in_use_deregister(rondo_comm *comm, void *argument, char *sentence);
+rondo_result in_use_close_another(rondo_comm *comm, void *argument, char *sentence);
+rondo_result in_use_free(rondo_comm *comm, void *argument, char *sentence);
 
 /* A plain all_reduce of `count` int32, checked. */
 rondo_result bodies_all_reduce(rondo_comm *comm, size_t count, char *sentence);

@@ -140,6 +140,67 @@ rondo_result operations_commutative(rondo_comm *comm, void *argument, char *sent
     return RONDO_OK;
 }
 
+/* ---- Handles that differ between ranks ------------------------------------------------------- */
+
+static rondo_result sum_with(rondo_comm *comm, rondo_op op, char *sentence)
+{
+    uint32_t one = 1, out = 0;
+    rondo_result result = rondo_all_reduce(&one, &out, 1, RONDO_UINT32, op, comm, NULL);
+
+    if (result)
+        return world_say(sentence, result, "%s", rondo_last_error(comm));
+    if (out != (uint32_t)rondo_comm_size(comm))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "the sum is %u", out);
+    return RONDO_OK;
+}
+
+static void combine_by_adding(void *context, const void *in, void *inout, size_t count,
+                              rondo_type type)
+{
+    const uint32_t *from = in;
+    uint32_t *to = inout;
+
+    for (size_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+/* Rank r has made and destroyed r operations before, and has another left. */
+rondo_result operations_differ_in_number(rondo_comm *comm, void *argument, char *sentence)
+{
+    uint32_t one = 1;
+    rondo_op op = -1, other = -1, scaled = -1;
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < rondo_comm_rank(comm) && !result; i++) {
+        result = rondo_op_create_user(comm, combine_by_adding, NULL, 0, &other);
+        if (!result)
+            result = rondo_op_destroy(comm, other);
+    }
+    if (!result && rondo_comm_rank(comm) % 2)
+        result = rondo_op_create_premul_sum(comm, &one, RONDO_UINT32, &other);
+    if (!result)
+        result = rondo_op_create_user(comm, combine_by_adding, NULL, 1, &op);
+    if (!result)
+        result = rondo_op_create_premul_sum(comm, &one, RONDO_UINT32, &scaled);
+    if (result)
+        return world_say(sentence, result, "%s", rondo_last_error(comm));
+    for (int i = 0; i < 3 && !result; i++) {
+        result = sum_with(comm, op, sentence);
+        if (!result)
+            result = sum_with(comm, scaled, sentence);
+    }
+    return result;
+}
+
+rondo_result operations_differ_in_kind(rondo_comm *comm, void *argument, char *sentence)
+{
+    bool last = rondo_comm_rank(comm) == rondo_comm_size(comm) - 1;
+    rondo_op op = -1;
+    rondo_result result = rondo_op_create_user(comm, combine_by_adding, NULL, !last, &op);
+
+    return result ? result : sum_with(comm, op, sentence);
+}
+
 /* ---- Built-in ones --------------------------------------------------------------------------- */
 
 rondo_result operations_premul_sum(rondo_comm *comm, void *argument, char *sentence)

@@ -2,6 +2,8 @@
 /* splits.c - communicators made of communicators. */
 #include "bodies.h"
 
+#include <pthread.h>
+
 /* Ranks of the members of `part` in `comm`, by gathering them; each must be where `wanted` says. */
 static rondo_result check_members(rondo_comm *comm, rondo_comm *part, int size,
                                   const int32_t *wanted, char *sentence)
@@ -113,4 +115,50 @@ rondo_result splits_dup_has_its_own_order(rondo_comm *comm, void *argument, char
     rondo_stream_close(first);
     rondo_stream_close(second);
     return end(comm, copy, result, sentence);
+}
+
+/* ---- Several threads ------------------------------------------------------------------------- */
+
+enum { THREADS = 3, DUPS = 5 };
+
+struct user {
+    rondo_comm *comm;
+    rondo_result result;
+    char sentence[WORLD_SENTENCE];
+};
+
+static void *dup_and_use(void *argument)
+{
+    struct user *user = argument;
+
+    for (int i = 0; i < DUPS && !user->result; i++) {
+        rondo_comm *copy = NULL;
+
+        user->result = rondo_comm_dup(user->comm, &copy);
+        if (user->result)
+            world_say(user->sentence, user->result, "dup: %s", rondo_last_error(user->comm));
+        else
+            user->result = bodies_all_reduce(copy, 10, user->sentence);
+        rondo_comm_close(copy);
+    }
+    return NULL;
+}
+
+rondo_result splits_by_several_threads(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct user users[THREADS] = {{.comm = comm}};
+    pthread_t threads[THREADS];
+    rondo_result result = RONDO_OK;
+
+    for (int i = 0; i < THREADS; i++) {
+        users[i] = (struct user){.comm = comm};
+        if (pthread_create(&threads[i], NULL, dup_and_use, &users[i]))
+            return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        if (users[i].result)
+            result = world_say(sentence, users[i].result, "%s", users[i].sentence);
+    }
+    return result;
 }

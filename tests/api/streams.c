@@ -2,6 +2,7 @@
 /* streams.c - calls in the background: order, events, several streams at once. */
 #include "bodies.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -201,5 +202,52 @@ rondo_result streams_overlap_with_others(rondo_comm *comm, void *argument, char 
     if (!result)
         result = rondo_comm_finalize(pair.comms[1]);
     pair_close(&pair);
+    return result;
+}
+
+/* ---- Several threads ------------------------------------------------------------------------- */
+
+enum { THREADS = 4 };
+
+struct user {
+    rondo_comm *comm;
+    rondo_stream *stream;
+    int calls;
+    rondo_result result;
+};
+
+static void *queue_barriers(void *argument)
+{
+    struct user *user = argument;
+
+    for (int i = 0; i < user->calls && !user->result; i++)
+        user->result = rondo_barrier(user->comm, user->stream);
+    return NULL;
+}
+
+rondo_result streams_take_calls_of_several_threads(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct user users[THREADS] = {{.comm = comm}};
+    pthread_t threads[THREADS];
+    rondo_stream *stream;
+    rondo_result result = rondo_stream_open(&stream);
+
+    if (result)
+        return world_say(sentence, result, "no stream");
+    for (int i = 0; i < THREADS; i++) {
+        /* Calls of one rank wait for nobody, so many of them are queued in no time. */
+        users[i] = (struct user){comm, stream, rondo_comm_size(comm) == 1 ? 10000 : 50, RONDO_OK};
+        if (pthread_create(&threads[i], NULL, queue_barriers, &users[i]))
+            return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        result = result ? result : users[i].result;
+    }
+    if (!result)
+        result = rondo_stream_synchronize(stream);
+    if (result)
+        world_say(sentence, result, "barriers of %d threads: %s", THREADS, rondo_last_error(comm));
+    rondo_stream_close(stream);
     return result;
 }

@@ -53,11 +53,16 @@ static int run_bodies(void)
         {"functions on a stream", streams_call_functions_in_order},
         {"events", streams_wait_for_events},
         {"a stream beside blocking calls", streams_overlap_with_others},
+        {"calls of several threads", streams_take_calls_of_several_threads},
+        {"copies by several threads", splits_by_several_threads},
         {"odd and even parts", splits_odd_and_even},
         {"parts of parts", splits_nest},
         {"a copy", splits_dup_has_its_own_order},
         {"memory of changing kinds", kinds_change},
+        {"memory deregistered in use", in_use_deregister},
+        {"memory freed in use", in_use_free},
         {"maps in rank order", operations_affine_maps_in_rank_order},
+        {"different numbers of operations", operations_differ_in_number},
     };
     int failed = 0;
 

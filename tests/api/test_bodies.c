@@ -4,6 +4,7 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 static struct world_report report;
 
@@ -89,6 +90,16 @@ Test(streams, blocking_calls_go_on_beside_a_busy_stream)
     run_on(streams_overlap_with_others, 1, 5);
 }
 
+Test(streams, several_threads_may_queue_calls_on_one)
+{
+    run_on(streams_take_calls_of_several_threads, 1, 2);
+}
+
+Test(splits, several_threads_may_copy_one_at_a_time)
+{
+    run_on(splits_by_several_threads, 2, 3);
+}
+
 Test(splits, odd_and_even_ranks_part)
 {
     run_on(splits_odd_and_even, 1, 8);
@@ -114,6 +125,21 @@ Test(kinds, plain_and_mapped_memory_may_take_turns)
     run_on(kinds_change, 1, 5);
 }
 
+Test(in_use, deregistering_waits_for_queued_calls)
+{
+    run_on(in_use_deregister, 2, 2);
+}
+
+Test(in_use, closing_what_holds_a_registration_waits_for_queued_calls_of_others)
+{
+    run_on(in_use_close_another, 2, 2);
+}
+
+Test(in_use, freeing_waits_for_queued_calls)
+{
+    run_on(in_use_free, 2, 2);
+}
+
 Test(operations, maps_that_do_not_commute_are_combined_in_rank_order)
 {
     run_on(operations_affine_maps_in_rank_order, 1, 11);
@@ -122,6 +148,24 @@ Test(operations, maps_that_do_not_commute_are_combined_in_rank_order)
 Test(operations, a_commutative_one_gets_its_context)
 {
     run_on(operations_commutative, 1, 8);
+}
+
+Test(operations, ranks_may_have_made_different_numbers_of_them)
+{
+    run_on(operations_differ_in_number, 2, 3);
+}
+
+Test(operations, ranks_whose_own_ones_differ_are_told_how)
+{
+    for (int size = 2; size <= 3; size++) {
+        world_run_processes(size, operations_differ_in_kind, NULL, &report);
+        for (int rank = 0; rank < size; rank++) {
+            cr_expect(report.results[rank] == RONDO_ERROR_MISMATCH, "rank %d of %d: %s", rank, size,
+                      report.sentences[rank]);
+            cr_expect(strstr(report.sentences[rank], "that does not commute"), "%s",
+                      report.sentences[rank]);
+        }
+    }
 }
 
 Test(operations, the_pre_multiplied_sum_takes_each_ranks_scalar)

@@ -214,3 +214,58 @@ Test(group, exchanges_over_several_streams_do_not_wait_for_each_other)
     values[0] = values[1] = 0;
     expect_streams_done(0);
 }
+
+/* ---- What calls of an open group use --------------------------------------------------------- */
+
+Test(group, what_its_calls_need_stays_open)
+{
+    rondo_stream *stream = NULL;
+
+    cr_assert(rondo_stream_open(&stream) == RONDO_OK);
+    cr_expect(rondo_group_start() == RONDO_OK);
+    cr_expect(rondo_all_reduce(&values[0], &values[0], 1, RONDO_INT32, RONDO_SUM, comms[0],
+                               stream) == RONDO_OK);
+    rondo_stream_close(stream);
+    cr_expect(strstr(rondo_last_error(NULL), "rondo_stream_close"), "%s", rondo_last_error(NULL));
+    cr_expect(rondo_group_end() == RONDO_ERROR_INVALID);
+    cr_expect(rondo_stream_synchronize(stream) == RONDO_OK, "it is still there");
+    rondo_stream_close(stream);
+
+    cr_expect(rondo_group_start() == RONDO_OK && sum(1) == RONDO_OK);
+    rondo_comm_close(comms[1]);
+    cr_expect(strstr(rondo_last_error(NULL), "rondo_comm_close"), "%s", rondo_last_error(NULL));
+    cr_expect(rondo_group_end() == RONDO_ERROR_INVALID);
+    expect_that_groups_work();
+}
+
+Test(group, what_its_calls_do_not_need_may_be_closed)
+{
+    rondo_stream *stream = NULL;
+    rondo_comm *other = NULL;
+
+    cr_assert(rondo_stream_open(&stream) == RONDO_OK);
+    cr_assert(rondo_comm_open_all(1, NULL, &other) == RONDO_OK);
+    cr_expect(rondo_group_start() == RONDO_OK && sum(0) == RONDO_OK && sum(1) == RONDO_OK);
+    rondo_stream_close(stream);
+    rondo_comm_close(other);
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(values[0] == 3 && values[1] == 3);
+}
+
+Test(group, memory_of_its_calls_is_not_freed)
+{
+    void *memory = NULL, *other = NULL;
+
+    cr_assert(rondo_mem_alloc(4096, &memory) == RONDO_OK);
+    cr_assert(rondo_mem_alloc(4096, &other) == RONDO_OK);
+    cr_expect(rondo_group_start() == RONDO_OK);
+    for (int r = 0; r < 2; r++)
+        cr_expect(rondo_broadcast(r ? &values[1] : memory, r ? &values[1] : memory, 1, RONDO_INT32,
+                                  1, comms[r], NULL) == RONDO_OK);
+    cr_expect(rondo_mem_free(memory) == RONDO_ERROR_INVALID);
+    cr_expect(strstr(rondo_last_error(NULL), "open group"), "%s", rondo_last_error(NULL));
+    cr_expect(rondo_mem_free(other) == RONDO_OK);
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(*(int32_t *)memory == 2);
+    cr_expect(rondo_mem_free(memory) == RONDO_OK);
+}

@@ -11,8 +11,10 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { RANKS = 2, COUNT = 1 << 16 };
 
@@ -217,6 +219,37 @@ Test(leave, what_peers_may_still_write_to_is_not_handed_out_before_they_have_clo
     /* Nobody used the heap between, so it may be another one, elsewhere. */
     cr_expect((char *)memory - heap_base() == (arena < other ? arena : other));
     rondo_mem_free(memory);
+}
+
+static struct status *closer; /* the status page of the rank that closes */
+static atomic_int early;      /* it has said that it closed before it wrote to a peer */
+
+static void see_store(int signal, siginfo_t *info, void *context)
+{
+    uintptr_t page = (uintptr_t)info->si_addr / 4096 * 4096;
+
+    (void)signal, (void)context;
+    atomic_store_explicit(&early, atomic_load_explicit(&closer->closed, memory_order_relaxed) != 0,
+                          memory_order_relaxed);
+    if (mprotect((void *)page, 4096, PROT_READ | PROT_WRITE))
+        _exit(1);
+}
+
+Test(leave, who_closes_says_so_after_its_last_store_to_peers)
+{
+    struct sigaction see = {.sa_sigaction = see_store, .sa_flags = SA_SIGINFO}, before;
+    _Atomic uint8_t *gone = &comms[0]->alarms[1]->gone[0];
+    void *page = (void *)((uintptr_t)gone / 4096 * 4096);
+
+    closer = comms[0]->status;
+    atomic_store_explicit(&early, -1, memory_order_relaxed);
+    cr_assert(sigaction(SIGSEGV, &see, &before) == 0 && mprotect(page, 4096, PROT_READ) == 0);
+    rondo_comm_close(comms[0]);
+    comms[0] = NULL;
+    sigaction(SIGSEGV, &before, NULL);
+    cr_expect(atomic_load_explicit(&early, memory_order_relaxed) == 0,
+              "-1: it wrote nothing; is %d", atomic_load_explicit(&early, memory_order_relaxed));
+    cr_expect(atomic_load_explicit(gone, memory_order_acquire));
 }
 
 Test(leave, a_rank_that_called_something_else_is_named_also_when_it_has_closed)

@@ -14,6 +14,10 @@
  * PLAIN is memory that peers only read, by system calls: its pages cannot be exchanged, so who leaves returns in the
  * end, and peers may read garbage. THREADS are ranks of one process: who leaves waits as long as it takes.
  *
+ * After its call every rank closes the communicator, as comm/failure/lease.c has it: it says so in memory of each peer, and on
+ * its own status page. When each peer has said so in one of the two places, its memory is somebody else's. Asserted: nobody
+ * stores there after that, neither the word of its closing nor a result.
+ *
  *     holds: -DRANKS=2
  *     holds: -DRANKS=3
  *     holds: -DRANKS=2 -DPLAIN
@@ -25,6 +29,7 @@
  *     fails: -DRANKS=2 -DGATE_FIRST       ... or looks before it says that it is inside
  *     fails: -DRANKS=2 -DPLAIN -DNO_LOOK  nobody looks at the alarm before it returns RONDO_OK
  *     fails: -DRANKS=2 -DPLAIN -DNO_ALARM who leaves does not ring
+ *     fails: -DRANKS=2 -DCLOSED_FIRST     who closes says so on its status page before it has said so to all peers
  */
 #define ALL(i) i : 0 .. RANKS - 1
 
@@ -34,6 +39,9 @@ bool alarm[RANKS], inside[RANKS];
 bool returned[RANKS]; /* its call has returned an error: what its memory holds is the caller's business */
 bool exchanged[RANKS];
 bool tainted[RANKS];  /* its output has something in it that was made of garbage */
+bool closed[RANKS];
+bool gone[RANKS * RANKS]; /* [rank * RANKS + peer], in memory of the rank: the peer has closed */
+bool reused[RANKS];       /* its memory is somebody else's */
 
 inline leave()
 {
@@ -76,6 +84,7 @@ inline touch()
     :: peer < RANKS ->
 #ifndef PLAIN
         assert(!returned[peer] || exchanged[peer]);
+        assert(!reused[peer]);
         if
         :: !exchanged[peer] -> tainted[peer] = tainted[peer] || garbage
         :: else
@@ -140,5 +149,25 @@ active [RANKS] proctype rank()
 #endif
     assert(!tainted[me]); /* RONDO_OK */
 end:
-    skip
+#ifdef CLOSED_FIRST
+    closed[me] = true;
+#endif
+    peer = 0;
+    do
+    :: peer == me -> peer++
+    :: peer < RANKS && peer != me ->
+        assert(!reused[peer]);
+        gone[peer * RANKS + me] = true;
+        peer++
+    :: peer == RANKS -> break
+    od;
+#ifndef CLOSED_FIRST
+    closed[me] = true;
+#endif
+    peer = 0;
+    do
+    :: peer < RANKS && (peer == me || gone[me * RANKS + peer] || closed[peer]) -> peer++
+    :: peer == RANKS -> break
+    od;
+    reused[me] = true
 }
