@@ -48,8 +48,10 @@ def check_program(text):
 
 
 def check_words(text):
-    with open(os.path.join(ROOT, "dev"), encoding="utf-8") as file:
-        words = set(re.findall(r"^word_(\w+)\(\)", file.read(), re.M))
+    words = set()
+    for path in ("dev", "tests/words.sh"):
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            words |= set(re.findall(r"^word_(\w+)\(\)", file.read(), re.M))
     return [f"./dev {word} does not exist" for word in re.findall(r"\./dev (\w+)", text) if word not in words]
 
 
