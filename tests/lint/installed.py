@@ -57,7 +57,7 @@ class Installed:
 
     def run(self, command, **more):
         result = subprocess.run(["bash", "-c", command], cwd=self.scratch, env=self.environment(**more), text=True,
-                                capture_output=True, stdin=subprocess.DEVNULL, timeout=100, check=False)
+                                capture_output=True, stdin=subprocess.DEVNULL, timeout=1000, check=False)
         assert result.returncode == 0, f"{command}: status {result.returncode}\n{result.stdout}{result.stderr}"
         return result.stdout
 

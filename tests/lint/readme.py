@@ -26,7 +26,7 @@ def environment():
 
 def run(command, folder):
     result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True,
-                            stdin=subprocess.DEVNULL, timeout=120)
+                            stdin=subprocess.DEVNULL, timeout=1200)
     return [] if result.returncode == 0 else [f"{command}: status {result.returncode}"] + \
         (result.stdout + result.stderr).splitlines()[-15:]
 
