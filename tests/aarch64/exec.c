@@ -24,7 +24,7 @@
 typedef int execve_function(const char *path, char *const argv[], char *const envp[]);
 typedef int execvp_function(const char *name, char *const argv[]);
 
-/* Otherwise programs of this machine would complain that they cannot load it; QEMU_SET_ENV stays. */
+/* Programs of this machine cannot load this library, and would complain. QEMU_SET_ENV stays. */
 __attribute__((constructor)) static void hide(void)
 {
     unsetenv("LD_PRELOAD");
