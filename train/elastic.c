@@ -34,9 +34,9 @@ struct course {
     struct score score;
     struct curve_point point; /* of the step that is tried, or has just been */
     struct curve_point kept;  /* the last one of the curve */
-    int32_t micro_batches; /* of a step of as many ranks as there were at first */
-    int32_t point_is_new;  /* it is not in the curve yet */
-    int32_t looks, saves;  /* it is due */
+    int32_t micro_batches;    /* of a step of as many ranks as there were at first */
+    int32_t point_is_new;     /* it is not in the curve yet */
+    int32_t looks, saves;     /* it is due */
     int32_t is_summed;
 };
 

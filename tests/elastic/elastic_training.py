@@ -288,7 +288,8 @@ def what_does_not_go_together_is_said():
 
 
 CASES = (undisturbed, without_a_rank_that_is_killed_the_others_do_the_same_steps, rank_0_is_a_rank_like_others,
-         rank_0_may_end_before_it_has_written_what_counts, newcomers_take_places, one_more_comes_when_asked_for, ranks_may_keep_their_batches,
+         rank_0_may_end_before_it_has_written_what_counts, newcomers_take_places, one_more_comes_when_asked_for,
+         ranks_may_keep_their_batches,
          a_checkpoint_that_cannot_be_written_does_not_end_it, too_few_are_too_few,
          work_that_fails_everywhere_ends, under_torchrun_fewer_ranks_go_on_from_the_checkpoint,
          torchrun_restarts_a_node, torchrun_goes_on_without_a_node_and_with_it_again,
