@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/spare.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,11 +240,13 @@ rondo_result rondo_stream_open(rondo_stream **ret_stream)
     stream->last = &stream->first;
     lock_init(&stream->lock, LOCK_STREAM_JOBS);
     pthread_cond_init(&stream->changed, NULL);
-    if (pthread_create(&stream->thread, NULL, work, stream)) {
+    errno = pthread_create(&stream->thread, NULL, work, stream);
+    if (errno) {
+        rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream (ulimit -u?)");
         lock_done(&stream->lock);
         pthread_cond_destroy(&stream->changed);
         free(stream);
-        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream.");
+        return RONDO_ERROR_SYSTEM;
     }
     *ret_stream = &stream->base;
     return RONDO_OK;
