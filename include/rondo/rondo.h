@@ -280,17 +280,15 @@ RONDO_API int rondo_version_number(void);  /* its RONDO_VERSION */
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Zeroed memory of this process's shared heap, mapped by peers. Page aligned. Thread-safe. Freeing
- * waits for calls queued on streams. */
+/* Zeroed memory of this process's shared heap, mapped by peers. Page aligned. Thread-safe. */
 RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
-RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL */
+RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL; waits for queued calls */
 /*
  * Give existing memory to the shared heap in place: the address stays, the pages become mapped by
- * peers. It must be private, anonymous, writable and page aligned, as aligned_alloc() gives it: a
- * mapped file, what other processes share, the stack are RONDO_ERROR_INVALID, and need not be
- * registered. No driver may have pinned it, nor another thread write the range (rounded up to
- * pages) during the call. Deregister before freeing; closing the communicator deregisters the rest.
- * It stays while a call that is queued on a stream uses it: all of these wait.
+ * peers. It must be private, anonymous, writable and page aligned, as aligned_alloc() gives it; a
+ * mapped file, shared memory and the stack are RONDO_ERROR_INVALID. No driver may have pinned it,
+ * nor another thread write the range (rounded up to pages) during the call. Deregister before
+ * freeing; closing the communicator deregisters the rest. Calls queued on streams are waited for.
  */
 RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
                                            rondo_registration **ret_registration);

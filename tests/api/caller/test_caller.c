@@ -3,7 +3,7 @@
  * test_caller.c - what the caller's process is like does not matter, and stays: closed standard
  * streams, the floating-point mode, memory that others share.
  */
-#include "bodies.h"
+#include "tests/api/bodies.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
