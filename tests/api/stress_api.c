@@ -132,7 +132,6 @@ int main(void)
     int failed = run_matrix() + run_bodies() + run_in_use() + run_abort() + run_chain();
 
     failed += run_closings();
-
     if (groups_run_in_one_thread(4, false, sentence)) {
         printf("FAILED all ranks in one thread: %s\n", sentence);
         failed++;
