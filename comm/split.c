@@ -153,11 +153,9 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
     if (offspring->size) {
         memcpy(offspring->comm->key, parent->key, sizeof(parent->key));
         offspring->comm->tuning = parent->tuning; /* the same machine: no need to measure again */
-        offspring->comm->parent = parent;
         result = comm_connect(offspring->comm, offspring->endpoints);
         if (!result)
             result = comm_assemble(offspring->comm);
-        offspring->comm->parent = NULL;
     }
     return result;
 }

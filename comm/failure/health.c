@@ -75,34 +75,6 @@ rondo_result health_adopt(rondo_comm *comm)
     return RONDO_OK;
 }
 
-/* Fetch what ranks of other hosts have said of the parent, unless a call on it does so. */
-static rondo_result fetch_from_parent(rondo_comm *parent)
-{
-    rondo_result result = RONDO_OK;
-    unsigned ticket;
-    bool moved;
-
-    if (networks_any(parent) && turn_take_idle(&parent->turn, &ticket)) {
-        result = networks_progress(parent, &moved);
-        turn_pass(&parent->turn);
-    }
-    return result;
-}
-
-rondo_result health_check_parent(rondo_comm *comm)
-{
-    rondo_result result;
-
-    if (!comm->parent)
-        return RONDO_OK;
-    result = comm_check(comm->parent);
-    if (!result)
-        result = fetch_from_parent(comm->parent);
-    if (!result)
-        result = health_adopt(comm->parent);
-    return result ? comm_break(comm, result, -1) : RONDO_OK;
-}
-
 static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
 {
     char own[128];
@@ -320,8 +292,6 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
     int peer;
     rondo_result result = health_adopt(comm);
 
-    if (!result)
-        result = health_check_parent(comm);
     if (!result)
         result = mismatch_look(comm, task);
     if (result)

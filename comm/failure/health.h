@@ -8,10 +8,6 @@
 
 /* The first failure that any peer on the node has seen is ours too. From any thread. */
 rondo_result health_adopt(rondo_comm *comm);
-/* The communicator is being split from another one, in which a rank has failed: that rank, or one
- * that heard of it, may have given up the split before it made its part of the new communicator,
- * and has no other way to tell. Then the failure is of this communicator, too. */
-rondo_result health_check_parent(rondo_comm *comm);
 /*
  * Called while `task` is blocked, about once a millisecond; `waited` in seconds. RONDO_OK: keep
  * waiting. Otherwise the communicator is broken and the sentence names the rank to blame.

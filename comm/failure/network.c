@@ -75,8 +75,6 @@ static rondo_result lost(rondo_comm *comm, rondo_result result, int peer)
 {
     rondo_result told = health_adopt(comm);
 
-    if (!told)
-        told = health_check_parent(comm);
     if (!told && result == RONDO_ERROR_AUTH)
         in_call(comm, result);
     return told ? told : comm_break(comm, result, peer);

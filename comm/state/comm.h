@@ -57,7 +57,6 @@ struct rondo_comm {
     bool entered;         /* the shared heap is kept open for us */
     atomic_bool own_call; /* the library makes a call of its own; for the log alone */
     bool assembled;       /* every rank has opened it; who is not there any more has closed it */
-    rondo_comm *parent;   /* of which it is split, until it is assembled; NULL: none */
     struct comm_settings settings;
     uint64_t id;
     char *arena;
