@@ -15,6 +15,7 @@
 
 #include "base/cancel.h"
 
+#include "base/caller/descriptor.h"
 #include "base/setting.h"
 
 #include <errno.h>
@@ -152,7 +153,7 @@ static int open_file(const char *pattern, int rank)
     int file;
 
     name_file(pattern, rank, path, sizeof(path));
-    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    file = descriptor_above(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     /* Relaxed: it is a matter of saying it once. */
     if (file < 0 && !atomic_exchange_explicit(&told, true, memory_order_relaxed))
         dprintf(STDERR_FILENO,

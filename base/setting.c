@@ -6,6 +6,7 @@
  */
 #include "base/setting.h"
 
+#include "base/caller/number.h"
 #include "base/fail.h"
 
 #include <ctype.h>
@@ -307,11 +308,9 @@ static bool parse_seconds(const char *text, double *ret_seconds)
     char *end;
     double value;
 
-    if (!isdigit((unsigned char)*text) && *text != '.' && *text != '-')
+    if ((!isdigit((unsigned char)*text) && *text != '.' && *text != '-') || strpbrk(text, "xX"))
         return false; /* no spaces, no "inf" or "nan" */
-    if (strpbrk(text, "xX"))
-        return false;
-    value = strtod(text, &end);
+    value = number_read(text, &end);
     if (end == text || *end || !isfinite(value))
         return false;
     *ret_seconds = value;

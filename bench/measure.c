@@ -25,10 +25,12 @@ enum { INPUT, OUTPUT, GUARD = 64, GUARD_BYTE = 0xa5, PAGE = 4096, GRAPH_CALLS = 
 void measure_fail(struct measure *measure, struct bench_reply *reply, const char *doing)
 {
     bool device = measure->device && *device_error(measure->device);
+    const char *reason =
+        device ? device_error(measure->device) : measure->library->error(measure->state);
 
     reply->status = BENCH_FAILED;
     snprintf(reply->sentence, sizeof(reply->sentence), "%s: %s", doing,
-             device ? device_error(measure->device) : measure->library->error(measure->state));
+             reason && *reason ? reason : "out of memory");
 }
 
 static size_t round_up(size_t bytes, size_t to)

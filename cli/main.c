@@ -5,9 +5,13 @@
 
 #include "rondo/rondo.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -54,7 +58,7 @@ static int complete(char *named)
     return named ? 2 : 0;
 }
 
-int main(int argc, char **argv)
+static int choose(int argc, char **argv)
 {
     if (argc < 2) {
         usage(stderr);
@@ -76,4 +80,32 @@ int main(int argc, char **argv)
     fprintf(stderr, "rondo: there is no command '%s'\n", argv[1]);
     usage(stderr);
     return 2;
+}
+
+/* Where a standard stream is closed, no file that is opened later gets its number. */
+static void keep_standard_streams(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY); /* so that writing there is an error */
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Runs at exit, also after --help: output that was lost, on a full disk say, is an error. */
+static void check_output(void)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return;
+    fprintf(stderr, "rondo: standard output cannot be written: %s\n", strerror(errno));
+    _exit(1);
+}
+
+int main(int argc, char **argv)
+{
+    keep_standard_streams();
+    atexit(check_output);
+    return choose(argc, argv);
 }

@@ -12,6 +12,7 @@
  * All ranks find the same order, because all look at the same endpoints.
  */
 #include "comm/open.h"
+#include "base/caller/descriptor.h"
 #include "comm/state/comm.h"
 
 #include "base/fail.h"
@@ -38,7 +39,7 @@ static void read_machine(void)
 /* The first line of a file of the system, "" if there is none. */
 static void read_line(const char *name, char line[256])
 {
-    FILE *file = fopen(name, "re");
+    FILE *file = descriptor_stream(name, "r");
 
     if (!file || !fgets(line, 256, file))
         line[0] = 0;

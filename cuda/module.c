@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/module.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -26,7 +27,7 @@ bool cuda_has_kernels(void)
 /* A whole file in memory of its own. */
 static rondo_result read_file(const char *path, void **ret_data)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = descriptor_stream(path, "r");
     void *data = NULL;
     rondo_result result = RONDO_OK;
     long bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nvls.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "cuda/devcomm.h"
 #include "cuda/reduce.h"
@@ -115,6 +116,8 @@ rondo_result cuda_nvls_make(struct cuda_nvls *nvls, int *ret_file)
         return result;
     result = cuda_result(nvls->driver->cuMemExportToShareableHandle(ret_file, object, files, 0),
                          "cuMemExportToShareableHandle of a multicast object");
+    if (!result)
+        *ret_file = descriptor_above(*ret_file);
     nvls->driver->cuMemRelease(object); /* the file is a handle of it, by which this rank joins */
     return result;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/vmm.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 
 static const CUmemAllocationHandleType files = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -22,8 +23,8 @@ rondo_result cuda_piece_export(const struct cuda_driver *driver, CUdeviceptr add
     driver->cuMemRelease(handle);
     if (code)
         return RONDO_IN_PROGRESS;
-    *ret_file = file;
-    return RONDO_OK;
+    *ret_file = descriptor_above(file);
+    return *ret_file < 0 ? RONDO_IN_PROGRESS : RONDO_OK;
 }
 
 /* The mapping keeps the memory, so the handle is not needed any longer than this. */

@@ -11,6 +11,7 @@
  */
 #include "ddp/checkpoint.h"
 
+#include "base/caller/descriptor.h"
 #include "ddp/fail.h"
 
 #include <errno.h>
@@ -46,7 +47,8 @@ static int is_current(int file, const char *path)
  * even have become its checkpoint between open() and flock(). */
 static rondo_result open_part(rondo_checkpoint *checkpoint)
 {
-    int file = open(checkpoint->part_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int file = descriptor_above(
+        open(checkpoint->part_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
 
     if (file < 0)
         return fail_errno(checkpoint, checkpoint->part_path);
@@ -67,21 +69,57 @@ static rondo_result open_part(rondo_checkpoint *checkpoint)
     return RONDO_OK;
 }
 
+/* A checkpoint takes the place of the file of that name, or of the one that a link leads to, with
+ * its mode; not that of a device or a pipe. */
+static rondo_result look_at_old(rondo_checkpoint *checkpoint, mode_t *ret_mode)
+{
+    struct stat status;
+    char *target;
+
+    *ret_mode = 0;
+    if (lstat(checkpoint->path, &status))
+        return RONDO_OK; /* there is none, or open() will say why */
+    if (S_ISLNK(status.st_mode)) {
+        target = realpath(checkpoint->path, NULL);
+        if (!target || lstat(target, &status)) {
+            free(target);
+            return fail_errno(checkpoint, "the link leads nowhere");
+        }
+        free(checkpoint->path);
+        checkpoint->path = target;
+    }
+    if (!S_ISREG(status.st_mode))
+        return ddp_fail(RONDO_ERROR_INVALID,
+                        "Checkpoint %s could not be written: what has that name is no file.",
+                        checkpoint->path);
+    *ret_mode = status.st_mode & 07777;
+    return RONDO_OK;
+}
+
 static rondo_result create_part(rondo_checkpoint *checkpoint)
 {
-    size_t room = strlen(checkpoint->path) + sizeof(".part");
+    rondo_result result;
+    size_t room;
+    mode_t mode;
 
     if (sodium_init() < 0)
         return ddp_fail(RONDO_ERROR_SYSTEM,
                         "libsodium does not start, so checkpoint %s cannot be "
                         "written.",
                         checkpoint->path);
+    result = look_at_old(checkpoint, &mode);
+    if (result)
+        return result;
+    room = strlen(checkpoint->path) + sizeof(".part");
     checkpoint->part_path = malloc(room);
     if (!checkpoint->part_path)
         return ddp_fail(RONDO_ERROR_MEMORY, "No memory for checkpoint %s.", checkpoint->path);
     strcpy(checkpoint->part_path, checkpoint->path);
     strcat(checkpoint->part_path, ".part");
-    return open_part(checkpoint);
+    result = open_part(checkpoint);
+    if (!result && mode && fchmod(checkpoint->file, mode))
+        result = fail_errno(checkpoint, "fchmod");
+    return result;
 }
 
 static rondo_result put(rondo_checkpoint *checkpoint, const void *data, size_t bytes)
@@ -230,7 +268,7 @@ static rondo_result sync_folder(const rondo_checkpoint *checkpoint)
     const char *slash = strrchr(checkpoint->path, '/');
     char *name =
         slash ? strndup(checkpoint->path, (size_t)(slash - checkpoint->path) + 1) : strdup(".");
-    int folder = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int folder = name ? descriptor_above(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) : -1;
     rondo_result result = RONDO_OK;
 
     /* EINVAL: a file system whose folders cannot be synchronised */

@@ -8,7 +8,8 @@
  *   KERNEL_BALANCED  split at the largest power of two below k, recursively:
  *                    (s0 + s1) + (s2 + s3) for 4, ((s0 + s1) + (s2 + s3)) + s4 for 5
  * 16- and 8-bit floats are widened to float32, combined there, and rounded once (to nearest even)
- * at the end.
+ * at the end. An average of them may scale its inputs first (`has_scale`): each is then rounded as
+ * a peer would get it, and the finish takes the scale back.
  */
 #ifndef RONDO_KERNELS_KERNELS_H
 #define RONDO_KERNELS_KERNELS_H
@@ -57,8 +58,8 @@ struct kernel_call {
     bool finish;
 };
 
-/* Any alignment. No allocation, no failure: what can't be
- * computed was refused by kernel_can(). Thread-safe. */
+/* Any alignment. No allocation, no failure: what can't be computed was refused by kernel_can().
+ * Thread-safe. In the floating-point mode of base/caller/float_mode.h, `user` as well. */
 void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call);
 /* Bytes of an element: rondo_type_size() without the call, for types that are known to be valid. */
 extern const unsigned char kernel_type_bytes[RONDO_TYPES];

@@ -10,6 +10,8 @@
 #include "kernels/table.h"
 #include "kernels/tiles.h"
 
+#include "base/caller/float_mode.h"
+
 #include <string.h>
 
 enum { PIECE_BYTES = 8192 }; /* a fraction of the first-level cache, with the sources beside it */
@@ -103,7 +105,8 @@ __attribute__((noinline)) static void reduce_any(const struct kernel_op *op,
         function = function == KERNEL_SUM ? KERNEL_AVERAGE : KERNEL_USER;
 
     kernel_pass *pass = table->pass[call->order][op->type][function];
-    if (pass == NULL || scale || call->source_count > KERNEL_GROUP || call->source_count == 1)
+    if (pass == NULL || scale || (finish && op->has_scale) || call->source_count > KERNEL_GROUP ||
+        call->source_count == 1)
         tiles_reduce(table, op, call);
     else if (call->destination_count == 1)
         pass(call->destinations[0], call->sources, call->source_count, call->count, op->divisor);
@@ -115,7 +118,7 @@ __attribute__((noinline)) static void reduce_any(const struct kernel_op *op,
 }
 
 /* One pass does most calls. */
-void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
+static inline void reduce(const struct kernel_op *op, const struct kernel_call *call)
 {
     const struct kernel_table *table = kernel_table();
     bool is_plain = call->count && call->destination_count == 1 && call->source_count > 1 &&
@@ -127,4 +130,22 @@ void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
         pass(call->destinations[0], call->sources, call->source_count, call->count, op->divisor);
     else
         reduce_any(op, call);
+}
+
+/* Not inlined, like reduce_any(). */
+__attribute__((noinline)) static void reduce_in_our_mode(const struct kernel_op *op,
+                                                         const struct kernel_call *call)
+{
+    uint64_t callers = float_mode_enter();
+
+    reduce(op, call);
+    float_mode_leave(callers);
+}
+
+void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
+{
+    if (float_mode_is_ours(float_mode()))
+        reduce(op, call);
+    else
+        reduce_in_our_mode(op, call);
 }

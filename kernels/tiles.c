@@ -44,6 +44,19 @@ static const void *source_at(const struct work *work, int index)
     return (const char *)work->call->sources[index] + bytes_before(work);
 }
 
+/* Scales own input. An average rounds it to the type of the elements, as a peer gets it: all ranks
+ * add up the same numbers. */
+static void scale_operand(const struct work *work, void *room)
+{
+    unsigned char rounded[2 * TILE];
+
+    kernel_tile_scale(work->type, room, work->count, work->op);
+    if (!work->narrow || work->op->divisor <= 1)
+        return;
+    work->table->narrow[work->op->type](rounded, room, work->count);
+    work->table->widen[work->op->type](room, rounded, work->count);
+}
+
 /* Source `index` as the accumulating type: where it is, or in `room`. */
 static const void *operand(const struct work *work, int index, void *room)
 {
@@ -57,7 +70,7 @@ static const void *operand(const struct work *work, int index, void *room)
     else
         memcpy(room, source, work->count * kernel_type_bytes[work->type]);
     if (scale)
-        kernel_tile_scale(work->type, room, work->count, work->op);
+        scale_operand(work, room);
     return room;
 }
 
@@ -173,6 +186,18 @@ static void write_tile(const struct work *work, const void *result)
         memcpy((char *)work->call->destinations[i] + bytes_before(work), first, bytes);
 }
 
+/* An average of narrow floats whose inputs were scaled takes that back. */
+static void finish_tile(const struct work *work, void *result)
+{
+    struct kernel_op back = {.has_scale = true};
+
+    kernel_tile_divide(work->type, result, work->count, work->op->divisor);
+    if (!work->narrow || !work->op->has_scale)
+        return;
+    back.scale.real = 1 / work->op->scale.real;
+    kernel_tile_scale(work->type, result, work->count, &back);
+}
+
 void tiles_reduce(const struct kernel_table *table, const struct kernel_op *op,
                   const struct kernel_call *call)
 {
@@ -186,7 +211,7 @@ void tiles_reduce(const struct kernel_table *table, const struct kernel_op *op,
         work.count = call->count - work.start < TILE ? call->count - work.start : TILE;
         reduce_tile(&work, result);
         if (call->finish && op->divisor > 1 && !user)
-            kernel_tile_divide(work.type, result, work.count, op->divisor);
+            finish_tile(&work, result);
         write_tile(&work, result);
     }
 }

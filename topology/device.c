@@ -8,6 +8,7 @@
  */
 #include "topology/inside.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 
 #include <dirent.h>
@@ -169,7 +170,7 @@ static bool is_up(const char *folder, const char *name)
 
     if (snprintf(path, sizeof(path), "%s/%s/flags", folder, name) >= (int)sizeof(path))
         return false;
-    file = fopen(path, "re");
+    file = descriptor_stream(path, "r");
     if (!file)
         return false;
     if (fscanf(file, "%x", &flags) != 1)

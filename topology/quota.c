@@ -9,6 +9,8 @@
  */
 #include "topology/inside.h"
 
+#include "base/caller/descriptor.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@ static bool read_line(const char *folder, const char *name, char *line, int size
 
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
         return false;
-    file = fopen(path, "re");
+    file = descriptor_stream(path, "r");
     if (!file)
         return false;
     good = fgets(line, size, file);
@@ -98,7 +100,7 @@ static bool is_cpu_controller(const char *names)
 
 int topology_read_quota(const char *self, const char *mount)
 {
-    FILE *file = fopen(self, "re");
+    FILE *file = descriptor_stream(self, "r");
     char line[PATH_MAX];
     int quota = 0;
 

@@ -7,6 +7,8 @@
  */
 #include "topology/rdma.h"
 
+#include "base/caller/number.h"
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 
 #include <arpa/inet.h>
@@ -27,7 +29,7 @@ static bool read_line(const char *folder, const char *name, char *line, size_t r
 
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
         return false;
-    file = fopen(path, "re");
+    file = descriptor_stream(path, "r");
     if (!file)
         return false;
     got = fgets(line, (int)room, file) != NULL;
@@ -105,7 +107,7 @@ static rondo_result read_port(const char *folder, struct rdma_port *port)
     port->ethernet =
         read_line(folder, "link_layer", line, sizeof(line)) && !strcmp(line, "Ethernet");
     if (read_line(folder, "rate", line, sizeof(line)))
-        port->gbit = atof(line);
+        port->gbit = number_read(line, NULL);
     if (!read_line(folder, "gid_attrs/ndevs/0", port->net, sizeof(port->net)))
         port->net[0] = 0;
     return read_gids(folder, port);

@@ -2,6 +2,7 @@
 /* recording.c - the child that reads a recorded machine, and its parent (see recording.h). */
 #include "topology/recording.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static void limit_child(void)
     static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGPIPE};
     const struct rlimit seconds = {MOST_SECONDS, MOST_SECONDS + 1}, none = {0, 0};
     unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
+    FILE *file = descriptor_stream("/proc/self/statm", "r");
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         signal(signals[i], SIG_DFL);
@@ -140,7 +141,7 @@ static bool receive_all(int file, void *bytes, size_t count)
 /* All of the file, terminated; its end may come before `bytes`. */
 static rondo_result read_file(const char *name, char **ret_text, size_t *ret_bytes)
 {
-    int file = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int file = descriptor_above(open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status;
     rondo_result result = RONDO_OK;
     char *text;
@@ -211,7 +212,7 @@ rondo_result topology_read_recording(const char *name, char **ret_xml, size_t *r
 
     if (result)
         return result;
-    if (pipe2(ends, O_CLOEXEC)) {
+    if (descriptor_pipe(ends)) {
         free(text);
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot read the recorded machine %s", name);
     }

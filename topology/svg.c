@@ -6,6 +6,7 @@
  */
 #include "topology/svg.h"
 
+#include "base/caller/descriptor.h"
 #include "topology/boxes.h"
 
 #include "base/fail.h"
@@ -319,7 +320,7 @@ static rondo_result draw(struct picture *p, FILE *file)
 
 static rondo_result draw_to(struct picture *p, const char *name)
 {
-    FILE *file = fopen(name, "we");
+    FILE *file = descriptor_stream(name, "w");
     rondo_result result;
     int failed;
 

@@ -84,6 +84,18 @@ static rondo_result write_all(struct trainer *trainer, rondo_checkpoint *file)
     return result;
 }
 
+rondo_result saved_try(struct trainer *trainer)
+{
+    rondo_checkpoint *file = NULL;
+    rondo_result result = RONDO_OK;
+
+    if (trainer->options->checkpoint)
+        result =
+            say_ddp(rondo_checkpoint_create(trainer->options->checkpoint, trainer->comm, &file));
+    rondo_checkpoint_close(file);
+    return result;
+}
+
 rondo_result saved_write(struct trainer *trainer)
 {
     rondo_checkpoint *file = NULL;

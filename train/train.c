@@ -233,6 +233,8 @@ rondo_result train(const struct train_options *options, rondo_comm *comm)
     result = open_all(&trainer);
 
     if (!result)
+        result = saved_try(&trainer);
+    if (!result)
         result = open_past(&trainer);
     if (!result)
         result = run(&trainer);

@@ -107,6 +107,8 @@ rondo_result evaluate(struct trainer *trainer, struct score *ret_score);
 /* Collective; rank 0 writes to `to`. */
 rondo_result sample(struct trainer *trainer, FILE *to);
 /* Collective. */
+/* Fails if a checkpoint could not be written. Called before the first step. */
+rondo_result saved_try(struct trainer *trainer);
 rondo_result saved_write(struct trainer *trainer);
 /* Collective over `comm`, NULL: this process alone; *ret_found says whether there was one. */
 rondo_result saved_read(struct trainer *trainer, rondo_comm *comm, bool *ret_found);

@@ -6,6 +6,7 @@
  */
 #include "base/net/address.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/setting.h"
 
@@ -172,7 +173,7 @@ static rondo_result nothing_chosen(const struct ifaddrs *list, const char *words
 uint64_t net_space(void)
 {
     struct stat status;
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    FILE *file = descriptor_stream("/proc/sys/kernel/random/boot_id", "r");
     uint64_t hash = 14695981039346656037u;
     char boot[40] = "";
 

@@ -2,6 +2,7 @@
 /* socket.c - see socket.h. */
 #include "base/net/socket.h"
 
+#include "base/caller/descriptor.h"
 #include "base/clock.h"
 #include "base/net/address.h"
 
@@ -48,7 +49,7 @@ int socket_port(int fd)
 
 int socket_listen_at(const struct sockaddr *where, socklen_t length, int type)
 {
-    int fd = socket(where->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = descriptor_above(socket(where->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     int on = 1, off = 0;
 
     if (fd < 0)
@@ -73,7 +74,8 @@ int socket_listen_everywhere(unsigned port)
 
 int socket_dial(const struct sockaddr *where, socklen_t length)
 {
-    int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd =
+        descriptor_above(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
     if (fd < 0 || !connect(fd, where, length) || errno == EINPROGRESS)
         return fd;

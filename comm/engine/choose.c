@@ -7,6 +7,7 @@
  */
 #include "comm/engine/choose.h"
 
+#include "base/caller/float_mode.h"
 #include "base/collective.h"
 #include "base/fail.h"
 #include "collectives/levels/grouping.h"
@@ -235,6 +236,7 @@ static rondo_result describe(rondo_comm *comm, const struct choice_key *key, str
             operations_resolve(&comm->operations, key->op, key->type, comm->size, ret_operation);
     if (result)
         return result;
+    operation_scale_average(ret_operation);
     selection.wanted = choice_wanted(comm, key);
     /* Relaxed, with split.c. */
     selection.quiet = comm->rank != 0 || !comm->assembled ||
@@ -301,8 +303,11 @@ rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choic
     choice = &comm->choices.slots[place % CHOICES];
 
     if (!choice->valid || !key_equal(&choice->key, key)) {
+        uint64_t callers = float_mode_enter(); /* all ranks decide alike */
+
         choice->valid = false;
         result = decide(comm, key, choice);
+        float_mode_leave(callers);
         if (result)
             return result;
     }

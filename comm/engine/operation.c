@@ -65,6 +65,17 @@ static rondo_result find_made(struct operations *operations, rondo_op op, rondo_
     return RONDO_OK;
 }
 
+void operation_scale_average(struct operation *operation)
+{
+    struct kernel_op *op = &operation->kernel;
+
+    if (op->divisor <= 1 || !is_float(op->type) || kernel_type_bytes[op->type] > 2)
+        return;
+    op->has_scale = true;
+    for (op->scale.real = 1; op->scale.real * op->divisor > 1;)
+        op->scale.real /= 2;
+}
+
 bool operation_is_plain(rondo_op op, rondo_type type)
 {
     return (unsigned)op < RONDO_OPS && kernel_can(type, functions[op]);

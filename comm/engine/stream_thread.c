@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "base/spare.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,11 +333,13 @@ rondo_result rondo_stream_open(rondo_stream **ret_stream)
     stream->last = &stream->first;
     lock_init(&stream->lock, LOCK_STREAM_JOBS);
     pthread_cond_init(&stream->changed, NULL);
-    if (pthread_create(&stream->thread, NULL, work, stream)) {
+    errno = pthread_create(&stream->thread, NULL, work, stream);
+    if (errno) {
+        rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream (ulimit -u?)");
         lock_done(&stream->lock);
         pthread_cond_destroy(&stream->changed);
         free(stream);
-        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread of a stream.");
+        return RONDO_ERROR_SYSTEM;
     }
     fork_renews(&list_lock);
     list_add(stream);

@@ -2,6 +2,7 @@
 /* answer.c - see answer.h. */
 #include "comm/failure/answer.h"
 
+#include "base/caller/descriptor.h"
 #include "comm/failure/network.h"
 
 #include <poll.h>
@@ -52,7 +53,7 @@ static struct answerer *start(rondo_comm *comm)
     if (!answerer)
         return NULL;
     answerer->comm = comm;
-    answerer->stop = eventfd(0, EFD_CLOEXEC);
+    answerer->stop = descriptor_above(eventfd(0, EFD_CLOEXEC));
     if (answerer->stop >= 0 && !pthread_create(&answerer->thread, NULL, answer, answerer))
         return answerer;
     if (answerer->stop >= 0)

@@ -17,6 +17,7 @@
 #include "comm/failure/health.h"
 #include "comm/failure/mismatch.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
@@ -288,9 +289,11 @@ static void *watchdog(void *argument)
 rondo_result gpu_watchdog_start(struct gpu_plans *plans)
 {
     plans->unanswered = -1;
-    if (pthread_create(&plans->watchdog, NULL, watchdog, plans))
-        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread that looks after calls on "
-                                              "the device.");
+    errno = pthread_create(&plans->watchdog, NULL, watchdog, plans);
+    if (errno)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot start the thread that looks after calls on "
+                                "the device");
     plans->watching = true;
     gpu_judge_enlist(plans);
     return gpu_map_start(plans);

@@ -9,6 +9,7 @@
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -84,7 +85,8 @@ static rondo_result start(rondo_p2p *p2p)
     if (!error)
         return RONDO_OK;
     turn_pass(&p2p->comm->turn);
-    return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread that moves messages.");
+    errno = error;
+    return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot start the thread that moves messages");
 }
 
 rondo_result rondo_p2p_open(rondo_comm *comm, rondo_p2p **ret_p2p)

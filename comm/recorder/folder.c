@@ -7,6 +7,7 @@
  */
 #include "comm/recorder/folder.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/setting.h"
 #include "comm/recorder/page.h"
@@ -36,7 +37,7 @@ uint64_t process_started(pid_t pid, char *ret_state)
     size_t length;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
+    file = descriptor_stream(path, "r");
     if (!file)
         return 0;
     length = fread(text, 1, sizeof(text) - 1, file);
@@ -73,7 +74,7 @@ static int open_at(const char *path, bool make)
                          path);
         return -1;
     }
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    folder = descriptor_above(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (folder < 0) {
         rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot open the folder %s of records of calls", path);
         return -1;
@@ -114,7 +115,7 @@ static bool ends_in(const char *name, const char *end)
 void folder_each(int folder, bool (*see)(void *context, int folder, const char *name),
                  void *context)
 {
-    int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int own = descriptor_above(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *names = own < 0 ? NULL : fdopendir(own);
     struct dirent *entry;
     bool go_on = true;
@@ -130,7 +131,8 @@ void folder_each(int folder, bool (*see)(void *context, int folder, const char *
 
 size_t folder_read(int folder, const char *name, void *bytes, size_t room)
 {
-    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int file =
+        descriptor_above(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat status;
     ssize_t length = 0;
 

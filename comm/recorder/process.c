@@ -2,6 +2,7 @@
 /* process.c - what the kernel says of the process of a record; it is asked in files of /proc, which
  * never block. */
 #include "comm/recorder/folder.h"
+#include "base/caller/descriptor.h"
 #include "comm/recorder/read.h"
 
 #include <fcntl.h>
@@ -19,7 +20,7 @@ static bool read_line(int pid, int tid, const char *name, char *text, size_t roo
     int file;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
-    file = open(path, O_RDONLY | O_CLOEXEC);
+    file = descriptor_above(open(path, O_RDONLY | O_CLOEXEC));
     if (file < 0)
         return false;
     length = read(file, text, room - 1);

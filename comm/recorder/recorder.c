@@ -2,6 +2,7 @@
 /* recorder.c - see recorder.h. */
 #include "comm/recorder/recorder.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -48,7 +49,8 @@ static struct recorder_page *map_file(int folder, const char *name)
 {
     const size_t bytes = sizeof(struct recorder_page);
     void *page = MAP_FAILED;
-    int file = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = descriptor_above(
+        openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 
     if (file < 0)
         return NULL;

@@ -2,6 +2,7 @@
 /* signal.c - see signal.h. The thread lasts until the process ends. */
 #include "comm/recorder/signal.h"
 
+#include "base/caller/descriptor.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "comm/recorder/table.h"
@@ -75,7 +76,7 @@ void recorder_listen(void)
         log_warn("RONDO_RECORDER_SIGNAL: the program has a handler of its own for that signal");
         return;
     }
-    atomic_store_explicit(&woken, eventfd(0, EFD_CLOEXEC), memory_order_relaxed);
+    atomic_store_explicit(&woken, descriptor_above(eventfd(0, EFD_CLOEXEC)), memory_order_relaxed);
     if (atomic_load_explicit(&woken, memory_order_relaxed) < 0 || !start_thread())
         log_warn("RONDO_RECORDER_SIGNAL: there is no thread for it");
     else

@@ -3,6 +3,7 @@
  * a node; affinity and quota make its cores. */
 #include "comm/rendezvous/host.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/setting.h"
 
@@ -15,7 +16,7 @@
 
 static bool read_boot(char ret_boot[40])
 {
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    FILE *file = descriptor_stream("/proc/sys/kernel/random/boot_id", "r");
     bool read;
 
     memset(ret_boot, 0, 40);
@@ -76,7 +77,7 @@ void host_cpus(uint64_t ret_cpus[16])
 
 int host_quota(void)
 {
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    FILE *file = descriptor_stream("/sys/fs/cgroup/cpu.max", "r");
     long quota, period;
     int cores = 0;
 

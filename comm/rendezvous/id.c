@@ -9,6 +9,7 @@
  */
 #include "comm/rendezvous/bootstrap.h"
 
+#include "base/caller/descriptor.h"
 #include "base/lock.h"
 #include "comm/rendezvous/server.h"
 #include "comm/rendezvous/socket.h"
@@ -206,7 +207,7 @@ static rondo_result id_start(struct id_server *server)
     sigset_t all, before;
     int error;
 
-    server->task.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    server->task.stop = descriptor_above(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (server->task.stop < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "cannot make an event descriptor for an id");
     sigfillset(&all);

@@ -7,6 +7,7 @@
  */
 #include "comm/rendezvous/launch.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -97,7 +98,7 @@ static bool look_at_process(long pid, long *ret_parent, char *ret_name,
     FILE *file;
 
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-    file = fopen(path, "re");
+    file = descriptor_stream(path, "r");
     if (!file)
         return false;
     bytes = fread(line, 1, sizeof(line) - 1, file);

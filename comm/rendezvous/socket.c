@@ -9,6 +9,7 @@
  */
 #include "comm/rendezvous/socket.h"
 
+#include "base/caller/descriptor.h"
 #include "comm/rendezvous/unix.h"
 
 #include "base/clock.h"
@@ -172,7 +173,8 @@ int socket_accept(int listener)
 {
     struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(from);
-    int fd = accept4(listener, (struct sockaddr *)&from, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = descriptor_above(
+        accept4(listener, (struct sockaddr *)&from, &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     uid_t uid = 0;
 
     if (fd < 0)

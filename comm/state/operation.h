@@ -27,6 +27,13 @@ struct operations {
 void operations_init(struct operations *operations);
 void operations_done(struct operations *operations);
 
+/*
+ * Makes inputs of an average of 16- or 8-bit floats smaller, by a power of two, before they are
+ * added; the kernel that finishes takes it back. Partial sums, which travel in the narrow type,
+ * would overflow where the average does not. A power of two rounds nothing but denormal numbers.
+ */
+void operation_scale_average(struct operation *operation);
+
 /* True if it is a built-in operation that is defined on `type`: the quick answer for most calls. */
 bool operation_is_plain(rondo_op op, rondo_type type);
 /* Look up the meaning of `op` for `type` on `size` ranks; RONDO_ERROR_INVALID with a sentence if it

@@ -18,6 +18,7 @@
  */
 #include "compat/heap/blocks.h"
 
+#include "base/caller/descriptor.h"
 #include "rondo/rondo.h"
 
 #include <errno.h>
@@ -240,7 +241,7 @@ static int copied[2] = {-1, -1}; /* a pipe that ends when the child has its own 
 static void before_fork(void)
 {
     blocks_lock();
-    if (!blocks_any() || pipe2(copied, O_CLOEXEC))
+    if (!blocks_any() || descriptor_pipe(copied))
         copied[0] = copied[1] = -1;
 }
 

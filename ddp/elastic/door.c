@@ -2,6 +2,7 @@
 /* door.c - see door.h. */
 #include "ddp/elastic/door.h"
 
+#include "base/caller/descriptor.h"
 #include "ddp/fail.h"
 
 #include <dirent.h>
@@ -89,7 +90,7 @@ rondo_result door_enter(struct door *door)
     if (!door || door->members >= 0)
         return RONDO_OK;
     place(door, "members", "", path);
-    door->members = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    door->members = descriptor_above(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (door->members < 0 || !lock(door->members, F_RDLCK))
         return cannot(door, "be a member, as which this rank locks the file 'members'");
     return RONDO_OK;
@@ -105,7 +106,7 @@ static bool lives(const struct door *door, const char *name)
     bool waits;
 
     place(door, knock_prefix, name, path);
-    file = open(path, O_RDWR | O_CLOEXEC);
+    file = descriptor_above(open(path, O_RDWR | O_CLOEXEC));
     if (file < 0)
         return false;
     waits = is_locked(file, F_WRLCK);
@@ -117,7 +118,7 @@ static bool lives(const struct door *door, const char *name)
 
 int door_look(struct door *door, char (*ret_names)[DOOR_NAME], int most)
 {
-    DIR *folder = door ? opendir(door->path) : NULL;
+    DIR *folder = door ? descriptor_folder(door->path) : NULL;
     const struct dirent *entry;
     const size_t length = sizeof(knock_prefix) - 1;
     int count = 0;
@@ -148,7 +149,7 @@ rondo_result door_invite(struct door *door, const char *name, const struct door_
     place(door, invitation_prefix, name, path);
     place(door, "unfinished.", name, unfinished);
     place(door, knock_prefix, name, knock);
-    file = open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    file = descriptor_above(open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (file < 0)
         return cannot(door, "write an invitation");
     written = write(file, what, sizeof(*what)) == sizeof(*what);
@@ -168,7 +169,7 @@ void door_say_over(struct door *door)
     if (!door || door->owner != getpid()) /* a child of fork() is no member */
         return;
     place(door, "over", "", path);
-    file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    file = descriptor_above(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     if (file >= 0)
         close(file);
 }
@@ -192,7 +193,7 @@ static bool has_members(const struct door *door)
     bool has;
 
     place(door, "members", "", path);
-    file = open(path, O_RDWR | O_CLOEXEC);
+    file = descriptor_above(open(path, O_RDWR | O_CLOEXEC));
     has = file >= 0 && is_locked(file, F_WRLCK);
     if (file >= 0)
         close(file);
@@ -215,7 +216,7 @@ static bool take_invitation(const struct door *door, const char *name,
     bool taken;
 
     place(door, invitation_prefix, name, path);
-    file = open(path, O_RDONLY | O_CLOEXEC);
+    file = descriptor_above(open(path, O_RDONLY | O_CLOEXEC));
     if (file < 0)
         return false;
     taken = read(file, ret_invitation, sizeof(*ret_invitation)) == sizeof(*ret_invitation);
@@ -261,7 +262,7 @@ rondo_result door_knock(struct door *door, struct door_invitation *ret_invitatio
              (unsigned long)now.tv_nsec);
     place(door, knock_prefix, name, path);
     place(door, "unlocked.", name, unlocked);
-    file = open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    file = descriptor_above(open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     /* A file of this name without a lock would be that of a newcomer which has died. */
     if (file < 0 || !lock(file, F_WRLCK) || rename(unlocked, path))
         result = cannot(door, "knock");

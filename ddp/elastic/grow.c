@@ -2,6 +2,8 @@
 /* grow.c - rondo_comm_grow() for a job that does not wait long, see grow.h. */
 #include "ddp/elastic/grow.h"
 
+#include "base/caller/number.h"
+
 #include <stdlib.h>
 
 /* The `timeout` setting that holds from then on. */
@@ -11,7 +13,7 @@ static double timeout_of(const rondo_config *config)
 
     if (config->timeout >= 0)
         return config->timeout;
-    return text && *text ? strtod(text, NULL) : 300;
+    return text && *text ? number_read(text, NULL) : 300;
 }
 
 rondo_result elastic_grow(rondo_comm *comm, const rondo_unique_id *id, int size, int rank,

@@ -27,9 +27,10 @@
  *            several threads and are then served one after another; all ranks must see the same
  *            order. pthread_cancel() takes effect when the function has returned, not within it:
  *            rondo_comm_abort() ends a call that waits.
- * Bits       every rank gets the same bits, and the same call repeated gives the same bits. On one
- *            node, unless an algorithm is named, and always with the `deterministic` setting, a sum
- *            is associated as one balanced binary tree over the ranks, whatever the algorithm.
+ * Bits       every rank gets the same bits, and the same call repeated gives the same bits, in any
+ *            floating-point mode of the thread, which stays (user functions run in the default). On
+ *            one node, unless an algorithm is named, and always with the `deterministic` setting, a
+ *            sum is associated as one balanced binary tree over the ranks in any algorithm.
  */
 #ifndef RONDO_RONDO_H
 #define RONDO_RONDO_H
@@ -89,8 +90,9 @@ typedef enum rondo_type {
 /*
  * Reduction operations: one of these, or a handle made by rondo_op_create_*().
  * Integer sums and products wrap. MIN and MAX give NaN when any rank has NaN, and order -0 below
- * +0. AVG is the sum divided by the number of ranks, truncated towards zero on integers. BAND, BOR
- * and BXOR are for integers only.
+ * +0. AVG is the sum (of integers: wrapped) divided by the number of ranks, truncated towards zero
+ * on integers. The sum of 16- and 8-bit floats in host memory overflows only where the average
+ * does: inputs are made smaller by a power of two. BAND, BOR and BXOR are for integers only.
  */
 typedef int rondo_op;
 enum {
@@ -110,8 +112,7 @@ typedef struct rondo_stream rondo_stream;
 typedef struct rondo_event rondo_event;
 typedef struct rondo_registration rondo_registration;
 
-/* Names a communicator that is about to be made: an
- * address, and the secret that proves the right to join. */
+/* Names a communicator to be made: an address, and the secret that proves the right to join. */
 typedef struct rondo_unique_id {
     unsigned char bytes[128];
 } rondo_unique_id;
@@ -268,8 +269,7 @@ RONDO_API int rondo_comm_local_size(const rondo_comm *comm);
  * within milliseconds, after about 0.5 s if a peer does not answer, after 2 s in any case.
  */
 RONDO_API rondo_result rondo_comm_query(rondo_comm *comm);
-/* The sentence of the last error on `comm`, or (NULL) of the
- * calling thread; "" if none. Valid until the next call. */
+/* The last error's sentence on `comm`, or (NULL) of the thread; "" if none. Till the next call. */
 RONDO_API const char *rondo_last_error(const rondo_comm *comm);
 RONDO_API const char *rondo_result_string(rondo_result result);
 RONDO_API size_t rondo_type_size(rondo_type type); /* bytes; 0 if there is no such type */
@@ -280,15 +280,15 @@ RONDO_API int rondo_version_number(void);  /* its RONDO_VERSION */
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Zeroed memory from the shared heap of this process, which
- * peers on the node map. Page aligned. Thread-safe. Freeing waits for calls queued on streams. */
+/* Zeroed memory of this process's shared heap, mapped by peers. Page aligned. Thread-safe. */
 RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
-RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL */
+RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL; waits for queued calls */
 /*
- * Give existing private memory to the shared heap in place: the address stays, the pages become
- * mapped by peers. `memory` must be page aligned; no other thread may write the range (rounded up
- * to pages) during the call. Deregister before freeing it; closing the communicator deregisters
- * what is left. It stays while a call that is queued on a stream uses it: all of these wait.
+ * Give existing memory to the shared heap in place: the address stays, the pages become mapped by
+ * peers. It must be private, anonymous, writable and page aligned, as aligned_alloc() gives it; a
+ * mapped file, shared memory and the stack are RONDO_ERROR_INVALID. No driver may have pinned it,
+ * nor another thread write the range (rounded up to pages) during the call. Deregister before
+ * freeing; closing the communicator deregisters the rest. Calls queued on streams are waited for.
  */
 RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
                                            rondo_registration **ret_registration);

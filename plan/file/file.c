@@ -2,6 +2,7 @@
 /* file.c - a file of plans in memory: from a path, and back to nothing. */
 #include "plan/file/file.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ static char *read_all(FILE *from, size_t *ret_length)
 
 rondo_result plan_file_load(const char *path, char **ret_text, size_t *ret_length)
 {
-    FILE *from = fopen(path, "re");
+    FILE *from = descriptor_stream(path, "r");
     char *text = from ? read_all(from, ret_length) : NULL;
     rondo_result result = RONDO_OK;
 

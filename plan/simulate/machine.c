@@ -2,6 +2,7 @@
 /* machine.c - the keys by which a machine's numbers are set, and machines that have a name. */
 #include "plan/simulate/machine.h"
 
+#include "base/caller/number.h"
 #include "base/fail.h"
 
 #include <limits.h>
@@ -81,7 +82,7 @@ static bool set_value(struct machine *machine, int i, const char *value)
         return false;
     }
     if (keys[i].unit > 0) {
-        double number = strtod(value, &end) * keys[i].unit;
+        double number = number_read(value, &end) * keys[i].unit;
 
         /* Time may cost nothing; a bandwidth of nothing is a link that has failed. */
         if (end == value || *end || !(number >= 0) || number > 1e30 ||

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 
 #include <criterion/criterion.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,27 @@ static void clear_all(void)
 }
 
 TestSuite(setting, .init = clear_all);
+
+/* With a decimal comma, where localedef can make such a locale. */
+Test(setting, numbers_have_a_point_in_any_locale)
+{
+    char folder[] = "/tmp/rondo-locale-XXXXXX", command[160];
+    double seconds = 0;
+
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(command, sizeof(command), "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1",
+             folder);
+    setenv("LOCPATH", folder, 1);
+    if (system(command) < 0 || !setlocale(LC_ALL, "de_DE.UTF-8"))
+        cr_log_info("there is no locale with a comma here");
+    setenv("RONDO_TIMEOUT", "2.5", 1);
+    cr_expect_eq(setting_read_seconds(SETTING_TIMEOUT, &seconds), RONDO_OK, "%s", fail_sentence());
+    cr_expect(seconds == 2.5, "%g", seconds);
+    setenv("RONDO_TIMEOUT", "2,5", 1);
+    cr_expect_neq(setting_read_seconds(SETTING_TIMEOUT, &seconds), RONDO_OK);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
 
 Test(setting, every_row_is_complete_and_has_a_default_that_it_accepts)
 {

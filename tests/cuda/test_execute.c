@@ -21,6 +21,7 @@ static struct kernel_op draw_op(int turn, int size)
         op.scale.natural = 3;
     else
         op.scale.real = 0.75;
+    op.has_scale &= op.divisor <= 1; /* an average is scaled on the host only */
     return op;
 }
 

@@ -150,15 +150,26 @@ static struct number tree(const struct kernel_op *op, const struct number *numbe
 static void scale(const struct kernel_op *op, struct number *number)
 {
     number->integer = extended(op->type, number->integer * op->scale.natural);
-    if (!reference_is_integer(op->type))
-        number->real = rounded(op->type, number->real * op->scale.real);
+    unsigned char bits[8];
+
+    if (reference_is_integer(op->type))
+        return;
+    number->real = rounded(op->type, number->real * op->scale.real);
+    if (op->divisor <= 1)
+        return;
+    kernel_store(op->type, bits, number->real); /* of narrow floats, as a peer gets it */
+    number->real = kernel_load(op->type, bits);
 }
 
 static void divide(const struct kernel_op *op, struct number *number)
 {
     if (!reference_is_integer(op->type))
         number->real = rounded(op->type, number->real / op->divisor);
-    else if (reference_is_signed(op->type))
+    if (!reference_is_integer(op->type) && reference_size(op->type) <= 2 && op->has_scale)
+        number->real = rounded(op->type, number->real * (double)(float)(1 / op->scale.real));
+    if (!reference_is_integer(op->type))
+        return;
+    if (reference_is_signed(op->type))
         number->integer = (uint64_t)((int64_t)number->integer / (int64_t)op->divisor);
     else
         number->integer /= op->divisor;

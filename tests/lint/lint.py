@@ -26,6 +26,7 @@ HOST = {"base", "kernels", "plan", "transport", "transport/link", "transport/mem
 ROOMS = {
     "include": set(),
     "base": set(),
+    "base/caller": set(),
     "base/net": {"base"},
     "topology": {"base"},
     "kernels": {"base"},
@@ -59,11 +60,11 @@ ROOMS = {
             "cuda", "bench", "cli/common", "cli/msccl"} | COLLECTIVES,  # bench: what its workers speak
     "cli/msccl": {"base", "plan", "plan/file"},
     "cli/common": set(),  # of all programs
-    "ddp": set(),
-    "ddp/elastic": {"ddp"},
+    "ddp": {"base/caller"},  # and only include/
+    "ddp/elastic": {"ddp", "base/caller"},
     "ddp/shards": {"ddp"},
     "train": {"cli/common"},
-    "compat": set(),
+    "compat": {"base/caller"},
     "bench": {"cli/common"},
     "examples": set(),
     "python": set(),
@@ -72,6 +73,9 @@ ROOMS = {
 for command in ("bench", "doctor", "explain", "ps", "run", "simulate", "topo", "verify"):
     ROOMS["cli/" + command] = ROOMS["cli"] | {"cli"}
 ROOMS["cli/ps"] |= {"comm/recorder"}
+for folder in ROOMS:  # who sees base/, sees the header of base/caller, too
+    if folder == "base" or "base" in ROOMS[folder]:
+        ROOMS[folder] = ROOMS[folder] | {"base/caller"}
 SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
 LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp", "compat")
 FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 450, 60, 30
@@ -82,6 +86,15 @@ STDOUT = re.compile(r"\b(printf|vprintf|puts|putchar)\s*\(|\bstdout\b")
 BARE_ATOMIC = re.compile(r"\batomic_(?!\w*_explicit\b)(load|store|exchange|compare_exchange|fetch|flag)\w*\s*\(")
 SYNC = re.compile(r"\b__sync_\w+")
 PLAIN_LOCK = re.compile(r"\b(pthread_(mutex|rwlock)_\w+|PTHREAD_(MUTEX|RWLOCK)_\w+)")
+# What makes a descriptor: bare, unless descriptor_above() is right before it. Not methods, nor accept() of two.
+DESCRIPTOR = re.compile(r"(?<![\w.>:])(?:open|openat|socket|accept4|epoll_create1?|eventfd|memfd_create|memfd_secret|"
+                        r"timerfd_create|signalfd|inotify_init1?|mkstemp|mkostemp|dup|userfaultfd)\s*\(|"
+                        r"(?<![\w.>:])(?:fopen|freopen|opendir|pipe|pipe2|socketpair|tmpfile|popen)\s*\(|"
+                        r"\bsyscall\s*\(\s*SYS_(?:pidfd_\w+|memfd_\w+|openat2?|userfaultfd)|\bF_DUPFD\w*|"
+                        r"(?<![\w.>:])accept\s*\([^(),]*,[^(),]*,")
+LIFTED = re.compile(r"descriptor_above\(\s*(?:\(int\)\s*)?$|descriptor_above\([^;]*[?:]\s*(?:\(int\)\s*)?$|"
+                    r"descriptor_above\([^;]*\bfcntl\([^;]*$")
+DEFINED = re.compile(r"^\w[\w \*]*[\w\*]\s+\**$")  # of a function of that name
 VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")
 
 complaints = []
@@ -193,6 +206,18 @@ def check_words(path, code):
             complain(path, number, "the library never writes to stdout: use log_*()")
 
 
+def check_descriptors(path, code):
+    """The library's own descriptors are above 2: base/caller/descriptor.h."""
+    if room_of(path) not in LIBRARY or path.startswith(("base/caller/", "cuda/kernels/")):
+        return
+    for match in DESCRIPTOR.finditer(code):
+        before = code[:match.start()]
+        line = before[before.rfind("\n") + 1:]
+        if not LIFTED.search(before[-400:]) and not DEFINED.match(line):
+            complain(path, before.count("\n") + 1,
+                     "a descriptor that may be 0, 1 or 2: use base/caller/descriptor.h")
+
+
 def check_macros(path, code):
     for match in re.finditer(r"^[ \t]*#[ \t]*define\b(?:[^\n\\]|\\\n|\\.)*", code, re.M):
         if re.search(r"\b(return|goto)\b", match.group(0)):
@@ -248,7 +273,8 @@ def check_layout(paths):
 
 def check_header(path):
     compilers = [["gcc", "-std=c17", "-x", "c"], ["clang", "-std=c17", "-x", "c"],
-                 ["g++", "-std=c++17", "-x", "c++"], ["clang++", "-std=c++17", "-x", "c++"]]
+                 ["g++", "-std=c++17", "-x", "c++"], ["clang++", "-std=c++17", "-x", "c++"],
+                 ["gcc", "-std=c89", "-x", "c"], ["g++", "-std=c++98", "-x", "c++"]]  # programs are older than Rondo
     header = os.path.relpath(path, "include")
     for compiler in compilers:
         if not shutil.which(compiler[0]):
@@ -314,6 +340,7 @@ def main():
             code = codes[path] = code_of(text)
             check_arrows(path, code)
             check_words(path, code)
+            check_descriptors(path, code)
             check_macros(path, code)
             words.check_sentences(path, text, complain)
             words.check_gone(path, text, complain)

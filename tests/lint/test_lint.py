@@ -96,6 +96,16 @@ class Lint(unittest.TestCase):
     def test_words_in_comments_and_strings_are_no_code(self):
         self.accepts("comm/a.c", SPDX + '/* exit(1), volatile */\nconst char *a = "exit(1); volatile";\n')
 
+    def test_a_descriptor_that_may_be_stdout_is_refused_in_the_library(self):
+        for call in ('open("a", 0)', 'socket(1, 2, 3)', 'eventfd(0, 0)', 'pipe2(ends, 0)', 'fopen("a", "r")',
+                     "fcntl(0, F_DUPFD_CLOEXEC, 0)", "syscall(SYS_pidfd_open, 1, 0)"):
+            self.refuses("comm/a.c", SPDX + f"int f(void)\n{{\n    return {call};\n}}\n", "may be 0, 1 or 2")
+
+    def test_a_descriptor_that_was_lifted_is_accepted(self):
+        self.accepts("comm/a.c", SPDX + "int f(void)\n{\n    return descriptor_above(socket(1, 2, 3));\n}\n")
+        self.accepts("comm/b.c", SPDX + "int f(struct a *a)\n{\n    return a->open(a);\n}\n")
+        self.accepts("cli/a.c", SPDX + "int f(void)\n{\n    return socket(1, 2, 3);\n}\n")
+
     def test_volatile_is_refused(self):
         self.refuses("cli/a.c", SPDX + "volatile int a;\n", "volatile")
 

@@ -197,7 +197,24 @@ Test(heap, too_few_descriptors_are_said)
 
 static int without_large_files(void *unused)
 {
+    setenv("RONDO_HEAP_BYTES", "1G", 1);
     return without(RLIMIT_FSIZE, 1 << 20);
+}
+
+/* Batch systems and login scripts set such a limit. A signal would end the child. */
+static int with_smaller_files(void *unused)
+{
+    struct rlimit limit = {(rlim_t)1 << 28, (rlim_t)1 << 28};
+    struct heap_handle handle;
+
+    if (setrlimit(RLIMIT_FSIZE, &limit) || heap_enter(&handle))
+        return 1;
+    return handle.bytes == (size_t)1 << 28 ? 0 : 2;
+}
+
+Test(heap, is_no_larger_than_a_file_may_be)
+{
+    cr_expect(child_run(with_smaller_files, NULL) == 0);
 }
 
 Test(heap, too_small_files_are_said_and_nothing_stays_open)

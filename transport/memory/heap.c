@@ -352,7 +352,7 @@ static rondo_result check_private(const char *memory, size_t bytes)
                           "%p is shared memory already, from rondo_mem_alloc() or registered "
                           "before; it need not be registered.",
                           (const void *)memory);
-    return RONDO_OK;
+    return registered_check(memory, bytes);
 }
 
 rondo_result heap_register(void *memory, size_t bytes)

@@ -2,7 +2,9 @@
 /* heap_file.c - see heap_file.h. */
 #include "transport/memory/heap_file.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/setting.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/pages.h"
@@ -13,18 +15,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, HEAP_LEAST = 2 * PAGE };
 
+/* 0: the setting asks for more than a file may have. */
 static size_t wanted_bytes(void)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, most = pages_file_most();
 
     if (setting_read_size(SETTING_HEAP_BYTES, &bytes) || !bytes) {
         size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 
         bytes = 4 * memory; /* sparse: only address space */
+        if (bytes > most) {
+            log_info("the shared heap has %zu bytes, as large as a file may be (ulimit -f)", most);
+            bytes = most;
+        }
     }
-    return (bytes + PAGE - 1) / PAGE * PAGE;
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    return bytes > most ? 0 : bytes;
 }
 
 static rondo_result size_and_seal(const struct heap_file *file)
@@ -63,7 +71,11 @@ rondo_result heap_file_open(struct heap_file *ret_file)
     struct heap_file file = {.bytes = wanted_bytes()};
     rondo_result result;
 
-    file.fd = memfd_create("rondo-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file.bytes < HEAP_LEAST)
+        return rondo_fail(RONDO_ERROR_MEMORY,
+                          "The shared heap does not fit into what a file may have here (ulimit "
+                          "-f): raise that limit, or set a smaller RONDO_HEAP_BYTES.");
+    file.fd = descriptor_above(memfd_create("rondo-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (file.fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");
     result = size_and_seal(&file);

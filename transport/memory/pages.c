@@ -8,6 +8,7 @@
  */
 #include "transport/memory/pages.h"
 
+#include "base/caller/descriptor.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -30,7 +32,7 @@ static bool huge;
 /* The kernel shows all its policies, and the one that holds in brackets. */
 static void find_policy(void)
 {
-    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
+    FILE *file = descriptor_stream("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "r");
     char line[128] = "";
 
     if (file && !fgets(line, sizeof(line), file))
@@ -49,7 +51,22 @@ bool pages_are_huge(void)
     return huge;
 }
 
-void *pages_map(int fd, size_t bytes)
+size_t pages_file_most(void)
+{
+    struct rlimit limit;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), most = SIZE_MAX / 2;
+
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < most)
+        most = limit.rlim_cur;
+    return most / page * page;
+}
+
+void pages_hide(void *base, size_t bytes)
+{
+    madvise(base, bytes, MADV_DONTDUMP);
+}
+
+static void *map_aligned(int fd, size_t bytes)
 {
     const int how = PROT_READ | PROT_WRITE;
     size_t room = bytes + PAGES_HUGE_BYTES;
@@ -73,6 +90,15 @@ void *pages_map(int fd, size_t bytes)
     if (before)
         munmap(place, before);
     munmap(place + before + bytes, PAGES_HUGE_BYTES - before);
+    return base;
+}
+
+void *pages_map(int fd, size_t bytes)
+{
+    void *base = map_aligned(fd, bytes);
+
+    if (base)
+        pages_hide(base, bytes);
     return base;
 }
 

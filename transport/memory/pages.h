@@ -16,7 +16,11 @@ enum { PAGES_HUGE_BYTES = 2 << 20 };
 
 /* True if shared memory that asks for huge pages gets them; the log says so the first time. */
 bool pages_are_huge(void);
-/* The whole of a shared file, at a multiple of a huge page if possible; NULL and errno. */
+/* Bytes that a file may have (ulimit -f). One that is made larger is a signal which kills. */
+size_t pages_file_most(void);
+/* Leaves a mapping out of core dumps, which would fill all of its address space with pages. */
+void pages_hide(void *base, size_t bytes);
+/* The whole of a shared file, at a multiple of a huge page if possible, hidden; NULL and errno. */
 void *pages_map(int fd, size_t bytes);
 /*
  * Ask for huge pages in a block of the heap, and bring its pages now rather than in the first

@@ -2,6 +2,7 @@
 /* process.c - the table of mapped processes, with a use count each. */
 #include "transport/memory/process.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/fork.h"
 #include "base/lock.h"
@@ -41,7 +42,7 @@ static rondo_result open_shared(const struct process *process, int file, uint64_
     char name[64];
 
     snprintf(name, sizeof(name), "/proc/%d/fd/%d", pid, file);
-    fd = open(name, how | O_CLOEXEC);
+    fd = descriptor_above(open(name, how | O_CLOEXEC));
     if (fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,
                                 "Cannot open the shared heap of process %d (%s); ranks of a node "
@@ -104,10 +105,12 @@ static rondo_result map_shown(struct process *process)
     if (result)
         return result;
     base = mmap(NULL, handle->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (base == MAP_FAILED)
+    if (base == MAP_FAILED) {
         result = no_room(process);
-    else
+    } else {
+        pages_hide(base, handle->bytes);
         process->shown = base;
+    }
     close(fd);
     return result;
 }
@@ -157,7 +160,7 @@ static rondo_result open_process(const struct heap_handle *handle, struct proces
     if (process->own) {
         result = use_own_heap(process);
     } else {
-        process->pidfd = (int)syscall(SYS_pidfd_open, handle->pid, 0);
+        process->pidfd = descriptor_above((int)syscall(SYS_pidfd_open, handle->pid, 0));
         if (process->pidfd < 0)
             result = rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
                                       "Cannot watch process %d (pidfd_open)", (int)handle->pid);
@@ -247,7 +250,7 @@ bool process_has_ended(const struct heap_handle *handle)
     struct pollfd watched = {.events = POLLIN};
     bool ended;
 
-    watched.fd = (int)syscall(SYS_pidfd_open, handle->pid, 0);
+    watched.fd = descriptor_above((int)syscall(SYS_pidfd_open, handle->pid, 0));
     if (watched.fd < 0)
         return errno == ESRCH;
     ended = poll(&watched, 1, 0) > 0;
@@ -304,8 +307,9 @@ rondo_result process_read(const struct process *process, void *to, uint64_t from
 /* Not by its name in /proc: what a driver gives out can only be had as it is. */
 rondo_result process_take_file(const struct process *process, int file, int *ret_file)
 {
-    int got = process->own ? fcntl(file, F_DUPFD_CLOEXEC, 0)
-                           : (int)syscall(SYS_pidfd_getfd, process->pidfd, file, 0);
+    int got =
+        descriptor_above(process->own ? fcntl(file, F_DUPFD_CLOEXEC, 0)
+                                      : (int)syscall(SYS_pidfd_getfd, process->pidfd, file, 0));
 
     if (got < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,

@@ -2,9 +2,11 @@
 /* registered.c - registered ranges: a short list, searched from the front. */
 #include "transport/memory/registered.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/lock.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,78 @@ struct range {
 static struct range *ranges;
 static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_REGISTERED);
 static atomic_uint range_count; /* lets calls without registered memory skip the lock */
+
+/* ---- What may be moved ----------------------------------------------------------------------- */
+
+/* A line of /proc/self/maps: "begin-end perms offset device inode name". */
+struct mapping {
+    uintptr_t begin, end;
+    char rights[5]; /* "rw-p" */
+    unsigned long inode;
+    char name[64];
+};
+
+static bool read_mapping(FILE *maps, struct mapping *ret_mapping)
+{
+    struct mapping mapping = {0};
+    char line[256];
+    int c;
+
+    if (!fgets(line, sizeof(line), maps))
+        return false;
+    for (c = strchr(line, '\n') ? '\n' : 0; c != '\n' && c != EOF;)
+        c = fgetc(maps); /* the end of a long name */
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %lu %63s", &mapping.begin, &mapping.end,
+               mapping.rights, &mapping.inode, mapping.name) < 4)
+        return false;
+    *ret_mapping = mapping;
+    return true;
+}
+
+/* NULL if nobody but this process sees what is written there, and it may write. */
+static const char *why_not(const struct mapping *mapping)
+{
+    bool private = mapping->rights[3] == 'p';
+
+    if (!private || mapping->inode)
+        return private ? "is mapped from a file" : "is shared with others already";
+    if (strncmp(mapping->rights, "rw", 2) != 0)
+        return "may not be read and written";
+    if (*mapping->name && strcmp(mapping->name, "[heap]") != 0 &&
+        strncmp(mapping->name, "[anon:", 6) != 0)
+        return "is no plain memory"; /* the stack, a driver's */
+    return NULL;
+}
+
+rondo_result registered_check(const void *memory, size_t bytes)
+{
+    FILE *maps = descriptor_stream("/proc/self/maps", "r");
+    uintptr_t at = (uintptr_t)memory, end = at + bytes;
+    const char *reason = NULL;
+    struct mapping mapping;
+
+    if (!maps)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot see what memory %p is (/proc/self/maps), so it is not "
+                                "registered; use rondo_mem_alloc()",
+                                memory);
+    while (at < end && !reason && read_mapping(maps, &mapping)) {
+        if (mapping.end <= at)
+            continue;
+        reason = mapping.begin > at ? "is not mapped" : why_not(&mapping);
+        if (!reason)
+            at = mapping.end;
+    }
+    fclose(maps);
+    if (at >= end)
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_INVALID,
+                      "Only private memory can be registered, as malloc() gives it: %p %s. Calls "
+                      "take it as it is, without being registered.",
+                      (void *)at, reason ? reason : "is not mapped");
+}
+
+/* ---- Moving ---------------------------------------------------------------------------------- */
 
 rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *base,
                                 const char *place)

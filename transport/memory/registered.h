@@ -15,6 +15,9 @@
 
 #include <stdbool.h>
 
+/* RONDO_OK for private anonymous memory that may be written. Whatever else is moved changes for
+ * somebody: a file, a worker process, a driver; or for its owner, who has write-protected it. */
+rondo_result registered_check(const void *memory, size_t bytes);
 /* `bytes` is a multiple of a page; `place` is in the heap that begins at `base`. */
 rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *base,
                                 const char *place);

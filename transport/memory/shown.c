@@ -2,9 +2,11 @@
 /* shown.c - the file of shown pages, and which of them are in use (see shown.h). */
 #include "transport/memory/shown.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "transport/memory/pages.h"
 #include "transport/memory/spans.h"
 
 #include <errno.h>
@@ -51,16 +53,19 @@ static int seal(int fd)
 
 static rondo_result open_file(void)
 {
-    int fd = memfd_create("rondo-shown", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool fits = SHOWN_BYTES <= pages_file_most();
+    int fd = descriptor_above(memfd_create("rondo-shown", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     void *base = MAP_FAILED;
     rondo_result result;
 
-    if (fd >= 0 && !fchmod(fd, 0600) && !ftruncate(fd, (off_t)SHOWN_BYTES))
+    if (!fits)
+        errno = EFBIG;
+    if (fits && fd >= 0 && !fchmod(fd, 0600) && !ftruncate(fd, (off_t)SHOWN_BYTES))
         base = mmap(NULL, SHOWN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED || seal(fd)) {
         result = rondo_fail_errno(RONDO_ERROR_SYSTEM,
                                   "Cannot make memory that is shown to peers (memfd_create, %zu "
-                                  "bytes of address space)",
+                                  "bytes of address space; ulimit -f, -v)",
                                   SHOWN_BYTES);
         if (base != MAP_FAILED)
             munmap(base, SHOWN_BYTES);
@@ -68,6 +73,7 @@ static rondo_result open_file(void)
             close(fd);
         return result;
     }
+    pages_hide(base, SHOWN_BYTES);
     shown.base = base;
     shown.fd = fd;
     shown.pid = getpid();

@@ -17,6 +17,7 @@
  */
 #include "transport/tcp/engine.h"
 
+#include "base/caller/descriptor.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/net/socket.h"
@@ -222,7 +223,7 @@ void tcp_hello_accept(struct tcp_network *network)
                 return;
             }
         }
-        fd = accept4(network->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fd = descriptor_above(accept4(network->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd < 0 && !can_go_on(network))
             return;
         if (fd < 0)

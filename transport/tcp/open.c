@@ -2,6 +2,7 @@
 /* open.c - making the network of a communicator: a listener, then rings for every peer. */
 #include "transport/tcp/engine.h"
 
+#include "base/caller/descriptor.h"
 #include "base/setting.h"
 #include "base/net/socket.h"
 
@@ -54,7 +55,7 @@ static rondo_result open_network(const struct network_wish *wish, void *ret_part
         result = listen_for_peers(network);
     if (!result) {
         tcp_seal_make_keys(network);
-        network->epoll = epoll_create1(EPOLL_CLOEXEC);
+        network->epoll = descriptor_above(epoll_create1(EPOLL_CLOEXEC));
         if (network->epoll < 0 ||
             epoll_ctl(network->epoll, EPOLL_CTL_ADD, network->listener, &event))
             result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot watch TCP connections (epoll)");

@@ -14,6 +14,7 @@
  */
 #include "comm/gpu/nvls/nvls.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -122,7 +123,7 @@ static rondo_result take_file(struct gpu_plans *plans, int *ret_file)
 
     order.piece[0].file = plans->views[0].arena->nvls.file;
     if (process_is_own(plans->comm->processes[0])) {
-        *ret_file = dup(order.piece[0].file);
+        *ret_file = descriptor_above(dup(order.piece[0].file));
         return *ret_file < 0 ? rondo_fail_errno(RONDO_ERROR_SYSTEM, "dup") : RONDO_OK;
     }
     result = gpu_take_files(plans, 0, &order, files);

@@ -15,6 +15,7 @@
  */
 #include "comm/gpu/arena.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/net/socket.h"
@@ -138,7 +139,7 @@ void gpu_fd_server_serve(const struct gpu_plans *plans)
     int file;
 
     while (plans->fd_server > 0 &&
-           (file = accept4(plans->fd_server, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+           (file = descriptor_above(accept4(plans->fd_server, NULL, NULL, SOCK_CLOEXEC))) >= 0) {
         if (!serve(plans, file))
             log_info("somebody who asked for files of device memory got none");
         close(file);
@@ -164,6 +165,8 @@ static int unpack(struct msghdr *message, int ret_files[GPU_PIECES])
         return 0;
     count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
     memcpy(ret_files, CMSG_DATA(header), (size_t)count * sizeof(int));
+    for (int i = 0; i < count; i++)
+        ret_files[i] = descriptor_above(ret_files[i]);
     return count;
 }
 
@@ -205,7 +208,7 @@ rondo_result gpu_fd_server_take(struct gpu_plans *plans, int rank, const struct 
     const struct wish wish = {order->number, rank, plans->comm->rank};
     struct sockaddr_un address;
     socklen_t length = name_of(plans->comm, rank, &address);
-    int file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int file = descriptor_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     rondo_result result;
     pid_t process;
 

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "transport/memory/process.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,8 +327,10 @@ rondo_result gpu_map_start(struct gpu_plans *plans)
 {
     if (plans->comm->one_process)
         return RONDO_OK;
-    if (pthread_create(&plans->mapper, NULL, run, plans))
-        return rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start the thread that maps device memory.");
+    errno = pthread_create(&plans->mapper, NULL, run, plans);
+    if (errno)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot start the thread that maps device memory");
     plans->maps = true;
     return RONDO_OK;
 }
