@@ -42,18 +42,23 @@ bool cuda_reduce_can(const struct kernel_op *op)
     return op->function != KERNEL_USER && kernel_can(op->type, op->function);
 }
 
+static uint32_t float_bits(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 /* The scale as the bits of the type that accumulates. */
 static uint64_t scale_bits(const struct kernel_op *op)
 {
-    float narrow = (float)op->scale.real;
-    uint32_t narrow_bits;
     uint64_t bits;
 
     if (op->type <= RONDO_UINT64)
         return op->scale.natural;
     memcpy(&bits, &op->scale.real, sizeof(bits));
-    memcpy(&narrow_bits, &narrow, sizeof(narrow_bits));
-    return op->type == RONDO_FLOAT64 ? bits : narrow_bits;
+    return op->type == RONDO_FLOAT64 ? bits : float_bits((float)op->scale.real);
 }
 
 struct cuda_arithmetic cuda_arithmetic_of(const struct kernel_op *op, enum kernel_order order,
@@ -66,6 +71,9 @@ struct cuda_arithmetic cuda_arithmetic_of(const struct kernel_op *op, enum kerne
         .function = (uint8_t)op->function,
         .order = (uint8_t)order,
         .is_signed = is_signed(op->type),
+        .restore = op->type > RONDO_UINT64 && kernel_type_bytes[op->type] <= 2
+                       ? float_bits(op->restore)
+                       : 0,
     };
 }
 

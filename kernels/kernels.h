@@ -8,8 +8,8 @@
  *   KERNEL_BALANCED  split at the largest power of two below k, recursively:
  *                    (s0 + s1) + (s2 + s3) for 4, ((s0 + s1) + (s2 + s3)) + s4 for 5
  * 16- and 8-bit floats are widened to float32, combined there, and rounded once (to nearest even)
- * at the end. An average of them may scale its inputs first (`has_scale`): each is then rounded as
- * a peer would get it, and the finish takes the scale back.
+ * at the end. Own input that is scaled is rounded too, as a peer would get it: all ranks add up the
+ * same numbers.
  */
 #ifndef RONDO_KERNELS_KERNELS_H
 #define RONDO_KERNELS_KERNELS_H
@@ -37,6 +37,7 @@ struct kernel_op {
     rondo_type type;
     enum kernel_function function;
     bool has_scale; /* multiply own input by `scale` first (pre-multiplied sum) */
+    float restore;  /* finish: after the division multiply narrow floats by this; 0: do not */
     union {
         double real;      /* floats */
         int64_t integer;  /* signed */

@@ -105,8 +105,8 @@ __attribute__((noinline)) static void reduce_any(const struct kernel_op *op,
         function = function == KERNEL_SUM ? KERNEL_AVERAGE : KERNEL_USER;
 
     kernel_pass *pass = table->pass[call->order][op->type][function];
-    if (pass == NULL || scale || (finish && op->has_scale) || call->source_count > KERNEL_GROUP ||
-        call->source_count == 1)
+    if (pass == NULL || scale || (finish && op->restore != 0) ||
+        call->source_count > KERNEL_GROUP || call->source_count == 1)
         tiles_reduce(table, op, call);
     else if (call->destination_count == 1)
         pass(call->destinations[0], call->sources, call->source_count, call->count, op->divisor);

@@ -44,14 +44,13 @@ static const void *source_at(const struct work *work, int index)
     return (const char *)work->call->sources[index] + bytes_before(work);
 }
 
-/* Scales own input. An average rounds it to the type of the elements, as a peer gets it: all ranks
- * add up the same numbers. */
+/* Scales own input, and rounds it as a peer gets it. */
 static void scale_operand(const struct work *work, void *room)
 {
     unsigned char rounded[2 * TILE];
 
     kernel_tile_scale(work->type, room, work->count, work->op);
-    if (!work->narrow || work->op->divisor <= 1)
+    if (!work->narrow)
         return;
     work->table->narrow[work->op->type](rounded, room, work->count);
     work->table->widen[work->op->type](room, rounded, work->count);
@@ -186,16 +185,13 @@ static void write_tile(const struct work *work, const void *result)
         memcpy((char *)work->call->destinations[i] + bytes_before(work), first, bytes);
 }
 
-/* An average of narrow floats whose inputs were scaled takes that back. */
 static void finish_tile(const struct work *work, void *result)
 {
-    struct kernel_op back = {.has_scale = true};
+    const struct kernel_op restore = {.scale.real = work->op->restore};
 
     kernel_tile_divide(work->type, result, work->count, work->op->divisor);
-    if (!work->narrow || !work->op->has_scale)
-        return;
-    back.scale.real = 1 / work->op->scale.real;
-    kernel_tile_scale(work->type, result, work->count, &back);
+    if (work->narrow && work->op->restore != 0)
+        kernel_tile_scale(work->type, result, work->count, &restore);
 }
 
 void tiles_reduce(const struct kernel_table *table, const struct kernel_op *op,

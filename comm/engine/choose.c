@@ -236,7 +236,6 @@ static rondo_result describe(rondo_comm *comm, const struct choice_key *key, str
             operations_resolve(&comm->operations, key->op, key->type, comm->size, ret_operation);
     if (result)
         return result;
-    operation_scale_average(ret_operation);
     selection.wanted = choice_wanted(comm, key);
     /* Relaxed, with split.c. */
     selection.quiet = comm->rank != 0 || !comm->assembled ||
@@ -246,6 +245,23 @@ static rondo_result describe(rondo_comm *comm, const struct choice_key *key, str
         selection.forbid = PROMISE_PEER_MEMORY;
     *ret_selection = selection;
     return RONDO_OK;
+}
+
+/* The algorithm of a call. An average that it would round on the way is scaled, and then peers
+ * can't read inputs as they are. */
+static rondo_result pick(rondo_comm *comm, struct selection *selection, struct operation *operation,
+                         const struct algorithm **ret_algorithm)
+{
+    const struct link_costs *costs = &comm->tuning.costs;
+    rondo_result result = select_algorithm(selection, costs, ret_algorithm);
+    unsigned promises =
+        result ? 0 : algorithm_promises(*ret_algorithm, selection->collective, selection->groups);
+
+    if (result || promises & PROMISE_ONE_ROUND || !operation_scale_average(operation) ||
+        !(promises & PROMISE_PEER_MEMORY))
+        return result;
+    selection->forbid |= PROMISE_PEER_MEMORY;
+    return select_algorithm(selection, costs, ret_algorithm);
 }
 
 static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struct choice *choice)
@@ -263,8 +279,8 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     result = describe(comm, key, &comm->choices.counts, &selection, &operation);
     if (result)
         return result;
+    result = pick(comm, &selection, &operation, &algorithm);
     choice->op = operation.kernel;
-    result = select_algorithm(&selection, &comm->tuning.costs, &algorithm);
     if (!result)
         result = plan_for(comm, algorithm, element, choice);
     if (!result)
@@ -324,7 +340,7 @@ rondo_result choice_predict(rondo_comm *comm, const struct choice_key *key, stru
     rondo_result result = describe(comm, key, counts, &selection, &operation);
 
     if (!result)
-        result = select_algorithm(&selection, &comm->tuning.costs, &algorithm);
+        result = pick(comm, &selection, &operation, &algorithm);
     return result ? result
                   : select_predict(algorithm, &selection, &comm->tuning.costs, ret_seconds);
 }

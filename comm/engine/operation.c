@@ -65,15 +65,18 @@ static rondo_result find_made(struct operations *operations, rondo_op op, rondo_
     return RONDO_OK;
 }
 
-void operation_scale_average(struct operation *operation)
+bool operation_scale_average(struct operation *operation)
 {
     struct kernel_op *op = &operation->kernel;
 
-    if (op->divisor <= 1 || !is_float(op->type) || kernel_type_bytes[op->type] > 2)
-        return;
+    if (op->divisor <= 1 || (op->type != RONDO_FLOAT16 && op->type != RONDO_FLOAT8_E4M3 &&
+                             op->type != RONDO_FLOAT8_E5M2))
+        return false;
     op->has_scale = true;
-    for (op->scale.real = 1; op->scale.real * op->divisor > 1;)
-        op->scale.real /= 2;
+    for (op->restore = 1; op->restore < (float)op->divisor;)
+        op->restore *= 2;
+    op->scale.real = 1 / (double)op->restore;
+    return true;
 }
 
 bool operation_is_plain(rondo_op op, rondo_type type)

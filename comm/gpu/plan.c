@@ -81,8 +81,14 @@ rondo_result gpu_find_way(struct gpu_plans *plans, const struct task *task, stru
                  : nvls    ? "multicast of NVSwitch"
                  : engines ? "copy engines"
                            : "operations of the stream");
-    *ret_way = (struct gpu_way){entry->plan, kernel ? entry->compiled : NULL, local || nvls, nvls,
-                                engines};
+    *ret_way =
+        (struct gpu_way){.plan = entry->plan,
+                         .program = kernel ? entry->compiled : NULL,
+                         .local = local || nvls,
+                         .nvls = nvls,
+                         .engines = engines,
+                         .rounds = !(algorithm_promises(algorithm, key->collective, plans->groups) &
+                                     PROMISE_ONE_ROUND)};
     return RONDO_OK;
 }
 
@@ -123,6 +129,8 @@ static rondo_result open_run(struct gpu_run *run, const struct task *task,
         return result;
     if (!operation.handle)
         result = operations_resolve(&comm->operations, key->op, key->type, comm->size, &operation);
+    if (way->rounds)
+        operation_scale_average(&operation);
     run->op = operation.kernel;
     run->x.op = &run->op;
     return result;

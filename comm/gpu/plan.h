@@ -28,6 +28,7 @@ struct gpu_way {
     bool local;                         /* peers touch no buffers */
     bool nvls;                          /* through multicast, which the plan describes */
     bool engines;                       /* its copies are those of copy engines */
+    bool rounds;                        /* partial sums travel: each is rounded */
 };
 
 /* The message or room that a stream waits for. */

@@ -28,11 +28,12 @@ void operations_init(struct operations *operations);
 void operations_done(struct operations *operations);
 
 /*
- * Makes inputs of an average of 16- or 8-bit floats smaller, by a power of two, before they are
- * added; the kernel that finishes takes it back. Partial sums, which travel in the narrow type,
- * would overflow where the average does not. A power of two rounds nothing but denormal numbers.
+ * For plans in which partial sums travel. Those of float16 and 8-bit floats may overflow where the
+ * average does not, so inputs are made smaller by a power of two before they are added, and the
+ * finish takes that back; a power of two rounds denormal numbers only. Other types, which have the
+ * range of their sums, and other operations stay as they are. True if it has changed the operation.
  */
-void operation_scale_average(struct operation *operation);
+bool operation_scale_average(struct operation *operation);
 
 /* True if it is a built-in operation that is defined on `type`: the quick answer for most calls. */
 bool operation_is_plain(rondo_op op, rondo_type type);

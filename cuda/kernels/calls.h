@@ -64,7 +64,8 @@ struct cuda_arithmetic {
     uint8_t function;  /* enum kernel_function */
     uint8_t order;     /* enum kernel_order */
     uint8_t is_signed; /* integers */
-    uint8_t unused[5];
+    uint8_t unused;
+    uint32_t restore; /* bits of a float32, of kernel_op; 0: nothing to restore */
 };
 
 struct cuda_reduce_argument {

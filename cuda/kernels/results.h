@@ -27,7 +27,8 @@ template <class Kind, class Pack, int AHEAD> struct results {
         for (int i = 0; i < AHEAD; i++)
 #pragma unroll
             for (int j = 0; j < Pack::ELEMENTS; j++)
-                values[i][j] = Kind::scale(values[i][j], work.arithmetic.scale);
+                values[i][j] =
+                    Kind::open(Kind::close(Kind::scale(values[i][j], work.arithmetic.scale)));
     }
     template <int FUNCTION> LANE_METHOD void combine(const results &left, bool is_signed)
     {
@@ -50,6 +51,12 @@ template <class Kind, class Pack, int AHEAD> struct results {
                 for (int j = 0; j < Pack::ELEMENTS; j++)
                     values[i][j] = Kind::divide(values[i][j], work.arithmetic.divisor,
                                                 work.arithmetic.is_signed);
+        if (work.arithmetic.divisor > 1 && work.arithmetic.restore)
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+#pragma unroll
+                for (int j = 0; j < Pack::ELEMENTS; j++)
+                    values[i][j] = Kind::scale(values[i][j], work.arithmetic.restore);
 #pragma unroll
         for (int i = 0; i < AHEAD; i++)
 #pragma unroll

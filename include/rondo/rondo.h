@@ -91,8 +91,9 @@ typedef enum rondo_type {
  * Reduction operations: one of these, or a handle made by rondo_op_create_*().
  * Integer sums and products wrap. MIN and MAX give NaN when any rank has NaN, and order -0 below
  * +0. AVG is the sum (of integers: wrapped) divided by the number of ranks, truncated towards zero
- * on integers. The sum of 16- and 8-bit floats in host memory overflows only where the average
- * does: inputs are made smaller by a power of two. BAND, BOR and BXOR are for integers only.
+ * on integers. Of 16- and 8-bit floats it never overflows where the average of the numbers does not,
+ * unless the sum leaves the range of float32; to that end algorithms that pass on partial sums make
+ * inputs smaller by a power of two. BAND, BOR and BXOR are for integers only.
  */
 typedef int rondo_op;
 enum {

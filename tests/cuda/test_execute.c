@@ -15,13 +15,13 @@ static struct kernel_op draw_op(int turn, int size)
     struct kernel_op op = {.type = (rondo_type)(turn * 5 % RONDO_TYPES),
                            .function = turn % 3 ? KERNEL_SUM : KERNEL_MAX,
                            .has_scale = turn % 3 == 2,
-                           .divisor = turn % 4 == 1 ? (unsigned)size : 0};
+                           .divisor = turn % 4 == 1 ? (unsigned)size : 0,
+                           .restore = 16};
 
     if (kernel_can(op.type, KERNEL_BAND))
         op.scale.natural = 3;
     else
         op.scale.real = 0.75;
-    op.has_scale &= op.divisor <= 1; /* an average is scaled on the host only */
     return op;
 }
 

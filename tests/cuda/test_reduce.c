@@ -61,11 +61,6 @@ ParameterizedTest(int *type, cuda_reduce, every_function_has_the_bits_of_the_hos
     cr_assert_eq(wrong, 0, "%d calls are wrong, first: %s", wrong, complaint);
 }
 
-static bool type_is_narrow(rondo_type type)
-{
-    return !reference_is_integer(type) && kernel_type_bytes[type] <= 2;
-}
-
 static int run_scaled(struct gpu *gpu, rondo_type type, char *complaint, size_t size)
 {
     static const unsigned divisors[] = {0, 1, 2, 3, 7, 100000, 4000000000};
@@ -78,6 +73,7 @@ static int run_scaled(struct gpu *gpu, rondo_type type, char *complaint, size_t 
             .op = {.type = type,
                    .function = (enum kernel_function)(i % 5 ? KERNEL_SUM : i % 4),
                    .has_scale = i % 11 != 0,
+                   .restore = i % 17 < 8 ? 4 : 0,
                    .divisor = divisors[i % 7]},
             .sources = k,
             .order = i / 21 / SOURCE_COUNTS ? KERNEL_BALANCED : KERNEL_FOLD,
@@ -93,8 +89,6 @@ static int run_scaled(struct gpu *gpu, rondo_type type, char *complaint, size_t 
             duel.op.scale.integer = i % 2 ? -3 : 5;
         else
             duel.op.scale.real = i % 2 ? -0.75 : 0.1;
-        if (type_is_narrow(type) && duel.op.divisor > 1)
-            duel.op.has_scale = false; /* averages are scaled on the host only */
         if (!duel_run(gpu, &duel, wrong ? NULL : complaint, wrong ? 0 : size))
             wrong++;
     }

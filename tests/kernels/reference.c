@@ -155,7 +155,7 @@ static void scale(const struct kernel_op *op, struct number *number)
     if (reference_is_integer(op->type))
         return;
     number->real = rounded(op->type, number->real * op->scale.real);
-    if (op->divisor <= 1)
+    if (reference_size(op->type) > 2)
         return;
     kernel_store(op->type, bits, number->real); /* of narrow floats, as a peer gets it */
     number->real = kernel_load(op->type, bits);
@@ -165,8 +165,8 @@ static void divide(const struct kernel_op *op, struct number *number)
 {
     if (!reference_is_integer(op->type))
         number->real = rounded(op->type, number->real / op->divisor);
-    if (!reference_is_integer(op->type) && reference_size(op->type) <= 2 && op->has_scale)
-        number->real = rounded(op->type, number->real * (double)(float)(1 / op->scale.real));
+    if (!reference_is_integer(op->type) && reference_size(op->type) <= 2 && op->restore != 0)
+        number->real = rounded(op->type, number->real * (double)op->restore);
     if (!reference_is_integer(op->type))
         return;
     if (reference_is_signed(op->type))

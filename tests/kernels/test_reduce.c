@@ -90,6 +90,7 @@ static int run_scaled(rondo_type type, char *complaint, size_t size)
             .op = {.type = type,
                    .function = KERNEL_SUM,
                    .has_scale = true,
+                   .restore = i % 5 < 2 ? 8 : 0,
                    .divisor = divisors[i / 3 % 6]},
             .source_count = k,
             .destination_count = 1 + i % 3,
@@ -107,7 +108,7 @@ static int run_scaled(rondo_type type, char *complaint, size_t size)
     return wrong;
 }
 
-ParameterizedTestParameters(reduce, scaled_inputs_and_averages_round_once)
+ParameterizedTestParameters(reduce, scaled_inputs_and_averages_round_as_the_reference)
 {
     static int types[RONDO_TYPES];
 
@@ -116,7 +117,7 @@ ParameterizedTestParameters(reduce, scaled_inputs_and_averages_round_once)
     return cr_make_param_array(int, types, RONDO_TYPES);
 }
 
-ParameterizedTest(int *type, reduce, scaled_inputs_and_averages_round_once)
+ParameterizedTest(int *type, reduce, scaled_inputs_and_averages_round_as_the_reference)
 {
     char complaint[256] = "";
     int wrong = run_scaled((rondo_type)*type, complaint, sizeof(complaint));

@@ -54,12 +54,13 @@ static bool read_mapping(FILE *maps, struct mapping *ret_mapping)
 static const char *why_not(const struct mapping *mapping)
 {
     bool private = mapping->rights[3] == 'p';
+    bool withdrawn = strcmp(mapping->name, "/memfd:rondo-heap") == 0; /* copied by withdrawn.c */
 
-    if (!private || mapping->inode)
+    if (!private || (mapping->inode && !withdrawn))
         return private ? "is mapped from a file" : "is shared with others already";
     if (strncmp(mapping->rights, "rw", 2) != 0)
         return "may not be read and written";
-    if (*mapping->name && strcmp(mapping->name, "[heap]") != 0 &&
+    if (*mapping->name && !withdrawn && strcmp(mapping->name, "[heap]") != 0 &&
         strncmp(mapping->name, "[anon:", 6) != 0)
         return "is no plain memory"; /* the stack, a driver's */
     return NULL;
