@@ -36,9 +36,9 @@ test_build() { # FOLDER: configures one of the builds above
     build-release) configure build-release --buildtype=release -Dwerror=true ;;
     build-test) configure build-test "${checked[@]}" ;;
     build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dfuzz_seconds=0 -Dgpu_architectures=90 ;;
+        -Dfuzz_seconds=0 -Dgpu_architectures= ;;
     build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false \
-        -Dgpu_architectures=90 ;;
+        -Dgpu_architectures= ;;
     build-fuzz) fuzz_build ;;
     esac
 }

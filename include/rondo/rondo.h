@@ -91,9 +91,8 @@ typedef enum rondo_type {
  * Reduction operations: one of these, or a handle made by rondo_op_create_*().
  * Integer sums and products wrap. MIN and MAX give NaN when any rank has NaN, and order -0 below
  * +0. AVG is the sum (of integers: wrapped) divided by the number of ranks, truncated towards zero
- * on integers. Of 16- and 8-bit floats it never overflows where the average of the numbers does not,
- * unless the sum leaves the range of float32; to that end algorithms that pass on partial sums make
- * inputs smaller by a power of two. BAND, BOR and BXOR are for integers only.
+ * on integers; where a partial sum of float16 or an 8-bit float might overflow, inputs are made
+ * smaller by a power of two first. BAND, BOR and BXOR are for integers only.
  */
 typedef int rondo_op;
 enum {

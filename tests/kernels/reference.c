@@ -178,7 +178,7 @@ static void divide(const struct kernel_op *op, struct number *number)
 void reference_element(const struct kernel_op *op, const struct kernel_call *call,
                        const void *const *sources, void *result)
 {
-    struct number numbers[REFERENCE_SOURCES_MAX];
+    struct number numbers[REFERENCE_SOURCES_MAX] = {0};
     struct number total;
     bool scaled = op->has_scale && call->scaled >= 0, finish = call->finish && op->divisor > 1;
 
