@@ -57,12 +57,14 @@ def children(pid):
         return []
 
 
-def kill_one(job):
-    """The launcher's children are the ranks, and newcomers that wait to be let in: then nobody is killed."""
+def kill_one(job, killed):
+    """The launcher's children are the ranks, and newcomers that wait to be let in: then nobody is killed, and neither
+    while the others have not yet said that they noticed the last death."""
     ranks = children(job.pid)
     last = re.findall(r"goes on with (\d+) rank|rondo train: (\d+) ranks, a model", said())
     members = int("".join(last[-1])) if last else 0
-    if len(ranks) == members > 2:
+    noticed = sum(int(lost) for lost in re.findall(r"rondo train: (\d+) lost", said()))
+    if len(ranks) == members > 2 and noticed == killed:
         os.kill(CHANCE.choice(ranks), signal.SIGKILL)
         return 1
     return 0
@@ -80,7 +82,7 @@ def disturb(job, kills, joins):
     while job.poll() is None:
         now = time.monotonic()
         if now >= next_kill:
-            killed += kill_one(job)
+            killed += kill_one(job, killed)
             next_kill += kills
         if now >= next_join:
             came += join_one(job)
@@ -91,14 +93,14 @@ def disturb(job, kills, joins):
 
 def end_of(job, name):
     output = job.communicate()[0]
-    assert job.returncode == 0, f"{name}: status {job.returncode}\n{output}{said()}"
+    assert job.returncode == 0, f"{name}: status {job.returncode}\n{output}{said()[-6000:]}"
     with open("summary.json", encoding="utf-8") as file:
         return output, json.load(file)
 
 
 def said():
     with open("said", encoding="utf-8", errors="replace") as file:
-        return file.read()[-6000:]
+        return file.read()
 
 
 def count_steps():
