@@ -12,9 +12,9 @@
  * All ranks find the same order, because all look at the same endpoints.
  */
 #include "comm/open.h"
-#include "base/caller/descriptor.h"
 #include "comm/state/comm.h"
 
+#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "collectives/levels/grouping.h"

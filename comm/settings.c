@@ -2,9 +2,9 @@
 /* settings.c - the configuration of a communicator: what the
  * caller set, else the environment, else the default. */
 #include "comm/open.h"
-#include "base/caller/number.h"
 #include "comm/state/comm.h"
 
+#include "base/caller/number.h"
 #include "base/fail.h"
 #include "base/setting.h"
 #include "collectives/file/file.h"

@@ -116,8 +116,8 @@ rondo_result cuda_nvls_make(struct cuda_nvls *nvls, int *ret_file)
         return result;
     result = cuda_result(nvls->driver->cuMemExportToShareableHandle(ret_file, object, files, 0),
                          "cuMemExportToShareableHandle of a multicast object");
-    if (!result)
-        *ret_file = descriptor_above(*ret_file);
+    if (!result && (*ret_file = descriptor_above(*ret_file)) < 0)
+        result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot hold a multicast object");
     nvls->driver->cuMemRelease(object); /* the file is a handle of it, by which this rank joins */
     return result;
 }

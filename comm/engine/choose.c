@@ -247,9 +247,13 @@ static rondo_result describe(rondo_comm *comm, const struct choice_key *key, str
     return RONDO_OK;
 }
 
-/* The algorithm of a call. An average that it would round on the way is scaled, and then peers
- * can't read inputs as they are. */
-static rondo_result pick(rondo_comm *comm, struct selection *selection, struct operation *operation,
+/*
+ * The algorithm of a call. An average that it would round on the way is scaled, and then peers
+ * can't read inputs as they are: such an algorithm is refused if the call has named it, and gives
+ * way if a setting has.
+ */
+static rondo_result pick(rondo_comm *comm, const struct choice_key *key,
+                         struct selection *selection, struct operation *operation,
                          const struct algorithm **ret_algorithm)
 {
     const struct link_costs *costs = &comm->tuning.costs;
@@ -260,6 +264,12 @@ static rondo_result pick(rondo_comm *comm, struct selection *selection, struct o
     if (result || promises & PROMISE_ONE_ROUND || !operation_scale_average(operation) ||
         !(promises & PROMISE_PEER_MEMORY))
         return result;
+    if (key->algorithm && strcmp(key->algorithm, "auto") != 0)
+        return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                          "The algorithm %s reads inputs as they are and rounds partial sums, "
+                          "which in an average of %s may overflow: take another algorithm or type.",
+                          key->algorithm, rondo_type_name(key->type));
+    selection->wanted = "auto";
     selection->forbid |= PROMISE_PEER_MEMORY;
     return select_algorithm(selection, costs, ret_algorithm);
 }
@@ -279,7 +289,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     result = describe(comm, key, &comm->choices.counts, &selection, &operation);
     if (result)
         return result;
-    result = pick(comm, &selection, &operation, &algorithm);
+    result = pick(comm, key, &selection, &operation, &algorithm);
     choice->op = operation.kernel;
     if (!result)
         result = plan_for(comm, algorithm, element, choice);
@@ -340,7 +350,7 @@ rondo_result choice_predict(rondo_comm *comm, const struct choice_key *key, stru
     rondo_result result = describe(comm, key, counts, &selection, &operation);
 
     if (!result)
-        result = pick(comm, &selection, &operation, &algorithm);
+        result = pick(comm, key, &selection, &operation, &algorithm);
     return result ? result
                   : select_predict(algorithm, &selection, &comm->tuning.costs, ret_seconds);
 }

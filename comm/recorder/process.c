@@ -2,8 +2,9 @@
 /* process.c - what the kernel says of the process of a record; it is asked in files of /proc, which
  * never block. */
 #include "comm/recorder/folder.h"
-#include "base/caller/descriptor.h"
 #include "comm/recorder/read.h"
+
+#include "base/caller/descriptor.h"
 
 #include <fcntl.h>
 #include <limits.h>

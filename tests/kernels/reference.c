@@ -147,32 +147,37 @@ static struct number tree(const struct kernel_op *op, const struct number *numbe
     return combine(op, tree(op, numbers, half), tree(op, numbers + half, k - half));
 }
 
+static bool is_narrow(rondo_type type)
+{
+    return !reference_is_integer(type) && reference_size(type) <= 2;
+}
+
 static void scale(const struct kernel_op *op, struct number *number)
 {
-    number->integer = extended(op->type, number->integer * op->scale.natural);
     unsigned char bits[8];
+
+    number->integer = extended(op->type, number->integer * op->scale.natural);
 
     if (reference_is_integer(op->type))
         return;
     number->real = rounded(op->type, number->real * op->scale.real);
-    if (reference_size(op->type) > 2)
+    if (!is_narrow(op->type))
         return;
-    kernel_store(op->type, bits, number->real); /* of narrow floats, as a peer gets it */
+    kernel_store(op->type, bits, number->real); /* as a peer gets it */
     number->real = kernel_load(op->type, bits);
 }
 
 static void divide(const struct kernel_op *op, struct number *number)
 {
-    if (!reference_is_integer(op->type))
+    if (!reference_is_integer(op->type)) {
         number->real = rounded(op->type, number->real / op->divisor);
-    if (!reference_is_integer(op->type) && reference_size(op->type) <= 2 && op->restore != 0)
-        number->real = rounded(op->type, number->real * (double)op->restore);
-    if (!reference_is_integer(op->type))
-        return;
-    if (reference_is_signed(op->type))
+        if (is_narrow(op->type) && op->restore != 0)
+            number->real = rounded(op->type, number->real * (double)op->restore);
+    } else if (reference_is_signed(op->type)) {
         number->integer = (uint64_t)((int64_t)number->integer / (int64_t)op->divisor);
-    else
+    } else {
         number->integer /= op->divisor;
+    }
 }
 
 void reference_element(const struct kernel_op *op, const struct kernel_call *call,

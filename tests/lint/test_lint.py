@@ -40,6 +40,12 @@ class Lint(unittest.TestCase):
     def test_a_clean_file_passes(self):
         self.accepts("plan/a.c", SPDX + '#include "plan/a.h"\n#include "base/fail.h"\n#include <stdio.h>\n')
 
+    def test_a_layout_of_its_own_is_refused_once(self):
+        status, output = lint({"plan/a.c": SPDX + "int  a;\nint  b;\n", "plan/b.c": SPDX + "int c;\n"})
+        self.assertEqual(status, 1, output)
+        self.assertIn("plan/a.c:2: layout differs", output)
+        self.assertEqual(output.count("layout differs"), 1, output)
+
     def test_an_arrow_that_points_up_is_refused(self):
         self.refuses("plan/a.c", SPDX + '#include "comm/state/comm.h"\n', "plan/ may not include comm/state/comm.h")
 

@@ -24,14 +24,14 @@ report() { # NAME STATUS OUTPUT
 }
 
 one_guest() {
-    "$here/rxe-vm" -t 800 -- "$here/one_guest.sh" "$build" >"$scratch/one" 2>&1
+    "$here/rxe-vm" -t 2500 -- "$here/one_guest.sh" "$build" >"$scratch/one" 2>&1
     report "a guest" $? "$scratch/one"
 }
 
 two_guests() {
     local pids=() node
     for node in 1 2; do
-        "$here/rxe-vm" -t 800 -c 1 -m 1024 -N $node:"$scratch" -- "$here/two_guests.sh" "$build" \
+        "$here/rxe-vm" -t 2500 -c 1 -m 1024 -N $node:"$scratch" -- "$here/two_guests.sh" "$build" \
             >"$scratch/host$node" 2>&1 &
         pids+=($!)
     done

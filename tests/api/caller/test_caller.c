@@ -109,7 +109,8 @@ Test(caller, every_rank_has_the_same_bits_in_any_floating_point_mode)
 
 /* ---- Averages -------------------------------------------------------------------------------- */
 
-enum { SIXTY_THOUSAND = 0x7b53, TENTH = 0x2e66 }; /* of float16, which goes up to 65504 */
+/* Numbers in float16, which goes up to 65504. */
+enum { TENTH = 0x2e66, ONE = 0x3c00, SIXTY_THOUSAND = 0x7b53 };
 
 /* By each algorithm that has them. */
 static rondo_result average_of_large_numbers(rondo_comm *comm, void *argument, char *sentence)
@@ -145,16 +146,42 @@ static rondo_result average_of_large_numbers(rondo_comm *comm, void *argument, c
                : world_say(sentence, result, "%s", rondo_last_error(comm));
 }
 
-Test(caller, an_average_of_narrow_floats_overflows_only_where_the_exact_one_does)
+Test(caller, an_average_of_float16_overflows_only_where_the_exact_one_does)
 {
-    static const char *const algorithms[] = {"auto",     "ring",     "tree",     "direct",
-                                             "one_shot", "doubling", "binomial", "halving"};
+    static const char *const algorithms[] = {"auto",     "ring",     "tree",
+                                             "direct",   "one_shot", "doubling",
+                                             "binomial", "halving",  "hierarchy_zero_copy"};
 
     for (size_t i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++)
         for (int size = 2; size <= 4; size++)
             cr_expect(world_run_threads(size, average_of_large_numbers, (void *)algorithms[i],
                                         &report) == 0,
                       "%d ranks: %s", size, report.summary);
+}
+
+/* Averages by one that reads inputs of peers as they are, which in float16 is no way. */
+static rondo_result average_of_ones(rondo_comm *comm, void *argument, char *sentence)
+{
+    uint16_t input[10], output[10] = {0};
+    rondo_result result;
+
+    (void)argument;
+    for (size_t k = 0; k < 10; k++)
+        input[k] = ONE;
+    result = rondo_all_reduce(input, output, 10, RONDO_FLOAT16, RONDO_AVG, comm, NULL);
+    for (size_t k = 0; k < 10 && !result; k++)
+        if (output[k] != ONE)
+            result = world_say(sentence, RONDO_ERROR_INTERNAL, "element %zu is %#x, not 1", k,
+                               output[k]);
+    return world_say(sentence, result, "%s", rondo_last_error(comm));
+}
+
+Test(caller, an_algorithm_that_is_set_gives_way_where_it_has_no_average)
+{
+    if (getenv("RONDO_TRANSPORT"))
+        cr_skip_test("Peers' memory is not mapped.");
+    setenv("RONDO_ALGORITHM", "hierarchy_zero_copy", 1);
+    cr_assert(world_run_processes(4, average_of_ones, NULL, &report) == 0, "%s", report.summary);
 }
 
 /* ---- Memory of others ------------------------------------------------------------------------ */
