@@ -75,20 +75,30 @@ static rondo_result find_rank(rondo_comm *comm, int rank)
 {
     const struct endpoint *endpoint = &comm->endpoints[rank];
     rondo_result result = process_attach(&endpoint->heap, &comm->processes[rank]);
-    const struct process *process = comm->processes[rank];
+    size_t bytes =
+        shm_arena_bytes(comm->size, PLAN_CHANNELS, comm->settings.slots, comm->settings.slot_bytes);
+    char *arena = NULL;
 
+    if (!result) /* with all rings, for which it would be mapped piece by piece otherwise */
+        result = process_map(comm->processes[rank], endpoint->arena, bytes, &arena);
     if (result)
         return result;
-    comm->status_pages[rank] = process_shown(process, endpoint->status, sizeof(struct status));
-    comm->alarms[rank] = (struct shm_alarm *)(void *)process_at(process, endpoint->arena,
-                                                                shm_alarm_bytes(comm->size));
-    if (!comm->status_pages[rank] || !comm->alarms[rank])
-        return rondo_fail(
-            RONDO_ERROR_PEER,
-            "Rank %d says that its status page is outside of what it shows, or its rings "
-            "outside of its heap.",
-            rank);
-    return RONDO_OK;
+    comm->alarms[rank] = (struct shm_alarm *)(void *)arena;
+    comm->status_pages[rank] =
+        process_shown(comm->processes[rank], endpoint->status, sizeof(struct status));
+    if (comm->status_pages[rank])
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_PEER,
+                      "It says that its status page is outside of what it shows.");
+}
+
+/* Names the rank in the sentence about its process. */
+static rondo_result name_rank(rondo_result result, int rank)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    return rondo_fail(result, "Rank %d cannot be reached: %s", rank, sentence);
 }
 
 static rondo_result connect_rank(rondo_comm *comm, int rank)
@@ -145,7 +155,7 @@ static rondo_result find_ranks(rondo_comm *comm)
         rondo_result result = here ? find_rank(comm, rank) : RONDO_OK;
 
         if (result)
-            return result;
+            return name_rank(result, rank);
         comm->local_rank += here && rank < comm->rank;
         comm->local_size += here;
         comm->one_process &= here && process_is_own(comm->processes[rank]);

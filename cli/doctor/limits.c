@@ -46,44 +46,27 @@ static void check_files(struct doctor_report *report)
                    "at most %llu", (unsigned long long)limit.rlim_cur);
 }
 
-/* Tries what the heap does: reserve address space, which costs nothing until it is touched. */
-static bool can_reserve(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (memory == MAP_FAILED)
-        return false;
-    munmap(memory, bytes);
-    return true;
-}
-
+/* Tries it: a heap is made for the first block. */
 static void check_address_space(struct doctor_report *report)
 {
+    const char *remedy = "`ulimit -v unlimited`";
     struct rlimit limit;
-    size_t heap = 0;
+    void *block = NULL;
 
-    if (setting_read_size(SETTING_HEAP_BYTES, &heap)) {
-        doctor_say(report, DOCTOR_FAIL, "address space", "correct RONDO_HEAP_BYTES", "%s",
-                   fail_sentence());
-        return;
-    }
-    if (!heap)
-        heap = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     getrlimit(RLIMIT_AS, &limit);
-    if (!can_reserve(heap))
+    if (rondo_mem_alloc(1, &block))
         doctor_say(report, DOCTOR_FAIL, "address space",
-                   "`ulimit -v unlimited`, or a smaller RONDO_HEAP_BYTES",
-                   "a shared heap of %.1f GiB does not fit: %s", (double)heap / GIB,
-                   limit.rlim_cur == RLIM_INFINITY ? strerror(errno) : "`ulimit -v` forbids it");
+                   "what it says; of address space: `ulimit -v unlimited`", "%s",
+                   rondo_last_error(NULL));
     else if (limit.rlim_cur != RLIM_INFINITY)
-        doctor_say(report, DOCTOR_NOTE, "address space",
-                   "each rank maps the heaps of all its peers: `ulimit -v unlimited`, or a smaller "
-                   "RONDO_HEAP_BYTES",
-                   "limited to %.1f GiB by `ulimit -v`, and a heap takes %.1f GiB of it",
-                   (double)limit.rlim_cur / GIB, (double)heap / GIB);
+        doctor_say(report, DOCTOR_NOTE, "address space", remedy,
+                   "limited to %.1f GiB by `ulimit -v`: the shared heap of a rank takes a quarter "
+                   "of it if RONDO_HEAP_BYTES is not set, and what peers use of theirs comes on "
+                   "top",
+                   (double)limit.rlim_cur / GIB);
     else
-        doctor_say(report, DOCTOR_OK, "address space", NULL,
-                   "no limit; the shared heap of a rank may grow to %.1f GiB", (double)heap / GIB);
+        doctor_say(report, DOCTOR_OK, "address space", NULL, "no limit");
+    rondo_mem_free(block);
 }
 
 /* True if a block that asks for a huge page as rondo_mem_alloc() does gets one. */

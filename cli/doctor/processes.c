@@ -212,8 +212,8 @@ static void check_pidfd(struct doctor_report *report, const struct target *targe
 
     if (error)
         doctor_say(report, DOCTOR_NOTE, "death of ranks",
-                   "needs Linux 5.3 and a seccomp filter that lets pidfd_open pass; without it a "
-                   "dead rank is noticed by RONDO_TIMEOUT only",
+                   "needs Linux 5.3 and a seccomp filter that lets pidfd_open pass; without it "
+                   "ranks are watched by /proc, which costs more in a long wait",
                    "pidfd_open is not possible: %s", strerror(error));
     else
         doctor_say(report, DOCTOR_OK, "death of ranks", NULL,

@@ -198,6 +198,9 @@ void task_end(struct batch *batch, struct task *task)
 static void start_again(struct batch *batch, struct task *task)
 {
     exposure_close(&batch->comm->exposure);
+    batch->result = comm_check(batch->comm); /* perhaps it is this rank that could not reach it */
+    if (batch->result)
+        return;
     attempts_note(&batch->comm->attempts, true);
     if (batch->comm->recorder)
         recorder_end(batch->comm->recorder, task->recorded, RECORDER_REPEATED);

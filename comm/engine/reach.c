@@ -7,6 +7,8 @@
  */
 #include "comm/engine/reach.h"
 
+#include "base/fail.h"
+#include "comm/failure/error.h"
 #include "comm/failure/leave.h"
 #include "comm/state/address.h"
 #include "comm/state/comm.h"
@@ -57,27 +59,39 @@ void address_hide(struct execution *x)
     x->own = (struct link_addresses){.input_kind = ADDRESS_HIDDEN, .output_kind = ADDRESS_HIDDEN};
 }
 
-/* One buffer as `peer` announced it. What peers say is
- * checked: a heap offset must lie inside of their heap. */
-static char *resolve_one(const struct process *process, uint32_t kind, uint64_t address,
-                         size_t bytes)
+/* One buffer as `peer` announced it. All ranks have to find the same, so memory of its heap that
+ * can't be mapped here, or isn't there, breaks the communicator. */
+static char *resolve_one(rondo_comm *comm, int peer, uint32_t kind, uint64_t address, size_t bytes)
 {
-    if (kind == ADDRESS_HEAP)
-        return process_at(process, address, bytes);
-    if (kind == ADDRESS_PLAIN && process_is_own(process))
-        return (char *)(uintptr_t)address;
-    return NULL;
+    struct process *process = comm->processes[peer];
+    char *memory = NULL;
+
+    if (kind == ADDRESS_HEAP) {
+        rondo_result result = process_map(process, address, bytes, &memory);
+
+        if (result == RONDO_ERROR_PEER)
+            comm_break(comm,
+                       rondo_fail(RONDO_ERROR_PEER,
+                                  "Rank %d (process %d) has ended while rank %d came to use its "
+                                  "memory; look at its output for the reason.",
+                                  peer, process_id(process), comm->rank),
+                       peer);
+        else if (result)
+            comm_break(comm, result, comm->rank);
+    } else if (kind == ADDRESS_PLAIN && process_is_own(process)) {
+        memory = (char *)(uintptr_t)address;
+    }
+    return memory;
 }
 
 static void resolve(struct exec_world *world, int peer, const struct link_addresses *said,
                     const size_t bytes[2], struct exec_peer *ret_peer)
 {
-    const rondo_comm *comm = (const rondo_comm *)world;
-    const struct process *process = comm->processes[peer];
+    rondo_comm *comm = (rondo_comm *)world;
     struct link_addresses heard = *said; /* once: the peer could change it while we look */
 
-    ret_peer->input = resolve_one(process, heard.input_kind, heard.input, bytes[0]);
-    ret_peer->output = resolve_one(process, heard.output_kind, heard.output, bytes[1]);
+    ret_peer->input = resolve_one(comm, peer, heard.input_kind, heard.input, bytes[0]);
+    ret_peer->output = resolve_one(comm, peer, heard.output_kind, heard.output, bytes[1]);
     ret_peer->remote_input = heard.input_kind == ADDRESS_PLAIN ? heard.input : 0;
 }
 

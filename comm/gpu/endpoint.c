@@ -115,13 +115,13 @@ static rondo_result pin_arenas(struct gpu_plans *plans)
 
     for (int rank = 0; rank < comm->size && !result; rank++) {
         struct gpu_view *view = &plans->views[rank];
-        char *arena = process_at(comm->processes[rank], comm->endpoints[rank].device.arena, bytes);
+        char *arena = NULL;
 
-        if (!arena)
-            return rondo_fail(RONDO_ERROR_PEER,
-                              "Rank %d says that its arena is outside of its shared heap.", rank);
-        result = gpu_pin(plans->gpu->device.driver, &(struct gpu_pages){comm->id, arena, bytes},
-                         &view->device);
+        result =
+            process_map(comm->processes[rank], comm->endpoints[rank].device.arena, bytes, &arena);
+        if (!result)
+            result = gpu_pin(plans->gpu->device.driver, &(struct gpu_pages){comm->id, arena, bytes},
+                             &view->device);
         if (!result)
             view->arena = (struct gpu_arena *)(void *)arena;
     }

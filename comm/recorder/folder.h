@@ -23,9 +23,6 @@ size_t folder_read(int folder, const char *name, void *bytes, size_t room);
  * Returns how many. */
 int folder_sweep(int folder, bool all);
 
-/* When a process was started, in ticks since the machine's start; 0: there is none. `ret_state`
- * (may be NULL) is the letter of its state. */
-uint64_t process_started(pid_t pid, char *ret_state);
 /* The namespace in which this process has its number. */
 uint64_t process_namespace(void);
 

@@ -5,6 +5,7 @@
 #include "comm/recorder/read.h"
 
 #include "base/caller/descriptor.h"
+#include "base/process.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -5,6 +5,7 @@
 #include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/setting.h"
 #include "comm/recorder/folder.h"
 #include "comm/recorder/signal.h"

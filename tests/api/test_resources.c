@@ -8,7 +8,9 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,8 +117,10 @@ Test(resources, nothing_stays_in_shared_memory_also_after_kill_9)
     cr_expect(count_entries("/proc/self/fd") == descriptors);
 }
 
-Test(resources, sixty_four_processes_start_and_add_up)
+/* On a machine of 512 GiB: the heaps together are more than a process can address. */
+Test(resources, sixty_four_processes_with_large_heaps_start_and_add_up)
 {
+    setenv("RONDO_HEAP_BYTES", "2T", 1);
     cr_assert(world_run_processes(64, some_work, NULL, &report) == 0, "%s", report.summary);
 }
 
@@ -181,6 +185,50 @@ Test(resources, little_address_space_gives_a_sentence_and_no_crash)
         refused += WIFEXITED(status) && WEXITSTATUS(status) == 1;
     }
     cr_expect(refused > 0, "the limit was never felt");
+}
+
+static size_t locked_kib(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[128];
+    size_t kib = 0;
+
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "VmLck: %zu", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+/* 0: worked; 77: memory can't be locked here. */
+static int work_with_locked_memory(void)
+{
+    rondo_comm *comms[2] = {NULL, NULL};
+    size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+
+    if (rondo_comm_open_all(2, NULL, comms))
+        return 1;
+    if (mlockall(MCL_CURRENT | MCL_FUTURE))
+        return 77;
+    rondo_comm_close(comms[0]);
+    rondo_comm_close(comms[1]);
+    if (rondo_comm_open_all(2, NULL, comms))
+        return 2;
+    return locked_kib() < memory / 1024 / 8 ? 0 : 3;
+}
+
+Test(resources, locked_memory_is_what_is_used_and_not_what_is_reserved)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(work_with_locked_memory());
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        cr_skip_test("memory cannot be locked here");
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
 }
 
 Test(resources, few_descriptors_give_a_sentence_and_no_crash)

@@ -5,14 +5,20 @@
 #include "transport/memory/process.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -57,6 +63,14 @@ static struct neighbour *meet(void)
     return neighbour;
 }
 
+/* NULL: it is refused. */
+static char *map(struct process *process, uint64_t offset, size_t bytes)
+{
+    char *memory = NULL;
+
+    return process_map(process, offset, bytes, &memory) ? NULL : memory;
+}
+
 static void part(struct neighbour *neighbour)
 {
     kill(neighbour->pid, SIGKILL);
@@ -74,12 +88,30 @@ Test(process, attached_twice_is_mapped_once)
     cr_expect(one == other);
     cr_expect(child_descriptors() == before + 1, "one to watch it");
     cr_expect(!process_is_own(one) && process_id(one) == neighbour->pid && process_alive(one));
-    cr_expect(strcmp(process_at(one, neighbour->offset, PAGE), "neighbour") == 0);
+    cr_expect(strcmp(map(one, neighbour->offset, PAGE), "neighbour") == 0);
     process_detach(one);
-    cr_expect(strcmp(process_at(other, neighbour->offset, PAGE), "neighbour") == 0);
+    cr_expect(strcmp(map(other, neighbour->offset, PAGE), "neighbour") == 0);
     process_detach(other);
     process_detach(NULL);
     cr_expect(child_descriptors() == before);
+    part(neighbour);
+}
+
+Test(process, memory_behind_what_is_mapped_is_mapped_and_the_rest_stays)
+{
+    struct neighbour *neighbour = meet();
+    struct process *process = NULL;
+    char *first, *last;
+
+    cr_assert(process_attach(&neighbour->handle, &process) == RONDO_OK);
+    first = map(process, neighbour->offset, PAGE);
+    last = map(process, neighbour->handle.bytes - PAGE, PAGE);
+    cr_assert(first && last);
+    cr_expect(map(process, neighbour->handle.bytes - PAGE, PAGE) == last, "once");
+    cr_expect(strcmp(first, "neighbour") == 0);
+    strcpy(first, "changed");
+    cr_expect(strcmp(map(process, neighbour->offset, PAGE), "changed") == 0);
+    process_detach(process);
     part(neighbour);
 }
 
@@ -93,7 +125,7 @@ Test(process, our_own_is_its_heap_without_a_second_mapping)
     before = child_descriptors();
     cr_assert(process_attach(&handle, &process) == RONDO_OK);
     cr_expect(process_is_own(process) && process_alive(process));
-    cr_expect(process_at(process, PAGE, 1) == heap_base() + PAGE);
+    cr_expect(map(process, PAGE, 1) == heap_base() + PAGE);
     cr_expect(child_descriptors() == before);
     process_detach(process);
     heap_leave();
@@ -106,9 +138,12 @@ Test(process, its_end_is_noticed_and_what_it_wrote_stays_readable)
     char text[16];
 
     cr_assert(process_attach(&neighbour->handle, &process) == RONDO_OK);
+    cr_assert(map(process, neighbour->offset, PAGE));
     part(neighbour);
     cr_expect(!process_alive(process));
-    cr_expect(strcmp(process_at(process, neighbour->offset, PAGE), "neighbour") == 0);
+    cr_expect_null(map(process, neighbour->handle.bytes - PAGE, PAGE), "not mapped before");
+    cr_expect(strstr(fail_sentence(), "has ended"), "%s", fail_sentence());
+    cr_expect(strcmp(map(process, neighbour->offset, PAGE), "neighbour") == 0);
     cr_expect(!process_readable(process, neighbour->address));
     cr_expect(process_read(process, text, neighbour->address, sizeof(text)) == RONDO_ERROR_PEER);
     process_detach(process);
@@ -143,16 +178,65 @@ Test(process, ranges_outside_of_its_heap_are_nowhere_also_when_sums_overflow)
     uint64_t bytes = neighbour->handle.bytes;
 
     cr_assert(process_attach(&neighbour->handle, &process) == RONDO_OK);
-    cr_expect(process_at(process, 0, bytes) != NULL);
-    cr_expect(process_at(process, bytes, 0) != NULL, "nothing, at the end");
-    cr_expect(process_at(process, 1, bytes) == NULL);
-    cr_expect(process_at(process, bytes, 1) == NULL);
-    cr_expect(process_at(process, bytes + 1, 0) == NULL);
-    cr_expect(process_at(process, UINT64_MAX, 1) == NULL);
-    cr_expect(process_at(process, UINT64_MAX - 9, 20) == NULL);
-    cr_expect(process_at(process, PAGE, SIZE_MAX) == NULL);
+    cr_expect(map(process, 0, bytes) != NULL);
+    cr_expect(map(process, bytes, 0) != NULL, "nothing, at the end");
+    cr_expect(map(process, 1, bytes) == NULL);
+    cr_expect(map(process, bytes, 1) == NULL);
+    cr_expect(map(process, bytes + 1, 0) == NULL);
+    cr_expect(map(process, UINT64_MAX, 1) == NULL);
+    cr_expect(map(process, UINT64_MAX - 9, 20) == NULL);
+    cr_expect(map(process, PAGE, SIZE_MAX) == NULL);
     process_detach(process);
     part(neighbour);
+}
+
+/* ---- Older kernels, and filters of containers ------------------------------------------------ */
+
+static bool forbid_pidfd(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+           !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* The neighbour is no child of this process, so nobody may wait for it here. */
+static int watch_by_proc(void *argument)
+{
+    struct neighbour *neighbour = argument;
+    struct process *process = NULL;
+    struct rlimit limit, few;
+
+    if (!forbid_pidfd())
+        return 77;
+    if (process_attach(&neighbour->handle, &process) || !process_alive(process))
+        return 1;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    few = (struct rlimit){3, limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &few) || !process_alive(process))
+        return 2; /* that /proc can't be read is no death */
+    setrlimit(RLIMIT_NOFILE, &limit);
+    kill(neighbour->pid, SIGKILL);
+    while (process_alive(process))
+        sched_yield();
+    return process_has_ended(&neighbour->handle) ? 0 : 3;
+}
+
+Test(process, where_pidfd_open_is_refused_its_end_is_noticed_by_proc)
+{
+    struct neighbour *neighbour = meet();
+    int status = child_run(watch_by_proc, neighbour);
+
+    if (status == 77)
+        cr_skip_test("system calls cannot be forbidden here");
+    cr_expect(status == 0, "%d", status);
+    child_wait(neighbour->pid);
 }
 
 /* ---- Lies ------------------------------------------------------------------------------------ */
@@ -218,26 +302,33 @@ Test(process, endpoints_that_lie_about_our_own_process_are_refused)
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-static int attach_without_address_space(void *argument)
+static int map_without_address_space(void *argument)
 {
     struct rlimit limit = {(rlim_t)1 << 33, (rlim_t)1 << 33};
     struct process *process = NULL;
     const struct neighbour *neighbour = argument;
+    char *memory = NULL;
 
-    if (setrlimit(RLIMIT_AS, &limit))
+    if (setrlimit(RLIMIT_AS, &limit) || process_attach(&neighbour->handle, &process))
         return 1;
-    if (process_attach(&neighbour->handle, &process) != RONDO_ERROR_MEMORY || process)
+    if (strcmp(map(process, neighbour->offset, PAGE), "neighbour") != 0)
         return 2;
-    return strstr(fail_sentence(), "RONDO_HEAP_BYTES") ? 0 : 3;
+    if (process_map(process, 0, neighbour->handle.bytes, &memory) != RONDO_ERROR_MEMORY || memory)
+        return 3;
+    if (!strstr(fail_sentence(), "ulimit -v"))
+        return 4;
+    return strcmp(map(process, neighbour->offset, PAGE), "neighbour") != 0;
 }
 
-Test(process, a_heap_larger_than_our_address_space_is_refused_with_the_remedy)
+Test(process, of_a_heap_larger_than_our_address_space_a_part_is_mapped)
 {
     struct neighbour *neighbour;
+    int status;
 
     setenv("RONDO_HEAP_BYTES", "1T", 1);
     neighbour = meet();
-    cr_expect(child_run(attach_without_address_space, neighbour) == 0);
+    status = child_run(map_without_address_space, neighbour);
+    cr_expect(status == 0, "%d", status);
     part(neighbour);
 }
 #endif

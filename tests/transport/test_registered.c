@@ -141,10 +141,10 @@ static int write_as_a_peer(void *argument)
     struct process *process = NULL;
     char *there;
 
-    if (process_attach(&shown->handle, &process))
+    if (process_attach(&shown->handle, &process) ||
+        process_map(process, shown->offset, 2 * PAGE, &there))
         return 1;
-    there = process_at(process, shown->offset, 2 * PAGE);
-    if (!there || !is_pattern(there, 2 * PAGE))
+    if (!is_pattern(there, 2 * PAGE))
         return 2;
     memcpy(there + 100, "from a peer", 12);
     process_detach(process);

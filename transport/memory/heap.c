@@ -31,15 +31,14 @@ static struct {
     struct lock lock;
     _Atomic(char *) base; /* NULL: closed */
     _Atomic(char *) end;
-    size_t bytes;
-    int fd;
+    struct heap_file file;
     pid_t pid;     /* whose heap this is: a forked child opens its own */
     uint32_t home; /* fork_home() of that process */
     unsigned users;
     struct spans spans;
     size_t used; /* pages: those behind were never handed out */
     unsigned char id[16];
-} heap = {.lock = LOCK_AT(LOCK_HEAP), .fd = -1};
+} heap = {.lock = LOCK_AT(LOCK_HEAP), .file.fd = -1};
 
 char *heap_base(void)
 {
@@ -55,8 +54,7 @@ static rondo_result open_heap(void)
         return result;
     fork_renews(&heap.lock);
     memcpy(heap.id, ((struct heap_head *)(void *)file.base)->id, sizeof(heap.id));
-    heap.fd = file.fd;
-    heap.bytes = file.bytes;
+    heap.file = file;
     heap.pid = getpid();
     heap.home = fork_home();
     heap.users = 0;
@@ -78,7 +76,7 @@ static bool is_ours(void)
 /* The pages go back to the system; read again they are zero. */
 static void punch(size_t start, size_t pages)
 {
-    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
+    fallocate(heap.file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
               (off_t)(pages * PAGE));
 }
 
@@ -103,9 +101,9 @@ static void close_if_unused(void)
         return;
     atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
-    munmap(base, heap.bytes);
-    close(heap.fd);
-    heap.fd = -1;
+    munmap(base, heap.file.bytes);
+    close(heap.file.fd);
+    heap.file.fd = -1;
     spans_done(&heap.spans);
 }
 
@@ -116,8 +114,8 @@ static rondo_result ensure_open(void)
     if (is_ours())
         return RONDO_OK;
     if (heap_base()) {
-        close(heap.fd);
-        heap.fd = -1;
+        close(heap.file.fd);
+        heap.file.fd = -1;
         atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
         atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
         spans_done(&heap.spans);
@@ -140,7 +138,7 @@ rondo_result heap_enter(struct heap_handle *ret_handle)
     if (!result) {
         heap.users++;
         *ret_handle = (struct heap_handle){
-            .pid = (int32_t)heap.pid, .fd = heap.fd, .bytes = heap.bytes, .shown = shown};
+            .pid = (int32_t)heap.pid, .fd = heap.file.fd, .bytes = heap.file.bytes, .shown = shown};
         memcpy(ret_handle->id, heap.id, sizeof(heap.id));
     }
     close_if_unused();
@@ -185,7 +183,11 @@ static rondo_result take(size_t bytes, char **ret_memory)
         return rondo_fail(RONDO_ERROR_MEMORY,
                           "The shared heap of %zu bytes has no room for %zu more; "
                           "RONDO_HEAP_BYTES sets its size.",
-                          heap.bytes, bytes);
+                          heap.file.bytes, bytes);
+    if (heap_file_extend(&heap.file, (start + pages) * PAGE)) {
+        spans_give(&heap.spans, start);
+        return RONDO_ERROR_MEMORY;
+    }
     clear_again(start, pages);
     *ret_memory = heap_base() + start * PAGE;
     return RONDO_OK;
@@ -203,7 +205,7 @@ static bool restore(char *block, size_t bytes)
 
     leases = leases_reap(leases);
     ends &= mmap(block, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                 heap.fd, (off_t)(start * PAGE)) != MAP_FAILED;
+                 heap.file.fd, (off_t)(start * PAGE)) != MAP_FAILED;
     if (ends && !leases)
         return true;
     punch(start, bytes / PAGE);
@@ -372,8 +374,8 @@ rondo_result heap_register(void *memory, size_t bytes)
     if (!result)
         result = take(bytes, &place);
     if (!result) {
-        result = registered_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.fd, heap_base(),
-                                    place);
+        result = registered_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.file.fd,
+                                    heap_base(), place);
         if (result)
             give(place);
     }
@@ -411,7 +413,7 @@ static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal
         return RONDO_OK;                       /* by another call that failed */
     atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
     withdrawal->warn(withdrawal->context, begin, begin + bytes);
-    result = withdrawn_exchange(begin, begin + bytes, heap.fd, offset);
+    result = withdrawn_exchange(begin, begin + bytes, heap.file.fd, offset);
     if (!result)
         heap_retire(heap_base() + offset, 0, withdrawal->lease);
     return result;
@@ -431,5 +433,5 @@ rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal)
     if (result)
         return result;
     withdrawal->warn(withdrawal->context, begin, end);
-    return withdrawn_exchange(begin, end, heap.fd, (uint64_t)(begin - heap_base()));
+    return withdrawn_exchange(begin, end, heap.file.fd, (uint64_t)(begin - heap_base()));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heap.h - the symmetric heap: one sparse anonymous file per process, which peers on the node
- * map whole.
+ * heap.h - the symmetric heap: one sparse anonymous file per process, of which peers on the
+ * node map what is in use.
  *
  * rondo_mem_alloc(), the slot rings of every communicator and registered memory all live in it, so
  * that an address in this process is an offset that means the same to every peer, and no file

@@ -12,27 +12,45 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, HEAP_LEAST = 2 * PAGE };
+enum {
+    PAGE = 4096,
+    HEAP_LEAST = 2 * PAGE,
+    STEP = 64 << 20 /* bytes by which the mapping grows */
+};
+
+/*
+ * Four times the machine's memory, as this is only address space: what is freed leaves holes. Where
+ * address space is limited, a quarter of it is left to the heap.
+ */
+static size_t usual_bytes(void)
+{
+    size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = 4 * memory, most = pages_file_most();
+    struct rlimit space;
+
+    if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur / 4 < most)
+        most = space.rlim_cur / 4;
+    if (bytes <= most)
+        return bytes;
+    log_info("the shared heap has %zu bytes, by the limits of files or of address space (ulimit "
+             "-f, -v)",
+             most);
+    return most;
+}
 
 /* 0: the setting asks for more than a file may have. */
 static size_t wanted_bytes(void)
 {
-    size_t bytes = 0, most = pages_file_most();
+    size_t bytes = 0;
 
-    if (setting_read_size(SETTING_HEAP_BYTES, &bytes) || !bytes) {
-        size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-
-        bytes = 4 * memory; /* sparse: only address space */
-        if (bytes > most) {
-            log_info("the shared heap has %zu bytes, as large as a file may be (ulimit -f)", most);
-            bytes = most;
-        }
-    }
+    if (setting_read_size(SETTING_HEAP_BYTES, &bytes) || !bytes)
+        return usual_bytes() / PAGE * PAGE;
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
-    return bytes > most ? 0 : bytes;
+    return bytes > pages_file_most() ? 0 : bytes;
 }
 
 static rondo_result size_and_seal(const struct heap_file *file)
@@ -52,18 +70,38 @@ static rondo_result map(struct heap_file *file)
 {
     struct heap_head *head;
 
-    file->base = pages_map(file->fd, file->bytes);
+    file->base = pages_reserve(file->bytes);
     if (!file->base)
         return rondo_fail_errno(RONDO_ERROR_MEMORY,
-                                "Cannot map %zu bytes of address space for the shared heap "
+                                "Cannot reserve %zu bytes of address space for the shared heap "
                                 "(ulimit -v?); RONDO_HEAP_BYTES sets a smaller one",
                                 file->bytes);
+    if (heap_file_extend(file, PAGE)) {
+        munmap(file->base, file->bytes);
+        return RONDO_ERROR_MEMORY;
+    }
     head = (struct heap_head *)(void *)file->base;
     if (getrandom(head->id, sizeof(head->id), 0) == sizeof(head->id))
         return RONDO_OK;
     rondo_fail_errno(RONDO_ERROR_SYSTEM, "The system gives no random numbers");
     munmap(file->base, file->bytes);
     return RONDO_ERROR_SYSTEM;
+}
+
+rondo_result heap_file_extend(struct heap_file *file, size_t bytes)
+{
+    size_t more;
+
+    if (bytes <= file->mapped)
+        return RONDO_OK;
+    more = (bytes - file->mapped + STEP - 1) / STEP * STEP;
+    if (more > file->bytes - file->mapped)
+        more = file->bytes - file->mapped;
+    if (!pages_put(file->base + file->mapped, file->fd, file->mapped, more))
+        return rondo_fail_errno(RONDO_ERROR_MEMORY, "Cannot map %zu more bytes of the shared heap",
+                                more);
+    file->mapped += more;
+    return RONDO_OK;
 }
 
 rondo_result heap_file_open(struct heap_file *ret_file)
@@ -74,7 +112,8 @@ rondo_result heap_file_open(struct heap_file *ret_file)
     if (file.bytes < HEAP_LEAST)
         return rondo_fail(RONDO_ERROR_MEMORY,
                           "The shared heap does not fit into what a file may have here (ulimit "
-                          "-f): raise that limit, or set a smaller RONDO_HEAP_BYTES.");
+                          "-f), or into the address space (ulimit -v): raise that limit, or set a "
+                          "smaller RONDO_HEAP_BYTES.");
     file.fd = descriptor_above(memfd_create("rondo-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (file.fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,40 +65,47 @@ void pages_hide(void *base, size_t bytes)
     madvise(base, bytes, MADV_DONTDUMP);
 }
 
-static void *map_aligned(int fd, size_t bytes)
+static void *reserve(size_t bytes)
 {
-    const int how = PROT_READ | PROT_WRITE;
-    size_t room = bytes + PAGES_HUGE_BYTES;
-    char *place = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *place = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return place == MAP_FAILED ? NULL : place;
+}
+
+void *pages_reserve(size_t bytes)
+{
+    char *place = reserve(bytes + PAGES_HUGE_BYTES);
     size_t before;
-    void *base;
 
-    if (place == MAP_FAILED) { /* then perhaps anywhere */
-        base = mmap(NULL, bytes, how, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        return base == MAP_FAILED ? NULL : base;
-    }
+    if (!place)
+        return reserve(bytes); /* then perhaps anywhere */
     before = -(uintptr_t)place % PAGES_HUGE_BYTES;
-    base = mmap(place + before, bytes, how, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
-    if (base == MAP_FAILED) {
-        int error = errno;
-
-        munmap(place, room);
-        errno = error;
-        return NULL;
-    }
     if (before)
         munmap(place, before);
     munmap(place + before + bytes, PAGES_HUGE_BYTES - before);
-    return base;
+    return place + before;
+}
+
+bool pages_put(void *place, int fd, uint64_t offset, size_t bytes)
+{
+    if (mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd,
+             (off_t)offset) == MAP_FAILED)
+        return false;
+    pages_hide(place, bytes);
+    return true;
 }
 
 void *pages_map(int fd, size_t bytes)
 {
-    void *base = map_aligned(fd, bytes);
+    void *base = pages_reserve(bytes);
+    int error;
 
-    if (base)
-        pages_hide(base, bytes);
-    return base;
+    if (!base || pages_put(base, fd, 0, bytes))
+        return base;
+    error = errno;
+    munmap(base, bytes);
+    errno = error;
+    return NULL;
 }
 
 /* Ask for huge pages where they are filled; the rest of the block would cost one of its own. */

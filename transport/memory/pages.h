@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { PAGES_HUGE_BYTES = 2 << 20 };
 
@@ -18,9 +19,14 @@ enum { PAGES_HUGE_BYTES = 2 << 20 };
 bool pages_are_huge(void);
 /* Bytes that a file may have (ulimit -f). One that is made larger is a signal which kills. */
 size_t pages_file_most(void);
+/* Address space for as many bytes, at a multiple of a huge page if possible, where nothing is yet;
+ * NULL and errno. It is not memory, also for those who lock or dump all that a process has. */
+void *pages_reserve(size_t bytes);
+/* Puts a part of a shared file into such a place, hidden; false and errno. */
+bool pages_put(void *place, int fd, uint64_t offset, size_t bytes);
 /* Leaves a mapping out of core dumps, which would fill all of its address space with pages. */
 void pages_hide(void *base, size_t bytes);
-/* The whole of a shared file, at a multiple of a huge page if possible, hidden; NULL and errno. */
+/* Both, for the first `bytes` of a file. */
 void *pages_map(int fd, size_t bytes);
 /*
  * Ask for huge pages in a block of the heap, and bring its pages now rather than in the first

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/fork.h"
 #include "base/lock.h"
+#include "base/process.h"
 #include "transport/memory/pages.h"
 
 #include <errno.h>
@@ -20,18 +21,75 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/*
+ * The beginning of a heap, mapped here. Each is as long as peers' memory was asked for, and twice
+ * the one before at least; the older ones stay, as somebody has addresses in them.
+ */
+struct window {
+    struct window *older;
+    char *base;
+    uint64_t bytes;
+};
+
 struct process {
     struct process *next;
     struct heap_handle handle;
     unsigned users;
     bool own;
-    int pidfd; /* -1: own process */
-    char *base;
-    const char *shown; /* of others: read-only */
+    int pidfd;        /* -1: own process, or the system has none (Linux before 5.3, filters) */
+    uint64_t started; /* process_started(), by which others are known then */
+    _Atomic(struct window *) newest; /* NULL: none is mapped yet, or it is our own process */
+    const char *shown;               /* of others: read-only */
 };
 
 static struct lock table_lock = LOCK_AT(LOCK_PROCESSES);
 static struct process *table;
+
+/* A process whose files can't be read any more, as there are too many open, lives on. */
+static bool has_gone(const struct process *process)
+{
+    int pid = (int)process->handle.pid;
+    char state = '\0', name[32];
+    uint64_t started = process_started(pid, &state);
+
+    if (started || state)
+        return started != process->started;
+    snprintf(name, sizeof(name), "/proc/%d", pid);
+    return access(name, F_OK) && errno == ENOENT;
+}
+
+static bool has_ended(const struct process *process)
+{
+    struct pollfd watched = {.fd = process->pidfd, .events = POLLIN};
+
+    if (process->own)
+        return false;
+    return process->pidfd >= 0 ? poll(&watched, 1, 0) > 0 : has_gone(process);
+}
+
+static rondo_result ended(int pid)
+{
+    return rondo_fail(RONDO_ERROR_PEER, "Process %d has ended; look at its output for the reason.",
+                      pid);
+}
+
+/* Why a file of the process can't be opened, by errno. */
+static rondo_result closed_to_us(const struct process *process, const char *name)
+{
+    int pid = (int)process->handle.pid;
+
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                                "Cannot open the shared heap of process %d (ulimit -n?)", pid);
+    if (has_ended(process))
+        return ended(pid);
+    return rondo_fail_errno(
+        RONDO_ERROR_SYSTEM,
+        "Cannot open the shared heap of process %d (%s). Ranks of a host must run as the same "
+        "user, in one user namespace, see each other's processes, and be programs that this user "
+        "may read (not mode 711, no file capabilities); RONDO_TRANSPORT=tcp does without",
+        pid, name);
+}
 
 /* A file that `process` says to be its, of `bytes`, which nobody can cut short under us. */
 static rondo_result open_shared(const struct process *process, int file, uint64_t bytes, int how,
@@ -44,10 +102,7 @@ static rondo_result open_shared(const struct process *process, int file, uint64_
     snprintf(name, sizeof(name), "/proc/%d/fd/%d", pid, file);
     fd = descriptor_above(open(name, how | O_CLOEXEC));
     if (fd < 0)
-        return rondo_fail_errno(RONDO_ERROR_SYSTEM,
-                                "Cannot open the shared heap of process %d (%s); ranks of a node "
-                                "must run as the same user and see each other's processes",
-                                pid, name);
+        return closed_to_us(process, name);
     seals = fcntl(fd, F_GET_SEALS); /* before the size, which does not change after */
     if (!fstat(fd, &status) && (uint64_t)status.st_size == bytes &&
         bytes >= sizeof(struct heap_head) && seals >= 0 && seals & F_SEAL_SHRINK) {
@@ -61,37 +116,100 @@ static rondo_result open_shared(const struct process *process, int file, uint64_
                       pid);
 }
 
-static rondo_result no_room(const struct process *process)
+static rondo_result no_room(const struct process *process, uint64_t bytes)
 {
     return rondo_fail_errno(RONDO_ERROR_MEMORY,
-                            "Cannot map %llu bytes of address space for the heap of process %d "
-                            "(ulimit -v?); RONDO_HEAP_BYTES sets smaller heaps",
-                            (unsigned long long)process->handle.bytes, (int)process->handle.pid);
+                            "Cannot map %llu bytes of address space for the memory of process %d "
+                            "(ulimit -v?)",
+                            (unsigned long long)bytes, (int)process->handle.pid);
 }
 
-static rondo_result map_heap(struct process *process)
+static rondo_result check_identity(const struct process *process, int fd)
 {
     const struct heap_handle *handle = &process->handle;
-    int fd = -1;
-    rondo_result result = open_shared(process, handle->fd, handle->bytes, O_RDWR, &fd);
-    char *base;
+    struct heap_head head;
 
-    if (result)
-        return result;
-    base = pages_map(fd, handle->bytes);
-    if (!base) {
-        result = no_room(process);
-    } else if (memcmp(((struct heap_head *)(void *)base)->id, handle->id, sizeof(handle->id)) !=
-               0) {
-        munmap(base, handle->bytes);
-        result = rondo_fail(RONDO_ERROR_PEER,
-                            "Process %d is not the one that joined: it has ended and its number "
-                            "was given to another.",
-                            (int)handle->pid);
-    } else {
-        process->base = base;
+    if (pread(fd, &head, sizeof(head), 0) == sizeof(head) &&
+        memcmp(head.id, handle->id, sizeof(handle->id)) == 0)
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_PEER,
+                      "Process %d is not the one that joined: it has ended and its number was "
+                      "given to another.",
+                      (int)handle->pid);
+}
+
+/* Open its heap, which is there as long as the process is. */
+static rondo_result open_heap(const struct process *process, int *ret_fd)
+{
+    const struct heap_handle *handle = &process->handle;
+    rondo_result result = open_shared(process, handle->fd, handle->bytes, O_RDWR, ret_fd);
+
+    if (!result) {
+        result = check_identity(process, *ret_fd);
+        if (result)
+            close(*ret_fd);
     }
-    close(fd);
+    return result;
+}
+
+static uint64_t window_bytes(const struct process *process, uint64_t least)
+{
+    enum { FIRST = 64 << 20 };
+    const struct window *newest = atomic_load_explicit(&process->newest, memory_order_relaxed);
+    uint64_t bytes = newest ? 2 * newest->bytes : FIRST;
+
+    if (bytes < least)
+        bytes = (least + FIRST - 1) / FIRST * FIRST;
+    return bytes < process->handle.bytes ? bytes : process->handle.bytes;
+}
+
+/* With the lock held: a window that holds so many bytes from the beginning. */
+static rondo_result open_window(struct process *process, uint64_t least)
+{
+    uint64_t bytes = window_bytes(process, least);
+    struct window *window = malloc(sizeof(*window));
+    rondo_result result;
+    int fd = -1;
+
+    if (!window)
+        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the heap of a process.");
+    *window = (struct window){.older = atomic_load_explicit(&process->newest, memory_order_relaxed),
+                              .bytes = bytes};
+    result = open_heap(process, &fd);
+    if (!result) {
+        window->base = pages_map(fd, bytes);
+        if (!window->base)
+            result = no_room(process, bytes);
+        close(fd);
+    }
+    if (result)
+        free(window);
+    else /* release, pairs with the acquire in process_map() */
+        atomic_store_explicit(&process->newest, window, memory_order_release);
+    return result;
+}
+
+static void close_windows(struct process *process)
+{
+    struct window *window = atomic_load_explicit(&process->newest, memory_order_relaxed);
+
+    while (window) {
+        struct window *older = window->older;
+
+        munmap(window->base, window->bytes);
+        free(window);
+        window = older;
+    }
+}
+
+/* The heap is the right one; what is used of it will be mapped then. */
+static rondo_result find_heap(const struct process *process)
+{
+    int fd = -1;
+    rondo_result result = open_heap(process, &fd);
+
+    if (!result)
+        close(fd);
     return result;
 }
 
@@ -106,7 +224,7 @@ static rondo_result map_shown(struct process *process)
         return result;
     base = mmap(NULL, handle->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED) {
-        result = no_room(process);
+        result = no_room(process, handle->bytes);
     } else {
         pages_hide(base, handle->bytes);
         process->shown = base;
@@ -130,20 +248,38 @@ static rondo_result use_own_heap(struct process *process)
                           "A rank says that it is in process %d, as this one is, but its shared "
                           "heap is another.",
                           (int)handle->pid);
-    process->base = heap_base();
     process->shown = shown_base();
     return RONDO_OK;
 }
 
 static void release(struct process *process)
 {
-    if (process->base && !process->own)
-        munmap(process->base, process->handle.bytes);
+    close_windows(process);
     if (process->shown && !process->own)
         munmap((void *)(uintptr_t)process->shown, process->handle.shown.bytes);
     if (process->pidfd >= 0)
         close(process->pidfd);
     free(process);
+}
+
+/* From now on it is known whether the process lives. */
+static rondo_result watch(struct process *process)
+{
+    int pid = (int)process->handle.pid, error;
+    char state = '\0';
+
+    process->pidfd = descriptor_above((int)syscall(SYS_pidfd_open, pid, 0));
+    error = errno;
+    process->started = process_started(pid, &state);
+    if (process->pidfd >= 0 || process->started)
+        return RONDO_OK;
+    if (error == ESRCH || state) /* nobody has waited for it */
+        return ended(pid);
+    errno = error;
+    return rondo_fail_errno(RONDO_ERROR_SYSTEM,
+                            "Cannot watch process %d (by pidfd_open, nor by /proc); "
+                            "RONDO_TRANSPORT=tcp does without",
+                            pid);
 }
 
 static rondo_result open_process(const struct heap_handle *handle, struct process **ret_process)
@@ -160,12 +296,9 @@ static rondo_result open_process(const struct heap_handle *handle, struct proces
     if (process->own) {
         result = use_own_heap(process);
     } else {
-        process->pidfd = descriptor_above((int)syscall(SYS_pidfd_open, handle->pid, 0));
-        if (process->pidfd < 0)
-            result = rondo_fail_errno(errno == ESRCH ? RONDO_ERROR_PEER : RONDO_ERROR_SYSTEM,
-                                      "Cannot watch process %d (pidfd_open)", (int)handle->pid);
-        else
-            result = map_heap(process);
+        result = watch(process);
+        if (!result)
+            result = find_heap(process);
         if (!result)
             result = map_shown(process);
     }
@@ -240,29 +373,48 @@ int process_id(const struct process *process)
 
 bool process_alive(const struct process *process)
 {
-    struct pollfd watched = {.fd = process->pidfd, .events = POLLIN};
-
-    return process->own || poll(&watched, 1, 0) <= 0;
+    return !has_ended(process);
 }
 
 bool process_has_ended(const struct heap_handle *handle)
 {
-    struct pollfd watched = {.events = POLLIN};
-    bool ended;
+    struct process process = {.handle = *handle};
+    rondo_result result = watch(&process);
+    bool gone = result ? result == RONDO_ERROR_PEER : has_ended(&process);
 
-    watched.fd = descriptor_above((int)syscall(SYS_pidfd_open, handle->pid, 0));
-    if (watched.fd < 0)
-        return errno == ESRCH;
-    ended = poll(&watched, 1, 0) > 0;
-    close(watched.fd);
-    return ended;
+    if (process.pidfd >= 0)
+        close(process.pidfd);
+    return gone;
 }
 
-char *process_at(const struct process *process, uint64_t offset, size_t bytes)
+/* The window that is mapped, if it holds so much. */
+static char *window_base(const struct process *process, uint64_t bytes)
 {
+    const struct window *newest = atomic_load_explicit(&process->newest, memory_order_acquire);
+
+    return newest && bytes <= newest->bytes ? newest->base : NULL;
+}
+
+rondo_result process_map(struct process *process, uint64_t offset, size_t bytes, char **ret_memory)
+{
+    rondo_result result = RONDO_OK;
+    char *base;
+
     if (offset > process->handle.bytes || bytes > process->handle.bytes - offset)
-        return NULL;
-    return process->base + offset;
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "Process %d says that it has memory outside of its shared heap.",
+                          (int)process->handle.pid);
+    base = process->own ? heap_base() : window_base(process, offset + bytes);
+    if (!base) {
+        lock_take(&table_lock);
+        if (!window_base(process, offset + bytes))
+            result = open_window(process, offset + bytes);
+        base = window_base(process, offset + bytes);
+        lock_give(&table_lock);
+    }
+    if (!result)
+        *ret_memory = base + offset;
+    return result;
 }
 
 void *process_shown(const struct process *process, uint64_t offset, size_t bytes)

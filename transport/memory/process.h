@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process.h - the other processes of this node: their heaps mapped here, and whether they are
- * alive.
+ * process.h - the other processes of this node: what is used of their heaps is mapped here; and
+ * whether they are alive.
  *
  * A process appears once however many communicators it shares with us. Its heap is opened through
  * /proc/PID/fd/N, which the kernel allows to processes of the same user, and is known to be the
@@ -27,9 +27,9 @@ int process_id(const struct process *process); /* its pid */
 bool process_alive(const struct process *process);
 /* True if the process of a handle that could not be attached has ended, as far as can be known. */
 bool process_has_ended(const struct heap_handle *handle);
-/* The address here of [offset, offset + bytes) of the process's heap; NULL if that is not inside
- * it. */
-char *process_at(const struct process *process, uint64_t offset, size_t bytes);
+/* The address here of [offset, offset + bytes) of the process's heap, mapped from now on until the
+ * last process_detach(). RONDO_ERROR_PEER: it is not inside of the heap; or another error. */
+rondo_result process_map(struct process *process, uint64_t offset, size_t bytes, char **ret_memory);
 /* The address here of [offset, offset + bytes) of what the process shows (shown.h); NULL if that is
  * not inside it. Only our own process may write there. */
 void *process_shown(const struct process *process, uint64_t offset, size_t bytes);

@@ -70,14 +70,18 @@ static rondo_result shm_connect(const struct transport_pair *pair, struct link_o
 
     for (int channel = 0; channel < pair->channels; channel++) {
         int at = channel * own->size + peer->rank;
-        char *theirs =
-            process_at(pair->process, ring_offset(peer, own->rank, channel, pair->channels), bytes);
         char *ours = heap_base() + ring_offset(own, peer->rank, channel, pair->channels);
+        char *theirs = NULL;
+        rondo_result result = process_map(
+            pair->process, ring_offset(peer, own->rank, channel, pair->channels), bytes, &theirs);
 
-        if (!theirs)
+        if (result == RONDO_ERROR_PEER)
             return rondo_fail(RONDO_ERROR_PEER,
-                              "Rank %d says that its slots are outside of its shared heap.",
+                              "Rank %d says that its slots are outside of its shared heap, or it "
+                              "has ended.",
                               peer->rank);
+        if (result)
+            return result;
         out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
                                     .ll = (struct link_ll *)(void *)(theirs + LL_AT),
                                     .slots = theirs + SLOTS_AT,
