@@ -27,6 +27,8 @@ struct bench_place {
     const char *file;           /* NCCL: the library; NULL: what the system has */
 };
 
+enum { BENCH_NO_SUCH_CALL = -2 };
+
 struct bench_library {
     /*
      * Join. The place's rank and size are updated if the library knows better. NULL: failed, see
@@ -42,9 +44,12 @@ struct bench_library {
      */
     void *(*alloc)(void *state, size_t bytes, enum bench_memory memory);
     void (*free)(void *state, void *data, enum bench_memory memory);
-    /* In place: `input` and `output` overlap as rondo.h says. 0, or see error(). */
+    /* In place: `input` and `output` overlap as rondo.h says. 0; BENCH_NO_SUCH_CALL: the library
+     * can't do it like this, with nothing done and error() saying why; or another error. */
     int (*run)(void *state, const struct bench_call *call, const void *input, void *output);
     const char *(*error)(void *state);
+    /* The name of the algorithm of the last collective of run(); NULL: the library does not say. */
+    const char *(*ran)(void *state);
     void (*version)(char *text, size_t room);
     /*
      * Calls that go on together. begin() opens communicators until there are so many, and all ranks

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* library_rondo.c - Rondo as the benchmark sees it: the public header, nothing else. */
+/* library_rondo.c - Rondo as the benchmark sees it: public headers, nothing else. */
 #include "bench/library.h"
 
 #include "bench/device.h"
 
+#include "rondo/bindings.h"
 #include "rondo/cuda.h"
 
 #include <pthread.h>
@@ -362,7 +363,14 @@ static int rondo_run(void *memory, const struct bench_call *call, const void *in
     const struct state *state = memory;
     const struct way way = {state->comm, call->queued ? state->stream : NULL};
 
-    return call_on(state, &way, call, input, output) != RONDO_OK;
+    switch (call_on(state, &way, call, input, output)) {
+    case RONDO_OK:
+        return 0;
+    case RONDO_ERROR_UNSUPPORTED:
+        return BENCH_NO_SUCH_CALL;
+    default:
+        return 1;
+    }
 }
 
 /* ---- Calls that go on together --------------------------------------------------------------- */
@@ -426,6 +434,11 @@ static const char *rondo_error(void *memory)
     return *sentence ? sentence : rondo_last_error(NULL);
 }
 
+static const char *rondo_ran(void *memory)
+{
+    return rondo_comm_last_algorithm(((const struct state *)memory)->comm);
+}
+
 static void version(char *text, size_t room)
 {
     snprintf(text, room, "Rondo %s", rondo_version());
@@ -438,6 +451,7 @@ const struct bench_library bench_the_library = {
     .free = rondo_free,
     .run = rondo_run,
     .error = rondo_error,
+    .ran = rondo_ran,
     .version = version,
     .begin = rondo_begin,
     .start = rondo_start,

@@ -242,9 +242,11 @@ static int carry(const struct measure *measure, bool in)
 static int call_once(const struct measure *measure, const struct bench_call *call,
                      const struct spot *spot)
 {
-    if (measure->library->run(measure->state, call, spot->input, spot->output))
-        return -1;
-    return call->queued ? device_wait(measure->device) : 0;
+    int failed = measure->library->run(measure->state, call, spot->input, spot->output);
+
+    if (failed)
+        return failed;
+    return call->queued && device_wait(measure->device) ? -1 : 0;
 }
 
 void measure_check(struct measure *measure, const struct bench_call *call,
@@ -252,14 +254,22 @@ void measure_check(struct measure *measure, const struct bench_call *call,
 {
     struct spot spot = spot_of(measure, call, 0);
     struct spot view = measure_spot(measure, measure->views, call, 0);
+    int failed;
 
     measure_prepare(measure, call, &view);
     /* Allocating and copying may wait for a device, and so for calls of ranks that share it. */
-    if (carry(measure, true) || (on_device(measure) && meet(measure)) ||
-        call_once(measure, call, &spot) || carry(measure, false))
+    failed = carry(measure, true) || (on_device(measure) && meet(measure)) ? -1 : 0;
+    if (!failed)
+        failed = call_once(measure, call, &spot);
+    if (failed == BENCH_NO_SUCH_CALL) {
+        reply->status = BENCH_UNAVAILABLE;
+        snprintf(reply->sentence, sizeof(reply->sentence), "%s",
+                 measure->library->error(measure->state));
+    } else if (failed || carry(measure, false)) {
         measure_fail(measure, reply, "the checked call");
-    else
+    } else {
         reply->wrong += measure_count_wrong(measure, call, &view);
+    }
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -418,6 +428,10 @@ void measure_run(struct measure *measure, const struct bench_command *command,
     for (int i = 0; i < command->batches && ret_reply->status == BENCH_OK; i++)
         if (time_batch(measure, command, &turn, &ret_reply->seconds[i]))
             measure_fail(measure, ret_reply, "a timed call");
+    if (ret_reply->status == BENCH_OK && measure->library->ran &&
+        !bench_collective_is_of_pairs(command->call.collective))
+        snprintf(ret_reply->ran, sizeof(ret_reply->ran), "%s",
+                 measure->library->ran(measure->state));
 }
 
 void measure_done(struct measure *measure)

@@ -19,7 +19,8 @@ enum {
     BENCH_BATCHES_MAX = 64,    /* per command */
     BENCH_LINES_MAX = 256,     /* of a step */
     BENCH_SENTENCE_MAX = 1024, /* with the final 0 */
-    BENCH_NAME_MAX = 64        /* of the control socket, with the final 0 */
+    BENCH_NAME_MAX = 64,       /* of the control socket, with the final 0 */
+    BENCH_ALGORITHM_MAX = 48   /* with the final 0 */
 };
 
 enum bench_status {
@@ -73,6 +74,7 @@ struct bench_reply {
     uint64_t wrong;                        /* elements, and damaged guard zones; of a check */
     double rank_bytes, communicator_bytes; /* memory, of a check of BENCH_DUP and BENCH_OPEN; -1 */
     double seconds[BENCH_BATCHES_MAX];     /* per call, of each batch on this rank */
+    char ran[BENCH_ALGORITHM_MAX];         /* by which the last call ran; "": nobody knows */
     char sentence[BENCH_SENTENCE_MAX];
 };
 

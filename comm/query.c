@@ -2,6 +2,8 @@
 /* query.c - what a user asks of a communicator: who am I, is it sound, why not; and its abort. */
 #include "comm/failure/error.h"
 
+#include "rondo/bindings.h"
+
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "comm/failure/health.h"
@@ -43,6 +45,11 @@ rondo_result rondo_comm_query(rondo_comm *comm)
         result = health_adopt(comm);
     gpu_query(comm->gpu);
     return result ? result : comm_check(comm);
+}
+
+const char *rondo_comm_last_algorithm(const rondo_comm *comm)
+{
+    return comm && !comm->gpu && comm->shown ? comm->shown->kind.algorithm : "";
 }
 
 rondo_result rondo_comm_abort(rondo_comm *comm)

@@ -37,6 +37,7 @@ static void add_answers(const struct bench_sweep *sweep, const struct bench_resu
     int ranks = (int)record->ranks;
 
     record->trace = trace ? trace->name : NULL;
+    record->ran = result->available && *result->ran ? result->ran : NULL;
     record->dtype = trace ? NULL : record->dtype; /* each call has its own */
     record->communicators = sweep->options->communicators > 1 ? sweep->options->communicators : 1;
     record->buffers = sweep->options->buffers > 1 ? sweep->options->buffers : 1;
@@ -178,7 +179,7 @@ static json_t *rounds_json(const double *seconds, int count)
 #define ROW_FIGURES                                                                          \
     ",median_us,min_us,algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady," \
     "ratio,ratio_low,ratio_high,ratio_confidence,messages_per_s,pure_us,compute_us,overlap," \
-    "rank_bytes,communicator_bytes"
+    "rank_bytes,communicator_bytes,ran"
 
 static void add_rows(json_t *rows, const struct bench_sweep *sweep)
 {

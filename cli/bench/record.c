@@ -39,7 +39,7 @@ static const struct field fields[] = {
     FIELD(rank_spread, 4), FIELD(ratio_low, 4), FIELD(ratio_high, 4), FIELD(ratio_confidence, 4),
     FIELD(steady, 0), FIELD(settings, 0), FIELD(trace, 0), FIELD(communicators, 0),
     FIELD(buffers, 0), FIELD(messages_per_s, 0), FIELD(pure_us, 4), FIELD(compute_us, 4),
-    FIELD(overlap, 4), FIELD(rank_bytes, 0), FIELD(communicator_bytes, 0),
+    FIELD(overlap, 4), FIELD(rank_bytes, 0), FIELD(communicator_bytes, 0), FIELD(ran, 0),
 };
 /* clang-format on */
 

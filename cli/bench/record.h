@@ -27,6 +27,7 @@ struct bench_record {
     long long count, wrong;                /* elements */
     bool in_place, available;
     double median_us, min_us, algbw_GBps, busbw_GBps, ratio;
+    const char *ran;                  /* the algorithm; NULL: nobody knows */
     const char *trace;                /* the file of the calls; NULL: there is none */
     long long communicators, buffers; /* that calls are made on at once, or in turns */
     double messages_per_s, pure_us, compute_us, overlap;

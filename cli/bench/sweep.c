@@ -114,6 +114,7 @@ static enum bench_status run_round(struct bench_sweep *sweep, int library, struc
     enum bench_status status = run(sweep, library, pace, replies);
 
     noise_add_round(&result->noise, pace->batches + before, pace->count - before);
+    memcpy(result->ran, replies[0].ran, sizeof(result->ran));
     return status;
 }
 

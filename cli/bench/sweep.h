@@ -27,6 +27,7 @@ struct bench_result {
     bool available; /* else the rest means nothing */
     bool checked;   /* else the right result is not exact, and `wrong` means nothing */
     uint64_t wrong;
+    char ran[BENCH_ALGORITHM_MAX]; /* the algorithm of the last call; "": nobody knows */
     double median, min;
     struct noise noise; /* how steady it was */
     /* With --overlap: seconds of the calls alone, and of computing alone; and the part of the calls

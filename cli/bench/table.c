@@ -24,6 +24,7 @@ static const struct bench_column own_columns[] = {
     {"algbw_GBps", "algbw", "(GB/s)", .width = 8, .places = FOUR},
     {"busbw_GBps", "busbw", "(GB/s)", .width = 8, .places = FOUR},
     {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
+    {"ran", "algorithm", .width = 15, .unknown = "-"},
     {0},
 };
 

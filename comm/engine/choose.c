@@ -61,19 +61,19 @@ static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
 /*
  * The name that selection has to honour. A setting for the whole communicator is a wish: a
  * collective that the algorithm has no form of, or memory that it can't reach, gets the best of the
- * others. A name in a call is an order, except that unreachable memory is nobody's fault: the kind
- * of memory decides the path, never the result.
+ * others. A name in a call is an order: by that algorithm, or not at all.
  */
 const char *choice_wanted(const rondo_comm *comm, const struct choice_key *key)
 {
     const char *name = key->algorithm ? key->algorithm : comm->settings.algorithm;
     const struct algorithm *algorithm = algorithm_find(name);
 
-    if (!algorithm)
+    if (!algorithm || key->algorithm)
         return name;
-    if (!key->algorithm && !algorithm_has(algorithm, key->collective, comm->size, key->root))
+    if (!algorithm_has(algorithm, key->collective, comm->size, key->root))
         return "auto";
-    if (key->no_peer_memory && algorithm->forms[key->collective].promises & PROMISE_PEER_MEMORY)
+    if ((key->no_peer_memory || comm->local_size < comm->size) &&
+        algorithm->forms[key->collective].promises & PROMISE_PEER_MEMORY)
         return "auto";
     return name;
 }

@@ -15,12 +15,14 @@
 
 #include <math.h>
 
-/* A plain input may be read by peers; it is hidden where slots were found to be quicker. */
+/* A plain input may be read by peers; it is hidden where slots were found to be quicker, unless the
+ * call has named the algorithm, which is that one or none. */
 static void offer_reads(const rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
 
-    if (!comm->tuning.tries_reads || comm->one_process || x->op || !address_shows_plain_input(x))
+    if (task->key.algorithm || !comm->tuning.tries_reads || comm->one_process || x->op ||
+        !address_shows_plain_input(x))
         return;
     task->offer = task->choice;
     task->offered = task->offer->reads.trying ? clock_seconds() : 0;

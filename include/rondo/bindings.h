@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bindings.h - what bindings to other languages and frameworks, and layers above rondo.h, need
- * besides it: ids for ranks of several hosts, the outcome of each call on a stream, and whether
- * calls are being collected.
+ * besides it: ids for ranks of several hosts, the outcome of each call on a stream, by which
+ * algorithm a call ran, and whether calls are being collected.
  *
  * A binding that gives each call a future records an event behind the call on its stream, and a
  * function of its own behind that (rondo_stream_call()), which asks for the event's outcome and
@@ -42,6 +42,11 @@ RONDO_API rondo_result rondo_unique_id_create_at(const char *address, double tim
  * a CUDA stream the outcome is RONDO_OK: ask rondo_comm_query() there. From any thread.
  */
 RONDO_API rondo_result rondo_event_outcome(rondo_event *event, double seconds);
+
+/* The name of the algorithm by which the last collective of the communicator ran on this rank; "" if
+ * there was none, or if the communicator has a CUDA device. Sends and receives have none. Ask when no
+ * call runs or is queued. The name lasts as long as the communicator. */
+RONDO_API const char *rondo_comm_last_algorithm(const rondo_comm *comm);
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 

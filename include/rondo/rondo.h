@@ -369,7 +369,7 @@ typedef struct rondo_call {
     size_t count;
     rondo_comm *comm;
     rondo_stream *stream;
-    const char *algorithm; /* for this call only; NULL: as configured. The same on every rank. */
+    const char *algorithm; /* by it, or not at all; NULL: as configured. The same on every rank. */
 } rondo_call;
 RONDO_API rondo_result rondo_collective_call(const rondo_call *call);
 

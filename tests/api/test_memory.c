@@ -175,3 +175,56 @@ Test(memory, an_empty_exchange_is_in_place_for_nobody)
 {
     cr_assert(world_run_processes(3, exchange_nothing, NULL, &report) == 0, "%s", report.summary);
 }
+
+/* Rank 1 has memory that its peers do not reach. Afterwards the communicator works as before. */
+static rondo_result by_name_or_not_at_all(rondo_comm *comm, void *argument, char *sentence)
+{
+    float plain[10];
+    void *mapped = NULL;
+    rondo_result result = rondo_mem_alloc(sizeof(plain), &mapped);
+    rondo_call call = {
+        .struct_size = sizeof(call),
+        .collective = RONDO_ALL_REDUCE,
+        .type = RONDO_FLOAT32,
+        .op = RONDO_SUM,
+        .count = 10,
+        .comm = comm,
+        .algorithm = "zero_copy",
+    };
+
+    (void)argument;
+    call.input = mapped;
+    for (int turn = 0; turn < 3 && !result; turn++) {
+        call.output = turn == 1 && rondo_comm_rank(comm) == 1 ? (void *)plain : mapped;
+        result = rondo_collective_call(&call);
+        if (turn != 1)
+            continue;
+        if (result != RONDO_ERROR_UNSUPPORTED || !strstr(rondo_last_error(comm), "rondo_mem_alloc"))
+            return world_say(sentence, RONDO_ERROR_INTERNAL, "not refused: %d, %s", (int)result,
+                             rondo_last_error(comm));
+        result = RONDO_OK;
+    }
+    rondo_mem_free(mapped);
+    return result ? world_say(sentence, result, "%s", rondo_last_error(comm))
+                  : bodies_all_reduce(comm, 5, sentence);
+}
+
+Test(memory, an_algorithm_that_a_call_names_is_that_one_or_none)
+{
+    cr_assert(world_run_processes(3, by_name_or_not_at_all, NULL, &report) == 0, "%s",
+              report.summary);
+}
+
+static rondo_result plain_buffers(rondo_comm *comm, void *argument, char *sentence)
+{
+    (void)argument;
+    return bodies_all_reduce(comm, 5000, sentence);
+}
+
+Test(memory, an_algorithm_that_is_set_gives_way_where_memory_is_out_of_reach)
+{
+    setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    cr_assert(world_run_processes(3, plain_buffers, NULL, &report) == 0, "%s", report.summary);
+    setenv("RONDO_TRANSPORT", "tcp", 1);
+    cr_assert(world_run_processes(3, plain_buffers, NULL, &report) == 0, "%s", report.summary);
+}

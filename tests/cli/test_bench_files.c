@@ -31,7 +31,7 @@ static struct bench_sweep sweep_of_two(void)
     groups[0].size = groups[1].size = 4;
     sizes[0].bytes = 1000000;
     sizes[0].results[0] = (struct bench_result){
-        .available = true, .checked = true, .wrong = 0, .median = 1e-3, .min = 0.5e-3};
+        .available = true, .checked = true, .ran = "hierarchy", .median = 1e-3, .min = 0.5e-3};
     sizes[0].results[1] = (struct bench_result){
         .available = true, .checked = true, .wrong = 3, .median = 2e-3, .min = 1e-3};
     sizes[1].bytes = 2000000;
@@ -52,13 +52,13 @@ Test(bench_files, csv_has_exactly_the_promised_columns)
         text, "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
               "algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady,ratio,ratio_low,"
               "ratio_high,ratio_confidence,root,settings,trace,communicators,buffers,"
-              "messages_per_s,pure_us,compute_us,overlap,rank_bytes,communicator_bytes\n"
+              "messages_per_s,pure_us,compute_us,overlap,rank_bytes,communicator_bytes,ran\n"
               "rondo,all_reduce,ring,4,1000000,float32,sum,shared,0,"
-              "1000.0000,500.0000,1.000000,1.500000,0,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0\n"
+              "1000.0000,500.0000,1.000000,1.500000,0,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,hierarchy\n"
               "mpich,all_reduce,auto,4,1000000,float32,sum,host,0,"
-              "2000.0000,1000.0000,0.500000,0.750000,3,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0\n"
+              "2000.0000,1000.0000,0.500000,0.750000,3,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,\n"
               "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,"
-              "4000.0000,3000.0000,0.500000,0.750000,,,,,,,,,,,-1,,,1,1,,,,,0,0\n");
+              "4000.0000,3000.0000,0.500000,0.750000,,,,,,,,,,,-1,,,1,1,,,,,0,0,\n");
     free(text);
 }
 
@@ -102,13 +102,13 @@ Test(bench_files, the_table_has_a_line_per_size_and_na_where_nothing_is_known)
         bench_table_row(&sweep);
     cr_assert_gt(pread(fileno(file), text, sizeof(text) - 1, 0), 0);
     fclose(file);
-    cr_expect_str_eq(text,
-                     "     1000000            0     float32    sum    -1       1000      500.0    "
-                     "1.000    1.500       0 |       2000      2.000       3 |      mpich    2.000 "
-                     "   yes\n"
-                     "     2000000            0     float32    sum    -1       4000       3000    "
-                     "0.500    0.750     N/A |        n/a        n/a     n/a |        n/a      n/a "
-                     "   n/a\n");
+    cr_expect_str_eq(
+        text, "     1000000            0     float32    sum    -1       1000      500.0    "
+              "1.000    1.500       0       hierarchy |       2000      2.000       3 |      "
+              "mpich    2.000    yes\n"
+              "     2000000            0     float32    sum    -1       4000       3000    "
+              "0.500    0.750     N/A               - |        n/a        n/a     n/a |      "
+              "  n/a      n/a    n/a\n");
 }
 
 Test(bench_files, medians_and_ratios)

@@ -89,17 +89,15 @@ with_objects() { # HOW MANY
     sed "s/^/$1 objects: /" "$scratch/0" "$scratch/1"
 }
 
-# One domain, three ranges of memory, two queues: each of them may be the one that is missing. All of it takes 1 to 2 s
-# on a machine that is idle.
+# One domain, three ranges of memory, two queues: each of them may be the one that is missing. Rank 0 is told by rank 1;
+# by its own patience alone it could not say of what.
 registrations_run_out() {
-    local objects began
+    local objects
     mkdir -p "$scratch/cgroup" && mount -t cgroup2 none "$scratch/cgroup" &&
         echo +rdma >"$scratch/cgroup/cgroup.subtree_control" && mkdir -p "$scratch/cgroup/few" || return
     for objects in 0 1 2 3 4 5; do
-        began=$SECONDS
         with_objects $objects
-        grep -q "$RXE_PEER_DEV" "$scratch/1" && grep -q "Rank 1 " "$scratch/0" &&
-            [ $((SECONDS - began)) -lt 15 ] && no_queue_is_left || return
+        grep -q "$RXE_PEER_DEV" "$scratch/1" && grep -q "Rank 1 " "$scratch/0" && no_queue_is_left || return
     done
     with_objects 6
     [ "$(cat "$scratch/0" "$scratch/1" | grep -c 'good$')" = 2 ]

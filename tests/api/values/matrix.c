@@ -315,6 +315,12 @@ rondo_result matrix_run(rondo_comm *comm, void *argument, char *sentence)
         if (test->size != rondo_comm_size(comm) || test->processes != part->processes)
             continue;
         result = run_case(test, test->small_slots ? small : comm, sentence);
+        if (result == RONDO_ERROR_UNSUPPORTED) { /* then perhaps with memory that peers reach */
+            struct test_case mapped = *test;
+
+            mapped.memory = CASE_SHARED;
+            result = run_case(&mapped, test->small_slots ? small : comm, sentence);
+        }
         if (result == RONDO_ERROR_UNSUPPORTED || result == RONDO_OK) {
             if (rondo_comm_rank(comm) == 0)
                 (result ? matrix->refused : matrix->ran)[test->form_index]++;
