@@ -115,9 +115,12 @@ static bool greet(struct connector *me, double until)
 /* A server that refuses hangs up while we may still be sending: the reason is there to be read. */
 static void claim(const struct connector *me, double until)
 {
+    bool looks = me->watch && me->watch->rival;
+    unsigned rival = looks ? me->watch->rival(me->watch->context) : me->holder;
     struct wire_claim frame = {.rank = htole32((uint32_t)me->rank),
                                .size = htole32((uint32_t)me->size),
-                               .pid = htole32((uint32_t)getpid())};
+                               .pid = htole32((uint32_t)getpid()),
+                               .rival = htole32(rival)};
 
     gethostname(frame.host, sizeof(frame.host) - 1);
     wire_header_set(&frame.header, WIRE_CLAIM, me->blob_bytes);
@@ -168,7 +171,7 @@ static rondo_result knock(struct connector *me, rondo_result *ret_end)
     double until = me->deadline;
 
     *ret_end = RONDO_OK;
-    if (me->watch && !me->relay) {
+    if (me->watch && me->watch->look && !me->relay) {
         *ret_end = me->watch->look(me->watch->context);
         until = fmin(until, clock_seconds() + blind_time);
     }
@@ -194,8 +197,8 @@ rondo_result connector_reach(struct connector *me)
         else if (!result && connector_enter(me))
             return RONDO_OK;
         connector_close(me);
-        if (me->relay)
-            break; /* it listens, or it never will */
+        if (me->relay || me->holder)
+            break; /* it listens, or it never will; or the others do without us */
         nap(me, attempt);
     }
     return not_found(me);

@@ -10,6 +10,7 @@ struct connector {
     const struct bootstrap_place *place;
     const struct wire_position *relay;   /* whom we talk to; NULL: the meeting point itself */
     const struct bootstrap_watch *watch; /* until the meeting point is reached; NULL: none */
+    unsigned holder;                     /* it has our rank already; 0: nobody has */
     int rank, size;
     double timeout, deadline;
     const void *blob;
