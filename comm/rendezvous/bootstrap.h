@@ -19,7 +19,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BOOTSTRAP_SECRET = 32, BOOTSTRAP_ADDRESS_MAX = 80 };
+/* An address has room for the longest name of DNS, 253 characters, and a port. Shorter is that of a
+ * unique id, and one that a rank makes up, without a name. */
+enum { BOOTSTRAP_SECRET = 32, BOOTSTRAP_ADDRESS_MAX = 260, BOOTSTRAP_SHORT_ADDRESS_MAX = 80 };
 
 struct bootstrap_place {
     char address[BOOTSTRAP_ADDRESS_MAX];    /* "unix:NAME" (abstract) or "HOST:PORT", "[V6]:PORT" */

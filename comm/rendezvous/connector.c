@@ -175,7 +175,7 @@ static rondo_result knock(struct connector *me, rondo_result *ret_end)
         *ret_end = me->watch->look(me->watch->context);
         until = fmin(until, clock_seconds() + blind_time);
     }
-    return *ret_end ? RONDO_OK : socket_connect(me->place->address, until, &me->fd);
+    return *ret_end ? RONDO_OK : socket_connect(me->place->address, me->attempt++, until, &me->fd);
 }
 
 rondo_result connector_reach(struct connector *me)

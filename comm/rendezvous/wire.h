@@ -96,8 +96,8 @@ struct wire_position { /* also the frame of WIRE_POSITIONED */
     uint32_t rank, pid;   /* position: of the relay to go to; positioned: rank is there */
     uint32_t moved;       /* positioned: this connection is not needed any more */
     char host[WIRE_HOST]; /* position: of the relay */
-    char address
-        [BOOTSTRAP_ADDRESS_MAX]; /* position: go there, or ""; positioned: I listen there, or "" */
+    /* position: go there, or ""; positioned: I listen there, or "" */
+    char address[BOOTSTRAP_SHORT_ADDRESS_MAX];
     unsigned char proof[WIRE_HASH];
 };
 

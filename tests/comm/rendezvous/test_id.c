@@ -221,3 +221,14 @@ Test(unique_id, that_others_may_see_is_enough_where_there_is_none)
     cr_assert_eq(party_run(ranks, 2), 2, "'%s'", ranks[0].sentence);
     party_free(ranks);
 }
+
+Test(unique_id, has_no_room_for_the_longest_names)
+{
+    char address[200];
+    rondo_unique_id id;
+
+    snprintf(address, sizeof(address), "%0*d.example:0", 80, 0);
+    cr_assert_eq(bootstrap_id_create_at(address, 1, &id), RONDO_ERROR_INVALID);
+    cr_assert(strstr(fail_sentence(), "88 characters does not fit into a unique id"), "'%s'",
+              fail_sentence());
+}
