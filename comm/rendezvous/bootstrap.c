@@ -114,6 +114,7 @@ rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *
     if (result)
         return result;
     me.session.secret = part->place->secret;
+    me.served = !part->serve && !part->holder;
     if (part->size == 1 && part->serve) {
         if (blob_bytes)
             memcpy(ret_blobs, blob, blob_bytes);

@@ -31,6 +31,8 @@
 static const double answer_time = 10;
 /* Seconds that connecting may keep us from looking at those whom we watch. */
 static const double blind_time = 1;
+/* Seconds for which the port of a unique id has to be closed. */
+static const double refused_time = 1;
 static const char unproved[] =
     "the answer of the meeting point %s to rank %d is not proved by our secret: somebody else "
     "listens there, or RONDO_SECRET differs";
@@ -165,6 +167,23 @@ static rondo_result not_found(const struct connector *me)
         me->rank, me->size, me->place->address, me->timeout, me->last);
 }
 
+/* True if nobody listens at the place of a unique id, where somebody did before it existed. On the
+ * way to a port of another host somebody else may refuse for a moment. */
+static bool is_over(struct connector *me)
+{
+    double now = clock_seconds();
+
+    bool watches = me->watch && me->watch->look; /* then that one knows what has happened */
+
+    if (!me->served || watches || me->relay || me->fd >= 0 || errno != ECONNREFUSED) {
+        me->refused = 0;
+        return false;
+    }
+    if (me->refused == 0)
+        me->refused = now;
+    return socket_address_is_unix(me->place->address) || now - me->refused > refused_time;
+}
+
 /* One attempt to connect; an error that the watch ends the wait with is `ret_end`. */
 static rondo_result knock(struct connector *me, rondo_result *ret_end)
 {
@@ -192,6 +211,13 @@ rondo_result connector_reach(struct connector *me)
         else if (me->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EACCES))
             return rondo_fail_errno(RONDO_ERROR_SYSTEM, "rank %d cannot connect to %s", me->rank,
                                     me->place->address);
+        else if (is_over(me))
+            return rondo_fail(RONDO_ERROR_INVALID,
+                              "rank %d of %d finds nobody at %s: the unique id is used up, as all "
+                              "ranks of a communicator have met by it, or its time was over, or "
+                              "the process that made it has ended; make a new one for each "
+                              "communicator",
+                              me->rank, me->size, me->place->address);
         if (!result && me->fd < 0)
             me->last = strerrordesc_np(errno);
         else if (!result && connector_enter(me))

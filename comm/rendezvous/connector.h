@@ -14,6 +14,8 @@ struct connector {
     const struct bootstrap_watch *watch; /* until the meeting point is reached; NULL: none */
     unsigned holder;                     /* it has our rank already; 0: nobody has */
     int rank, size;
+    bool served;      /* since before anybody could come; who finds nobody comes too late */
+    double refused;   /* when a port was first found closed */
     unsigned attempt; /* to connect: a name may have several addresses */
     double timeout, deadline;
     const void *blob;
