@@ -28,6 +28,7 @@
     X(ID_SERVERS, "the threads that serve unique ids")                                       \
     X(ID_WATCH, "who looks, while a unique id is served, after ranks that are to come")      \
     X(LAUNCH_SECRET, "the key that was made of the job's secret")                            \
+    X(LAUNCH_CLAIMS, "the ranks that this process is")                                       \
     X(GPU_FINDING, "which device a communicator has")                                        \
     X(GPU_PLANS, "the plans of a communicator on its device, while a call is queued")        \
     X(GPU_QUEUEING, "calls being queued (readers) against unmapping memory (the writer)")    \

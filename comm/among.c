@@ -30,8 +30,8 @@
 #include <time.h>
 
 _Static_assert(sizeof(struct invitation_note) <= NETWORK_NOTE, "a note holds an invitation");
-_Static_assert(sizeof(((struct invitation *)NULL)->address) == BOOTSTRAP_ADDRESS_MAX,
-               "an invitation holds any address");
+_Static_assert(sizeof(((struct invitation *)NULL)->address) == BOOTSTRAP_SHORT_ADDRESS_MAX,
+               "an invitation holds any address without a name");
 
 /* Seconds from one look at the others to the next; for a process to count as ended whose sockets
  * are closed already. */

@@ -150,13 +150,19 @@ rondo_result rondo_comm_open(const rondo_config *config, rondo_comm **ret_comm)
     if (!ret_comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open: no place for the communicator.");
     result = launch_read(&launch);
+    if (!result)
+        result = launch_claim(&launch);
     if (result)
         return result;
-    return start_job(&(struct membership){.place = launch.size > 1 ? &launch.place : NULL,
-                                          .rank = launch.rank,
-                                          .size = launch.size,
-                                          .serve = !launch.served},
-                     config, "rondo_comm_open", ret_comm);
+    result = start_job(&(struct membership){.place = launch.size > 1 ? &launch.place : NULL,
+                                            .rank = launch.rank,
+                                            .size = launch.size,
+                                            .serve = !launch.served,
+                                            .watch = launch.watch.context ? &launch.watch : NULL},
+                       config, "rondo_comm_open", ret_comm);
+    if (!result)
+        launch_met(&launch);
+    return result;
 }
 
 rondo_result rondo_unique_id_create(rondo_unique_id *ret_id)

@@ -68,12 +68,12 @@ struct run_job {
     char *ssh;              /* program that reaches hosts instead of ssh, or NULL */
     char **variables;       /* for the ranks of other hosts, NAME=VALUE */
     int variable_count;
-    int control;                  /* of an agent: its end is the end of the job; -1 */
-    char *order;                  /* of an agent: what came, with the program's arguments in it */
-    struct topology *topology;    /* NULL: ranks are not bound */
-    char address[80], secret[65]; /* of the job's meeting point */
-    sigset_t signals_before;      /* the mask that ranks inherit */
-    int status;                   /* exit status of the first rank that failed */
+    int control;                   /* of an agent: its end is the end of the job; -1 */
+    char *order;                   /* of an agent: what came, with the program's arguments in it */
+    struct topology *topology;     /* NULL: ranks are not bound */
+    char address[260], secret[65]; /* of the job's meeting point */
+    sigset_t signals_before;       /* the mask that ranks inherit */
+    int status;                    /* exit status of the first rank that failed */
 };
 
 /* Start rank number `rank`. 0, or the exit status of `rondo run` after a message. */

@@ -70,7 +70,7 @@ static void tell_address(const struct connector *me, int port)
     if (port && colon)
         snprintf(text, sizeof(text), "%.*s:%d", (int)(colon - address), address, port);
     log_debug("rank 0 of %d listens at %s", me->size, text);
-    if (me->watch)
+    if (me->watch && me->watch->opened)
         me->watch->opened(me->watch->context, text);
 }
 
@@ -96,6 +96,7 @@ rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *
 {
     struct connector me = {.place = part->place,
                            .watch = part->watch,
+                           .holder = part->holder,
                            .rank = part->rank,
                            .size = part->size,
                            .timeout = part->timeout,
@@ -113,6 +114,7 @@ rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *
     if (result)
         return result;
     me.session.secret = part->place->secret;
+    me.served = !part->serve && !part->holder;
     if (part->size == 1 && part->serve) {
         if (blob_bytes)
             memcpy(ret_blobs, blob, blob_bytes);

@@ -19,11 +19,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BOOTSTRAP_SECRET = 32, BOOTSTRAP_ADDRESS_MAX = 80 };
+/* An address has room for the longest name of DNS, 253 characters, and a port. Shorter is that of a
+ * unique id, and one that a rank makes up, without a name. */
+enum { BOOTSTRAP_SECRET = 32, BOOTSTRAP_ADDRESS_MAX = 260, BOOTSTRAP_SHORT_ADDRESS_MAX = 80 };
 
 struct bootstrap_place {
     char address[BOOTSTRAP_ADDRESS_MAX];    /* "unix:NAME" (abstract) or "HOST:PORT", "[V6]:PORT" */
     unsigned char secret[BOOTSTRAP_SECRET]; /* key of the proof */
+};
+
+/* A caller that knows more of the ranks it waits for than that they have not come. */
+struct bootstrap_watch {
+    /* Called ten times a second or more often, by who has not reached the meeting point yet, and by
+     * who serves it, there also before it says that all have come: anything but RONDO_OK ends the
+     * rendezvous, for all who are there with that sentence. NULL: there is nothing to look at. */
+    rondo_result (*look)(void *context);
+    bool everybody; /* all ranks look for themselves: who has not come yet sees that one is gone */
+    double settle;  /* seconds for which who serves looks on when all have come */
+    /* In the rank that serves: it listens now, at this address. NULL: nobody wants to know. */
+    void (*opened)(void *context, const char *address);
+    /* In other ranks, when they have reached the meeting point: a process of this host that claims
+     * the same rank, 0: there is none. NULL: nobody knows. */
+    unsigned (*rival)(void *context);
+    void *context;
 };
 
 /* The job as the launcher told this process of it. */
@@ -33,11 +51,20 @@ struct launch {
     int rank, size, local_rank, local_size; /* local ones -1 if unknown */
     struct bootstrap_place place;           /* meeting point; unused when size is 1 */
     bool served;                            /* by a thread, so rank 0 need not */
+    /* One word for the job, the same at each open; "": each open has a place of its own. */
+    char job[33];
+    bool unnamed;                 /* other jobs may have the same word */
+    struct bootstrap_watch watch; /* launch_claim() fills it; without a context: nothing to watch */
 };
 
 /* Read the environment. RONDO_ERROR_INVALID with a sentence for half-set or contradictory
  * variables. */
 rondo_result launch_read(struct launch *ret_launch);
+/* This process is the rank from now on until it ends. RONDO_ERROR_INVALID: another one of this host
+ * is, and has been told. */
+rondo_result launch_claim(struct launch *launch);
+/* The ranks have met: who claims the rank from now on is too late to do any harm. */
+void launch_met(const struct launch *launch);
 
 /* Unique ids: a place on this host with a fresh secret, and a thread of this process that
  * serves it once. */
@@ -54,18 +81,6 @@ rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id);
 void bootstrap_place_add_secret(struct bootstrap_place *place);
 rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place *ret_place);
 
-/* A caller that knows more of the ranks it waits for than that they have not come. */
-struct bootstrap_watch {
-    /* Called ten times a second or more often, by who has not reached the meeting point yet, and by
-     * who serves it: anything but RONDO_OK ends the rendezvous, for all who are there with that
-     * sentence. */
-    rondo_result (*look)(void *context);
-    bool everybody; /* all ranks look for themselves: who has not come yet sees that one is gone */
-    /* In the rank that serves: it listens now, at this address. */
-    void (*opened)(void *context, const char *address);
-    void *context;
-};
-
 /* While an id of this process is served at `place`, its thread looks by `watch` (without
  * `opened`), until another call says NULL: then no look is under way any more. Does nothing if the
  * place is served elsewhere. One watch at a time. */
@@ -81,6 +96,9 @@ struct bootstrap_part {
     bool serve;
     double timeout;
     const struct bootstrap_watch *watch; /* NULL: none */
+    /* Not 0: the process that has the rank already, about which the meeting point is told at once
+     * or not at all. */
+    unsigned holder;
 };
 
 /*

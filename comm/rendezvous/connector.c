@@ -31,6 +31,8 @@
 static const double answer_time = 10;
 /* Seconds that connecting may keep us from looking at those whom we watch. */
 static const double blind_time = 1;
+/* Seconds for which the port of a unique id has to be closed. */
+static const double refused_time = 1;
 static const char unproved[] =
     "the answer of the meeting point %s to rank %d is not proved by our secret: somebody else "
     "listens there, or RONDO_SECRET differs";
@@ -115,9 +117,12 @@ static bool greet(struct connector *me, double until)
 /* A server that refuses hangs up while we may still be sending: the reason is there to be read. */
 static void claim(const struct connector *me, double until)
 {
+    bool looks = me->watch && me->watch->rival;
+    unsigned rival = looks ? me->watch->rival(me->watch->context) : me->holder;
     struct wire_claim frame = {.rank = htole32((uint32_t)me->rank),
                                .size = htole32((uint32_t)me->size),
-                               .pid = htole32((uint32_t)getpid())};
+                               .pid = htole32((uint32_t)getpid()),
+                               .rival = htole32(rival)};
 
     gethostname(frame.host, sizeof(frame.host) - 1);
     wire_header_set(&frame.header, WIRE_CLAIM, me->blob_bytes);
@@ -162,17 +167,34 @@ static rondo_result not_found(const struct connector *me)
         me->rank, me->size, me->place->address, me->timeout, me->last);
 }
 
+/* True if nobody listens at the place of a unique id, where somebody did before it existed. On the
+ * way to a port of another host somebody else may refuse for a moment. */
+static bool is_over(struct connector *me)
+{
+    double now = clock_seconds();
+
+    bool watches = me->watch && me->watch->look; /* then that one knows what has happened */
+
+    if (!me->served || watches || me->relay || me->fd >= 0 || errno != ECONNREFUSED) {
+        me->refused = 0;
+        return false;
+    }
+    if (me->refused == 0)
+        me->refused = now;
+    return socket_address_is_unix(me->place->address) || now - me->refused > refused_time;
+}
+
 /* One attempt to connect; an error that the watch ends the wait with is `ret_end`. */
 static rondo_result knock(struct connector *me, rondo_result *ret_end)
 {
     double until = me->deadline;
 
     *ret_end = RONDO_OK;
-    if (me->watch && !me->relay) {
+    if (me->watch && me->watch->look && !me->relay) {
         *ret_end = me->watch->look(me->watch->context);
         until = fmin(until, clock_seconds() + blind_time);
     }
-    return *ret_end ? RONDO_OK : socket_connect(me->place->address, until, &me->fd);
+    return *ret_end ? RONDO_OK : socket_connect(me->place->address, me->attempt++, until, &me->fd);
 }
 
 rondo_result connector_reach(struct connector *me)
@@ -189,13 +211,20 @@ rondo_result connector_reach(struct connector *me)
         else if (me->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == EACCES))
             return rondo_fail_errno(RONDO_ERROR_SYSTEM, "rank %d cannot connect to %s", me->rank,
                                     me->place->address);
+        else if (is_over(me))
+            return rondo_fail(RONDO_ERROR_INVALID,
+                              "rank %d of %d finds nobody at %s: the unique id is used up, as all "
+                              "ranks of a communicator have met by it, or its time was over, or "
+                              "the process that made it has ended; make a new one for each "
+                              "communicator",
+                              me->rank, me->size, me->place->address);
         if (!result && me->fd < 0)
             me->last = strerrordesc_np(errno);
         else if (!result && connector_enter(me))
             return RONDO_OK;
         connector_close(me);
-        if (me->relay)
-            break; /* it listens, or it never will */
+        if (me->relay || me->holder)
+            break; /* it listens, or it never will; or the others do without us */
         nap(me, attempt);
     }
     return not_found(me);

@@ -6,11 +6,17 @@
 #include "comm/rendezvous/socket.h"
 #include "comm/rendezvous/wire.h"
 
+#include "base/fail.h"
+
 struct connector {
     const struct bootstrap_place *place;
     const struct wire_position *relay;   /* whom we talk to; NULL: the meeting point itself */
     const struct bootstrap_watch *watch; /* until the meeting point is reached; NULL: none */
+    unsigned holder;                     /* it has our rank already; 0: nobody has */
     int rank, size;
+    bool served;      /* since before anybody could come; who finds nobody comes too late */
+    double refused;   /* when a port was first found closed */
+    unsigned attempt; /* to connect: a name may have several addresses */
     double timeout, deadline;
     const void *blob;
     size_t blob_bytes; /* to hand in */
@@ -19,7 +25,7 @@ struct connector {
     struct wire_session session;
     const char *last;    /* why the last attempt to connect failed */
     rondo_result rumour; /* what the last one that listened there said of us, unproved */
-    char heard[384];
+    char heard[FAIL_SENTENCE_MAX];
     bool told; /* a proven reply has come */
 };
 

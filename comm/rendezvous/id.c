@@ -33,7 +33,7 @@
 /* The content of an id, in its 128 bytes. */
 struct id_bytes {
     unsigned char magic[8]; /* with the version */
-    char address[BOOTSTRAP_ADDRESS_MAX];
+    char address[BOOTSTRAP_SHORT_ADDRESS_MAX];
     unsigned char secret[BOOTSTRAP_SECRET];
     /* The start of the hash of all before: an id that was cut or mixed up is noticed */
     unsigned char check[8];
@@ -192,6 +192,11 @@ static rondo_result open_place(const struct wish *wish, struct bootstrap_place *
             "can reach",
             wanted);
     colon = strrchr(wanted, ':');
+    if (colon - wanted + 6 >= BOOTSTRAP_SHORT_ADDRESS_MAX)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "the host name of %d characters does not fit into a unique id: give the "
+                          "numeric address of this host, or a name of up to %d",
+                          (int)(colon - wanted), BOOTSTRAP_SHORT_ADDRESS_MAX - 7);
     snprintf(place->address, sizeof(place->address), "%.*s:%s", (int)(colon - wanted), wanted,
              wish->any_port ? "0" : colon + 1);
     result = socket_listen(place->address, ret_listener, &port);
@@ -232,7 +237,7 @@ static void write_id(const struct bootstrap_place *place, struct id_bytes *ret_b
 
     memset(ret_bytes, 0, sizeof(*ret_bytes));
     memcpy(ret_bytes->magic, magic, sizeof(magic));
-    memcpy(ret_bytes->address, place->address, sizeof(place->address));
+    strcpy(ret_bytes->address, place->address);
     memcpy(ret_bytes->secret, place->secret, sizeof(place->secret));
     wire_hash(ret_bytes, offsetof(struct id_bytes, check), hash);
     memcpy(ret_bytes->check, hash, sizeof(ret_bytes->check));
@@ -355,7 +360,7 @@ rondo_result bootstrap_id_read(const rondo_unique_id *id, struct bootstrap_place
     result = socket_address_check(bytes.address);
     if (result)
         return result;
-    memcpy(ret_place->address, bytes.address, sizeof(bytes.address));
+    strcpy(ret_place->address, bytes.address);
     memcpy(ret_place->secret, bytes.secret, sizeof(bytes.secret));
     return RONDO_OK;
 }

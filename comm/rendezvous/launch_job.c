@@ -88,9 +88,7 @@ rondo_result launch_by_openmpi(struct launch *launch, struct launch_job *job)
     return RONDO_OK;
 }
 
-/* Parent, name and time of start of a process; false if it is gone or not ours to see. */
-static bool look_at_process(long pid, long *ret_parent, char *ret_name,
-                            unsigned long long *ret_start)
+bool launch_look_at_process(long pid, struct launch_process *ret_process)
 {
     char path[64], line[1024];
     const char *open, *close;
@@ -108,13 +106,13 @@ static bool look_at_process(long pid, long *ret_parent, char *ret_name,
     close = strrchr(line, ')'); /* a name may contain anything, also brackets */
     if (!open || !close || close - open > 64)
         return false;
-    memcpy(ret_name, open + 1, (size_t)(close - open - 1));
-    ret_name[close - open - 1] = '\0';
+    memcpy(ret_process->name, open + 1, (size_t)(close - open - 1));
+    ret_process->name[close - open - 1] = '\0';
     /* After the name: state, parent, 17 numbers that do not matter here, start. */
     return sscanf(
                close + 1,
                " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               ret_parent, ret_start) == 2;
+               &ret_process->parent, &ret_process->start) == 2;
 }
 
 /*
@@ -124,15 +122,17 @@ static bool look_at_process(long pid, long *ret_parent, char *ret_name,
  */
 rondo_result launch_by_mpich(struct launch *launch, struct launch_job *job)
 {
-    unsigned long long start = 0;
-    char name[65];
-    long parent = 0, first = getppid();
+    struct launch_process process;
+    long first = getppid();
 
     all_local_if_counted(launch, job);
-    for (long pid = first; pid > 1 && look_at_process(pid, &parent, name, &start); pid = parent) {
-        if (pid == first || !strcmp(name, "hydra_pmi_proxy"))
-            snprintf(job->identity, sizeof(job->identity), "%ld started at %llu", pid, start);
-        if (!strcmp(name, "hydra_pmi_proxy"))
+    for (long pid = first; pid > 1 && launch_look_at_process(pid, &process); pid = process.parent) {
+        bool proxy = !strcmp(process.name, "hydra_pmi_proxy");
+
+        if (pid == first || proxy)
+            snprintf(job->identity, sizeof(job->identity), "%ld started at %llu", pid,
+                     process.start);
+        if (proxy)
             return RONDO_OK;
     }
     log_info("MPICH's variables are set, but no hydra_pmi_proxy is above this process: ranks meet "

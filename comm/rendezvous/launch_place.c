@@ -44,6 +44,20 @@ static void derive(const char *label, const char *const *texts, size_t bytes,
     crypto_generichash_final(&state, ret_hash, bytes);
 }
 
+/* The word for the job is made of what all its ranks know of their place, but for the count of
+ * opens. */
+static void set_job(struct launch *launch, const char *where, const char *identity, bool unnamed)
+{
+    char user[16];
+    const char *texts[] = {user, where, identity, NULL};
+    unsigned char hash[16];
+
+    snprintf(user, sizeof(user), "%u", (unsigned)geteuid());
+    derive("rondo job", texts, sizeof(hash), hash);
+    sodium_bin2hex(launch->job, sizeof(launch->job), hash, sizeof(hash));
+    launch->unnamed = unnamed;
+}
+
 /* Over TCP handshakes can be recorded. */
 static rondo_result set_tcp_key(struct bootstrap_place *place)
 {
@@ -82,7 +96,7 @@ static rondo_result place_tcp(const struct launch *launch, struct bootstrap_plac
     return set_tcp_key(place);
 }
 
-static rondo_result place_given(const struct launch *launch, struct bootstrap_place *place)
+static rondo_result place_given(struct launch *launch, struct bootstrap_place *place)
 {
     const char *address = setting_read_word(SETTING_ADDRESS);
     unsigned open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
@@ -91,6 +105,8 @@ static rondo_result place_given(const struct launch *launch, struct bootstrap_pl
 
     if (result)
         return result;
+    /* `rondo run` makes up a new name for each job; by hand one has to. */
+    set_job(launch, address, "", strncmp(address, "unix:rondo-run-", 15) != 0);
     if (socket_address_is_unix(address) && open)
         snprintf(number, sizeof(number), ".%u", open);
     if (snprintf(place->address, sizeof(place->address), "%s%s", address, number) >=
@@ -103,7 +119,7 @@ static rondo_result place_given(const struct launch *launch, struct bootstrap_pl
     return RONDO_OK;
 }
 
-static rondo_result place_local(const struct launch *launch, const struct launch_job *job,
+static rondo_result place_local(struct launch *launch, const struct launch_job *job,
                                 struct bootstrap_place *place)
 {
     unsigned open = atomic_fetch_add_explicit(&opens, 1, memory_order_relaxed);
@@ -116,6 +132,8 @@ static rondo_result place_local(const struct launch *launch, const struct launch
                           "rank %d was started by %s, but no variable names the job: set "
                           "RONDO_ADDRESS to unix:NAME with the same new name for all ranks",
                           launch->rank, launch->launcher);
+    set_job(launch, launch->launcher, job->identity,
+            !strcmp(launch->launcher, "torchrun") && !launch_variable("TORCHELASTIC_RUN_ID"));
     snprintf(user, sizeof(user), "%u %u", (unsigned)geteuid(), open);
     derive("rondo place", texts, sizeof(hash), hash);
     sodium_bin2hex(name, sizeof(name), hash, sizeof(hash));
@@ -125,7 +143,7 @@ static rondo_result place_local(const struct launch *launch, const struct launch
 }
 
 /* torchrun's own store has the port: ours is the next one. */
-static rondo_result place_master(const struct launch *launch, struct bootstrap_place *place)
+static rondo_result place_master(struct launch *launch, struct bootstrap_place *place)
 {
     const char *host = launch_variable("MASTER_ADDR");
     const char *store = launch_variable("TORCHELASTIC_USE_AGENT_STORE");
@@ -143,6 +161,7 @@ static rondo_result place_master(const struct launch *launch, struct bootstrap_p
     if (length >= (int)sizeof(place->address))
         return rondo_fail(RONDO_ERROR_INVALID, "MASTER_ADDR has %zu characters: too many",
                           strlen(host));
+    set_job(launch, place->address, "", true);
     return place_tcp(launch, place);
 }
 

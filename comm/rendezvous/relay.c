@@ -37,7 +37,8 @@ static bool move(const struct connector *me, const struct wire_position *positio
     struct wire_position there = {.address = ""};
     rondo_result result;
 
-    memcpy(place->address, position->address, sizeof(place->address));
+    strcpy(place->address, position->address); /* the frame has been checked */
+    socket_add_scope(me->fd, place->address);
     memcpy(place->secret, me->place->secret, sizeof(place->secret));
     *up = *me;
     up->place = place;
@@ -140,8 +141,10 @@ rondo_result relay_take_position(struct connector *me, const struct wire_positio
     struct connector up;
     int listener = position->relay ? open_place(me, &own) : -1;
     bool moved = *position->address && move(me, position, &above, &up);
-    rondo_result result = connector_take_position(me, own.address, moved);
+    rondo_result result;
 
+    socket_drop_scope(own.address);
+    result = connector_take_position(me, own.address, moved);
     if (moved) {
         connector_close(me);
     } else {

@@ -28,7 +28,7 @@ enum position {
 struct relay {
     uint32_t rank, pid;
     char host[WIRE_HOST];
-    char address[BOOTSTRAP_ADDRESS_MAX];
+    char address[BOOTSTRAP_SHORT_ADDRESS_MAX];
     bool local; /* its address is good on the host of the meeting point only */
     int free;   /* positions */
 };

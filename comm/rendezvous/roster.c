@@ -99,6 +99,16 @@ static bool plausible(uint32_t size, size_t blob_bytes)
            size * (uint64_t)blob_bytes <= WIRE_ALL_BLOBS_MAX;
 }
 
+/* Two processes of one rank: nobody can know whose the other ranks are. */
+static void decide_twice(struct roster *roster, uint32_t rank, const struct member *who,
+                         unsigned pid, const char *host)
+{
+    decide(roster, RONDO_ERROR_INVALID,
+           "two ranks claimed number %u: pid %u on %s and pid %u on %s; give each job an address "
+           "of its own (MASTER_PORT or RONDO_ADDRESS)",
+           (unsigned)rank, pid, host, who->pid, who->host);
+}
+
 static bool fits(struct roster *roster, const struct member *who, uint32_t rank, uint32_t size,
                  size_t blob_bytes)
 {
@@ -117,9 +127,7 @@ static bool fits(struct roster *roster, const struct member *who, uint32_t rank,
                "version everywhere?",
                (unsigned)rank, who->pid, who->host, blob_bytes, roster->blob_bytes);
     else if (roster->members[rank].present)
-        decide(roster, RONDO_ERROR_INVALID,
-               "two ranks claimed number %u: pid %u on %s and pid %u on %s", (unsigned)rank,
-               roster->members[rank].pid, roster->members[rank].host, who->pid, who->host);
+        decide_twice(roster, rank, who, roster->members[rank].pid, roster->members[rank].host);
     return !roster->decided;
 }
 
@@ -132,7 +140,9 @@ bool roster_claim(struct roster *roster, const struct wire_claim *claim, size_t 
     fill_member(&who, le32toh(claim->pid), claim->host);
     if (roster->decided)
         return false;
-    if (!roster->size && !plausible(size, blob_bytes))
+    if (claim->rival)
+        decide_twice(roster, rank, &who, le32toh(claim->rival), who.host);
+    else if (!roster->size && !plausible(size, blob_bytes))
         decide(roster, RONDO_ERROR_INVALID,
                "pid %u on %s asks for a job of %u ranks with %zu bytes each: that is too much",
                who.pid, who.host, (unsigned)size, blob_bytes);
@@ -159,7 +169,16 @@ void roster_position(struct roster *roster, int rank)
 {
     roster->members[rank].positioned = true;
     roster->positioned++;
-    if (roster->positioned == roster->size && !roster->relays && !roster->decided)
+}
+
+bool roster_is_complete(const struct roster *roster)
+{
+    return roster->size && roster->positioned == roster->size && !roster->relays;
+}
+
+void roster_complete(struct roster *roster)
+{
+    if (!roster->decided)
         seal(roster, RONDO_OK, roster->blobs, (size_t)roster->size * roster->blob_bytes);
 }
 

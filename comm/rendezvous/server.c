@@ -209,12 +209,27 @@ static void look(struct server *server)
 {
     const struct bootstrap_watch *watch = server->task->watch;
     char sentence[WIRE_SENTENCE] = "";
-    rondo_result result = watch ? watch->look(watch->context) : RONDO_OK;
+    rondo_result result = watch && watch->look ? watch->look(watch->context) : RONDO_OK;
 
     if (!result)
         return;
     strncpy(sentence, fail_sentence(), sizeof(sentence) - 1);
     roster_news(&server->roster, result, sentence);
+}
+
+/* All ranks have come: that is the end of it when nobody has said anything else for as long as the
+ * watch wants to look on. */
+static void settle(struct server *server)
+{
+    const struct bootstrap_watch *watch = server->task->watch;
+    double now = clock_seconds();
+
+    if (!roster_is_complete(&server->roster))
+        return;
+    if (server->settled == 0)
+        server->settled = now + (watch ? watch->settle : 0);
+    if (now >= server->settled)
+        roster_complete(&server->roster);
 }
 
 enum server_end server_gather(struct server *server)
@@ -226,12 +241,14 @@ enum server_end server_gather(struct server *server)
         bool watches = server->task->watch != NULL;
         bool stop = turn(server, watches ? fmin(until, clock_seconds() + look_time) : until);
 
-        if (stop && !server->roster.decided)
-            return SERVER_STOPPED;
-        if (!server->roster.decided && clock_seconds() >= until)
-            return SERVER_TIMED_OUT;
         if (!server->roster.decided)
             look(server);
+        settle(server);
+        if (stop && !server->roster.decided)
+            return SERVER_STOPPED;
+        if (!server->roster.decided && clock_seconds() >= until &&
+            !roster_is_complete(&server->roster))
+            return SERVER_TIMED_OUT;
     }
     return SERVER_DECIDED;
 }

@@ -80,6 +80,9 @@ unsigned char *roster_blob(struct roster *roster, int rank);
 void roster_arrive(struct roster *roster, int rank);
 /* The rank has taken its position, here or at a relay. */
 void roster_position(struct roster *roster, int rank);
+/* All ranks have taken their positions, and nothing is known against it: they get all blobs. */
+bool roster_is_complete(const struct roster *roster);
+void roster_complete(struct roster *roster);
 void roster_leave(struct roster *roster, int rank); /* its connection broke before the decision */
 void roster_stop(struct roster *roster);            /* the server has to end early */
 /* `refused`: how often a connection could not be accepted for lack of file descriptors. */
@@ -99,6 +102,7 @@ struct server {
     struct roster roster;
     int listener;
     double accept_after; /* out of descriptors, or full: not before this time */
+    double settled;      /* when it is decided that all ranks have come; 0: they have not */
     unsigned refused;
     struct client **clients; /* oldest first */
     size_t count, room;

@@ -17,6 +17,8 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <math.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -29,7 +31,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static const double in_use_patience = 2.0;
+/* Seconds: for an address that is in use; for one of several addresses of a name to answer. */
+static const double in_use_patience = 2.0, turn_time = 2.0;
 
 struct host_port {
     char host[BOOTSTRAP_ADDRESS_MAX];
@@ -50,7 +53,8 @@ static bool split(const char *address, struct host_port *ret_parts)
     char *end;
     long port;
 
-    if (!colon || colon == address || strlen(colon + 1) > 5 || strlen(address) >= 80)
+    if (!colon || colon == address || strlen(colon + 1) > 5 ||
+        strlen(address) >= BOOTSTRAP_ADDRESS_MAX)
         return false;
     length = (size_t)(colon - host);
     if (*host == '[') {
@@ -75,9 +79,12 @@ rondo_result socket_address_check(const char *address)
 {
     struct host_port parts;
 
-    if (strlen(address) >= BOOTSTRAP_ADDRESS_MAX)
+    int room =
+        socket_address_is_unix(address) ? BOOTSTRAP_SHORT_ADDRESS_MAX : BOOTSTRAP_ADDRESS_MAX;
+
+    if (strlen(address) >= (size_t)room)
         return rondo_fail(RONDO_ERROR_INVALID, "the address '%.40s...' has more than %d characters",
-                          address, BOOTSTRAP_ADDRESS_MAX - 1);
+                          address, room - 1);
     if (socket_address_is_unix(address) ? address[5] != '\0' : split(address, &parts))
         return RONDO_OK;
     return rondo_fail(RONDO_ERROR_INVALID,
@@ -191,12 +198,32 @@ int socket_accept(int listener)
 
 /* ---- Connecting ----------------------------------------------------------------------------- */
 
-static rondo_result connect_tcp(const char *address, double deadline, int *ret_fd)
+/* Try all addresses, from number `first` on and round; -1 and errno. */
+static int connect_any(const struct addrinfo *found, unsigned first, double deadline)
+{
+    unsigned count = 0;
+    int fd = -1;
+
+    for (const struct addrinfo *a = found; a; a = a->ai_next)
+        count++;
+    for (unsigned i = 0; i < count && fd < 0; i++) {
+        const struct addrinfo *a = found;
+        double now = clock_seconds();
+        double until = now + fmin(turn_time, (deadline - now) / (count - i));
+
+        for (unsigned left = (first + i) % count; left > 0; left--)
+            a = a->ai_next;
+        fd = socket_connect_at(a->ai_addr, a->ai_addrlen, count > 1 ? until : deadline);
+    }
+    return fd;
+}
+
+static rondo_result connect_tcp(const char *address, unsigned attempt, double deadline, int *ret_fd)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     struct host_port parts;
-    int fd = -1, error;
+    int fd, error;
 
     if (!split(address, &parts))
         return socket_address_check(address);
@@ -208,8 +235,7 @@ static rondo_result connect_tcp(const char *address, double deadline, int *ret_f
     if (error)
         return rondo_fail(RONDO_ERROR_INVALID, "the host of the meeting point %s is not known: %s",
                           address, gai_strerror(error));
-    for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
-        fd = socket_connect_at(a->ai_addr, a->ai_addrlen, deadline);
+    fd = connect_any(found, attempt, deadline);
     error = errno;
     freeaddrinfo(found);
     if (fd >= 0)
@@ -219,12 +245,12 @@ static rondo_result connect_tcp(const char *address, double deadline, int *ret_f
     return RONDO_OK;
 }
 
-rondo_result socket_connect(const char *address, double deadline, int *ret_fd)
+rondo_result socket_connect(const char *address, unsigned attempt, double deadline, int *ret_fd)
 {
     *ret_fd = -1;
     if (socket_address_is_unix(address))
         return unix_connect(address, deadline, ret_fd);
-    return connect_tcp(address, deadline, ret_fd);
+    return connect_tcp(address, attempt, deadline, ret_fd);
 }
 
 /* ---- Where a connection ends ---------------------------------------------------------------- */
@@ -233,7 +259,7 @@ bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX])
 {
     struct sockaddr_storage where;
     socklen_t length = sizeof(where);
-    char host[BOOTSTRAP_ADDRESS_MAX - 8];
+    char host[BOOTSTRAP_SHORT_ADDRESS_MAX - 8];
 
     if (getsockname(fd, (struct sockaddr *)&where, &length))
         return false;
@@ -246,4 +272,26 @@ bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX])
     snprintf(ret_address, BOOTSTRAP_ADDRESS_MAX, where.ss_family == AF_INET6 ? "[%s]:0" : "%s:0",
              host);
     return true;
+}
+
+void socket_drop_scope(char *address)
+{
+    char *scope = strchr(address, '%'), *end = scope ? strchr(scope, ']') : NULL;
+
+    if (*address == '[' && end)
+        memmove(scope, end, strlen(end) + 1);
+}
+
+void socket_add_scope(int fd, char address[BOOTSTRAP_ADDRESS_MAX])
+{
+    struct sockaddr_in6 own = {.sin6_family = AF_UNSPEC};
+    char interface[IF_NAMESIZE], port[16], *end = strchr(address, ']');
+    socklen_t length = sizeof(own);
+
+    if (strncmp(address, "[fe80:", 6) != 0 || !end || strlen(end) >= sizeof(port) ||
+        strchr(address, '%') || getsockname(fd, (struct sockaddr *)&own, &length) ||
+        own.sin6_family != AF_INET6 || !if_indextoname(own.sin6_scope_id, interface))
+        return;
+    strcpy(port, end);
+    snprintf(end, BOOTSTRAP_ADDRESS_MAX - (size_t)(end - address), "%%%s%s", interface, port);
 }

@@ -29,11 +29,17 @@ int socket_accept(int listener);
 void socket_fresh_name(const char *what, char ret_address[BOOTSTRAP_ADDRESS_MAX]);
 /* "HOST:0" at which others reach this end of a connection, or a fresh "unix:NAME"; false: none. */
 bool socket_own_place(int fd, char ret_address[BOOTSTRAP_ADDRESS_MAX]);
+/* A link-local address of IPv6 means something together with an interface, which each host names as
+ * it likes: `address` without it, as others are told, and for them with that of the connection
+ * through which they have heard it. */
+void socket_drop_scope(char *address);
+void socket_add_scope(int fd, char address[BOOTSTRAP_ADDRESS_MAX]);
 
 /*
  * One attempt to connect. -1 and errno when nobody listens (yet): the caller decides about trying
- * again. A sentence and a result only for what trying again cannot cure; ret_fd is -1 then, too.
+ * again. A sentence and a result only for what trying again cannot cure; ret_fd is -1 then, too. Of
+ * a name's addresses each is tried for a moment, beginning with another one at each `attempt`.
  */
-rondo_result socket_connect(const char *address, double deadline, int *ret_fd);
+rondo_result socket_connect(const char *address, unsigned attempt, double deadline, int *ret_fd);
 
 #endif

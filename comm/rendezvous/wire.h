@@ -31,7 +31,7 @@
 
 #include <stdint.h>
 
-enum { WIRE_VERSION = 3, WIRE_NONCE = PROOF_NONCE, WIRE_HASH = PROOF_BYTES, WIRE_HOST = 64 };
+enum { WIRE_VERSION = 4, WIRE_NONCE = PROOF_NONCE, WIRE_HASH = PROOF_BYTES, WIRE_HOST = 64 };
 enum { WIRE_SENTENCE = 1024 };
 /* A rank's blob is a few hundred bytes; the limits are what a member may make the others
  * allocate. */
@@ -65,7 +65,8 @@ struct wire_hello { /* also the frame of a challenge */
 
 struct wire_claim {
     struct wire_header header;
-    uint32_t rank, size, pid, unused;
+    uint32_t rank, size, pid;
+    uint32_t rival; /* another process of the host that claims the rank; 0: none */
     char host[WIRE_HOST];
     unsigned char blob_hash[WIRE_HASH];
     unsigned char proof[WIRE_HASH];
@@ -95,8 +96,8 @@ struct wire_position { /* also the frame of WIRE_POSITIONED */
     uint32_t rank, pid;   /* position: of the relay to go to; positioned: rank is there */
     uint32_t moved;       /* positioned: this connection is not needed any more */
     char host[WIRE_HOST]; /* position: of the relay */
-    char address
-        [BOOTSTRAP_ADDRESS_MAX]; /* position: go there, or ""; positioned: I listen there, or "" */
+    /* position: go there, or ""; positioned: I listen there, or "" */
+    char address[BOOTSTRAP_SHORT_ADDRESS_MAX];
     unsigned char proof[WIRE_HASH];
 };
 

@@ -203,7 +203,7 @@ Test(bindings, an_id_waits_as_long_as_it_was_told)
     rondo_comm *comm = NULL;
 
     config.timeout = 100;
-    cr_assert(rondo_unique_id_create_at("127.0.0.1:0", 0.3, &id) == RONDO_OK);
+    cr_assert(rondo_unique_id_create_at("127.0.0.1:0", 3, &id) == RONDO_OK);
     cr_expect(rondo_comm_open_id(&id, 2, 0, &config, &comm) == RONDO_ERROR_TIMEOUT, "%s",
               rondo_last_error(NULL));
     cr_expect(strstr(rondo_last_error(NULL), "1"), "who is missing: %s", rondo_last_error(NULL));

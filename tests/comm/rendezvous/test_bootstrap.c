@@ -291,3 +291,32 @@ Test(bootstrap, an_unknown_host_is_an_error_at_once)
     check_all(&ranks[1], 1, RONDO_ERROR_INVALID, "no host has this name");
     party_free(ranks);
 }
+
+/* ---- Watches --------------------------------------------------------------------------------- */
+
+static rondo_result look_long(void *context)
+{
+    int *looks = context;
+
+    return ++*looks < 50 ? RONDO_OK : rondo_fail(RONDO_ERROR_INVALID, "somebody else came");
+}
+
+Test(bootstrap, who_serves_looks_on_for_as_long_as_the_watch_wants_when_all_have_come)
+{
+    int looks = 0;
+    const struct bootstrap_watch watch = {.look = look_long, .settle = 300, .context = &looks};
+    struct party_rank *ranks = party_at(false, 2, 300);
+    struct bootstrap_part part = {.place = &ranks[0].place,
+                                  .size = 2,
+                                  .serve = true,
+                                  .timeout = ranks[0].timeout,
+                                  .watch = &watch};
+    unsigned char blob[PARTY_BLOB] = {0}, blobs[2 * PARTY_BLOB];
+
+    party_start(&ranks[1], 1);
+    cr_expect_eq(bootstrap_take_part(&part, blob, sizeof(blob), blobs), RONDO_ERROR_INVALID);
+    party_join(&ranks[1], 1);
+    check_all(&ranks[1], 1, RONDO_ERROR_INVALID, "somebody else came");
+    cr_expect_eq(looks, 50);
+    party_free(ranks);
+}

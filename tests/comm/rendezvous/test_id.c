@@ -85,18 +85,29 @@ Test(unique_id, needs_an_address_that_others_can_reach)
     }
 }
 
-Test(unique_id, is_used_up_when_all_ranks_have_come)
+/* With a time-out of minutes: who comes too late is told so at once. */
+static void check_used_up(void)
 {
     rondo_unique_id id;
     struct party_rank *ranks;
 
     cr_assert_eq(bootstrap_id_create(&id), RONDO_OK);
     ranks = party_by_id(&id, 2);
+    ranks[0].timeout = ranks[1].timeout = 600;
     cr_assert_eq(party_run(ranks, 2), 2);
-    ranks[0].timeout = ranks[1].timeout = 0.3;
     cr_assert_eq(party_run(ranks, 2), 0);
-    cr_assert_eq(ranks[1].result, RONDO_ERROR_TIMEOUT, "'%s'", ranks[1].sentence);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(ranks[i].result, RONDO_ERROR_INVALID, "'%s'", ranks[i].sentence);
+        cr_expect(strstr(ranks[i].sentence, "the unique id is used up"), "'%s'", ranks[i].sentence);
+    }
     party_free(ranks);
+}
+
+Test(unique_id, is_used_up_when_all_ranks_have_come)
+{
+    check_used_up();
+    setenv("RONDO_ADDRESS", "127.0.0.1:0", 1);
+    check_used_up();
 }
 
 Test(unique_id, failures_are_told_to_every_rank)
@@ -220,4 +231,15 @@ Test(unique_id, that_others_may_see_is_enough_where_there_is_none)
     bootstrap_place_add_secret(&ranks[0].place);
     cr_assert_eq(party_run(ranks, 2), 2, "'%s'", ranks[0].sentence);
     party_free(ranks);
+}
+
+Test(unique_id, has_no_room_for_the_longest_names)
+{
+    char address[200];
+    rondo_unique_id id;
+
+    snprintf(address, sizeof(address), "%0*d.example:0", 80, 0);
+    cr_assert_eq(bootstrap_id_create_at(address, 1, &id), RONDO_ERROR_INVALID);
+    cr_assert(strstr(fail_sentence(), "88 characters does not fit into a unique id"), "'%s'",
+              fail_sentence());
 }

@@ -139,7 +139,7 @@ Test(strangers, another_service_on_the_port_is_found_out)
 
 Test(strangers, a_server_of_another_version_is_found_out)
 {
-    check_victim(NEWER, RONDO_ERROR_UNSUPPORTED, "speaks version 4 of the bootstrap");
+    check_victim(NEWER, RONDO_ERROR_UNSUPPORTED, "speaks version 5 of the bootstrap");
 }
 
 Test(strangers, a_refusal_is_told_when_nothing_else_was_heard)

@@ -13,6 +13,10 @@
 
 enum { VARIABLES = 12 };
 
+#define FORTY "0123456789012345678901234567890123456789"
+/* A host name may have 253 characters in DNS. */
+#define LONGEST FORTY FORTY FORTY FORTY FORTY FORTY "0123456789012"
+
 static void set_only(const char *const *variables)
 {
     clearenv();
@@ -41,6 +45,16 @@ static const struct {
       "RONDO_ADDRESS=unix:rondo-run-x", "RONDO_SECRET=s", NULL}},
     {"by hand over TCP", "rondo run", 0, 2, -1, -1, "node1:4711",
      {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_ADDRESS=node1:4711", "RONDO_SECRET=s", NULL}},
+    {"the longest name of DNS", "rondo run", 0, 2, -1, -1, LONGEST ":47110",
+     {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_SECRET=s",
+      "RONDO_ADDRESS=" LONGEST ":47110", NULL}},
+    {"the longest name of DNS by torchrun", "torchrun", 0, 2, -1, -1,
+     LONGEST ":47110",
+     {"RANK=0", "WORLD_SIZE=2", "RONDO_SECRET=s", "MASTER_PORT=47110",
+      "MASTER_ADDR=" LONGEST, NULL}},
+    {"an address on a link", "torchrun", 0, 2, -1, -1, "[fe80::1%eth0]:4711",
+     {"RANK=0", "WORLD_SIZE=2", "RONDO_SECRET=s", "MASTER_PORT=4711",
+      "MASTER_ADDR=fe80::1%eth0", NULL}},
     {"by hand over TCP with IPv6", "rondo run", 0, 2, -1, -1, "[::1]:4711",
      {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_ADDRESS=[::1]:4711", "RONDO_SECRET=s", NULL}},
     {"-1 in our own variables is not set", "none", 0, 1, 0, 1, "",
@@ -108,8 +122,10 @@ static const struct {
     {"'nonsense' is no address", {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_ADDRESS=nonsense", NULL}},
     {"'unix:' is no address", {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_ADDRESS=unix:", NULL}},
     {"has more than 79 characters",
-     {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_ADDRESS=unix:0123456789012345678901234567890123456789"
-      "0123456789012345678901234567890123456789", NULL}},
+     {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_ADDRESS=unix:" FORTY FORTY, NULL}},
+    {"has more than 259 characters",
+     {"RONDO_RANK=0", "RONDO_SIZE=2", "RONDO_SECRET=s",
+      "RONDO_ADDRESS=" FORTY FORTY FORTY FORTY FORTY FORTY "0123456789012345:4711", NULL}},
     {"RONDO_RANK is 'x'", {"RONDO_RANK=x", "RONDO_SIZE=2", NULL}},
     {"RONDO_RANK is '-3'", {"RONDO_RANK=-3", "RONDO_SIZE=2", NULL}},
     {"RONDO_RANK is '1.5'", {"RONDO_RANK=1.5", "RONDO_SIZE=2", NULL}},
