@@ -363,14 +363,7 @@ static int rondo_run(void *memory, const struct bench_call *call, const void *in
     const struct state *state = memory;
     const struct way way = {state->comm, call->queued ? state->stream : NULL};
 
-    switch (call_on(state, &way, call, input, output)) {
-    case RONDO_OK:
-        return 0;
-    case RONDO_ERROR_UNSUPPORTED:
-        return BENCH_NO_SUCH_CALL;
-    default:
-        return 1;
-    }
+    return code_of(call_on(state, &way, call, input, output));
 }
 
 /* ---- Calls that go on together --------------------------------------------------------------- */

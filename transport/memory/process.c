@@ -6,12 +6,11 @@
 #include "base/fail.h"
 #include "base/fork.h"
 #include "base/lock.h"
-#include "base/process.h"
 #include "transport/memory/pages.h"
+#include "transport/memory/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,42 +35,13 @@ struct process {
     struct heap_handle handle;
     unsigned users;
     bool own;
-    int pidfd;        /* -1: own process, or the system has none (Linux before 5.3, filters) */
-    uint64_t started; /* process_started(), by which others are known then */
+    struct watch watch;              /* not of our own process */
     _Atomic(struct window *) newest; /* NULL: none is mapped yet, or it is our own process */
     const char *shown;               /* of others: read-only */
 };
 
 static struct lock table_lock = LOCK_AT(LOCK_PROCESSES);
 static struct process *table;
-
-/* A process whose files can't be read any more, as there are too many open, lives on. */
-static bool has_gone(const struct process *process)
-{
-    int pid = (int)process->handle.pid;
-    char state = '\0', name[32];
-    uint64_t started = process_started(pid, &state);
-
-    if (started || state)
-        return started != process->started;
-    snprintf(name, sizeof(name), "/proc/%d", pid);
-    return access(name, F_OK) && errno == ENOENT;
-}
-
-static bool has_ended(const struct process *process)
-{
-    struct pollfd watched = {.fd = process->pidfd, .events = POLLIN};
-
-    if (process->own)
-        return false;
-    return process->pidfd >= 0 ? poll(&watched, 1, 0) > 0 : has_gone(process);
-}
-
-static rondo_result ended(int pid)
-{
-    return rondo_fail(RONDO_ERROR_PEER, "Process %d has ended; look at its output for the reason.",
-                      pid);
-}
 
 /* Why a file of the process can't be opened, by errno. */
 static rondo_result closed_to_us(const struct process *process, const char *name)
@@ -81,8 +51,8 @@ static rondo_result closed_to_us(const struct process *process, const char *name
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,
                                 "Cannot open the shared heap of process %d (ulimit -n?)", pid);
-    if (has_ended(process))
-        return ended(pid);
+    if (watch_ended(&process->watch))
+        return watch_say_ended(pid);
     return rondo_fail_errno(
         RONDO_ERROR_SYSTEM,
         "Cannot open the shared heap of process %d (%s). Ranks of a host must run as the same "
@@ -257,29 +227,8 @@ static void release(struct process *process)
     close_windows(process);
     if (process->shown && !process->own)
         munmap((void *)(uintptr_t)process->shown, process->handle.shown.bytes);
-    if (process->pidfd >= 0)
-        close(process->pidfd);
+    watch_close(&process->watch);
     free(process);
-}
-
-/* From now on it is known whether the process lives. */
-static rondo_result watch(struct process *process)
-{
-    int pid = (int)process->handle.pid, error;
-    char state = '\0';
-
-    process->pidfd = descriptor_above((int)syscall(SYS_pidfd_open, pid, 0));
-    error = errno;
-    process->started = process_started(pid, &state);
-    if (process->pidfd >= 0 || process->started)
-        return RONDO_OK;
-    if (error == ESRCH || state) /* nobody has waited for it */
-        return ended(pid);
-    errno = error;
-    return rondo_fail_errno(RONDO_ERROR_SYSTEM,
-                            "Cannot watch process %d (by pidfd_open, nor by /proc); "
-                            "RONDO_TRANSPORT=tcp does without",
-                            pid);
 }
 
 static rondo_result open_process(const struct heap_handle *handle, struct process **ret_process)
@@ -291,12 +240,12 @@ static rondo_result open_process(const struct heap_handle *handle, struct proces
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for the table of processes.");
     process->handle = *handle;
     process->users = 1;
-    process->pidfd = -1;
+    process->watch = WATCH_NONE;
     process->own = handle->pid == (int32_t)getpid();
     if (process->own) {
         result = use_own_heap(process);
     } else {
-        result = watch(process);
+        result = watch_open(handle->pid, &process->watch);
         if (!result)
             result = find_heap(process);
         if (!result)
@@ -373,17 +322,16 @@ int process_id(const struct process *process)
 
 bool process_alive(const struct process *process)
 {
-    return !has_ended(process);
+    return process->own || !watch_ended(&process->watch);
 }
 
 bool process_has_ended(const struct heap_handle *handle)
 {
-    struct process process = {.handle = *handle};
-    rondo_result result = watch(&process);
-    bool gone = result ? result == RONDO_ERROR_PEER : has_ended(&process);
+    struct watch watch;
+    rondo_result result = watch_open(handle->pid, &watch);
+    bool gone = result ? result == RONDO_ERROR_PEER : watch_ended(&watch);
 
-    if (process.pidfd >= 0)
-        close(process.pidfd);
+    watch_close(&watch);
     return gone;
 }
 
@@ -459,9 +407,9 @@ rondo_result process_read(const struct process *process, void *to, uint64_t from
 /* Not by its name in /proc: what a driver gives out can only be had as it is. */
 rondo_result process_take_file(const struct process *process, int file, int *ret_file)
 {
-    int got =
-        descriptor_above(process->own ? fcntl(file, F_DUPFD_CLOEXEC, 0)
-                                      : (int)syscall(SYS_pidfd_getfd, process->pidfd, file, 0));
+    int got = descriptor_above(process->own
+                                   ? fcntl(file, F_DUPFD_CLOEXEC, 0)
+                                   : (int)syscall(SYS_pidfd_getfd, process->watch.pidfd, file, 0));
 
     if (got < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,
