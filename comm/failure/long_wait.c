@@ -102,6 +102,7 @@ static void explain(rondo_comm *comm, const struct blame *blame, const struct ta
                     struct wait_line *line)
 {
     bool silent = blame->known && blame->by == blame->culprit;
+    bool pair = task && collective_is_pair(task->key.collective);
     char way[80] = "";
     size_t used;
 
@@ -116,6 +117,10 @@ static void explain(rondo_comm *comm, const struct blame *blame, const struct ta
                  " It does not wait in this communicator: it computes outside of Rondo, is in "
                  "another call, stopped or gone.%s",
                  is_mirrored(comm, line->peer) ? " `rondo ps` on its host shows which." : "");
+    else if (blame->circular)
+        snprintf(
+            line->why + used, sizeof(line->why) - used, " Ranks wait for each other in a circle%s.",
+            pair ? ": a call group (rondo_group_start()) makes sends and receives at once" : "");
 }
 
 /* ---- What records of this host say ----------------------------------------------------------- */

@@ -142,8 +142,10 @@ void sightings_describe_comm(const struct sightings *sightings, int of, char *te
     write_world(sightings, first, end, world, sizeof(world));
     snprintf(text, size, "communicator %llx of %d rank%s%s%s%s%s", (unsigned long long)record->comm,
              record->identity.size, record->identity.size == 1 ? "" : "s",
-             *world ? " (world ranks " : "", world,
-             *world && end - first < record->identity.size ? " on this host" : "",
+             !*world                ? ""
+             : strpbrk(world, "-,") ? " (world ranks "
+                                    : " (world rank ",
+             world, *world && end - first < record->identity.size ? " on this host" : "",
              *world ? ")" : "");
 }
 

@@ -142,6 +142,12 @@ def without_records_the_line_says_what_the_rank_has_shown():
         print("#", line_of(job.ranks[0], r" has waited .* for rank 1 in .*Rank 1 has not made this call\.").rstrip())
 
 
+def without_records_ranks_that_both_send_are_told_so():
+    with Job("send", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_RECORDER="0") as job:
+        print("#", line_of(job.ranks[0], rf"for rank 1 in {MANY} 1,.*Ranks wait for each other in a circle: a call group "
+                           r"\(rondo_group_start\(\)\)").rstrip())
+
+
 def the_line_comes_again_after_ten_times_as_long_alone():
     with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_TIMEOUT="3") as job:
         assert "has waited 3" in job.ranks[0].stdout.readline()
@@ -351,6 +357,7 @@ def a_link_that_is_cut_is_named():
 sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] +
                    [ends_with_waits(number) for number in (signal.SIGINT, signal.SIGTERM)] + cases.named([
     without_records_the_line_says_what_the_rank_has_shown,
+    without_records_ranks_that_both_send_are_told_so,
     the_line_comes_again_after_ten_times_as_long_alone,
     the_error_of_a_timeout_is_the_same_text,
     a_time_limit_of_rondo_run_says_what_ranks_wait_for,
