@@ -144,8 +144,8 @@ def without_records_the_line_says_what_the_rank_has_shown():
 
 def without_records_ranks_that_both_send_are_told_so():
     with Job("send", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_RECORDER="0") as job:
-        print("#", line_of(job.ranks[0], rf"for rank 1 in {MANY} 1,.*Ranks wait for each other in a circle: a call group "
-                           r"\(rondo_group_start\(\)\)").rstrip())
+        print("#", line_of(job.ranks[0], rf"for rank 1 in {MANY} 1,.*Ranks wait for each other in a circle: a call "
+                           r"group \(rondo_group_start\(\)\)").rstrip())
 
 
 def the_line_comes_again_after_ten_times_as_long_alone():
