@@ -81,13 +81,14 @@ static void reach(struct search *search, int *end, int from, int to)
 }
 
 /* True if the peer has done what the waiter's call needs of it. Then it is no culprit, or its
- * messages are lost. */
+ * messages are lost. Of calls on streams that is not recorded. */
 static bool has_done(const struct sighting *waiter, const struct sighting *peer)
 {
     const struct sighting_call *own = sighting_call(waiter), *theirs = sighting_call(peer);
+    bool on_stream = sighting_wait(waiter) == &waiter->record.waiting[1];
     uint32_t ahead;
 
-    if (!own || !theirs || !own->call || !theirs->call)
+    if (on_stream || !own || !theirs || !own->call || !theirs->call)
         return false;
     ahead = theirs->call - own->call;
     return (ahead == 0 && theirs->state != RECORDER_BEGUN) || (ahead && ahead < UINT32_MAX / 2);

@@ -29,16 +29,18 @@ static int choose_peer(const struct sightings *sightings, int of, const struct f
     return last_of_comm(sightings, of, finding);
 }
 
-/* Adds what the rank does that is waited for first, if it waits itself. */
-static void add_way(const struct sightings *sightings, const struct finding *finding, char *text,
-                    size_t size)
+/* Writes what the rank does that is waited for first, if it waits itself. Of a long chain only the
+ * end is kept. */
+static void write_way(const struct sightings *sightings, int of, const struct finding *finding,
+                      char *text, size_t size)
 {
     const struct sighting *own, *via, *next;
     char call[120], comm[160];
 
-    if (finding->culprit < 0 || finding->cause == CAUSE_OTHER_CALL || finding->length < 3)
+    if (finding->culprit < 0 || finding->cause == CAUSE_OTHER_CALL || finding->length < 3 ||
+        finding->chain[0] != of)
         return;
-    own = sightings->at[finding->chain[0]];
+    own = sightings->at[of];
     via = sightings->at[finding->chain[1]];
     next = sightings->at[finding->chain[2]];
     if (next->record.comm != via->record.comm) {
@@ -69,7 +71,7 @@ bool wait_line_explain(const struct sightings *sightings, int of, struct wait_li
     snprintf(line->why, sizeof(line->why), "%s.", finding.sentence);
     line->why[0] = (char)toupper((unsigned char)line->why[0]);
     used = strlen(line->why);
-    add_way(sightings, &finding, line->why + used, sizeof(line->why) - used);
+    write_way(sightings, of, &finding, line->why + used, sizeof(line->why) - used);
     return true;
 }
 
@@ -88,7 +90,7 @@ bool wait_line_read(const struct sightings *sightings, int of, struct wait_line 
     if (!wait_line_explain(sightings, of, &line)) {
         line.peer = waiting->culprit >= 0 ? waiting->culprit : waiting->peers[0];
         snprintf(line.why, sizeof(line.why),
-                 "Rank %d has no record on this host: `rondo ps --hosts` shows what it does.",
+                 "Records of this host don't tell what rank %d does: `rondo ps --hosts` does.",
                  line.peer);
     }
     sighting_describe_call(sighting, words, sizeof(words));
