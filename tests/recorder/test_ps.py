@@ -116,12 +116,12 @@ LINES = {  # way: ranks, culprit, and what rank 0 says, with the culprit's proce
 }
 
 
-def line_of(rank, *parts):
-    """The first line of its log that has all that; others may come before the culprit is there."""
+def line_of(log, *parts):
+    """The first line of a rank's log that has all that; others may come before the culprit is there."""
     said = []
     while not (said and all(re.search(part, said[-1]) for part in parts)):
         assert len([line for line in said if "has waited" in line]) < 3, f"{parts} are not in: {''.join(said)}"
-        said.append(rank.stderr.readline())
+        said.append(log.readline())
         assert said[-1], f"{parts} are not in: {''.join(said)}"
     return said[-1]
 
@@ -131,7 +131,7 @@ def tells(way):
         ranks, culprit, parts = LINES[way]
         with Job(way, culprit, ranks, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_ALGORITHM="ring") as job:
             pid = str(job.ranks[culprit].pid)
-            line = line_of(job.ranks[0], r"^rondo\[0\] warn: Rank 0 has waited \d+\.\d s ",
+            line = line_of(job.ranks[0].stderr, r"^rondo\[0\] warn: Rank 0 has waited \d+\.\d s ",
                            *(part.replace("PID", pid) for part in parts))
             print("#", line.rstrip())
     return f"a wait that lasts is told in one line, {way}", case
@@ -139,13 +139,15 @@ def tells(way):
 
 def without_records_the_line_says_what_the_rank_has_shown():
     with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_RECORDER="0") as job:
-        print("#", line_of(job.ranks[0], r" has waited .* for rank 1 in .*Rank 1 has not made this call\.").rstrip())
+        line = line_of(job.ranks[0].stderr, r" has waited .* for rank 1 in .*Rank 1 has not made this call\.")
+        print("#", line.rstrip())
 
 
 def without_records_ranks_that_both_send_are_told_so():
     with Job("send", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_RECORDER="0") as job:
-        print("#", line_of(job.ranks[0], rf"for rank 1 in {MANY} 1,.*Ranks wait for each other in a circle: a call "
-                           r"group \(rondo_group_start\(\)\)").rstrip())
+        line = line_of(job.ranks[0].stderr, rf"for rank 1 in {MANY} 1,.*Ranks wait for each other in a circle: a call "
+                                            r"group \(rondo_group_start\(\)\)")
+        print("#", line.rstrip())
 
 
 def the_line_comes_again_after_ten_times_as_long_alone():
@@ -159,7 +161,7 @@ def the_line_comes_again_after_ten_times_as_long_alone():
 def the_error_of_a_timeout_is_the_same_text():
     with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_TIMEOUT="2") as job:
         said = job.ranks[0].stdout.readline()
-        line = line_of(job.ranks[0], "computes outside")
+        line = line_of(job.ranks[0].stderr, "computes outside")
     numbers = re.compile(r"\d+\.\d s")
     assert numbers.sub("", said.replace(" RONDO_TIMEOUT sets how long to wait.", "")) == \
         numbers.sub("", line.replace("rondo[0] warn: ", "")), (said, line)
@@ -179,9 +181,9 @@ def ends_with_waits(number):
     def case():
         job = Job("compute", ranks=0)
         with run_of(job) as run:
-            line_of(run, "warn: Rank 0 has waited")
+            line_of(run.stderr, "warn: Rank 0 has waited")
             run.send_signal(number)
-            print("#", line_of(run, TOLD).rstrip())
+            print("#", line_of(run.stderr, TOLD).rstrip())
             run.stderr.read()
         job.folder.cleanup()
         assert run.returncode == 128 + number, run.returncode
@@ -290,8 +292,8 @@ def bytes_that_are_no_record_are_passed_over():
 class TwoHosts:
     """4 ranks on each of two hosts, and `rondo ps --hosts` with a stand-in for ssh."""
 
-    def __init__(self, way):
-        self.way = way
+    def __init__(self, way, **more):
+        self.way, self.more = way, more
 
     def __enter__(self):
         self.scratch = tempfile.TemporaryDirectory()
@@ -311,7 +313,8 @@ class TwoHosts:
         os.chmod(self.ssh, 0o755)
         command = ["sh", "-c", f'export RONDO_RECORDER_DIR={self.scratch.name}/$((RONDO_RANK / 4)); '
                                f'exec {HANG} {self.way} {CULPRIT}']
-        for rank in self.hosts.start(command, RANKS // 2, **QUIET):
+        self.ranks = self.hosts.start(command, RANKS // 2, **{**QUIET, **self.more})
+        for rank in self.ranks:
             line = rank.process.stdout.readline()
             assert line == "ready\n", f"rank {rank.number} said {line!r}"
 
@@ -335,6 +338,18 @@ def names_on_two_hosts(way):
             finds(job.ps, WAYS[way], -1 if way == "deadlock" else CULPRIT)
         return None
     return f"a job over two hosts that hangs, {way}, has its culprit and cause named", case
+
+
+def the_line_names_a_rank_of_another_host():
+    why = hosts.why_not()
+    if why:
+        return why
+    with TwoHosts("compute", RONDO_LATE="0.3", RONDO_LOG="warn") as job:
+        line = line_of(job.ranks[0].process.stdout,  # it waits for that rank, or for one that does
+                       rf"for rank {CULPRIT} in {CALL},.*Rank {CULPRIT} has .*(, and rank 4 waits for it as well\.|"
+                       r"\. It does not wait in this communicator)")
+        print("#", line.rstrip())
+    return None
 
 
 def a_link_that_is_cut_is_named():
@@ -369,4 +384,7 @@ sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] 
     records_go_with_a_close_and_stay_after_a_crash_until_they_are_cleaned,
     records_are_only_their_owner_s_and_a_folder_of_others_is_refused,
     bytes_that_are_no_record_are_passed_over,
-]) + [names_on_two_hosts(way) for way in WAYS] + cases.named([a_link_that_is_cut_is_named])))
+]) + [names_on_two_hosts(way) for way in WAYS] + cases.named([
+    the_line_names_a_rank_of_another_host,
+    a_link_that_is_cut_is_named,
+])))
