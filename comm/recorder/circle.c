@@ -100,12 +100,10 @@ static void say_circle(const struct sightings *sightings, const struct circle *c
         finding->cause = CAUSE_DEADLOCK;
         sightings_describe_comm(sightings, finding->chain[0], one, sizeof(one));
         sightings_describe_comm(sightings, finding->chain[1], other, sizeof(other));
-        sighting_describe_call(sightings->at[finding->chain[1]], call, sizeof(call));
-        finding_say(
-            finding,
-            "rank %d of %s is in %s of %s, and the calls of both wait for each other: every "
-            "rank has to make the calls of all its communicators in the same order",
-            first->record.identity.rank, one, call, other);
+        finding_say(finding,
+                    "calls of %s and of %s were made in different orders, and wait for each other: "
+                    "every rank has to make the calls of all its communicators in the same order",
+                    one, other);
     } else if (circle->pairs) {
         finding->cause = CAUSE_DEADLOCK;
         say_pairs(sightings, circle, finding);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wait_line.c - see wait_line.h. */
+#include "comm/recorder/find.h"
 #include "comm/recorder/wait_line.h"
 
 #include <ctype.h>
@@ -29,25 +30,33 @@ static int choose_peer(const struct sightings *sightings, int of, const struct f
     return last_of_comm(sightings, of, finding);
 }
 
+/* Writes in which call of another communicator a rank is. */
+static void write_elsewhere(const struct sightings *sightings, int rank, int there, char *text,
+                            size_t size)
+{
+    char call[120], comm[160];
+
+    sighting_describe_call(sightings->at[there], call, sizeof(call));
+    sightings_describe_comm(sightings, there, comm, sizeof(comm));
+    snprintf(text, size, " Rank %d is in a call of another communicator, %s of %s.", rank, call,
+             comm);
+}
+
 /* Writes what the rank does that is waited for first, if it waits itself. Of a long chain only the
  * end is kept. */
 static void write_way(const struct sightings *sightings, int of, const struct finding *finding,
                       char *text, size_t size)
 {
-    const struct sighting *own, *via, *next;
-    char call[120], comm[160];
+    const struct sighting *own = sightings->at[of], *via, *next;
+    char call[120];
 
     if (finding->culprit < 0 || finding->cause == CAUSE_OTHER_CALL || finding->length < 3 ||
         finding->chain[0] != of)
         return;
-    own = sightings->at[of];
     via = sightings->at[finding->chain[1]];
     next = sightings->at[finding->chain[2]];
     if (next->record.comm != via->record.comm) {
-        sighting_describe_call(next, call, sizeof(call));
-        sightings_describe_comm(sightings, finding->chain[2], comm, sizeof(comm));
-        snprintf(text, size, " Rank %d is in a call of another communicator, %s of %s.",
-                 via->record.identity.rank, call, comm);
+        write_elsewhere(sightings, via->record.identity.rank, finding->chain[2], text, size);
         return;
     }
     sighting_describe_call(via, call, sizeof(call));
@@ -56,6 +65,20 @@ static void write_way(const struct sightings *sightings, int of, const struct fi
         snprintf(call, sizeof(call), "the same call");
     snprintf(text, size, " Rank %d is in %s and waits for rank %d.", via->record.identity.rank,
              call, next->record.identity.rank);
+}
+
+/* Writes where the peer is instead, in a circle over several communicators. */
+static void write_circle(const struct sightings *sightings, int of, const struct finding *finding,
+                         int peer, char *text, size_t size)
+{
+    for (int i = 0; i < finding->length && finding->cause == CAUSE_DEADLOCK; i++) {
+        const struct sighting_record *record = &sightings->at[finding->chain[i]]->record;
+        int there = sightings_elsewhere(sightings, finding->chain[i]);
+
+        if (record->comm == sightings->at[of]->record.comm && record->identity.rank == peer &&
+            sighting_wait(sightings->at[finding->chain[i]]) == NULL && there >= 0)
+            write_elsewhere(sightings, peer, there, text, size);
+    }
 }
 
 bool wait_line_explain(const struct sightings *sightings, int of, struct wait_line *line)
@@ -72,6 +95,7 @@ bool wait_line_explain(const struct sightings *sightings, int of, struct wait_li
     line->why[0] = (char)toupper((unsigned char)line->why[0]);
     used = strlen(line->why);
     write_way(sightings, of, &finding, line->why + used, sizeof(line->why) - used);
+    write_circle(sightings, of, &finding, line->peer, line->why + used, sizeof(line->why) - used);
     return true;
 }
 

@@ -110,8 +110,9 @@ LINES = {  # way: ranks, culprit, and what rank 0 says, with the culprit's proce
                        r"All ranks have to make such calls in the same order\."]),
     "chain": (3, 2, [rf"for rank 2 in recv of 64 float32 from rank 1, .*{PROCESS % 2}computes outside of Rondo;.* Rank "
                      r"1 is in recv of 64 float32 from rank 2 and waits for rank 2\."]),
-    "deadlock": (2, 1, [rf"for rank 1 in {CALL}.*Rank [01] of {TWO} is in {CALL} of {TWO}, and the calls of both wait "
-                        "for each other: every rank has to make the calls of all its communicators in the same order"]),
+    "deadlock": (2, 1, [rf"for rank 1 in {CALL}.*Calls of {TWO} and of {TWO} were made in different orders, and wait "
+                        "for each other: every rank has to make the calls of all its communicators in the same order.* "
+                        rf"Rank 1 is in a call of another communicator, {CALL} of {TWO}\."]),
     "lock": (2, 1, [rf"{PROCESS % 1}sleeps outside of Rondo in futex.*`rondo ps --stack`"]),
 }
 
