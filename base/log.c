@@ -82,15 +82,14 @@ void log_set_rank(int rank)
                                                 memory_order_relaxed);
 }
 
-/* The rank of this thread, else of the process. */
-static int rank_spoken_for(void)
+int log_rank(void)
 {
     return rank_now >= 0 ? rank_now : atomic_load_explicit(&process_rank, memory_order_relaxed);
 }
 
 enum log_level log_alike_level(void)
 {
-    return rank_spoken_for() > 0 ? LOG_DEBUG : LOG_INFO;
+    return log_rank() > 0 ? LOG_DEBUG : LOG_INFO;
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -166,7 +165,7 @@ static int open_file(const char *pattern, int rank)
 /* The descriptor to write to. */
 static int file_of(const char *pattern)
 {
-    int rank = rank_spoken_for();
+    int rank = log_rank();
     uint64_t mine = 0;
 
     for (int i = 0; i < FILES_MAX; i++) {

@@ -27,6 +27,8 @@ void log_write(enum log_level level, const char *file, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The rank that this thread speaks for, -1 before it has one. The first one is the process's. */
 void log_set_rank(int rank);
+/* The rank of this thread, else of the process; -1: none so far. */
+int log_rank(void);
 /* The level of what every rank would say alike: info where this process is rank 0, else debug. */
 enum log_level log_alike_level(void);
 

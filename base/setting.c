@@ -41,6 +41,9 @@ static const struct setting table[SETTINGS] = {
     [SETTING_TIMEOUT] = {"RONDO_TIMEOUT", SETTING_SECONDS, "300",
                          "Seconds until a silent peer is an error; 0: wait for ever.", NULL, 0,
                          1e9},
+    [SETTING_LATE] = {"RONDO_LATE", SETTING_SECONDS, "10",
+                      "Seconds until a wait is told in the log, with its cause; 0: never.", NULL, 0,
+                      1e9},
     [SETTING_UNIFORM] = {"RONDO_UNIFORM", SETTING_BOOL, "0",
                          "1: a collective returns the same result on every rank that is left, by "
                          "an agreement after each.",
@@ -66,11 +69,9 @@ static const struct setting table[SETTINGS] = {
                       "Seconds a waiting rank spins before it gives up the processor; -1: chosen "
                       "by the number of ranks and cores.",
                       NULL, -1, 1e9},
-    [SETTING_HEAP_BYTES] =
-        {"RONDO_HEAP_BYTES", SETTING_SIZE, "0",
-         "Address space of the shared heap of a process, used as needed; 0: four "
-         "times the machine's memory.",
-         NULL, 0, MOST_BYTES},
+    [SETTING_HEAP_BYTES] = {"RONDO_HEAP_BYTES", SETTING_SIZE, "0",
+                            "Address space of a process' shared heap; 0: four times the memory.",
+                            NULL, 0, MOST_BYTES},
     [SETTING_CMA] = {"RONDO_CMA", SETTING_WORD, "auto",
                      "Cross-memory attach for large plain buffers; auto uses it where allowed and "
                      "faster.",

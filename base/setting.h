@@ -21,6 +21,7 @@ enum setting_id {
     SETTING_SLOT_BYTES,    /* size */
     SETTING_SLOTS,         /* int */
     SETTING_TIMEOUT,       /* seconds */
+    SETTING_LATE,          /* seconds */
     SETTING_UNIFORM,       /* bool */
     SETTING_LOG,           /* word */
     SETTING_LOG_FILE,      /* word: a path with %r, %p, %h */

@@ -298,6 +298,8 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
     if (!result)
         result = setting_read_seconds(SETTING_SPIN, &settings.spin);
     if (!result)
+        result = setting_read_seconds(SETTING_LATE, &settings.late);
+    if (!result)
         *ret_settings = settings;
     return result;
 }

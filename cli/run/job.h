@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job.h - inside `rondo run`: the options and the command (run.c), starting a rank
- * (rank.c), watching over all of them (watch.c), marked output (tag.c), ranks of
+ * (rank.c), watching over all of them (watch.c, waits.c), marked output (tag.c), ranks of
  * other hosts (hosts.c here, agent.c there), and ranks that come and go (elastic.c).
  */
 #ifndef RONDO_CLI_RUN_JOB_H
@@ -84,6 +84,8 @@ void run_watch(struct run_job *job, int signals);
 void run_signals(sigset_t *ret_set);
 /* Send a signal to all ranks that run, and to what they have started. */
 void run_kill(const struct run_job *job, int number);
+/* Says on stderr what the ranks on this host wait for that are about to be ended. */
+void run_tell_waits(const struct run_job *job);
 
 /* MIN:MAX; false: it is not. */
 bool run_elastic_read(const char *text, struct run_elastic *ret_elastic);

@@ -151,6 +151,8 @@ static void pass_on(struct watch *watch, int number)
         watch->kill_at = 0;
         return;
     }
+    if (last)
+        run_tell_waits(watch->job);
     run_kill(watch->job, number);
 }
 
@@ -188,6 +190,7 @@ static void keep_time(struct watch *watch)
         if (job->running)
             fprintf(stderr, "rondo run: ending the %d %ss that still run\n", job->running,
                     job->what);
+        run_tell_waits(job);
         watch->terminate_at = INFINITY;
         watch->kill_at = fmin(watch->kill_at, now + kill_time);
         run_kill(job, SIGTERM);

@@ -3,6 +3,7 @@
 #include "comm/failure/blame.h"
 
 #include "comm/failure/health.h"
+#include "comm/failure/long_wait.h"
 #include "comm/failure/network.h"
 
 #include "base/collective.h"
@@ -186,8 +187,10 @@ void blame_look(struct batch *batch, double now)
     if (!batch->left && !networks_flushed(comm, &peer) && peer != comm->rank)
         observe(comm, blame, peer, now);
     conclude(comm, blame, now);
-    if (first || !batch->left)
+    if (first || !batch->left) {
         write_down(comm, 0, blame, first);
+        long_wait_tell(comm, blame, first, now);
+    }
 }
 
 void blame_look_at_stream(rondo_comm *comm, const struct task *task, double began, double now)
@@ -196,4 +199,5 @@ void blame_look_at_stream(rondo_comm *comm, const struct task *task, double bega
     observe_all(comm, &comm->stream_blame, &task->execution, now);
     conclude(comm, &comm->stream_blame, now);
     write_down(comm, 1, &comm->stream_blame, task);
+    long_wait_tell(comm, &comm->stream_blame, task, now);
 }

@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "comm/failure/blame.h"
 #include "comm/failure/error.h"
+#include "comm/failure/long_wait.h"
 #include "comm/failure/mismatch.h"
 #include "comm/failure/network.h"
 #include "transport/memory/process.h"
@@ -41,11 +42,6 @@ const struct status *health_status(const rondo_comm *comm, int rank)
     if (!status || atomic_load_explicit(&status->id, memory_order_acquire) != comm->id)
         return NULL;
     return status;
-}
-
-static bool is_mirrored(const rondo_comm *comm, int rank)
-{
-    return comm->mirrors && comm->status_pages[rank] == &comm->mirrors[rank];
 }
 
 bool health_has_closed(const rondo_comm *comm, int rank)
@@ -111,89 +107,6 @@ rondo_result health_unreadable(rondo_comm *comm, struct task *task)
         nanosleep(&doze, NULL);
     }
     return comm_break(comm, rondo_fail(RONDO_ERROR_PEER, "%s", sentence), peer);
-}
-
-/* Returns how many calls a rank is behind this one. What is on the mirror of a rank that was not
- * asked may be of any call before. */
-static uint32_t calls_behind(const rondo_comm *comm, int rank)
-{
-    const struct status *status = health_status(comm, rank);
-    uint32_t behind = 0; /* differences, as numbers wrap */
-
-    if (status && !is_mirrored(comm, rank))
-        behind = comm->calls -
-                 (atomic_load_explicit(&status->call.sequence, memory_order_relaxed) + 1) / 2;
-    behind &= UINT32_MAX / 2; /* numbers of calls on status pages have 31 bits */
-    return behind < UINT32_MAX / 4 ? behind : 0;
-}
-
-/* The rank of this host that has made fewest calls: a guess where nobody is known to be silent. */
-static int straggler(const rondo_comm *comm, int suspect)
-{
-    uint32_t most_behind = 0;
-    int last = suspect;
-
-    for (int rank = 0; rank < comm->size; rank++) {
-        uint32_t behind = calls_behind(comm, rank);
-
-        if (behind > most_behind) {
-            most_behind = behind;
-            last = rank;
-        }
-    }
-    return last;
-}
-
-/* The peer that the first waiting program waits for. Programs that wait for another program of this
- * rank don't count. */
-static int waited_for(const struct execution *x)
-{
-    for (int i = 0; i < x->plan->programs; i++)
-        if (!x->programs[i].done && x->programs[i].blamed != x->plan->rank)
-            return x->programs[i].blamed;
-    return x->blamed;
-}
-
-/* Describes in words what is known of a rank that is waited for. */
-static const char *describe_silence(const rondo_comm *comm, const struct task *task, int peer)
-{
-    struct call_record record;
-
-    if (collective_is_pair(task->key.collective))
-        return comm->blame.known && comm->blame.by != peer ? "it is silent"
-                                                           : "no matching call was made there";
-    if (calls_behind(comm, peer))
-        return "it has not made this call";
-    if (is_mirrored(comm, peer) && !status_read(&comm->mirrors[peer], comm->calls, &record))
-        return "nothing has come from it in this call";
-    return "it is in the same call";
-}
-
-/* Through whom it is waited for, if not directly. */
-static void describe_way(const struct blame *blame, char *text, size_t size)
-{
-    text[0] = '\0';
-    if (blame->known && blame->by != blame->culprit)
-        snprintf(text, size, ", and rank %d waits for it as well", blame->by);
-}
-
-static rondo_result silent(rondo_comm *comm, struct task *task, double waited)
-{
-    int peer = waited_for(&task->execution);
-    char own[128], step[384], way[64];
-
-    if (comm->blame.known)
-        peer = comm->blame.culprit;
-    else if (!collective_is_pair(task->key.collective))
-        peer = straggler(comm, peer);
-    health_describe(task, own, sizeof(own));
-    exec_describe(&task->execution, step, sizeof(step));
-    describe_way(&comm->blame, way, sizeof(way));
-    rondo_fail(RONDO_ERROR_TIMEOUT,
-               "Rank %d waited %.1f s for rank %d in %s, at %s; %s%s. RONDO_TIMEOUT sets how long "
-               "to wait.",
-               comm->rank, waited, peer, own, step, describe_silence(comm, task, peer), way);
-    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
 }
 
 /* True if the wait has lasted for the timeout. In a circle of ranks that wait for each other it may
@@ -303,30 +216,17 @@ rondo_result health_check(rondo_comm *comm, struct task *task, double waited)
         return suspect_peer(comm, task, peer);
     result = watch_distant(comm, &task->execution);
     if (!result && is_too_long(comm, &comm->blame, waited))
-        return silent(comm, task, waited);
+        return long_wait_end(comm, &comm->blame, task, waited);
     return result;
 }
 
 rondo_result health_stream_check(rondo_comm *comm, struct task *task, double waited)
 {
     rondo_result result = health_adopt(comm);
-    const struct blame *blame = &comm->stream_blame;
-    char own[128], step[384], way[64];
-    int peer;
 
-    if (result)
+    if (result || !is_too_long(comm, &comm->stream_blame, waited))
         return result;
-    if (!is_too_long(comm, blame, waited))
-        return RONDO_OK;
-    peer = blame->known ? blame->culprit : task->execution.blamed;
-    health_describe(task, own, sizeof(own));
-    exec_describe(&task->execution, step, sizeof(step));
-    describe_way(blame, way, sizeof(way));
-    rondo_fail(RONDO_ERROR_TIMEOUT,
-               "On a stream, rank %d waited %.1f s for rank %d in %s, at %s%s. RONDO_TIMEOUT sets "
-               "how long to wait.",
-               comm->rank, waited, peer, own, step, way);
-    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
+    return long_wait_end(comm, &comm->stream_blame, task, waited);
 }
 
 rondo_result health_stream_missing(rondo_comm *comm, const struct task *task, double now,
@@ -359,17 +259,12 @@ rondo_result health_graph_check(rondo_comm *comm, int peer, bool before)
 rondo_result health_flush(rondo_comm *comm, double waited)
 {
     rondo_result result = health_adopt(comm);
-    int peer = comm->rank, culprit;
+    int peer = comm->rank;
 
     if (result || networks_flushed(comm, &peer))
         return result;
     result = networks_watch(comm, peer);
     if (result || !is_too_long(comm, &comm->blame, waited))
         return result;
-    culprit = comm->blame.known ? comm->blame.culprit : peer;
-    rondo_fail(RONDO_ERROR_TIMEOUT,
-               "Rank %d waited %.1f s for rank %d, as rank %d does not take the last messages of a "
-               "call. RONDO_TIMEOUT sets how long to wait.",
-               comm->rank, waited, culprit, peer);
-    return comm_break(comm, RONDO_ERROR_TIMEOUT, culprit);
+    return long_wait_end(comm, &comm->blame, NULL, waited);
 }

@@ -52,9 +52,9 @@ static bool is_same_process(const struct sighting *a, const struct sighting *b)
            strcmp(a->where, b->where) == 0;
 }
 
-/* Returns where the process of a sighting waits in a call of another communicator, -1: it doesn't.
- * A process that is several ranks of one has threads of which it isn't known who is who. */
-static int find_elsewhere(const struct sightings *sightings, int of)
+/* A process that is several ranks of one communicator has threads of which it isn't known who is
+ * who. */
+int sightings_elsewhere(const struct sightings *sightings, int of)
 {
     const struct sighting *sighting = sightings->at[of];
     int found = -1;
@@ -81,13 +81,14 @@ static void reach(struct search *search, int *end, int from, int to)
 }
 
 /* True if the peer has done what the waiter's call needs of it. Then it is no culprit, or its
- * messages are lost. */
+ * messages are lost. Of calls on streams that is not recorded. */
 static bool has_done(const struct sighting *waiter, const struct sighting *peer)
 {
     const struct sighting_call *own = sighting_call(waiter), *theirs = sighting_call(peer);
+    bool on_stream = sighting_wait(waiter) == &waiter->record.waiting[1];
     uint32_t ahead;
 
-    if (!own || !theirs || !own->call || !theirs->call)
+    if (on_stream || !own || !theirs || !own->call || !theirs->call)
         return false;
     ahead = theirs->call - own->call;
     return (ahead == 0 && theirs->state != RECORDER_BEGUN) || (ahead && ahead < UINT32_MAX / 2);
@@ -103,7 +104,7 @@ static bool reach_next(struct search *search, int *end, int at)
     if (sighting_state(sightings->at[at]) != RANK_WAITS) {
         elsewhere = sighting_state(sightings->at[at]) == RANK_OUTSIDE &&
                             sightings->at[at]->process.state != 'T'
-                        ? find_elsewhere(sightings, at)
+                        ? sightings_elsewhere(sightings, at)
                         : -1;
         if (elsewhere < 0)
             return false;
@@ -214,22 +215,35 @@ enum cause sighting_cause(const struct sighting *sighting)
     return sighting_state(sighting) == RANK_INSIDE ? CAUSE_SLOW : why_absent(sighting);
 }
 
+/* Writes what helps against a cause. */
+static void write_remedy(enum cause cause, int pid, char *text, size_t size)
+{
+    static const char *const remedies[CAUSES] = {
+        [CAUSE_NEVER_CALLED] = ". It has to make the call that others wait in",
+        [CAUSE_DEAD] = ". Look at its output for the reason",
+        [CAUSE_LOCK] = ". `rondo ps --stack` shows who waits for the lock"};
+
+    snprintf(text, size, "%s", remedies[cause] ? remedies[cause] : "");
+    if (cause == CAUSE_STOPPED)
+        snprintf(text, size, ". `kill -CONT %d` lets it go on", pid);
+}
+
 static void say_culprit(const struct sightings *sightings, struct finding *finding)
 {
     const struct sighting *sighting = sightings->at[finding->culprit];
     const struct recorder_identity *identity = &sighting->record.identity;
     const struct sighting_call *call = sighting_call(sighting);
-    char process[200], did[200] = "it has made no call yet", last[120];
+    char process[200], did[200] = "it has made no call yet", last[120], remedy[80];
 
     sighting_describe_process(sighting, process, sizeof(process));
-    if (call) {
-        call_describe(&call->record, last, sizeof(last));
+    sighting_describe_call(sighting, last, sizeof(last));
+    write_remedy(finding->cause, identity->pid, remedy, sizeof(remedy));
+    if (call)
         snprintf(did, sizeof(did), "its %s call is %s%s",
                  call->state == RECORDER_BEGUN ? "present" : "last", last,
                  sighting->process.moved ? ", and it gets on" : "");
-    }
-    finding_say(finding, "rank %d (process %d on %s) %s; %s", identity->rank, identity->pid,
-                sighting->where, process, did);
+    finding_say(finding, "rank %d (process %d on %s) %s; %s%s", identity->rank, identity->pid,
+                sighting->where, process, did, remedy);
 }
 
 static bool is_known(const struct findings *findings, int culprit)
@@ -302,30 +316,48 @@ static int compare_waits(const void *a, const void *b)
     return one->seconds > other->seconds ? -1 : one->seconds < other->seconds;
 }
 
-void findings_make(const struct sightings *sightings, struct findings *ret_findings)
+/* Adds why those from `begin` to `end` wait that do. */
+static void find_causes(const struct sightings *sightings, int begin, int end,
+                        struct findings *findings)
 {
     size_t count = (size_t)sightings->count;
     struct search search = {sightings, calloc(count + 1, sizeof(int)),
                             calloc(count + 1, sizeof(int)), -1, -1};
     bool *in_circle = calloc(count + 1, sizeof(*in_circle));
 
-    *ret_findings = (struct findings){0};
-    if (search.from && search.queue && in_circle) {
-        for (int i = 0; i < sightings->count; i = sightings_comm_end(sightings, i))
-            differ_add(sightings, i, ret_findings);
-        for (int i = 0; i < sightings->count; i++)
-            if (sighting_state(sightings->at[i]) == RANK_WAITS &&
-                !differ_has(ret_findings, sightings, i))
-                search_from(&search, i, ret_findings, in_circle);
-        for (int i = 0; i < sightings->count; i = sightings_comm_end(sightings, i))
-            failure_add(sightings, i, ret_findings);
-    }
-    if (ret_findings->count)
-        qsort(ret_findings->at, (size_t)ret_findings->count, sizeof(*ret_findings->at),
-              compare_waits);
+    for (int i = begin; i < end && search.from && search.queue && in_circle; i++)
+        if (sighting_state(sightings->at[i]) == RANK_WAITS && !differ_has(findings, sightings, i))
+            search_from(&search, i, findings, in_circle);
     free(search.from);
     free(search.queue);
     free(in_circle);
+}
+
+void findings_make(const struct sightings *sightings, struct findings *ret_findings)
+{
+    *ret_findings = (struct findings){0};
+    for (int i = 0; i < sightings->count; i = sightings_comm_end(sightings, i))
+        differ_add(sightings, i, ret_findings);
+    find_causes(sightings, 0, sightings->count, ret_findings);
+    for (int i = 0; i < sightings->count; i = sightings_comm_end(sightings, i))
+        failure_add(sightings, i, ret_findings);
+    if (ret_findings->count)
+        qsort(ret_findings->at, (size_t)ret_findings->count, sizeof(*ret_findings->at),
+              compare_waits);
+}
+
+bool finding_make(const struct sightings *sightings, int of, struct finding *ret_finding)
+{
+    struct findings findings = {0};
+    bool found;
+
+    differ_add(sightings, sightings_comm_begin(sightings, of), &findings);
+    find_causes(sightings, of, of + 1, &findings);
+    found = findings.count > 0;
+    if (found)
+        *ret_finding = findings.at[0];
+    findings_done(&findings);
+    return found;
 }
 
 void findings_done(struct findings *findings)

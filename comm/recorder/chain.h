@@ -53,7 +53,7 @@ struct finding {
     int culprit;      /* its sighting, -1: it has none */
     int chain[CHAIN_MAX], length; /* sightings, from one that waits to the culprit */
     double seconds;               /* that the longest wait lasts */
-    char sentence[400];
+    char sentence[512];
 };
 
 struct findings {
@@ -63,6 +63,8 @@ struct findings {
 
 /* `sightings` is sorted. */
 void findings_make(const struct sightings *sightings, struct findings *ret_findings);
+/* Finds why sighting `of` waits. False: it does not wait, or no reason is known. */
+bool finding_make(const struct sightings *sightings, int of, struct finding *ret_finding);
 void findings_done(struct findings *findings);
 
 /* How a rank is, by its record and process alone. */
@@ -75,9 +77,15 @@ double sighting_waited(const struct sighting *sighting); /* seconds, 0: it does 
 /* One after the last sighting of the communicator of sighting number `first`. */
 int sightings_comm_end(const struct sightings *sightings, int first);
 
+/* Writes the call that it is in or made last: "send of 8 float32 to rank 1"; "no call": none. */
+void sighting_describe_call(const struct sighting *sighting, char *text, size_t size);
+/* Writes the communicator of sighting number `of`, with the ranks that are among the sightings:
+ * "communicator 3f9d of 4 ranks (world ranks 0-3)". */
+void sightings_describe_comm(const struct sightings *sightings, int of, char *text, size_t size);
+
 const char *cause_name(enum cause cause);
 const char *rank_state_name(enum rank_state state);
-/* Writes in words what a process does: "sleeps in read of /data/x". */
+/* Writes in words what a process does: "sleeps outside of Rondo in read of /data/x". */
 void sighting_describe_process(const struct sighting *sighting, char *text, size_t size);
 
 #endif

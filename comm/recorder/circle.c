@@ -2,6 +2,8 @@
 /* circle.c - ranks that wait for each other, and communicators that have failed. */
 #include "comm/recorder/find.h"
 
+#include "base/collective.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -14,15 +16,12 @@ static int next_of(const struct sightings *sightings, const int *from, int at)
     const struct recorder_waiting *waiting = sighting_wait(sightings->at[at]);
     int first = sightings_comm_begin(sightings, at), end = sightings_comm_end(sightings, first);
 
-    /* Who is reached in a search waits for somebody; a hop to another communicator has one way. */
+    /* Who is reached in a search waits for somebody. */
     for (int i = 0; waiting && i < waiting->peers_count; i++)
         for (int peer = first; peer < end; peer++)
             if (sightings->at[peer]->record.identity.rank == waiting->peers[i] && from[peer] != -2)
                 return peer;
-    for (int i = 0; !waiting && i < sightings->count; i++)
-        if (from[i] == at)
-            return i;
-    return -1;
+    return waiting ? -1 : sightings_elsewhere(sightings, at);
 }
 
 /* A circle goes through these. */
@@ -59,30 +58,55 @@ static void walk(const struct sightings *sightings, const int *from, int start,
     } while (at != start);
 }
 
+/* Says who waits for each other: "rank 0 is in send of 8 float32 to rank 1, ...", of many the first
+ * ones, and what helps. */
+static void say_pairs(const struct sightings *sightings, const struct circle *circle,
+                      struct finding *finding)
+{
+    enum { NAMED = 3 };
+    int others = circle->length - NAMED;
+    char who[400] = "", call[100];
+    bool all_pairs = true;
+
+    for (int i = 0; i < circle->length; i++) {
+        const struct sighting *sighting = sightings->at[finding->chain[i]];
+        const struct sighting_call *own = sighting_call(sighting);
+        size_t used = strlen(who);
+
+        all_pairs &= own && collective_is_pair(own->record.collective);
+        sighting_describe_call(sighting, call, sizeof(call));
+        if (i < NAMED)
+            snprintf(who + used, sizeof(who) - used, "%srank %d is in %s", i ? ", " : "",
+                     sighting->record.identity.rank, call);
+    }
+    if (others > 0)
+        snprintf(who + strlen(who), sizeof(who) - strlen(who), ", %d more likewise", others);
+    finding_say(finding, "%s: they wait for each other. %s", who,
+                all_pairs ? "A call group (rondo_group_start()) makes such calls at once"
+                          : "All ranks have to make such calls in the same order");
+}
+
 static void say_circle(const struct sightings *sightings, const struct circle *circle,
                        struct finding *finding)
 {
     const struct sighting *first = sightings->at[finding->chain[0]];
     const struct sighting *here = sightings->at[circle->here],
                           *there = sightings->at[circle->there];
-    char call[120] = "a call";
+    char call[120] = "a call", one[160], other[160];
 
     if (sighting_call(first))
         call_describe(&sighting_call(first)->record, call, sizeof(call));
     if (circle->several_comms) {
         finding->cause = CAUSE_DEADLOCK;
+        sightings_describe_comm(sightings, finding->chain[0], one, sizeof(one));
+        sightings_describe_comm(sightings, finding->chain[1], other, sizeof(other));
         finding_say(finding,
-                    "calls of communicators %llx and %llx were made in different orders, and wait "
-                    "for each other: every rank has to make the calls of all its communicators in "
-                    "the same order",
-                    (unsigned long long)first->record.comm,
-                    (unsigned long long)sightings->at[finding->chain[1]]->record.comm);
+                    "calls of %s and of %s were made in different orders, and wait for each other: "
+                    "every rank has to make the calls of all its communicators in the same order",
+                    one, other);
     } else if (circle->pairs) {
         finding->cause = CAUSE_DEADLOCK;
-        finding_say(finding,
-                    "%d ranks wait for each other in send and receive: their order has no start; a "
-                    "call group makes them at once",
-                    circle->length);
+        say_pairs(sightings, circle, finding);
     } else if (circle->several_hosts) {
         finding->cause = CAUSE_LINK;
         finding->culprit_rank = there->record.identity.rank;

@@ -11,6 +11,8 @@ void finding_say(struct finding *finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int sightings_comm_begin(const struct sightings *sightings, int of);
 bool sightings_share_memory(const struct sighting *a, const struct sighting *b);
+/* Returns where the process of a sighting waits in a call of another communicator, -1: nowhere. */
+int sightings_elsewhere(const struct sightings *sightings, int of);
 enum cause sighting_cause(const struct sighting *sighting);
 
 /* Calls of one communicator, whose first sighting is `first`, that differ between ranks. */

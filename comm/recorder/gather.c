@@ -50,16 +50,21 @@ static bool read_all(int folder, const char *name, struct gathered *one)
     return one->length == sizeof(one->bytes);
 }
 
-/* Copies a record three times, so that what changes while it is copied is known. */
+/* Copies a record three times, so that what changes while it is copied is known, and again if that
+ * was the wait: a rank that waits writes it about once a millisecond. */
 static bool copy(int folder, const char *name, struct gathered *one)
 {
+    enum { ATTEMPTS = 16 };
     struct gathered *others = malloc(2 * sizeof(*others));
     struct recorder_identity identity;
-    bool read = others && read_all(folder, name, &others[0]) && read_all(folder, name, one) &&
-                read_all(folder, name, &others[1]);
+    bool read = others, whole = false;
 
+    for (int attempt = 0; attempt < ATTEMPTS && read && !whole; attempt++) {
+        read = read_all(folder, name, &others[0]) && read_all(folder, name, one) &&
+               read_all(folder, name, &others[1]);
+        whole = read && sighting_settle(one->bytes, others[0].bytes, others[1].bytes, one->length);
+    }
     if (read) {
-        sighting_settle(one->bytes, others[0].bytes, others[1].bytes, one->length);
         identify(one, &identity);
         sighting_look(&identity, &one->process);
         one->ticks = sighting_ticks(identity.pid);

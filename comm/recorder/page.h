@@ -25,7 +25,8 @@
 
 #define RECORDER_MAGIC 0x646e6f722d6f6472u /* "rdo-rond" */
 enum {
-    RECORDER_VERSION = 1,
+    RECORDER_VERSION = 2,
+    RECORDER_WORLD_MAX = 1 << 20, /* ranks of a job */
     RECORDER_CALLS = 64,
     RECORDER_ARRIVALS = 256,
     RECORDER_WAITS = 2,
@@ -44,6 +45,7 @@ struct recorder_identity {
     uint32_t version, bytes; /* of the file */
     int32_t pid, tid;        /* tid: the thread that opened the communicator */
     int32_t rank, size;
+    int32_t world, unused;     /* rank of the process in its job, -1: not known */
     uint64_t started;          /* the process, in the kernel's ticks since the machine's start */
     uint64_t namespace_id;     /* of process numbers */
     uint64_t opened;           /* nanoseconds, as all times here, of CLOCK_MONOTONIC */
@@ -102,7 +104,7 @@ struct recorder_page {
     _Alignas(4096) struct recorder_call calls[RECORDER_CALLS];
     struct recorder_arrival arrivals[RECORDER_ARRIVALS];
 };
-_Static_assert(sizeof(struct recorder_page) == 12288, "the layout of version 1");
+_Static_assert(sizeof(struct recorder_page) == 12288, "the layout of version 2");
 _Static_assert(sizeof(struct recorder_waiting) % 8 == 0 && sizeof(struct recorder_failure) % 8 == 0,
                "they are copied by words");
 

@@ -32,6 +32,8 @@ static bool read_identity(const void *bytes, struct recorder_identity *ret_ident
     memcpy(identity, bytes, sizeof(*identity));
     clean(identity->host, sizeof(identity->host));
     clean(identity->program, sizeof(identity->program));
+    if (identity->world < -1 || identity->world >= RECORDER_WORLD_MAX)
+        identity->world = -1;
     return identity->magic == RECORDER_MAGIC && identity->version == RECORDER_VERSION &&
            identity->bytes == sizeof(struct recorder_page) && identity->pid > 0 &&
            identity->tid > 0 && identity->size > 0 && identity->rank >= 0 &&
@@ -165,19 +167,23 @@ static void settle_call(const struct copies *copies, size_t offset)
     memcpy(copies->copy + offset, &mark, sizeof(mark));
 }
 
-void sighting_settle(void *copy, const void *before, const void *after, size_t length)
+bool sighting_settle(void *copy, const void *before, const void *after, size_t length)
 {
     const struct copies copies = {copy, before, after};
+    bool whole = true;
 
     if (length < sizeof(struct recorder_page))
-        return;
+        return true;
     settle(&copies, offsetof(struct recorder_page, failure), 1);
-    for (int i = 0; i < RECORDER_WAITS; i++)
+    for (int i = 0; i < RECORDER_WAITS; i++) {
         settle(&copies, offsetof(struct recorder_page, waits[i]), 1);
+        whole &= word_at(copy, offsetof(struct recorder_page, waits[i])) % 2 == 0;
+    }
     for (int i = 0; i < RECORDER_ARRIVALS; i++)
         settle(&copies, offsetof(struct recorder_page, arrivals[i].call), 0);
     for (int i = 0; i < RECORDER_CALLS; i++)
         settle_call(&copies, offsetof(struct recorder_page, calls[i].mark));
+    return whole;
 }
 
 /* ---- A list of sightings --------------------------------------------------------------------- */

@@ -44,8 +44,8 @@ struct sighting_record {
 /* False: it is no record of this version. */
 bool sighting_parse(const void *bytes, size_t length, struct sighting_record *ret_record);
 /* Takes out of a copy of a file what has changed between two more copies, one made before it and
- * one after it. */
-void sighting_settle(void *copy, const void *before, const void *after, size_t length);
+ * one after it. False: the wait was being written, so that the rank seems not to wait. */
+bool sighting_settle(void *copy, const void *before, const void *after, size_t length);
 
 /* The kernel knows so much of a process. These are plain bytes, as they travel between hosts. */
 enum sighting_life { SIGHTING_ALIVE, SIGHTING_ENDED, SIGHTING_HIDDEN /* of another namespace */ };

@@ -37,6 +37,7 @@ static void identify(struct recorder_identity *identity, const struct recorder_o
                                            .tid = (int32_t)syscall(SYS_gettid),
                                            .rank = owner->rank,
                                            .size = owner->size,
+                                           .world = log_rank(),
                                            .started = process_started(getpid(), NULL),
                                            .namespace_id = process_namespace(),
                                            .opened = recorder_now()};

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* state.c - one rank: what its record and its process say of it. */
 #include "comm/recorder/chain.h"
+#include "comm/recorder/find.h"
+
+#include "base/collective.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -94,6 +97,58 @@ enum rank_state sighting_state(const struct sighting *sighting)
     return call && call->state == RECORDER_BEGUN ? RANK_INSIDE : RANK_OUTSIDE;
 }
 
+void sighting_describe_call(const struct sighting *sighting, char *text, size_t size)
+{
+    const struct sighting_call *call = sighting_call(sighting);
+    size_t used;
+
+    snprintf(text, size, "no call");
+    if (!call)
+        return;
+    call_describe(&call->record, text, size);
+    used = strlen(text);
+    if (collective_is_pair(call->record.collective))
+        snprintf(text + used, size - used, " %s rank %d",
+                 call->record.collective == RONDO_SEND ? "to" : "from", call->record.root);
+}
+
+/* Writes numbers in order, as "0-3, 7". */
+static void write_world(const struct sightings *sightings, int first, int end, char *text,
+                        size_t size)
+{
+    size_t used = 0;
+
+    *text = '\0';
+    for (int i = first, last; i < end && used < size; i = last + 1) {
+        int world = sightings->at[i]->record.identity.world;
+
+        for (last = i; last + 1 < end &&
+                       sightings->at[last + 1]->record.identity.world == world + (last + 1 - i);)
+            last++;
+        if (world < 0)
+            continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", world);
+        if (last > i && used < size)
+            used += (size_t)snprintf(text + used, size - used, "-%d", world + (last - i));
+    }
+}
+
+void sightings_describe_comm(const struct sightings *sightings, int of, char *text, size_t size)
+{
+    int first = sightings_comm_begin(sightings, of), end = sightings_comm_end(sightings, first);
+    const struct sighting_record *record = &sightings->at[of]->record;
+    char world[80];
+
+    write_world(sightings, first, end, world, sizeof(world));
+    snprintf(text, size, "communicator %llx of %d rank%s%s%s%s%s", (unsigned long long)record->comm,
+             record->identity.size, record->identity.size == 1 ? "" : "s",
+             !*world                ? ""
+             : strpbrk(world, "-,") ? " (world ranks "
+                                    : " (world rank ",
+             world, *world && end - first < record->identity.size ? " on this host" : "",
+             *world ? ")" : "");
+}
+
 int sightings_comm_end(const struct sightings *sightings, int first)
 {
     int end = first;
@@ -155,7 +210,7 @@ void sighting_describe_process(const struct sighting *sighting, char *text, size
 {
     const struct sighting_process *process = &sighting->process;
     const char *call = system_call_name(process->system_call);
-    const char *does = "sleeps";
+    const char *does = "sleeps", *where = "";
 
     if (process->life == SIGHTING_ENDED) {
         snprintf(text, size, "has ended");
@@ -165,13 +220,15 @@ void sighting_describe_process(const struct sighting *sighting, char *text, size
         snprintf(text, size, "cannot be seen from here: it has a namespace of its own");
         return;
     }
+    if (sighting_state(sighting) == RANK_OUTSIDE && !is_stopped(sighting))
+        where = " outside of Rondo";
     if (is_stopped(sighting))
         does = "is stopped (SIGSTOP or a debugger)";
     else if (process->state == 'D')
         does = "waits for a device, such as a disk (state D)";
     else if (process->state == 'R' || process->busy)
-        does = "is running";
-    snprintf(text, size, "%s%s%s%s%s%s%s%s", does, call ? " in " : "", call ? call : "",
+        does = *where ? "computes" : "is running";
+    snprintf(text, size, "%s%s%s%s%s%s%s%s%s", does, where, call ? " in " : "", call ? call : "",
              *process->file ? " of " : "", process->file, *process->inside ? " (" : "",
              process->inside, *process->inside ? ")" : "");
 }

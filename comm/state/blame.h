@@ -19,6 +19,7 @@ struct blame_peer {
 /* One wait: whom for, and what has been found out. */
 struct blame {
     double began, looked;
+    int told; /* lines of the log about it */
     int count;
     struct blame_peer peers[BLAME_PEERS];
     bool known, circular; /* the rank to blame is, or it is not while some peer waits as we do */

@@ -47,6 +47,7 @@ struct comm_settings {
     int slots;
     double timeout; /* seconds, 0: never; what counts is comm_timeout() */
     double spin;    /* seconds, negative: choose */
+    double late;    /* seconds until a wait is told in the log, 0: never */
 };
 
 struct rondo_comm {

@@ -9,10 +9,11 @@
 const char *const soak_defects[SOAK_DEFECTS] = {"changed", "wrong",   "untold", "hung",
                                                 "crashed", "unnamed", "spoiled"};
 
-/* A rank that complains is no culprit: "Rank 2 waited 0.4 s for rank 1 in ...". */
+/* A rank that complains is no culprit: "Rank 2 has waited 0.4 s for rank 1 in ...". */
 static bool only_complains(const char *behind)
 {
-    return strncmp(behind, " waited", 7) == 0 || strncmp(behind, " waits", 6) == 0;
+    return strncmp(behind, " has waited", 11) == 0 || strncmp(behind, " waited", 7) == 0 ||
+           strncmp(behind, " waits", 6) == 0;
 }
 
 /* True if the sentence blames this rank. If a wait was given up it is the one that was waited for;

@@ -73,6 +73,7 @@ ROOMS = {
 for command in ("bench", "doctor", "explain", "ps", "run", "simulate", "topo", "verify"):
     ROOMS["cli/" + command] = ROOMS["cli"] | {"cli"}
 ROOMS["cli/ps"] |= {"comm/recorder"}
+ROOMS["cli/run"] |= {"comm/recorder"}
 for folder in ROOMS:  # who sees base/, sees the header of base/caller, too
     if folder == "base" or "base" in ROOMS[folder]:
         ROOMS[folder] = ROOMS[folder] | {"base/caller"}

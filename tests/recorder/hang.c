@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT = 64, WARM_UP = 40 };
+enum { COUNT = 64, WARM_UP = 40, MANY = 1 << 21 };
 
 static rondo_comm *comm, *second;
-static float values[COUNT], sums[COUNT];
+static float values[COUNT], sums[COUNT], many[MANY];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void stay(void)
@@ -67,6 +67,23 @@ static void wait_for_lock(void)
         return;
     nanosleep(&while_it_starts, NULL);
     pthread_mutex_lock(&lock);
+}
+
+_Noreturn static rondo_result compute(void)
+{
+    for (;;)
+        clock();
+}
+
+/* More than fits into the slots between two ranks. */
+static rondo_result send_many(int to)
+{
+    return rondo_send(many, MANY, RONDO_FLOAT32, to, comm, NULL);
+}
+
+static rondo_result receive(int from)
+{
+    return rondo_recv(sums, COUNT, RONDO_FLOAT32, from, comm, NULL);
 }
 
 static rondo_result misbehave(const char *way)
@@ -129,6 +146,14 @@ static rondo_result hang(const char *way, int culprit, int rank)
 
     if (strcmp(way, "deadlock") == 0)
         return cross(rank);
+    if (strcmp(way, "send") == 0)
+        return send_many(!rank);
+    if (strcmp(way, "message") == 0)
+        return rank == culprit ? all_reduce(comm) : receive(culprit);
+    if (strcmp(way, "compute") == 0)
+        return rank == culprit ? compute() : all_reduce(comm);
+    if (strcmp(way, "chain") == 0)
+        return rank == culprit ? compute() : receive(rank + 1);
     if (strcmp(way, "link") == 0)
         return go_on();
     if (strcmp(way, "late") == 0)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_ps.py - jobs of 8 ranks that hang in nine ways: `rondo ps` names the rank and the cause each time, on one host
-and on two. Arguments: the program that hangs, and the rondo command."""
+"""test_ps.py - jobs of ranks that hang: `rondo ps` names the rank and the cause each time, on one host and on two, and
+so do the line in the log of each rank that waits and `rondo run` when it ends a job. Arguments: the program that hangs,
+and the rondo command."""
 import json
 import os
+import re
 import secrets
 import signal
 import stat
@@ -87,6 +89,117 @@ def names(way):
             finds(job.ps, WAYS[way], -1 if way == "deadlock" else CULPRIT)
             assert f"cause: {WAYS[way]}" in job.ps(), job.ps()
     return f"a job that hangs, {way}, has its culprit and cause named", case
+
+
+# ---- The line in the log of a wait that lasts ------------------------------------------------------------------------
+
+CALL = "all_reduce of 64 float32, sum"
+COMM = r"communicator [0-9a-f]+ of %d ranks \(world ranks 0-%d\)"
+TWO, THREE = COMM % (2, 1), COMM % (3, 2)
+MANY = "send of 2097152 float32 to rank"
+PROCESS = r"Rank %d \(process PID on \S+\) "
+LINES = {  # way: ranks, culprit, and what rank 0 says, with the culprit's process as PID
+    "compute": (3, 1, [rf"for rank 1 in {CALL}, call \d+ of {THREE}\. {PROCESS % 1}computes outside of Rondo; its last "
+                       rf"call is {CALL}\.",
+                       r"Rank 2 is in the same call and waits for rank 1\. Rank 0 is at step .* lane \d"]),
+    "stopped": (2, 1, [rf"for rank 1 in .*{PROCESS % 1}is stopped \(SIGSTOP or a debugger\).*`kill -CONT PID` lets it "
+                       r"go on\."]),
+    "send": (2, 1, [rf"for rank 1 in {MANY} 1, {TWO}\. Rank [01] is in {MANY} [01], rank [01] is in {MANY} [01]: they "
+                    r"wait for each other\. A call group \(rondo_group_start\(\)\) makes such calls at once\."]),
+    "message": (2, 1, [r"for rank 1 in recv of 64 float32 from rank 1,", f"(?i:rank 1 is in {CALL})",
+                       r"All ranks have to make such calls in the same order\."]),
+    "chain": (3, 2, [rf"for rank 2 in recv of 64 float32 from rank 1, .*{PROCESS % 2}computes outside of Rondo;.* Rank "
+                     r"1 is in recv of 64 float32 from rank 2 and waits for rank 2\."]),
+    "deadlock": (2, 1, [rf"for rank 1 in {CALL}.*Calls of {TWO} and of {TWO} were made in different orders, and wait "
+                        "for each other: every rank has to make the calls of all its communicators in the same order.* "
+                        rf"Rank 1 is in a call of another communicator, {CALL} of {TWO}\."]),
+    "lock": (2, 1, [rf"{PROCESS % 1}sleeps outside of Rondo in futex.*`rondo ps --stack`"]),
+}
+
+
+def line_of(log, *parts):
+    """The first line of a rank's log that has all that; others may come before the culprit is there."""
+    said = []
+    while not (said and all(re.search(part, said[-1]) for part in parts)):
+        assert len([line for line in said if "has waited" in line]) < 3, f"{parts} are not in: {''.join(said)}"
+        said.append(log.readline())
+        assert said[-1], f"{parts} are not in: {''.join(said)}"
+    return said[-1]
+
+
+def tells(way):
+    def case():
+        ranks, culprit, parts = LINES[way]
+        with Job(way, culprit, ranks, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_ALGORITHM="ring") as job:
+            pid = str(job.ranks[culprit].pid)
+            line = line_of(job.ranks[0].stderr, r"^rondo\[0\] warn: Rank 0 has waited \d+\.\d s ",
+                           *(part.replace("PID", pid) for part in parts))
+            print("#", line.rstrip())
+    return f"a wait that lasts is told in one line, {way}", case
+
+
+def without_records_the_line_says_what_the_rank_has_shown():
+    with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_RECORDER="0") as job:
+        line = line_of(job.ranks[0].stderr, r" has waited .* for rank 1 in .*Rank 1 has not made this call\.")
+        print("#", line.rstrip())
+
+
+def without_records_ranks_that_both_send_are_told_so():
+    with Job("send", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_RECORDER="0") as job:
+        line = line_of(job.ranks[0].stderr, rf"for rank 1 in {MANY} 1,.*Ranks wait for each other in a circle: a call "
+                                            r"group \(rondo_group_start\(\)\)")
+        print("#", line.rstrip())
+
+
+def the_line_comes_again_after_ten_times_as_long_alone():
+    with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_TIMEOUT="3") as job:
+        assert "has waited 3" in job.ranks[0].stdout.readline()
+        os.killpg(job.ranks[0].pid, signal.SIGKILL)
+        lines = [line for line in job.ranks[0].stderr.read().splitlines() if "has waited" in line and "warn" in line]
+        assert len(lines) == 2, lines
+
+
+def the_error_of_a_timeout_is_the_same_text():
+    with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_TIMEOUT="2") as job:
+        said = job.ranks[0].stdout.readline()
+        line = line_of(job.ranks[0].stderr, "computes outside")
+    numbers = re.compile(r"\d+\.\d s")
+    assert numbers.sub("", said.replace(" RONDO_TIMEOUT sets how long to wait.", "")) == \
+        numbers.sub("", line.replace("rondo[0] warn: ", "")), (said, line)
+
+
+def run_of(job, *options):
+    """`rondo run` of two ranks, the second of which computes; its stderr comes through a pipe."""
+    return subprocess.Popen([RONDO, "run", "-n", "2", "--bind", "none", *options, HANG, "compute", "1"],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                            env={**job.environment, "RONDO_LATE": "0.2", "RONDO_LOG": "warn"})
+
+
+TOLD = r"^rondo run: Rank 0 has waited .* for rank 1 in .*Rank 1 \(process \d+ on \S+\) computes outside of Rondo"
+
+
+def ends_with_waits(number):
+    def case():
+        job = Job("compute", ranks=0)
+        with run_of(job) as run:
+            line_of(run.stderr, "warn: Rank 0 has waited")
+            run.send_signal(number)
+            print("#", line_of(run.stderr, TOLD).rstrip())
+            run.stderr.read()
+        job.folder.cleanup()
+        assert run.returncode == 128 + number, run.returncode
+    return f"`rondo run` says what ranks wait for when it gets {number.name}", case
+
+
+def a_time_limit_of_rondo_run_says_what_ranks_wait_for():
+    job, limit, said = Job("compute", ranks=0), 2, ""
+    while not re.search(TOLD, said, re.M):  # ranks may need longer to get there
+        assert limit < 100, said
+        with run_of(job, "--timeout", str(limit)) as run:
+            said = run.stderr.read()
+        assert run.returncode == 124, run.returncode
+        limit *= 2
+    job.folder.cleanup()
 
 
 def a_job_is_chosen_by_process_program_and_communicator():
@@ -180,8 +293,8 @@ def bytes_that_are_no_record_are_passed_over():
 class TwoHosts:
     """4 ranks on each of two hosts, and `rondo ps --hosts` with a stand-in for ssh."""
 
-    def __init__(self, way):
-        self.way = way
+    def __init__(self, way, **more):
+        self.way, self.more = way, more
 
     def __enter__(self):
         self.scratch = tempfile.TemporaryDirectory()
@@ -201,7 +314,8 @@ class TwoHosts:
         os.chmod(self.ssh, 0o755)
         command = ["sh", "-c", f'export RONDO_RECORDER_DIR={self.scratch.name}/$((RONDO_RANK / 4)); '
                                f'exec {HANG} {self.way} {CULPRIT}']
-        for rank in self.hosts.start(command, RANKS // 2, **QUIET):
+        self.ranks = self.hosts.start(command, RANKS // 2, **{**QUIET, **self.more})
+        for rank in self.ranks:
             line = rank.process.stdout.readline()
             assert line == "ready\n", f"rank {rank.number} said {line!r}"
 
@@ -227,6 +341,18 @@ def names_on_two_hosts(way):
     return f"a job over two hosts that hangs, {way}, has its culprit and cause named", case
 
 
+def the_line_names_a_rank_of_another_host():
+    why = hosts.why_not()
+    if why:
+        return why
+    with TwoHosts("compute", RONDO_LATE="0.3", RONDO_LOG="warn") as job:
+        line = line_of(job.ranks[0].process.stdout,  # it waits for that rank, or for one that does
+                       rf"for rank {CULPRIT} in {CALL},.*Rank {CULPRIT} has .*(, and rank 4 waits for it as well\.|"
+                       r"\. It does not wait in this communicator)")
+        print("#", line.rstrip())
+    return None
+
+
 def a_link_that_is_cut_is_named():
     why = hosts.why_not()
     if why:
@@ -244,7 +370,13 @@ def a_link_that_is_cut_is_named():
     return None
 
 
-sys.exit(cases.run([names(way) for way in WAYS] + cases.named([
+sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] +
+                   [ends_with_waits(number) for number in (signal.SIGINT, signal.SIGTERM)] + cases.named([
+    without_records_the_line_says_what_the_rank_has_shown,
+    without_records_ranks_that_both_send_are_told_so,
+    the_line_comes_again_after_ten_times_as_long_alone,
+    the_error_of_a_timeout_is_the_same_text,
+    a_time_limit_of_rondo_run_says_what_ranks_wait_for,
     a_job_is_chosen_by_process_program_and_communicator,
     the_rank_that_comes_late_is_named,
     the_stack_of_the_culprit_is_shown,
@@ -253,4 +385,7 @@ sys.exit(cases.run([names(way) for way in WAYS] + cases.named([
     records_go_with_a_close_and_stay_after_a_crash_until_they_are_cleaned,
     records_are_only_their_owner_s_and_a_folder_of_others_is_refused,
     bytes_that_are_no_record_are_passed_over,
-]) + [names_on_two_hosts(way) for way in WAYS] + cases.named([a_link_that_is_cut_is_named])))
+]) + [names_on_two_hosts(way) for way in WAYS] + cases.named([
+    the_line_names_a_rank_of_another_host,
+    a_link_that_is_cut_is_named,
+])))

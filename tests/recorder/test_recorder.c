@@ -7,6 +7,7 @@
 #include "comm/recorder/late.h"
 #include "comm/recorder/recorder.h"
 #include "comm/recorder/table.h"
+#include "comm/recorder/wait_line.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -174,6 +175,53 @@ Test(recorder, the_last_64_calls_are_read_in_their_order_also_when_they_are_all_
     recorder_close(recorder);
 }
 
+/* Both have made the same last call, and the calls of streams are not recorded. */
+Test(recorder, a_wait_on_a_stream_is_told_with_its_peer)
+{
+    struct recorder *recorders[2] = {open_one(0, 2), open_one(1, 2)};
+    struct recorder_waiting waiting = {
+        .call = 1, .looked = recorder_now(), .culprit = -1, .peers_count = 1, .peers = {1}};
+    struct sightings seen = {0};
+    struct wait_line line;
+    char text[1200];
+
+    waiting.since = waiting.looked - 3000000000u;
+    for (int i = 0; i < 2; i++) {
+        cr_assert_not_null(recorders[i]);
+        recorder_name(recorders[i], 0x3f9d);
+        recorder_complete(recorders[i], 0);
+        write_call(recorders[i], 1);
+    }
+    recorder_wait(recorders[0], 1, &waiting);
+    cr_assert(gather_here(0, &seen));
+    cr_assert_eq(seen.count, 2);
+    cr_assert(wait_line_read(&seen, 0, &line));
+    wait_line_write(&line, text, sizeof(text));
+    cr_expect(strstr(text, "On a stream, rank 0 has waited 3.") == text, "%s", text);
+    cr_expect(
+        strstr(text, " s for rank 1 in a call, communicator 3f9d of 2 ranks. Rank 1 (process "),
+        "%s", text);
+    cr_assert_not(wait_line_read(&seen, 1, &line));
+    sightings_done(&seen);
+    for (int i = 0; i < 2; i++)
+        recorder_close(recorders[i]);
+}
+
+Test(recorder, a_wait_that_was_written_while_it_was_copied_is_known)
+{
+    enum { COPIES = 3 };
+    static struct recorder_page pages[COPIES];
+    const uint64_t changes[2] = {2, 4};
+
+    for (int i = 0; i < COPIES; i++)
+        memcpy((char *)&pages[i] + offsetof(struct recorder_page, waits[0]), &changes[0],
+               sizeof(changes[0]));
+    cr_expect(sighting_settle(&pages[1], &pages[0], &pages[2], sizeof(pages[1])));
+    memcpy((char *)&pages[2] + offsetof(struct recorder_page, waits[0]), &changes[1],
+           sizeof(changes[1]));
+    cr_expect_not(sighting_settle(&pages[1], &pages[0], &pages[2], sizeof(pages[1])));
+}
+
 /* Bytes of a record whose identity is right, and nothing else need be. */
 static void make_wild(unsigned char *bytes, unsigned seed)
 {
@@ -245,6 +293,13 @@ Test(recorder, findings_in_wild_records_end)
     findings_make(&seen, &findings);
     table_write(to, &seen, &findings, NULL, NULL);
     table_write_late(to, &seen);
+    for (int i = 0; i < seen.count; i++) {
+        struct wait_line line;
+        char sentence[300];
+
+        if (wait_line_read(&seen, i, &line))
+            wait_line_write(&line, sentence, sizeof(sentence));
+    }
     fclose(to);
     cr_expect(strstr(text, "communicator 5 of 4 ranks"), "%s", text);
     free(text);
