@@ -80,9 +80,7 @@ static rondo_comm *join_threads_by_id(const struct bench_place *place, const ron
     rondo_comm *comm = NULL;
 
     pthread_mutex_lock(&open_mutex);
-    if (!tried)
-        made = rondo_unique_id_create(&id);
-    if (!tried && made)
+    if (!tried && (made = rondo_unique_id_create(&id)))
         snprintf(open_sentence, sizeof(open_sentence), "%s", rondo_last_error(NULL));
     tried = true;
     pthread_mutex_unlock(&open_mutex);
@@ -122,18 +120,17 @@ static void rondo_close(void *memory)
 static void *rondo_open(struct bench_place *place)
 {
     struct state *state = calloc(1, sizeof(*state));
+    bool failed;
 
     if (!state)
         return NULL;
     state->comm = join(place);
-    if (state->comm && place->device &&
-        rondo_stream_open_cuda(device_stream(place->device), &state->stream)) {
+    failed = state->comm && place->device &&
+             rondo_stream_open_cuda(device_stream(place->device), &state->stream);
+    if (failed)
         keep_sentence();
+    if (failed || !state->comm) {
         rondo_close(state);
-        return NULL;
-    }
-    if (!state->comm) {
-        free(state);
         return NULL;
     }
     place->rank = rondo_comm_rank(state->comm);
@@ -362,8 +359,9 @@ static int rondo_run(void *memory, const struct bench_call *call, const void *in
 {
     const struct state *state = memory;
     const struct way way = {state->comm, call->queued ? state->stream : NULL};
+    rondo_result result = call_on(state, &way, call, input, output);
 
-    return code_of(call_on(state, &way, call, input, output));
+    return result == RONDO_ERROR_UNSUPPORTED ? BENCH_NO_SUCH_CALL : result != RONDO_OK;
 }
 
 /* ---- Calls that go on together --------------------------------------------------------------- */
