@@ -51,19 +51,31 @@ bool health_has_closed(const rondo_comm *comm, int rank)
     return !status || atomic_load_explicit(&status->closed, memory_order_acquire);
 }
 
+/* Finds the page on which a rank shows that it has failed. One that failed before it knew the
+ * communicator's identity, while that was opened, has left the page without one; nobody else gets
+ * the page then. */
+static const struct status *failed_status(const rondo_comm *comm, int rank)
+{
+    const struct status *status = comm->status_pages[rank];
+
+    if (comm->assembled || !status || atomic_load_explicit(&status->id, memory_order_acquire))
+        return health_status(comm, rank);
+    return status;
+}
+
 rondo_result health_adopt(rondo_comm *comm)
 {
     char sentence[FAIL_SENTENCE_MAX];
 
     for (int rank = 0; rank < comm->size; rank++) {
-        const struct status *status = rank == comm->rank ? NULL : health_status(comm, rank);
+        const struct status *status = rank == comm->rank ? NULL : failed_status(comm, rank);
         rondo_result result;
         int culprit;
 
         if (!status)
             continue;
         result = status_failure(status, &culprit, sentence);
-        if (!result || !health_status(comm, rank)) /* closed meanwhile: that was something else */
+        if (!result || !failed_status(comm, rank)) /* closed meanwhile: that was something else */
             continue;
         rondo_fail(result, "%s", sentence);
         return comm_break(comm, result, culprit);

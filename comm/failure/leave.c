@@ -78,8 +78,10 @@ bool leave_spoils(const rondo_comm *comm)
 
 rondo_result leave_too(rondo_comm *comm)
 {
-    rondo_result result = health_adopt(comm);
+    rondo_result result = comm_check(comm); /* another thread of this rank may have rung */
 
+    if (!result)
+        result = health_adopt(comm);
     if (result)
         return result;
     rondo_fail(RONDO_ERROR_PEER, "A rank has left the call that rank %d is in.", comm->rank);

@@ -46,13 +46,14 @@ static struct process *table;
 /* Why a file of the process can't be opened, by errno. */
 static rondo_result closed_to_us(const struct process *process, const char *name)
 {
-    int pid = (int)process->handle.pid;
+    int pid = (int)process->handle.pid, error = errno;
 
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+    if (error == EMFILE || error == ENFILE || error == ENOMEM)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM,
                                 "Cannot open the shared heap of process %d (ulimit -n?)", pid);
     if (watch_ended(&process->watch))
         return watch_say_ended(pid);
+    errno = error;
     return rondo_fail_errno(
         RONDO_ERROR_SYSTEM,
         "Cannot open the shared heap of process %d (%s). Ranks of a host must run as the same "
