@@ -160,6 +160,20 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
     return result;
 }
 
+/* A rank of another host that gave up the split, as the parent was aborted, is only lost in the new
+ * communicator. It has told why on the parent before. */
+static rondo_result find_cause(rondo_comm *parent, rondo_result result)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+
+    if (result != RONDO_ERROR_PEER)
+        return result;
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
+    if (rondo_comm_query(parent))
+        return comm_check(parent);
+    return rondo_fail(result, "%s", sentence);
+}
+
 static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config *config,
                           rondo_comm **ret_comm)
 {
@@ -182,7 +196,7 @@ static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config 
     free(offspring.endpoints);
     if (result) {
         comm_free(offspring.comm);
-        return comm_note_error(comm, result);
+        return comm_note_error(comm, find_cause(comm, result));
     }
     *ret_comm = offspring.comm;
     return RONDO_OK;
