@@ -10,14 +10,17 @@
 #include "comm/engine/call.h"
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
+#include "comm/failure/network.h"
 #include "comm/open.h"
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/fail.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct wish {
     int32_t color, key, rank; /* rank in the parent */
@@ -161,17 +164,21 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
 }
 
 /* A rank of another host that gave up the split, as the parent was aborted, is only lost in the new
- * communicator. It has told why on the parent before. */
+ * communicator. Why it did so is on its way on the parent. */
 static rondo_result find_cause(rondo_comm *parent, rondo_result result)
 {
+    const double patience = 1; /* seconds */
+    const struct timespec doze = {0, 1000 * 1000};
+    double until = clock_seconds() + patience;
     char sentence[FAIL_SENTENCE_MAX];
 
-    if (result != RONDO_ERROR_PEER)
+    if (result != RONDO_ERROR_PEER || !networks_any(parent))
         return result;
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
-    if (rondo_comm_query(parent))
-        return comm_check(parent);
-    return rondo_fail(result, "%s", sentence);
+    while (!rondo_comm_query(parent) && clock_seconds() < until)
+        nanosleep(&doze, NULL);
+    result = comm_check(parent);
+    return result ? result : rondo_fail(RONDO_ERROR_PEER, "%s", sentence);
 }
 
 static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config *config,
