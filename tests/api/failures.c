@@ -249,3 +249,54 @@ rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence)
     buffers_close(&buffers);
     return result;
 }
+
+static void *abort_in_dup(void *comm)
+{
+    usleep(
+        (useconds_t)(world_hash((uint64_t)(uintptr_t)comm, (uint64_t)rondo_comm_rank(comm)) % 400));
+    rondo_comm_abort(comm);
+    return NULL;
+}
+
+/* Until it fails. */
+static rondo_result make_copies(rondo_comm *parent, bool culprit)
+{
+    rondo_result result = RONDO_OK;
+    pthread_t thread;
+
+    if (culprit && pthread_create(&thread, NULL, abort_in_dup, parent))
+        return RONDO_ERROR_SYSTEM;
+    while (!result) {
+        rondo_comm *copy = NULL;
+
+        result = rondo_comm_dup(parent, &copy);
+        rondo_comm_close(copy);
+    }
+    if (culprit)
+        pthread_join(thread, NULL);
+    return result;
+}
+
+rondo_result failures_abort_in_dup(rondo_comm *comm, void *argument, char *sentence)
+{
+    const struct failures *f = argument;
+    rondo_result result = RONDO_OK;
+
+    for (int round = 0; round < f->calls && !result; round++) {
+        bool culprit = rondo_comm_rank(comm) == round % rondo_comm_size(comm);
+        rondo_comm *parent = NULL;
+
+        result = rondo_comm_dup(comm, &parent);
+        if (!result)
+            result = rondo_barrier(comm, NULL); /* everybody has made it */
+        if (result)
+            return world_say(sentence, result, "%s", rondo_last_error(comm));
+        result = make_copies(parent, culprit);
+        if (result != RONDO_ERROR_ABORTED)
+            return world_say(sentence, RONDO_ERROR_INTERNAL, "round %d: %d, %s", round, (int)result,
+                             rondo_last_error(parent));
+        result = rondo_barrier(comm, NULL);
+        rondo_comm_close(parent);
+    }
+    return result ? world_say(sentence, result, "%s", rondo_last_error(comm)) : RONDO_OK;
+}

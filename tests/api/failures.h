@@ -32,5 +32,8 @@ rondo_result failures_wait_in_chain(rondo_comm *comm, void *argument, char *sent
 /* One rank does not call, so all wait; then a second thread
  * of the culprit aborts the communicator. */
 rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence);
+/* Copies are made of a copy until one rank after the other aborts that, `calls` times. All hear of
+ * it at once, and the original stays sound. */
+rondo_result failures_abort_in_dup(rondo_comm *comm, void *argument, char *sentence);
 
 #endif

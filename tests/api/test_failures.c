@@ -160,3 +160,25 @@ Test(failures, an_abort_from_another_thread_ends_every_thread)
 {
     abort_one(false);
 }
+
+static void abort_in_dup(bool processes)
+{
+    struct failures *f = open_failures(RONDO_ALL_REDUCE, 0);
+    struct world world = {.size = 3, .processes = processes};
+    int failed;
+
+    f->calls = 60;
+    failed = world_run(&world, failures_abort_in_dup, f, &report);
+    cr_expect(failed == 0, "%s", report.summary);
+    world_unshare(f, sizeof(*f));
+}
+
+Test(failures, an_abort_while_processes_copy_a_communicator_reaches_all_at_once)
+{
+    abort_in_dup(true);
+}
+
+Test(failures, an_abort_while_threads_copy_a_communicator_reaches_all_at_once)
+{
+    abort_in_dup(false);
+}
