@@ -16,6 +16,23 @@
 #include <stdio.h>
 #include <string.h>
 
+static rondo_result refuse_settings(const rondo_comm *comm, int rank)
+{
+    char theirs[ENDPOINT_SETTINGS], ours[ENDPOINT_SETTINGS];
+
+    comm_settings_compare(comm->endpoints[rank].settings_text,
+                          comm->endpoints[comm->rank].settings_text, theirs, ours);
+    if (!*theirs && !*ours)
+        return rondo_fail(RONDO_ERROR_MISMATCH,
+                          "Rank %d has another RONDO_GROUPS than rank %d: give every rank the "
+                          "same.",
+                          rank, comm->rank);
+    return rondo_fail(RONDO_ERROR_MISMATCH,
+                      "Rank %d has %s and rank %d has %s: give every rank the same, by the "
+                      "configuration or the environment.",
+                      rank, theirs, comm->rank, ours);
+}
+
 rondo_result comm_check_endpoint(const rondo_comm *comm, int rank)
 {
     const struct endpoint *own = &comm->endpoints[comm->rank];
@@ -37,12 +54,7 @@ rondo_result comm_check_endpoint(const rondo_comm *comm, int rank)
                           seal_mode_name(own->security));
     if (endpoint->settings != own->settings || endpoint->slots != own->slots ||
         endpoint->slot_bytes != own->slot_bytes)
-        return rondo_fail(
-            RONDO_ERROR_MISMATCH,
-            "Rank %d has other settings than rank %d; algorithm, deterministic, costs, "
-            "network, slots and slot bytes must be the same everywhere (configuration or "
-            "RONDO_ environment variables).",
-            rank, comm->rank);
+        return refuse_settings(comm, rank);
     return RONDO_OK;
 }
 

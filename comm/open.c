@@ -147,7 +147,7 @@ static rondo_result fill_endpoint(rondo_comm *comm)
     endpoint->arena = (uint64_t)(comm->arena - heap_base());
     endpoint->slot_bytes = settings->slot_bytes;
     endpoint->slots = (uint32_t)settings->slots;
-    endpoint->settings = comm_settings_hash(settings);
+    endpoint->settings = comm_settings_hash(settings, endpoint->settings_text);
     endpoint->security = settings->security;
     endpoint->rank = comm->rank;
     endpoint->size = comm->size;

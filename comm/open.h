@@ -11,11 +11,14 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
                                 struct comm_settings *ret_settings);
 /* The job meets over a network, so its ranks may be on several hosts. */
 void comm_settings_expect_hosts(struct comm_settings *settings);
-/* Equal on ranks whose settings fit together. */
-uint32_t comm_settings_hash(const struct comm_settings *settings);
+/* Equal on ranks whose settings fit together; with the settings in words. */
+uint32_t comm_settings_hash(const struct comm_settings *settings, char ret_text[ENDPOINT_SETTINGS]);
+/* The first setting that differs between two such texts, as each has it; "": none within them. */
+void comm_settings_compare(const char one[ENDPOINT_SETTINGS], const char other[ENDPOINT_SETTINGS],
+                           char ret_one[ENDPOINT_SETTINGS], char ret_other[ENDPOINT_SETTINGS]);
 
 /* The endpoint of a rank begins with these; an empty one means that the rank could not prepare. */
-enum { ENDPOINT_MAGIC = 0x526f6e64, ENDPOINT_VERSION = 8 };
+enum { ENDPOINT_MAGIC = 0x526f6e64, ENDPOINT_VERSION = 9 };
 
 /* ---- open.c: making one ---------------------------------------------------------------------- */
 

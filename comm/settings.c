@@ -312,15 +312,41 @@ static uint32_t hash_text(uint32_t hash, const char *text)
     return hash;
 }
 
-uint32_t comm_settings_hash(const struct comm_settings *settings)
+uint32_t comm_settings_hash(const struct comm_settings *settings, char ret_text[ENDPOINT_SETTINGS])
 {
     const struct link_costs *costs = &settings->costs;
-    char text[320];
 
-    snprintf(text, sizeof(text), "%d %d %d %s %s %s %zu %d %g %g %g %g %g %d",
+    memset(ret_text, 0, ENDPOINT_SETTINGS);
+    snprintf(ret_text, ENDPOINT_SETTINGS,
+             "RONDO_DETERMINISTIC=%d RONDO_UNIFORM=%d RONDO_COPY_ENGINES=%d RONDO_TRANSPORT=%s "
+             "network=%s RONDO_ALGORITHM=%s RONDO_SLOT_BYTES=%zu RONDO_SLOTS=%d "
+             "RONDO_COSTS=%g,%g,%g,%g,%g,%d RONDO_GROUPS=%s",
              settings->deterministic, settings->uniform, settings->copy_engines,
              settings->transport, settings->between, settings->algorithm, settings->slot_bytes,
              settings->slots, costs->latency, costs->copy_bw, costs->reduce_bw,
-             costs->across.latency, costs->across.bandwidth, costs->across.rails);
-    return hash_text(hash_text(2166136261u, text), settings->groups);
+             costs->across.latency, costs->across.bandwidth, costs->across.rails, settings->groups);
+    return hash_text(hash_text(2166136261u, ret_text), settings->groups);
+}
+
+/* Takes the next word off a text that another rank has sent. */
+static void take_word(const char **at, const char *end, char ret_word[ENDPOINT_SETTINGS])
+{
+    size_t length = 0;
+
+    for (; *at < end && **at && **at != ' '; (*at)++)
+        ret_word[length++] = **at > ' ' && **at <= '~' ? **at : '?';
+    ret_word[length] = '\0';
+    if (*at < end && **at)
+        (*at)++;
+}
+
+void comm_settings_compare(const char one[ENDPOINT_SETTINGS], const char other[ENDPOINT_SETTINGS],
+                           char ret_one[ENDPOINT_SETTINGS], char ret_other[ENDPOINT_SETTINGS])
+{
+    const char *at = one, *there = other;
+
+    do {
+        take_word(&at, one + ENDPOINT_SETTINGS - 1, ret_one);
+        take_word(&there, other + ENDPOINT_SETTINGS - 1, ret_other);
+    } while ((*ret_one || *ret_other) && strcmp(ret_one, ret_other) == 0);
 }

@@ -18,6 +18,13 @@ static struct comm_settings read_settings(const rondo_config *config, int size)
     return settings;
 }
 
+static uint32_t hash(const struct comm_settings *settings)
+{
+    char text[ENDPOINT_SETTINGS];
+
+    return comm_settings_hash(settings, text);
+}
+
 Test(settings, the_configuration_comes_before_the_environment_and_that_before_defaults)
 {
     rondo_config config = RONDO_CONFIG_INIT;
@@ -66,7 +73,7 @@ Test(settings, a_network_is_of_ranks_on_different_hosts)
     cr_expect_str_eq(any.between, "auto");
     cr_expect_str_eq(tcp.between, "tcp");
     cr_expect(strcmp(tcp.transport, "auto") == 0 && !tcp.forced, "not within a host");
-    cr_expect(comm_settings_hash(&any) != comm_settings_hash(&tcp), "ranks have to agree");
+    cr_expect(hash(&any) != hash(&tcp), "ranks have to agree");
     setenv("RONDO_TRANSPORT", "shm", 1);
     cr_expect_str_eq(read_settings(&config, 4).between, "shm");
     setenv("RONDO_TRANSPORT", "verbs", 1);
@@ -143,22 +150,42 @@ Test(settings, an_empty_variable_or_name_is_as_good_as_none)
     cr_expect(read_settings(&config, 2).slots == 8);
 }
 
+Test(settings, the_first_one_that_differs_is_found_with_both_values)
+{
+    struct comm_settings settings = read_settings(NULL, 4), other = settings;
+    char one[ENDPOINT_SETTINGS], two[ENDPOINT_SETTINGS];
+    char word[ENDPOINT_SETTINGS], other_word[ENDPOINT_SETTINGS];
+
+    comm_settings_hash(&settings, one);
+    comm_settings_compare(one, one, word, other_word);
+    cr_expect(!*word && !*other_word);
+    strcpy(other.algorithm, "ring");
+    other.slots = 4;
+    comm_settings_hash(&other, two);
+    comm_settings_compare(one, two, word, other_word);
+    cr_expect_str_eq(word, "RONDO_ALGORITHM=auto");
+    cr_expect_str_eq(other_word, "RONDO_ALGORITHM=ring");
+    memset(two, 'x', sizeof(two)); /* nothing ends it */
+    comm_settings_compare(one, two, word, other_word);
+    cr_expect_eq(strlen(other_word), ENDPOINT_SETTINGS - 1);
+}
+
 Test(settings, what_ranks_must_agree_on_changes_the_hash_and_nothing_else_does)
 {
     struct comm_settings settings = read_settings(NULL, 4), other = settings;
 
     other.timeout = 1;
     other.spin = 2;
-    cr_expect(comm_settings_hash(&other) == comm_settings_hash(&settings));
+    cr_expect(hash(&other) == hash(&settings));
     other.slots++;
-    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+    cr_expect(hash(&other) != hash(&settings));
     other = settings;
     other.slot_bytes += 64;
-    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+    cr_expect(hash(&other) != hash(&settings));
     other = settings;
     other.deterministic = true;
-    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+    cr_expect(hash(&other) != hash(&settings));
     other = settings;
     strcpy(other.algorithm, "ring");
-    cr_expect(comm_settings_hash(&other) != comm_settings_hash(&settings));
+    cr_expect(hash(&other) != hash(&settings));
 }

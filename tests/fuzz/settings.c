@@ -61,11 +61,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     char *lines = fuzz_text(&input, '\0');
     struct comm_settings settings;
     struct net_addresses addresses;
+    char text[ENDPOINT_SETTINGS];
 
     fuzz_environment(lines);
     read_each();
     if (!comm_read_settings(NULL, size, &settings))
-        (void)comm_settings_hash(&settings);
+        (void)comm_settings_hash(&settings, text);
     else
         fuzz_expect(*fail_sentence(), "an error has a sentence");
     read_groups(setting_read_word(SETTING_GROUPS), size);

@@ -62,6 +62,10 @@ struct place_endpoint {
 /* Room for the parts of all networks (transport/networks.h). */
 enum { ENDPOINT_PARTS = 192 };
 
+/* Room for the settings that must be equal everywhere, as "NAME=VALUE NAME=VALUE ...", which may be
+ * cut at its end. */
+enum { ENDPOINT_SETTINGS = 352 };
+
 /* The endpoint of a rank, which it sends to all other ranks. */
 struct endpoint {
     uint32_t magic;
@@ -72,7 +76,7 @@ struct endpoint {
     uint64_t status; /* offset in what its process shows */
     uint64_t slot_bytes;
     uint32_t slots;
-    uint32_t settings; /* hash of what must be equal everywhere */
+    uint32_t settings; /* hash of the settings below, uncut */
     int32_t rank, size;
     uint64_t cpus[16]; /* that the rank may run on */
     struct place_endpoint place;
@@ -81,6 +85,7 @@ struct endpoint {
     uint64_t machine;  /* the kernel: ranks with the same one share its cores */
     uint64_t parts[ENDPOINT_PARTS / sizeof(uint64_t)]; /* of networks, one behind the other */
     struct device_endpoint device;
+    char settings_text[ENDPOINT_SETTINGS];
 };
 
 #endif
