@@ -3,6 +3,7 @@
 #include "cli/program.h"
 
 #include "cli/commands.h"
+#include "cli/common/own_path.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,11 +17,8 @@ bool program_find(const char *name, const char *folder, const char *only, char *
                                                                                 "rondo"};
     bool anywhere = !only || !*only;
     char own[1024];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
-    own[length > 0 ? length : 0] = 0;
-    if (strrchr(own, '/'))
-        *strrchr(own, '/') = 0;
+    own_folder(own, sizeof(own));
     for (int i = 0; i < (anywhere ? 3 : 1); i++) {
         snprintf(path, room, "%s%s%s/%s", anywhere ? own : only, above[i], below[i], name);
         if (!access(path, X_OK))

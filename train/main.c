@@ -7,6 +7,7 @@
  */
 #include "train/trainer.h"
 
+#include "cli/common/own_path.h"
 #include "train/model/blas.h"
 #include "train/cuda/gpu.h"
 #include "train/common/say.h"
@@ -22,11 +23,8 @@ static void find_command(char *path, size_t room)
 {
     static const char *const places[] = {"/../cli/rondo", "/../../bin/rondo", "/rondo"};
     char own[1024];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
-    own[length > 0 ? length : 0] = '\0';
-    if (strrchr(own, '/'))
-        *strrchr(own, '/') = '\0';
+    own_folder(own, sizeof(own));
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         snprintf(path, room, "%s%s", own, places[i]);
         if (!access(path, X_OK))
@@ -38,15 +36,14 @@ static void find_command(char *path, size_t room)
 /* Returns only if that fails. */
 static int become_job(const struct train_options *options, int argc, char **argv)
 {
-    char command[1200], self[] = "/proc/self/exe", number[16], real_self[1024];
-    ssize_t length = readlink(self, real_self, sizeof(real_self) - 1);
+    char command[1200], number[16], self[1024];
+    bool known = own_path(self, sizeof(self));
     char **list = calloc((size_t)argc + 10, sizeof(*list));
     char limits[32], restarts[16];
     int count = 0;
 
-    if (!list || length < 0)
+    if (!list || !known)
         return fprintf(stderr, "rondo train: cannot find itself: %s\n", strerror(errno)), 1;
-    real_self[length] = '\0';
     find_command(command, sizeof(command));
     snprintf(number, sizeof(number), "%d", options->ranks);
     snprintf(limits, sizeof(limits), "%d:%d", options->elastic.least, options->elastic.most);
@@ -61,7 +58,7 @@ static int become_job(const struct train_options *options, int argc, char **argv
         list[count++] = strdup("--max-restarts");
         list[count++] = restarts;
     }
-    list[count++] = real_self;
+    list[count++] = self;
     for (int i = 1; i < argc; i++)
         list[count++] = argv[i];
     fflush(stdout);

@@ -234,6 +234,7 @@ static int run(struct run_job *job)
     job->ranks = calloc((size_t)job->room, sizeof(*job->ranks));
     for (int rank = 0; job->ranks && rank < job->room; rank++)
         job->ranks[rank].out.from = job->ranks[rank].err.from = -1; /* not yet started */
+    choose_places(job); /* before signals are held back: the system may take long to be read */
     run_signals(&signals);
     sigprocmask(SIG_BLOCK, &signals, &job->signals_before);
     watched = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -241,7 +242,6 @@ static int run(struct run_job *job)
         fprintf(stderr, "rondo run: cannot prepare the job: %s\n", strerror(errno));
         job->status = RUN_EXIT_FAILED;
     } else {
-        choose_places(job);
         job->status = run_elastic_open(job);
         if (!job->status)
             job->status = start_all(job);

@@ -67,8 +67,12 @@ static void say_what(const struct run_job *job, int rank, pid_t pid, int status,
                  WTERMSIG(status), strsignal(WTERMSIG(status)),
                  WCOREDUMP(status) ? ", core dumped" : "");
     else
-        snprintf(text, room, "%s (pid %d) of %d ended with status %d", who, (int)pid,
-                 job->hosts ? job->size : job->world, WEXITSTATUS(status));
+        snprintf(text, room, "%s (pid %d) of %d ended with status %d%s", who, (int)pid,
+                 job->hosts ? job->size : job->world, WEXITSTATUS(status),
+                 WEXITSTATUS(status) == RUN_EXIT_NOT_FOUND
+                     ? ": a library of the program (LD_LIBRARY_PATH, `ldd`), or a command that it "
+                       "starts, was not found"
+                     : "");
 }
 
 /* A signal has said so, or the time is over. */
@@ -80,7 +84,7 @@ static bool is_ending(const struct watch *watch)
 /* Says what has happened to a rank, and whether the job goes on without it. */
 static bool goes_on(struct run_job *job, int rank, pid_t pid, int status, bool ending)
 {
-    char what[400];
+    char what[520];
 
     say_what(job, rank, pid, status, what, sizeof(what));
     if (job->elastic.most && !job->status && !ending)
