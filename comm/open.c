@@ -91,10 +91,11 @@ static rondo_result allocate(rondo_comm *comm)
 
 static rondo_result open_device(rondo_comm *comm)
 {
-    rondo_result result = gpu_open(comm->settings.cuda_device, &comm->gpu);
+    struct gpu *gpu = NULL;
+    rondo_result result = gpu_open(comm->settings.cuda_device, &gpu);
 
-    comm->backend = comm->gpu ? &gpu_backend : &thread_backend;
-    if (!result && comm->gpu && comm->settings.uniform)
+    comm_set_gpu(comm, gpu, gpu ? &gpu_backend : &thread_backend);
+    if (!result && gpu && comm->settings.uniform)
         return rondo_fail(RONDO_ERROR_UNSUPPORTED,
                           "RONDO_UNIFORM is for communicators without a device: a call on a CUDA "
                           "stream returns before it has a result. Rank %d has device %d.",
@@ -274,11 +275,11 @@ void comm_free(rondo_comm *comm)
     if (!comm)
         return;
     broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
-    gpu_stop(comm->gpu);
+    gpu_stop(comm_gpu(comm));
     answer_stop(comm);
     recovery_close(comm);
     networks_close(comm);
-    gpu_close(comm->gpu, broken);
+    gpu_close(comm_gpu(comm), broken);
     registration_drop_all(comm);
     leave_delist(comm);
     close_arena(comm, broken);

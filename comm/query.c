@@ -37,19 +37,19 @@ rondo_result rondo_comm_query(rondo_comm *comm)
     if (fork_is_foreign(comm->home))
         return comm_refuse("rondo_comm_query");
     if (atomic_load_explicit(&comm->broken, memory_order_acquire)) {
-        gpu_query(comm->gpu);
+        gpu_query(comm_gpu(comm));
         return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
     }
     result = fetch(comm);
     if (!result)
         result = health_adopt(comm);
-    gpu_query(comm->gpu);
+    gpu_query(comm_gpu(comm));
     return result ? result : comm_check(comm);
 }
 
 const char *rondo_comm_last_algorithm(const rondo_comm *comm)
 {
-    return comm && !comm->gpu && comm->shown ? comm->shown->kind.algorithm : "";
+    return comm && !comm_gpu(comm) && comm->shown ? comm->shown->kind.algorithm : "";
 }
 
 rondo_result rondo_comm_abort(rondo_comm *comm)

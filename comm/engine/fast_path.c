@@ -17,7 +17,7 @@ static bool is_same(const rondo_call *a, const rondo_call *b)
 static bool may_take_fast_path(const rondo_comm *comm, const rondo_call *call,
                                const struct task *task)
 {
-    return !comm->gpu && !call->algorithm && !task->again && !task->made.handle &&
+    return !comm_gpu(comm) && !call->algorithm && !task->again && !task->made.handle &&
            !collective_is_pair(call->collective);
 }
 
@@ -76,7 +76,7 @@ rondo_result fast_path_run_new(const rondo_call *call, struct task *task)
     struct batch batch;
 
     batch_open(&batch, call->comm, task, 1);
-    if (call->comm->backend == &thread_backend)
+    if (comm_backend(call->comm) == &thread_backend)
         batch.call = call;
     return run_by_backend(&batch, 1);
 }

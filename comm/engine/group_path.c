@@ -90,7 +90,7 @@ void group_path_note(rondo_comm *comm, const struct task *tasks)
     bool again;
 
     path.ready = false;
-    if (comm->gpu || comm->backend != &thread_backend || !may_repeat(tasks) ||
+    if (comm_gpu(comm) || comm_backend(comm) != &thread_backend || !may_repeat(tasks) ||
         !turn_take_idle(&comm->turn, &ticket))
         return;
     again =

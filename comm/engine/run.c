@@ -285,7 +285,7 @@ rondo_result run_by_backend(struct batch *batches, int count)
     const struct backend *backend = &thread_backend;
 
     for (int i = 0; i < count && !backend->on_device; i++)
-        backend = batches[i].comm->backend;
+        backend = comm_backend(batches[i].comm);
     return backend->run(batches, count);
 }
 

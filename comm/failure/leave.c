@@ -187,7 +187,7 @@ void leave_warn(void *context, const char *begin, const char *end)
  * communicator does not stage again. */
 static rondo_result withdraw(rondo_comm *comm, const void *memory, size_t bytes)
 {
-    if (comm->backend->stages && comm->backend->stages(comm, memory))
+    if (comm_backend(comm)->stages && comm_backend(comm)->stages(comm, memory))
         return RONDO_OK;
     return heap_withdraw(&(struct heap_withdrawal){.memory = memory,
                                                    .bytes = bytes,

@@ -113,7 +113,7 @@ void gpu_block_lose(struct gpu *gpu, struct gpu_block *block)
 
 bool gpu_stages(rondo_comm *comm, const void *memory)
 {
-    struct gpu *gpu = comm->gpu;
+    struct gpu *gpu = comm_gpu(comm);
     const char *at = memory;
     bool found = false;
 

@@ -54,7 +54,7 @@ static rondo_result list_seen(const struct cuda_device *device, struct device_en
 
 rondo_result gpu_make_endpoint(rondo_comm *comm, struct device_endpoint *endpoint)
 {
-    struct gpu *gpu = comm->gpu;
+    struct gpu *gpu = comm_gpu(comm);
     rondo_result result = setting_check(SETTING_CUDA);
     void *arena = NULL;
 
@@ -243,7 +243,7 @@ static struct gpu_plans *make_plans(rondo_comm *comm)
     if (!plans)
         return NULL;
     plans->comm = comm;
-    plans->gpu = comm->gpu;
+    plans->gpu = comm_gpu(comm);
     plans->graph_blamed = -1;
     plans->last_inflight = &plans->inflights;
     lock_init(&plans->lock, LOCK_GPU_PLANS);
@@ -260,7 +260,7 @@ static struct gpu_plans *make_plans(rondo_comm *comm)
 
 rondo_result gpu_connect(rondo_comm *comm)
 {
-    struct gpu *gpu = comm->gpu;
+    struct gpu *gpu = comm_gpu(comm);
     const char *obstacle;
     struct gpu_plans *plans;
     rondo_result result;

@@ -111,7 +111,7 @@ rondo_result gpu_gate_open(rondo_comm *comm)
         gate = make_gate(comm);
     if (gate)
         gate->users++;
-    comm->gpu->gate = gate;
+    comm_gpu(comm)->gate = gate;
     lock_give(&gates_lock);
     if (!gate)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for ranks that share a device.");
@@ -172,7 +172,7 @@ static void await(const rondo_comm *comm, int peer, const struct condition *cond
 {
     enum { POLLS = 500 };
     const struct timespec doze = {0, 50 * 1000};
-    struct gpu_gate *gate = comm->gpu->gate;
+    struct gpu_gate *gate = comm_gpu(comm)->gate;
     double began = 0;
 
     for (int polls = 0; !not_waiting && !group_is_of_many() && !holds(condition); polls++) {
@@ -200,17 +200,18 @@ static _Atomic uint32_t *flag_of(const struct gpu_gate *gate, int to, int from, 
 
 bool gpu_gate_has(const rondo_comm *comm, int peer)
 {
-    return comm->gpu->gate && is_member(comm, peer);
+    return comm_gpu(comm)->gate && is_member(comm, peer);
 }
 
 void gpu_gate_tell(const rondo_comm *comm, int to, int from, int channel, uint32_t full)
 {
-    atomic_store_explicit(flag_of(comm->gpu->gate, to, from, channel), full, memory_order_release);
+    atomic_store_explicit(flag_of(comm_gpu(comm)->gate, to, from, channel), full,
+                          memory_order_release);
 }
 
 void gpu_gate_await(const rondo_comm *comm, int peer, int channel, bool data)
 {
-    const struct gpu_gate *gate = comm->gpu->gate;
+    const struct gpu_gate *gate = comm_gpu(comm)->gate;
     const struct condition condition = {.word = data ? flag_of(gate, comm->rank, peer, channel)
                                                      : flag_of(gate, peer, comm->rank, channel),
                                         .kind = data ? IS_FULL : IS_ZERO};
@@ -227,7 +228,7 @@ static uint32_t count_up(_Atomic uint32_t *word)
 /* This rank has queued a part of a call; returns how many by now. */
 static uint32_t count_passed(const rondo_comm *comm)
 {
-    struct gpu_gate *gate = comm->gpu->gate;
+    struct gpu_gate *gate = comm_gpu(comm)->gate;
 
     atomic_store_explicit(&gate->hands[comm->rank], threads_caller(), memory_order_relaxed);
     return count_up(&gate->passed[comm->rank]);
@@ -236,7 +237,7 @@ static uint32_t count_passed(const rondo_comm *comm)
 static void await_passed(const rondo_comm *comm, uint32_t passed)
 {
     for (int rank = 0; rank < comm->size; rank++) {
-        const struct condition condition = {&comm->gpu->gate->passed[rank], passed, HAS_COME};
+        const struct condition condition = {&comm_gpu(comm)->gate->passed[rank], passed, HAS_COME};
 
         if (rank != comm->rank && is_member(comm, rank))
             await(comm, rank, &condition);
@@ -245,14 +246,14 @@ static void await_passed(const rondo_comm *comm, uint32_t passed)
 
 void gpu_gate_pass(const rondo_comm *comm)
 {
-    if (comm->gpu->gate)
+    if (comm_gpu(comm)->gate)
         await_passed(comm, count_passed(comm));
 }
 
 /* The messages between this rank and the peer of a task, as one of the two counts them. */
 static _Atomic uint32_t *posted(const rondo_comm *comm, const struct choice_key *key, bool received)
 {
-    const struct gpu_gate *gate = comm->gpu->gate;
+    const struct gpu_gate *gate = comm_gpu(comm)->gate;
     bool send = key->collective == RONDO_SEND;
     int from = send ? comm->rank : key->root, to = send ? key->root : comm->rank;
 
@@ -264,7 +265,7 @@ void gpu_gate_pass_batch(const struct batch *batch)
     const rondo_comm *comm = batch->comm;
     uint32_t passed = 0;
 
-    if (!comm->gpu->gate)
+    if (!comm_gpu(comm)->gate)
         return;
     for (int i = 0; i < batch->count; i++) {
         const struct choice_key *key = &batch->tasks[i].key;

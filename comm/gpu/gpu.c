@@ -62,7 +62,7 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
 
 void gpu_agree(rondo_comm *comm)
 {
-    if (comm->gpu)
+    if (comm_gpu(comm))
         gpu_proxy_agree(comm);
 }
 
@@ -122,7 +122,7 @@ static struct lock finding = LOCK_AT(LOCK_GPU_FINDING);
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu)
 {
     lock_take(&finding);
-    *ret_gpu = comm->gpu;
+    *ret_gpu = comm_gpu(comm);
     lock_give(&finding);
     if (*ret_gpu)
         return RONDO_OK;
@@ -133,16 +133,18 @@ rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **r
 {
     rondo_comm *comm = batch->comm;
     const struct cuda_driver *cuda;
+    struct gpu *gpu;
     rondo_result result = cuda_load(&cuda);
 
     if (result)
         return result;
     lock_take(&finding);
-    if (!comm->gpu)
-        result = gpu_open(gpu_whose(cuda, batch, stream), &comm->gpu);
-    if (comm->gpu)
-        comm->backend = &gpu_backend;
-    *ret_gpu = comm->gpu;
+    gpu = comm_gpu(comm);
+    if (!gpu)
+        result = gpu_open(gpu_whose(cuda, batch, stream), &gpu);
+    if (gpu)
+        comm_set_gpu(comm, gpu, &gpu_backend);
+    *ret_gpu = gpu;
     lock_give(&finding);
     return result;
 }
@@ -187,7 +189,7 @@ static rondo_result bring_there(struct gpu *gpu, struct batch *batch, struct vis
 
 static rondo_result visit_begin(struct batch *batch, struct visit *visit)
 {
-    struct gpu *gpu = batch->comm->gpu;
+    struct gpu *gpu = comm_gpu(batch->comm);
     rondo_result result;
 
     *visit = (struct visit){NULL, NULL};
@@ -206,7 +208,7 @@ static rondo_result visit_begin(struct batch *batch, struct visit *visit)
 
 static rondo_result bring_back(struct batch *batch, struct visit *visit)
 {
-    struct gpu *gpu = batch->comm->gpu;
+    struct gpu *gpu = comm_gpu(batch->comm);
     rondo_result result = cuda_enter(&gpu->device);
 
     if (result)
@@ -223,7 +225,7 @@ static rondo_result visit_end(struct batch *batch, struct visit *visit, bool ran
     if (visit->block && ran)
         result = bring_back(batch, visit);
     if (visit->block)
-        gpu_block_return(batch->comm->gpu, visit->block);
+        gpu_block_return(comm_gpu(batch->comm), visit->block);
     free(visit->stages);
     return result;
 }
@@ -348,5 +350,5 @@ rondo_result rondo_cuda_mem_free(void *memory)
 
 int rondo_comm_cuda_device(const rondo_comm *comm)
 {
-    return comm && comm->gpu ? comm->gpu->device.number : -1;
+    return comm && comm_gpu(comm) ? comm_gpu(comm)->device.number : -1;
 }

@@ -19,7 +19,7 @@
 
 rondo_result gpu_queue_plans(CUstream stream, const struct batch *batch, struct gpu_errors *errors)
 {
-    struct gpu *gpu = batch->comm->gpu;
+    struct gpu *gpu = comm_gpu(batch->comm);
     rondo_result result = cuda_enter(&gpu->device);
 
     if (result)
@@ -55,7 +55,8 @@ static rondo_result queue_beside(void *argument)
 {
     const struct beside *beside = argument;
 
-    return gpu_queue_plans(beside->batch->comm->gpu->plans->side, beside->batch, beside->errors);
+    return gpu_queue_plans(comm_gpu(beside->batch->comm)->plans->side, beside->batch,
+                           beside->errors);
 }
 
 /* Ranks that share a device queue what others wait for before they wait: each has a thread. */
@@ -69,7 +70,7 @@ static rondo_result queue_all_beside(struct beside *list, int count)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group on a CUDA stream.");
     for (int i = 0; i < count; i++) {
         arguments[i] = &list[i];
-        gated |= list[i].batch->comm->gpu->gate != NULL;
+        gated |= comm_gpu(list[i].batch->comm)->gate != NULL;
     }
     if (gated && count > 1)
         result = threads_run(queue_beside, arguments, count);
@@ -90,7 +91,7 @@ rondo_result gpu_queue_many(CUstream stream, const struct batch *batches, int co
     if (!staged || !plans)
         result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group on a CUDA stream.");
     for (int i = 0; i < count && !result; i++) {
-        struct gpu *gpu = batches[i].comm->gpu;
+        struct gpu *gpu = comm_gpu(batches[i].comm);
 
         if (gpu_plans_take(gpu, &batches[i])) {
             plans[used++] = (struct beside){&batches[i], errors};
@@ -106,7 +107,7 @@ rondo_result gpu_queue_many(CUstream stream, const struct batch *batches, int co
         result = gpu_queue(stream, staged, others, errors);
     gpu_gate_wait_for_none(false);
     for (int i = 0; i < used && !result; i++) {
-        struct gpu *gpu = plans[i].batch->comm->gpu;
+        struct gpu *gpu = comm_gpu(plans[i].batch->comm);
 
         result = follow(gpu, stream, gpu->plans->side);
     }

@@ -202,7 +202,7 @@ static rondo_result add(struct cuda_stream *stream, const struct batch *batches,
 {
     if (count > 1)
         return gpu_queue_many(stream->stream, batches, count, stream->errors);
-    if (gpu_plans_take(batches[0].comm->gpu, &batches[0]))
+    if (gpu_plans_take(comm_gpu(batches[0].comm), &batches[0]))
         return gpu_queue_plans(stream->stream, &batches[0], stream->errors);
     return gpu_queue(stream->stream, batches, count, stream->errors);
 }
@@ -221,7 +221,7 @@ static rondo_result add_batches(rondo_stream *base, const struct batch *batches,
     if (!result)
         result = add(stream, batches, count);
     for (int i = 0; i < count && !result; i++)
-        result = note_ending(stream, batches[i].comm->gpu);
+        result = note_ending(stream, comm_gpu(batches[i].comm));
     return result;
 }
 
@@ -317,7 +317,7 @@ static bool waits_for_others(const rondo_stream *base, const rondo_comm *comm)
 {
     const struct cuda_stream *stream = (const struct cuda_stream *)base;
 
-    return stream->stream != CU_STREAM_PER_THREAD && comm->gpu && comm->gpu->gate;
+    return stream->stream != CU_STREAM_PER_THREAD && comm_gpu(comm) && comm_gpu(comm)->gate;
 }
 
 static const struct stream_ops cuda_stream_ops = {.add_batches = add_batches,

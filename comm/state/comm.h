@@ -92,8 +92,9 @@ struct rondo_comm {
     atomic_int broken;         /* a rondo_result: the first failure */
     struct lock error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
-    struct gpu *gpu;               /* NULL: it belongs to no device */
-    const struct backend *backend; /* who moves the data of its calls, task.h */
+    /* A call on a CUDA stream may be the first that needs a device, beside other threads' calls. */
+    _Atomic(struct gpu *) gpu_now;               /* comm_gpu() */
+    _Atomic(const struct backend *) backend_now; /* comm_backend() */
     struct rondo_registration *registrations;
     struct lock registrations_lock;
     struct recovery *recovery; /* comm/recovery; NULL: no agreement so far */
@@ -105,6 +106,25 @@ struct rondo_comm {
     _Atomic double timeout;              /* comm_timeout() */
     struct blame blame, stream_blame;    /* of the turn's holder, of who watches CUDA streams */
 };
+
+/* NULL: it belongs to no device. */
+static inline struct gpu *comm_gpu(const rondo_comm *comm)
+{
+    return atomic_load_explicit(&comm->gpu_now, memory_order_acquire);
+}
+
+/* Who moves the data of its calls, task.h. */
+static inline const struct backend *comm_backend(const rondo_comm *comm)
+{
+    return atomic_load_explicit(&comm->backend_now, memory_order_acquire);
+}
+
+/* Release, pairs with the acquire of both above: the device is open. */
+static inline void comm_set_gpu(rondo_comm *comm, struct gpu *gpu, const struct backend *backend)
+{
+    atomic_store_explicit(&comm->gpu_now, gpu, memory_order_release);
+    atomic_store_explicit(&comm->backend_now, backend, memory_order_release);
+}
 
 /* Seconds that a peer may be silent, 0: for ever. It may change at any time. */
 static inline double comm_timeout(const rondo_comm *comm)

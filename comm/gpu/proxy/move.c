@@ -27,7 +27,9 @@
 
 static struct gpu_proxy *proxy_of(const struct execution *x)
 {
-    return ((const rondo_comm *)(const void *)x->world)->gpu->proxy; /* world is its first member */
+    const rondo_comm *comm = (const rondo_comm *)(const void *)x->world; /* its first member */
+
+    return comm_gpu(comm)->proxy;
 }
 
 /* ---- What a step tells others --- */
@@ -275,7 +277,7 @@ bool gpu_moves(const struct gpu *gpu, const struct batch *batch)
 
 rondo_result gpu_move_begin(rondo_comm *comm, struct task *task)
 {
-    struct gpu_proxy *proxy = comm->gpu->proxy;
+    struct gpu_proxy *proxy = comm_gpu(comm)->proxy;
     struct execution *x = &task->execution;
     size_t scratch = exec_scratch_bytes(x->plan, &x->shape);
     rondo_result result;

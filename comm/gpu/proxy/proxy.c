@@ -159,8 +159,8 @@ static rondo_result open_proxy(rondo_comm *comm, struct gpu_proxy **ret_proxy)
     if (!proxy)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a device's messages.");
     proxy->comm = comm;
-    proxy->gpu = comm->gpu;
-    snprintf(proxy->name, sizeof(proxy->name), "CUDA device %d", comm->gpu->device.number);
+    proxy->gpu = comm_gpu(comm);
+    snprintf(proxy->name, sizeof(proxy->name), "CUDA device %d", comm_gpu(comm)->device.number);
     proxy->source = (struct device_source){.context = proxy,
                                            .name = proxy->name,
                                            .take = take,
@@ -172,10 +172,10 @@ static rondo_result open_proxy(rondo_comm *comm, struct gpu_proxy **ret_proxy)
     if (!proxy->links || !proxy->pinned)
         result = rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a device's messages.");
     if (!result)
-        result = cuda_enter(&comm->gpu->device);
+        result = cuda_enter(&comm_gpu(comm)->device);
     if (!result) {
         result = open_parts(proxy);
-        cuda_leave(&comm->gpu->device);
+        cuda_leave(&comm_gpu(comm)->device);
     }
     if (result)
         gpu_proxy_close(proxy);
@@ -279,7 +279,7 @@ enum device_way gpu_proxy_find(rondo_comm *comm)
         return way;
     }
     proxy->way = way;
-    comm->gpu->proxy = proxy;
+    comm_gpu(comm)->proxy = proxy;
     return way;
 }
 
@@ -308,7 +308,7 @@ void gpu_proxy_agree(rondo_comm *comm)
     static const char *const how[DEVICE_WAYS] = {[DEVICE_SLOTS] = "through slots of the host",
                                                  [DEVICE_DMABUF] = "by dmabuf",
                                                  [DEVICE_PEER] = "by peer memory"};
-    struct gpu_proxy *proxy = comm->gpu->proxy;
+    struct gpu_proxy *proxy = comm_gpu(comm)->proxy;
     int unable = find_unable(comm);
     bool spread = is_spread(comm);
 
@@ -320,13 +320,13 @@ void gpu_proxy_agree(rondo_comm *comm)
         log_info("GPU buffers are staged between nodes: GPUDirect is not used by rank %d", unable);
     else if (spread)
         log_info("GPU buffers are staged between nodes: there are too many ranks for GPUDirect");
-    comm->gpu->proxy = NULL;
+    comm_gpu(comm)->proxy = NULL;
     gpu_proxy_close(proxy);
 }
 
 const struct device_source *gpu_device_source(const rondo_comm *comm, enum device_way *ret_way)
 {
-    const struct gpu_proxy *proxy = comm->gpu ? comm->gpu->proxy : NULL;
+    const struct gpu_proxy *proxy = comm_gpu(comm) ? comm_gpu(comm)->proxy : NULL;
 
     *ret_way = proxy ? proxy->way : DEVICE_STAGED;
     return *ret_way > DEVICE_SLOTS ? &proxy->source : NULL;

@@ -219,7 +219,7 @@ static rondo_result settle(struct gpu_plans *plans, bool devcomms)
 
 rondo_result gpu_settle(rondo_comm *comm)
 {
-    struct gpu_plans *plans = comm->gpu ? comm->gpu->plans : NULL;
+    struct gpu_plans *plans = comm_gpu(comm) ? comm_gpu(comm)->plans : NULL;
     bool devcomms = false;
     rondo_result result;
 
@@ -231,8 +231,8 @@ rondo_result gpu_settle(rondo_comm *comm)
     if (result)
         return result;
     result = settle(plans, devcomms);
-    if (!result && comm->gpu->plans)
+    if (!result && comm_gpu(comm)->plans)
         result = gpu_nvls_open(plans);
-    cuda_leave(&comm->gpu->device);
+    cuda_leave(&comm_gpu(comm)->device);
     return result;
 }
