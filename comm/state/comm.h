@@ -107,13 +107,13 @@ struct rondo_comm {
     struct blame blame, stream_blame;    /* of the turn's holder, of who watches CUDA streams */
 };
 
-/* NULL: it belongs to no device. */
+/* Returns NULL if it belongs to no device. */
 static inline struct gpu *comm_gpu(const rondo_comm *comm)
 {
     return atomic_load_explicit(&comm->gpu_now, memory_order_acquire);
 }
 
-/* Who moves the data of its calls, task.h. */
+/* Returns who moves the data of its calls, see task.h. */
 static inline const struct backend *comm_backend(const rondo_comm *comm)
 {
     return atomic_load_explicit(&comm->backend_now, memory_order_acquire);

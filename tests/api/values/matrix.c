@@ -271,7 +271,7 @@ static rondo_result run_with(const struct test_case *test, rondo_comm *comm,
     return RONDO_OK;
 }
 
-static rondo_result run_case(const struct test_case *test, rondo_comm *comm, char *sentence)
+rondo_result matrix_call(const struct test_case *test, rondo_comm *comm, char *sentence)
 {
     bool premul = test->op == CASES_PREMUL;
     struct world_data data = {
@@ -314,12 +314,12 @@ rondo_result matrix_run(rondo_comm *comm, void *argument, char *sentence)
 
         if (test->size != rondo_comm_size(comm) || test->processes != part->processes)
             continue;
-        result = run_case(test, test->small_slots ? small : comm, sentence);
+        result = matrix_call(test, test->small_slots ? small : comm, sentence);
         if (result == RONDO_ERROR_UNSUPPORTED) { /* then perhaps with memory that peers reach */
             struct test_case mapped = *test;
 
             mapped.memory = CASE_SHARED;
-            result = run_case(&mapped, test->small_slots ? small : comm, sentence);
+            result = matrix_call(&mapped, test->small_slots ? small : comm, sentence);
         }
         if (result == RONDO_ERROR_UNSUPPORTED || result == RONDO_OK) {
             if (rondo_comm_rank(comm) == 0)
@@ -349,7 +349,7 @@ static rondo_result find_forms(rondo_comm *comm, struct case_list *ret_list, cha
                 .count = COUNT_17,
                 .memory = CASE_SHARED,
             };
-            rondo_result result = run_case(&test, comm, sentence);
+            rondo_result result = matrix_call(&test, comm, sentence);
 
             if (result && result != RONDO_ERROR_UNSUPPORTED)
                 return result;

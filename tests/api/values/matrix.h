@@ -28,6 +28,9 @@ struct matrix_part {
 };
 rondo_result matrix_run(rondo_comm *comm, void *argument, char *sentence);
 
+/* One call of the matrix, checked. */
+rondo_result matrix_call(const struct test_case *test, rondo_comm *comm, char *sentence);
+
 /* All algorithms that have any form, NULL-terminated: what `rondo explain --list` prints. */
 extern const char *const matrix_algorithms[];
 
