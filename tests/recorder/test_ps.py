@@ -27,7 +27,7 @@ class Job:
     """8 ranks on this machine, and the folder of their records."""
 
     def __init__(self, way, culprit=CULPRIT, ranks=RANKS, **more):
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder, self.scratch = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
         self.way, self.culprit, self.size, self.more = way, culprit, ranks, more
         self.environment = {**cases.clean_environment(), **QUIET, "RONDO_RECORDER_DIR": self.folder.name,
                             "RONDO_SIZE": str(ranks), "RONDO_ADDRESS": f"unix:rondo-ps-{secrets.token_hex(8)}",
@@ -35,14 +35,20 @@ class Job:
         self.ranks = []
 
     def __enter__(self):
+        go = os.path.join(self.scratch.name, "go")
         for rank in range(self.size):
             self.ranks.append(subprocess.Popen([HANG, self.way, str(self.culprit)], stdout=subprocess.PIPE,
                                                stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                               env={**self.environment, "RONDO_RANK": str(rank)}))
-        for number, rank in enumerate(self.ranks):
-            line = rank.stdout.readline()
-            assert line == "ready\n", f"rank {number} said {line!r}"
-        return self
+                                               env={**self.environment, "RONDO_RANK": str(rank), "HANG_GO": go}))
+        try:
+            for number, rank in enumerate(self.ranks):
+                line = rank.stdout.readline()
+                assert line == "ready\n", f"rank {number} said {line!r}"
+            open(go, "w", encoding="utf-8").close()
+            return self
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_):
         for rank in self.ranks:
@@ -54,6 +60,7 @@ class Job:
             rank.stdout.close()
             rank.stderr.close()
         self.folder.cleanup()
+        self.scratch.cleanup()
 
     def ps(self, *options):
         run = subprocess.run([RONDO, "ps", *options], capture_output=True, text=True, env=self.environment, timeout=30)
@@ -314,10 +321,12 @@ class TwoHosts:
         os.chmod(self.ssh, 0o755)
         command = ["sh", "-c", f'export RONDO_RECORDER_DIR={self.scratch.name}/$((RONDO_RANK / 4)); '
                                f'exec {HANG} {self.way} {CULPRIT}']
-        self.ranks = self.hosts.start(command, RANKS // 2, **{**QUIET, **self.more})
+        go = os.path.join(self.scratch.name, "go")
+        self.ranks = self.hosts.start(command, RANKS // 2, **{**QUIET, **self.more, "HANG_GO": go})
         for rank in self.ranks:
             line = rank.process.stdout.readline()
             assert line == "ready\n", f"rank {rank.number} said {line!r}"
+        open(go, "w", encoding="utf-8").close()
 
     def __exit__(self, *_):
         self.hosts.__exit__()
