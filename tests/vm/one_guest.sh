@@ -52,7 +52,7 @@ many_communicators() { # HOW MANY
         rdma resource show | tr ' ' '\n' | awk '/^[0-9]+$/ { all += $1 } END { print all }'
     done >"$scratch/resources" &
     watcher=$!
-    good 300 lives "$1"
+    good 1500 lives "$1"
     status=$?
     kill $watcher
     [ $status = 0 ] && resources_stay "$scratch/resources" "$1" && no_queue_is_left
