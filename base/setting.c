@@ -70,7 +70,7 @@ static const struct setting table[SETTINGS] = {
                       "by the number of ranks and cores.",
                       NULL, -1, 1e9},
     [SETTING_HEAP_BYTES] = {"RONDO_HEAP_BYTES", SETTING_SIZE, "0",
-                            "Address space of a process' shared heap; 0: four times the memory.",
+                            "Address space of the shared heap; 0: 4 x memory, or 1/4 of ulimit -v.",
                             NULL, 0, MOST_BYTES},
     [SETTING_CMA] = {"RONDO_CMA", SETTING_WORD, "auto",
                      "Cross-memory attach for large plain buffers; auto uses it where allowed and "

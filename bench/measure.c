@@ -347,17 +347,15 @@ static int write_input(const struct measure *measure, const struct bench_call *c
 static int call_in_turns(struct measure *measure, const struct bench_command *command, int calls,
                          size_t *turn)
 {
-    const struct bench_call *call = &command->call;
-    size_t turns = turns_of(measure, command), stride = measure_stride(measure, call);
+    size_t turns = turns_of(measure, command), stride = measure_stride(measure, &command->call);
     /* Between two calls nothing is computed that would count as the library's time. */
-    struct spot first = spot_of(measure, call, 0);
+    struct spot first = spot_of(measure, &command->call, 0);
 
     for (int i = 0; i < calls; i++) {
-        size_t offset = *turn * stride;
-
         if (command->line_count ? step_run(measure, command, *turn)
-                                : measure->library->run(measure->state, call, first.input + offset,
-                                                        first.output + offset))
+                                : measure->library->run(measure->state, &command->call,
+                                                        first.input + *turn * stride,
+                                                        first.output + *turn * stride))
             return -1;
         *turn = *turn + 1 == turns ? 0 : *turn + 1;
     }

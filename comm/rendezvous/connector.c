@@ -172,7 +172,6 @@ static rondo_result not_found(const struct connector *me)
 static bool is_over(struct connector *me)
 {
     double now = clock_seconds();
-
     bool watches = me->watch && me->watch->look; /* then that one knows what has happened */
 
     if (!me->served || watches || me->relay || me->fd >= 0 || errno != ECONNREFUSED) {

@@ -41,14 +41,6 @@ bool launch_secret_is_strong(const char *secret);
 /* If not: a key that takes a guess as long to make as it takes us. Remembered. */
 rondo_result launch_secret_stretch(const char *secret, unsigned char ret_key[BOOTSTRAP_SECRET]);
 
-struct launch_process {
-    long parent;
-    char name[65];
-    unsigned long long start; /* ticks after boot */
-};
-/* Reads what /proc says of a process; false if it is gone or not ours to see. */
-bool launch_look_at_process(long pid, struct launch_process *ret_process);
-
 /* Fills place, served, job and unnamed. */
 rondo_result launch_place(struct launch *launch, const struct launch_job *job);
 

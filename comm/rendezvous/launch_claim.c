@@ -21,6 +21,7 @@
 #include "base/fail.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "comm/rendezvous/socket.h"
 
 #include <errno.h>
@@ -63,12 +64,12 @@ __attribute__((constructor)) static void note_process(void)
 
 static bool is_ancestor(pid_t pid)
 {
-    struct launch_process process = {.parent = getppid()};
+    struct process_look process = {.parent = getppid()};
 
     for (long at = process.parent; at > 1; at = process.parent)
         if (at == pid)
             return true;
-        else if (!launch_look_at_process(at, &process))
+        else if (!process_look((pid_t)at, &process))
             break;
     return false;
 }
@@ -148,12 +149,12 @@ static bool has_library(long pid)
  * was forked, and has not executed a program, was made to take the rank. */
 static pid_t find_parent_with_our_rank(void)
 {
-    struct launch_process process = {.parent = getppid()};
+    struct process_look process = {.parent = getppid()};
 
     for (long at = process.parent; loaded_by == getpid() && at > 1; at = process.parent)
         if (has_our_rank(at) && has_library(at))
             return (pid_t)at;
-        else if (!launch_look_at_process(at, &process))
+        else if (!process_look((pid_t)at, &process))
             break;
     return 0;
 }

@@ -7,9 +7,9 @@
  */
 #include "comm/rendezvous/launch.h"
 
-#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/setting.h"
 
 #include <stdio.h>
@@ -88,33 +88,6 @@ rondo_result launch_by_openmpi(struct launch *launch, struct launch_job *job)
     return RONDO_OK;
 }
 
-bool launch_look_at_process(long pid, struct launch_process *ret_process)
-{
-    char path[64], line[1024];
-    const char *open, *close;
-    size_t bytes;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-    file = descriptor_stream(path, "r");
-    if (!file)
-        return false;
-    bytes = fread(line, 1, sizeof(line) - 1, file);
-    fclose(file);
-    line[bytes] = '\0';
-    open = strchr(line, '(');
-    close = strrchr(line, ')'); /* a name may contain anything, also brackets */
-    if (!open || !close || close - open > 64)
-        return false;
-    memcpy(ret_process->name, open + 1, (size_t)(close - open - 1));
-    ret_process->name[close - open - 1] = '\0';
-    /* After the name: state, parent, 17 numbers that do not matter here, start. */
-    return sscanf(
-               close + 1,
-               " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &ret_process->parent, &ret_process->start) == 2;
-}
-
 /*
  * Hydra, MPICH's launcher, gives a job no name; but it has one process on this host that is an
  * ancestor of all its ranks. Wrappers (a shell, numactl) may stand between. If there is no such
@@ -122,16 +95,16 @@ bool launch_look_at_process(long pid, struct launch_process *ret_process)
  */
 rondo_result launch_by_mpich(struct launch *launch, struct launch_job *job)
 {
-    struct launch_process process;
+    struct process_look process;
     long first = getppid();
 
     all_local_if_counted(launch, job);
-    for (long pid = first; pid > 1 && launch_look_at_process(pid, &process); pid = process.parent) {
+    for (long pid = first; pid > 1 && process_look((pid_t)pid, &process); pid = process.parent) {
         bool proxy = !strcmp(process.name, "hydra_pmi_proxy");
 
         if (pid == first || proxy)
             snprintf(job->identity, sizeof(job->identity), "%ld started at %llu", pid,
-                     process.start);
+                     (unsigned long long)process.started);
         if (proxy)
             return RONDO_OK;
     }
