@@ -34,7 +34,15 @@ rondo_result ddp_broken(rondo_ddp *ddp, rondo_result result, const rondo_comm *c
 {
     ddp->broken = true;
     ddp->in_pass = false;
-    return ddp_fail_call(result, comm, what);
+    ddp_fail_call(result, comm, what);
+    if (!ddp->config.join && (result == RONDO_ERROR_MISMATCH ||
+                              strstr(rondo_ddp_last_error(), "has closed the communicator")))
+        ddp_fail(
+            result,
+            "%s If ranks have different numbers of steps, set config.join, and let those whose "
+            "data are used up call rondo_ddp_join().",
+            rondo_ddp_last_error());
+    return result;
 }
 
 /* The culprit's sentence to all. */

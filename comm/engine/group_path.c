@@ -60,6 +60,7 @@ bool group_path_run(rondo_result *ret_result)
     for (int i = 0; i < GROUP_PATH_CALLS; i++) {
         path.tasks[i].suspect = 0;
         (void)task_begin(comm, &path.tasks[i]); /* this thread refuses none */
+        task_record(comm, &path.tasks[i]);
     }
     *ret_result = run_batches(&batch, 1);
     path.ready = !*ret_result;

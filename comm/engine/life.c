@@ -69,9 +69,6 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
         task->offer = NULL;
     if (task->numbered)
         x->fingerprint ^= show(comm, choice, task->again);
-    if (comm->recorder)
-        task->recorded =
-            recorder_begin(comm->recorder, task->numbered ? comm->calls : 0, &choice->kind);
     x->fingerprint = link_fingerprint(x->fingerprint);
     if (x->plan->address_messages) {
         x->unreachable = !address_announce(comm, task->input, task->output, x);
@@ -139,6 +136,8 @@ void task_start(struct batch *batch, struct task *task)
         result = task_begin(batch->comm, task);
     if (result)
         refuse(batch, task, result);
+    else
+        task_record(batch->comm, task);
 }
 
 /* Only what is on trial is timed: reading the clock waits for all loads before it, and the next

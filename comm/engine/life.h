@@ -23,6 +23,13 @@ void task_start(struct batch *batch, struct task *task);
 /* Start a task whose choice is made, and its execution bound to that. It runs afterwards; only a
  * backend that is a device may refuse it. */
 rondo_result task_begin(rondo_comm *comm, struct task *task);
+/* Write down that the task has begun. */
+static inline void task_record(rondo_comm *comm, struct task *task)
+{
+    if (comm->recorder)
+        task->recorded =
+            recorder_begin(comm->recorder, task->numbered ? comm->calls : 0, &task->choice->kind);
+}
 /* React to the state that advancing the task led to; true if it moved. */
 bool task_react(struct batch *batch, struct task *task, enum exec_state state);
 /* The reaction to EXEC_DONE. */

@@ -254,7 +254,12 @@ rondo_result run_ready(struct batch *batch)
     enum exec_state state;
 
     (void)task_begin(comm, task); /* this thread refuses none */
+    /* Short calls are written down while their messages travel from core to core. */
+    if (!x->shape.lines)
+        task_record(comm, task);
     state = exec_advance(x);
+    if (x->shape.lines)
+        task_record(comm, task);
     if (state != EXEC_DONE) {
         struct waiter waiter;
 

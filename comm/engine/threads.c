@@ -72,13 +72,16 @@ rondo_result threads_run(rondo_result (*step)(void *), void *const *arguments, i
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d threads.", count);
     lock_take(&gate.lock);
     for (; started < count && !result; started++) {
+        int error;
+
         steps[started].gate = &gate;
         steps[started].caller = threads_caller();
         steps[started].step = step;
         steps[started].argument = arguments[started];
-        if (pthread_create(&steps[started].thread, NULL, run_step, &steps[started])) {
-            result =
-                rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start thread %d of %d.", started + 1, count);
+        error = pthread_create(&steps[started].thread, NULL, run_step, &steps[started]);
+        if (error) {
+            result = rondo_fail(RONDO_ERROR_SYSTEM, "Cannot start thread %d of %d: %s.",
+                                started + 1, count, strerror(error));
             break;
         }
     }

@@ -40,6 +40,7 @@ rondo_result joins_by_size(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_by_remaining(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_step_everywhere(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_whose_step_fails(rondo_comm *comm, void *unused, char *sentence);
+rondo_result joins_are_not_chosen(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_within_a_step(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_in_mixed_passes(rondo_comm *comm, void *unused, char *sentence);
 

@@ -168,6 +168,43 @@ rondo_result joins_within_a_step(rondo_comm *comm, void *unused, char *sentence)
     return result;
 }
 
+/* Without a join mode, rank 0 has a step less than the others, and then closes its model or goes on
+ * with other calls: they are told what there is for that. */
+static rondo_result one_step_less(rondo_comm *comm, bool closes, char *sentence)
+{
+    struct toy *toy = toy_new(comm, false, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result;
+
+    config.broadcast_buffers = !closes; /* then the others' next call is one on `comm` */
+    result = toy_open(toy, &config);
+    for (int pass = 0; pass < 2 && !result; pass++) /* the order of buckets is settled then */
+        result = toy_pass(toy, pass, 1, true);
+    if (!result && toy->rank > 0)
+        result = closes ? toy_expect(toy, toy_pass(toy, 2, 1, true), RONDO_ERROR_PEER,
+                                     "has closed the communicator", "set config.join")
+                        : toy_expect(toy, rondo_ddp_begin(toy->ddp, 1), RONDO_ERROR_MISMATCH,
+                                     "barrier", "set config.join");
+    else if (!result && !closes && rondo_barrier(comm, NULL) != RONDO_ERROR_MISMATCH)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "the barrier met no other call");
+    toy_free(toy);
+    return result;
+}
+
+rondo_result joins_are_not_chosen(rondo_comm *comm, void *unused, char *sentence)
+{
+    rondo_result result = one_step_less(comm, true, sentence);
+    rondo_comm *copy;
+
+    if (!result)
+        result = rondo_comm_dup(comm, &copy);
+    if (result)
+        return result;
+    result = one_step_less(copy, false, sentence);
+    rondo_comm_close(copy);
+    return result;
+}
+
 /* Ranks that disagree about exchanging are told so, and so is one that had joined. */
 rondo_result joins_in_mixed_passes(rondo_comm *comm, void *unused, char *sentence)
 {

@@ -163,6 +163,11 @@ Test(ddp_join, a_failing_step_of_a_rank_that_joined_is_told_to_all)
     run_on(joins_whose_step_fails, 2, 3);
 }
 
+Test(ddp_join, who_waits_for_a_rank_with_fewer_steps_is_told_of_join_modes)
+{
+    run_on(joins_are_not_chosen, 2, 3);
+}
+
 Test(ddp_join, what_a_rank_has_accumulated_when_it_joins_counts)
 {
     run_on(joins_within_a_step, 2, 3);
