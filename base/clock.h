@@ -3,6 +3,7 @@
 #ifndef RONDO_BASE_CLOCK_H
 #define RONDO_BASE_CLOCK_H
 
+#include <math.h>
 #include <time.h>
 
 static inline double clock_seconds(void)
@@ -11,6 +12,21 @@ static inline double clock_seconds(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Seconds as people are told of them. */
+static inline double clock_tenths(double seconds)
+{
+    return round(10 * seconds) / 10;
+}
+
+/* When the log tells next of a wait that began at `began` and of which it has told so many times:
+ * after `late` seconds, then after ten times as many, and so on. INFINITY: never, `late` is 0. */
+static inline double clock_reminder(double began, double late, int told)
+{
+    for (int i = 0; i < told; i++)
+        late *= 10;
+    return late > 0 ? began + late : INFINITY;
 }
 
 #endif

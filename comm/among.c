@@ -74,7 +74,7 @@ static bool has_ended(const rondo_comm *parent, int rank, bool networks)
 /* A rank of this host that lives. */
 static bool has_closed(const rondo_comm *parent, int rank)
 {
-    return parent->assembled && rank != parent->rank && parent->processes[rank] &&
+    return comm_is_assembled(parent) && rank != parent->rank && parent->processes[rank] &&
            health_has_closed(parent, rank);
 }
 

@@ -232,7 +232,7 @@ rondo_result comm_assemble(rondo_comm *comm)
 
     if (result)
         return comm_break(comm, result, comm->rank);
-    comm->assembled = true;
+    atomic_store_explicit(&comm->assembled, true, memory_order_release);
     comm->internal = comm->calls;
     if (comm->settings.uniform && comm->size > 1)
         comm->settle = uniform_settle;

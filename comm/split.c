@@ -56,7 +56,7 @@ static rondo_result gather(struct offspring *offspring, const void *own, void *a
     atomic_store_explicit(&comm->own_call, false, memory_order_relaxed);
     /* The next turn is ours, too. */
     comm->internal++;
-    if (comm->assembled)
+    if (comm_is_assembled(comm))
         recorder_complete(comm->recorder, comm->internal);
     return result;
 }

@@ -238,7 +238,7 @@ static rondo_result describe(rondo_comm *comm, const struct choice_key *key, str
         return result;
     selection.wanted = choice_wanted(comm, key);
     /* Relaxed, with split.c. */
-    selection.quiet = comm->rank != 0 || !comm->assembled ||
+    selection.quiet = comm->rank != 0 || !comm_is_assembled(comm) ||
                       atomic_load_explicit(&comm->own_call, memory_order_relaxed);
     selection.need = choice_needs(comm, key, ret_operation, selection.wanted);
     if (key->no_peer_memory || comm->local_size < comm->size || ret_operation->kernel.has_scale)

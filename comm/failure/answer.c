@@ -66,7 +66,7 @@ bool answer_start(rondo_comm *comm)
 {
     struct answerer *answerer;
 
-    if (!networks_any(comm) || !comm->assembled)
+    if (!networks_any(comm) || !comm_is_assembled(comm))
         return false;
     if (atomic_exchange_explicit(&comm->answers, true, memory_order_acq_rel))
         return true;

@@ -58,7 +58,8 @@ static const struct status *failed_status(const rondo_comm *comm, int rank)
 {
     const struct status *status = comm->status_pages[rank];
 
-    if (comm->assembled || !status || atomic_load_explicit(&status->id, memory_order_acquire))
+    if (comm_is_assembled(comm) || !status ||
+        atomic_load_explicit(&status->id, memory_order_acquire))
         return health_status(comm, rank);
     return status;
 }
@@ -150,7 +151,7 @@ static int find_dead(const rondo_comm *comm, const struct execution *x)
  */
 static int find_closed(const rondo_comm *comm, const struct execution *x)
 {
-    for (int i = 0; i < x->plan->programs && comm->assembled; i++) {
+    for (int i = 0; i < x->plan->programs && comm_is_assembled(comm); i++) {
         int peer = x->programs[i].blamed;
 
         if (!x->programs[i].done && peer != comm->rank && health_has_closed(comm, peer))
@@ -190,8 +191,8 @@ static rondo_result watch_distant(rondo_comm *comm, const struct execution *x)
 /* The peer will never come. */
 static rondo_result missing(rondo_comm *comm, const struct task *task, int peer)
 {
-    return comm->assembled && health_has_closed(comm, peer) ? closed(comm, task, peer)
-                                                            : dead(comm, task, peer);
+    return comm_is_assembled(comm) && health_has_closed(comm, peer) ? closed(comm, task, peer)
+                                                                    : dead(comm, task, peer);
 }
 
 /* A peer seen closed or ended may have done its part before. So believe it at the second look, when

@@ -2,6 +2,7 @@
 /* long_wait.c - see long_wait.h. */
 #include "comm/failure/long_wait.h"
 
+#include "base/clock.h"
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -185,13 +186,11 @@ static void make_line(rondo_comm *comm, const struct blame *blame, const struct 
 
 void long_wait_tell(rondo_comm *comm, struct blame *blame, const struct task *task, double now)
 {
-    double due = comm->settings.late;
     char text[FAIL_SENTENCE_MAX];
     struct wait_line line;
 
-    for (int i = 0; i < blame->told; i++)
-        due *= 10;
-    if (due <= 0 || now - blame->began < due || !log_wants(LOG_WARN))
+    if (now < clock_reminder(blame->began, comm->settings.late, blame->told) ||
+        !log_wants(LOG_WARN))
         return;
     blame->told++;
     make_line(comm, blame, task, now - blame->began, &line, text);

@@ -15,6 +15,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "comm/failure/answer.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
@@ -23,6 +24,7 @@
 #include "transport/memory/process.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +43,8 @@ struct recovery {
     bool out;            /* the others have gone on without this rank, for good */
     rondo_result parted; /* recovery_part() */
     double looked;
+    double began;  /* the agreement, on this rank */
+    int reminders; /* that the log has of it */
     struct vote *votes;
     struct suspicion *suspicions;
 };
@@ -189,7 +193,7 @@ bool recovery_has_ended(const rondo_comm *comm, int rank, bool networks)
         return false;
     if (is_near(comm, rank))
         return !process_alive(comm->processes[rank]) ||
-               (comm->assembled && health_has_closed(comm, rank));
+               (comm_is_assembled(comm) && health_has_closed(comm, rank));
     return networks && networks_watch_peer(&comm->networks, rank);
 }
 
@@ -270,6 +274,42 @@ static void look_after(rondo_comm *comm, double now)
     }
 }
 
+/* The first ranks that have not come, as far as this one sees, or (`any`) that it waits for. */
+static size_t list_awaited(const rondo_comm *comm, bool any, char *ret_text, size_t room)
+{
+    const struct agreement *agreement = &comm->recovery->agreement;
+    size_t used = 0;
+
+    for (int rank = 0; rank < comm->size && used + 16 < room; rank++) {
+        bool missing = rank != comm->rank && !agreement_has_come(agreement, rank);
+
+        if ((missing && is_near(comm, rank)) ||
+            ((missing || any) && agreement_awaits(agreement, rank)))
+            used += (size_t)snprintf(ret_text + used, room - used, "%s%d", used ? ", " : "", rank);
+    }
+    return used;
+}
+
+/* Log who is waited for, when it is time for that. */
+static void remind(const rondo_comm *comm, double now)
+{
+    struct recovery *recovery = comm->recovery;
+    char ranks[128] = "";
+
+    if (now < clock_reminder(recovery->began, comm->settings.late, recovery->reminders))
+        return;
+    recovery->reminders++;
+    if (list_awaited(comm, false, ranks, sizeof(ranks)) ||
+        list_awaited(comm, true, ranks, sizeof(ranks)))
+        log_warn("Rank %d has waited %g s for rank %s in agreement %llu of communicator %llx of %d "
+                 "ranks: all that are left have to call the same of rondo_comm_agree(), "
+                 "rondo_comm_shrink() and rondo_comm_grow(), or the collective whose result is "
+                 "agreed on (RONDO_UNIFORM).",
+                 comm->rank, clock_tenths(now - recovery->began), ranks,
+                 (unsigned long long)recovery->agreement.own.number, (unsigned long long)comm->id,
+                 comm->size);
+}
+
 /* ---- An agreement ---------------------------------------------------------------------------- */
 
 /* One pause; true: it is time to look after the others. */
@@ -290,7 +330,8 @@ static enum agreement_state meet(rondo_comm *comm)
     struct waiter waiter;
 
     waiter_init(&waiter, &comm->tuning.wait);
-    recovery->looked = clock_seconds();
+    recovery->looked = recovery->began = clock_seconds();
+    recovery->reminders = 0;
     for (int rank = 0; rank < comm->size; rank++)
         recovery->suspicions[rank].since = recovery->looked;
     show(comm);
@@ -304,8 +345,10 @@ static enum agreement_state meet(rondo_comm *comm)
         if (state != AGREEMENT_WAITS)
             return state;
         reply(comm);
-        if (pause_agreement(comm, &waiter))
+        if (pause_agreement(comm, &waiter)) {
             look_after(comm, waiter.now);
+            remind(comm, waiter.now);
+        }
     }
 }
 

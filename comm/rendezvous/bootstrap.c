@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/setting.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -88,20 +89,22 @@ static rondo_result serve_and_take_part(const struct connector *me, void *ret_bl
     task.blob = me->blob_bytes ? me->blob : "";
     task.blob_bytes = me->blob_bytes;
     task.timeout = me->timeout;
+    task.late = me->late;
     return server_run(&server, &task, ret_blobs);
 }
 
 rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *blob,
                                  size_t blob_bytes, void *ret_blobs)
 {
+    double now = clock_seconds();
     struct connector me = {.place = part->place,
                            .watch = part->watch,
                            .holder = part->holder,
                            .rank = part->rank,
                            .size = part->size,
                            .timeout = part->timeout,
-                           .deadline =
-                               part->timeout > 0 ? clock_seconds() + part->timeout : INFINITY,
+                           .deadline = part->timeout > 0 ? now + part->timeout : INFINITY,
+                           .began = now,
                            .blob = blob,
                            .blob_bytes = blob_bytes,
                            .each = blob_bytes,
@@ -109,6 +112,8 @@ rondo_result bootstrap_take_part(const struct bootstrap_part *part, const void *
                            .last = "no answer"};
     rondo_result result = check(part->place, part->rank, part->size, blob_bytes);
 
+    if (!result)
+        result = setting_read_seconds(SETTING_LATE, &me.late);
     if (!result)
         result = wire_init();
     if (result)

@@ -155,16 +155,39 @@ static void nap(const struct connector *me, int attempt)
     poll(NULL, 0, (int)fmin(pause, socket_poll_time(me->deadline) & INT32_MAX));
 }
 
-static rondo_result not_found(const struct connector *me)
+static rondo_result not_found(const struct connector *me, double waited)
 {
     if (me->rumour)
         return rondo_fail(me->rumour, "%s (rank %d of %d tried for %g s)", me->heard, me->rank,
-                          me->size, me->timeout);
+                          me->size, waited);
     return rondo_fail(
         RONDO_ERROR_TIMEOUT,
         "rank %d of %d found no meeting point at %s for %g s (%s): is rank 0 running, "
         "and can its host be reached from here?",
-        me->rank, me->size, me->place->address, me->timeout, me->last);
+        me->rank, me->size, me->place->address, waited, me->last);
+}
+
+/* True if it is time to log that the rank still waits. *ret_waited: for how long. */
+static bool is_late(struct connector *me, double *ret_waited)
+{
+    double now = clock_seconds();
+
+    *ret_waited = clock_tenths(now - me->began);
+    if (now < clock_reminder(me->began, me->late, me->reminders))
+        return false;
+    me->reminders++;
+    return true;
+}
+
+double connector_remind(struct connector *me)
+{
+    double waited;
+
+    if (is_late(me, &waited))
+        log_warn("rank %d of %d has waited %g s for others to come to %s: who listens there says "
+                 "for whom",
+                 me->rank, me->size, waited, me->place->address);
+    return clock_reminder(me->began, me->late, me->reminders);
 }
 
 /* True if nobody listens at the place of a unique id, where somebody did before it existed. On the
@@ -198,6 +221,8 @@ static rondo_result knock(struct connector *me, rondo_result *ret_end)
 
 rondo_result connector_reach(struct connector *me)
 {
+    double waited;
+
     for (int attempt = 0; attempt == 0 || clock_seconds() < me->deadline; attempt++) {
         rondo_result end, result = knock(me, &end);
 
@@ -225,8 +250,12 @@ rondo_result connector_reach(struct connector *me)
         if (me->relay || me->holder)
             break; /* it listens, or it never will; or the others do without us */
         nap(me, attempt);
+        if (is_late(me, &waited)) {
+            not_found(me, waited);
+            log_warn("%s", fail_sentence());
+        }
     }
-    return not_found(me);
+    return not_found(me, me->timeout);
 }
 
 /* ---- From the welcome to the reply ----------------------------------------------------------- */
@@ -375,9 +404,14 @@ static rondo_result take_refusal(const struct connector *me, const struct wire_h
 rondo_result connector_hear(struct connector *me, struct wire_position *ret_position,
                             void *ret_blobs)
 {
+    struct pollfd comes = {.fd = me->fd, .events = POLLIN};
     struct wire_header header;
-    rondo_result result = hear_bytes(me, &header, sizeof(header));
+    rondo_result result;
 
+    while (poll(&comes, 1, socket_poll_time(fmin(connector_remind(me), me->deadline))) < 1 &&
+           clock_seconds() < me->deadline)
+        ;
+    result = hear_bytes(me, &header, sizeof(header));
     if (result)
         return result;
     if (wire_is(&header, WIRE_REFUSAL))

@@ -18,6 +18,8 @@ struct connector {
     double refused;   /* when a port was first found closed */
     unsigned attempt; /* to connect: a name may have several addresses */
     double timeout, deadline;
+    double began, late; /* when the rank began to wait, and after how long the log says so */
+    int reminders;      /* that the log has of that */
     const void *blob;
     size_t blob_bytes; /* to hand in */
     size_t each;       /* of every rank, to hear */
@@ -41,6 +43,8 @@ rondo_result connector_hand_in(struct connector *me);
  * is an error. With a position ret_position->header is set. */
 rondo_result connector_hear(struct connector *me, struct wire_position *ret_position,
                             void *ret_blobs);
+/* Log for whom the rank waits, when it is time for that; returns when it will be. */
+double connector_remind(struct connector *me);
 /* Say that the position is taken, and where others may wait, or "". */
 rondo_result connector_take_position(struct connector *me, const char *address, bool moved);
 void connector_close(struct connector *me);

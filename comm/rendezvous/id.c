@@ -255,10 +255,10 @@ static rondo_result create(const struct wish *wish, rondo_unique_id *ret_id)
 {
     struct id_server *server;
     struct id_bytes bytes;
-    double timeout = wish->timeout;
-    rondo_result result = RONDO_OK;
+    double timeout = wish->timeout, late = 0;
+    rondo_result result = setting_read_seconds(SETTING_LATE, &late);
 
-    if (!(timeout >= 0))
+    if (!result && !(timeout >= 0))
         result = setting_read_seconds(SETTING_TIMEOUT, &timeout);
     if (!result)
         result = wire_init();
@@ -270,6 +270,7 @@ static rondo_result create(const struct wish *wish, rondo_unique_id *ret_id)
         return rondo_fail(RONDO_ERROR_MEMORY, "no memory for the server of an id");
     server->task = (struct server_task){.place = &server->place, .stop = -1, .listener = -1};
     server->task.timeout = timeout;
+    server->task.late = late;
     server->watch = (struct bootstrap_watch){.look = look, .context = server};
     server->watch_lock = (struct lock)LOCK_AT(LOCK_ID_WATCH);
     server->task.watch = &server->watch;

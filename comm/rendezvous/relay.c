@@ -116,8 +116,12 @@ static void gather(struct server *server, struct connector *me, void *ret_blobs)
 static rondo_result relay(struct connector *me, const struct bootstrap_place *place, int listener,
                           void *ret_blobs)
 {
-    struct server_task task = {
-        .place = place, .listener = listener, .stop = me->fd, .size = me->size, .relays = true};
+    struct server_task task = {.place = place,
+                               .listener = listener,
+                               .stop = me->fd,
+                               .size = me->size,
+                               .relays = true,
+                               .above = me};
     struct server server;
     rondo_result result = server_open(&server, &task);
 

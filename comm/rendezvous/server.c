@@ -5,6 +5,7 @@
 
 #include "comm/rendezvous/socket.h"
 #include "comm/rendezvous/client.h"
+#include "comm/rendezvous/connector.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -232,6 +233,27 @@ static void settle(struct server *server)
         roster_complete(&server->roster);
 }
 
+/* Log that ranks are missing, when it is time for that; returns when it will be. */
+static double remind(struct server *server)
+{
+    double now = clock_seconds();
+    char text[WIRE_SENTENCE];
+
+    if (server->task->above)
+        return connector_remind(server->task->above);
+    if (!server->roster.size)
+        return INFINITY;
+    if (server->began == 0)
+        server->began = now;
+    if (now >= clock_reminder(server->began, server->task->late, server->reminders)) {
+        server->reminders++;
+        roster_describe_wait(&server->roster, clock_tenths(now - server->began), server->refused,
+                             text);
+        log_warn("the meeting point has %s", text);
+    }
+    return clock_reminder(server->began, server->task->late, server->reminders);
+}
+
 enum server_end server_gather(struct server *server)
 {
     double timeout = server->task->timeout;
@@ -239,7 +261,8 @@ enum server_end server_gather(struct server *server)
 
     while (!server->roster.decided) {
         bool watches = server->task->watch != NULL;
-        bool stop = turn(server, watches ? fmin(until, clock_seconds() + look_time) : until);
+        double wake = fmin(until, remind(server));
+        bool stop = turn(server, watches ? fmin(wake, clock_seconds() + look_time) : wake);
 
         if (!server->roster.decided)
             look(server);

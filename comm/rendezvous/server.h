@@ -29,7 +29,9 @@ struct server_task {
     size_t blob_bytes; /* with size 0: the first member tells */
     const void *blob; /* of rank 0 when it is the server; NULL: every rank comes through a socket */
     double timeout;   /* seconds, 0: for ever */
+    double late;      /* seconds until the log says who is waited for, 0: never */
     bool relays;      /* decides nothing but failures; claims bring no blobs */
+    struct connector *above;             /* of a relay: where it waits itself */
     const struct bootstrap_watch *watch; /* NULL: none */
 };
 
@@ -85,7 +87,10 @@ bool roster_is_complete(const struct roster *roster);
 void roster_complete(struct roster *roster);
 void roster_leave(struct roster *roster, int rank); /* its connection broke before the decision */
 void roster_stop(struct roster *roster);            /* the server has to end early */
-/* `refused`: how often a connection could not be accepted for lack of file descriptors. */
+/* "waited 10 s for rank 1 of 2 at ...". `refused`: how often a connection could not be accepted
+ * for lack of file descriptors. */
+void roster_describe_wait(const struct roster *roster, double waited, unsigned refused,
+                          char ret_text[WIRE_SENTENCE]);
 void roster_time_out(struct roster *roster, double waited, unsigned refused);
 /* A relay has found out why it can't work. The sentence need not be terminated. */
 void roster_news(struct roster *roster, rondo_result result, const char *sentence);
@@ -103,6 +108,8 @@ struct server {
     int listener;
     double accept_after; /* out of descriptors, or full: not before this time */
     double settled;      /* when it is decided that all ranks have come; 0: they have not */
+    double began;        /* when the first rank began to wait for others, 0: none has come */
+    int reminders;       /* that the log has of this wait */
     unsigned refused;
     struct client **clients; /* oldest first */
     size_t count, room;

@@ -57,7 +57,7 @@ struct rondo_comm {
     bool one_process;     /* all ranks are threads of this process */
     bool entered;         /* the shared heap is kept open for us */
     atomic_bool own_call; /* the library makes a call of its own; for the log alone */
-    bool assembled;       /* every rank has opened it; who is not there any more has closed it */
+    atomic_bool assembled; /* every rank has opened it; who is not there any more has closed it */
     struct comm_settings settings;
     uint64_t id;
     char *arena;
@@ -106,6 +106,12 @@ struct rondo_comm {
     _Atomic double timeout;              /* comm_timeout() */
     struct blame blame, stream_blame;    /* of the turn's holder, of who watches CUDA streams */
 };
+
+/* Acquire, pairs with the release in comm_assemble(): a watching thread may ask, too. */
+static inline bool comm_is_assembled(const rondo_comm *comm)
+{
+    return atomic_load_explicit(&comm->assembled, memory_order_acquire);
+}
 
 /* Returns NULL if it belongs to no device. */
 static inline struct gpu *comm_gpu(const rondo_comm *comm)

@@ -3,9 +3,12 @@
 #include "../world.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +18,8 @@ enum { MAX = 4 };
 struct joining {
     rondo_unique_id id;
     int size[MAX], rank[MAX];
-    int slots[MAX]; /* 0: not set */
+    int slots[MAX];    /* 0: not set */
+    atomic_bool begun; /* they may join */
     rondo_result results[MAX];
     char sentences[MAX][WORLD_SENTENCE];
 };
@@ -26,6 +30,8 @@ static void join(struct joining *joining, int who, double timeout)
     rondo_comm *comm = NULL;
 
     alarm(60);
+    while (!atomic_load_explicit(&joining->begun, memory_order_acquire))
+        usleep(200);
     config.timeout = timeout;
     config.slots = joining->slots[who];
     joining->results[who] =
@@ -34,13 +40,41 @@ static void join(struct joining *joining, int who, double timeout)
     rondo_comm_close(comm);
 }
 
-/* The parent makes the id, and so serves it; `count` children join. */
+/*
+ * Until the thread that serves the id sleeps. The C library gives a child of fork() an allocator
+ * that works, whatever other threads were doing; that of AddressSanitizer may be locked for ever.
+ */
+static void await_server(void)
+{
+    bool sleeps = false;
+
+    while (!sleeps) {
+        DIR *tasks = opendir("/proc/self/task");
+
+        cr_assert(tasks != NULL);
+        for (struct dirent *task; (task = readdir(tasks));) {
+            char path[300], number[16] = "";
+            FILE *file;
+
+            snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", task->d_name);
+            file = fopen(path, "r");
+            if (file && fscanf(file, "%15s", number) == 1)
+                sleeps |= atoi(number) == SYS_poll;
+            if (file)
+                fclose(file);
+        }
+        closedir(tasks);
+    }
+}
+
+/* The parent makes the id, and so serves it; `count` children join, none before all are there. */
 static void join_all(struct joining *joining, int count, double timeout)
 {
     pid_t children[MAX];
     int status;
 
     cr_assert(rondo_unique_id_create(&joining->id) == RONDO_OK, "%s", rondo_last_error(NULL));
+    await_server();
     for (int i = 0; i < count; i++) {
         joining->results[i] = RONDO_RESULTS;
         children[i] = fork();
@@ -49,6 +83,7 @@ static void join_all(struct joining *joining, int count, double timeout)
             _exit(0);
         }
     }
+    atomic_store_explicit(&joining->begun, true, memory_order_release);
     for (int i = 0; i < count; i++) {
         status = 0;
         waitpid(children[i], &status, 0);

@@ -2,6 +2,7 @@
 /* test_recovery.c - agreements and what goes with them as users see them; ranks that fail at random
  * moments are soak.c's. */
 #include "cases.h"
+#include "tests/log_copy.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -64,6 +65,26 @@ Test(recovery, different_functions_are_told_apart)
     struct world_report report;
 
     cr_expect(!recovery_run(3, false, "auto", 20, mix, NULL, &report), "%s", report.summary);
+}
+
+/* Rank 1 comes when the others have said in their log that they wait for it. */
+static rondo_result come_when_told(rondo_comm *comm, void *argument, char *sentence)
+{
+    if (rondo_comm_rank(comm) == 1 &&
+        (!log_copy_awaits(*(int *)argument, "Rank 0 has waited ") ||
+         !log_copy_awaits(*(int *)argument, " s for rank 1 in agreement ")))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "nobody says that it waits");
+    return rondo_comm_agree(comm, NULL, NULL, NULL);
+}
+
+Test(recovery, who_waits_in_an_agreement_says_so_in_the_log)
+{
+    int log = log_copy_open("0.05");
+    struct world_report report;
+
+    cr_expect(!recovery_run(3, false, "auto", 120, come_when_told, &log, &report), "%s",
+              report.summary);
+    close(log);
 }
 
 static rondo_result shrink_sound(rondo_comm *comm, void *argument, char *sentence)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bootstrap.c - members of a job: they meet, or every one of them hears why not. */
 #include "tests/comm/rendezvous/party.h"
+#include "tests/log_copy.h"
 
 #include "comm/rendezvous/socket.h"
 
@@ -101,6 +102,31 @@ Test(bootstrap, ranks_that_come_before_the_server_wait_for_it)
     for (int i = 0; i < 3; i++)
         cr_assert(ranks[i].right, "rank %d: '%s'", i, ranks[i].sentence);
     party_free(ranks);
+}
+
+Test(bootstrap, ranks_that_wait_for_others_say_so_in_the_log)
+{
+    int log = log_copy_open("0.05");
+    struct party_rank *ranks = party_at(true, 3, 120);
+
+    party_start(ranks + 1, 1);
+    cr_expect(log_copy_awaits(log, "rank 1 of 3 found no meeting point at 127.0.0.1:"));
+    party_start(ranks, 1);
+    cr_expect(log_copy_awaits(log, "the meeting point has waited "));
+    party_start(ranks + 2, 1);
+    party_join(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        cr_expect(ranks[i].right, "rank %d: '%s'", i, ranks[i].sentence);
+    party_free(ranks);
+    ranks = party_at(false, 3, 120);
+    party_start(ranks, 2);
+    cr_expect(log_copy_awaits(log, "rank 1 of 3 has waited "));
+    party_start(ranks + 2, 1);
+    party_join(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        cr_expect(ranks[i].right, "rank %d: '%s'", i, ranks[i].sentence);
+    party_free(ranks);
+    close(log);
 }
 
 Test(bootstrap, two_ranks_that_claim_one_number_are_named_on_every_rank)
