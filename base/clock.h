@@ -14,14 +14,15 @@ static inline double clock_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Seconds as people are told of them. */
+/* Rounds seconds for sentences. */
 static inline double clock_tenths(double seconds)
 {
     return round(10 * seconds) / 10;
 }
 
-/* When the log tells next of a wait that began at `began` and of which it has told so many times:
- * after `late` seconds, then after ten times as many, and so on. INFINITY: never, `late` is 0. */
+/* Returns when the log tells next of a wait that began at `began`, and of which it has told so many
+ * times: after `late` seconds, then after ten times as many, and so on. INFINITY: never, `late` is
+ * 0. */
 static inline double clock_reminder(double began, double late, int told)
 {
     for (int i = 0; i < told; i++)

@@ -40,11 +40,10 @@ struct suspicion {
 
 struct recovery {
     struct agreement agreement;
-    bool out;            /* the others have gone on without this rank, for good */
-    rondo_result parted; /* recovery_part() */
-    double looked;
-    double began;  /* the agreement, on this rank */
-    int reminders; /* that the log has of it */
+    bool out;             /* the others have gone on without this rank, for good */
+    rondo_result parted;  /* recovery_part() */
+    double looked, began; /* when the others were looked at; when this rank came */
+    int reminders;        /* that the log has of its wait */
     struct vote *votes;
     struct suspicion *suspicions;
 };
@@ -275,17 +274,17 @@ static void look_after(rondo_comm *comm, double now)
 }
 
 /* The first ranks that have not come, as far as this one sees, or (`any`) that it waits for. */
-static size_t list_awaited(const rondo_comm *comm, bool any, char *ret_text, size_t room)
+static int list_awaited(const rondo_comm *comm, bool any, char ret_text[128])
 {
     const struct agreement *agreement = &comm->recovery->agreement;
-    size_t used = 0;
+    int used = 0;
 
-    for (int rank = 0; rank < comm->size && used + 16 < room; rank++) {
+    for (int rank = 0; rank < comm->size && used < 112; rank++) {
         bool missing = rank != comm->rank && !agreement_has_come(agreement, rank);
 
         if ((missing && is_near(comm, rank)) ||
             ((missing || any) && agreement_awaits(agreement, rank)))
-            used += (size_t)snprintf(ret_text + used, room - used, "%s%d", used ? ", " : "", rank);
+            used += sprintf(ret_text + used, used ? ", %d" : "%d", rank);
     }
     return used;
 }
@@ -294,17 +293,14 @@ static size_t list_awaited(const rondo_comm *comm, bool any, char *ret_text, siz
 static void remind(const rondo_comm *comm, double now)
 {
     struct recovery *recovery = comm->recovery;
-    char ranks[128] = "";
+    char ranks[128];
 
     if (now < clock_reminder(recovery->began, comm->settings.late, recovery->reminders))
         return;
     recovery->reminders++;
-    if (list_awaited(comm, false, ranks, sizeof(ranks)) ||
-        list_awaited(comm, true, ranks, sizeof(ranks)))
+    if (list_awaited(comm, false, ranks) || list_awaited(comm, true, ranks))
         log_warn("Rank %d has waited %g s for rank %s in agreement %llu of communicator %llx of %d "
-                 "ranks: all that are left have to call the same of rondo_comm_agree(), "
-                 "rondo_comm_shrink() and rondo_comm_grow(), or the collective whose result is "
-                 "agreed on (RONDO_UNIFORM).",
+                 "ranks: all that are left have to make the same call.",
                  comm->rank, clock_tenths(now - recovery->began), ranks,
                  (unsigned long long)recovery->agreement.own.number, (unsigned long long)comm->id,
                  comm->size);

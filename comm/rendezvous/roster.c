@@ -265,8 +265,7 @@ static int list_missing(const struct roster *roster, char *ret_text, size_t room
     return missing;
 }
 
-void roster_describe_wait(const struct roster *roster, double waited, unsigned refused,
-                          char ret_text[WIRE_SENTENCE])
+void roster_time_out(struct roster *roster, double waited, unsigned refused)
 {
     char missing[512], remark[160] = "";
     int count;
@@ -274,22 +273,14 @@ void roster_describe_wait(const struct roster *roster, double waited, unsigned r
     if (refused)
         snprintf(remark, sizeof(remark), " (which is short of file descriptors: raise ulimit -n)");
     if (!roster->size) {
-        snprintf(ret_text, WIRE_SENTENCE, "waited %g s for ranks at %s, nobody came%s", waited,
-                 roster->address, remark);
+        decide(roster, RONDO_ERROR_TIMEOUT, "waited %g s for ranks at %s, nobody came%s", waited,
+               roster->address, remark);
         return;
     }
     count = list_missing(roster, missing, sizeof(missing));
-    snprintf(ret_text, WIRE_SENTENCE,
-             "waited %g s for rank%s %s of %d at %s%s: were they started, and can they reach it?",
-             waited, count == 1 ? "" : "s", missing, roster->size, roster->address, remark);
-}
-
-void roster_time_out(struct roster *roster, double waited, unsigned refused)
-{
-    char text[WIRE_SENTENCE];
-
-    roster_describe_wait(roster, waited, refused, text);
-    decide(roster, RONDO_ERROR_TIMEOUT, "%s", text);
+    decide(roster, RONDO_ERROR_TIMEOUT,
+           "waited %g s for rank%s %s of %d at %s%s: were they started, and can they reach it?",
+           waited, count == 1 ? "" : "s", missing, roster->size, roster->address, remark);
 }
 
 void roster_stop(struct roster *roster)

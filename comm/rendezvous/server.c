@@ -236,22 +236,23 @@ static void settle(struct server *server)
 /* Log that ranks are missing, when it is time for that; returns when it will be. */
 static double remind(struct server *server)
 {
+    const struct server_task *task = server->task;
     double now = clock_seconds();
-    char text[WIRE_SENTENCE];
 
-    if (server->task->above)
-        return connector_remind(server->task->above);
+    if (task->above)
+        return connector_remind(task->above);
     if (!server->roster.size)
         return INFINITY;
     if (server->began == 0)
         server->began = now;
-    if (now >= clock_reminder(server->began, server->task->late, server->reminders)) {
+    if (now >= clock_reminder(server->began, task->late, server->reminders)) {
+        struct roster late = server->roster; /* becomes what all hear when time is over */
+
         server->reminders++;
-        roster_describe_wait(&server->roster, clock_tenths(now - server->began), server->refused,
-                             text);
-        log_warn("the meeting point has %s", text);
+        roster_time_out(&late, clock_tenths(now - server->began), server->refused);
+        log_warn("the meeting point has %s", late.sentence);
     }
-    return clock_reminder(server->began, server->task->late, server->reminders);
+    return clock_reminder(server->began, task->late, server->reminders);
 }
 
 enum server_end server_gather(struct server *server)

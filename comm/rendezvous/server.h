@@ -87,10 +87,7 @@ bool roster_is_complete(const struct roster *roster);
 void roster_complete(struct roster *roster);
 void roster_leave(struct roster *roster, int rank); /* its connection broke before the decision */
 void roster_stop(struct roster *roster);            /* the server has to end early */
-/* "waited 10 s for rank 1 of 2 at ...". `refused`: how often a connection could not be accepted
- * for lack of file descriptors. */
-void roster_describe_wait(const struct roster *roster, double waited, unsigned refused,
-                          char ret_text[WIRE_SENTENCE]);
+/* `refused`: how often a connection could not be accepted for lack of file descriptors. */
 void roster_time_out(struct roster *roster, double waited, unsigned refused);
 /* A relay has found out why it can't work. The sentence need not be terminated. */
 void roster_news(struct roster *roster, rondo_result result, const char *sentence);

@@ -53,10 +53,10 @@ struct comm_settings {
 struct rondo_comm {
     struct exec_world world; /* first: exec_world_ops get it back */
     int rank, size, local_rank, local_size;
-    uint32_t home;        /* of the process that it belongs to: fork_home() */
-    bool one_process;     /* all ranks are threads of this process */
-    bool entered;         /* the shared heap is kept open for us */
-    atomic_bool own_call; /* the library makes a call of its own; for the log alone */
+    uint32_t home;         /* of the process that it belongs to: fork_home() */
+    bool one_process;      /* all ranks are threads of this process */
+    bool entered;          /* the shared heap is kept open for us */
+    atomic_bool own_call;  /* the library makes a call of its own; for the log alone */
     atomic_bool assembled; /* every rank has opened it; who is not there any more has closed it */
     struct comm_settings settings;
     uint64_t id;
