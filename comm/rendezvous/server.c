@@ -241,7 +241,7 @@ static double remind(struct server *server)
 
     if (task->above)
         return connector_remind(task->above);
-    if (!server->roster.size)
+    if (!server->roster.size || roster_is_complete(&server->roster))
         return INFINITY;
     if (server->began == 0)
         server->began = now;
