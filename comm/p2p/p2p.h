@@ -53,6 +53,7 @@ struct rondo_transfer {
     size_t room;
     uint64_t number; /* of the offer, of a long message */
     double began;
+    int reminders; /* that the log has of a receive from any source */
     rondo_result result;
     char *sentence; /* of an error; NULL: none */
 };
@@ -85,7 +86,8 @@ struct route {
     struct unexpected *kept;    /* ... where it is kept, or ... */
     char *lost;                 /* ... memory for what nobody can take */
     struct parcel *first, **last;
-    double moved; /* when anything last did */
+    double moved;  /* when anything last did */
+    int reminders; /* that the log has of the wait since then */
 };
 
 struct rondo_p2p {
@@ -133,5 +135,22 @@ const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head,
                            rondo_transfer *transfer);
 void *progress_run(void *p2p);
+
+/* ---- look.c ---------------------------------------------------------------------------------- */
+
+/* Ends what waits in vain, and finds a peer that will not do its part: then the batch has an error.
+ * With the lock held, about once a millisecond while nothing moves. */
+void p2p_look_after(rondo_p2p *p2p, double now);
+
+/* The messages on their way from a peer, and to it. */
+static inline struct task *p2p_task_from(const rondo_p2p *p2p, int peer)
+{
+    return &p2p->tasks[peer];
+}
+
+static inline struct task *p2p_task_to(const rondo_p2p *p2p, int peer)
+{
+    return &p2p->tasks[p2p->comm->size + peer];
+}
 
 #endif

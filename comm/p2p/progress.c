@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress.c - the thread of a rondo_p2p: rounds over all routes, and looks at the peers where
- * nothing moves.
+ * progress.c - the thread of a rondo_p2p: rounds over all routes, and looks at the peers (look.c)
+ * where nothing moves.
  *
  * Messages are tasks of one batch that never ends, which has the turn of the communicator for as
  * long as that is open.
@@ -20,16 +20,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static struct task *task_from(const rondo_p2p *p2p, int peer)
-{
-    return &p2p->tasks[peer];
-}
-
-static struct task *task_to(const rondo_p2p *p2p, int peer)
-{
-    return &p2p->tasks[p2p->comm->size + peer];
-}
 
 static void begin(struct task *task, rondo_collective collective, int peer, void *memory,
                   size_t bytes)
@@ -64,7 +54,7 @@ static void await_envelope(rondo_p2p *p2p, int peer)
     struct route *route = &p2p->routes[peer];
 
     route->behind_in = false;
-    begin(task_from(p2p, peer), RONDO_RECV, peer, &route->in, sizeof(route->in));
+    begin(p2p_task_from(p2p, peer), RONDO_RECV, peer, &route->in, sizeof(route->in));
 }
 
 /* A message from the peer is complete. */
@@ -86,7 +76,7 @@ static rondo_result arrived(rondo_p2p *p2p, int peer)
     if (payload && route->in.bytes) {
         memory = route->to ? route->to->memory : route->kept ? route->kept->payload : route->lost;
         route->behind_in = true;
-        begin(task_from(p2p, peer), RONDO_RECV, peer, memory, (size_t)route->in.bytes);
+        begin(p2p_task_from(p2p, peer), RONDO_RECV, peer, memory, (size_t)route->in.bytes);
         return RONDO_OK;
     }
     if (payload)
@@ -104,7 +94,7 @@ static bool send_next(rondo_p2p *p2p, int peer)
         return false;
     route->out = route->first->head;
     route->behind_out = false;
-    begin(task_to(p2p, peer), RONDO_SEND, peer, &route->out, sizeof(route->out));
+    begin(p2p_task_to(p2p, peer), RONDO_SEND, peer, &route->out, sizeof(route->out));
     return true;
 }
 
@@ -126,7 +116,7 @@ static void departed(rondo_p2p *p2p, int peer)
 
     if (transfer && !route->behind_out && route->out.bytes) {
         route->behind_out = true;
-        begin(task_to(p2p, peer), RONDO_SEND, peer, transfer->memory, transfer->room);
+        begin(p2p_task_to(p2p, peer), RONDO_SEND, peer, transfer->memory, transfer->room);
         return;
     }
     if (transfer)
@@ -155,15 +145,15 @@ static bool advance(rondo_p2p *p2p, struct task *task)
 static bool advance_route(rondo_p2p *p2p, int peer)
 {
     struct route *route = &p2p->routes[peer];
-    bool moved = advance(p2p, task_from(p2p, peer));
+    bool moved = advance(p2p, p2p_task_from(p2p, peer));
 
-    if (!p2p->batch.result && task_from(p2p, peer)->state == TASK_DONE)
+    if (!p2p->batch.result && p2p_task_from(p2p, peer)->state == TASK_DONE)
         p2p->batch.result = arrived(p2p, peer);
     if (!p2p->batch.result && route->first) {
-        if (task_to(p2p, peer)->state == TASK_DONE)
+        if (p2p_task_to(p2p, peer)->state == TASK_DONE)
             send_next(p2p, peer);
-        moved |= advance(p2p, task_to(p2p, peer));
-        if (!p2p->batch.result && task_to(p2p, peer)->state == TASK_DONE)
+        moved |= advance(p2p, p2p_task_to(p2p, peer));
+        if (!p2p->batch.result && p2p_task_to(p2p, peer)->state == TASK_DONE)
             departed(p2p, peer);
     }
     if (moved)
@@ -183,141 +173,6 @@ static bool advance_routes(rondo_p2p *p2p)
     if (!p2p->batch.result && !moved && networks_any(comm))
         p2p->batch.result = networks_progress(comm, &moved);
     return moved;
-}
-
-/* ---- Looking after peers --------------------------------------------------------------------- */
-
-/* True if no other rank can send anything any more. */
-static bool is_alone(const rondo_p2p *p2p)
-{
-    for (int peer = 0; peer < p2p->comm->size; peer++)
-        if (peer != p2p->comm->rank && !health_has_closed(p2p->comm, peer))
-            return false;
-    return p2p->comm->size > 1;
-}
-
-static bool awaits_any(const rondo_p2p *p2p)
-{
-    for (const rondo_transfer *at = p2p->receives.first; at; at = at->next)
-        if (at->envelope.source == RONDO_ANY_SOURCE)
-            return true;
-    return false;
-}
-
-static const rondo_transfer *find_first(const struct transfers *list, int peer)
-{
-    const rondo_transfer *at = list->first;
-
-    while (at && at->envelope.source != peer)
-        at = at->next;
-    return at;
-}
-
-/* True if a transfer waits for just this peer. */
-static bool is_awaited(const rondo_p2p *p2p, int peer)
-{
-    return p2p->routes[peer].behind_in || find_first(&p2p->receives, peer) ||
-           find_first(&p2p->accepted, peer) || find_first(&p2p->offered, peer);
-}
-
-/* End a receive from any source, which is nobody's fault, with the thread's last sentence. */
-static void end_alone(rondo_p2p *p2p, rondo_transfer *transfer, rondo_result result)
-{
-    transfers_remove(&p2p->receives, transfer);
-    transfer_end(transfer, result);
-}
-
-/* Receives from any source end after the timeout, and when nobody is left who could send. */
-static void end_in_vain(rondo_p2p *p2p, bool alone, double now)
-{
-    double timeout = comm_timeout(p2p->comm);
-    rondo_transfer *at, *next;
-
-    for (at = p2p->receives.first; at; at = next) {
-        double waited = now - at->began;
-
-        next = at->next;
-        if (at->envelope.source != RONDO_ANY_SOURCE)
-            continue;
-        if (alone)
-            end_alone(p2p, at,
-                      rondo_fail(RONDO_ERROR_PEER,
-                                 "Rank %d waits for a message with tag %d from any rank, but all "
-                                 "others have closed their ends.",
-                                 p2p->comm->rank, at->envelope.tag));
-        else if (timeout > 0 && waited > timeout)
-            end_alone(p2p, at,
-                      rondo_fail(RONDO_ERROR_TIMEOUT,
-                                 "Rank %d waited %.1f s for a message with tag %d from any rank. "
-                                 "RONDO_TIMEOUT sets how long to wait.",
-                                 p2p->comm->rank, waited, at->envelope.tag));
-    }
-}
-
-/* A transfer of a known peer has waited for the timeout. */
-static rondo_result end_silent(rondo_p2p *p2p, int peer, double waited)
-{
-    const rondo_transfer *send = find_first(&p2p->offered, peer);
-    const rondo_transfer *receive = find_first(&p2p->receives, peer);
-    rondo_comm *comm = p2p->comm;
-
-    if (receive)
-        rondo_fail(RONDO_ERROR_TIMEOUT,
-                   "Rank %d waited %.1f s for a message with tag %d from rank %d. RONDO_TIMEOUT "
-                   "sets how long to wait.",
-                   comm->rank, waited, receive->envelope.tag, peer);
-    else if (send)
-        rondo_fail(RONDO_ERROR_TIMEOUT,
-                   "Rank %d waited %.1f s until rank %d asks for a message of %zu bytes with tag "
-                   "%d. RONDO_TIMEOUT sets how long to wait.",
-                   comm->rank, waited, peer, send->room, send->envelope.tag);
-    else
-        rondo_fail(RONDO_ERROR_TIMEOUT,
-                   "Rank %d waited %.1f s for rank %d, which neither sends nor takes the rest of a "
-                   "message. RONDO_TIMEOUT sets how long to wait.",
-                   comm->rank, waited, peer);
-    return comm_break(comm, RONDO_ERROR_TIMEOUT, peer);
-}
-
-/* Looks whether a peer will ever do what transfers wait for. */
-static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
-{
-    struct route *route = &p2p->routes[peer];
-    double timeout = comm_timeout(p2p->comm);
-    bool known = is_awaited(p2p, peer) || route->first;
-    rondo_result result = RONDO_OK;
-
-    if (!known || route->moved == 0)
-        route->moved = now;
-    if ((known || any) && task_from(p2p, peer)->state == TASK_RUNNING)
-        result = health_check(p2p->comm, task_from(p2p, peer), 0);
-    if (!result && route->first && task_to(p2p, peer)->state == TASK_RUNNING)
-        result = health_check(p2p->comm, task_to(p2p, peer), 0);
-    if (!result && timeout > 0 && now - route->moved > timeout)
-        result = end_silent(p2p, peer, now - route->moved);
-    return result;
-}
-
-/* Receives from any source wait for every rank that has not closed its end. Of a rank of another
- * host only who waits for just that one may ask: the answer of one that has closed is an error. */
-static bool may_send(const rondo_comm *comm, int peer)
-{
-    bool distant = comm->mirrors && comm->status_pages[peer] == &comm->mirrors[peer];
-
-    return !distant && !health_has_closed(comm, peer);
-}
-
-static void look_after(rondo_p2p *p2p, double now)
-{
-    rondo_comm *comm = p2p->comm;
-    bool any = awaits_any(p2p), before = p2p->alone;
-
-    /* It is believed at the second look, when all that peers wrote before has been looked at. */
-    p2p->alone = any && is_alone(p2p);
-    end_in_vain(p2p, p2p->alone && before, now);
-    for (int peer = 0; peer < comm->size && !p2p->batch.result; peer++)
-        if (peer != comm->rank)
-            p2p->batch.result = look_at(p2p, peer, any && may_send(comm, peer), now);
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */
@@ -408,7 +263,7 @@ static void round_of(rondo_p2p *p2p, struct waiter *waiter)
     if (advance_routes(p2p))
         waiter_reset(waiter);
     else if (!p2p->batch.result && pause_round(p2p, waiter))
-        look_after(p2p, waiter->now);
+        p2p_look_after(p2p, waiter->now);
     while (p2p->batch.result && !leave_done(&p2p->batch))
         sched_yield();
     if (p2p->batch.result)

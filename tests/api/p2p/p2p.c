@@ -3,6 +3,7 @@
 #include "tests/api/p2p/p2p.h"
 
 #include "tests/api/bodies.h"
+#include "tests/log_copy.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 /* Bytes: none, inline, in slots, and with an offer. */
 static const size_t lengths[] = {0, 1, 4099, 65536, 65537, 1000003};
-enum { LENGTHS = 6, LONGEST = 1000003, FEW = 8 };
+enum { LENGTHS = 6, LONG = 65537, LONGEST = 1000003, FEW = 8 };
 
 /* A scene is what a rank has open: its end and transfers. */
 struct scene {
@@ -372,6 +373,23 @@ rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence)
         result = finish_all(&scene);
     if (!result)
         usleep(2000 * 1000);
+    return scene_close(&scene, result);
+}
+
+rondo_result p2p_wait_told(rondo_comm *comm, void *argument, char *sentence)
+{
+    const struct p2p_wait_told *wait = argument;
+    struct scene scene;
+    rondo_result result = scene_open(&scene, comm, sentence);
+
+    if (!result && scene.rank && !log_copy_awaits(wait->log, wait->line))
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "the log has no \"%s\"", wait->line);
+    if (!result && wait->sends == !scene.rank)
+        result = send(&scene, !scene.rank, 7, LONG);
+    else if (!result)
+        result = receive(&scene, wait->source, 7, LONG);
+    if (!result)
+        result = finish_all(&scene);
     return scene_close(&scene, result);
 }
 

@@ -19,6 +19,14 @@ rondo_result p2p_refuse_arguments(rondo_comm *comm, void *argument, char *senten
 rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence);
 /* The argument is an int: the source that rank 0 waits for. */
 rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence);
+/* Rank 1 does its part when the log has told of rank 0's wait. */
+struct p2p_wait_told {
+    int log;          /* log_copy_open() */
+    bool sends;       /* rank 0 does, and not receives */
+    int source;       /* of which it receives */
+    const char *line; /* what the log tells */
+};
+rondo_result p2p_wait_told(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_abort(rondo_comm *comm, void *argument, char *sentence);
 
 #endif

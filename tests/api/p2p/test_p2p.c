@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_p2p.c - messages with tags (rondo/p2p.h). */
 #include "tests/api/p2p/p2p.h"
+#include "tests/log_copy.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -84,6 +85,21 @@ Test(p2p, a_wait_ends_with_the_timeout)
         cr_expect(strstr(report.sentences[0], source < 0 ? "tag 7 from any" : "tag 7 from rank 1"),
                   "%s", report.summary);
     }
+}
+
+Test(p2p, who_waits_says_so_in_the_log)
+{
+    struct p2p_wait_told waits[] = {
+        {.source = 1, .line = " s for a message with tag 7 from rank 1."},
+        {.source = RONDO_ANY_SOURCE, .line = " s for a message with tag 7 from any rank."},
+        {.sends = true, .line = " s until rank 1 asks for a message of 65537 bytes with tag 7."}};
+    int log = log_copy_open("0.05");
+
+    for (int i = 0; i < 3; i++) {
+        waits[i].log = log;
+        cr_expect(!world_run_threads(2, p2p_wait_told, &waits[i], &report), "%s", report.summary);
+    }
+    close(log);
 }
 
 Test(p2p, an_abort_ends_waits_everywhere)
