@@ -108,7 +108,7 @@ static rondo_result waited_for(const rondo_p2p *p2p, int peer, double waited)
     return RONDO_ERROR_TIMEOUT;
 }
 
-/* What this rank waits for from a known peer has not moved for so long. */
+/* Ends the wait for a known peer when it has lasted for the timeout, and logs it before that. */
 static rondo_result judge_silence(rondo_p2p *p2p, int peer, double now)
 {
     struct route *route = &p2p->routes[peer];

@@ -2,12 +2,15 @@
 /* comm_bodies.c - status pages, streams, events and groups with several threads. */
 #include "comm_bodies.h"
 
+#include "comm/failure/leave.h"
 #include "comm/state/status.h"
 #include "rondo/rondo.h"
 #include "tests/patience.h"
+#include "transport/memory/shm.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -110,6 +113,46 @@ const char *failures_are_whole(int times)
             wrong = "a failure was seen before it was whole, or not the first one";
         pthread_join(thread, NULL);
         free(status);
+    }
+    return wrong;
+}
+
+/* ---- Closing --------------------------------------------------------------------------------- */
+
+static void *leave(void *comm)
+{
+    leave_for_good(comm);
+    return NULL;
+}
+
+/* Rank 0 waits until rank 1 has left, and uses the memory in which that has said so. */
+static const char *use_what_was_left(rondo_comm *const comms[2])
+{
+    struct lease *lease = leave_lease(comms[0]);
+    pthread_t thread;
+
+    if (!lease || pthread_create(&thread, NULL, leave, comms[1]))
+        return "cannot start";
+    while (!lease->ops->is_over(lease))
+        ;
+    ((unsigned char *)comms[0]->alarms[0])[offsetof(struct shm_alarm, gone) + 1] = 0;
+    pthread_join(thread, NULL);
+    lease->ops->close(lease);
+    return NULL;
+}
+
+const char *closing_is_the_last_store(int times)
+{
+    const char *wrong = NULL;
+
+    for (int i = 0; i < times && !wrong; i++) {
+        rondo_comm *comms[2];
+
+        if (rondo_comm_open_all(2, NULL, comms))
+            return "cannot open";
+        wrong = use_what_was_left(comms);
+        for (int r = 0; r < 2; r++)
+            rondo_comm_close(comms[r]);
     }
     return wrong;
 }

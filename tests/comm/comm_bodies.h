@@ -11,6 +11,9 @@
 const char *status_pages_are_never_torn(int calls);
 /* The owner fails while a peer reads: the sentence is whole or not there. */
 const char *failures_are_whole(int times);
+/* A rank that closes a communicator stores nothing into memory of a peer any more when that may use
+ * it for something else: the sanitizer finds a store that comes later. */
+const char *closing_is_the_last_store(int times);
 /* An event that is recorded on a busy stream, waited for, and recorded again on an idle one. */
 const char *events_keep_their_point(void);
 /* Streams of two ranks, events between them, everything closed while it is queued. */
