@@ -13,7 +13,6 @@
 #include "comm/engine/life.h"
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
-#include "comm/failure/health.h"
 #include "comm/failure/leave.h"
 #include "comm/failure/network.h"
 

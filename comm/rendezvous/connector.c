@@ -212,6 +212,8 @@ static rondo_result knock(struct connector *me, rondo_result *ret_end)
     double until = me->deadline;
 
     *ret_end = RONDO_OK;
+    if (!me->relay && !me->holder) /* an attempt may last until the deadline */
+        until = fmin(until, clock_reminder(me->began, me->late, me->reminders));
     if (me->watch && me->watch->look && !me->relay) {
         *ret_end = me->watch->look(me->watch->context);
         until = fmin(until, clock_seconds() + blind_time);

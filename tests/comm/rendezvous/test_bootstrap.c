@@ -5,9 +5,12 @@
 
 #include "comm/rendezvous/socket.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +107,16 @@ Test(bootstrap, ranks_that_come_before_the_server_wait_for_it)
     party_free(ranks);
 }
 
+/* The last rank comes. */
+static void complete(struct party_rank *ranks)
+{
+    party_start(ranks + 2, 1);
+    party_join(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        cr_expect(ranks[i].right, "rank %d: '%s'", i, ranks[i].sentence);
+    party_free(ranks);
+}
+
 Test(bootstrap, ranks_that_wait_for_others_say_so_in_the_log)
 {
     int log = log_copy_open("0.05");
@@ -113,19 +126,35 @@ Test(bootstrap, ranks_that_wait_for_others_say_so_in_the_log)
     cr_expect(log_copy_awaits(log, "rank 1 of 3 found no meeting point at 127.0.0.1:"));
     party_start(ranks, 1);
     cr_expect(log_copy_awaits(log, "the meeting point has waited "));
-    party_start(ranks + 2, 1);
-    party_join(ranks, 3);
-    for (int i = 0; i < 3; i++)
-        cr_expect(ranks[i].right, "rank %d: '%s'", i, ranks[i].sentence);
-    party_free(ranks);
+    complete(ranks);
     ranks = party_at(false, 3, 120);
     party_start(ranks, 2);
     cr_expect(log_copy_awaits(log, "rank 1 of 3 has waited "));
-    party_start(ranks + 2, 1);
-    party_join(ranks, 3);
-    for (int i = 0; i < 3; i++)
-        cr_expect(ranks[i].right, "rank %d: '%s'", i, ranks[i].sentence);
-    party_free(ranks);
+    complete(ranks);
+    close(log);
+}
+
+/* A port that is full answers nothing, like one behind a firewall: one attempt to connect lasts. */
+Test(bootstrap, a_rank_whose_meeting_point_does_not_answer_says_so_in_the_log)
+{
+    struct sockaddr_in where = {.sin_family = AF_INET};
+    int log = log_copy_open("0.05"), full = socket(AF_INET, SOCK_STREAM, 0), fds[4];
+    struct party_rank *ranks = party_at(true, 3, 120);
+
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    where.sin_port = htons((uint16_t)atoi(strchr(ranks[0].place.address, ':') + 1));
+    cr_assert(!bind(full, (struct sockaddr *)&where, sizeof(where)) && !listen(full, 0));
+    for (int i = 0; i < 4; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(fds[i], (struct sockaddr *)&where, sizeof(where));
+    }
+    party_start(ranks + 1, 1);
+    cr_expect(log_copy_awaits(log, "rank 1 of 3 found no meeting point at 127.0.0.1:"));
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    close(full);
+    party_start(ranks, 1);
+    complete(ranks);
     close(log);
 }
 
