@@ -10,6 +10,7 @@
 #include "comm/engine/call.h"
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
+#include "comm/failure/leave.h"
 #include "comm/failure/network.h"
 #include "comm/open.h"
 
@@ -202,6 +203,8 @@ static rondo_result split(rondo_comm *comm, struct wish own, const rondo_config 
     free(offspring.wishes);
     free(offspring.endpoints);
     if (result) {
+        if (offspring.comm)
+            leave_with(offspring.comm, comm);
         comm_free(offspring.comm);
         return comm_note_error(comm, find_cause(comm, result));
     }

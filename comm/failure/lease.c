@@ -4,7 +4,8 @@
  *
  * A rank that closes a communicator writes so beside the alarm of each peer it knows: into memory
  * of the peer, who finds it there whatever becomes of the rank. One that failed before it knew its
- * peers has it on its status page, which stays.
+ * peers has it on its status page, which stays. And one that failed to split a communicator, so
+ * that it does not know where those pages are, waits until its peers have left that one.
  */
 #include "comm/failure/leave.h"
 
@@ -26,6 +27,7 @@ struct peers {
     atomic_bool left;              /* all of them; `alarm` may be gone then */
     const struct shm_alarm *alarm; /* this rank's */
     void *status;                  /* this rank's: it goes with the last lease, NULL: before */
+    struct lease *parent;          /* it has to be over, too; NULL: none */
     int count;
     struct peer peers[];
 };
@@ -49,7 +51,7 @@ static bool is_over(const struct lease *lease)
 
     if (left)
         return true;
-    left = true;
+    left = !peers->parent || peers->parent->ops->is_over(peers->parent);
     for (int i = 0; i < peers->count && left; i++)
         left = has_left(peers, &peers->peers[i]);
     if (left)
@@ -68,6 +70,8 @@ static void close_lease(struct lease *lease)
         process_detach(peers->peers[i].process);
     if (peers->status)
         shown_give(peers->status);
+    if (peers->parent)
+        peers->parent->ops->close(peers->parent);
     free(peers);
 }
 
@@ -105,6 +109,20 @@ struct lease *leave_lease(const rondo_comm *comm)
     lease->lease.ops = &ops;
     atomic_fetch_add_explicit(&lease->peers->users, 1, memory_order_relaxed);
     return &lease->lease;
+}
+
+void leave_with(rondo_comm *comm, const rondo_comm *parent)
+{
+    bool broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
+    struct lease *until = comm->lease || !broken ? NULL : leave_lease(parent);
+
+    if (!until)
+        return;
+    comm->lease = leave_lease(comm);
+    if (comm->lease)
+        ((struct peers_lease *)(void *)comm->lease)->peers->parent = until;
+    else
+        until->ops->close(until);
 }
 
 void leave_for_good(const rondo_comm *comm)

@@ -77,6 +77,10 @@ void leave_ring(const rondo_comm *comm);
 /* A lease that is over when every other rank of this host has closed the communicator or ended.
  * NULL: out of memory. */
 struct lease *leave_lease(const rondo_comm *comm);
+/* A communicator that `parent` was split into could not be opened. If it is broken and does not
+ * know its peers, the lease on its arena is over when they have closed the parent: before that they
+ * close what they opened of it. */
+void leave_with(rondo_comm *comm, const rondo_comm *parent);
 /* This rank closes it, and touches nothing of peers from now on. Its status page stays until the
  * lease on the arena ends: peers read there what it called, and why it stopped. */
 void leave_for_good(const rondo_comm *comm);

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct world_report report;
@@ -161,6 +162,7 @@ Test(failures, an_abort_from_another_thread_ends_every_thread)
     abort_one(false);
 }
 
+/* Each round has room in the heap, as what was left in the round before is given back. */
 static void abort_in_dup(bool processes)
 {
     struct failures *f = open_failures(RONDO_ALL_REDUCE, 0);
@@ -168,6 +170,7 @@ static void abort_in_dup(bool processes)
     int failed;
 
     f->calls = 60;
+    setenv("RONDO_HEAP_BYTES", "512M", 1);
     failed = world_run(&world, failures_abort_in_dup, f, &report);
     cr_expect(failed == 0, "%s", report.summary);
     world_unshare(f, sizeof(*f));
