@@ -9,6 +9,7 @@
 #include "base/setting.h"
 #include "collectives/file/file.h"
 #include "comm/gpu/gpu.h"
+#include "comm/rendezvous/host.h"
 #include "transport/link/seal.h"
 
 #include <math.h>
@@ -132,7 +133,8 @@ static rondo_result read_transport(struct comm_settings *settings)
     const struct transport_ops *transport = transport_find(word);
 
     snprintf(settings->transport, sizeof(settings->transport), "%s", word);
-    settings->forced = settings->networked = transport && transport->open;
+    settings->forced = transport && transport->open;
+    settings->networked = settings->forced || (strcmp(word, "auto") == 0 && host_may_be_hidden());
     return transport ? RONDO_OK : setting_check(SETTING_TRANSPORT);
 }
 

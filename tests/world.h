@@ -50,6 +50,9 @@ int world_run(const struct world *world, world_body body, void *argument,
 int world_run_threads(int size, world_body body, void *argument, struct world_report *ret_report);
 int world_run_processes(int size, world_body body, void *argument, struct world_report *ret_report);
 
+/* From now on no other process may attach to this one, nor take its files. False: not possible. */
+bool world_hide(void);
+
 /* Zeroed memory that forked processes share. Never NULL. */
 void *world_share(size_t bytes);
 void world_unshare(void *memory, size_t bytes);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* host.c - boot id, process-number namespace and user make
- * a node; affinity and quota make its cores. */
+/* host.c - boot id, namespaces of process numbers and users, and user make a node; affinity and
+ * quota make its cores. */
 #include "comm/rendezvous/host.h"
 
 #include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/setting.h"
 
+#include <linux/capability.h>
 #include <sched.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static bool read_boot(char ret_boot[40])
@@ -38,13 +41,40 @@ uint64_t host_machine(void)
     return hash[0];
 }
 
+/* The kernel protects programs that their user cannot read or that have capabilities, and whoever
+ * asks for it by prctl(), from all but those with the right to trace everybody. */
+static bool is_hidden(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct rights[2] = {{0}};
+
+    return prctl(PR_GET_DUMPABLE) != 1 && !syscall(SYS_capget, &header, rights) &&
+           !(rights[0].effective & CAP_TO_MASK(CAP_SYS_PTRACE));
+}
+
+/* 0: the first one, or there are none. */
+static uint64_t user_namespace(void)
+{
+    const uint64_t first = 0xEFFFFFFDu; /* PROC_USER_INIT_INO of the kernel */
+    struct stat status;
+
+    if (stat("/proc/self/ns/user", &status))
+        return 0;
+    return status.st_ino == first ? 0 : status.st_ino;
+}
+
+bool host_may_be_hidden(void)
+{
+    return is_hidden() || user_namespace();
+}
+
 rondo_result host_identity(int apart, unsigned char ret_identity[16])
 {
     struct {
         char boot[40];
         uint64_t namespace_device, namespace_inode;
-        uint64_t user;
-        int64_t apart;
+        uint64_t user, user_namespace;
+        int64_t apart, hidden;
         char text[64];
     } facts;
     struct stat status;
@@ -55,7 +85,9 @@ rondo_result host_identity(int apart, unsigned char ret_identity[16])
     facts.namespace_device = status.st_dev;
     facts.namespace_inode = status.st_ino;
     facts.user = geteuid();
+    facts.user_namespace = user_namespace();
     facts.apart = apart;
+    facts.hidden = is_hidden() ? getpid() : 0;
     snprintf(facts.text, sizeof(facts.text), "%s", setting_read_word(SETTING_HOST_ID));
     crypto_generichash(ret_identity, 16, (const unsigned char *)&facts, sizeof(facts), NULL, 0);
     return RONDO_OK;

@@ -6,12 +6,16 @@
 
 #include "rondo/rondo.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Equal for processes that see each other's process numbers
- * and run as the same user on the same kernel,
- * unless RONDO_HOST_ID or `apart` differ. */
+/* Equal for processes that see each other's process numbers and may look at each other: they run as
+ * the same user of the same namespace on the same kernel, and none is protected from that. Unless
+ * RONDO_HOST_ID or `apart` differ. */
 rondo_result host_identity(int apart, unsigned char ret_identity[16]);
+/* True if there may be processes of this host that have another identity although their user is the
+ * same, so that only a network leads there. */
+bool host_may_be_hidden(void);
 /* Equal for processes on the same kernel: they share its cores, whatever else separates them. */
 uint64_t host_machine(void);
 /* The processors that the calling thread may run on, as bits. */

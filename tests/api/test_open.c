@@ -19,6 +19,7 @@ struct joining {
     rondo_unique_id id;
     int size[MAX], rank[MAX];
     int slots[MAX];    /* 0: not set */
+    bool hidden;       /* no process may look at another one */
     atomic_bool begun; /* they may join */
     rondo_result results[MAX];
     char sentences[MAX][WORLD_SENTENCE];
@@ -32,6 +33,8 @@ static void join(struct joining *joining, int who, double timeout)
     alarm(60);
     while (!atomic_load_explicit(&joining->begun, memory_order_acquire))
         usleep(200);
+    if (joining->hidden && !world_hide())
+        return;
     config.timeout = timeout;
     config.slots = joining->slots[who];
     joining->results[who] =
@@ -104,6 +107,17 @@ Test(open, by_id_works_for_children_of_the_process_that_made_it)
 {
     struct joining *joining = open_joining(3, (int[]){3, 3, 3}, (int[]){2, 0, 1});
 
+    join_all(joining, 3, 20);
+    for (int i = 0; i < 3; i++)
+        cr_expect(joining->results[i] == RONDO_OK, "%s", joining->sentences[i]);
+}
+
+/* A program of mode 711 is protected like this, and one that has file capabilities. */
+Test(open, processes_that_may_not_look_at_each_other_talk_over_a_network)
+{
+    struct joining *joining = open_joining(3, (int[]){3, 3, 3}, (int[]){2, 0, 1});
+
+    joining->hidden = true;
     join_all(joining, 3, 20);
     for (int i = 0; i < 3; i++)
         cr_expect(joining->results[i] == RONDO_OK, "%s", joining->sentences[i]);

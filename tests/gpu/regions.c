@@ -7,12 +7,10 @@
 #include "rondo/cuda.h"
 
 #include <dirent.h>
-#include <linux/capability.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -123,20 +121,6 @@ rondo_result gpu_shares_pieces(rondo_comm *comm, void *scene, char *sentence)
     return gpu_rank_run(comm, scene, sentence, shares_pieces);
 }
 
-/* From now on no other process may attach to this one, nor take its files. */
-static bool close_to_others(void)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
-    const unsigned right = 1u << CAP_SYS_PTRACE;
-
-    if (syscall(SYS_capget, &header, rights))
-        return false;
-    rights[0].effective &= ~right;
-    rights[0].permitted &= ~right;
-    return !syscall(SYS_capset, &header, rights) && !prctl(PR_SET_DUMPABLE, 0);
-}
-
 /* Fails if this process may take files of the next rank. */
 static rondo_result expect_closed(struct gpu_rank *rank)
 {
@@ -160,7 +144,7 @@ static rondo_result asks_for_pieces(struct gpu_rank *rank)
     struct two_pieces two = {.bytes = granularity(), .counted = true};
     rondo_result result = RONDO_OK;
 
-    if (!close_to_others())
+    if (!world_hide())
         return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "rights cannot be given up");
     if (rondo_barrier(rank->comm, NULL)) /* all are closed */
         return mapped_fail(rank, "barrier");
