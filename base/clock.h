@@ -3,8 +3,9 @@
 #ifndef RONDO_BASE_CLOCK_H
 #define RONDO_BASE_CLOCK_H
 
+#include "base/caller/times.h"
+
 #include <math.h>
-#include <time.h>
 
 static inline double clock_seconds(void)
 {

@@ -17,12 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Seconds, to hear the server's own timeout before ours: a part of the timeout, within bounds. */
-static const double server_grace_least = 1, server_grace_most = 15, server_grace_part = 0.25;
-
 static double server_grace(double timeout)
 {
-    return fmin(server_grace_most, fmax(server_grace_least, server_grace_part * timeout));
+    return fmin(PATIENCE_GRACE_MOST, fmax(PATIENCE_GRACE, timeout / 4));
 }
 
 static rondo_result seek(struct connector *me, void *ret_blobs)
