@@ -7,14 +7,6 @@
 
 #include <math.h>
 
-static inline double clock_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Rounds seconds for sentences. */
 static inline double clock_tenths(double seconds)
 {

@@ -89,29 +89,29 @@
 
 /* ---- How often we look ----------------------------------------------------------------------- */
 
-#define LOOK_PEERS           1e-3 /* who waits at its peers, times the ranks of a core */
-#define LOOK_MEMBERS         0.02 /* who opens a communicator at its members, who may end */
-#define LOOK_MEETING         0.01 /* a meeting point at those whom it watches */
-#define LOOK_DEADLINES       0.01 /* at deadlines of lines over TCP */
-#define LOOK_ASK             0.03 /* a question to a silent peer over TCP */
-#define LOOK_DIAL            0.05 /* a line is dialled again after a hang-up */
-#define LOOK_KEEPALIVE       1    /* the system at a line without traffic; it knows whole seconds */
-#define LOOK_PROBE           0.2  /* at a peer over verbs that is waited for */
-#define LOOK_MISSED          0.05 /* who looks less often was stopped, and did not look */
-#define LOOK_CALLS           1e-3 /* threads of a device: while calls are on their way */
-#define LOOK_GRAPHS          0.01 /* the same, while graphs may run */
-#define LOOK_IDLE            0.2  /* the same, while there is nothing to be seen */
-#define LOOK_SERVE_MS        1    /* a rank at its networks that answers others, */
-#define LOOK_SERVE_MOST_MS   8    /* and up to so many while nothing comes */
-#define LOOK_BYE_MS          10   /* at lines that are read to their end, at most */
-#define LOOK_TELL_MS         5    /* at lines on which a failure is told */
-#define LOOK_CONTROLS_MS     1    /* at what a rank that leaves has said last */
-#define LOOK_WORKERS_MS      10   /* rondo bench at workers that come up */
-#define LOOK_REPLIES_MS      1000 /* rondo bench at its signals, at least so often */
-#define LOOK_PS              0.1  /* rondo ps looks twice to see what moves */
-#define LOOK_DEVICE_NS       50000 /* a kernel that waits at the host's word to stop */
-#define LOOK_DEVICE_FLAGS_NS 20    /* a kernel at the flags that it waits for */
-#define LOOK_DEVICE_ENDED_NS 1000  /* a kernel that has failed, for which the host has its time */
+#define LOOK_PEERS         1e-3  /* who waits at its peers, times the ranks of a core */
+#define LOOK_MEMBERS       0.02  /* who opens a communicator at its members, who may end */
+#define LOOK_MEETING       0.01  /* a meeting point at those whom it watches */
+#define LOOK_DEADLINES     0.01  /* at deadlines of lines over TCP */
+#define LOOK_ASK           0.03  /* a question to a silent peer over TCP */
+#define LOOK_DIAL          0.05  /* a line is dialled again after a hang-up */
+#define LOOK_KEEPALIVE     1     /* the system at a line without traffic; it knows whole seconds */
+#define LOOK_PROBE         0.2   /* at a peer over verbs that is waited for */
+#define LOOK_MISSED        0.05  /* who looks less often was stopped, and did not look */
+#define LOOK_CALLS         1e-3  /* threads of a device: while calls are on their way */
+#define LOOK_GRAPHS        0.01  /* the same, while graphs may run */
+#define LOOK_IDLE          0.2   /* the same, while there is nothing to be seen */
+#define LOOK_SERVE_MS      1     /* a rank at its networks that answers others, */
+#define LOOK_SERVE_MOST_MS 8     /* and up to so many while nothing comes */
+#define LOOK_BYE_MS        10    /* at lines that are read to their end, at most */
+#define LOOK_TELL_MS       5     /* at lines on which a failure is told */
+#define LOOK_CONTROLS_MS   1     /* at what a rank that leaves has said last */
+#define LOOK_WORKERS_MS    10    /* rondo bench at workers that come up */
+#define LOOK_REPLIES_MS    1000  /* rondo bench at its signals, at least so often */
+#define LOOK_PS            0.1   /* rondo ps looks twice to see what moves */
+#define LOOK_STOP_NS       50000 /* a kernel that waits at the host's word to stop */
+#define LOOK_FLAGS_NS      20    /* a kernel at the flags that it waits for */
+#define LOOK_ENDED_NS      1000  /* a kernel that has failed, for which the host has its time */
 
 /* ---- What records of calls tell -------------------------------------------------------------- */
 
@@ -130,7 +130,7 @@
 #define PATIENCE_OPEN       60.0 /* rondo bench: a library comes up */
 #define PATIENCE_FINISH     5.0  /* the same: it closes */
 #define PATIENCE_SIGNAL     1.0  /* the same: a worker ends after a signal */
-#define PATIENCE_OVER       2.0  /* the same: more than the library's own limit, to speak first */
+#define PATIENCE_OWN        2.0  /* the same: more than the library's own limit, to speak first */
 #define PATIENCE_SURVIVORS  0.7  /* the same: survivors say what they noticed */
 #define PATIENCE_END_STATUS 0.1  /* the same: a socket closes a little before its process is gone */
 
@@ -153,6 +153,14 @@
 #define DOZE_KNOCK  0.02  /* for a meeting point that is not there after some attempts */
 #define DOZE_RUMOUR 0.2   /* the same, if another one holds its address: it may last */
 #define DOZE_WORKER 2e-3  /* for workers of rondo bench that close their libraries */
+
+static inline double clock_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 static inline struct timespec timespec_of(double seconds)
 {

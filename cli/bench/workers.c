@@ -112,8 +112,7 @@ static void wait_init(struct wait *wait, const struct bench_group *group,
     wait->missing = group->size;
     wait->failed = false;
     /* The library has its own limit, which should speak first. */
-    wait->deadline =
-        group->timeout > 0 ? clock_seconds() + 1.2 * group->timeout + PATIENCE_OVER : 0;
+    wait->deadline = group->timeout > 0 ? clock_seconds() + 1.2 * group->timeout + PATIENCE_OWN : 0;
     snprintf(wait->when, sizeof(wait->when), "during %s of %zu elements",
              bench_collective_name(command->call.collective), command->call.count);
 }

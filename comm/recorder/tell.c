@@ -32,7 +32,6 @@ static void write_whole(const char *text, size_t length)
  * them is. */
 static bool was_told(const struct sightings *sightings, const struct recorder *recorder)
 {
-    const uint64_t lately = (uint64_t)(1e9 * RECORD_TOLD);
     uint64_t comm = 0, told = 0;
 
     if (recorder) {
@@ -43,7 +42,7 @@ static bool was_told(const struct sightings *sightings, const struct recorder *r
         const struct sighting_record *record = &sightings->at[i]->record;
 
         if (recorder && record->comm == comm && record->told && record->told < told &&
-            record->told + lately > told)
+            record->told + (uint64_t)(1e9 * RECORD_TOLD) > told)
             return true;
     }
     return false;

@@ -17,11 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static double server_grace(double timeout)
-{
-    return fmin(PATIENCE_GRACE_MOST, fmax(PATIENCE_GRACE, timeout / 4));
-}
-
 static rondo_result seek(struct connector *me, void *ret_blobs)
 {
     struct wire_position position = {.address = ""};
@@ -29,7 +24,8 @@ static rondo_result seek(struct connector *me, void *ret_blobs)
 
     if (!result) {
         if (me->timeout > 0)
-            me->deadline = clock_seconds() + me->timeout + server_grace(me->timeout);
+            me->deadline = clock_seconds() + me->timeout +
+                           fmin(PATIENCE_GRACE_MOST, fmax(PATIENCE_GRACE, me->timeout / 4));
         result = connector_hand_in(me);
     }
     if (!result)

@@ -276,7 +276,7 @@ LANE_CALLED enum exec_state stay_outside(struct cuda_status *status)
 {
     lane_store_release(&status->inside, (uint32_t)0);
     while (!is_stopped())
-        __nanosleep(LOOK_DEVICE_ENDED_NS);
+        __nanosleep(LOOK_ENDED_NS);
     return EXEC_FAILED;
 }
 
@@ -301,9 +301,9 @@ LANE_FUNCTION void lead(void)
     do {
         state = step_run(&block.x, program);
         if (state == EXEC_BLOCKED)
-            __nanosleep(LOOK_DEVICE_FLAGS_NS);
+            __nanosleep(LOOK_FLAGS_NS);
         if ((state == EXEC_BLOCKED || state == EXEC_MOVED) &&
-            lane_clock() - looked > LOOK_DEVICE_NS) {
+            lane_clock() - looked > LOOK_STOP_NS) {
             state = look_up(&block.x, program);
             looked = lane_clock();
         }

@@ -76,8 +76,8 @@ LANE_FUNCTION bool nvls_await(const struct nvls &here, uint32_t rank)
     uint64_t looked = lane_clock(), value;
 
     while ((int32_t)((uint32_t)((value = lane_load_acquire(flag)) >> 32) - here.meetings) < 0) {
-        __nanosleep(LOOK_DEVICE_FLAGS_NS);
-        if (lane_clock() - looked > LOOK_DEVICE_NS) {
+        __nanosleep(LOOK_FLAGS_NS);
+        if (lane_clock() - looked > LOOK_STOP_NS) {
             if (!nvls_look_up(argument, rank))
                 return false;
             looked = lane_clock();
