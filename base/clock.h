@@ -3,16 +3,9 @@
 #ifndef RONDO_BASE_CLOCK_H
 #define RONDO_BASE_CLOCK_H
 
+#include "base/caller/times.h"
+
 #include <math.h>
-#include <time.h>
-
-static inline double clock_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Rounds seconds for sentences. */
 static inline double clock_tenths(double seconds)

@@ -7,6 +7,7 @@
 #include "base/setting.h"
 
 #include "base/caller/number.h"
+#include "base/caller/times.h"
 #include "base/fail.h"
 
 #include <ctype.h>
@@ -38,12 +39,12 @@ static const struct setting table[SETTINGS] = {
     [SETTING_SLOTS] = {"RONDO_SLOTS", SETTING_INT, "8",
                        "Slots between two ranks: how far a sender may be ahead of its receiver.",
                        NULL, 2, 1024},
-    [SETTING_TIMEOUT] = {"RONDO_TIMEOUT", SETTING_SECONDS, "300",
+    [SETTING_TIMEOUT] = {"RONDO_TIMEOUT", SETTING_SECONDS, DEFAULT_TIMEOUT,
                          "Seconds until a silent peer is an error; 0: wait for ever.", NULL, 0,
-                         1e9},
-    [SETTING_LATE] = {"RONDO_LATE", SETTING_SECONDS, "10",
+                         LONGEST_WAIT},
+    [SETTING_LATE] = {"RONDO_LATE", SETTING_SECONDS, DEFAULT_LATE,
                       "Seconds until a wait is told in the log, with its cause; 0: never.", NULL, 0,
-                      1e9},
+                      LONGEST_WAIT},
     [SETTING_UNIFORM] = {"RONDO_UNIFORM", SETTING_BOOL, "0",
                          "1: a collective returns the same result on every rank that is left, by "
                          "an agreement after each.",
@@ -68,7 +69,7 @@ static const struct setting table[SETTINGS] = {
     [SETTING_SPIN] = {"RONDO_SPIN", SETTING_SECONDS, "-1",
                       "Seconds a waiting rank spins before it gives up the processor; -1: chosen "
                       "by the number of ranks and cores.",
-                      NULL, -1, 1e9},
+                      NULL, -1, LONGEST_WAIT},
     [SETTING_HEAP_BYTES] = {"RONDO_HEAP_BYTES", SETTING_SIZE, "0",
                             "Address space of the shared heap; 0: 4 x memory, or 1/4 of ulimit -v.",
                             NULL, 0, MOST_BYTES},
@@ -154,7 +155,7 @@ static const struct setting table[SETTINGS] = {
          "cubic or reno instead of bbr where the other host answers within 1 ms.",
          NULL, 0, 0},
     [SETTING_TCP_PATIENCE] =
-        {"RONDO_TCP_TIMEOUT", SETTING_SECONDS, "4",
+        {"RONDO_TCP_TIMEOUT", SETTING_SECONDS, DEFAULT_TCP_TIMEOUT,
          "Seconds until a host that does not answer on the network is given up.", NULL, 1, 3600},
     [SETTING_CUDA] = {"RONDO_CUDA", SETTING_WORD, "auto",
                       "Calls on CUDA streams: auto runs them on the device where all ranks can "
@@ -362,12 +363,8 @@ void setting_accepts(const struct setting *setting, char *ret_text, size_t room)
     case SETTING_WORD:
         break;
     }
-    if (!setting->words) {
-        snprintf(ret_text, room, "any text");
-        return;
-    }
-    snprintf(ret_text, room, "one of ");
-    for (const char *c = setting->words; *c; c++) {
+    snprintf(ret_text, room, "%s", setting->words ? "one of " : "any text");
+    for (const char *c = setting->words; c && *c; c++) {
         char next[3] = {*c, '\0', '\0'};
 
         if (*c == '|')

@@ -27,15 +27,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 _Static_assert(sizeof(struct invitation_note) <= NETWORK_NOTE, "a note holds an invitation");
 _Static_assert(sizeof(((struct invitation *)NULL)->address) == BOOTSTRAP_SHORT_ADDRESS_MAX,
                "an invitation holds any address without a name");
-
-/* Seconds from one look at the others to the next; for a process to count as ended whose sockets
- * are closed already. */
-static const double look_time = 0.02, end_time = 0.3;
 
 struct among {
     rondo_comm *parent;
@@ -151,7 +146,7 @@ static rondo_result look(void *context)
     struct among *among = context;
     double now = clock_seconds();
 
-    if (now - among->looked < look_time)
+    if (now - among->looked < LOOK_MEMBERS)
         return RONDO_OK;
     among->looked = now;
     if (among->rank)
@@ -190,7 +185,6 @@ static rondo_result choose_place(struct among *among)
 /* For the other ranks. */
 static rondo_result await_invitation(struct among *among, double timeout)
 {
-    const struct timespec doze = {0, 1000 * 1000};
     double began = clock_seconds();
     rondo_result result = RONDO_OK;
 
@@ -201,7 +195,7 @@ static rondo_result await_invitation(struct among *among, double timeout)
                               "Rank %d waited %.1f s for rank %d of the parent communicator to "
                               "open another one among %d ranks; it has not made this call.",
                               among->parent->rank, timeout, among->ranks[0], among->count);
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_NEWS);
     }
     return result;
 }
@@ -227,8 +221,7 @@ static rondo_result derive_secret(struct among *among)
  * another way, and a broken connection is not all that is known of it. */
 static rondo_result explain(const struct among *among, rondo_result result)
 {
-    const struct timespec doze = {0, 5 * 1000 * 1000};
-    double until = clock_seconds() + (result == RONDO_ERROR_PEER ? end_time : 0);
+    double until = clock_seconds() + (result == RONDO_ERROR_PEER ? PATIENCE_CORPSE : 0);
     char sentence[FAIL_SENTENCE_MAX];
 
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
@@ -237,7 +230,7 @@ static rondo_result explain(const struct among *among, rondo_result result)
             return RONDO_ERROR_PEER;
         if (clock_seconds() >= until)
             break;
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PROOF);
     }
     return rondo_fail(result, "%s (Ranks are numbered as in the new communicator of %d.)", sentence,
                       among->count);

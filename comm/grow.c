@@ -22,9 +22,6 @@
 
 #include <stdio.h>
 
-/* Seconds from one look at the members to the next. */
-static const double look_time = 0.02;
-
 struct growth {
     rondo_comm *members; /* NULL: this rank is a newcomer */
     struct bootstrap_place place;
@@ -80,7 +77,7 @@ static rondo_result look(void *context)
     uint64_t failed[VOTE_SET] = {0};
     double now = clock_seconds();
 
-    if (now - growth->looked < look_time)
+    if (now - growth->looked < LOOK_MEMBERS)
         return RONDO_OK;
     growth->looked = now;
     recovery_find_failed(growth->members, failed);

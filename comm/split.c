@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct wish {
     int32_t color, key, rank; /* rank in the parent */
@@ -168,16 +167,14 @@ static rondo_result make(struct offspring *offspring, const rondo_config *config
  * communicator. Why it did so is on its way on the parent. */
 static rondo_result find_cause(rondo_comm *parent, rondo_result result)
 {
-    const double patience = 1; /* seconds */
-    const struct timespec doze = {0, 1000 * 1000};
-    double until = clock_seconds() + patience;
+    double until = clock_seconds() + PATIENCE_CAUSE;
     char sentence[FAIL_SENTENCE_MAX];
 
     if (result != RONDO_ERROR_PEER || !networks_any(parent))
         return result;
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
     while (!rondo_comm_query(parent) && clock_seconds() < until)
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_NEWS);
     result = comm_check(parent);
     return result ? result : rondo_fail(RONDO_ERROR_PEER, "%s", sentence);
 }

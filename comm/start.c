@@ -12,6 +12,7 @@
 #include "comm/open.h"
 #include "comm/rendezvous/bootstrap.h"
 
+#include "base/caller/times.h"
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -40,14 +41,13 @@ static rondo_result meet(const struct membership *membership, double timeout,
  */
 static rondo_result decline(const struct membership *membership, rondo_result result)
 {
-    const double patience = 5; /* seconds */
     const struct endpoint empty = {0};
     struct endpoint *endpoints = calloc((size_t)membership->size, sizeof(*endpoints));
     char sentence[FAIL_SENTENCE_MAX];
 
     memcpy(sentence, fail_sentence(), strlen(fail_sentence()) + 1);
     if (endpoints && membership->place)
-        meet(membership, patience, &empty, endpoints);
+        meet(membership, PATIENCE_DECLINE, &empty, endpoints);
     free(endpoints);
     return rondo_fail(result, "%s", sentence);
 }
@@ -327,10 +327,7 @@ void rondo_comm_close(rondo_comm *comm)
     }
     if (group_holds(comm, NULL, "rondo_comm_close", "communicator"))
         return;
-    while (!turn_idle(&comm->turn)) {
-        struct timespec doze = {0, 20 * 1000};
-
-        nanosleep(&doze, NULL);
-    }
+    while (!turn_idle(&comm->turn))
+        doze_for(DOZE_OWN);
     comm_free(comm);
 }

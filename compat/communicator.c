@@ -9,9 +9,10 @@
  */
 #include "compat/compat.h"
 
+#include "base/caller/times.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const uint64_t magic = 0x6f646e6f72636363;
 
@@ -161,13 +162,11 @@ NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asy
 
 static void wait_for_calls(ncclComm_t comm)
 {
-    const struct timespec doze = {0, 20 * 1000};
-
     /* In a forked child nobody ends the calls that its parent's threads were in: a query, which
      * says RONDO_ERROR_INVALID there only, tells. */
     while (atomic_load_explicit(&comm->calling, memory_order_acquire) &&
            rondo_comm_query(comm->calls) != RONDO_ERROR_INVALID)
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_OWN);
 }
 
 /* Local, as all that was queued is waited for when it is destroyed: peers are not. */

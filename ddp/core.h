@@ -20,6 +20,7 @@
 #ifndef RONDO_DDP_CORE_H
 #define RONDO_DDP_CORE_H
 
+#include "base/caller/times.h"
 #include "ddp/fail.h"
 
 #include <stdbool.h>
@@ -160,7 +161,6 @@ size_t ddp_bytes(const struct ddp_tensor *tensor);
 rondo_result ddp_pass_begin(rondo_ddp *ddp, bool exchange);
 /* Collective if the pass exchanges: what was not announced is left out; wait, hear from all. */
 rondo_result ddp_pass_finish(rondo_ddp *ddp);
-double ddp_clock(void);
 
 /* ---- exchange.c ------------------------------------------------------------------------------ */
 

@@ -67,11 +67,11 @@ static void before(void *context)
     struct ddp_bucket *bucket = context;
     const rondo_ddp_bucket *view = &bucket->view;
 
-    bucket->started = ddp_clock() - bucket->ddp->began;
+    bucket->started = clock_seconds() - bucket->ddp->began;
     if (bucket->wire)
         ddp_compress(view->data, bucket->wire, view->count, wire_type(bucket),
                      (float)view->divisor);
-    bucket->work = ddp_clock() - bucket->ddp->began - bucket->started;
+    bucket->work = clock_seconds() - bucket->ddp->began - bucket->started;
 }
 
 static void after(void *context)
@@ -79,7 +79,7 @@ static void after(void *context)
     struct ddp_bucket *bucket = context;
     const rondo_ddp_bucket *view = &bucket->view;
     const rondo_ddp_hook *hook = &bucket->ddp->config.hook;
-    double begin = ddp_clock();
+    double begin = clock_seconds();
 
     if (hook->start)
         bucket->result = hook->finish ? hook->finish(hook->context, view) : RONDO_OK;
@@ -88,8 +88,8 @@ static void after(void *context)
     else if (!library_divides(bucket) && view->divisor != 1)
         ddp_divide(view->data, view->count, view->type, view->divisor);
     ddp_exchange_copy_out(bucket);
-    bucket->finished = ddp_clock() - bucket->ddp->began;
-    bucket->work += ddp_clock() - begin;
+    bucket->finished = clock_seconds() - bucket->ddp->began;
+    bucket->work += clock_seconds() - begin;
 }
 
 rondo_result ddp_exchange_queue(const struct ddp_bucket *bucket)
@@ -111,7 +111,7 @@ rondo_result ddp_exchange_start(struct ddp_bucket *bucket)
 
     bucket->view.divisor = divisor_of(ddp);
     bucket->result = RONDO_OK;
-    bucket->ready = ddp_clock() - ddp->began;
+    bucket->ready = clock_seconds() - ddp->began;
     ddp->statistics.bytes += wire_bytes(bucket);
     if (ddp->config.device.stream)
         return ddp_device_exchange(bucket);

@@ -15,12 +15,12 @@ void ddp_late_arrive(rondo_ddp *ddp)
     struct ddp_late *late = &ddp->late;
 
     if (late->left > 0)
-        late->own[late->passes++ % RONDO_DDP_LATE_PASSES] = ddp_clock() - late->left;
+        late->own[late->passes++ % RONDO_DDP_LATE_PASSES] = clock_seconds() - late->left;
 }
 
 void ddp_late_leave(rondo_ddp *ddp)
 {
-    ddp->late.left = ddp_clock();
+    ddp->late.left = clock_seconds();
 }
 
 /* One pass: the ranks' own times, `stride` apart. */

@@ -13,15 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-double ddp_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static rondo_result check_usable(const rondo_ddp *ddp, const char *function)
 {
@@ -59,7 +50,7 @@ rondo_result ddp_pass_begin(rondo_ddp *ddp, bool exchange)
     ddp->next = 0;
     if (!ddp->order_known)
         ddp->arrived = 0;
-    ddp->began = ddp_clock();
+    ddp->began = clock_seconds();
     return ddp_device_begin(ddp);
 }
 
@@ -256,14 +247,14 @@ static rondo_result hear_from_all(rondo_ddp *ddp)
 /* *ret_exposed: seconds for which there was nothing to do but wait. */
 static rondo_result await_exchange(rondo_ddp *ddp, double *ret_exposed)
 {
-    double began = ddp_clock();
+    double began = clock_seconds();
     rondo_result result = ddp_device_end(ddp);
 
     if (!result)
         result = rondo_stream_synchronize(ddp->stream);
     if (result)
         return ddp_broken(ddp, result, ddp->exchange_comm, "The exchange of gradients");
-    *ret_exposed = ddp_clock() - began;
+    *ret_exposed = clock_seconds() - began;
     result = ddp_device_finish(ddp, ret_exposed);
     if (result)
         return result;
@@ -286,15 +277,15 @@ static rondo_result finish_exchange(rondo_ddp *ddp)
     double exposed = 0, heard;
     rondo_result result = await_exchange(ddp, &exposed);
 
-    heard = ddp_clock();
+    heard = clock_seconds();
     if (!result)
         result = hear_from_all(ddp);
     restore_kept(ddp, !result);
     if (!result && !ddp->order_known)
         result = ddp_layout_learn(ddp);
     ddp->statistics.exchanges++;
-    ddp->statistics.communication += ddp_clock() - heard;
-    ddp->statistics.exposed += exposed + ddp_clock() - heard;
+    ddp->statistics.communication += clock_seconds() - heard;
+    ddp->statistics.exposed += exposed + clock_seconds() - heard;
     ddp->passes = 0;
     return result;
 }

@@ -3,6 +3,7 @@
 #include "topology/recording.h"
 
 #include "base/caller/descriptor.h"
+#include "base/caller/times.h"
 #include "base/fail.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 64 << 20, MOST_SECONDS = 3 };
+enum { MOST_BYTES = 64 << 20 };
 static const rlim_t most_memory = (rlim_t)2 << 30; /* bytes, beyond what the process has */
 
 enum verdict { UNDERSTOOD = 1, NO_MACHINE };
@@ -66,7 +67,7 @@ static void send_all(int file, const void *bytes, size_t count)
 static void limit_child(void)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGPIPE};
-    const struct rlimit seconds = {MOST_SECONDS, MOST_SECONDS + 1}, none = {0, 0};
+    const struct rlimit seconds = {PATIENCE_TOPOLOGY, PATIENCE_TOPOLOGY + 1}, none = {0, 0};
     unsigned long pages = 0;
     FILE *file = descriptor_stream("/proc/self/statm", "r");
 

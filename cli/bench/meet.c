@@ -23,8 +23,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OPEN_SECONDS 60.0 /* for a library to come up */
-
 int bench_control_open(struct bench_control *ret_control, bool path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -175,15 +173,15 @@ static int by_rank(const void *a, const void *b)
 
 static int gather_ranks(struct bench_group *group, const struct bench_control *control)
 {
-    double deadline = clock_seconds() + OPEN_SECONDS;
+    double deadline = clock_seconds() + PATIENCE_OPEN;
     int known;
 
-    while ((known = hear_all(group, control, 10)) < group->size) {
+    while ((known = hear_all(group, control, LOOK_WORKERS_MS)) < group->size) {
         if (known < 0 || bench_caught_signal() || has_lost_one(group, control))
             return -1;
         if (clock_seconds() > deadline) {
             fprintf(stderr, "rondo bench: %d of %d ranks of %s did not come up in %.0f s\n",
-                    group->size - known, group->size, group->kind->name, OPEN_SECONDS);
+                    group->size - known, group->size, group->kind->name, PATIENCE_OPEN);
             return -1;
         }
     }
@@ -220,7 +218,7 @@ int bench_group_start(struct bench_group *group, const struct bench_control *con
 
     group->kind = &bench_kinds[library];
     group->output = -1;
-    group->timeout = options->timeout < 0 ? 60 : options->timeout;
+    group->timeout = options->timeout < 0 ? DEFAULT_BENCH_TIMEOUT : options->timeout;
     group->workers = calloc((size_t)group->size, sizeof(*group->workers));
     group->children = calloc((size_t)group->size, sizeof(*group->children));
     if (!group->workers || !group->children) {

@@ -338,7 +338,7 @@ void bench_options_parse(int argc, char **argv, struct bench_runs *ret_runs)
                                      .rounds = 5,
                                      .communicators = 1,
                                      .buffers = 1,
-                                     .seconds = 0.2,
+                                     .seconds = MEASURE_SIZE,
                                      .timeout = -1},
                          .runs = ret_runs};
     argument_parse(&command, argc, argv, &line);

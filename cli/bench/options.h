@@ -3,6 +3,7 @@
 #ifndef RONDO_CLI_BENCH_OPTIONS_H
 #define RONDO_CLI_BENCH_OPTIONS_H
 
+#include "base/caller/times.h"
 #include "bench/pattern.h"
 #include "cli/common/argument.h"
 

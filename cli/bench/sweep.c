@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BATCH_SECONDS     1e-3
 #define CALLS_MAX         100000      /* per batch */
 #define COLD_DEVICE_BYTES (256 << 20) /* more than twice what a GPU's last cache holds */
 
@@ -228,7 +227,7 @@ static void set_pace(const struct bench_options *options, struct bench_command *
         command->batch_calls = options->iterations;
     } else {
         if (!options->rewrite)
-            command->batch_calls = clamp(BATCH_SECONDS / seconds, 1, CALLS_MAX);
+            command->batch_calls = clamp(MEASURE_BATCH / seconds, 1, CALLS_MAX);
         command->batches = clamp(round / seconds / command->batch_calls, 1, BENCH_BATCHES_MAX);
     }
 }
@@ -246,9 +245,9 @@ static enum bench_status warm_up(struct bench_sweep *sweep, int library, struct 
     status = probe(sweep, library, pace, replies);
     if (status == BENCH_OK)
         seconds = pace->batches[0] * (command->divisor > 1 ? command->divisor : 1);
-    if (status == BENCH_OK && !command->rewrite && seconds < BATCH_SECONDS) {
+    if (status == BENCH_OK && !command->rewrite && seconds < MEASURE_BATCH) {
         /* Once more with calls in a row, which do not start with what a barrier leaves. */
-        command->batch_calls = clamp(BATCH_SECONDS / (seconds + 1e-9), 1, CALLS_MAX);
+        command->batch_calls = clamp(MEASURE_BATCH / (seconds + 1e-9), 1, CALLS_MAX);
         status = probe(sweep, library, pace, replies);
     }
     if (status == BENCH_OK) {

@@ -23,9 +23,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TELL_SECONDS   0.7 /* for the survivors to say what they noticed, once a rank is gone */
-#define FINISH_SECONDS 5.0 /* for a library to close */
-
 /* The signal that asks us to end. A handler writes it, so no order matters. */
 static atomic_int caught;
 
@@ -67,8 +64,7 @@ int bench_children_left(struct bench_group *group)
 /* How a child of ours ended, if this is one: " (killed by signal 9)". */
 static void describe_end(struct bench_group *group, pid_t pid, char *text, size_t room)
 {
-    double deadline =
-        clock_seconds() + 0.1; /* the socket closes a little before the process is gone */
+    double deadline = clock_seconds() + PATIENCE_END_STATUS;
     int mine = 0, status;
 
     text[0] = 0;
@@ -79,7 +75,7 @@ static void describe_end(struct bench_group *group, pid_t pid, char *text, size_
     while (bench_children_left(group) && !group->children[mine].ended) {
         if (clock_seconds() > deadline)
             return;
-        usleep(1000);
+        doze_for(DOZE_NEWS);
     }
     status = group->children[mine].status;
     if (WIFSIGNALED(status))
@@ -116,7 +112,7 @@ static void wait_init(struct wait *wait, const struct bench_group *group,
     wait->missing = group->size;
     wait->failed = false;
     /* The library has its own limit, which should speak first. */
-    wait->deadline = group->timeout > 0 ? clock_seconds() + 1.2 * group->timeout + 2 : 0;
+    wait->deadline = group->timeout > 0 ? clock_seconds() + 1.2 * group->timeout + PATIENCE_OWN : 0;
     snprintf(wait->when, sizeof(wait->when), "during %s of %zu elements",
              bench_collective_name(command->call.collective), command->call.count);
 }
@@ -125,7 +121,7 @@ static void wait_init(struct wait *wait, const struct bench_group *group,
 static void wait_failed(struct wait *wait)
 {
     if (!wait->failed)
-        wait->deadline = clock_seconds() + TELL_SECONDS;
+        wait->deadline = clock_seconds() + PATIENCE_SURVIVORS;
     wait->failed = true;
 }
 
@@ -182,7 +178,7 @@ static void wait_for_news(const struct bench_group *group, const struct bench_re
 
         polls[rank] = (struct pollfd){owes ? group->workers[rank].socket : -1, POLLIN, 0};
     }
-    poll(polls, (nfds_t)group->size, left > 1 ? 1000 : (int)(left * 1000) + 1);
+    poll(polls, (nfds_t)group->size, left > 1 ? LOOK_REPLIES_MS : (int)(left * 1000) + 1);
 }
 
 static void say_silent(const struct bench_group *group, const struct bench_reply *replies,
@@ -274,7 +270,7 @@ static void wait_for_children(struct bench_group *group, double seconds)
     double deadline = clock_seconds() + seconds;
 
     while (bench_children_left(group) && clock_seconds() < deadline)
-        usleep(2000);
+        doze_for(DOZE_WORKER);
 }
 
 static void signal_children(struct bench_group *group, int number)
@@ -293,13 +289,13 @@ void bench_group_end(struct bench_group *group, bool by_force)
 {
     release_workers(group, by_force);
     if (!by_force)
-        wait_for_children(group, FINISH_SECONDS);
+        wait_for_children(group, PATIENCE_FINISH);
     if (bench_children_left(group)) {
         release_workers(group, true);
         signal_children(group, SIGTERM); /* mpirun tidies up */
-        wait_for_children(group, 1);
+        wait_for_children(group, PATIENCE_SIGNAL);
         signal_children(group, SIGKILL);
-        wait_for_children(group, 1);
+        wait_for_children(group, PATIENCE_SIGNAL);
     }
     for (int i = 0; i < group->worker_count; i++) {
         if (group->workers[i].socket >= 0)

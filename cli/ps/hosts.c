@@ -47,10 +47,10 @@ int ps_write_raw(void)
                             .process_bytes = sizeof(struct sighting_process)};
 
     memcpy(head.magic, magic, sizeof(magic));
-    head.now = recorder_now() + (uint64_t)(1e9 * PS_PAUSE);
+    head.now = recorder_now() + (uint64_t)(1e9 * LOOK_PS);
     if (fwrite(&head, sizeof(head), 1, stdout) != 1)
         return 1;
-    gather_each(PS_PAUSE, write_one, stdout); /* no folder is no record */
+    gather_each(LOOK_PS, write_one, stdout); /* no folder is no record */
     return fflush(stdout) || ferror(stdout);
 }
 

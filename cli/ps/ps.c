@@ -178,7 +178,7 @@ static int clean(void)
 
 int command_ps(int argc, char **argv)
 {
-    struct command command = {.timeout = 10};
+    struct command command = {.timeout = DEFAULT_PS_TIMEOUT};
     struct sightings sightings = {0};
     int status = 0;
 
@@ -195,7 +195,7 @@ int command_ps(int argc, char **argv)
         return clean();
     if (command.hosts)
         status = ps_ask_hosts(command.hosts, command.ssh, command.timeout, &sightings);
-    else if (!gather_here(PS_PAUSE, &sightings) && errno != ENOENT) {
+    else if (!gather_here(LOOK_PS, &sightings) && errno != ENOENT) {
         fprintf(stderr, "rondo ps: %s\n", fail_sentence());
         status = 1;
     }

@@ -4,12 +4,10 @@
 #ifndef RONDO_CLI_PS_PS_H
 #define RONDO_CLI_PS_PS_H
 
+#include "base/caller/times.h"
 #include "comm/recorder/chain.h"
 
 #include <stdio.h>
-
-/* Seconds between the two looks that tell what moves. */
-#define PS_PAUSE 0.1
 
 /* ---- Other hosts ----------------------------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 enum { LINES = 24 };
-static const double PATIENCE = 1; /* seconds */
 
 static void write_lines(FILE *to, const char *text, size_t length)
 {
@@ -61,12 +60,12 @@ void ps_write_stack(FILE *to, const struct sighting *sighting)
         fprintf(to, "      (eu-stack cannot be run: %s)\n", strerror(errno));
         return;
     }
-    ps_collect(&output, 1, PATIENCE);
+    ps_collect(&output, 1, PATIENCE_STACK);
     if (!output.length)
         fprintf(to,
                 "      (eu-stack says nothing: the system does not let us look, or it took "
                 "more than %g s)\n",
-                PATIENCE);
+                PATIENCE_STACK);
     write_lines(to, output.text, output.length);
     free(output.text);
 }

@@ -215,7 +215,7 @@ void run_elastic_serve(struct run_job *job, bool ending)
 
 int run_elastic_join(long pid)
 {
-    const struct timeval patience = {.tv_sec = 10};
+    const struct timeval patience = {.tv_sec = PATIENCE_JOIN};
     struct sockaddr_un name;
     socklen_t length = name_of(pid, &name);
     int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -7,6 +7,7 @@
 #ifndef RONDO_CLI_RUN_JOB_H
 #define RONDO_CLI_RUN_JOB_H
 
+#include "base/caller/times.h"
 #include "topology/topology.h"
 
 #include <signal.h>

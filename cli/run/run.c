@@ -265,7 +265,7 @@ int command_run(int argc, char **argv)
                                                  .finish = check,
                                                  .flags = ARGP_IN_ORDER};
     struct command command = {
-        .job = {.what = "rank", .grace = 5, .control = -1, .elastic.listener = -1}};
+        .job = {.what = "rank", .grace = DEFAULT_RUN_GRACE, .control = -1, .elastic.listener = -1}};
     struct run_job *job = &command.job;
     int status = 0;
 

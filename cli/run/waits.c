@@ -27,7 +27,6 @@ static bool is_of_job(const struct run_job *job, const struct sighting *sighting
 void run_tell_waits(const struct run_job *job)
 {
     enum { LINES = 64 };
-    const double least = 0.1; /* seconds of a wait that is told */
     struct sightings sightings = {0};
     struct wait_line line;
     char text[1200];
@@ -36,7 +35,7 @@ void run_tell_waits(const struct run_job *job)
     if (job->hosts || !gather_here(0, &sightings))
         return;
     for (int i = 0; i < sightings.count; i++) {
-        if (!is_of_job(job, sightings.at[i]) || sighting_waited(sightings.at[i]) < least)
+        if (!is_of_job(job, sightings.at[i]) || sighting_waited(sightings.at[i]) < RECORD_WAITS)
             continue;
         if (told == LINES) {
             more++;

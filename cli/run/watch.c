@@ -5,7 +5,7 @@
  * The first rank that fails decides the exit status; with --elastic the first one that cannot be
  * spared. The others then have the grace time to notice
  * and to say so themselves, which they do better than we could; after that SIGTERM, and SIGKILL
- * `kill_time` later. SIGINT and SIGTERM are passed on; the second one does not wait any more.
+ * PATIENCE_TERM later. SIGINT and SIGTERM are passed on; the second one does not wait any more.
  */
 #include "cli/run/job.h"
 
@@ -20,8 +20,6 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const double kill_time = 2;
 
 enum { WATCH_FILES = 3 }; /* besides those of ranks */
 
@@ -196,12 +194,12 @@ static void keep_time(struct watch *watch)
                     job->what);
         run_tell_waits(job);
         watch->terminate_at = INFINITY;
-        watch->kill_at = fmin(watch->kill_at, now + kill_time);
+        watch->kill_at = fmin(watch->kill_at, now + PATIENCE_TERM);
         run_kill(job, SIGTERM);
         run_kill(job, SIGCONT);
     }
     if (now >= watch->kill_at) {
-        watch->kill_at = now + kill_time; /* again, should one be stuck in the kernel */
+        watch->kill_at = now + PATIENCE_TERM; /* again, should one be stuck in the kernel */
         run_kill(job, SIGKILL);
     }
 }

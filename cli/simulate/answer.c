@@ -2,13 +2,13 @@
 /* answer.c - simulates each algorithm at each size. */
 #include "cli/simulate/simulate.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "bench/collective.h"
 #include "collectives/levels/grouping.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { STEPS_OF_ALL = 24000000 }; /* an algorithm that was not asked for by its name is left out */
 
@@ -26,14 +26,6 @@ static rondo_result read_plan(const struct simulate_plans *plans, int rank,
 
     request.rank = rank;
     return algorithm_read(writer->algorithm, &request, reader, ret_shape);
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* Hosts are the groups of ranks; none where that would be no grouping. */
@@ -99,14 +91,14 @@ static rondo_result answer_size(const struct ask *ask, struct programs *programs
                                  .slow_count = ask->slow_count,
                                  .records = ask->path || (last && ask->chrome)};
     struct simulate_result times;
-    double begun = seconds_now();
+    double begun = clock_seconds();
     rondo_result result = simulate_run(programs, &call, &times);
 
     if (result)
         return result;
     ret_answer->bytes = bytes;
     fill_in(ask, programs, &times, ret_answer);
-    ret_answer->wall = seconds_now() - begun;
+    ret_answer->wall = clock_seconds() - begun;
     if (last && ask->chrome && !chrome_write(ask->chrome, programs, &times))
         result = rondo_fail(RONDO_ERROR_SYSTEM, "The time line was not written.");
     simulate_close(&times);

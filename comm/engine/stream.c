@@ -12,6 +12,7 @@
 #include "comm/engine/stream.h"
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/fork.h"
 #include "base/lock.h"
@@ -311,16 +312,6 @@ rondo_result rondo_event_wait(rondo_event *event)
 
 /* ---- What became of a call ------------------------------------------------------------------- */
 
-static struct timespec time_in(double seconds)
-{
-    const double longest = 1e9; /* half of a lifetime */
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    seconds = fmin(seconds, longest) + 1e-9 * (double)now.tv_nsec;
-    return (struct timespec){now.tv_sec + (time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
-}
-
 /* With the lock held: the result of the call before the moment, whose sentence becomes this
  * thread's. */
 static rondo_result tell_outcome(const struct moment *moment)
@@ -347,7 +338,7 @@ rondo_result rondo_event_outcome(rondo_event *event, double seconds)
     if (fork_is_foreign(event->home))
         return fork_refuse("rondo_event_outcome", "event");
     if (seconds > 0)
-        deadline = time_in(seconds);
+        deadline = timespec_of(clock_seconds() + fmin(seconds, LONGEST_WAIT));
     lock_take(&event->lock);
     moment = moment_hold(event);
     if (!(seconds == 0))

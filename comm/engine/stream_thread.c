@@ -13,6 +13,7 @@
 #include "comm/engine/run.h"
 #include "comm/engine/stream.h"
 
+#include "base/caller/times.h"
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "base/lock.h"
@@ -22,7 +23,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct job {
     struct job *next;
@@ -247,15 +247,13 @@ static bool any_uses(const void *memory, size_t bytes)
 
 rondo_result streams_let_go(const void *memory, size_t bytes, const char *function)
 {
-    const struct timespec doze = {0, 50 * 1000};
-
     if (outcome.stream && stream_uses(outcome.stream, memory, bytes))
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%s: a call that is queued on the stream behind this function uses the "
                           "memory.",
                           function);
     while (any_uses(memory, bytes))
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER);
     return RONDO_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "comm/failure/answer.h"
 
 #include "base/caller/descriptor.h"
+#include "base/caller/times.h"
 #include "comm/failure/network.h"
 
 #include <poll.h>
@@ -32,15 +33,14 @@ static bool look(rondo_comm *comm)
 
 static void *answer(void *argument)
 {
-    enum { SHORTEST = 1, LONGEST = 8 }; /* milliseconds between looks */
     struct answerer *answerer = argument;
     struct pollfd stop = {.fd = answerer->stop, .events = POLLIN};
-    int pause = SHORTEST;
+    int pause = LOOK_SERVE_MS;
 
     while (poll(&stop, 1, pause) <= 0) {
         if (look(answerer->comm))
-            pause = SHORTEST;
-        else if (pause < LONGEST)
+            pause = LOOK_SERVE_MS;
+        else if (pause < LOOK_SERVE_MOST_MS)
             pause++;
     }
     return NULL;

@@ -6,6 +6,7 @@
 #include "comm/failure/long_wait.h"
 #include "comm/failure/network.h"
 
+#include "base/caller/times.h"
 #include "base/collective.h"
 
 #include <math.h>
@@ -13,10 +14,9 @@
 
 double blame_patience(const rondo_comm *comm)
 {
-    const double most = 2, share = 0.25; /* seconds; of the timeout */
     double timeout = comm_timeout(comm);
 
-    return timeout > 0 ? fmin(share * timeout, most) : most;
+    return timeout > 0 ? fmin(timeout / 4, PATIENCE_BLAME) : PATIENCE_BLAME;
 }
 
 /* ---- Whom for -------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  */
 #include "comm/failure/health.h"
 
+#include "base/caller/times.h"
 #include "base/collective.h"
 #include "base/fail.h"
 #include "comm/failure/blame.h"
@@ -22,7 +23,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 void health_describe(const struct task *task, char *text, size_t size)
 {
@@ -103,7 +103,6 @@ static rondo_result dead(rondo_comm *comm, const struct task *task, int peer)
 rondo_result health_unreadable(rondo_comm *comm, struct task *task)
 {
     enum { LOOKS = 200 };
-    const struct timespec doze = {0, 1000 * 1000};
     int peer = task->execution.blamed;
     char sentence[FAIL_SENTENCE_MAX];
     rondo_result result;
@@ -117,7 +116,7 @@ rondo_result health_unreadable(rondo_comm *comm, struct task *task)
             return result;
         if (ended)
             return dead(comm, task, peer);
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_NEWS);
     }
     return comm_break(comm, rondo_fail(RONDO_ERROR_PEER, "%s", sentence), peer);
 }
@@ -245,13 +244,11 @@ rondo_result health_stream_check(rondo_comm *comm, struct task *task, double wai
 rondo_result health_stream_missing(rondo_comm *comm, const struct task *task, double now,
                                    double *since)
 {
-    /* Seconds in which a stream gets on that has all that it waits for. */
-    const double patience = 1;
     int peer = find_missing(comm, &task->execution);
 
     if (peer < 0 || *since == 0)
         *since = peer < 0 ? 0 : now;
-    if (peer < 0 || now - *since < patience)
+    if (peer < 0 || now - *since < PATIENCE_STREAM)
         return RONDO_OK;
     return missing(comm, task, peer);
 }

@@ -20,8 +20,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double PATIENCE = 0.1; /* seconds; a peer that runs is outside within a step */
-
 /* ---- All communicators of this process ------------------------------------------------------- */
 
 static struct lock list_lock = LOCK_AT(LOCK_COMM_LIST);
@@ -257,7 +255,7 @@ bool leave_done(struct batch *batch)
     case NOBODY:
         return true;
     case ANOTHER_PROCESS:
-        return clock_seconds() - batch->leaving > PATIENCE && withdraw_all(batch, rank);
+        return clock_seconds() - batch->leaving > PATIENCE_INSIDE && withdraw_all(batch, rank);
     default:
         return false;
     }

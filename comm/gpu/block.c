@@ -2,10 +2,10 @@
 /* block.c - pinned memory, kept for the next call that needs as much: pinning is slow. */
 #include "comm/gpu/inside.h"
 
+#include "base/caller/times.h"
 #include "base/fail.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { LEAST = 64 << 10, WASTE = 4 };
 
@@ -126,13 +126,12 @@ bool gpu_stages(rondo_comm *comm, const void *memory)
 
 void gpu_blocks_close(struct gpu *gpu, bool lost)
 {
-    const struct timespec doze = {0, 20 * 1000};
     struct gpu_block *next;
 
     for (struct gpu_block *block = gpu->blocks; block; block = next) {
         next = block->next;
         while (is_used(block) && !lost && block->state != BLOCK_LOST)
-            nanosleep(&doze, NULL);
+            doze_for(DOZE_OWN);
         /* Giving it back waits for the device, where other ranks may wait for what we do next. */
         if (!is_used(block) && !lost && block->state != BLOCK_LOST) {
             gpu->device.driver->cuMemHostUnregister(block->flags);

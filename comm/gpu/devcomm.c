@@ -23,7 +23,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_RANKS = 16, SLOTS = 4 };
 
@@ -199,17 +198,15 @@ static void leave_behind(const struct gpu_plans *plans, CUdeviceptr inbox)
  */
 static bool await_settled(const struct gpu_plans *plans)
 {
-    const struct timespec doze = {0, 50 * 1000};
-    const double patience = 1; /* seconds; a peer that comes later finds the inbox where it was */
     const atomic_int *broken = &plans->comm->broken;
     double began = clock_seconds();
 
     while (!atomic_load_explicit(broken, memory_order_acquire)) {
         if (cuda_devcomm_is_settled(plans->devcomm))
             return true;
-        if (clock_seconds() - began > patience)
+        if (clock_seconds() - began > PATIENCE_INBOX)
             return false;
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER);
     }
     return false;
 }

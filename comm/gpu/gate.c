@@ -33,9 +33,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static const double patience = 60; /* seconds; ranks of a busy machine may be late */
 
 struct gpu_gate {
     struct gpu_gate *next;
@@ -171,7 +168,6 @@ static void open_gate(struct gpu_gate *gate, const rondo_comm *comm, int peer, c
 static void await(const rondo_comm *comm, int peer, const struct condition *condition)
 {
     enum { POLLS = 500 };
-    const struct timespec doze = {0, 50 * 1000};
     struct gpu_gate *gate = comm_gpu(comm)->gate;
     double began = 0;
 
@@ -187,9 +183,9 @@ static void await(const rondo_comm *comm, int peer, const struct condition *cond
         if (!threads_is_step() &&
             atomic_load_explicit(&gate->hands[peer], memory_order_relaxed) == threads_caller())
             open_gate(gate, comm, peer, "is served by the same thread, which waits in");
-        else if (clock_seconds() - began > patience)
+        else if (clock_seconds() - began > PATIENCE_GATE)
             open_gate(gate, comm, peer, "has been late for a minute in");
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER);
     }
 }
 

@@ -19,10 +19,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-/* Seconds for what the watchdog has to find out first; on a busy machine it may be late. */
-static const double patience = 30;
 
 static struct lock list_lock = LOCK_AT(LOCK_GPU_JUDGED);
 static struct gpu_plans *list;
@@ -196,19 +192,18 @@ static bool has_calls(struct gpu_errors *errors)
 /* A call of which nobody knows how it ended is none that went well. */
 void gpu_judge_stream(struct gpu_errors *errors)
 {
-    const struct timespec doze = {0, 50 * 1000};
     double began = clock_seconds();
     bool calls = has_calls(errors), judged;
 
-    while (!(judged = judge_all(errors, calls)) && clock_seconds() - began < patience)
-        nanosleep(&doze, NULL);
+    while (!(judged = judge_all(errors, calls)) && clock_seconds() - began < PATIENCE_JUDGE)
+        doze_for(DOZE_PEER);
     if (!judged && has_calls(errors))
         gpu_errors_note(errors,
                         rondo_fail(RONDO_ERROR_SYSTEM,
                                    "A call has ended on its CUDA stream, and the thread that looks "
                                    "after calls has not said in %.0f s how: the process may get "
                                    "too little of the machine.",
-                                   patience));
+                                   PATIENCE_JUDGE));
 }
 
 /* Calls that are stuck for ever have failed. */
@@ -238,12 +233,11 @@ void gpu_judge_delist(struct gpu_plans *plans)
 
 void gpu_query(struct gpu *gpu)
 {
-    const struct timespec doze = {0, 50 * 1000};
     struct gpu_plans *plans = gpu ? gpu->plans : NULL;
     double began = clock_seconds();
     bool over = !plans || !plans->watching;
 
-    while (!over && clock_seconds() - began < patience) {
+    while (!over && clock_seconds() - began < PATIENCE_JUDGE) {
         bool judged = gpu_judge(plans), any;
 
         lock_take(&plans->inflights_lock);
@@ -253,6 +247,6 @@ void gpu_query(struct gpu *gpu)
             judged && (!any || !atomic_load_explicit(&plans->comm->broken, memory_order_acquire) ||
                        atomic_load_explicit(&plans->leaving, memory_order_acquire) == GPU_LEFT);
         if (!over)
-            nanosleep(&doze, NULL);
+            doze_for(DOZE_PEER);
     }
 }

@@ -29,10 +29,6 @@
 #include "comm/failure/leave.h"
 #include "transport/memory/process.h"
 
-static const double PATIENCE = 0.5; /* seconds; a peer that runs is outside within some looks */
-/* Nobody knows whether graphs run; after so many seconds their kernels of before have ended. */
-static const double GRAPH_ENDS = 0.05;
-
 static struct status *own_status(const struct gpu_plans *plans)
 {
     return plans->comm->status_pages[plans->comm->rank];
@@ -120,7 +116,7 @@ static void hide(struct gpu_plans *plans)
 static bool is_quiet(struct gpu_plans *plans, struct gpu_inflight *oldest)
 {
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire) &&
-        clock_seconds() - plans->left_since < GRAPH_ENDS)
+        clock_seconds() - plans->left_since < PATIENCE_GRAPHS)
         return false;
     return !gpu_kernel_is_inside(plans) && (!oldest || oldest->kernel || gpu_backing_off(plans));
 }
@@ -146,7 +142,7 @@ static bool peers_left(struct gpu_plans *plans, bool exposed)
             found = rank;
     if (found < 0 || !exposed)
         return true;
-    if (clock_seconds() - plans->left_since < PATIENCE)
+    if (clock_seconds() - plans->left_since < PATIENCE_DEVICE)
         return false;
     log_warn("rank %d does not answer: if its device works at a kernel that had begun when a call "
              "failed, it may still touch device memory of the call, which should not be used for "

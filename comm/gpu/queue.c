@@ -17,12 +17,12 @@
 #include "comm/failure/error.h"
 #include "comm/gpu/inside.h"
 
+#include "base/caller/times.h"
 #include "base/fail.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct staged {
     struct staged *next; /* of the same graph or another */
@@ -127,7 +127,6 @@ static rondo_result make(struct gpu *gpu, const struct batch *batch, struct stag
 static void await_ready(const struct staged *staged)
 {
     enum { POLLS = 200 };
-    const struct timespec doze = {0, 20 * 1000};
 
     for (int polls = 0;
          !atomic_load_explicit(&staged->block->flags->ready.value, memory_order_acquire) &&
@@ -136,7 +135,7 @@ static void await_ready(const struct staged *staged)
         if (polls < POLLS)
             sched_yield();
         else
-            nanosleep(&doze, NULL);
+            doze_for(DOZE_OWN);
     }
 }
 

@@ -22,14 +22,7 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-/* Seconds between two looks: while calls are on their way, while graphs may run, and while there is
- * nothing to be seen. */
-static const double short_nap = 1e-3;
-static const double graph_nap = 1e-2;
-static const double long_nap = 0.2;
 
 static void ring(struct gpu_arena *arena)
 {
@@ -256,8 +249,8 @@ static double nap_time(struct gpu_plans *plans)
                   atomic_load_explicit(&plans->leaving, memory_order_relaxed) != GPU_LEFT;
 
     if (leaves || !all_ended(plans) || gpu_graph_waits(plans))
-        return short_nap;
-    return graphs ? graph_nap : long_nap;
+        return LOOK_CALLS;
+    return graphs ? LOOK_GRAPHS : LOOK_IDLE;
 }
 
 void gpu_look_until_closed(struct gpu_plans *plans, void (*look_once)(struct gpu_plans *),
@@ -271,10 +264,10 @@ void gpu_look_until_closed(struct gpu_plans *plans, void (*look_once)(struct gpu
     plans->gpu->device.driver->cuThreadExchangeStreamCaptureMode(&mode);
     while (!atomic_load_explicit(&plans->closing, memory_order_acquire)) {
         uint32_t heard = atomic_load_explicit(&plans->own->doorbell, memory_order_acquire);
-        struct timespec time = {0, 0};
+        struct timespec time;
 
         look_once(plans);
-        time.tv_nsec = (long)(seconds(plans) * 1e9);
+        time = timespec_of(seconds(plans));
         syscall(SYS_futex, &plans->own->doorbell, FUTEX_WAIT, heard, &time, NULL, 0);
     }
     cuda_leave(&plans->gpu->device);
@@ -303,7 +296,6 @@ rondo_result gpu_watchdog_start(struct gpu_plans *plans)
  * which nobody knows, so it has to be quiet for a while. */
 static bool is_busy(struct gpu_plans *plans, double *seen)
 {
-    const double quiet = 0.05; /* seconds */
     bool graphs = atomic_load_explicit(&plans->graphs, memory_order_acquire);
     bool broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
 
@@ -311,13 +303,11 @@ static bool is_busy(struct gpu_plans *plans, double *seen)
         return true;
     if (gpu_graph_waits(plans))
         *seen = clock_seconds();
-    return graphs && (broken ? clock_seconds() - *seen < quiet : gpu_graph_waits(plans));
+    return graphs && (broken ? clock_seconds() - *seen < PATIENCE_GRAPHS : gpu_graph_waits(plans));
 }
 
 bool gpu_watchdog_stop(struct gpu_plans *plans)
 {
-    const double patience = 2; /* seconds for streams that were let go */
-    const struct timespec doze = {0, 50 * 1000};
     double broken_since = 0, seen = clock_seconds();
     bool broken = false;
 
@@ -327,10 +317,10 @@ bool gpu_watchdog_stop(struct gpu_plans *plans)
         broken = atomic_load_explicit(&plans->comm->broken, memory_order_acquire);
         if (broken && !broken_since)
             broken_since = clock_seconds();
-        if (broken && clock_seconds() - broken_since > patience)
+        if (broken && clock_seconds() - broken_since > PATIENCE_LET_GO)
             break;
         ring(plans->own);
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER);
     }
     atomic_store_explicit(&plans->closing, true, memory_order_release);
     ring(plans->own);

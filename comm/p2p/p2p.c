@@ -14,7 +14,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
@@ -282,19 +281,15 @@ rondo_result rondo_p2p_recv(rondo_p2p *p2p, void *output, size_t bytes, int sour
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* With the lock held, until something has changed; false: `seconds` have passed since `began`. */
-static bool wait_for_change(rondo_p2p *p2p, double seconds, const struct timespec *began)
+static bool wait_for_change(rondo_p2p *p2p, double seconds, double began)
 {
-    const double longest = 1e9; /* half of a lifetime */
-    struct timespec until = *began;
-    double whole;
+    struct timespec until;
 
     if (seconds < 0) {
         lock_wait(&p2p->lock, &p2p->over);
         return true;
     }
-    until.tv_nsec += (long)(modf(fmin(seconds, longest), &whole) * 1e9);
-    until.tv_sec += (time_t)whole + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    until = timespec_of(began + fmin(seconds, LONGEST_WAIT));
     return seconds > 0 && lock_wait_until(&p2p->lock, &p2p->over, &until);
 }
 
@@ -306,16 +301,15 @@ rondo_result rondo_p2p_probe(rondo_p2p *p2p, int source, int tag, double seconds
     const struct unexpected *found;
     rondo_result result = check(p2p, &wish);
     bool goes_on = true;
-    struct timespec began;
+    double began = clock_seconds();
 
     if (result)
         return result;
-    clock_gettime(CLOCK_MONOTONIC, &began);
     enter(p2p);
     p2p->probers++;
     pthread_cond_signal(&p2p->posted);
     while (!(found = match_find(p2p, source, tag)) && !p2p->failed && goes_on)
-        goes_on = wait_for_change(p2p, seconds, &began);
+        goes_on = wait_for_change(p2p, seconds, began);
     if (found && ret_envelope)
         *ret_envelope = found->envelope;
     else if (!found)
@@ -332,17 +326,16 @@ rondo_result rondo_transfer_wait(rondo_transfer *transfer, double seconds,
     rondo_result result;
     rondo_p2p *p2p;
     bool goes_on = true;
-    struct timespec began;
+    double began = clock_seconds();
 
     if (!transfer)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_transfer_wait: the transfer is NULL.");
     p2p = transfer->p2p;
     if (fork_is_foreign(p2p->home))
         return fork_refuse("rondo_transfer_wait", "transfer");
-    clock_gettime(CLOCK_MONOTONIC, &began);
     enter(p2p);
     while (transfer->state != TRANSFER_OVER && goes_on)
-        goes_on = wait_for_change(p2p, seconds, &began);
+        goes_on = wait_for_change(p2p, seconds, began);
     result = transfer->state == TRANSFER_OVER ? transfer->result : RONDO_IN_PROGRESS;
     if (result > RONDO_IN_PROGRESS)
         rondo_fail(result, "%s",

@@ -8,6 +8,7 @@
 #include "comm/recorder/folder.h"
 
 #include "base/caller/descriptor.h"
+#include "base/caller/times.h"
 #include "base/fail.h"
 #include "base/process.h"
 #include "base/setting.h"
@@ -25,7 +26,6 @@
 #include <unistd.h>
 
 static const char suffix[] = ".rec", ended[] = ".rec.ended";
-enum { KEPT = 3600 }; /* seconds */
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
@@ -133,7 +133,7 @@ static bool is_old(int folder, const char *name)
     struct stat status;
 
     return !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) &&
-           time(NULL) - status.st_ctime > KEPT;
+           time(NULL) - status.st_ctime > RECORD_KEPT;
 }
 
 /* Mark a record of a process that has ended, or remove it if that was long ago. Those of other

@@ -2,13 +2,13 @@
 /* gather.c - see gather.h. */
 #include "comm/recorder/gather.h"
 
+#include "base/caller/times.h"
 #include "comm/recorder/folder.h"
 #include "comm/recorder/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RECORDS_MAX = 1 << 16 };
@@ -122,7 +122,6 @@ static void look_again(int folder, struct pile *pile)
 bool gather_each(double pause, bool (*take)(void *context, const struct gathered *one),
                  void *context)
 {
-    struct timespec time = {0, (long)(pause * 1e9)};
     struct pile pile = {0};
     int folder = folder_open(false);
     bool go_on = true;
@@ -131,7 +130,7 @@ bool gather_each(double pause, bool (*take)(void *context, const struct gathered
         return false;
     folder_each(folder, add, &pile);
     if (pause > 0 && pile.count) {
-        nanosleep(&time, NULL);
+        doze_for(pause);
         look_again(folder, &pile);
     }
     close(folder);

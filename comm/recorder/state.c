@@ -3,14 +3,12 @@
 #include "comm/recorder/chain.h"
 #include "comm/recorder/find.h"
 
+#include "base/caller/times.h"
 #include "base/collective.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-
-/* A rank that waits looks about once a millisecond; on a machine that is busy less often. */
-static const uint64_t FRESH = 1500 * 1000 * 1000ull;
 
 const char *cause_name(enum cause cause)
 {
@@ -50,7 +48,7 @@ const struct sighting_call *sighting_call(const struct sighting *sighting)
 static bool is_fresh(const struct sighting *sighting, const struct recorder_waiting *waiting)
 {
     return is_stopped(sighting) || sighting->process.life != SIGHTING_ALIVE ||
-           waiting->looked + FRESH > sighting->now;
+           waiting->looked + (uint64_t)(1e9 * RECORD_FRESH) > sighting->now;
 }
 
 const struct recorder_waiting *sighting_wait(const struct sighting *sighting)
@@ -64,7 +62,7 @@ const struct recorder_waiting *sighting_wait(const struct sighting *sighting)
     /* Calls on streams are not recorded one by one; a call that is done may have messages left. */
     for (int i = 0; i < RECORDER_WAITS; i++)
         if (record->waits[i] && record->waiting[i].peers_count &&
-            record->waiting[i].looked + FRESH / 5 > sighting->now &&
+            record->waiting[i].looked + (uint64_t)(1e9 * RECORD_LEFT) > sighting->now &&
             (i > 0 ||
              (call && call->state == RECORDER_DONE && record->waiting[i].call == call->call)))
             return &record->waiting[i];

@@ -3,6 +3,7 @@
  * when the user asks for it by a signal. */
 #include "comm/recorder/table.h"
 
+#include "base/caller/times.h"
 #include "base/cancel.h"
 #include "comm/recorder/gather.h"
 #include "comm/recorder/recorder.h"
@@ -31,7 +32,6 @@ static void write_whole(const char *text, size_t length)
  * them is. */
 static bool was_told(const struct sightings *sightings, const struct recorder *recorder)
 {
-    const uint64_t lately = 5000000000u; /* nanoseconds */
     uint64_t comm = 0, told = 0;
 
     if (recorder) {
@@ -42,7 +42,7 @@ static bool was_told(const struct sightings *sightings, const struct recorder *r
         const struct sighting_record *record = &sightings->at[i]->record;
 
         if (recorder && record->comm == comm && record->told && record->told < told &&
-            record->told + lately > told)
+            record->told + (uint64_t)(1e9 * RECORD_TOLD) > told)
             return true;
     }
     return false;

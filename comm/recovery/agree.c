@@ -199,7 +199,7 @@ bool recovery_has_ended(const rondo_comm *comm, int rank, bool networks)
 /* A rank that has come is suspected after so many seconds without a heartbeat. */
 static double patience(double timeout)
 {
-    return timeout > 0 ? fmin(timeout / 2, 5) : INFINITY;
+    return timeout > 0 ? fmin(timeout / 2, PATIENCE_SUSPECT) : INFINITY;
 }
 
 /* The communicator broke because this rank was silent for the timeout: it had its time. */
@@ -417,12 +417,11 @@ static rondo_result agree_in_turn(rondo_comm *comm, enum recovery_purpose purpos
 rondo_result recovery_agree(rondo_comm *comm, enum recovery_purpose purpose, uint64_t flags,
                             struct verdict *ret_verdict)
 {
-    const struct timespec doze = {0, 20 * 1000};
     unsigned ticket = turn_take(&comm->turn);
     rondo_result result;
 
     while (!turn_is(&comm->turn, ticket))
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_OWN);
     result = agree_in_turn(comm, purpose, flags, ret_verdict);
     turn_pass(&comm->turn);
     return result;

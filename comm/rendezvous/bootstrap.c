@@ -17,14 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Seconds, to hear the server's own timeout before ours: a part of the timeout, within bounds. */
-static const double server_grace_least = 1, server_grace_most = 15, server_grace_part = 0.25;
-
-static double server_grace(double timeout)
-{
-    return fmin(server_grace_most, fmax(server_grace_least, server_grace_part * timeout));
-}
-
 static rondo_result seek(struct connector *me, void *ret_blobs)
 {
     struct wire_position position = {.address = ""};
@@ -32,7 +24,8 @@ static rondo_result seek(struct connector *me, void *ret_blobs)
 
     if (!result) {
         if (me->timeout > 0)
-            me->deadline = clock_seconds() + me->timeout + server_grace(me->timeout);
+            me->deadline = clock_seconds() + me->timeout +
+                           fmin(PATIENCE_GRACE_MOST, fmax(PATIENCE_GRACE, me->timeout / 4));
         result = connector_hand_in(me);
     }
     if (!result)

@@ -14,17 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds: to prove a claim and hand in the blob; to wait for a position at a relay; to take the
- * answer; to hang up after a refusal. */
-static const double prove_time = 10, position_time = 2, answer_time = 10, leave_time = 2;
-
 void client_init(struct client *client, int fd, const unsigned char *secret)
 {
     memset(client, 0, sizeof(*client));
     client->fd = fd;
     client->stage = CLIENT_HELLO;
     client->since = clock_seconds();
-    client->deadline = client->since + prove_time;
+    client->deadline = client->since + STRANGER_PROVES;
     client->session.secret = secret;
 }
 
@@ -80,7 +76,7 @@ static void refuse(struct client *client, const struct roster *roster, enum wire
         return;
     }
     client->stage = CLIENT_LEAVING;
-    client->deadline = clock_seconds() + leave_time;
+    client->deadline = clock_seconds() + PATIENCE_HANG_UP;
 }
 
 void client_answer(struct client *client, const struct roster *roster)
@@ -95,7 +91,7 @@ void client_answer(struct client *client, const struct roster *roster)
     client->unread = client->stage != CLIENT_WAITING && client->stage != CLIENT_POSITIONED;
     client->stage = CLIENT_REPLY;
     client->sent = 0;
-    client->deadline = clock_seconds() + answer_time;
+    client->deadline = clock_seconds() + PATIENCE_ANSWER;
 }
 
 static void answer_more(struct client *client, struct roster *roster)
@@ -123,7 +119,7 @@ static void answer_more(struct client *client, struct roster *roster)
         return;
     }
     client->stage = CLIENT_LEAVING;
-    client->deadline = clock_seconds() + leave_time;
+    client->deadline = clock_seconds() + PATIENCE_HANG_UP;
 }
 
 /* ---- What comes in --------------------------------------------------------------------------- */
@@ -211,7 +207,7 @@ static void take_blob(struct client *client, struct roster *roster)
         return;
     }
     client->stage = CLIENT_WAITING;
-    client->deadline = clock_seconds() + position_time;
+    client->deadline = clock_seconds() + PATIENCE_POSITION;
     client->who = (struct relay){.rank = (uint32_t)client->rank,
                                  .pid = le32toh(client->in.claim.pid),
                                  .local = socket_peer_is_here(client->fd)};

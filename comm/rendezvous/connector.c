@@ -27,12 +27,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds for challenge and welcome, which a meeting point sends at once. */
-static const double answer_time = 10;
-/* Seconds that connecting may keep us from looking at those whom we watch. */
-static const double blind_time = 1;
-/* Seconds for which the port of a unique id has to be closed. */
-static const double refused_time = 1;
 static const char unproved[] =
     "the answer of the meeting point %s to rank %d is not proved by our secret: somebody else "
     "listens there, or RONDO_SECRET differs";
@@ -133,7 +127,7 @@ static void claim(const struct connector *me, double until)
 
 bool connector_enter(struct connector *me)
 {
-    double until = fmin(me->deadline, clock_seconds() + answer_time);
+    double until = fmin(me->deadline, clock_seconds() + PATIENCE_WELCOME);
     struct wire_welcome welcome;
 
     if (!greet(me, until))
@@ -150,9 +144,9 @@ bool connector_enter(struct connector *me)
 
 static void nap(const struct connector *me, int attempt)
 {
-    int pause = me->rumour ? 200 : attempt < 10 ? 1 + attempt : 20; /* milliseconds */
+    double pause = attempt < 10 ? DOZE_NEWS * (1 + attempt) : DOZE_KNOCK;
 
-    poll(NULL, 0, (int)fmin(pause, socket_poll_time(me->deadline) & INT32_MAX));
+    doze_for(fmin(me->rumour ? DOZE_RUMOUR : pause, me->deadline - clock_seconds()));
 }
 
 static rondo_result not_found(const struct connector *me, double waited)
@@ -203,7 +197,7 @@ static bool is_over(struct connector *me)
     }
     if (me->refused == 0)
         me->refused = now;
-    return socket_address_is_unix(me->place->address) || now - me->refused > refused_time;
+    return socket_address_is_unix(me->place->address) || now - me->refused > PATIENCE_REFUSED;
 }
 
 /* One attempt to connect; an error that the watch ends the wait with is `ret_end`. */
@@ -216,7 +210,7 @@ static rondo_result knock(struct connector *me, rondo_result *ret_end)
         until = fmin(until, clock_reminder(me->began, me->late, me->reminders));
     if (me->watch && me->watch->look && !me->relay) {
         *ret_end = me->watch->look(me->watch->context);
-        until = fmin(until, clock_seconds() + blind_time);
+        until = fmin(until, clock_seconds() + PATIENCE_BLIND);
     }
     return *ret_end ? RONDO_OK : socket_connect(me->place->address, me->attempt++, until, &me->fd);
 }

@@ -25,17 +25,12 @@
 #include "comm/rendezvous/socket.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Seconds: for a process that has done its work to end; for the rivals of a job without a name to
- * come; for one of them to say what it wants; for the meeting point to hear of it. */
-static const double end_time = 1, settle_time = 0.1, speak_time = 1, tell_time = 2;
 
 enum { NAME_ROOM = 64 };
 
@@ -166,7 +161,7 @@ static int reach(const char *name, pid_t *ret_pid)
 {
     struct sockaddr_un where;
     socklen_t length = socket_abstract(name, &where);
-    int fd = socket_connect_at((struct sockaddr *)&where, length, clock_seconds() + speak_time);
+    int fd = socket_connect_at((struct sockaddr *)&where, length, clock_seconds() + PATIENCE_RIVAL);
 
     if (fd >= 0 && socket_same_user(fd, NULL, ret_pid) && (!*ret_pid || !kill(*ret_pid, 0)))
         return fd;
@@ -225,9 +220,9 @@ static enum holder try_name(struct launch_claim *claim, pid_t *ret_pid, int *ret
  * library in this process. False: process *ret_pid is the rank, see try_name(). */
 static bool take_name(struct launch_claim *claim, pid_t *ret_pid, int *ret_fd)
 {
-    double until = clock_seconds() + end_time;
+    double until = clock_seconds() + PATIENCE_CLAIM;
 
-    for (;; poll(NULL, 0, 10)) {
+    for (;; doze_for(DOZE_NAME)) {
         enum holder holder = try_name(claim, ret_pid, ret_fd);
         bool over = clock_seconds() > until;
 
@@ -255,7 +250,7 @@ static pid_t find_rival(struct launch_claim *claim)
         char byte;
 
         socket_same_user(fd, NULL, &rival);
-        if (socket_receive(fd, &byte, 1, clock_seconds() + speak_time) != SOCKET_CLOSED)
+        if (socket_receive(fd, &byte, 1, clock_seconds() + PATIENCE_RIVAL) != SOCKET_CLOSED)
             claim->rival = rival;
         close(fd);
     }
@@ -292,7 +287,7 @@ static void tell_meeting_point(const struct launch *launch, pid_t holder)
     const struct bootstrap_part part = {.place = &launch->place,
                                         .rank = launch->rank,
                                         .size = launch->size,
-                                        .timeout = tell_time,
+                                        .timeout = PATIENCE_TWICE,
                                         .holder = (unsigned)holder};
 
     bootstrap_take_part(&part, NULL, 0, NULL);
@@ -384,7 +379,7 @@ rondo_result launch_claim(struct launch *launch)
         if (!claim->met)
             launch->watch = (struct bootstrap_watch){.look = launch->rank ? NULL : look,
                                                      .rival = rival,
-                                                     .settle = launch->unnamed ? settle_time : 0,
+                                                     .settle = launch->unnamed ? PATIENCE_QUIET : 0,
                                                      .context = claim};
     }
     lock_give(&claims_lock);

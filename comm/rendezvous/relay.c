@@ -25,9 +25,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds: to get to a relay; for the answer to news. */
-static const double move_time = 3, news_time = 2;
-
 /* ---- To one's position ----------------------------------------------------------------------- */
 
 /* Wait at the relay: `up` is the connection to it then. `place` is to last as long as `up`. */
@@ -46,7 +43,7 @@ static bool move(const struct connector *me, const struct wire_position *positio
     up->blob_bytes = 0;
     up->fd = -1;
     up->session.secret = place->secret;
-    up->deadline = fmin(me->deadline, clock_seconds() + move_time);
+    up->deadline = fmin(me->deadline, clock_seconds() + PATIENCE_MOVE);
     result = socket_address_check(place->address);
     if (!result)
         result = connector_reach(up);
@@ -89,7 +86,7 @@ static rondo_result tell(struct connector *me, const struct roster *roster, void
 {
     struct wire_news news = {.result = htole32((uint32_t)roster->result)};
 
-    me->deadline = clock_seconds() + news_time;
+    me->deadline = clock_seconds() + PATIENCE_NEWS;
     memcpy(news.sentence, roster->sentence, sizeof(news.sentence));
     wire_header_set(&news.header, WIRE_NEWS, 0);
     wire_prove(&me->session, WIRE_NEWS, &news);
@@ -126,7 +123,7 @@ static rondo_result relay(struct connector *me, const struct bootstrap_place *pl
     rondo_result result = server_open(&server, &task);
 
     if (isfinite(me->deadline))
-        task.timeout = fmax(me->deadline - clock_seconds(), 1e-3);
+        task.timeout = fmax(me->deadline - clock_seconds(), PATIENCE_MOMENT);
     if (!result) {
         gather(&server, me, ret_blobs);
         server_answer(&server, false);

@@ -18,14 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds: without descriptors to accept, or full; for a stranger to say hello then, and to
- * prove itself; for the refused to hang up when the others are done; for ranks that are still on
- * their way to hear why the job failed. */
-static const double full_pause = 0.02, full_patience = 0.1, stranger_patience = 2,
-                    short_leave = 0.2, linger_time = 0.5;
-
-static const double look_time = 0.01; /* seconds from one look of the watch to the next */
-
 /* Connections that are no positions. More wait in the system's queue, so that a thousand ranks that
  * come at once need no thousand descriptors. */
 enum { PASSING_MAX = 256 };
@@ -58,10 +50,10 @@ static bool is_full(struct server *server)
 
     for (size_t i = 0; i < server->count; i++)
         passing += client_is_passing(server->clients[i]);
-    if (passing < PASSING_MAX || drop_oldest(server, is_silent, full_patience) ||
-        drop_oldest(server, client_is_stranger, stranger_patience))
+    if (passing < PASSING_MAX || drop_oldest(server, is_silent, STRANGER_SILENT) ||
+        drop_oldest(server, client_is_stranger, STRANGER_DOUBTED))
         return false;
-    server->accept_after = clock_seconds() + full_pause;
+    server->accept_after = clock_seconds() + STRANGER_SHUT_OUT;
     return true;
 }
 
@@ -103,11 +95,11 @@ static void welcome(struct server *server, int fd)
  * each other out for ever. Those who knock wait in the backlog. */
 static void accept_no_more(struct server *server)
 {
-    if (drop_oldest(server, client_is_stranger, full_patience))
+    if (drop_oldest(server, client_is_stranger, STRANGER_SILENT))
         return;
     if (!server->refused++)
         log_warn("the meeting point cannot accept more connections: %s", strerror(errno));
-    server->accept_after = clock_seconds() + full_pause;
+    server->accept_after = clock_seconds() + STRANGER_SHUT_OUT;
 }
 
 static void accept_all(struct server *server)
@@ -263,7 +255,7 @@ enum server_end server_gather(struct server *server)
     while (!server->roster.decided) {
         bool watches = server->task->watch != NULL;
         double wake = fmin(until, remind(server));
-        bool stop = turn(server, watches ? fmin(wake, clock_seconds() + look_time) : wake);
+        bool stop = turn(server, watches ? fmin(wake, clock_seconds() + LOOK_MEETING) : wake);
 
         if (!server->roster.decided)
             look(server);
@@ -292,7 +284,7 @@ static void answer_members(struct server *server)
 /* Nobody else comes in; those who prove nothing now never will. */
 static void shut(struct server *server)
 {
-    double soon = clock_seconds() + short_leave;
+    double soon = clock_seconds() + PATIENCE_HANG_UP_END;
 
     socket_unlisten(server->listener);
     server->listener = -1;
@@ -320,14 +312,14 @@ static bool awaits_others(const struct server *server)
 
 void server_answer(struct server *server, bool linger)
 {
-    double until = clock_seconds() + linger_time;
+    double until = clock_seconds() + PATIENCE_LINGER;
 
     if (!linger)
         shut(server); /* before the first answer: its rank may open its next communicator at once */
     answer_members(server);
     /* On failure: as many as there are ranks hear of it, if they come soon. */
     while (server->listener >= 0 && clock_seconds() < until && awaits_others(server))
-        turn(server, fmin(until, clock_seconds() + look_time));
+        turn(server, fmin(until, clock_seconds() + LOOK_MEETING));
     if (server->listener >= 0)
         shut(server);
     forget_gone(server);

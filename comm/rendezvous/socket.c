@@ -21,7 +21,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sodium.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -30,9 +29,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-/* Seconds: for an address that is in use; for one of several addresses of a name to answer. */
-static const double in_use_patience = 2.0, turn_time = 2.0;
 
 struct host_port {
     char host[BOOTSTRAP_ADDRESS_MAX];
@@ -133,7 +129,7 @@ static int listen_tcp(const char *address)
 
 rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
 {
-    double until = clock_seconds() + in_use_patience;
+    double until = clock_seconds() + PATIENCE_IN_USE;
     bool patient = false;
     uid_t uid = 0;
     int fd;
@@ -144,7 +140,7 @@ rondo_result socket_listen(const char *address, int *ret_fd, int *ret_port)
         if (fd >= 0 || errno != EADDRINUSE || patient)
             break;
         patient = clock_seconds() > until;
-        poll(NULL, 0, 10);
+        doze_for(DOZE_NAME);
     }
     if (fd < 0 && errno == EACCES && uid)
         return rondo_fail(RONDO_ERROR_SYSTEM,
@@ -209,7 +205,7 @@ static int connect_any(const struct addrinfo *found, unsigned first, double dead
     for (unsigned i = 0; i < count && fd < 0; i++) {
         const struct addrinfo *a = found;
         double now = clock_seconds();
-        double until = now + fmin(turn_time, (deadline - now) / (count - i));
+        double until = now + fmin(PATIENCE_ADDRESS, (deadline - now) / (count - i));
 
         for (unsigned left = (first + i) % count; left > 0; left--)
             a = a->ai_next;

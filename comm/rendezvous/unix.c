@@ -87,7 +87,7 @@ static int listen_privately(const char *address)
         fd = listen_at(&place);
         if (fd >= 0 || errno != EADDRINUSE)
             continue;
-        other = connect_at(&place, clock_seconds() + 1);
+        other = connect_at(&place, clock_seconds() + PATIENCE_UNIX);
         if (other >= 0) {
             close(other);
             errno = EADDRINUSE;
@@ -112,7 +112,7 @@ int unix_listen(const char *address, bool patient, uid_t *ret_uid)
     fd = listen_at(&place);
     if (fd >= 0 || errno != EADDRINUSE)
         return fd;
-    other = connect_at(&place, clock_seconds() + 1);
+    other = connect_at(&place, clock_seconds() + PATIENCE_UNIX);
     if (other >= 0) {
         ours = socket_same_user(other, ret_uid, NULL);
         foreign = !ours;

@@ -2,6 +2,7 @@
 /* tuning.c - see tuning.h. */
 #include "comm/state/tuning.h"
 
+#include "base/caller/times.h"
 #include "comm/state/comm.h"
 
 void tuning_init(struct tuning *tuning, const struct comm_settings *settings)
@@ -78,11 +79,10 @@ static int count_cores(const rondo_comm *comm)
 /* Spin only where the rank that we wait for can run at the same time. */
 static struct wait_policy wait_policy_for(struct load load, double wanted)
 {
-    const double longest = 1;  /* seconds: who spins does not look after its peers */
-    const double round = 2e-8; /* ... of one pause */
-    const double look = 5e-7;  /* ... of one look at the network */
+    const double round = 2e-8; /* seconds of one pause */
+    const double look = 5e-7;  /* seconds of one look at the network */
     const int most = 100;
-    double spin = wanted < longest ? wanted : longest;
+    double spin = wanted < LONGEST_SPIN ? wanted : LONGEST_SPIN;
     bool oversubscribed = load.ranks > load.cores;
     int per_core = load.ranks / load.cores;
 

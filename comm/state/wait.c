@@ -6,17 +6,12 @@
 
 #include <sched.h>
 
-static const double CHECK_EVERY = 1e-3; /* seconds */
-static const double DOZE_AFTER = 20e-3; /* by then the peer is busy with something else */
-static const long DOZE_NANOSECONDS = 50 * 1000;
 enum { YIELDS_PER_LOOK = 16 }; /* looking at the clock costs a tenth of a yield */
 
 bool waiter_pause_slow(struct waiter *waiter)
 {
     if (waiter->since > 0 && waiter->now - waiter->since > DOZE_AFTER) {
-        struct timespec doze = {0, DOZE_NANOSECONDS * waiter->policy->ranks_per_core};
-
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER * waiter->policy->ranks_per_core);
         waiter->yields = YIELDS_PER_LOOK;
     } else {
         sched_yield();
@@ -29,8 +24,7 @@ double waiter_sleep(const struct waiter *waiter, bool woken)
 {
     int ranks_per_core = waiter->policy->ranks_per_core;
 
-    return woken ? CHECK_EVERY * ranks_per_core
-                 : 1e-9 * (double)DOZE_NANOSECONDS * (1 + ranks_per_core / 8);
+    return woken ? LOOK_PEERS * ranks_per_core : DOZE_PEER * (1 + ranks_per_core / 8);
 }
 
 bool waiter_look(struct waiter *waiter)
@@ -39,7 +33,7 @@ bool waiter_look(struct waiter *waiter)
     waiter->now = clock_seconds();
     if (waiter->since == 0)
         waiter->since = waiter->checked = waiter->now;
-    if (waiter->now - waiter->checked < CHECK_EVERY * waiter->policy->ranks_per_core)
+    if (waiter->now - waiter->checked < LOOK_PEERS * waiter->policy->ranks_per_core)
         return false;
     waiter->checked = waiter->now;
     return true;

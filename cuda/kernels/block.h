@@ -186,7 +186,7 @@ LANE_FUNCTION void team_gather(void)
 
     /* Acquire, pairs with the release of helpers: what they wrote is there. */
     while (lane_load_device(&team->done) != all)
-        __nanosleep(20);
+        __nanosleep(LOOK_FLAGS_NS);
 }
 
 /* Leader: let all workers do block.task. False: some lane could not. */
@@ -240,7 +240,7 @@ LANE_CALLED void team_help(void)
     for (;;) {
         if (threadIdx.x == 0)
             while (lane_load_device(&team->posted) == seen)
-                __nanosleep(20);
+                __nanosleep(LOOK_FLAGS_NS);
         seen++;
         __syncthreads();
         block_copy(&block.task, &team->task, sizeof(block.task));

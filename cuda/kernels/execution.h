@@ -9,6 +9,7 @@
 #ifndef RONDO_CUDA_KERNELS_EXECUTION_H
 #define RONDO_CUDA_KERNELS_EXECUTION_H
 
+#include "base/caller/times.h"
 #include "cuda/kernels/calls.h"
 #include "plan/exec.h"
 

@@ -12,8 +12,6 @@
  */
 #include "cuda/kernels/peers.h"
 
-enum { LOOK_UP = 50000 }; /* nanoseconds */
-
 #define step_load(p)     lane_load_acquire(p)
 #define step_store(p, v) lane_store_release(p, v)
 #define step_clear(p)    lane_store_release(p, UINT64_C(0))
@@ -278,7 +276,7 @@ LANE_CALLED enum exec_state stay_outside(struct cuda_status *status)
 {
     lane_store_release(&status->inside, (uint32_t)0);
     while (!is_stopped())
-        __nanosleep(1000);
+        __nanosleep(LOOK_ENDED_NS);
     return EXEC_FAILED;
 }
 
@@ -303,8 +301,9 @@ LANE_FUNCTION void lead(void)
     do {
         state = step_run(&block.x, program);
         if (state == EXEC_BLOCKED)
-            __nanosleep(20);
-        if ((state == EXEC_BLOCKED || state == EXEC_MOVED) && lane_clock() - looked > LOOK_UP) {
+            __nanosleep(LOOK_FLAGS_NS);
+        if ((state == EXEC_BLOCKED || state == EXEC_MOVED) &&
+            lane_clock() - looked > LOOK_STOP_NS) {
             state = look_up(&block.x, program);
             looked = lane_clock();
         }

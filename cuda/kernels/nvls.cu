@@ -18,7 +18,7 @@
 
 #if !defined(__CUDACC__) || !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-enum { NVLS_LOOK_UP = 50000 /* nanoseconds */, NVLS_AHEAD = 4 };
+enum { NVLS_AHEAD = 4 };
 
 /* The place of a block of the kernel in the call. */
 struct nvls {
@@ -76,8 +76,8 @@ LANE_FUNCTION bool nvls_await(const struct nvls &here, uint32_t rank)
     uint64_t looked = lane_clock(), value;
 
     while ((int32_t)((uint32_t)((value = lane_load_acquire(flag)) >> 32) - here.meetings) < 0) {
-        __nanosleep(20);
-        if (lane_clock() - looked > NVLS_LOOK_UP) {
+        __nanosleep(LOOK_FLAGS_NS);
+        if (lane_clock() - looked > LOOK_STOP_NS) {
             if (!nvls_look_up(argument, rank))
                 return false;
             looked = lane_clock();

@@ -3,6 +3,7 @@
 #include "ddp/elastic/door.h"
 
 #include "base/caller/descriptor.h"
+#include "base/caller/times.h"
 #include "ddp/fail.h"
 
 #include <dirent.h>
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH = 512, POLL_MS = 10, PATIENCE_MS = 10000 };
+enum { PATH = 512 };
 
 static const char knock_prefix[] = "knock.", invitation_prefix[] = "invitation.";
 
@@ -228,8 +229,7 @@ static bool take_invitation(const struct door *door, const char *name,
 static rondo_result wait_at(const struct door *door, const char *name,
                             struct door_invitation *ret_invitation)
 {
-    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
-    int alone_ms = 0;
+    int looks = 0; /* since a member was seen */
 
     while (!take_invitation(door, name, ret_invitation)) {
         bool alone = !has_members(door);
@@ -238,13 +238,13 @@ static rondo_result wait_at(const struct door *door, const char *name,
         if (alone && is_over(door))
             return ddp_fail(RONDO_ERROR_ABORTED, "The job of this newcomer is over: it ended while "
                                                  "the newcomer waited to be let in.");
-        alone_ms = alone ? alone_ms + POLL_MS : 0;
-        if (alone_ms > PATIENCE_MS)
+        looks = alone ? looks + 1 : 0;
+        if (looks * DOZE_NAME > PATIENCE_ALONE)
             return ddp_fail(RONDO_ERROR_PEER,
                             "No rank of the job is left which could let this newcomer in: nobody "
                             "holds the lock on %s/members.",
                             door->path);
-        nanosleep(&pause, NULL);
+        doze_for(DOZE_NAME);
     }
     return RONDO_OK;
 }

@@ -3,6 +3,7 @@
 #include "ddp/elastic/grow.h"
 
 #include "base/caller/number.h"
+#include "base/caller/times.h"
 
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ static double timeout_of(const rondo_config *config)
 
     if (config->timeout >= 0)
         return config->timeout;
-    return text && *text ? number_read(text, NULL) : 300;
+    return number_read(text && *text ? text : DEFAULT_TIMEOUT, NULL);
 }
 
 rondo_result elastic_grow(rondo_comm *comm, const rondo_unique_id *id, int size, int rank,
@@ -23,7 +24,7 @@ rondo_result elastic_grow(rondo_comm *comm, const rondo_unique_id *id, int size,
     rondo_comm *made = NULL;
     rondo_result result;
 
-    hasty.timeout = ELASTIC_GROW_SECONDS;
+    hasty.timeout = PATIENCE_GROW;
     result = rondo_comm_grow(comm, id, size, comm ? -1 : rank, &hasty, &made);
     if (result)
         return result;

@@ -7,10 +7,9 @@
 
 /*
  * Members give the communicator that they have, which stays as it is; newcomers NULL. All ranks
- * get the new one, or none does. If somebody does not come, it fails within `ELASTIC_GROW_SECONDS`
+ * get the new one, or none does. If somebody does not come, it fails within `PATIENCE_GROW`
  * and the second more after which nobody waits for an answer of the meeting point.
  */
-enum { ELASTIC_GROW_SECONDS = 4 };
 rondo_result elastic_grow(rondo_comm *comm, const rondo_unique_id *id, int size, int rank,
                           const rondo_config *config, rondo_comm **ret_grown);
 

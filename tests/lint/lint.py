@@ -96,6 +96,16 @@ DESCRIPTOR = re.compile(r"(?<![\w.>:])(?:open|openat|socket|accept4|epoll_create
 LIFTED = re.compile(r"descriptor_above\(\s*(?:\(int\)\s*)?$|descriptor_above\([^;]*[?:]\s*(?:\(int\)\s*)?$|"
                     r"descriptor_above\([^;]*\bfcntl\([^;]*$")
 DEFINED = re.compile(r"^\w[\w \*]*[\w\*]\s+\**$")  # of a function of that name
+# Times are in base/caller/times.h. Seen are literals where something sleeps or waits, and constants whose name says it.
+TIMES = "base/caller/times.h"
+TIME = re.compile(r"\bstruct (?:timespec|timeval)\s+\w+\s*=\s*\{[^}]*[1-9]|\.tv_(?:sec|nsec|usec)\s*=\s*[1-9]|"
+                  r"(?<![\w.>:])(?:(?:clock_)?nanosleep|usleep|sleep)\s*\(|\b(?:__nanosleep|doze_for)\s*\(\s*[\d.]|"
+                  r"\bclock_seconds\(\)\s*[-+]\s*[\d.][\d.e-]*\s*[;,)<>]|"
+                  r"(?<![\w.>:])(?:poll|epoll_wait)\s*\([^;{]*,\s*[1-9]\d*\s*\)|"
+                  r"\bconst\s+(?:double|float|long|int|u?int64_t)\b[^;(]*"
+                  r"(?:patience|(?:_|\b)(?:time|timeout|pause|nap|doze|seconds|ms|ns))\s*=\s*[\d.]|"
+                  r"\benum\s*\{[^}]*(?:_|\b)(?:seconds|pause|ms|ns)\s*=\s*[\d.]|"
+                  r"#[ \t]*define[ \t]+\w*(?:patience|seconds|pause|timeout|_ms|_ns)[ \t]+[\d.]", re.I)
 VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")
 
 complaints = []
@@ -217,6 +227,13 @@ def check_descriptors(path, code):
         if not LIFTED.search(before[-400:]) and not DEFINED.match(line):
             complain(path, before.count("\n") + 1,
                      "a descriptor that may be 0, 1 or 2: use base/caller/descriptor.h")
+
+
+def check_times(path, code):
+    if room_of(path) not in LIBRARY + ("cli", "train") or path == TIMES:
+        return
+    for match in TIME.finditer(code):
+        complain(path, code.count("\n", 0, match.end()) + 1, f"a time of its own: all of them are in {TIMES}")
 
 
 def check_macros(path, code):
@@ -342,6 +359,7 @@ def main():
             check_arrows(path, code)
             check_words(path, code)
             check_descriptors(path, code)
+            check_times(path, code)
             check_macros(path, code)
             words.check_sentences(path, text, complain)
             words.check_gone(path, text, complain)

@@ -112,6 +112,24 @@ class Lint(unittest.TestCase):
         self.accepts("comm/b.c", SPDX + "int f(struct a *a)\n{\n    return a->open(a);\n}\n")
         self.accepts("cli/a.c", SPDX + "int f(void)\n{\n    return socket(1, 2, 3);\n}\n")
 
+    def test_a_time_that_is_not_in_the_header_is_refused(self):
+        for text in ("const struct timespec a = {0, 1000 * 1000};", "const struct timeval a = {.tv_sec = 1};",
+                     "static const double look_time = 0.02, end_time = 0.3;", "static const double PATIENCE = 1;",
+                     "#define A_SECONDS 2.0", "enum { A = 1, POLL_MS = 10 };",
+                     "int f(void)\n{\n    return usleep(A);\n}", "int f(void)\n{\n    return poll(NULL, 0, 10);\n}",
+                     "int f(void)\n{\n    return nanosleep(&a, NULL);\n}",
+                     "double f(void)\n{\n    return clock_seconds() + 5;\n}",
+                     "void f(void)\n{\n    doze_for(1e-3);\n}"):
+            for path in ("comm/a.c", "cli/a.c", "ddp/a.c"):
+                self.refuses(path, SPDX + text + "\n", "a time of its own")
+
+    def test_what_is_no_time_of_its_own_passes(self):
+        text = ("static const double latency = 1e-6;\nconst struct timespec none = {0, 0};\n\nint f(void)\n{\n"
+                "    doze_for(DOZE_PEER);\n    return poll(a, 1, -1) + poll(a, 1, 0) + a->sleep(3);\n}\n")
+        self.accepts("comm/a.c", SPDX + text)
+        self.accepts("base/caller/times.h", SPDX + "#define PATIENCE 1.0\n")
+        self.accepts("tests/a.c", SPDX + "const struct timespec doze = {0, 1000};\n")
+
     def test_volatile_is_refused(self):
         self.refuses("cli/a.c", SPDX + "volatile int a;\n", "volatile")
 

@@ -17,9 +17,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const double tell_time = 0.5; /* seconds that ranks who compute may keep one that failed */
-static const double leave_time = 60; /* seconds that closing may take, if a peer does not read */
-
 void tcp_tell_peer(struct tcp_peer *peer)
 {
     const struct tcp_network *network = peer->network;
@@ -86,7 +83,7 @@ static void forsake(struct tcp_network *network, int rank)
 void tcp_tell(struct network *base, const struct network_failure *failure)
 {
     struct tcp_network *network = (struct tcp_network *)base;
-    double until = clock_seconds() + tell_time;
+    double until = clock_seconds() + PATIENCE_TELL;
 
     if (failure->forsakes) {
         forsake(network, failure->culprit);
@@ -107,7 +104,7 @@ void tcp_tell(struct network *base, const struct network_failure *failure)
                 tcp_tell_peer(peer);
         }
         while (!all_told(network) && clock_seconds() < until)
-            tcp_work(network, 5);
+            tcp_work(network, LOOK_TELL_MS);
         if (!failure->answered)
             stop_listening(network);
     }
@@ -191,14 +188,14 @@ static void let_others_acknowledge(const struct tcp_network *network)
 static void say_goodbye(struct tcp_network *network)
 {
     const struct tcp_frame bye = {.kind = TCP_BYE};
-    double until = clock_seconds() + leave_time;
+    double until = clock_seconds() + PATIENCE_CLOSE;
 
     for (int rank = 0; rank < network->size; rank++)
         if (network->peers[rank] && network->peers[rank]->state == TCP_UP)
             tcp_peer_control(network->peers[rank], &bye, NULL);
     acknowledge_all(network);
     let_others_acknowledge(network);
-    for (int wait = 0; !delivered(network) && clock_seconds() < until; wait += wait < 10) {
+    for (int wait = 0; !delivered(network) && clock_seconds() < until; wait += wait < LOOK_BYE_MS) {
         tcp_work(network, wait);
         acknowledge_all(network);
     }
@@ -221,10 +218,10 @@ static bool controls_are_delivered(const struct tcp_network *network)
 
 static void deliver_controls(struct tcp_network *network)
 {
-    double until = clock_seconds() + tell_time;
+    double until = clock_seconds() + PATIENCE_TELL;
 
     while (!controls_are_delivered(network) && clock_seconds() < until)
-        tcp_work(network, 1);
+        tcp_work(network, LOOK_CONTROLS_MS);
 }
 
 static void free_peer(struct tcp_peer *peer)

@@ -30,10 +30,6 @@
 
 static const char magic[8] = {'R', 'o', 'n', 'd', 'o', 'T', 'C', '2'};
 static const char *const by_acceptor = "rondo tcp accept", *const by_dialer = "rondo tcp dial";
-static const double stranger_time = 10, busy_time = 2; /* seconds */
-/* Seconds that a line which has said nothing, or proved nothing, keeps its place in a crowd. A rank
- * says hello as soon as it is connected, and dials again if it was too slow. */
-static const double silent_time = 0.1, doubted_time = 2;
 
 static struct proof_session session_of(const struct tcp_line *line)
 {
@@ -114,7 +110,7 @@ static void take_verdict(struct tcp_line *line)
         peer->lines[0] = NULL;
         tcp_line_close(line);
         peer->state = TCP_AWAITED;
-        peer->since = clock_seconds() + busy_time;
+        peer->since = clock_seconds() + PATIENCE_BUSY;
     } else {
         tcp_peer_refused(line, "it refuses the connection");
     }
@@ -126,7 +122,7 @@ static void take_verdict(struct tcp_line *line)
  * said nothing, or of all. */
 static struct tcp_line *oldest(const struct tcp_network *network, bool silent, double seconds)
 {
-    double before = clock_seconds() + stranger_time - seconds;
+    double before = clock_seconds() + STRANGER_PROVES - seconds;
     struct tcp_line *found = NULL;
 
     for (struct tcp_line *line = network->strangers; line; line = line->next)
@@ -141,11 +137,11 @@ static bool make_place(struct tcp_network *network)
     int count = network->stranger_count;
 
     for (;;) {
-        struct tcp_line *line = oldest(network, true, silent_time);
+        struct tcp_line *line = oldest(network, true, STRANGER_SILENT);
         enum tcp_line_state state;
 
         if (!line)
-            line = oldest(network, false, doubted_time);
+            line = oldest(network, false, STRANGER_DOUBTED);
         if (!line)
             return false;
         state = line->state;
@@ -202,7 +198,7 @@ static void greet(struct tcp_network *network, int fd)
 
     if (!line)
         return;
-    line->deadline = clock_seconds() + stranger_time;
+    line->deadline = clock_seconds() + STRANGER_PROVES;
     line->next = network->strangers;
     network->strangers = line;
     network->stranger_count++;

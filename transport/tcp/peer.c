@@ -22,10 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double again_time = 0.05; /* seconds until it is tried again after a hang-up */
-static const double leftover_time =
-    1.0; /* seconds from the end of one line to that of the others */
-
 static const struct net_address *address_in_turn(const struct tcp_peer *peer)
 {
     const struct net_addresses *addresses = &peer->endpoint.addresses;
@@ -87,7 +83,7 @@ static void dial_line(struct tcp_peer *peer, int index)
     line->peer = peer;
     line->index = index;
     line->dialed = true;
-    line->deadline = clock_seconds() + (share > 1.5 ? share : 1.5);
+    line->deadline = clock_seconds() + (share > PATIENCE_DIAL ? share : PATIENCE_DIAL);
     peer->lines[index] = line;
 }
 
@@ -177,7 +173,7 @@ static void data_refused(struct tcp_peer *peer, bool nobody, double now)
     if (!peer->troubled)
         peer->troubled = now;
     if (!nobody && now - peer->troubled < peer->network->patience)
-        peer->again = now + again_time;
+        peer->again = now + LOOK_DIAL;
     else if (!peer->since)
         peer->since = now;
 }
@@ -201,7 +197,7 @@ void tcp_peer_refused(struct tcp_line *line, const char *why)
         dial_line(peer, 0);
     } else if (hung_up && now - peer->began < peer->network->patience) {
         peer->state = TCP_AWAITED;
-        peer->since = now + again_time;
+        peer->since = now + LOOK_DIAL;
     } else {
         tcp_peer_gone(peer, reason); /* nobody listens: ended, or its communicator did */
     }
@@ -298,7 +294,7 @@ void tcp_peer_look(struct tcp_peer *peer, double now)
         peer->again = 0;
         dial_data(peer);
     }
-    if (peer->state == TCP_UP && peer->since && now - peer->since > leftover_time)
+    if (peer->state == TCP_UP && peer->since && now - peer->since > PATIENCE_LEFTOVER)
         tcp_peer_gone(peer, peer->bye ? "it has closed the communicator"
                                       : "its process has ended, or a connection was cut");
 }

@@ -2,6 +2,7 @@
 /* socket.c - options of sockets: what waits, who is gone, how fast. */
 #include "transport/tcp/engine.h"
 
+#include "base/caller/times.h"
 #include "base/log.h"
 #include "base/net/socket.h"
 
@@ -40,11 +41,11 @@ void tcp_tune(int fd, bool control, const struct tcp_network *network)
 
     socket_keep(fd);
     set_traffic_class(fd, network->traffic_class);
-    set(fd, TCP_KEEPIDLE, 1);
-    set(fd, TCP_KEEPINTVL, 1);
+    set(fd, TCP_KEEPIDLE, LOOK_KEEPALIVE);
+    set(fd, TCP_KEEPINTVL, LOOK_KEEPALIVE);
     set(fd, TCP_KEEPCNT, probes);
     if (control)
-        set(fd, TCP_USER_TIMEOUT, (int)(1000 * patience) - 500);
+        set(fd, TCP_USER_TIMEOUT, (int)(1000 * patience) - PATIENCE_TCP_EARLY_MS);
     else
         set(fd, TCP_NOTSENT_LOWAT, UNSENT);
 }

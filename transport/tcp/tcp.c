@@ -27,9 +27,6 @@ enum {
     HOT_LOOKS = 8,    /* of so many looks all but one are at that line alone */
     HOT_TIMES = 2,    /* so often in a look, as whoever asks comes back for nothing else */
 };
-static const double look_time = 0.01; /* seconds between looks at deadlines */
-static const double ask_time = 0.03;  /* seconds between questions to a silent peer */
-static const double starve_time = 2;  /* seconds a peer may stand at the door: errors take < 5 */
 
 /* ---- Links ----------------------------------------------------------------------------------- */
 
@@ -187,7 +184,7 @@ static void look_at_deadlines(struct tcp_network *network, double now)
 {
     struct tcp_line *next;
 
-    if (now - network->timed < look_time)
+    if (now - network->timed < LOOK_DEADLINES)
         return;
     network->timed = now;
     for (int rank = 0; rank < network->size; rank++)
@@ -261,7 +258,7 @@ void tcp_work(struct tcp_network *network, int milliseconds)
 /* The peer waits for us to accept it, and we for the peer: nobody else can tell. */
 static rondo_result starve(struct tcp_network *network)
 {
-    if (!network->starved || clock_seconds() - network->starved < starve_time)
+    if (!network->starved || clock_seconds() - network->starved < PATIENCE_STARVE)
         return RONDO_OK;
     network->base.culprit = network->rank;
     errno = network->starved_of;
@@ -324,11 +321,11 @@ static long wait_for_any(int epoll, struct epoll_event *event, const struct time
 static void doze(struct network *base, double seconds)
 {
     const struct tcp_network *network = (const struct tcp_network *)base;
-    struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    struct timespec time = timespec_of(seconds);
     struct epoll_event event;
 
     if (wait_for_any(network->epoll, &event, &time) < 0 && errno == ENOSYS)
-        nanosleep(&time, NULL);
+        doze_for(seconds);
 }
 
 static rondo_result watch(struct network *base, int rank)
@@ -344,7 +341,7 @@ static rondo_result watch(struct network *base, int rank)
     lock_take(&network->lock);
     if (peer->state == TCP_NEW)
         tcp_peer_dial(peer);
-    if (peer->state == TCP_UP && !peer->asking && now - peer->asked > ask_time) {
+    if (peer->state == TCP_UP && !peer->asking && now - peer->asked > LOOK_ASK) {
         peer->asked = now;
         peer->asking = true;
         tcp_peer_control(peer, &question, NULL);

@@ -7,6 +7,7 @@
  */
 #include "transport/verbs/queue.h"
 
+#include "base/caller/times.h"
 #include "base/fail.h"
 
 #include <errno.h>
@@ -25,9 +26,6 @@ enum {
     POLLED = 16,
     SERVICE_LEVELS = 15
 };
-
-static const double PROBE_EVERY = 0.2;   /* seconds, of a peer that is waited for */
-static const double LONGEST_LOOK = 0.05; /* seconds between looks that count as looking */
 
 #define RECEIVED UINT64_MAX /* the wr_id of receives */
 
@@ -269,11 +267,11 @@ void verbs_queue_attend(struct verbs_queue *queue, double now, double patience)
     if (queue->signalled <= queue->completed || queue->completed != queue->seen)
         queue->silent = 0;
     else /* a process that was stopped has not looked all the time */
-        queue->silent += passed < LONGEST_LOOK ? passed : LONGEST_LOOK;
+        queue->silent += passed < LOOK_MISSED ? passed : LOOK_MISSED;
     queue->seen = queue->completed;
     queue->looked = now;
     queue->mute |= queue->silent > patience;
-    if (queue->signalled <= queue->completed && now - queue->asked >= PROBE_EVERY) {
+    if (queue->signalled <= queue->completed && now - queue->asked >= LOOK_PROBE) {
         queue->asked = now;
         verbs_queue_probe(queue);
     }

@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 enum { TRY_BYTES = 256 << 10, PAGE = 4096, DEPTH = 64, RECEIVES = 4 };
-static const double TRY_SECONDS = 2; /* until what was written has to be there */
 
 struct attempt {
     struct verbs_device *device;
@@ -103,7 +102,7 @@ static void fill(char *bytes, uint32_t seed)
 static rondo_result transfer(struct attempt *attempt, struct verbs_write *write)
 {
     const struct verbs_write last = {.immediate = true};
-    double end = clock_seconds() + TRY_SECONDS;
+    double end = clock_seconds() + PATIENCE_TRY;
     char text[512];
 
     verbs_queue_add(&attempt->from, write);
@@ -122,7 +121,7 @@ static rondo_result transfer(struct attempt *attempt, struct verbs_write *write)
         }
         if (attempt->to.arrived < attempt->sent && clock_seconds() > end)
             return rondo_fail(RONDO_ERROR_TIMEOUT, "a write of %u bytes took more than %.0f s",
-                              write->bytes, TRY_SECONDS);
+                              write->bytes, PATIENCE_TRY);
         sched_yield();
     }
     return RONDO_OK;

@@ -12,11 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 static const uint8_t ENDPOINT_VERSION = 4;
-enum { IDLE_LOOKS = 16 };      /* looks in vain before the kernel gets our processor */
-static const double DRAIN = 1; /* seconds at closing until what is under way is given up */
+enum { IDLE_LOOKS = 16 }; /* looks in vain before the kernel gets our processor */
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
@@ -150,9 +148,8 @@ static bool has_left(const struct verbs_peer *peer)
 
 static void drain(struct verbs_network *network)
 {
-    double end = clock_seconds() + DRAIN;
+    double end = clock_seconds() + PATIENCE_DRAIN;
     struct network *control = network->job.control;
-    const struct timespec nap = {0, 50000}; /* nothing could wake us */
     bool all = atomic_load_explicit(&network->broken, memory_order_relaxed), moved;
 
     for (int i = 0; i < network->active_count && !all; i++)
@@ -166,7 +163,7 @@ static void drain(struct verbs_network *network)
                    has_left(network->active[i]);
         if (all || clock_seconds() > end || control->ops->progress(control, &moved))
             return;
-        nanosleep(&nap, NULL);
+        doze_for(DOZE_PEER); /* nothing could wake us */
     }
 }
 

@@ -294,7 +294,9 @@ int command_bench_kernels(int argc, char **argv)
                                                     .operand = refuse,
                                                     .finish = finish};
     static struct kernels_options options = {
-        .bench = {.call = {.type = RONDO_TYPES, .op = RONDO_SUM}, .factor = 2, .seconds = 0.05}};
+        .bench = {.call = {.type = RONDO_TYPES, .op = RONDO_SUM},
+                  .factor = 2,
+                  .seconds = MEASURE_KERNEL}};
     int levels = 0;
 
     argument_parse(&command, argc, argv, &options);

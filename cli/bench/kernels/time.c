@@ -19,8 +19,7 @@ enum {
     FILL = 0x3c    /* a normal number in every type, near 1 in most */
 };
 
-#define BATCH_SECONDS 2e-3
-#define CALLS_MAX     1000000
+#define CALLS_MAX 1000000
 
 /* Work that is timed: the reduction, or the copy of as many bytes as it touches. The copy goes to
  * where the result is, so that sources keep what they were filled with. */
@@ -64,7 +63,7 @@ static double batch(const struct work *work, int calls)
 /* How many calls make a batch, if one takes `seconds`. */
 static int calls_of(double seconds)
 {
-    double calls = BATCH_SECONDS / (seconds + 1e-9);
+    double calls = MEASURE_KERNELS / (seconds + 1e-9);
 
     return calls < 1 ? 1 : calls > CALLS_MAX ? CALLS_MAX : (int)calls;
 }

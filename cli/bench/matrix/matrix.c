@@ -258,7 +258,7 @@ static void parse(int argc, char **argv, struct matrix_options *ret_options)
                                                      .factor = 2,
                                                      .rounds = 4,
                                                      .warmup = 2,
-                                                     .seconds = 0.04,
+                                                     .seconds = MEASURE_MATRIX,
                                                      .timeout = -1},
                                            .memories = MATRIX_BOTH,
                                            .places = MATRIX_BOTH,

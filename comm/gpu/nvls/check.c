@@ -15,12 +15,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { COUNT = 1003 }; /* elements: the last pack of 16 bytes is not full */
-
-/* Seconds that all calls may take, before the team is held to be of no use. */
-static const double PATIENCE = 60;
 
 struct nvls_trial {
     rondo_collective collective;
@@ -130,7 +126,6 @@ static size_t output_bytes(const struct check *check, const struct nvls_trial *t
 static rondo_result await_stream(const struct check *check)
 {
     const struct cuda_driver *cuda = check->plans->gpu->device.driver;
-    const struct timespec doze = {0, 50 * 1000};
     rondo_comm *comm = check->plans->comm;
     rondo_result result = RONDO_OK;
     CUresult code;
@@ -146,11 +141,11 @@ static rondo_result await_stream(const struct check *check)
                                                "checked the sums of NVSwitch.",
                                                rank, process_id(comm->processes[rank]), comm->rank),
                                     rank);
-        if (!result && clock_seconds() - check->began > PATIENCE)
+        if (!result && clock_seconds() - check->began > PATIENCE_NVLS)
             result = RONDO_IN_PROGRESS;
         if (result)
             cuda_nvls_give_up(check->plans->nvls->team);
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER);
     }
     return result ? result : cuda_result(code, "cuStreamQuery of a check of NVSwitch");
 }
@@ -225,7 +220,7 @@ static rondo_result try_all(struct check *check, rondo_result *ret_outcome)
             *ret_outcome = rondo_fail(RONDO_ERROR_SYSTEM,
                                       "The check of NVSwitch has not ended on rank %d after %.0f "
                                       "seconds.",
-                                      check->plans->comm->rank, PATIENCE);
+                                      check->plans->comm->rank, PATIENCE_NVLS);
             return RONDO_OK;
         }
         if (!result && !right)

@@ -15,6 +15,7 @@
 #include "comm/gpu/nvls/nvls.h"
 
 #include "base/caller/descriptor.h"
+#include "base/caller/times.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -25,7 +26,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { UNKNOWN, SHOWN, MADE, JOINED, BOUND, RIGHT, NOT = UINT16_MAX };
@@ -80,7 +80,6 @@ static void show(struct gpu_plans *plans, uint32_t state)
  * without. */
 static rondo_result await_rank(struct gpu_plans *plans, int rank, uint32_t least, bool *ret_not)
 {
-    const struct timespec doze = {0, 50 * 1000};
     const _Atomic uint32_t *word = &plans->views[rank].arena->nvls.state;
     uint32_t state = UNKNOWN;
     rondo_result result;
@@ -88,7 +87,7 @@ static rondo_result await_rank(struct gpu_plans *plans, int rank, uint32_t least
     while (plans->fd_server > 0 && atomic_load_explicit(word, memory_order_acquire) < least &&
            process_alive(plans->comm->processes[rank]) && !comm_check(plans->comm)) {
         gpu_fd_server_serve(plans);
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER);
     }
     result = gpu_await_shown(plans, rank, word, least, &state);
     *ret_not |= state == NOT;

@@ -15,6 +15,7 @@
  */
 #include "comm/gpu/proxy/proxy.h"
 
+#include "base/caller/times.h"
 #include "base/collective.h"
 #include "base/fail.h"
 #include "comm/gpu/arena.h"
@@ -23,7 +24,6 @@
 #include "transport/link/connection.h"
 
 #include <sched.h>
-#include <time.h>
 
 static struct gpu_proxy *proxy_of(const struct execution *x)
 {
@@ -342,7 +342,6 @@ enum exec_state gpu_move_advance(struct execution *x)
 void gpu_move_end(struct gpu *gpu)
 {
     enum { POLLS = 500 };
-    const struct timespec doze = {0, 20 * 1000};
     struct gpu_proxy *proxy = gpu->proxy;
     CUresult code = CUDA_ERROR_NOT_READY;
     int polls = 0;
@@ -354,7 +353,7 @@ void gpu_move_end(struct gpu *gpu)
         if (code == CUDA_ERROR_NOT_READY && polls++ < POLLS)
             sched_yield();
         else if (code == CUDA_ERROR_NOT_READY)
-            nanosleep(&doze, NULL);
+            doze_for(DOZE_OWN);
         else if (code != CUDA_SUCCESS)
             gpu_proxy_fail(proxy, cuda_result(code, "cuStreamQuery"));
     }

@@ -16,6 +16,7 @@
 #include "comm/gpu/arena.h"
 
 #include "base/caller/descriptor.h"
+#include "base/caller/times.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/net/socket.h"
@@ -61,7 +62,7 @@ static socklen_t name_of(const rondo_comm *comm, int rank, struct sockaddr_un *r
 /* Nobody waits long for the other. */
 static void limit_waits(int file)
 {
-    const struct timeval limit = {.tv_sec = 1};
+    const struct timeval limit = {.tv_sec = PATIENCE_FD};
 
     setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));

@@ -15,6 +15,7 @@
 #include "comm/failure/error.h"
 #include "comm/gpu/arena.h"
 
+#include "base/caller/times.h"
 #include "base/fail.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -25,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RETIRED_MOST = 16 };
@@ -302,7 +302,7 @@ static rondo_result map_new(struct gpu_plans *plans)
  */
 static double nap_time(struct gpu_plans *plans)
 {
-    return plans->retired ? 1e-3 : 0.2;
+    return plans->retired ? LOOK_CALLS : LOOK_IDLE;
 }
 
 static void look(struct gpu_plans *plans)

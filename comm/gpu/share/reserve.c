@@ -16,6 +16,7 @@
 #include "comm/failure/error.h"
 #include "comm/gpu/plan.h"
 
+#include "base/caller/times.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -24,7 +25,6 @@
 #include "transport/memory/process.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { LEAST_RESERVE = 64 << 10 };
 
@@ -107,7 +107,6 @@ CUdeviceptr gpu_reserve_at(const struct gpu_plans *plans, int rank)
 rondo_result gpu_await_shown(const struct gpu_plans *plans, int rank, const _Atomic uint32_t *word,
                              uint32_t least, uint32_t *ret_value)
 {
-    const struct timespec doze = {0, 50 * 1000};
     rondo_comm *comm = plans->comm;
     rondo_result result = RONDO_OK;
 
@@ -120,7 +119,7 @@ rondo_result gpu_await_shown(const struct gpu_plans *plans, int rank, const _Ato
                        rank, process_id(comm->processes[rank]), comm->rank);
             result = comm_break(comm, RONDO_ERROR_PEER, rank);
         }
-        nanosleep(&doze, NULL);
+        doze_for(DOZE_PEER);
     }
     return result;
 }

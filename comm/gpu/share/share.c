@@ -22,7 +22,6 @@
 #include "transport/memory/process.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -30,8 +29,6 @@ enum {
     LONG_UNUSED = 256, /* calls, after which a region makes room for another one */
     BACKOFF = 64,      /* calls, after which peers that had no room are asked again */
 };
-
-static const double LATE = 2; /* seconds; peers that are not held up map at once */
 
 static uint64_t word_of(uint32_t rank, uint32_t slot, uint64_t offset)
 {
@@ -237,7 +234,6 @@ static void warn_late(const struct gpu_plans *plans, int rank)
 /* RONDO_IN_PROGRESS: not all have answered in `patience` seconds; less than 0: for ever. */
 static rondo_result await_answers(struct gpu_plans *plans, double patience, uint32_t *ret_answer)
 {
-    const struct timespec doze = {0, 50 * 1000};
     uint32_t number = atomic_load_explicit(&plans->own->ordered, memory_order_relaxed);
     double began = clock_seconds();
     bool warned = false;
@@ -253,10 +249,10 @@ static rondo_result await_answers(struct gpu_plans *plans, double patience, uint
             return result;
         if (patience >= 0 && waited > patience)
             return RONDO_IN_PROGRESS;
-        if (waited > LATE && !warned)
+        if (waited > PATIENCE_MAP && !warned)
             warn_late(plans, rank);
-        warned = waited > LATE;
-        nanosleep(&doze, NULL);
+        warned = waited > PATIENCE_MAP;
+        doze_for(DOZE_PEER);
     }
     return RONDO_OK;
 }
@@ -376,7 +372,7 @@ static rondo_result publish(struct gpu_plans *plans, const struct gpu_region *re
  */
 static double patience_of(unsigned flags)
 {
-    return flags & GPU_SHARE_SOON ? 1 : -1;
+    return flags & GPU_SHARE_SOON ? PATIENCE_MAP_SOON : -1;
 }
 
 /* Make one more region known; its slot, or RONDO_IN_PROGRESS or an error. */
