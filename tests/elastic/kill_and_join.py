@@ -9,9 +9,10 @@ Usage: kill_and_join.py RONDO [--seconds S] [--kill-every S] [--join-every S] [-
 3. the same with restarts: a rank is killed, the job ends, and is begun again from the last checkpoint
 
 Prints, of the last two, how many steps were done again and how many seconds went by without work that counts, and
-fails if a sample was lost or counted twice, or if less was learned than undisturbed.
+fails if a sample was lost or counted twice, or if something that was learned was lost with a rank.
 """
 import argparse
+import csv
 import json
 import os
 import random
@@ -37,9 +38,12 @@ parser.add_argument("--seed", type=int, default=1)
 asked = parser.parse_args()
 RONDO, RANKS = os.path.abspath(asked.rondo), 4
 CHANCE = random.Random(asked.seed)
-MODEL = ["--digits=2", "--width=32", "--heads=2", "--layers=2", "--samples=0", f"--batch={asked.batch}",
-         "--evaluate=0", "-n", str(RANKS)]
+MODEL = ["--digits=1", "--width=32", "--heads=2", "--layers=2", "--samples=0", f"--batch={asked.batch}",
+         "--evaluate=0", "--csv=steps.csv", "-n", str(RANKS)]
 TINY_STEPS = 200
+# Of 24 seeds, none had a loss above 0.0004 after so many steps, and all began above 2.3. With sums of two digits one
+# of ten seeds stays at 0.8, whatever becomes of ranks.
+LEARNED_STEPS, FORGOTTEN_LOSS = 500, 0.1
 
 
 def start(*options):
@@ -110,7 +114,13 @@ def count_steps():
         began = time.monotonic()
         end_of(start(f"--steps={steps}", "--elastic", f"2:{RANKS}", "--json=summary.json"), "how fast it is")
         took.append(time.monotonic() - began)
-    return max(TINY_STEPS, int(5 * TINY_STEPS * asked.seconds / max(0.1, took[1] - took[0])))
+    return max(2 * LEARNED_STEPS, int(5 * TINY_STEPS * asked.seconds / max(0.1, took[1] - took[0])))
+
+
+def greatest_loss():
+    with open("steps.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return max(float(row["loss"]) for row in rows if int(row["step"]) > LEARNED_STEPS)
 
 
 def elastic(steps):
@@ -122,6 +132,8 @@ def elastic(steps):
     assert summary["steps"] == steps
     assert summary["samples"] == steps * RANKS * asked.batch
     assert re.search(r"samples: \d+, each counted once", output), output
+    greatest = greatest_loss()
+    assert greatest < FORGOTTEN_LOSS, f"after step {LEARNED_STEPS} there is a loss of {greatest}\n{said()[-6000:]}"
     assert killed > 0 and summary["lost"] > 0, "nobody was killed: make it longer"
     return summary, killed
 
@@ -140,7 +152,7 @@ def restarted(steps, kills):
     undone, idle, reached, kept = 0, 0.0, 0, 0
     for kill in range(kills + 1):
         began = time.monotonic()
-        job = start(f"--steps={steps}", "--json=summary.json", "--csv=steps.csv", "--checkpoint=restart.ck",
+        job = start(f"--steps={steps}", "--json=summary.json", "--checkpoint=restart.ck",
                     f"--every={asked.every}", *(["--resume"] if kill else []))
         while kill and job.poll() is None and steps_done(kept) < max(reached, kept + 1):
             time.sleep(0.01)
@@ -175,9 +187,6 @@ def main():
         print(f"  held-out loss {summary['held_out_loss']:.4f}, accuracy {100 * summary['held_out_accuracy']:.1f} %; "
               f"{time.monotonic() - began:.1f} s; per rank killed: {summary['undone'] / killed:.2f} steps and "
               f"{summary['recovering'] / killed:.3f} s lost")
-        # Sums are rounded differently when ranks come and go, and training makes much of little: of 48 such jobs, 45
-        # ended at 100 %, the others at 99.5, 99 and 98. What had lost a part of the model would end far below.
-        assert summary["held_out_accuracy"] > calm["held_out_accuracy"] - 0.1
         restarts = max(1, min(killed, 5))
         again, restarts, undone, idle = restarted(steps, restarts)
         print(f"restarted from checkpoints of every {asked.every} steps: {restarts} killed; held-out loss "
