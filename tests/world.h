@@ -50,6 +50,14 @@ int world_run(const struct world *world, world_body body, void *argument,
 int world_run_threads(int size, world_body body, void *argument, struct world_report *ret_report);
 int world_run_processes(int size, world_body body, void *argument, struct world_report *ret_report);
 
+/*
+ * How ranks of a running world await each other's waits. A rank says with the first that this
+ * thread of it is about to call; the second returns true when the thread of that rank waits since
+ * then, be it in the call or behind it, false when it has ended.
+ */
+void world_will_wait(int rank);
+bool world_await_rank(int rank);
+
 /* Zeroed memory that forked processes share. Never NULL. */
 void *world_share(size_t bytes);
 void world_unshare(void *memory, size_t bytes);
