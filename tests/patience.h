@@ -24,7 +24,7 @@ double world_patience(double seconds);
  */
 bool world_await_sleep(pid_t thread);
 
-/* The same for a thread that will tell its number here, where there is 0 until then. */
+/* This does the same for a thread that tells its number there, where there is 0 until then. */
 bool world_await_told(const _Atomic pid_t *thread);
 
 /*

@@ -271,7 +271,7 @@ static void fill_and_stop(unsigned char *memory)
         for (int i = 0; i < STOP_FILLS; i++)
             CHECK_OK(cuMemsetD8Async(device, (unsigned char)(STOP_FILLS * stop + i), STOP_BYTES,
                                      stream));
-        while (*(volatile unsigned char *)memory <= STOP_FILLS * stop && !check->what)
+        while (__atomic_load_n(memory, __ATOMIC_RELAXED) <= STOP_FILLS * stop && !check->what)
             usleep(100); /* until the second one begins */
         cuStandinStop();
     }
