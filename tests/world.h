@@ -51,9 +51,9 @@ int world_run_threads(int size, world_body body, void *argument, struct world_re
 int world_run_processes(int size, world_body body, void *argument, struct world_report *ret_report);
 
 /*
- * Ranks of a running world await each other's waits with these: a rank says with the first that this
- * thread of it is about to call; the second returns true when the thread of that rank waits since
- * then, be it in the call or behind it, false when it has ended.
+ * Ranks of a running world await each other's waits with these: a rank says with the first that
+ * this thread of it is about to call; the second returns true when the thread of that rank waits
+ * since then, be it in the call or behind it, false when it has ended.
  */
 void world_will_wait(int rank);
 bool world_await_rank(int rank);
