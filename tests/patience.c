@@ -69,6 +69,16 @@ bool world_await_sleep(pid_t thread)
     return true;
 }
 
+bool world_await_told(const _Atomic pid_t *thread)
+{
+    pid_t told;
+
+    /* Relaxed: only the number matters. */
+    while (!(told = atomic_load_explicit(thread, memory_order_relaxed)))
+        usleep(LOOK_US);
+    return world_await_sleep(told);
+}
+
 /* False: a thread of the process, other than this one, is not asleep. */
 static bool process_sleeps(pid_t process)
 {

@@ -24,6 +24,9 @@ double world_patience(double seconds);
  */
 bool world_await_sleep(pid_t thread);
 
+/* This does the same for a thread that tells its number there, where there is 0 until then. */
+bool world_await_told(const _Atomic pid_t *thread);
+
 /*
  * Returns when all threads of these `count` processes have been asleep in many looks in a row, but
  * for the one that calls: so nothing is on its way between them, and what was to happen without

@@ -22,7 +22,10 @@ struct stage {
     rondo_unique_id id;
     _Atomic int id_state; /* 0: not yet, 1: there, 2: failed */
     struct world_report report;
+    _Atomic pid_t callers[WORLD_RANKS]; /* threads that are about to wait; 0: not yet */
 };
+
+static struct stage *played; /* of the world that runs, NULL: none does */
 
 struct rank {
     const struct world *world;
@@ -60,6 +63,17 @@ void *world_share(size_t bytes)
 void world_unshare(void *memory, size_t bytes)
 {
     munmap(memory, bytes);
+}
+
+void world_will_wait(int rank)
+{
+    /* Relaxed: only the number matters. */
+    atomic_store_explicit(&played->callers[rank], gettid(), memory_order_relaxed);
+}
+
+bool world_await_rank(int rank)
+{
+    return world_await_told(&played->callers[rank]);
 }
 
 rondo_result world_say(char *sentence, rondo_result result, const char *format, ...)
@@ -235,7 +249,7 @@ static int summarize(struct world_report *report, int size)
 int world_run(const struct world *world, world_body body, void *argument,
               struct world_report *ret_report)
 {
-    struct stage *stage = world_share(sizeof(*stage));
+    struct stage *stage = played = world_share(sizeof(*stage));
     int failed;
 
     signal(SIGALRM, alarm_rang);

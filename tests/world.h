@@ -53,6 +53,14 @@ int world_run_processes(int size, world_body body, void *argument, struct world_
 /* From now on no other process may attach to this one, nor take its files. False: not possible. */
 bool world_hide(void);
 
+/*
+ * Ranks of a running world await each other's waits with these: a rank says with the first that
+ * this thread of it is about to call; the second returns true when the thread of that rank waits
+ * since then, be it in the call or behind it, false when it has ended.
+ */
+void world_will_wait(int rank);
+bool world_await_rank(int rank);
+
 /* Zeroed memory that forked processes share. Never NULL. */
 void *world_share(size_t bytes);
 void world_unshare(void *memory, size_t bytes);

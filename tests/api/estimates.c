@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 static rondo_call call_of(rondo_comm *comm, rondo_collective collective, size_t count)
 {
@@ -90,6 +90,7 @@ rondo_result estimates_run_nothing(rondo_comm *comm, void *argument, char *sente
 
 struct receive {
     rondo_comm *comm;
+    _Atomic pid_t thread; /* that is about to wait */
     int value;
     rondo_result result;
 };
@@ -98,6 +99,7 @@ static void *receive(void *argument)
 {
     struct receive *wanted = argument;
 
+    atomic_store_explicit(&wanted->thread, gettid(), memory_order_relaxed);
     wanted->result = rondo_recv(&wanted->value, 1, RONDO_INT32, 1, wanted->comm, NULL);
     return NULL;
 }
@@ -119,7 +121,7 @@ rondo_result estimates_need_no_turn(rondo_comm *comm, void *flag, char *sentence
     }
     if (pthread_create(&thread, NULL, receive, &wanted))
         return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
-    nanosleep(&(struct timespec){0, 20 * 1000 * 1000}, NULL); /* until it most likely waits */
+    world_await_told(&wanted.thread);
     result = ask(comm, RONDO_ALL_REDUCE, 100, &microseconds, sentence);
     atomic_store_explicit(asked, 1, memory_order_release);
     pthread_join(thread, NULL);

@@ -137,22 +137,12 @@ rondo_result failures_fall_silent(rondo_comm *comm, void *argument, char *senten
 
 /* ---- Chains ---------------------------------------------------------------------------------- */
 
-/* Until that thread is about to call, and waits in its call. */
-static void await_wait(_Atomic pid_t *waiting)
-{
-    pid_t thread;
-
-    while (!(thread = atomic_load_explicit(waiting, memory_order_relaxed)))
-        usleep(1000);
-    world_await_sleep(thread);
-}
-
 /* Stops this process, when its call waits. */
 static void *stop_when_it_waits(void *argument)
 {
     struct failures *f = argument;
 
-    await_wait(&f->waiting[f->culprit]);
+    world_await_rank(f->culprit);
     atomic_store_explicit(&f->process, (int)getpid(), memory_order_relaxed);
     kill(getpid(), SIGSTOP);
     return NULL;
@@ -164,8 +154,8 @@ static rondo_result wait_for_next(struct failures *f, rondo_comm *comm)
     float received = 0;
 
     if (rank != (f->culprit + 1) % size)
-        await_wait(&f->waiting[(rank + size - 1) % size]);
-    atomic_store_explicit(&f->waiting[rank], gettid(), memory_order_relaxed);
+        world_await_rank((rank + size - 1) % size);
+    world_will_wait(rank);
     return rondo_recv(&received, 1, RONDO_FLOAT32, (rank + 1) % size, comm, NULL);
 }
 
@@ -207,17 +197,10 @@ rondo_result failures_wait_in_chain(rondo_comm *comm, void *argument, char *sent
 
 /* ---- Abort ----------------------------------------------------------------------------------- */
 
-struct aborter {
-    rondo_comm *comm;
-    pid_t waiting; /* the thread that calls */
-};
-
-static void *abort_when_it_waits(void *argument)
+static void *abort_when_it_waits(void *comm)
 {
-    const struct aborter *aborter = argument;
-
-    world_await_sleep(aborter->waiting);
-    rondo_comm_abort(aborter->comm);
+    world_await_rank(rondo_comm_rank(comm));
+    rondo_comm_abort(comm);
     return NULL;
 }
 
@@ -226,7 +209,6 @@ rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence)
     struct failures *f = argument;
     struct buffers buffers = {NULL, NULL};
     bool culprit = rondo_comm_rank(comm) == f->culprit, started = false;
-    struct aborter aborter = {comm, gettid()};
     bool lazy = rondo_comm_rank(comm) == (f->culprit + 1) % rondo_comm_size(comm);
     rondo_result result = buffers_open(f, rondo_comm_size(comm), &buffers);
     pthread_t thread;
@@ -234,7 +216,8 @@ rondo_result failures_abort(rondo_comm *comm, void *argument, char *sentence)
     if (!result)
         result = good_calls(f, comm, &buffers);
     if (!result && culprit) {
-        started = !pthread_create(&thread, NULL, abort_when_it_waits, &aborter);
+        world_will_wait(f->culprit);
+        started = !pthread_create(&thread, NULL, abort_when_it_waits, comm);
         result = started ? RONDO_OK : RONDO_ERROR_SYSTEM;
     }
     if (!result && lazy) {

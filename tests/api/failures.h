@@ -18,7 +18,6 @@ struct failures {
     double died;         /* when, by the monotonic clock */
     bool stops;          /* the culprit of a chain: in its call; else it makes none */
     _Atomic int process; /* that has stopped */
-    _Atomic pid_t waiting[WORLD_RANKS]; /* threads of a chain about to wait; 0: not yet */
     double noticed[WORLD_RANKS];
 };
 

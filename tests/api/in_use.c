@@ -2,9 +2,9 @@
 /*
  * in_use.c - memory that is taken away while a queued call uses it.
  *
- * The others come late, so the call of rank 0 has told them where its memory is, and waits. What
- * takes the memory away has to wait for the call: else they would write to pages that rank 0 does
- * not see any more, or that belong to somebody else.
+ * The others come when the call of rank 0 has told them where its memory is, and waits, and when
+ * rank 0 waits as well. What takes the memory away has to wait for the call: else they would write
+ * to pages that rank 0 does not see any more, or that belong to somebody else.
  */
 #include "bodies.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 1 << 18, LATE = 60 * 1000 /* microseconds */ };
+enum { COUNT = 1 << 18 };
 
 struct scene {
     rondo_comm *comm;
@@ -20,18 +20,33 @@ struct scene {
     int32_t *values;
 };
 
+static void note_thread(void *context)
+{
+    *(pid_t *)context = gettid();
+}
+
 static rondo_result queue(const struct scene *scene)
 {
     const rondo_call call = {
         sizeof(call), RONDO_ALL_REDUCE, RONDO_INT32,   RONDO_SUM,  0, scene->values, scene->values,
         COUNT,        scene->comm,      scene->stream, "zero_copy"};
-    rondo_result result;
+    rondo_result result = RONDO_OK;
+    pid_t caller = 0;
 
     for (int i = 0; i < COUNT; i++)
         scene->values[i] = 1;
-    usleep(rondo_comm_rank(scene->comm) ? LATE : 0);
-    result = rondo_collective_call(&call);
-    usleep(rondo_comm_rank(scene->comm) ? 0 : LATE / 3);
+    if (rondo_comm_rank(scene->comm))
+        world_await_rank(0);
+    else
+        result = rondo_stream_call(scene->stream, note_thread, &caller);
+    if (!result)
+        result = rondo_stream_synchronize(scene->stream);
+    if (!result)
+        result = rondo_collective_call(&call);
+    if (!rondo_comm_rank(scene->comm)) {
+        world_await_sleep(caller);
+        world_will_wait(0);
+    }
     return result;
 }
 

@@ -6,19 +6,11 @@
 #include "../world.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <pthread.h>
-#include <time.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 static struct world_report report;
-
-static void pause_for(long milliseconds)
-{
-    struct timespec left = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-
-    while (nanosleep(&left, &left) && errno == EINTR)
-        ;
-}
 
 /* A call in a thread of its own. */
 struct caller {
@@ -28,6 +20,7 @@ struct caller {
     rondo_result result;
     bool returned;
     pthread_t thread;
+    _Atomic pid_t number; /* of the thread that is about to wait */
 };
 
 static void *call(void *argument)
@@ -35,6 +28,7 @@ static void *call(void *argument)
     struct caller *me = argument;
 
     me->value = 1;
+    atomic_store_explicit(&me->number, gettid(), memory_order_relaxed);
     if (me->stream)
         me->result = rondo_stream_synchronize(me->stream);
     else
@@ -58,15 +52,16 @@ static rondo_result add_up(rondo_comm *comm, rondo_stream *stream, float *value,
     return RONDO_OK;
 }
 
-/* Cancel it while it waits for ranks that come later: it is cancelled after its call. */
+/* Cancel it while it waits for ranks that come when it has been: its end is after its call. */
 static rondo_result cancel(struct caller *caller, char *sentence)
 {
     void *end = NULL;
 
     if (pthread_create(&caller->thread, NULL, call, caller))
         return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
-    pause_for(150);
+    world_await_told(&caller->number);
     pthread_cancel(caller->thread);
+    world_will_wait(0);
     pthread_join(caller->thread, &end);
     if (end != PTHREAD_CANCELED || !caller->returned)
         return world_say(sentence, RONDO_ERROR_INTERNAL, "cancelled: %d, returned: %d",
@@ -90,7 +85,7 @@ static rondo_result cancel_in_a_call(rondo_comm *comm, void *argument, char *sen
         if (!result && caller.value != (float)rondo_comm_size(comm))
             result = world_say(sentence, RONDO_ERROR_INTERNAL, "it had %g", (double)caller.value);
     } else {
-        pause_for(400);
+        world_await_rank(0);
         result = add_up(comm, NULL, &caller.value, sentence);
     }
     return result ? result : add_up(comm, NULL, &value, sentence);
@@ -117,7 +112,7 @@ static rondo_result cancel_at_a_stream(rondo_comm *comm, void *argument, char *s
     float value;
 
     if (rondo_comm_rank(comm) > 0)
-        pause_for(400);
+        world_await_rank(0);
     if (!result)
         result = add_up(comm, caller.stream, &value, sentence);
     if (!result && rondo_comm_rank(comm) == 0)
@@ -142,14 +137,15 @@ static rondo_result abort_then_cancel(rondo_comm *comm, void *argument, char *se
     void *end = NULL;
 
     if (rondo_comm_rank(comm) > 0) {
-        pause_for(400);
+        world_await_rank(0); /* until the call has been aborted */
         return RONDO_OK;
     }
     if (pthread_create(&caller.thread, NULL, call, &caller))
         return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
-    pause_for(100);
+    world_await_told(&caller.number);
     pthread_cancel(caller.thread);
     rondo_comm_abort(comm);
+    world_will_wait(0);
     pthread_join(caller.thread, &end);
     if (end != PTHREAD_CANCELED || caller.result != RONDO_ERROR_ABORTED)
         return world_say(sentence, RONDO_ERROR_INTERNAL, "cancelled: %d, result: %d",

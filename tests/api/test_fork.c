@@ -5,7 +5,6 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,7 +232,6 @@ static rondo_result fork_during_a_call(rondo_comm *comm, void *argument, char *s
     struct busy busy = *(const struct busy *)argument;
     rondo_result result = open_all(&busy.from, comm);
     pthread_t thread;
-    pid_t waiting;
 
     busy.sentence = sentence;
     if (!result)
@@ -243,9 +241,7 @@ static rondo_result fork_during_a_call(rondo_comm *comm, void *argument, char *s
     if (rondo_comm_rank(comm) == 0) {
         if (pthread_create(&thread, NULL, call_meanwhile, &busy))
             return RONDO_ERROR_SYSTEM;
-        while (!(waiting = atomic_load_explicit(&busy.waiting, memory_order_relaxed)))
-            sched_yield();
-        world_await_sleep(waiting);
+        world_await_told(&busy.waiting);
         result = raise_child(&busy.from, sentence);
         atomic_store_explicit(busy.children, 1, memory_order_release);
         pthread_join(thread, NULL);

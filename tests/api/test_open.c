@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX = 4 };
+enum { MAX = 4, SECONDS = 300 /* until the alarm: a guard */ };
 
 /* Each process has said this when it joined, and got that. In shared memory. */
 struct joining {
@@ -30,7 +30,7 @@ static void join(struct joining *joining, int who, double timeout)
     rondo_config config = RONDO_CONFIG_INIT;
     rondo_comm *comm = NULL;
 
-    alarm(60);
+    alarm(SECONDS);
     while (!atomic_load_explicit(&joining->begun, memory_order_acquire))
         usleep(200);
     if (joining->hidden && !world_hide())
@@ -127,7 +127,7 @@ Test(open, different_sizes_are_refused_on_every_rank)
 {
     struct joining *joining = open_joining(3, (int[]){3, 3, 2}, (int[]){0, 1, 1});
 
-    join_all(joining, 3, 5);
+    join_all(joining, 3, world_patience(5));
     for (int i = 0; i < 3; i++) {
         cr_expect(joining->results[i] != RONDO_OK && joining->results[i] != RONDO_RESULTS,
                   "process %d: %s", i, rondo_result_string(joining->results[i]));
@@ -140,7 +140,7 @@ Test(open, a_number_claimed_twice_is_refused_and_named)
     struct joining *joining = open_joining(3, (int[]){3, 3, 3}, (int[]){0, 1, 1});
     bool named = false;
 
-    join_all(joining, 3, 5);
+    join_all(joining, 3, world_patience(5));
     for (int i = 0; i < 3; i++) {
         cr_expect(joining->results[i] != RONDO_OK, "process %d joined", i);
         named = named || strstr(joining->sentences[i], "number 1") ||
@@ -170,7 +170,7 @@ Test(open, a_rank_that_cannot_take_part_is_named_without_waiting_for_the_timeout
     struct joining *joining = open_joining(3, (int[]){3, 3, 3}, (int[]){0, 1, 2});
 
     joining->slots[1] = 1;
-    join_all(joining, 3, 100); /* longer than a process may take */
+    join_all(joining, 3, 10 * SECONDS); /* longer than a process may take */
     cr_expect(joining->results[1] == RONDO_ERROR_INVALID, "\"%s\"", joining->sentences[1]);
     cr_expect(strstr(joining->sentences[1], "RONDO_SLOTS"), "\"%s\"", joining->sentences[1]);
     for (int i = 0; i < 3; i += 2) {

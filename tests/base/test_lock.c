@@ -36,7 +36,7 @@ static int run(void (*act)(void))
         const struct rlimit none = {0, 0};
 
         setrlimit(RLIMIT_CORE, &none);
-        alarm(5); /* what is not caught may wait for ever */
+        alarm(60); /* what is not caught may wait for ever */
         signal(SIGABRT, SIG_DFL);
         setenv("RONDO_LOG", "warn", 1);
         dup2(ends[1], STDERR_FILENO);

@@ -7,7 +7,6 @@
 #include "tests/patience.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,11 +300,8 @@ static rondo_result end(void *argument)
     if (rank->comm->rank == 0) {
         atomic_store_explicit(&waiting, gettid(), memory_order_relaxed);
     } else {
-        pid_t caller;
-
-        while (!(caller = atomic_exchange_explicit(&waiting, 0, memory_order_relaxed)))
-            sched_yield();
-        world_await_sleep(caller);
+        world_await_told(&waiting);
+        atomic_store_explicit(&waiting, 0, memory_order_relaxed);
         rondo_comm_abort(rank->comm);
     }
     for (int more = 0; more < 2; more++) {

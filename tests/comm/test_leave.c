@@ -11,10 +11,12 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { RANKS = 2, COUNT = 1 << 16 };
 
@@ -39,6 +41,7 @@ TestSuite(leave, .init = open_ranks, .fini = close_ranks);
 
 struct part {
     pthread_t thread;
+    _Atomic pid_t number; /* of the thread, which is about to call */
     const char *algorithm;
     int rank;
     size_t count;
@@ -53,6 +56,7 @@ static void *all_reduce(void *argument)
                              part->memory,   part->memory,     part->count, comms[part->rank], NULL,
                              part->algorithm};
 
+    atomic_store_explicit(&part->number, gettid(), memory_order_relaxed);
     part->result = rondo_collective_call(&call);
     return NULL;
 }
@@ -153,13 +157,12 @@ Test(leave, who_leaves_waits_for_ranks_of_its_process_that_are_inside)
                         .rank = 0,
                         .count = COUNT,
                         .memory = memory_of_heap(COUNT * sizeof(int32_t))};
-    const struct timespec doze = {0, 50 * 1000 * 1000};
 
     set_inside(1);
     start(&part);
     while (!rondo_comm_query(comms[0]))
-        nanosleep(&doze, NULL);
-    nanosleep(&doze, NULL);
+        sched_yield();
+    cr_expect(world_await_told(&part.number));
     cr_expect(rondo_comm_query(comms[0]) == RONDO_ERROR_TIMEOUT);
     cr_expect(!turn_idle(&comms[0]->turn), "its call has not returned");
     set_inside(0);

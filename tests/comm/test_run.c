@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char *said;
 
@@ -108,23 +109,34 @@ Test(run, a_signal_that_kills_a_rank_is_named)
     check_says("ending the 2 ranks that still run");
 }
 
+/* Rank 1 ends with 3; the others run `then` when it is gone, so that this has been noticed. */
+static int run_after_rank_1(int size, const char *then)
+{
+    char arguments[512], file[] = "/tmp/run.XXXXXX";
+    int status;
+
+    close(mkstemp(file));
+    snprintf(arguments, sizeof(arguments),
+             "-n %d --bind none --grace 100 sh -c '"
+             "test $RONDO_RANK = 1 && { echo $$ > %s; exit 3; }; "
+             "until test -s %s && ! kill -0 $(cat %s) 2>/dev/null; do sleep 0.01; done; %s'",
+             size, file, file, file, then);
+    status = run(arguments);
+    unlink(file);
+    return status;
+}
+
 /* Peers of a killed rank can notice, and end, before the kernel has taken it down. */
 Test(run, who_was_killed_outweighs_who_gave_up_before)
 {
-    cr_assert_eq(
-        run("-n 3 --bind none --grace 20 sh -c 'test $RONDO_RANK = 1 && exit 3; sleep 0.3; "
-            "test $RONDO_RANK = 2 && kill -9 $$; exit 4'"),
-        128 + 9);
+    cr_assert_eq(run_after_rank_1(3, "test $RONDO_RANK = 2 && kill -9 $$; exit 4"), 128 + 9);
     check_says("ended with status 3");
     check_says("rondo run: rank 2 (pid ");
 }
 
 Test(run, the_others_have_time_to_end_by_themselves)
 {
-    cr_assert_eq(
-        run("-n 2 --bind none --grace 20 sh -c 'test $RONDO_RANK = 1 && exit 3; sleep 0.3; "
-            "echo I end by myself; exit 4'"),
-        3);
+    cr_assert_eq(run_after_rank_1(2, "echo I end by myself; exit 4"), 3);
     check_says("I end by myself");
     cr_assert_null(strstr(said, "ending the"), "%s", said);
 }
@@ -208,7 +220,7 @@ Test(run, more_ranks_than_cores_are_warned_of_once_and_not_bound)
 }
 
 /* Shell: wait until $file has as many lines as there are ranks, so that their traps are set. */
-#define WAIT_FOR_2 "for i in $(seq 100); do test $(wc -l < $file) = 2 && break; sleep 0.05; done; "
+#define WAIT_FOR_2 "for i in $(seq 2000); do test $(wc -l < $file) = 2 && break; sleep 0.05; done; "
 
 Test(run, sigterm_is_passed_on)
 {
@@ -221,9 +233,11 @@ Test(run, sigterm_is_passed_on)
                           &status);
     cr_assert_eq(command_count(said, "got it"), 2, "%s", said);
     check_says("status 5");
-    said = command_output(RUN " -n 2 --bind none sleep 30 2>&1 & "
-                              "sleep 0.3; kill -TERM $!; wait $!; echo status $?",
-                          &status);
+    said = command_output(
+        "file=$(mktemp); " RUN
+        " -n 2 --bind none sh -c 'echo ready >> '$file'; exec sleep 300' 2>&1 & " WAIT_FOR_2
+        "kill -TERM $!; wait $!; echo status $?; rm $file",
+        &status);
     check_says("status 143");
 }
 
@@ -247,10 +261,10 @@ Test(run, when_it_is_killed_its_ranks_die_too)
 
     said = command_output(
         "file=$(mktemp); " RUN
-        " -n 3 --bind none sh -c 'echo $$ >> '$file'; exec sleep 30' 2>/dev/null & "
-        "run=$!; sleep 0.1; "
-        "for i in $(seq 50); do test $(wc -l < $file) = 3 && break; sleep 0.1; done; "
-        "kill -9 $run; for i in $(seq 50); do alive=0; for p in $(cat $file); do "
+        " -n 3 --bind none sh -c 'echo $$ >> '$file'; exec sleep 300' 2>/dev/null & "
+        "run=$!; "
+        "for i in $(seq 1000); do test $(wc -l < $file) = 3 && break; sleep 0.1; done; "
+        "kill -9 $run; for i in $(seq 1000); do alive=0; for p in $(cat $file); do "
         "grep -qs '^State:.[^Z]' /proc/$p/status && alive=$((alive + 1)); done; "
         "test $alive = 0 && break; sleep 0.1; done; "
         "echo ranks $(wc -l < $file) alive $alive; rm $file",

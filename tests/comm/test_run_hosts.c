@@ -138,10 +138,10 @@ static void check_all_end(const char *kill)
 
     snprintf(command, sizeof(command),
              "file=$(mktemp); " RUN " --bind none --ssh " SSH
-             " --grace 0.2 --hosts a:2,b:2 sh -c 'echo $$ >> '$file'; exec sleep 30' "
+             " --grace 0.2 --hosts a:2,b:2 sh -c 'echo $$ >> '$file'; exec sleep 300' "
              ">$file.said 2>&1 & run=$!; "
-             "for i in $(seq 100); do test $(wc -l < $file) = 4 && break; sleep 0.05; done; %s; "
-             "for i in $(seq 100); do alive=0; for p in $(cat $file); do "
+             "for i in $(seq 2000); do test $(wc -l < $file) = 4 && break; sleep 0.05; done; %s; "
+             "for i in $(seq 2000); do alive=0; for p in $(cat $file); do "
              "grep -qs '^State:.[^Z]' /proc/$p/status && alive=$((alive + 1)); done; "
              "test $alive = 0 && break; sleep 0.05; done; "
              "echo ranks $(wc -l < $file) alive $alive; rm $file $file.said",

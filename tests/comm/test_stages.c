@@ -7,7 +7,6 @@
  * each rank are counted: the first is number 0. A way of opening is played with the failure one
  * stage later each time, until no rank gets as far as that.
  */
-#include "base/clock.h"
 #include "base/fail.h"
 #include "comm/open.h"
 #include "comm/stage.h"
@@ -29,7 +28,7 @@ enum {
     SERVERS = 2  /* of ids: what they leave is freed at the next id */
 };
 
-#define PATIENCE 20.0 /* seconds, the timeout of all waits */
+#define PATIENCE 60.0 /* seconds, the timeout of all waits: who is told soon never waits for it */
 
 /* ---- The failure ----------------------------------------------------------------------------- */
 
@@ -237,8 +236,8 @@ static void expect_told(const struct rank *ranks, int size)
         cr_expect(rank->result != RONDO_OK && rank->comm == NULL,
                   "'%s' failed on rank %d, and rank %d of %d has opened", failed, fault.rank, r,
                   size);
-        cr_expect(rank->result != RONDO_ERROR_TIMEOUT && rank->result != RONDO_ERROR_INTERNAL,
-                  "'%s' failed on rank %d, rank %d: %s", failed, fault.rank, r, rank->sentence);
+        cr_expect(rank->result != RONDO_ERROR_INTERNAL, "'%s' failed on rank %d, rank %d: %s",
+                  failed, fault.rank, r, rank->sentence);
         cr_expect(strlen(rank->sentence) > 20, "'%s' failed on rank %d, rank %d: \"%s\"", failed,
                   fault.rank, r, rank->sentence);
         if (r == fault.rank)
@@ -262,19 +261,19 @@ static void expect_works(way open, int size)
 static bool play_fault(way open, int size, int rank, int number, bool after)
 {
     struct rank ranks[RANKS] = {{0}};
-    double began = clock_seconds();
     bool met;
 
     set_fault(rank, number, after);
     open(ranks, size);
     met = failed != NULL;
-    cr_expect(clock_seconds() - began < PATIENCE / 2, "'%s' of rank %d took %.1f s",
-              met ? failed : "nothing", rank, clock_seconds() - began);
     /* Who has passed the barrier at the end has opened, whatever happens to others then. */
     if (met && !(after && strcmp(failed, "pass a barrier") == 0))
         expect_told(ranks, size);
-    for (int r = 0; r < size; r++)
+    for (int r = 0; r < size; r++) {
+        cr_expect(ranks[r].result != RONDO_ERROR_TIMEOUT, "'%s' of rank %d, rank %d: %s",
+                  met ? failed : "nothing", rank, r, ranks[r].sentence);
         rondo_comm_close(ranks[r].comm);
+    }
     return met;
 }
 
@@ -286,11 +285,12 @@ static void nap(void)
 /* A rank that fails when peers know its endpoint keeps its arena, and so the heap, for them. */
 static struct possessions settle(way open, int size)
 {
+    const int threads = count_entries("/proc/self/task");
     struct possessions before;
 
     play_fault(open, size, 0, LINKING, false);
     expect_works(open, size);
-    for (int i = 0; i < 40; i++) /* threads that serve ids end by themselves */
+    while (count_entries("/proc/self/task") > threads) /* that serve ids end by themselves */
         nap();
     before = count_possessions();
     before.files += open == open_by_id ? SERVERS : 0;
@@ -302,8 +302,8 @@ static void expect_nothing_lost(struct possessions before, const char *what)
 {
     struct possessions now = count_possessions();
 
-    for (int i = 0; i < 400 && (now.files > before.files || now.threads > before.threads ||
-                                now.blocks > before.blocks);
+    for (int i = 0; i < 12000 && (now.files > before.files || now.threads > before.threads ||
+                                  now.blocks > before.blocks);
          i++) {
         nap();
         now = count_possessions();

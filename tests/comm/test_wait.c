@@ -25,12 +25,12 @@ Test(wait, spins_so_many_rounds_before_it_looks_at_anything)
 /* Time goes by as it likes on a busy machine: only what holds whatever it does is asked for. */
 Test(wait, says_at_most_once_a_millisecond_that_it_is_time_to_look)
 {
-    double began = clock_seconds(), last = 0;
     struct waiter waiter;
+    double last = 0;
     int looks = 0;
 
     waiter_init(&waiter, &looking);
-    while (clock_seconds() - began < 0.06 || !looks) {
+    while (looks < 20) {
         if (!waiter_pause(&waiter))
             continue;
         looks++;

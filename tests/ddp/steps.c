@@ -207,7 +207,7 @@ rondo_result steps_name_the_latest_rank(rondo_comm *comm, void *unused, char *se
 
     for (int pass = 0; pass < PASSES && !result; pass++) {
         if (toy->rank == 1)
-            usleep(30 * 1000);
+            usleep((useconds_t)(world_patience(0.03) * 1e6));
         result = toy_pass(toy, pass, 1, false);
     }
     if (!result)

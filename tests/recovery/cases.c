@@ -11,13 +11,19 @@ int recovery_run(int size, bool processes, const char *transport, double timeout
     struct world world = {.size = size, .processes = processes, .config = &config};
     int failed;
 
-    config.timeout = timeout;
+    config.timeout = world_patience(timeout);
     setenv("RONDO_TRANSPORT", transport, 1);
     setenv("RONDO_ADDRESS", "127.0.0.1:0", 1);
     setenv("RONDO_INTERFACE", "lo", 1);
     failed = world_run(&world, body, argument, ret_report);
     unsetenv("RONDO_TRANSPORT");
     return failed;
+}
+
+void await_ranks(int first, int end)
+{
+    for (int rank = first; rank < end; rank++)
+        world_await_rank(rank);
 }
 
 rondo_result all_reduce_ones(rondo_comm *comm, int expected, char *sentence)

@@ -111,11 +111,11 @@ Test(grow, a_member_that_cannot_grow_says_so_to_all, .timeout = 100)
               report.summary);
 }
 
-static void *end_soon(void *argument)
+static void *end_when_it_waits(void *argument)
 {
     struct newcomers *newcomers = argument;
 
-    usleep(20 * 1000);
+    world_await_rank(1);
     atomic_store_explicit(&newcomers->killed, getpid(), memory_order_release);
     raise(SIGKILL);
     return NULL;
@@ -157,8 +157,9 @@ static rondo_result grow_without_one(rondo_comm *world, void *argument, char *se
     atomic_fetch_add_explicit(&newcomers->came, 1, memory_order_release);
     while (atomic_load_explicit(&newcomers->came, memory_order_acquire) < size)
         usleep(1000);
+    world_will_wait(rank);
     if (rank == 1 && newcomers->member_grows)
-        pthread_create(&thread, NULL, end_soon, newcomers);
+        pthread_create(&thread, NULL, end_when_it_waits, newcomers);
     else if (rank == 1)
         raise(SIGKILL);
     if (new && newcomers->member_grows)

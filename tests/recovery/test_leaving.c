@@ -9,16 +9,17 @@
 
 enum { RANKS = 4, LAST = RANKS - 1 };
 
-/* The last rank has ended, nobody's call has failed, and rank 0 closes while rank 1 waits for
- * rank 2. */
+/* The last rank has ended, nobody's call has failed, and rank 0 closes and ends while rank 1 waits
+ * for rank 2. */
 static rondo_result wait_for_another(rondo_comm *comm, void *argument, char *sentence)
 {
     int failed[RANKS], count = 0, rank = rondo_comm_rank(comm);
     uint32_t number = 7;
     rondo_result result = rondo_barrier(comm, NULL);
 
+    world_will_wait(rank);
     if (!result && rank == LAST) {
-        usleep(50 * 1000); /* the others have left the barrier */
+        await_ranks(0, LAST); /* they have left the barrier */
         raise(SIGKILL);
     }
     if (!result)
@@ -27,10 +28,17 @@ static rondo_result wait_for_another(rondo_comm *comm, void *argument, char *sen
         return world_say(sentence, RONDO_ERROR_INTERNAL, "%d failed: %s", count,
                          rondo_last_error(comm));
     if (rank == 1)
-        result = rondo_recv(&number, 1, RONDO_UINT32, 2, comm, NULL);
-    usleep(rank == 2 ? 300 * 1000 : 0);
-    if (rank == 2)
+        result = rondo_send(&number, 1, RONDO_UINT32, 0, comm, NULL);
+    if (rank < 2 && !result)
+        result = rondo_recv(&number, 1, RONDO_UINT32, rank ? 2 : 1, comm, NULL);
+    if (rank == 0)
+        world_await_rank(1);
+    if (rank == 2) {
+        while (world_await_rank(0))
+            continue;
+        world_await_rank(1);
         result = rondo_send(&number, 1, RONDO_UINT32, 1, comm, NULL);
+    }
     return result ? world_say(sentence, RONDO_ERROR_INTERNAL, "%s", rondo_last_error(comm))
                   : AS_EXPECTED;
 }

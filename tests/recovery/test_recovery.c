@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MOST = 17 };
@@ -150,13 +151,14 @@ static rondo_result be_revoked(rondo_comm *comm, void *argument, char *sentence)
     rondo_result result;
 
     if (rondo_comm_rank(comm) == 0) {
-        usleep(30 * 1000);
+        await_ranks(1, rondo_comm_size(comm));
         result = rondo_comm_revoke(comm);
         if (result || rondo_comm_revoke(comm))
             return world_say(sentence, RONDO_ERROR_INTERNAL, "%s", rondo_last_error(comm));
     } else {
         uint32_t in = 1, out;
 
+        world_will_wait(rondo_comm_rank(comm));
         result = rondo_all_reduce(&in, &out, 1, RONDO_UINT32, RONDO_SUM, comm, NULL);
         if (result != RONDO_ERROR_ABORTED ||
             !strstr(rondo_last_error(comm), "Rank 0 revoked the communicator"))
@@ -195,7 +197,7 @@ static rondo_result come_late(rondo_comm *comm, void *argument, char *sentence)
 {
     atomic_int *done = argument;
     int failed[3], known[3], count = -1, known_count = -1;
-    rondo_result result = rondo_comm_set_timeout(comm, 0.5);
+    rondo_result result = rondo_comm_set_timeout(comm, world_patience(0.5));
 
     if (rondo_comm_rank(comm) == 1) {
         while (atomic_load_explicit(done, memory_order_acquire) < 2)
@@ -247,18 +249,19 @@ static rondo_result be_stopped(rondo_comm *comm, void *argument, char *sentence)
     if (rondo_comm_rank(comm) == 0) {
         pid_t helper;
 
-        usleep(50 * 1000); /* the others are in the agreement */
+        await_ranks(1, size); /* they are in the agreement */
         helper = fork();
         if (!helper) {
             for (int i = 0; i < size; i++)
                 kill(atomic_load_explicit(&pids[i], memory_order_acquire), SIGSTOP);
-            usleep(1500 * 1000);
+            usleep((useconds_t)(world_patience(1.5) * 1e6));
             for (int i = 0; i < size; i++)
                 kill(atomic_load_explicit(&pids[i], memory_order_acquire), SIGCONT);
             _exit(0);
         }
-        usleep(100 * 1000);
+        waitpid(helper, NULL, 0);
     }
+    world_will_wait(rondo_comm_rank(comm));
     result = rondo_comm_agree(comm, NULL, NULL, &count);
     if (result || count)
         return world_say(sentence, RONDO_ERROR_INTERNAL, "%d failed: %s", count,

@@ -14,8 +14,7 @@ enum { MOST = 8 };
 
 /* Ranks tell each other this beside the library. */
 struct aside {
-    atomic_int called;                  /* ranks that are about to make the call */
-    _Atomic rondo_result results[MOST]; /* of it, + 1 */
+    _Atomic rondo_result results[MOST]; /* of the call, + 1; 0: it has not returned */
     _Atomic uint64_t failed[MOST];      /* the list of the agreement after it, as bits */
 };
 
@@ -41,7 +40,7 @@ static int run(int size, bool uniform, const char *transport, world_body body, v
     rondo_config config = RONDO_CONFIG_INIT;
     struct world world = {.size = size, .processes = true, .config = &config};
 
-    config.timeout = 20;
+    config.timeout = world_patience(20);
     config.uniform = uniform;
     memset(aside, 0, sizeof(*aside));
     setenv("RONDO_TRANSPORT", transport, 1);
@@ -55,11 +54,11 @@ static rondo_result unexpected(rondo_comm *comm, char *sentence, rondo_result re
 
 /* ---- A rank ends while some have completed the call ------------------------------------------ */
 
-static void await_calls(int count)
+static void await_results(int count)
 {
-    while (atomic_load_explicit(&aside->called, memory_order_acquire) < count)
-        usleep(1000);
-    usleep(30 * 1000); /* those who wait for nobody are done */
+    for (int rank = 0; rank < count; rank++) /* relaxed: only the number matters */
+        while (!atomic_load_explicit(&aside->results[rank], memory_order_relaxed))
+            usleep(1000);
 }
 
 /* Goes on with who is left. */
@@ -93,14 +92,13 @@ static rondo_result reduce_without_the_last(rondo_comm *comm, void *argument, ch
     if (result || size == 1)
         return result;
     if (rank == size - 1) {
-        await_calls(size - 1);
+        await_ranks(0, size - 1); /* those who wait for nobody are done, and wait for results */
         raise(SIGKILL);
     }
-    atomic_fetch_add_explicit(&aside->called, 1, memory_order_release);
+    world_will_wait(rank);
     result = rondo_reduce(&one, &sum, 1, RONDO_UINT32, RONDO_SUM, 0, comm, NULL);
     atomic_store_explicit(&aside->results[rank], (rondo_result)(result + 1), memory_order_relaxed);
-    await_calls(size - 1);
-    usleep(50 * 1000);
+    await_results(size - 1);
     return recover(comm, sentence);
 }
 
@@ -218,13 +216,13 @@ static rondo_result leave_for_the_agreement(rondo_comm *comm, void *argument, ch
     uint32_t one = 1, sum;
 
     if (rondo_comm_rank(comm) == 0) {
-        await_calls(rondo_comm_size(comm) - 1);
+        await_ranks(1, rondo_comm_size(comm));
         if (*revokes)
             rondo_comm_revoke(comm);
     } else {
         rondo_result result;
 
-        atomic_fetch_add_explicit(&aside->called, 1, memory_order_release);
+        world_will_wait(rondo_comm_rank(comm));
         /* who sends to the root waits for nobody */
         result = rondo_reduce(&one, &sum, 1, RONDO_UINT32, RONDO_SUM, 0, comm, NULL);
         if (result != RONDO_ERROR_ABORTED)

@@ -8,7 +8,6 @@
 #include "tests/standin/case.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -192,15 +191,6 @@ static void *allocate_memory(void *argument)
     return NULL;
 }
 
-/* Until the thread waits, or has ended. */
-static void await_wait(struct freer *freer)
-{
-    pid_t thread;
-    while (!(thread = atomic_load_explicit(&freer->thread, memory_order_relaxed)))
-        sched_yield();
-    world_await_sleep(thread);
-}
-
 /* True if an allocation ends while a free waits for work of the device. */
 static bool allocates_beside_free(void)
 {
@@ -214,9 +204,9 @@ static bool allocates_beside_free(void)
     CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK_OK(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_EQ));
     pthread_create(&freeing, NULL, free_memory, &freer);
-    await_wait(&freer);
+    world_await_told(&freer.thread);
     pthread_create(&allocating, NULL, allocate_memory, &allocator);
-    await_wait(&allocator);
+    world_await_told(&allocator.thread);
     bool allocated = atomic_load_explicit(&allocator.done, memory_order_relaxed);
     CHECK_OK(cuMemsetD32Async(word, 1, 1, CU_STREAM_PER_THREAD));
     pthread_join(freeing, NULL);
@@ -279,8 +269,10 @@ static void fill_and_stop(unsigned char *memory)
     CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int stop = 0; stop < STOPS && !check->what; stop++) {
         for (int i = 0; i < STOP_FILLS; i++)
-            CHECK_OK(cuMemsetD8Async(device, (unsigned char)i, STOP_BYTES, stream));
-        usleep(5000);
+            CHECK_OK(cuMemsetD8Async(device, (unsigned char)(STOP_FILLS * stop + i), STOP_BYTES,
+                                     stream));
+        while (__atomic_load_n(memory, __ATOMIC_RELAXED) <= STOP_FILLS * stop && !check->what)
+            usleep(100); /* until the second one begins */
         cuStandinStop();
     }
     CHECK_OK(cuStreamSynchronize(stream));
@@ -301,6 +293,6 @@ CASE(settings, a_process_stops_between_operations)
         kill(child, SIGCONT);
     }
     CHECK(waitpid(child, &status, 0) == child && status == 0);
-    CHECK(memory[0] == STOP_FILLS - 1);
+    CHECK(memory[0] == STOPS * STOP_FILLS - 1);
     munmap(memory, STOP_BYTES);
 }

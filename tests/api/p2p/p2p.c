@@ -350,8 +350,10 @@ rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence)
 
     if (!result)
         result = receive(&scene, *any ? RONDO_ANY_SOURCE : 1, 1, 1);
+    world_will_wait(scene.rank);
     if (!result && scene.rank == 1) {
-        usleep(50 * 1000);
+        world_await_rank(0);
+        world_await_rank(2);
         kill(getpid(), SIGKILL);
     }
     if (!result)
@@ -366,14 +368,17 @@ rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence)
     rondo_result result = scene_open(&scene, comm, sentence);
 
     if (!result)
-        result = rondo_p2p_set_timeout(scene.p2p, 0.5);
+        result = rondo_p2p_set_timeout(scene.p2p, world_patience(0.5));
     if (!result && !scene.rank)
         result = receive(&scene, *source, 7, 1);
     if (!result)
         result = finish_all(&scene);
-    if (!result)
-        usleep(2000 * 1000);
-    return scene_close(&scene, result);
+    if (!result && scene.rank)
+        result = rondo_barrier(comm, NULL); /* it stays until rank 0 has given up */
+    result = scene_close(&scene, result);
+    if (!scene.rank)
+        rondo_barrier(comm, NULL);
+    return result;
 }
 
 rondo_result p2p_wait_told(rondo_comm *comm, void *argument, char *sentence)

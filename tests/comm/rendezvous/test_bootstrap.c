@@ -2,11 +2,13 @@
 /* test_bootstrap.c - members of a job: they meet, or every one of them hears why not. */
 #include "tests/comm/rendezvous/party.h"
 #include "tests/log_copy.h"
+#include "tests/patience.h"
 
 #include "comm/rendezvous/socket.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,10 +98,11 @@ Test(bootstrap, one_place_serves_job_after_job)
 
 Test(bootstrap, ranks_that_come_before_the_server_wait_for_it)
 {
-    struct party_rank *ranks = party_at(true, 3, 20);
+    struct party_rank *ranks = party_at(true, 3, world_patience(20));
+    pid_t self = getpid();
 
     party_start(ranks + 1, 2);
-    usleep(100000);
+    world_await_quiet(&self, 1); /* they have found nobody */
     party_take_part(&ranks[0]);
     party_join(ranks + 1, 2);
     for (int i = 0; i < 3; i++)
@@ -210,11 +213,11 @@ Test(bootstrap, missing_ranks_are_named_on_every_rank)
     struct party_rank *ranks;
     int before = party_files();
 
-    ranks = party_at(false, 8, 0.7);
+    ranks = party_at(false, 8, world_patience(0.7));
     ranks[2].rank = 7;
     ranks[5].rank = 6; /* the six that come are 0 1 7 3 4 6 */
     cr_assert_eq(party_run(ranks, 6), 0);
-    check_all(ranks, 6, RONDO_ERROR_TIMEOUT, "waited 0.7 s for ranks 2 and 5 of 8 at unix:");
+    check_all(ranks, 6, RONDO_ERROR_TIMEOUT, " s for ranks 2 and 5 of 8 at unix:");
     cr_assert_eq(party_files(), before, "descriptors leaked");
     party_free(ranks);
 }
@@ -225,15 +228,15 @@ Test(bootstrap, one_missing_rank_and_a_run_of_them_are_named)
     struct party_rank *ranks;
 
     party_place(&place, false);
-    ranks = party_new(&place, 20, 0.5);
+    ranks = party_new(&place, 20, world_patience(0.5));
     ranks[1].rank = 12;
     cr_assert_eq(party_run(ranks, 2), 0);
     check_all(ranks, 2, RONDO_ERROR_TIMEOUT, "ranks 1 to 11 and 13 to 19 of 20");
     party_place(&place, false);
     party_free(ranks);
-    ranks = party_new(&place, 3, 0.5);
+    ranks = party_new(&place, 3, world_patience(0.5));
     cr_assert_eq(party_run(ranks, 2), 0);
-    check_all(ranks, 2, RONDO_ERROR_TIMEOUT, "waited 0.5 s for rank 2 of 3");
+    check_all(ranks, 2, RONDO_ERROR_TIMEOUT, " s for rank 2 of 3");
     party_free(ranks);
 }
 
@@ -246,7 +249,7 @@ Test(bootstrap, without_a_server_the_sentence_has_the_address_and_the_remedy)
         struct party_rank *ranks;
 
         party_place(&place, tcp);
-        ranks = party_new(&place, 2, 0.3);
+        ranks = party_new(&place, 2, world_patience(0.3));
         party_take_part(&ranks[1]);
         check_all(&ranks[1], 1, RONDO_ERROR_TIMEOUT, place.address);
         cr_assert(strstr(ranks[1].sentence, "is rank 0 running"));
@@ -265,7 +268,7 @@ Test(bootstrap, a_member_with_another_secret_is_told_and_harms_nobody)
         ranks = party_at(tcp, 3, 20);
         other = ranks[2];
         other.place.secret[31] ^= 1;
-        other.timeout = 1;
+        other.timeout = world_patience(1);
         party_start(ranks, 2);
         party_take_part(&other);
         party_start(ranks + 2, 1);
@@ -280,18 +283,19 @@ Test(bootstrap, a_member_with_another_secret_is_told_and_harms_nobody)
 Test(bootstrap, a_rank_that_dies_before_the_others_come_is_named)
 {
     struct party_rank *ranks;
+    pid_t both[] = {getpid(), 0};
     int status;
-    pid_t pid;
 
-    ranks = party_at(false, 4, 20);
-    pid = fork();
-    if (pid == 0) {
-        alarm(1); /* it dies while it waits */
+    ranks = party_at(false, 4, world_patience(20));
+    both[1] = fork();
+    if (both[1] == 0) {
         party_take_part(&ranks[3]);
         _exit(0);
     }
     party_start(ranks, 2);
-    waitpid(pid, &status, 0);
+    world_await_quiet(both, 2);
+    kill(both[1], SIGKILL); /* it dies while it waits */
+    waitpid(both[1], &status, 0);
     party_join(ranks, 2);
     cr_assert(WIFSIGNALED(status));
     check_all(ranks, 2, RONDO_ERROR_PEER, "rank 3 (pid ");

@@ -5,6 +5,7 @@
  * This program answers for the name "two.test" itself: 127.0.0.1, then 127.0.0.2.
  */
 #include "tests/comm/rendezvous/party.h"
+#include "tests/patience.h"
 
 #include "comm/rendezvous/socket.h"
 
@@ -60,7 +61,8 @@ static void fill_queue(int listener)
 
     cr_assert_eq(listen(listener, 0), 0);
     cr_assert_eq(getsockname(listener, (struct sockaddr *)&where, &length), 0);
-    while (socket_connect_at((struct sockaddr *)&where, length, clock_seconds() + 0.2) >= 0)
+    while (socket_connect_at((struct sockaddr *)&where, length,
+                             clock_seconds() + world_patience(0.2)) >= 0)
         ;
 }
 

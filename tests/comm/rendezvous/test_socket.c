@@ -87,8 +87,8 @@ Test(sockets, the_time_of_poll_is_rounded_up_and_never_negative)
 {
     cr_assert_eq(socket_poll_time(INFINITY), -1);
     cr_assert_eq(socket_poll_time(0), 0);
-    cr_assert_gt(socket_poll_time(clock_seconds() + 0.5), 0);
-    cr_assert_leq(socket_poll_time(clock_seconds() + 0.5), 501);
+    cr_assert_gt(socket_poll_time(clock_seconds() + 60), 0);
+    cr_assert_leq(socket_poll_time(clock_seconds() + 60), 60001);
     cr_assert_gt(socket_poll_time(1e300), 1000000);
 }
 

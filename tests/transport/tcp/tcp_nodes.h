@@ -41,7 +41,8 @@ static inline struct tcp_network *node_tcp(int rank)
 }
 /* progress() of all that are open; the first error. */
 rondo_result nodes_progress(void);
-/* These go on for a while, or until `peer` of `rank` is in that state. */
+/* These go on for so long, and a round for each millisecond of it on a slow machine as well, or
+ * until `peer` of `rank` is in that state. */
 rondo_result nodes_progress_for(double seconds);
 bool nodes_await(int rank, int peer, enum tcp_peer_state state);
 

@@ -208,7 +208,7 @@ Test(verbs_links, who_only_waits_probes_and_finds_out_as_well)
     settle();
     cr_expect(watch(0, 1) == RONDO_OK);
     fake.fate = IBV_WC_RETRY_EXC_ERR;
-    for (int i = 0; i < 40 && watch(0, 1) == RONDO_OK; i++) {
+    for (int i = 0; i < 6000 && watch(0, 1) == RONDO_OK; i++) {
         fake_verbs_settle();
         usleep(10000);
     }
@@ -249,7 +249,7 @@ Test(verbs_patience, an_adapter_that_never_completes_is_given_up, .fini = end)
         usleep(10000);
     cr_expect(watch(0, 1) == RONDO_ERROR_PEER);
     cr_expect_not_null(strstr(fail_sentence(), "Rank 0 to rank 1, fake0 port 1 (10.77.0.1): "
-                                               "nothing was acknowledged for 1."),
+                                               "nothing was acknowledged for "),
                        "%s", fail_sentence());
     unsetenv("RONDO_TCP_TIMEOUT");
 }
