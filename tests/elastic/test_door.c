@@ -3,6 +3,7 @@
 #include "ddp/elastic/door.h"
 
 #include "rondo/elastic.h"
+#include "tests/patience.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -105,8 +106,8 @@ Test(door, a_job_is_over_when_a_member_said_so_and_no_member_is_left)
     door_say_over(door);
     newcomer = knock();
     wait_for_name(door, names);
-    usleep(200 * 1000); /* twenty times as long as it takes between two looks */
-    cr_expect_eq(waitpid(newcomer, NULL, WNOHANG), 0, "it left though a member is there");
+    /* It sleeps between two looks alone. */
+    cr_expect(world_await_sleep(newcomer), "it left though a member is there");
     cr_assert_eq(write(leave[1], &byte, 1), 1);
     check_end(member, 0);
     check_end(newcomer, ERROR + RONDO_ERROR_ABORTED);
