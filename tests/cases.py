@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 LAUNCHER_VARIABLES = ("RONDO_", "OMPI_", "PMIX_", "PMI_", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_")
@@ -50,6 +51,39 @@ def run(cases):
             print(f"not ok {number} - {name}\n{describe(error)}")
         sys.stdout.flush()
     return 1 if failed or not cases else 0
+
+
+def patience(seconds):
+    """What to allow for something that takes so many seconds on an idle machine; as world_patience() of patience.h."""
+    return seconds * min(20, 1 + os.getloadavg()[0] / os.cpu_count())
+
+
+def state_of(thread):
+    """The kernel's letter, S: it sleeps, Z: it has ended; "gone": so it has, and nobody asked for its status."""
+    try:
+        with open(f"/proc/{thread}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "gone"
+
+
+def await_quiet():
+    """Returns when all other threads of this process have been found asleep in many looks: nothing that they were
+    given to do before is on its way."""
+    quiet = 0
+    while quiet < 20:
+        others = [int(thread) for thread in os.listdir("/proc/self/task") if int(thread) != threading.get_native_id()]
+        quiet += all(state_of(thread) in ("S", "gone") for thread in others)
+        time.sleep(0.0005)
+
+
+def children_of(process):
+    """Also of one that has ended: none."""
+    try:
+        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
 
 
 def scratch_place():

@@ -5,6 +5,8 @@
 
 #include "client.h"
 
+#include "../patience.h"
+
 /* matrix.c: every collective x type x operation, in place and not, several counts and roots */
 bool matrix_run(struct client *client);
 /* One call on the client's stream, checked: buffers that are left alone until it is done. */
@@ -42,9 +44,11 @@ bool streams_are_captured(struct client *client);
 bool derive_split(struct client *client);
 bool derive_shrink(struct client *client);
 bool derive_shrink_after_a_death(struct client *client);
-/* The rank that is the second to die, and when it dies and the others shrink, in milliseconds. */
+/* The rank that is the second to die: when the others shrink, or before they do. */
 struct deaths {
-    int second, second_after, others_after;
+    int second;
+    bool in_shrink;
+    _Atomic pid_t processes[CLIENT_RANKS]; /* of those that have missed the first, at last */
 };
 bool derive_shrink_after_two_deaths(struct client *client);
 bool derive_shrink_in_mid_flight(struct client *client);

@@ -106,22 +106,41 @@ bool derive_shrink_after_a_death(struct client *client)
     return miss_one(client) && go_on_without(client, &dead, 1);
 }
 
+/* The second to die does so when all others wait in their shrinking, or they wait for its end. */
+static void await_second_death(struct client *client, struct deaths *deaths)
+{
+    for (int rank = 0; rank < client->size; rank++) {
+        bool second = rank == deaths->second;
+        pid_t process;
+
+        if (rank == 1 || rank == client->rank || second == deaths->in_shrink)
+            continue;
+        /* Acquire, pairs with the release of that rank, which has missed the first. */
+        while (!(process = atomic_load_explicit(&deaths->processes[rank], memory_order_acquire)))
+            client_sleep(1);
+        while (world_await_sleep(process) && second)
+            continue;
+    }
+}
+
 /* Rank 1 dies; the others shrink, but for one that dies on its way there. The rest hear of that
  * long before the time that a rank may be silent is over, and shrink once more. */
 bool derive_shrink_after_two_deaths(struct client *client)
 {
-    const struct deaths *deaths = client->argument;
+    struct deaths *deaths = client->argument;
     int dead[] = {1, deaths->second};
     ncclComm_t rest = NULL;
     char words[32];
     bool fine;
 
-    alarm(30); /* RONDO_TIMEOUT is 300 */
+    alarm(100); /* RONDO_TIMEOUT is 300 */
     if (client->rank == dead[0])
         raise(SIGKILL);
     if (!miss_one(client))
         return false;
-    client_sleep(client->rank == dead[1] ? deaths->second_after : deaths->others_after);
+    atomic_store_explicit(&deaths->processes[client->rank], getpid(), memory_order_release);
+    if (deaths->in_shrink == (client->rank == dead[1]))
+        await_second_death(client, deaths);
     if (client->rank == dead[1])
         raise(SIGKILL);
     snprintf(words, sizeof(words), " rank %d (", dead[1]);
@@ -136,7 +155,7 @@ struct flight {
     struct client *client;
     void *memory;
     ncclResult_t result;
-    atomic_bool off;
+    _Atomic pid_t thread; /* 0: it is not there yet */
 };
 
 static void *fly(void *argument)
@@ -146,7 +165,7 @@ static void *fly(void *argument)
     cudaStream_t stream = client_open_stream();
 
     /* Release, pairs with the acquire of who waits for it. */
-    atomic_store_explicit(&flight->off, true, memory_order_release);
+    atomic_store_explicit(&flight->thread, gettid(), memory_order_release);
     flight->result = ncclAllReduce(flight->memory, flight->memory, 1000, ncclInt32, ncclSum,
                                    client->comm, stream);
     client_wait(stream);
@@ -171,9 +190,9 @@ bool derive_shrink_in_mid_flight(struct client *client)
         return true;
     }
     pthread_create(&thread, NULL, fly, &flight);
-    while (!atomic_load_explicit(&flight.off, memory_order_acquire))
+    while (!atomic_load_explicit(&flight.thread, memory_order_acquire))
         client_sleep(1);
-    client_sleep(100);
+    world_await_sleep(flight.thread);
     fine = go_on_without(client, &last, 1);
     pthread_join(thread, NULL);
     client_free(flight.memory);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* Returns what the communicator says when it is no longer in progress. */
 static ncclResult_t poll(ncclComm_t comm)
@@ -17,9 +18,10 @@ static ncclResult_t poll(ncclComm_t comm)
     return state;
 }
 
-/* Rank 0 comes late, so that the others see what it is like to be in progress. */
+/* Rank 0 comes when the others have seen what it is like to be in progress. */
 bool ends_join_in_the_background(struct client *client)
 {
+    atomic_int *seen = client->argument;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t part = NULL;
     ncclResult_t state = ncclSuccess;
@@ -27,8 +29,9 @@ bool ends_join_in_the_background(struct client *client)
     bool fine;
 
     config.blocking = 0;
-    if (client->rank == 0)
-        client_sleep(200);
+    /* Acquire, pairs with the release of those who have seen it. */
+    while (!client->rank && atomic_load_explicit(seen, memory_order_acquire) < client->size - 1)
+        client_sleep(1);
     fine = client_refused(
         client,
         ncclCommInitRankConfig(&client->comm, client->size, client->id, client->rank, &config),
@@ -40,6 +43,8 @@ bool ends_join_in_the_background(struct client *client)
                    client,
                    ncclAllReduce(&byte, &byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
                    ncclInvalidArgument, "not ready");
+    if (client->rank)
+        atomic_fetch_add_explicit(seen, 1, memory_order_release);
     fine =
         fine && client_ok(client, poll(client->comm), "joining") && sums_up(client, client->comm);
     /* a part inherits it, and the parent is busy meanwhile */
@@ -56,6 +61,7 @@ bool ends_join_in_the_background(struct client *client)
 bool ends_abort_a_join(struct client *client)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    const pid_t self = getpid();
     ncclComm_t comm = NULL;
     bool fine;
 
@@ -63,29 +69,37 @@ bool ends_abort_a_join(struct client *client)
     fine =
         client_refused(client, ncclCommInitRankConfig(&comm, 2, client->id, client->rank, &config),
                        ncclInProgress, "");
-    client_sleep(50);
+    world_await_quiet(&self, 1);
     return fine &&
            client_refused(client, ncclCommDestroy(comm), ncclInvalidArgument, "not ready") &&
            client_ok(client, ncclCommAbort(comm), "ncclCommAbort");
 }
 
-static void *abort_soon(void *comm)
+struct watchdog {
+    ncclComm_t comm;
+    pid_t watched;
+};
+
+static void *abort_a_wait(void *argument)
 {
-    client_sleep(100);
-    ncclCommAbort(comm);
+    struct watchdog *watchdog = argument;
+
+    world_await_sleep(watchdog->watched);
+    ncclCommAbort(watchdog->comm);
     return NULL;
 }
 
 static bool aborts(struct client *client, void *memory)
 {
+    struct watchdog watchdog = {client->comm, gettid()};
     ncclResult_t result;
-    pthread_t watchdog;
+    pthread_t thread;
     bool ended;
 
-    pthread_create(&watchdog, NULL, abort_soon, client->comm);
+    pthread_create(&thread, NULL, abort_a_wait, &watchdog);
     result = ncclAllReduce(memory, memory, 1000, ncclInt32, ncclSum, client->comm, client->stream);
     ended = client_wait(client->stream);
-    pthread_join(watchdog, NULL);
+    pthread_join(thread, NULL);
     client->comm = NULL;
     if (client_on_device() ? !ended || result : result != ncclRemoteError)
         return client_say(client, "the aborted call gave %d, the stream %d", (int)result, ended);

@@ -30,9 +30,11 @@ static int run_threads(void)
     int failed = 0;
 
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
-        failed += say(bodies[i].what,
-                      client_run(&(struct client_world){.size = 3, .apart = bodies[i].apart},
-                                 bodies[i].body));
+        failed +=
+            say(bodies[i].what, client_run(&(struct client_world){.size = 3,
+                                                                  .apart = bodies[i].apart,
+                                                                  .argument = client_share(4096)},
+                                           bodies[i].body));
     return failed;
 }
 

@@ -125,36 +125,37 @@ Test(derive, processes_shrink_after_one_has_died)
         derive_shrink_after_a_death);
 }
 
-static void two_die(struct deaths deaths)
+static void two_die(int second, bool in_shrink)
 {
     struct deaths *shared = client_share(sizeof(*shared));
 
-    *shared = deaths;
+    shared->second = second;
+    shared->in_shrink = in_shrink;
     run(&(struct client_world){.size = 5,
                                .processes = true,
                                .leaves = 2,
-                               .leaves_too = deaths.second + 1,
+                               .leaves_too = second + 1,
                                .argument = shared},
         derive_shrink_after_two_deaths);
 }
 
 Test(derive, a_second_death_before_the_others_shrink_is_named_and_left_out)
 {
-    two_die((struct deaths){.second = 3, .others_after = 300});
-    two_die((struct deaths){.second = 0, .others_after = 300});
+    two_die(3, false);
+    two_die(0, false);
 }
 
 Test(derive, a_second_death_while_the_others_shrink_is_named_and_left_out)
 {
-    two_die((struct deaths){.second = 4, .second_after = 300});
-    two_die((struct deaths){.second = 0, .second_after = 300});
+    two_die(4, true);
+    two_die(0, true);
 }
 
 Test(derive, a_second_death_on_another_host_is_named_and_left_out)
 {
     setenv("RONDO_TRANSPORT", "tcp", 1);
-    two_die((struct deaths){.second = 3, .others_after = 300});
-    two_die((struct deaths){.second = 0, .second_after = 300});
+    two_die(3, false);
+    two_die(0, true);
 }
 
 Test(derive, shrinking_ends_the_calls_in_flight)
@@ -176,7 +177,8 @@ Test(derive, new_ranks_come_to_old_ones)
 
 Test(ends, joining_and_splitting_need_not_be_waited_for)
 {
-    run(&(struct client_world){.size = 3, .apart = true}, ends_join_in_the_background);
+    run(&(struct client_world){.size = 3, .apart = true, .argument = client_share(4096)},
+        ends_join_in_the_background);
 }
 
 Test(ends, a_join_is_aborted)

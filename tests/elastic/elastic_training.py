@@ -55,11 +55,6 @@ def wait_for_steps(job, path, steps):
     raise AssertionError("it ended too early: " + "".join(job.communicate()))
 
 
-def ranks_of(job):
-    with open(f"/proc/{job.pid}/task/{job.pid}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
-
-
 def same_course(path, tolerance=0.02):
     """Sums are added up in another order by other ranks, so losses differ a little, and more with time."""
     here, calm = rows(path), CALM
@@ -89,7 +84,7 @@ def undisturbed():
 def kill_and_compare(index, name):
     job = start("-n", "4", "--elastic", "2:4", f"--steps={STEPS}", f"--csv={name}.csv")
     wait_for_steps(job, f"{name}.csv", NOTICED)
-    os.kill(ranks_of(job)[index], signal.SIGKILL)
+    os.kill(cases.children_of(job.pid)[index], signal.SIGKILL)
     output, said = finish(job)
     counted_once(output)
     same_course(f"{name}.csv")
@@ -104,14 +99,6 @@ def without_a_rank_that_is_killed_the_others_do_the_same_steps():
 
 def rank_0_is_a_rank_like_others():
     kill_and_compare(0, "first")
-
-
-def state_of(process):
-    try:
-        with open(f"/proc/{process}/stat", encoding="ascii") as file:
-            return file.read().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return "gone"
 
 
 def waits_in_write(process):
@@ -132,14 +119,14 @@ def rank_0_may_end_before_it_has_written_what_counts():
     pipe = os.open("last.csv", os.O_RDONLY | os.O_NONBLOCK)
     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
     job = start("-n", "4", "--elastic", "2:4", f"--steps={STEPS}", "--csv=last.csv")
-    wait_until(lambda: len(ranks_of(job)) == 4)
-    first, *others = ranks_of(job)
+    wait_until(lambda: len(cases.children_of(job.pid)) == 4)
+    first, *others = cases.children_of(job.pid)
     wait_until(waits_in_write, first)
     for rank in others:
         os.kill(rank, signal.SIGSTOP)
-        wait_until(lambda rank=rank: state_of(rank) == "T")
+        wait_until(lambda rank=rank: cases.state_of(rank) == "T")
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: state_of(first) in ("Z", "gone"))
+    wait_until(lambda: cases.state_of(first) in ("Z", "gone"))
     with open("written.csv", "wb") as file:
         file.write(os.read(pipe, 4096))
     os.rename("written.csv", "last.csv")
@@ -156,7 +143,7 @@ def newcomers_take_places():
                 "--json=places.json")
     for killed in (1, 2):
         wait_for_steps(job, "places.csv", killed * NOTICED)
-        os.kill(ranks_of(job)[killed], signal.SIGKILL)
+        os.kill(cases.children_of(job.pid)[killed], signal.SIGKILL)
     output, said = finish(job)
     assert "(restart 2 of 2)" in said and "0 lost, 1 new: goes on with 4 ranks" in said, said
     with open("places.json", encoding="utf-8") as file:
@@ -178,7 +165,7 @@ def one_more_comes_when_asked_for():
 def ranks_may_keep_their_batches():
     job = start("-n", "4", "--elastic", "2:4", "--elastic-batch=rank", f"--steps={STEPS}", "--csv=rank.csv")
     wait_for_steps(job, "rank.csv", NOTICED)
-    os.kill(ranks_of(job)[3], signal.SIGKILL)
+    os.kill(cases.children_of(job.pid)[3], signal.SIGKILL)
     output, _ = finish(job)
     taken = int(re.search(r"samples: (\d+), each counted once", output)[1])
     assert STEPS * 32 <= taken < STEPS * 32 + 32, output
@@ -204,7 +191,7 @@ def a_checkpoint_that_cannot_be_written_does_not_end_it():
 def too_few_are_too_few():
     job = start("-n", "3", "--elastic", "3:3", f"--steps={100 * STEPS}", "--csv=few.csv")
     wait_for_steps(job, "few.csv", 5)
-    os.kill(ranks_of(job)[1], signal.SIGKILL)
+    os.kill(cases.children_of(job.pid)[1], signal.SIGKILL)
     _, said = finish(job, 128 + signal.SIGKILL)
     assert "2 of the job are left, --elastic wants 3 at least" in said, said
     assert "the 2 that are left are fewer than the 3 with which the job goes on" in said, said
@@ -258,7 +245,7 @@ def agents_kill(name, kills, *options):
     job = start_agent(name, *options)
     for kill in range(kills):
         wait_for_steps(job, f"{name}.csv", (kill + 1) * NOTICED)
-        os.kill(ranks_of(job)[-1 - kill], signal.SIGKILL)
+        os.kill(cases.children_of(job.pid)[-1 - kill], signal.SIGKILL)
     output, said = finish(job)
     counted_once(output)
     same_course(f"{name}.csv")

@@ -53,18 +53,10 @@ def start(*options):
                                 stderr=said)
 
 
-def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(child) for child in file.read().split()]
-    except OSError:
-        return []
-
-
 def kill_one(job, killed):
     """The launcher's children are the ranks, and newcomers that wait to be let in: then nobody is killed, and neither
     while the others have not yet said that they noticed the last death."""
-    ranks = children(job.pid)
+    ranks = cases.children_of(job.pid)
     last = re.findall(r"goes on with (\d+) rank|rondo train: (\d+) ranks, a model", said())
     members = int("".join(last[-1])) if last else 0
     noticed = sum(int(lost) for lost in re.findall(r"rondo train: (\d+) lost", said()))
@@ -158,11 +150,11 @@ def restarted(steps, kills):
             time.sleep(0.01)
         idle += time.monotonic() - killed if kill else 0
         while kill < kills and job.poll() is None and (time.monotonic() < began + asked.kill_every
-                                                       or len(children(job.pid)) < RANKS):
+                                                       or len(cases.children_of(job.pid)) < RANKS):
             time.sleep(0.02)
         if kill == kills or job.poll() is not None:
             return end_of(job, "restarted")[1], kill, undone, idle
-        os.kill(CHANCE.choice(children(job.pid)), signal.SIGKILL)
+        os.kill(CHANCE.choice(cases.children_of(job.pid)), signal.SIGKILL)
         killed = time.monotonic()
         job.communicate()
         reached = steps_done(kept)

@@ -96,7 +96,7 @@ TestSuite(door, .init = make_folder, .fini = remove_folder, .timeout = SECONDS);
 Test(door, a_job_is_over_when_a_member_said_so_and_no_member_is_left)
 {
     int leave[2], is_there[2];
-    char names[1][DOOR_NAME], byte = 0;
+    char byte = 0;
     struct door *door;
     pid_t member, newcomer;
 
@@ -105,7 +105,7 @@ Test(door, a_job_is_over_when_a_member_said_so_and_no_member_is_left)
     cr_assert_eq(read(is_there[0], &byte, 1), 1);
     door_say_over(door);
     newcomer = knock();
-    wait_for_name(door, names);
+    /* It sleeps between two looks alone. */
     cr_expect(world_await_sleep(newcomer), "it left though a member is there");
     cr_assert_eq(write(leave[1], &byte, 1), 1);
     check_end(member, 0);

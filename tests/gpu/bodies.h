@@ -36,7 +36,7 @@ struct gpu_scene {
  * over a CUDA stream of its own, close.
  */
 struct gpu_rank {
-    rondo_comm *comm;
+    rondo_comm *comm, *outer;
     void *cuda_stream;
     rondo_stream *stream;
     const struct gpu_scene *scene;
@@ -45,6 +45,9 @@ struct gpu_rank {
 typedef rondo_result (*gpu_body)(struct gpu_rank *rank);
 rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char *sentence,
                           gpu_body body);
+/* The late rank comes back when those threads, one of each other rank, are in the wait of what they
+ * do next, the others at once. It fails if one of the threads has ended instead. */
+rondo_result gpu_come_late(struct gpu_rank *rank, bool late, pid_t thread);
 
 /* matrix.c: calls of all collectives on all kinds of memory, every byte of them checked. */
 rondo_result gpu_matrix(rondo_comm *comm, void *scene, char *sentence);
@@ -88,6 +91,7 @@ rondo_result gpu_frees_behind_long_calls(rondo_comm *comm, void *scene, char *se
 rondo_result gpu_frees_behind_many_messages(rondo_comm *comm, void *scene, char *sentence);
 
 /* leavings.c */
+rondo_result gpu_leaves_with_a_held_peer(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_leaves_with_a_peer_at_work(rondo_comm *comm, void *scene, char *sentence);
 rondo_result gpu_leaves_with_a_stopped_peer(rondo_comm *comm, void *scene, char *sentence);
 

@@ -9,11 +9,14 @@
 #include "rondo/cuda.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { COUNT = 100000, LATE_US = 50000 };
+enum { COUNT = 100000, PATIENCE = 100 /* seconds */ };
 
 static rondo_result fail(struct gpu_rank *rank, const char *what)
 {
@@ -22,73 +25,95 @@ static rondo_result fail(struct gpu_rank *rank, const char *what)
 
 /* ---- A thread without a context -------------------------------------------------------------- */
 
+/* A thread that waits for a stream; it has never used CUDA, or uses that device. */
 struct waiter {
     rondo_stream *stream;
+    int device; /* -1: none */
     rondo_result queried, synchronized;
+    pthread_t handle;
+    _Atomic pid_t thread;
 };
 
 static void *wait_for_stream(void *argument)
 {
     struct waiter *waiter = argument;
 
+    if (waiter->device >= 0)
+        device_use(waiter->device);
     waiter->queried = rondo_stream_query(waiter->stream);
+    atomic_store_explicit(&waiter->thread, gettid(), memory_order_release);
     waiter->synchronized = rondo_stream_synchronize(waiter->stream);
     return NULL;
 }
 
-/* One that has never used CUDA. */
-static rondo_result wait_elsewhere(struct gpu_rank *rank, rondo_stream *stream)
+/* Returns when the thread has begun to wait, 0: there is none. */
+static pid_t begin(struct waiter *waiter)
 {
-    struct waiter waiter = {.stream = stream};
-    pthread_t thread;
+    pid_t thread = 0;
 
-    if (pthread_create(&thread, NULL, wait_for_stream, &waiter))
-        return fail(rank, "a thread");
-    pthread_join(thread, NULL);
-    if (waiter.queried && waiter.queried != RONDO_IN_PROGRESS)
-        return fail(rank, "query without a context");
-    return waiter.synchronized ? fail(rank, "synchronize without a context") : RONDO_OK;
+    if (pthread_create(&waiter->handle, NULL, wait_for_stream, waiter))
+        return 0;
+    while (!(thread = atomic_load_explicit(&waiter->thread, memory_order_acquire)))
+        sched_yield();
+    return thread;
 }
 
-/* The call ends LATE_US after it began, as one rank comes late to it. */
-static rondo_result call_late(struct gpu_rank *rank, rondo_stream *stream, int32_t *memory)
+static rondo_result end(struct gpu_rank *rank, const struct waiter *waiter)
 {
-    if (!rondo_comm_rank(rank->comm))
-        usleep(LATE_US);
-    if (rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, rank->comm, stream))
+    pthread_join(waiter->handle, NULL);
+    if (waiter->queried && waiter->queried != RONDO_IN_PROGRESS)
+        return fail(rank, "query elsewhere");
+    return waiter->synchronized ? fail(rank, "synchronize elsewhere") : RONDO_OK;
+}
+
+/* A call that is waited for elsewhere, to which rank 0 comes when the others' threads wait. */
+static rondo_result call_late(struct gpu_rank *rank, rondo_stream *stream, int device,
+                              int32_t *memory)
+{
+    struct waiter waiter = {.stream = stream, .device = device};
+    bool late = !rondo_comm_rank(rank->comm);
+    rondo_result result = late ? gpu_come_late(rank, true, 0) : RONDO_OK;
+    pid_t thread;
+
+    if (!result)
+        result =
+            rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_SUM, rank->comm, stream);
+    if (result)
         return fail(rank, "all_reduce");
-    return RONDO_OK;
+    thread = begin(&waiter);
+    if (!thread)
+        return fail(rank, "a thread");
+    result = late ? RONDO_OK : gpu_come_late(rank, false, thread);
+    return result ? result : end(rank, &waiter);
 }
 
 /* Now, or as good as: an event is over before the stream has put it away. */
 static bool is_through(CUstream handle)
 {
-    for (int tries = 0; tries < 10; tries++) {
-        if (!device_driver()->cuStreamQuery(handle))
-            return true;
-        usleep(LATE_US / 100);
-    }
-    return false;
+    time_t until = time(NULL) + PATIENCE;
+
+    while (device_driver()->cuStreamQuery(handle) && time(NULL) <= until)
+        usleep(1000);
+    return !device_driver()->cuStreamQuery(handle);
 }
 
 static rondo_result wait_for_handle(struct gpu_rank *rank, CUstream handle, int32_t *memory)
 {
-    rondo_stream *stream;
+    struct waiter waiter = {.device = -1};
     rondo_result result;
 
-    if (rondo_stream_open_cuda(handle, &stream))
+    if (rondo_stream_open_cuda(handle, &waiter.stream))
         return fail(rank, "stream");
-    result = wait_elsewhere(rank, stream); /* nothing was queued yet */
+    /* Nothing was queued yet. */
+    result = begin(&waiter) ? end(rank, &waiter) : fail(rank, "a thread");
     if (!result)
-        result = call_late(rank, stream, memory);
-    if (!result)
-        result = wait_elsewhere(rank, stream);
+        result = call_late(rank, waiter.stream, -1, memory);
     /* The calls of this thread, too, where the handle means another stream in each. */
     if (!result && !is_through(handle))
         result = fail(rank, "a stream that was waited for is not through");
     if (!result)
-        result = rondo_stream_synchronize(stream);
-    rondo_stream_close(stream);
+        result = rondo_stream_synchronize(waiter.stream);
+    rondo_stream_close(waiter.stream);
     return result;
 }
 
@@ -121,12 +146,8 @@ static rondo_result waits_from_other_device(struct gpu_rank *rank)
 
     if (!memory || rondo_stream_open_cuda(NULL, &stream))
         return fail(rank, "stream");
-    result = call_late(rank, stream, memory);
-    device_use(other);
-    if (!result && rondo_stream_synchronize(stream))
-        result = fail(rank, "synchronize");
-    device_use(own);
-    if (!result && device_driver()->cuStreamQuery(NULL))
+    result = call_late(rank, stream, other, memory);
+    if (!result && !is_through(NULL))
         result = fail(rank, "a call that was waited for is not through");
     rondo_stream_close(stream);
     if (!result)

@@ -61,6 +61,7 @@ static rondo_result expect_broken(struct gpu_rank *rank, rondo_result wanted, co
 /* All ranks but the first call; the first one aborts. */
 static rondo_result abort_in_flight(struct gpu_rank *rank)
 {
+    bool aborts = rondo_comm_rank(rank->comm) == 0;
     int32_t *memory = device_alloc(MEMORY_DEVICE, COUNT * sizeof(*memory));
     rondo_result result = RONDO_OK;
 
@@ -71,13 +72,13 @@ static rondo_result abort_in_flight(struct gpu_rank *rank)
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
     if (!result)
         result = rondo_stream_synchronize(rank->stream);
-    if (!result && rondo_comm_rank(rank->comm) == 0) {
-        nanosleep(&(struct timespec){0, 50 * 1000 * 1000}, NULL);
+    if (!result)
+        result = gpu_come_late(rank, aborts, gettid());
+    if (!result && aborts)
         result = rondo_comm_abort(rank->comm);
-    } else if (!result) {
+    else if (!result)
         result = rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
                                   rank->stream);
-    }
     if (!result)
         result = expect_broken(rank, RONDO_ERROR_ABORTED, "abort");
     return result;
@@ -104,8 +105,8 @@ static rondo_result expect_told(struct gpu_rank *rank, rondo_result wanted)
     return RONDO_OK;
 }
 
-/* A call that ends, of which nobody asks the stream; after a while one without rank 0, which
- * aborts, if `cut`, or else none. `memory`: of both. */
+/* A call that ends, of which nobody asks the stream; then one without rank 0, which aborts, if
+ * `cut`, or else none. `memory`: of both. */
 static rondo_result abort_and_ask(struct gpu_rank *rank, int32_t *memory, bool cut)
 {
     bool aborts = rondo_comm_rank(rank->comm) == 0;
@@ -114,15 +115,13 @@ static rondo_result abort_and_ask(struct gpu_rank *rank, int32_t *memory, bool c
 
     if (!result)
         result = drain(rank);
-    nanosleep(&(struct timespec){0, 300 * 1000 * 1000}, NULL);
-    if (!result && aborts) {
-        nanosleep(&(struct timespec){0, 200 * 1000 * 1000}, NULL);
+    if (!result)
+        result = gpu_come_late(rank, aborts, gettid());
+    if (!result && aborts)
         result = rondo_comm_abort(rank->comm);
-    } else if (!result && cut)
+    else if (!result && cut)
         result = rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm,
                                   rank->stream);
-    if (result == RONDO_ERROR_ABORTED) /* the abort was heard before anything was queued */
-        return expect_told(rank, RONDO_OK);
     if (!result && !cut)
         result = expect_broken(rank, RONDO_ERROR_ABORTED, "abort");
     return result ? result : expect_told(rank, cut && !aborts ? RONDO_ERROR_ABORTED : RONDO_OK);
@@ -315,6 +314,7 @@ static rondo_result leave_graphs(struct gpu_rank *rank, int leaver,
     const struct device_driver *cuda = device_driver();
     int32_t *memory = device_alloc(MEMORY_DEVICE, LONG_COUNT * sizeof(*memory));
     CUgraphExec graph = NULL;
+    bool leaves;
     rondo_result result = memory ? make_graph(rank, memory, &graph) : RONDO_ERROR_MEMORY;
 
     if (result)
@@ -322,10 +322,10 @@ static rondo_result leave_graphs(struct gpu_rank *rank, int leaver,
     if (cuda->cuGraphLaunch(graph, rank->cuda_stream) ||
         cuda->cuStreamSynchronize(rank->cuda_stream))
         return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "the first launch");
-    if (rondo_comm_rank(rank->comm) == leaver) {
-        nanosleep(&(struct timespec){0, 50 * 1000 * 1000}, NULL);
-        return leave(rank);
-    }
+    leaves = rondo_comm_rank(rank->comm) == leaver;
+    result = gpu_come_late(rank, leaves, gettid());
+    if (result || leaves)
+        return result ? result : leave(rank);
     for (int i = 0; i < LAUNCHES; i++)
         if (cuda->cuGraphLaunch(graph, rank->cuda_stream))
             return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "a launch");

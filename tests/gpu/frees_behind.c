@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 1 << 20, ROUNDS = 2, LATE_US = 100000 };
+enum { COUNT = 1 << 20, ROUNDS = 2 };
 
 static rondo_result fail(struct gpu_rank *rank, const char *what)
 {
@@ -63,8 +63,9 @@ static rondo_result call_and_free(struct gpu_rank *rank, int late, bool exchange
     for (int i = 0; i < COUNT; i++)
         host[i] = own + i % 1000;
     device_copy(fresh, host, bytes);
-    if (own == late)
-        usleep(LATE_US);
+    result = gpu_come_late(rank, own == late, gettid()); /* the others are in the free */
+    if (result)
+        return result;
     result = exchanges ? exchange(rank, fresh)
                        : rondo_all_reduce(fresh, fresh, COUNT, RONDO_INT32, RONDO_SUM, rank->comm,
                                           rank->stream);
@@ -201,8 +202,9 @@ static rondo_result call_behind_frees(struct gpu_rank *rank, struct fresh *fresh
     for (size_t i = 0; i < fresh->blocks * fresh->count; i++)
         fresh->host[i] = value(own, i / fresh->count, i % fresh->count);
     device_copy(fresh->input, fresh->host, bytes);
-    if (own == rondo_comm_size(rank->comm) - 1)
-        usleep(LATE_US);
+    result = gpu_come_late(rank, own == rondo_comm_size(rank->comm) - 1, gettid());
+    if (result)
+        return result;
     result = call(rank, fresh);
     device_free(MEMORY_DEVICE, unrelated);
     if (!result)
@@ -271,8 +273,9 @@ static rondo_result frees_behind_many_messages(struct gpu_rank *rank)
 
     if (!fresh || !unrelated)
         return fail(rank, "no memory");
-    if (last)
-        usleep(LATE_US);
+    result = gpu_come_late(rank, last, gettid());
+    if (result)
+        return result;
     result = send_to_all(rank, fresh, count);
     if (last && result != RONDO_ERROR_TIMEOUT)
         return fail(rank, "the messages were sent");

@@ -33,7 +33,7 @@ rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char 
                           gpu_body body)
 {
     int number = device_of(rondo_comm_rank(comm), scene);
-    struct gpu_rank rank = {.scene = scene, .sentence = sentence};
+    struct gpu_rank rank = {.outer = comm, .scene = scene, .sentence = sentence};
     rondo_config config = RONDO_CONFIG_INIT;
     rondo_result result;
 
@@ -60,6 +60,19 @@ rondo_result gpu_rank_run(rondo_comm *comm, const struct gpu_scene *scene, char 
     if (rank.cuda_stream)
         device_driver()->cuStreamDestroy(rank.cuda_stream);
     return result;
+}
+
+rondo_result gpu_come_late(struct gpu_rank *rank, bool late, pid_t thread)
+{
+    int64_t own = thread, all[WORLD_RANKS];
+    rondo_result result = rondo_all_gather(&own, all, 1, RONDO_INT64, rank->outer, NULL);
+
+    for (int i = 0; i < rondo_comm_size(rank->outer) && late && !result; i++)
+        if (i != rondo_comm_rank(rank->outer) && !world_await_sleep((pid_t)all[i]))
+            result = RONDO_ERROR_INTERNAL;
+    return result ? world_say(rank->sentence, result, "rank %d does not find the others waiting",
+                              rondo_comm_rank(rank->outer))
+                  : RONDO_OK;
 }
 
 void gpu_gives_graphs_channels(void)

@@ -113,6 +113,7 @@ static void expect_nothing_changed(world_body body, const char *hold_at)
 Test(gpu_calls, no_peer_changes_memory_of_a_call_that_was_left)
 {
     setenv("RONDO_ALGORITHM", "zero_copy", 1);
+    expect_nothing_changed(gpu_leaves_with_a_held_peer, "2");
     expect_nothing_changed(gpu_leaves_with_a_peer_at_work, "2");
 }
 
@@ -122,6 +123,7 @@ Test(gpu_calls, no_peer_changes_memory_of_a_kernel_that_was_left)
 
     if (devices && strcmp(devices, "1") == 0)
         cr_skip_test("processes that share a device have no such kernels");
+    expect_nothing_changed(gpu_leaves_with_a_held_peer, "6");
     expect_nothing_changed(gpu_leaves_with_a_peer_at_work, "6");
 }
 

@@ -29,7 +29,8 @@ def iperf3(hosts, both_ways):
     if not shutil.which("iperf3"):
         return None
     server = subprocess.Popen([*hosts.inside(1), "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL)
-    time.sleep(0.3)
+    while ":5201 " not in hosts.output(1, ["ss", "-Htln"]):
+        time.sleep(0.05)
     command = [*hosts.inside(0), "iperf3", "-c", hosts.address(1), "-t", "2", "-J"]
     out = subprocess.run(command + (["--bidir"] if both_ways else []), check=True, capture_output=True, text=True)
     server.wait()

@@ -13,6 +13,7 @@ import cases  # noqa: E402  tests/cases.py
 
 INTERFACE = "net0"
 PORT = 4711
+PATIENCE = 200  # seconds, on a busy machine
 
 
 def ip(*words):
@@ -131,7 +132,7 @@ class Hosts:
             self.ranks.append(Rank(number, host, process))
         return self.ranks
 
-    def run(self, command, each=1, seconds=60, **more):
+    def run(self, command, each=1, seconds=PATIENCE, **more):
         """What the ranks printed, one text per rank; an AssertionError if any failed or took too long."""
         ranks = self.start(command, each, **more)
         until = time.monotonic() + seconds

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import rondo
 import world
@@ -140,10 +139,10 @@ def calls_on_a_stream_run_in_order_and_events_give_their_output():
 
 
 def a_stream_waits_for_an_event_of_another():
-    order = []
+    order, go = [], threading.Event()
 
     def slow():
-        time.sleep(0.05)
+        assert go.wait(world.PATIENCE)
         order.append(1)
 
     with rondo.Stream() as first, rondo.Stream() as second:
@@ -151,6 +150,8 @@ def a_stream_waits_for_an_event_of_another():
         event = first.record()
         second.wait_event(event)
         second.call(lambda: order.append(2))
+        cases.await_quiet()
+        go.set()
         second.synchronize()
         assert order == [1, 2] and event.done and event.wait() is None
 
@@ -236,7 +237,7 @@ def a_mismatch_names_both_calls():
 def an_abort_from_another_thread_ends_a_call():
     def body(comm):
         if comm.rank == 0:
-            threading.Timer(0.05, comm.abort).start()
+            threading.Thread(target=lambda: (cases.await_quiet(), comm.abort())).start()
         raises(rondo.Aborted, lambda: comm.recv(bytearray(4), 1 - comm.rank), "abort")
     ranks(2, body)
 

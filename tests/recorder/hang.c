@@ -6,6 +6,7 @@
 #include "rondo/rondo.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -61,11 +62,13 @@ static void *hold_lock(void *argument)
 static void wait_for_lock(void)
 {
     pthread_t holder;
-    struct timespec while_it_starts = {0, 100 * 1000 * 1000};
 
     if (pthread_create(&holder, NULL, hold_lock, NULL))
         return;
-    nanosleep(&while_it_starts, NULL);
+    while (!pthread_mutex_trylock(&lock)) { /* until the holder has it */
+        pthread_mutex_unlock(&lock);
+        sched_yield();
+    }
     pthread_mutex_lock(&lock);
 }
 

@@ -19,7 +19,7 @@ import cases  # noqa: E402  tests/cases.py
 import hosts  # noqa: E402  tests/net/hosts.py
 
 HANG, RONDO = sys.argv[1:3]
-RANKS, CULPRIT, PATIENCE = 8, 5, 30
+RANKS, CULPRIT, PATIENCE = 8, 5, 100
 QUIET = {"RONDO_LOG": "none", "RONDO_TIMEOUT": "600", "RONDO_TCP_TIMEOUT": "600"}
 
 
@@ -63,7 +63,8 @@ class Job:
         self.scratch.cleanup()
 
     def ps(self, *options):
-        run = subprocess.run([RONDO, "ps", *options], capture_output=True, text=True, env=self.environment, timeout=30)
+        run = subprocess.run([RONDO, "ps", *options], capture_output=True, text=True, env=self.environment,
+                             timeout=PATIENCE)
         assert run.returncode == 0, run.stderr
         return run.stdout
 
@@ -164,15 +165,16 @@ def without_records_ranks_that_both_send_are_told_so():
 
 
 def the_line_comes_again_after_ten_times_as_long_alone():
-    with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_TIMEOUT="3") as job:
-        assert "has waited 3" in job.ranks[0].stdout.readline()
+    with Job("compute", 1, 2, RONDO_LATE=str(cases.patience(0.05)), RONDO_LOG="warn",
+             RONDO_TIMEOUT=str(cases.patience(3))) as job:
+        assert "has waited" in job.ranks[0].stdout.readline()
         os.killpg(job.ranks[0].pid, signal.SIGKILL)
         lines = [line for line in job.ranks[0].stderr.read().splitlines() if is_of_a_call(line)]
         assert len(lines) == 2, lines
 
 
 def the_error_of_a_timeout_is_the_same_text():
-    with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_TIMEOUT="2") as job:
+    with Job("compute", 1, 2, RONDO_LATE="0.05", RONDO_LOG="warn", RONDO_TIMEOUT=str(cases.patience(2))) as job:
         said = job.ranks[0].stdout.readline()
         line = line_of(job.ranks[0].stderr, "computes outside")
     numbers = re.compile(r"\d+\.\d s")
@@ -255,7 +257,7 @@ def a_signal_makes_a_process_write_the_table_if_the_setting_says_so():
 
 
 def a_call_that_waits_for_too_long_writes_the_table_once():
-    with Job("absent", ranks=3, culprit=1, RONDO_TIMEOUT="1", RONDO_LOG="warn") as job:
+    with Job("absent", ranks=3, culprit=1, RONDO_TIMEOUT=str(cases.patience(1)), RONDO_LOG="warn") as job:
         for number in (0, 2):
             assert "waited" in job.ranks[number].stdout.readline()
         for rank in job.ranks:
@@ -280,7 +282,7 @@ def records_are_only_their_owner_s_and_a_folder_of_others_is_refused():
         for name in os.listdir(job.folder.name):
             assert stat.S_IMODE(os.stat(os.path.join(job.folder.name, name)).st_mode) == 0o600
         os.chmod(job.folder.name, 0o777)
-        run = subprocess.run([RONDO, "ps"], capture_output=True, text=True, env=job.environment, timeout=30)
+        run = subprocess.run([RONDO, "ps"], capture_output=True, text=True, env=job.environment, timeout=PATIENCE)
         assert run.returncode == 1 and "belongs to somebody else" in run.stderr, run
 
 
@@ -339,7 +341,7 @@ class TwoHosts:
 
     def ps(self, *options):
         run = subprocess.run([RONDO, "ps", "--hosts", "0,1", "--ssh", self.ssh, *options], capture_output=True,
-                             text=True, env=cases.clean_environment(), timeout=30)
+                             text=True, env=cases.clean_environment(), timeout=PATIENCE)
         assert run.returncode == 0, run.stderr
         return run.stdout
 

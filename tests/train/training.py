@@ -147,8 +147,10 @@ def goes_on_after_kill(*more):
             while job.poll() is None and (not os.path.exists("broken.csv") or len(rows("broken.csv")) < enough):
                 time.sleep(0.002)
             kills += job.poll() is None
+            ranks = cases.children_of(job.pid)
             job.kill()  # `rondo run`; the kernel kills its ranks
-        time.sleep(0.1)
+        while any(cases.state_of(rank) not in ("Z", "gone") for rank in ranks):
+            time.sleep(0.002)
     assert kills, "the training was always done before it could be killed"
     output = train(*broken)
     assert course("broken.csv") == course("whole.csv"), "the loss does not go on as if nothing had happened"
