@@ -49,6 +49,20 @@ void run_read(FILE *file, char *text)
     text[length > 0 ? length : 0] = 0;
 }
 
+bool run_await_row(struct run *run)
+{
+    for (bool ended = false;; usleep(20000)) {
+        siginfo_t end = {.si_pid = 0};
+
+        run_read(run->files[0], run->out);
+        if (strstr(run->out, "\n  "))
+            return true;
+        if (ended)
+            return false;
+        ended = waitid(P_PID, (id_t)run->pid, &end, WEXITED | WNOHANG | WNOWAIT) || end.si_pid;
+    }
+}
+
 void run_finish(struct run *run)
 {
     int status = 0;

@@ -8,6 +8,7 @@
 #ifndef RONDO_TESTS_CLI_BENCH_RUN_H
 #define RONDO_TESTS_CLI_BENCH_RUN_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -25,6 +26,8 @@ struct run {
 struct run *run_begin(const char *workers, const char *line);
 /* Reads what it has printed so far. */
 void run_read(FILE *file, char *text);
+/* Returns when its table has a line of results, which begin with blanks; false: it ended before. */
+bool run_await_row(struct run *run);
 void run_finish(struct run *run);
 /* From begin to finish. */
 struct run *bench(const char *workers, const char *line);

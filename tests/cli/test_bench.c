@@ -31,21 +31,6 @@ static int children_of(const struct run *run, pid_t *pids, int room)
     return count;
 }
 
-/*
- * Wait until the table has a line of results, which begin with blanks; false if the program ended
- * before.
- */
-static bool wait_for_row(struct run *run)
-{
-    do {
-        usleep(20000);
-        run_read(run->files[0], run->out);
-        if (kill(run->pid, 0))
-            return false;
-    } while (!strstr(run->out, "\n  "));
-    return true;
-}
-
 static bool is_gone(pid_t pid)
 {
     for (int tries = 0; tries < 6000; tries++) {
@@ -240,7 +225,7 @@ static void end_one_of_four(int signal_to_send, bool to_parent)
     setenv("RONDO_LATE", "0.1", 1);
     setenv("RONDO_LOG", "warn", 1);
     run = run_begin(TEST_WORKERS, "all_reduce -n 4 --bytes 4M,4M,8M,4M,8M,4M --seconds 5");
-    if (wait_for_row(run))
+    if (run_await_row(run))
         count = children_of(run, ranks, 8);
     cr_expect_eq(count, 4);
     if (!to_parent && count == 4)

@@ -78,12 +78,6 @@ Test(bench_output, csv_on_stdout_is_clean_of_text)
     free(run);
 }
 
-static bool has_row(struct run *run)
-{
-    run_read(run->files[0], run->out);
-    return strstr(run->out, "\n  ");
-}
-
 /* Returns how many rows the table has: lines of results begin with blanks. */
 static int rows_of(const char *table)
 {
@@ -104,8 +98,7 @@ static char *interrupt(const char *option, const char *path, int *ret_rows)
              option, path);
     snprintf(kept, sizeof(kept), "sizes that were done are in %s", path);
     run = run_begin(TEST_WORKERS, line);
-    while (!has_row(run) && !kill(run->pid, 0))
-        usleep(20000);
+    run_await_row(run);
     kill(run->pid, SIGINT);
     run_finish(run);
     *ret_rows = rows_of(run->out);
