@@ -49,7 +49,12 @@ rondo_result rondo_comm_query(rondo_comm *comm)
 
 const char *rondo_comm_last_algorithm(const rondo_comm *comm)
 {
-    return comm && !comm_gpu(comm) && comm->shown ? comm->shown->kind.algorithm : "";
+    const char *of_device =
+        comm ? atomic_load_explicit(&comm->ran_on_device, memory_order_relaxed) : NULL;
+
+    if (of_device)
+        return of_device;
+    return comm && comm->shown ? comm->shown->kind.algorithm : "";
 }
 
 rondo_result rondo_comm_abort(rondo_comm *comm)

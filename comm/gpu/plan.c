@@ -210,6 +210,7 @@ static rondo_result queue_task(struct gpu_plans *plans, const struct task *task,
 
     if (result)
         return result;
+    atomic_store_explicit(&plans->comm->ran_on_device, way.plan->algorithm, memory_order_relaxed);
     /* Kernels are not cut. */
     each = way.program || way.nvls ? count : gpu_piece_count(plans, &task->key);
     do {

@@ -105,6 +105,7 @@ struct rondo_comm {
     atomic_bool answers;                 /* it was started, or could not be */
     _Atomic double timeout;              /* comm_timeout() */
     struct blame blame, stream_blame;    /* of the turn's holder, of who watches CUDA streams */
+    _Atomic(const char *) ran_on_device; /* algorithm of the last collective; NULL: see `shown` */
 };
 
 /* Acquire, pairs with the release in comm_assemble(): a watching thread may ask, too. */

@@ -44,8 +44,8 @@ RONDO_API rondo_result rondo_unique_id_create_at(const char *address, double tim
 RONDO_API rondo_result rondo_event_outcome(rondo_event *event, double seconds);
 
 /* The name of the algorithm by which the last collective of the communicator ran on this rank; ""
- * if there was none, or if the communicator has a CUDA device. Sends and receives have none. Ask
- * when no call runs or is queued. The name lasts as long as the communicator. */
+ * if there was none. Sends and receives have none, and launches of graphs are not seen. Ask when no
+ * call runs or is queued. The name lasts as long as the communicator. */
 RONDO_API const char *rondo_comm_last_algorithm(const rondo_comm *comm);
 
 /* ---- Groups ---------------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #include "bodies.h"
 #include "device.h"
 
+#include "rondo/bindings.h"
+
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdio.h>
@@ -141,6 +143,62 @@ Test(gpu_forms, inputs_are_scaled_once_on_their_way)
     failed = run(3, false, scale_ranks, (struct gpu_scene){.devices = 1});
     cr_assert(failed == 0, "%s", report.summary);
     expect_kernel("ring", "all_reduce", 3);
+}
+
+/* ---- What ran -------------------------------------------------------------------------------- */
+
+static rondo_result ask(struct gpu_rank *rank, void *memory, rondo_stream *stream, const char *name)
+{
+    const rondo_call call = {sizeof(call), RONDO_ALL_REDUCE, RONDO_INT32, RONDO_SUM,  0,
+                             memory,       memory,           1000,        rank->comm, stream,
+                             name};
+    rondo_result result = rondo_collective_call(&call);
+
+    if (!result && stream)
+        result = rondo_stream_synchronize(stream);
+    if (result)
+        return world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm));
+    if (strcmp(rondo_comm_last_algorithm(rank->comm), name) != 0)
+        return world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%s, not %s",
+                         rondo_comm_last_algorithm(rank->comm), name);
+    return RONDO_OK;
+}
+
+/* Calls on the device and on the host in turns. */
+static rondo_result ask_in_turns(struct gpu_rank *rank)
+{
+    void *device = device_alloc(MEMORY_DEVICE, 1000 * sizeof(int32_t));
+    void *plain = calloc(1000, sizeof(int32_t));
+    rondo_result result = device && plain ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    for (int i = 0; i < 2 && !result; i++) {
+        result = ask(rank, device, rank->stream, "ring");
+        if (!result)
+            result = ask(rank, plain, NULL, "tree");
+        if (!result)
+            result = ask(rank, device, rank->stream, "tree");
+        if (!result)
+            result = ask(rank, plain, NULL, "ring");
+    }
+    if (!result)
+        result = rondo_comm_finalize(rank->comm);
+    device_free(MEMORY_DEVICE, device);
+    free(plain);
+    return result;
+}
+
+static rondo_result ask_ranks(rondo_comm *comm, void *scene, char *sentence)
+{
+    return gpu_rank_run(comm, scene, sentence, ask_in_turns);
+}
+
+Test(gpu_forms, a_communicator_tells_which_algorithm_ran)
+{
+    int failed = run(2, false, ask_ranks, (struct gpu_scene){.devices = 2});
+
+    cr_assert(failed == 0, "%s", report.summary);
+    expect_kernel("ring", "all_reduce", 2);
+    expect_kernel("tree", "all_reduce", 2);
 }
 
 /* ---- Where there are no kernels -------------------------------------------------------------- */
