@@ -216,11 +216,27 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
 
 /* ---- Assembling ------------------------------------------------------------------------------ */
 
+/* True if a rank of this host has ended the call that this one is in: it has the communicator. */
+static bool another_passed(const rondo_comm *comm)
+{
+    for (int r = 0; r < comm->size; r++) {
+        const struct status *page = comm->status_pages[r];
+
+        if (r != comm->rank && page && page->id == comm->id &&
+            atomic_load_explicit(&page->call.ended, memory_order_acquire) >= comm->calls)
+            return true;
+    }
+    return false;
+}
+
+/* A rank that has passed the barrier may abort the communicator at once. All ranks have got here
+ * then, so that the others have it, too: each of them hears of the abort in its next call. */
 static rondo_result pass_barrier(rondo_comm *comm)
 {
     struct task barrier = {.key = {.collective = RONDO_BARRIER, .type = RONDO_UINT8}};
+    rondo_result result = comm->size > 1 ? run_task(comm, &barrier) : RONDO_OK;
 
-    return comm->size > 1 ? run_task(comm, &barrier) : RONDO_OK;
+    return result == RONDO_ERROR_ABORTED && another_passed(comm) ? RONDO_OK : result;
 }
 
 static const struct comm_stage assembling[] = {

@@ -203,8 +203,8 @@ RONDO_API rondo_result rondo_comm_open_among(rondo_comm *parent, const int *rank
 RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
 /* Free it; local, waits for queued work. Refused in a group with a call on it. Accepts NULL. */
 RONDO_API void rondo_comm_close(rondo_comm *comm);
-/* Break it, from any thread: calls in progress, also its dup and split, and the one that makes it
- * on slower peers, end with RONDO_ERROR_ABORTED here and on every peer. Close it after. */
+/* Break it, from any thread: calls in progress, also its dup and split, end with
+ * RONDO_ERROR_ABORTED here and on every peer, between hosts also one that still makes it. */
 RONDO_API rondo_result rondo_comm_abort(rondo_comm *comm);
 
 /* ---- Going on after a failure (docs/recovery.md) --------------------------------------------- */

@@ -8,6 +8,7 @@
  * stage later each time, until no rank gets as far as that.
  */
 #include "base/fail.h"
+#include "comm/failure/error.h"
 #include "comm/open.h"
 #include "comm/stage.h"
 
@@ -22,6 +23,7 @@
 
 enum {
     RANKS = 3,
+    ABORTS = -1, /* in place of a stage's number: the rank aborts instead of its barrier */
     LEAST = 19,  /* stages that every way of opening has */
     MOST = 40,   /* ... and more than any has */
     LINKING = 9, /* a stage when peers know the endpoint */
@@ -34,8 +36,8 @@ enum {
 
 static struct {
     int rank;   /* -1: nothing fails */
-    int number; /* of the stage */
-    bool after; /* what the stage makes is there when it fails */
+    int number; /* of the stage, or ABORTS */
+    bool after; /* what the stage makes is there when it fails, the barrier passed if it aborts */
 } fault = {.rank = -1};
 
 static atomic_int reached[RANKS]; /* stages begun, by each rank */
@@ -44,12 +46,23 @@ static const char *failed;        /* the stage that did; NULL: none */
 rondo_result __real_comm_stage_run(rondo_comm *comm, const struct comm_stage *stage);
 rondo_result __wrap_comm_stage_run(rondo_comm *comm, const struct comm_stage *stage);
 
+static rondo_result abort_at_barrier(rondo_comm *comm)
+{
+    if (fault.after)
+        status_end(comm->status, comm->calls + 1);
+    rondo_comm_abort(comm);
+    return fault.after ? RONDO_OK : comm_check(comm);
+}
+
 rondo_result __wrap_comm_stage_run(rondo_comm *comm, const struct comm_stage *stage)
 {
     int number = atomic_fetch_add_explicit(&reached[comm->rank], 1, memory_order_relaxed);
     bool fails = comm->rank == fault.rank && number == fault.number;
     rondo_result result = RONDO_OK;
 
+    if (comm->rank == fault.rank && fault.number == ABORTS &&
+        strcmp(stage->name, "pass a barrier") == 0)
+        return abort_at_barrier(comm);
     if (!fails || fault.after)
         result = __real_comm_stage_run(comm, stage);
     if (!fails || result)
@@ -368,6 +381,28 @@ Test(stages, fail_when_ranks_are_linked_by_tcp)
     setenv("RONDO_TRANSPORT", "tcp", 1);
     play(open_by_id, RANKS, false);
     play(open_by_id, RANKS, true);
+}
+
+/* Rank 0 aborts in place of the last barrier, or as if it had just passed it. */
+static void play_abort(way open, bool passed)
+{
+    const rondo_result expected = passed ? RONDO_OK : RONDO_ERROR_ABORTED;
+    struct rank ranks[RANKS] = {{0}};
+
+    set_fault(0, ABORTS, passed);
+    open(ranks, RANKS);
+    for (int r = 0; r < RANKS; r++) {
+        cr_expect(ranks[r].result == expected, "rank %d: %s", r, ranks[r].sentence);
+        cr_expect(!ranks[r].comm == !passed);
+        cr_expect(!passed || rondo_barrier(ranks[r].comm, NULL) == RONDO_ERROR_ABORTED);
+        rondo_comm_close(ranks[r].comm);
+    }
+}
+
+Test(stages, leave_a_communicator_to_all_or_nobody_if_one_aborts_it)
+{
+    play_abort(open_by_split, true);
+    play_abort(open_by_split, false);
 }
 
 /* Returns where the next memory from the heap would be: further up with each place that is lost. */
