@@ -195,7 +195,7 @@ static rondo_result visit_begin(struct batch *batch, struct visit *visit)
     *visit = (struct visit){NULL, NULL};
     if (!gpu)
         return RONDO_OK;
-    atomic_store_explicit(&batch->comm->ran_on_device, NULL, memory_order_relaxed);
+    gpu_ran_on_host(batch);
     visit->stages = calloc((size_t)batch->count, sizeof(*visit->stages));
     if (!visit->stages)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for %d calls.", batch->count);

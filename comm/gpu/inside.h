@@ -3,6 +3,7 @@
 #ifndef RONDO_COMM_GPU_INSIDE_H
 #define RONDO_COMM_GPU_INSIDE_H
 
+#include "base/collective.h"
 #include "base/lock.h"
 #include "base/spare.h"
 #include "comm/gpu/gpu.h"
@@ -70,6 +71,14 @@ rondo_result gpu_find(const struct batch *batch, CUstream stream, struct gpu **r
  */
 void *gpu_spare_take(struct gpu *gpu, size_t bytes);
 void gpu_spare_give(struct gpu *gpu, void *memory); /* accepts NULL */
+
+/* The calls are about to run by way of the host: a collective of them is the last that ran. */
+static inline void gpu_ran_on_host(const struct batch *batch)
+{
+    for (int i = 0; i < batch->count; i++)
+        if (!collective_is_pair(batch->tasks[i].key.collective))
+            atomic_store_explicit(&batch->comm->ran_on_device, NULL, memory_order_relaxed);
+}
 
 /* ---- share/whose.c --------------------------------------------------------------------------- */
 

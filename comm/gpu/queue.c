@@ -170,7 +170,7 @@ static void run(void *context)
     rondo_result result;
 
     await_ready(staged);
-    atomic_store_explicit(&staged->batch.comm->ran_on_device, NULL, memory_order_relaxed);
+    gpu_ran_on_host(&staged->batch);
     result = staged->originals[0].backend->on_device ? run_on_device(staged)
                                                      : run_batches(&staged->batch, 1);
     if (result)

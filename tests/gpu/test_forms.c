@@ -164,6 +164,22 @@ static rondo_result ask(struct gpu_rank *rank, void *memory, rondo_stream *strea
     return RONDO_OK;
 }
 
+/* A message by way of the host: it is no collective. */
+static rondo_result exchange(struct gpu_rank *rank, void *memory)
+{
+    const int peer = 1 - rondo_comm_rank(rank->comm);
+    rondo_result result = rondo_group_start();
+
+    if (!result)
+        result = rondo_send(memory, 10, RONDO_INT32, peer, rank->comm, NULL);
+    if (!result)
+        result = rondo_recv((int32_t *)memory + 10, 10, RONDO_INT32, peer, rank->comm, NULL);
+    if (!result)
+        result = rondo_group_end();
+    return result ? world_say(rank->sentence, result, "%s", rondo_last_error(rank->comm))
+                  : RONDO_OK;
+}
+
 /* Calls on the device and on the host in turns. */
 static rondo_result ask_in_turns(struct gpu_rank *rank)
 {
@@ -177,6 +193,11 @@ static rondo_result ask_in_turns(struct gpu_rank *rank)
             result = ask(rank, plain, NULL, "tree");
         if (!result)
             result = ask(rank, device, rank->stream, "tree");
+        if (!result)
+            result = exchange(rank, plain);
+        if (!result && strcmp(rondo_comm_last_algorithm(rank->comm), "tree") != 0)
+            result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "a message changed it to %s",
+                               rondo_comm_last_algorithm(rank->comm));
         if (!result)
             result = ask(rank, plain, NULL, "ring");
     }
