@@ -44,6 +44,19 @@ def fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does():
     assert len(said.splitlines()) == 4, said
 
 
+def operators(backend, kind):
+    """With kernels of their own, where the backend is not written in Python."""
+    def call():
+        torchrun(3, "tests/torch/operators.py", backend, TORCH_RONDO=kind)
+    return f"operators and the hook of DDP, groups of {backend}, TORCH_RONDO={kind}", call
+
+
+def engine(name, ranks):
+    def call():
+        torchrun(ranks, "tests/torch/engines.py", name)
+    return f"what takes the place of collectives of {name}", call
+
+
 def debugging_of_torch_works():
     torchrun(2, "tests/torch/calls.py", "reductions", TORCH_DISTRIBUTED_DEBUG="DETAIL")
 
@@ -80,4 +93,6 @@ if __name__ == "__main__":
         a_ddp_training_has_the_losses_of_gloo,
         fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does, debugging_of_torch_works,
         tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence]) + [
-            calls(what, kind) for kind in KINDS for what in ("messages", "reductions", "barriers", "groups")]))
+            calls(what, kind) for kind in KINDS for what in ("messages", "reductions", "barriers", "groups")] + [
+                operators("gloo", ""), operators("rondo", "python"), engine("deepspeed", 2), engine("sglang", 3),
+                engine("vllm", 3)]))

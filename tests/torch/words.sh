@@ -13,8 +13,9 @@ torch_is_there() { # a venv with torch, the wheel and rondo-torch; returns 1 and
     fi
     mkdir -p build-torch
     [ -x "$venv/bin/python" ] || run python3 -m venv "$venv"
-    if ! "$venv/bin/python" -c 'import torch, numpy, expecttest, setuptools' 2>/dev/null &&
-        ! run "$venv/bin/pip" install --quiet torch numpy expecttest setuptools; then
+    if ! "$venv/bin/python" -c 'import torch, numpy, expecttest, setuptools, deepspeed, transformers' 2>/dev/null &&
+        ! { run "$venv/bin/pip" install --quiet torch numpy expecttest setuptools &&
+            run "$venv/bin/pip" install --quiet --no-build-isolation deepspeed transformers; }; then
         echo "skipped: torch could not be installed; is there a network?"
         return 1
     fi

@@ -66,3 +66,11 @@ def register() -> None:
         raise ImportError(f"The backend rondo needs torch {OLDEST[0]}.{OLDEST[1]} or later, this is "
                           f"{torch.__version__}: only from there on can backends be written in Python.")
     dist.Backend.register_backend("rondo", _creator(), extended_api=True, devices=["cpu"])
+
+
+def __getattr__(name: str) -> Any:
+    """rondo.torch.ddp_hook, when it is asked for: what is registered has to be there without torch.ops.rondo."""
+    if name == "ddp_hook":
+        from .hooks import ddp_hook
+        return ddp_hook
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,11 +17,18 @@ from torch._C._distributed_c10d import Backend as Base
 
 import rondo
 
+from .meeting import meet
 from .messages import Messages
-from .tensors import changed, dense, divide, gathered, joined, operation, read, sum_of_sparse
+from .tensors import (CODES_BY_KIND, all_reduce_plain, changed, dense, divide, gathered, joined, operation, read,
+                      sum_of_sparse)
 from .work import All, Work, Worker, translated
 
 Tensors = Sequence[torch.Tensor]
+
+
+# All that are not shut down: torch may keep nothing but the part of an object that is C++, and does with
+# TORCH_DISTRIBUTED_DEBUG=DETAIL; that alone would be a backend without any call.
+_living: set[Backend] = set()
 
 
 class Backend(Base):
@@ -35,22 +42,13 @@ class Backend(Base):
         self._batch: list[Work] | None = None
         self._sequence = self._barriers = 0
         self._worker = Worker()
-        self._comm: rondo.Communicator | None = self._meet("world", rank, size, timeout.total_seconds())
-        self._messages = Messages(rank, size, self._meet, store)
+        self._comm: rondo.Communicator | None = meet(store, "world", rank, size, timeout.total_seconds())
+        self._messages = Messages(rank, size, store)
         self._messages.patience = timeout.total_seconds()
         self._options = Base.Options(self.TITLE, timeout)
-
-    def _meet(self, key: str, rank: int, size: int, timeout: float) -> rondo.Communicator:
-        """A communicator of those who give the same key; its rank 0 puts the id into the store."""
-        try:
-            if rank == 0:
-                name = rondo.unique_id()
-                self._store.set(key, name.hex())
-            else:
-                name = bytes.fromhex(self._store.get(key).decode())
-            return rondo.join(name, size, rank, timeout=timeout)
-        except rondo.Error as error:
-            raise translated(error, self._timeout.total_seconds()) from error
+        self._ended = Work([])  # of all calls that are made at once
+        self._ended.end()
+        _living.add(self)
 
     # ---- what torch asks ---------------------------------------------------------------------------------------------
 
@@ -87,12 +85,18 @@ class Backend(Base):
             self._messages.close()
             self._comm.close()
             self._comm = None
+        _living.discard(self)
 
     def __del__(self) -> None:
         if getattr(self, "_comm", None) is not None:
             self.shutdown()
 
     # ---- how calls are made ------------------------------------------------------------------------------------------
+
+    def _is_at_once(self, options: Any) -> bool:
+        """A call that is waited for, with nothing before it and no timeout of its own."""
+        return (not options.asyncOp and self._batch is None and self._worker.idle and self._comm is not None and
+                options.timeout.total_seconds() <= 0)
 
     def _start(self, outputs: Tensors, options: Any, body: Callable[[], Any]) -> Work:
         if self._comm is None:
@@ -138,9 +142,20 @@ class Backend(Base):
             self._comm.all_reduce(flat, op=op)
 
     def allreduce(self, tensors: Tensors, options: Any) -> Work:
+        if self._is_at_once(options) and len(tensors) == 1:
+            x = tensors[0]
+            try:
+                if all_reduce_plain(self._comm, x, x, CODES_BY_KIND.get(options.reduceOp.op)):
+                    self._sequence += 1
+                    return self._ended
+            except rondo.Error as error:
+                raise translated(error, self._timeout.total_seconds()) from error
+        return self.allreduce_coalesced(tensors, options)
+
+    def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Work:
         return self._start(tensors, options, lambda: [self._reduced(tensor, options) for tensor in tensors])
 
-    allreduce_coalesced = allreduce_sparse = allreduce
+    allreduce_sparse = allreduce_coalesced
 
     def reduce(self, tensors: Tensors, options: Any) -> Work:
         tensor, root = tensors[0], options.rootRank

@@ -17,6 +17,7 @@ import torch
 
 import rondo
 
+from .meeting import meet
 from .work import Work, Worker, translated
 
 GOODBYE = -1  # the tag of the last header, of a sender that ends the lane
@@ -111,8 +112,8 @@ def _leave() -> None:
 class Messages:
     """All lanes of a rank in a process group."""
 
-    def __init__(self, rank: int, size: int, meet: Callable[..., rondo.Communicator], store: Any) -> None:
-        self._rank, self._size, self._meet, self._store = rank, size, meet, store
+    def __init__(self, rank: int, size: int, store: Any) -> None:
+        self._rank, self._size, self._store = rank, size, store
         self.patience: float | None = None  # seconds that wait() of a receive waits
         self._lock = threading.Lock()
         self._wanted: list[_Wanted] = []
@@ -132,7 +133,7 @@ class Messages:
 
         def body() -> None:
             if not comms:
-                comms.append(self._meet(f"lane/{self._rank}/{to}", 0, 2, timeout=0))
+                comms.append(meet(self._store, f"lane/{self._rank}/{to}", 0, 2, 0))
             flat = tensor.detach().contiguous()
             comms[0].send(torch.tensor([tag, flat.nbytes], dtype=torch.int64), 1)
             if flat.nbytes:
@@ -179,7 +180,7 @@ class Messages:
                 return None
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
-        return self._meet(key, 1, 2, timeout=0)
+        return meet(self._store, key, 1, 2, 0)
 
     def take_wanted(self, source: int, tag: int) -> _Wanted | None:
         with self._lock:

@@ -10,9 +10,32 @@ import torch.distributed as dist
 
 import rondo
 
+from .._buffers import NAMES, OTHER
+from .._library import lib
+from ..errors import failure
+from ..operations import CODES
+
+_STRIDED = torch.strided
 _Kind = dist.ReduceOp.RedOpType
 OPERATIONS = {_Kind.SUM: "sum", _Kind.AVG: "avg", _Kind.PRODUCT: "prod", _Kind.MIN: "min", _Kind.MAX: "max",
               _Kind.BAND: "band", _Kind.BOR: "bor", _Kind.BXOR: "bxor"}
+
+CODES_BY_KIND = {kind: CODES[name] for kind, name in OPERATIONS.items()}
+# What the library computes with as it is.
+TYPES = {getattr(torch, name): kind for name, kind in NAMES.items() if kind < OTHER and hasattr(torch, name)}
+
+_all_reduce = lib.all_reduce
+
+
+def all_reduce_plain(comm: rondo.Communicator, x: torch.Tensor, out: torch.Tensor, code: int | None) -> bool:
+    """out = the reduction over the ranks of x, the short way; `out` is contiguous. False: it has to go another way."""
+    kind = TYPES.get(x.dtype)
+    if kind is None or code is None or not x.is_cpu or x.layout != _STRIDED or not x.is_contiguous():
+        return False
+    result = _all_reduce(x.data_ptr(), out.data_ptr(), x.numel(), kind, code, comm._handle, None)
+    if result:
+        raise failure(result, comm)
+    return True
 
 
 @contextmanager
