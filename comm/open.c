@@ -16,6 +16,7 @@
 #include "comm/engine/choose.h"
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
+#include "comm/failure/health.h"
 #include "comm/networks.h"
 #include "comm/stage.h"
 #include "comm/state/comm.h"
@@ -220,10 +221,9 @@ rondo_result comm_prepare(int size, int rank, const struct comm_settings *settin
 static bool another_passed(const rondo_comm *comm)
 {
     for (int r = 0; r < comm->size; r++) {
-        const struct status *page = comm->status_pages[r];
+        const struct status *page = r == comm->rank ? NULL : health_status(comm, r);
 
-        if (r != comm->rank && page && page->id == comm->id &&
-            atomic_load_explicit(&page->call.ended, memory_order_acquire) >= comm->calls)
+        if (page && atomic_load_explicit(&page->call.ended, memory_order_acquire) >= comm->calls)
             return true;
     }
     return false;

@@ -2,7 +2,7 @@
 """vLLM's collectives on CPUs by Rondo: rondo.vllm.install() in each process, before vLLM makes its groups.
 
 It takes the place of vLLM's own communicator through shared memory, at most 8 ranks of one host with as many threads
-each: here any number of ranks on any number of hosts. vLLM can load it by itself, as one of its general plugins.
+each: here any number of ranks on any number of hosts.
 """
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does():
 
 
 def operators(backend, kind):
-    """With kernels of their own, where the backend is not written in Python."""
+    """`kind` is python, for operators in Python, or nothing, for those that the wheel has compiled."""
     def call():
         torchrun(3, "tests/torch/operators.py", backend, TORCH_RONDO=kind)
     return f"operators and the hook of DDP, groups of {backend}, TORCH_RONDO={kind}", call

@@ -16,7 +16,7 @@ torch_is_there() { # a venv with torch, the wheel and rondo-torch; returns 1 and
     if ! "$venv/bin/python" -c 'import torch, numpy, expecttest, setuptools, deepspeed, transformers' 2>/dev/null &&
         ! { run "$venv/bin/pip" install --quiet torch numpy expecttest setuptools &&
             run "$venv/bin/pip" install --quiet --no-build-isolation deepspeed transformers; }; then
-        echo "skipped: torch could not be installed; is there a network?"
+        echo "skipped: torch, or what its tests need, could not be installed; is there a network?"
         return 1
     fi
     word_wheel

@@ -2,9 +2,10 @@
 /*
  * operators.cc - torch.ops.rondo.all_reduce_ and all_reduce of plain tensors, without Python in
  * between. They are kernels by torch's stable interface, a few C functions of libtorch_cpu that
- * stay the same from version 2.10 on, so that one library fits them all; ops.py loads it where they
- * are found. What is not plain goes on to the operators in Python, and so does what has failed:
- * there the call fails once more, with the same sentence.
+ * stay the same, so that one library fits all versions that have them; ops.py takes it where they
+ * are found: 2.15 has all, 2.10 lacks the one that tells an error's text. What is not plain goes on
+ * to the operators in Python, and so does what has failed: there the call fails once more, with the
+ * same sentence.
  *
  * A kernel gets its arguments on a stack of 64-bit values: handles of tensors and strings, which it
  * owns.

@@ -5,14 +5,14 @@
 has, work under torch.compile(fullgraph=True), and return when the call is over; none has a derivative. `n` is the size
 of the group.
 
-    all_reduce_(x, group, op="sum")             x = op over the ranks of x
-    all_reduce(x, group, op="sum")              the same as a new tensor
-    all_gather_into(out, x, group)              out = x of rank 0, of rank 1, ...: n times as many elements
-    all_gather(x, group)                        the same as a new tensor, with n times as many rows
+    all_reduce_(x, group, op="sum")               x = op over the ranks of x
+    all_reduce(x, group, op="sum")                the same as a new tensor
+    all_gather_into(out, x, group)                out = x of rank 0, of rank 1, ...: n times as many elements
+    all_gather(x, group)                          the same as a new tensor, with n times as many rows
     reduce_scatter_into(out, x, group, op="sum")  out = block [my rank] of op over the ranks of x
-    reduce_scatter(x, group, op="sum")          the same as a new tensor, with an n-th of the rows
-    all_to_all(x, group)                        block i of the rows goes to rank i, block i of the result is its own
-    broadcast_(x, group, root=0)                x = x of that rank of the group
+    reduce_scatter(x, group, op="sum")            the same as a new tensor, with an n-th of the rows
+    all_to_all(x, group)                          block i of the rows goes to rank i, block i of the result is its own
+    broadcast_(x, group, root=0)                  x = x of that rank of the group
     barrier(group)
 
 The first call with a group is collective over it and opens a communicator, which has an order of calls of its own:
@@ -160,7 +160,6 @@ _OPERATORS = (
     ("broadcast_(Tensor(a!) x, str group, int root=0) -> ()", broadcast_, _nothing),
     ("barrier(str group) -> ()", barrier, _nothing),
 )
-
 
 
 def _resolving(name: str) -> Any:

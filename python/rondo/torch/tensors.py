@@ -10,6 +10,7 @@ import torch.distributed as dist
 
 import rondo
 
+from .. import groups
 from .._buffers import NAMES, OTHER
 from .._library import lib
 from ..errors import failure
@@ -25,12 +26,13 @@ CODES_BY_KIND = {kind: CODES[name] for kind, name in OPERATIONS.items()}
 TYPES = {getattr(torch, name): kind for name, kind in NAMES.items() if kind < OTHER and hasattr(torch, name)}
 
 _all_reduce = lib.all_reduce
+_groups = groups._mine
 
 
 def all_reduce_plain(comm: rondo.Communicator, x: torch.Tensor, out: torch.Tensor, code: int | None) -> bool:
     """out = the reduction over the ranks of x, the short way; `out` is contiguous. False: it has to go another way."""
     kind = TYPES.get(x.dtype)
-    if kind is None or code is None or not x.is_cpu or x.layout != _STRIDED or not x.is_contiguous():
+    if kind is None or code is None or _groups.open or not x.is_cpu or x.layout != _STRIDED or not x.is_contiguous():
         return False
     result = _all_reduce(x.data_ptr(), out.data_ptr(), x.numel(), kind, code, comm._handle, None)
     if result:
