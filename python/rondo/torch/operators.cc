@@ -10,6 +10,7 @@
  * A kernel gets its arguments on a stack of 64-bit values: handles of tensors and strings, which it
  * owns.
  */
+#include <rondo/bindings.h>
 #include <rondo/rondo.h>
 
 #include <dlfcn.h>
@@ -55,6 +56,7 @@ struct Torch {
 } torch;
 
 decltype(&rondo_all_reduce) reduce_all;
+decltype(&rondo_group_is_open) group_is_open;
 int32_t types[kTypes]; /* by rondo_type: torch's number of it */
 int32_t strided, cpu;  /* torch's numbers of this layout and device */
 const char *const ops[kOps] = {"sum", "prod", "min", "max", "avg", "band", "bor", "bxor"};
@@ -117,6 +119,15 @@ bool is_plain(Handle x)
            contiguous;
 }
 
+/*
+ * The number of the type of a tensor that a call takes as it is; else -1. In an open group a call
+ * is collected, and Python keeps the tensors until it has run.
+ */
+int taken_as(Handle x)
+{
+    return !group_is_open() && is_plain(x) ? type_of(x) : -1;
+}
+
 /* ---- The call -------------------------------------------------------------------------------- */
 
 /* False: Python has to make it. The tensors are plain, of the same type and as long. */
@@ -151,9 +162,9 @@ void let_python(const char *name, Value *stack)
 void in_place(Value *stack, uint64_t, uint64_t)
 {
     Handle x = handle_of(stack[0]);
-    int type = type_of(x);
+    int type = taken_as(x);
 
-    if (type >= 0 && is_plain(x) && all_reduce(x, x, type, stack + 1))
+    if (type >= 0 && all_reduce(x, x, type, stack + 1))
         release(stack);
     else
         let_python("rondo::_all_reduce_", stack);
@@ -176,8 +187,8 @@ Handle empty_like(Handle x)
 void with_output(Value *stack, uint64_t, uint64_t)
 {
     Handle x = handle_of(stack[0]);
-    int type = type_of(x);
-    Handle out = type >= 0 && is_plain(x) ? empty_like(x) : nullptr;
+    int type = taken_as(x);
+    Handle out = type >= 0 ? empty_like(x) : nullptr;
 
     if (out && all_reduce(x, out, type, stack + 1)) {
         release(stack);
@@ -245,16 +256,17 @@ bool find_torch()
 /* ---- For ops.py ------------------------------------------------------------------------------ */
 
 extern "C" {
-RONDO_API int rondo_operators_register(void *all_reduce);
+RONDO_API int rondo_operators_register(void *all_reduce, void *is_open);
 RONDO_API void rondo_operators_know(const char *group, rondo_comm *comm);
 }
 
 /* Gives both operators these kernels for tensors on the CPU; 0: this torch cannot have them. */
-int rondo_operators_register(void *all_reduce)
+int rondo_operators_register(void *all_reduce, void *is_open)
 {
     Handle library;
 
     reduce_all = (decltype(reduce_all))all_reduce;
+    group_is_open = (decltype(group_is_open))is_open;
     return find_torch() &&
            !torch.aoti_torch_library_init_impl("rondo", "CPU", __FILE__, __LINE__, &library) &&
            !torch.torch_library_impl(library, "all_reduce_", in_place, kVersion) &&

@@ -180,10 +180,11 @@ def _load_native() -> ctypes.CDLL | None:
     if os.environ.get("TORCH_RONDO") == "python" or not os.path.exists(path):
         return None
     library = ctypes.CDLL(path)
-    library.rondo_operators_register.argtypes = [ctypes.c_void_p]
+    library.rondo_operators_register.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     library.rondo_operators_know.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
     library.rondo_operators_know.restype = None
-    return library if library.rondo_operators_register(ctypes.cast(lib.all_reduce, ctypes.c_void_p)) else None
+    functions = [ctypes.cast(function, ctypes.c_void_p) for function in (lib.all_reduce, lib.group_is_open)]
+    return library if library.rondo_operators_register(*functions) else None
 
 
 _library = torch.library.Library("rondo", "DEF")
