@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """test_torch.py - the backend in torch, of the Python that runs this: scripts under torchrun. TAP."""
+import collections
+import csv
 import importlib.util
 import os
 import pathlib
@@ -8,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -18,10 +21,12 @@ KINDS = ["python"] + ["compiled"] * bool(importlib.util.find_spec("rondo_torch")
 
 
 def torchrun(ranks, script, *arguments, **more):
-    """What the ranks print; nothing of ours is imported by the scripts."""
+    """What the ranks print; nothing of ours is imported by the scripts. A script that is no file is a module."""
+    path = ROOT / script
     result = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks),
                              "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0",
-                             str(ROOT / script), *arguments], capture_output=True, text=True, timeout=LIMIT,
+                             *([str(path)] if path.exists() else ["-m", script]), *arguments],
+                            capture_output=True, text=True, timeout=LIMIT,
                             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **more}, check=False)
     assert result.returncode == 0, f"{script}: status {result.returncode}\n{(result.stdout + result.stderr)[-3000:]}"
     return result.stdout
@@ -55,6 +60,33 @@ def engine(name, ranks):
     def call():
         torchrun(ranks, "tests/torch/engines.py", name)
     return f"what takes the place of collectives of {name}", call
+
+
+def each_way_that_is_measured_has_its_row():
+    """`rondo.torch.bench` checks every result itself; DeepSpeed's operator is compiled where it was not yet."""
+    ways = {"all_reduce": ["operator", "deepspeed", "rondo", "gloo"], "async": ["rondo", "gloo"],
+            "functional": ["operator", "rondo", "gloo"], "round_trip": ["rondo", "gloo"],
+            "ddp": ["hook", "rondo", "gloo", "alone"], "fsdp": ["rondo", "gloo", "alone"]}
+    with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
+        said = torchrun(2, "rondo.torch.bench", *ways, "--bytes", "8,70000", "--types", "float32,bfloat16", "--rounds",
+                        "2", "--seconds", "0.001", "--bind", "--csv", file.name).splitlines()
+        rows = list(csv.DictReader(file))
+    found = collections.defaultdict(list)
+    for row in rows:
+        found[row["what"], row["type"], row["bytes"]].append(row["way"])
+        assert 0 < float(row["minimum_us"]) <= float(row["median_us"]) and row["ranks"] == "2", row
+    wanted = {(what, dtype, size): names for what, names in ways.items()
+              for dtype in ("float32", "bfloat16") for size in ("8", "70000")
+              if dtype == "float32" or what not in ("ddp", "fsdp")}
+    assert found == wanted, found
+    for line, ((what, dtype, size), names) in zip(said, wanted.items(), strict=True):
+        assert line.startswith(f"{what} {dtype} {size}: {names[0]} "), line
+    try:
+        torchrun(1, "rondo.torch.bench", "sum")
+    except AssertionError as error:
+        assert "unknown: sum; there are all_reduce, async" in str(error), error
+    else:
+        raise AssertionError("what nobody knows is not refused")
 
 
 def debugging_of_torch_works():
@@ -91,7 +123,8 @@ def a_death(kind):
 if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
         a_ddp_training_has_the_losses_of_gloo,
-        fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does, debugging_of_torch_works,
+        fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does,
+        each_way_that_is_measured_has_its_row, debugging_of_torch_works,
         tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence]) + [
             calls(what, kind) for kind in KINDS for what in ("messages", "reductions", "barriers", "groups")] + [
                 operators("gloo", ""), operators("rondo", "python"), engine("deepspeed", 2), engine("sglang", 3),
