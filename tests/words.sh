@@ -31,7 +31,7 @@ tests_of() { # FOLDER OPTIONS of meson test...
     logs+=("$log")
 }
 
-# A sanitizer names functions and lines; to write down where variables are, too, takes a third of the compiler's time.
+# A sanitizer names functions and lines; to write down where variables are, too, takes a quarter of the compiler's time.
 lines_only=(-Dc_args=-g1 -Dcpp_args=-g1)
 
 test_build() { # FOLDER: configures one of the builds above

@@ -2,8 +2,8 @@
 """Rondo beside Gloo and DeepSpeed, on tensors of the CPU: torchrun --nproc-per-node 2 -m rondo.torch.bench [WHAT...]
 
 Each way has its turn in each round, in an order that is drawn anew. A time is that of one call on the slowest rank: the
-mean of a round, of which the table has the median of all rounds. Every way's result is checked before its first turn
-and after its last one.
+mean of a round, of which the table has the median of all rounds. What calls and messages leave in tensors is checked
+before the first turn and after the last one; what training steps compute is not.
 """
 from __future__ import annotations
 
@@ -133,10 +133,10 @@ WHAT = SUMS | {"round_trip": round_trip} | STEPS
 
 
 def check(what: str, name: str, call: Call, x: torch.Tensor) -> None:
-    """One call, and whether it did what it should."""
+    """One call, and whether the tensor has what it should; a training step is only made."""
     rank, size = dist.get_rank(), dist.get_world_size()
     if what in STEPS:
-        call()  # tests/torch has what comes out of it
+        call()
         return
     x.fill_(rank + 1)
     out = call()
@@ -180,20 +180,21 @@ def measure(what: str, x: torch.Tensor, groups: Groups, options: argparse.Namesp
 
 
 def deepspeed_is_there() -> bool:
-    """DeepSpeed's all-reduce through shared memory, which is compiled here at the first use; without it, why not."""
-    local = os.environ.get("LOCAL_WORLD_SIZE", "")
+    """DeepSpeed's all-reduce through shared memory, which is compiled here at the first use, if all ranks have it."""
+    local, operator = os.environ.get("LOCAL_WORLD_SIZE", ""), None
     try:
         if local != str(dist.get_world_size()):
             raise RuntimeError("it is for ranks of one host")
         os.environ["LOCAL_SIZE"] = local  # without it, it ends in a segmentation fault
         with contextlib.redirect_stdout(sys.stderr):  # it tells of the machine
-            builder = importlib.import_module("deepspeed.ops.op_builder.cpu").ShareMemCommBuilder()
-            builder.load().initialize(dist.get_world_size(), dist.get_rank())
-        return True
+            operator = importlib.import_module("deepspeed.ops.op_builder.cpu").ShareMemCommBuilder().load()
     except Exception as error:  # pylint: disable=broad-except  compilers fail in many ways
-        if dist.get_rank() == 0:
-            print(f"DeepSpeed's operator is left out: {str(error).splitlines()[0]}", file=sys.stderr)
-        return False
+        print(f"rank {dist.get_rank()}: DeepSpeed's operator is left out: {error}", file=sys.stderr)
+    everywhere = torch.tensor(int(operator is not None))
+    dist.all_reduce(everywhere, op=dist.ReduceOp.MIN)
+    if everywhere:
+        operator.initialize(dist.get_world_size(), dist.get_rank())
+    return bool(everywhere)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
