@@ -57,6 +57,7 @@ struct kernel_call {
     enum kernel_order order;
     int scaled; /* which source `op->scale` applies to, -1: none */
     bool finish;
+    bool our_mode; /* the caller knows that this thread has our floating-point mode */
 };
 
 /* Any alignment. No allocation, no failure: what can't be computed was refused by kernel_can().

@@ -144,7 +144,7 @@ __attribute__((noinline)) static void reduce_in_our_mode(const struct kernel_op 
 
 void kernel_reduce(const struct kernel_op *op, const struct kernel_call *call)
 {
-    if (float_mode_is_ours(float_mode()))
+    if (call->our_mode || float_mode_is_ours(float_mode()))
         reduce(op, call);
     else
         reduce_in_our_mode(op, call);

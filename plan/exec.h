@@ -112,6 +112,7 @@ struct execution {
     bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
     uint32_t awaited; /* address messages still to come */
     bool entered;     /* from here on memory of peers is touched */
+    bool our_mode;    /* this thread is known to have the mode of base/caller/float_mode.h */
     struct exec_program programs[PLAN_PROGRAMS_MAX];
 };
 

@@ -169,6 +169,7 @@ static void reduce(struct execution *x, const struct plan_step *step, int destin
         .order = step->flags & PLAN_BALANCED ? KERNEL_BALANCED : KERNEL_FOLD,
         .scaled = x->op->has_scale ? raw_source(x, step) : -1,
         .finish = step->flags & PLAN_FINISH,
+        .our_mode = x->our_mode,
     };
 
     if (x->past_cache && destinations == step->destinations) {
@@ -200,18 +201,18 @@ static enum exec_state copy_one(struct execution *x, const struct exec_program *
     return EXEC_MOVED;
 }
 
-enum exec_state move_step(struct execution *x, struct exec_program *program,
-                          const struct plan_step *step)
+/* Every other step. Not inlined, so that copy_one() saves no registers for it. */
+__attribute__((noinline)) static enum exec_state move_any(struct execution *x,
+                                                          const struct exec_program *program,
+                                                          const struct plan_step *step,
+                                                          size_t count)
 {
     struct exec_world *world = x->world;
     const struct plan_operand *operands = plan_sources(x->plan, step);
-    size_t count = step_elements(x, program, step);
     size_t bytes = count * x->shape.element;
     int destinations = step->destinations;
+    bool copies = only_copies(x, step);
 
-    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && !x->zcopies &&
-        only_copies(x, step))
-        return copy_one(x, program, step, bytes);
     for (int i = 0; i < step->sources; i++) {
         world->sources[i] = locate(x, program, &operands[i], true, bytes);
         if (x->zcopies && operands[i].buffer == PLAN_SLOT)
@@ -225,10 +226,21 @@ enum exec_state move_step(struct execution *x, struct exec_program *program,
     if (!world->sources[0])
         return read_across(x, program, step, bytes);
     if (x->zcopies)
-        destinations = zcopy_destinations(x, step, bytes, only_copies(x, step));
-    if (only_copies(x, step))
+        destinations = zcopy_destinations(x, step, bytes, copies);
+    if (copies)
         copy(x, step, destinations, bytes);
     else
         reduce(x, step, destinations, count);
     return EXEC_MOVED;
+}
+
+enum exec_state move_step(struct execution *x, struct exec_program *program,
+                          const struct plan_step *step)
+{
+    size_t count = step_elements(x, program, step);
+
+    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && !x->zcopies &&
+        only_copies(x, step))
+        return copy_one(x, program, step, count * x->shape.element);
+    return move_any(x, program, step, count);
 }

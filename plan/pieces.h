@@ -55,6 +55,8 @@ STEP_FUNCTION size_t step_elements(const struct execution *x, const struct exec_
     const struct plan_operand *operand = plan_sources(x->plan, step);
     int last = step->sources + step->destinations - 1;
 
+    if (step->atoms == x->plan->parts)
+        return program->length;
     for (int i = 0; i < last && operand->buffer == PLAN_SLOT; i++)
         operand++;
     return atom_start(x, program, operand->first + step->atoms) -

@@ -20,7 +20,6 @@
  *                                       be touched from now on, or EXEC_LEFT
  *     step_holds(x)                     has nobody left whose memory was read? Asked before others
  *                                       hear of it, by who has entered
- *     step_prefetch(head)               that line is wanted soon
  *     step_ll_head(x, ll, before, lines), step_ll_depth(x, lines)
  *                                       the line with the flag of message `before` + 1 in a short
  *                                       form, and how many of that form may be under way
@@ -192,7 +191,6 @@ STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct p
         in->index = 0;
         in->lap++;
     }
-    step_prefetch(step_in_head(x, in, x->shape.lines));
     in->take = NULL;
     /* Release, pairs with the acquire in step_wait_credit(): our reads of the slot come before. */
     step_store(&in->credit->consumed, in->received);

@@ -4,7 +4,7 @@
  * signal, whatever the calling thread has set.
  *
  * A thread of a program that was linked with -ffast-math flushes denormal numbers to zero: its rank
- * would have other bits than its peers, or choose another algorithm. To look costs a nanosecond;
+ * would have other bits than its peers, or choose another algorithm. Looking costs some 20 cycles;
  * only where the caller's mode is another one is it changed, and set again afterwards.
  */
 #ifndef RONDO_BASE_CALLER_FLOAT_MODE_H

@@ -256,10 +256,12 @@ static rondo_result run(const rondo_call *call)
     if (result && call->comm->settle && !fork_is_foreign(call->comm->home))
         return run_new(call, RONDO_OK); /* peers may not know, and agree with this rank about it */
     if (!result && !call->stream) {
-        if (group_is_open() && group_repeat_call(call))
-            return RONDO_OK;
-        if (!group_is_open() && fast_path_run(call, &result))
+        if (group_is_open()) {
+            if (group_repeat_call(call))
+                return RONDO_OK;
+        } else if (fast_path_run(call, &result)) {
             return result;
+        }
     }
     return run_new(call, result);
 }

@@ -96,11 +96,6 @@ LANE_FUNCTION bool step_read_ll(const struct execution *x, const struct link_in 
 
 /* ---- What else the step loop asks for -------------------------------------------------------- */
 
-LANE_FUNCTION void step_prefetch(const struct link_line *head)
-{
-    (void)head;
-}
-
 LANE_FUNCTION struct cuda_status *status_of(uint32_t program)
 {
     return reinterpret_cast<struct cuda_status *>(block.argument.status) + program;

@@ -252,7 +252,6 @@ static void addresses(struct execution *x, int peer)
 #define step_return(in)                     note_return(x, in)
 #define step_enter(x)                       ((void)(x), EXEC_MOVED)
 #define step_holds(x)                       ((void)(x), true)
-#define step_prefetch(head)                 ((void)(head))
 #define step_addresses(x, peer, said)       ((void)(said), addresses(x, peer))
 #define step_combine                        move
 #include "plan/step_slots.h"

@@ -67,7 +67,7 @@ static rondo_result compare(rondo_comm *comm, const void *output, size_t bytes, 
 }
 
 #if defined(__SSE2__)
-enum { FLUSHES = 0x8040, ROUNDS_UP = 0x4000, MASKS_OF_FAULTS = 0x680, FLAGS = 0x3f };
+enum { CALLS = 4, FLUSHES = 0x8040, ROUNDS_UP = 0x4000, MASKS_OF_FAULTS = 0x680, FLAGS = 0x3f };
 
 /* Rank 0 has the mode `*argument`. */
 static rondo_result sum_in_a_mode(rondo_comm *comm, void *argument, char *sentence)
@@ -83,8 +83,12 @@ static rondo_result sum_in_a_mode(rondo_comm *comm, void *argument, char *senten
     if (rank == 0)
         mode = *(const unsigned *)argument;
     for (size_t i = 0; i < sizeof(counts) / sizeof(*counts) && !result; i++) {
-        _mm_setcsr(mode);
-        result = rondo_all_reduce(input, output, counts[i], RONDO_FLOAT32, RONDO_SUM, comm, NULL);
+        /* The call before was the same, in the usual mode. */
+        for (int call = 1; call <= CALLS && !result; call++) {
+            _mm_setcsr(call == CALLS ? mode : before);
+            result =
+                rondo_all_reduce(input, output, counts[i], RONDO_FLOAT32, RONDO_SUM, comm, NULL);
+        }
         if (!result && (_mm_getcsr() & ~(unsigned)FLAGS) != (mode & ~(unsigned)FLAGS))
             result = world_say(sentence, RONDO_ERROR_INTERNAL, "the mode is another one");
         _mm_setcsr(before);
