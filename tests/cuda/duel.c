@@ -72,7 +72,8 @@ static void on_host(const struct duel *duel, struct arena *arena)
     const void *sources[MOST];
     void *destinations[MOST];
     struct kernel_call call = {sources,     destinations, duel->sources, duel->destinations,
-                               duel->count, duel->order,  duel->scaled,  duel->finish};
+                               duel->count, duel->order,  duel->scaled,  duel->finish,
+                               false};
 
     for (int i = 0; i < duel->sources; i++)
         sources[i] = arena->host + arena->at[i];

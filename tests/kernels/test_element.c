@@ -199,7 +199,13 @@ static int wrong_sums(const struct format *f, const unsigned char *codes, unsign
     const struct kernel_op op = {.type = f->type, .function = KERNEL_SUM};
     const void *sources[] = {codes, same};
     void *destinations[] = {out};
-    struct kernel_call call = {sources, destinations, 2, 1, count, KERNEL_FOLD, -1, false};
+    struct kernel_call call = {.sources = sources,
+                               .destinations = destinations,
+                               .source_count = 2,
+                               .destination_count = 1,
+                               .count = count,
+                               .order = KERNEL_FOLD,
+                               .scaled = -1};
     double addend;
     int wrong = 0;
 
