@@ -56,9 +56,16 @@ static double measure_speed(void)
 
 void work_do(double *speed, double seconds)
 {
+    double start, took;
+
     if (*speed <= 0)
         *speed = measure_speed();
+    start = work_clock();
     compute(seconds * *speed);
+    took = work_clock() - start;
+    /* The speed came of tries that were disturbed, all of them, or the processor is faster now. */
+    if (took > 0 && took < seconds)
+        *speed *= seconds / took;
 }
 
 double work_memory(void)

@@ -9,7 +9,7 @@
 #define RONDO_BENCH_WORK_H
 
 /* Does as much arithmetic as takes so many seconds when nothing disturbs it. `speed` is measured
- * when it is 0, in 10 milliseconds. */
+ * when it is 0, in 10 milliseconds, and grows when the arithmetic took less time than that. */
 void work_do(double *speed, double seconds);
 
 /* Seconds of a clock that only goes forward. */

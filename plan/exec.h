@@ -112,7 +112,10 @@ struct execution {
     bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
     uint32_t awaited; /* address messages still to come */
     bool entered;     /* from here on memory of peers is touched */
-    bool our_mode;    /* this thread is known to have the mode of base/caller/float_mode.h */
+    /* The thread is known to have the mode of base/caller/float_mode.h. It stays known because the
+     * thread that started an execution which reduces is the one that advances it, and because a
+     * user's operation leaves the mode as it found it. */
+    bool our_mode;
     struct exec_program programs[PLAN_PROGRAMS_MAX];
 };
 

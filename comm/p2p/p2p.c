@@ -8,6 +8,7 @@
 #include "base/fork.h"
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
+#include "comm/failure/network.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -69,10 +70,11 @@ static rondo_result start(rondo_p2p *p2p)
     if (!p2p->routes || !p2p->tasks)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for messages between %zu ranks.",
                           size);
-    for (size_t i = 0; i < size; i++)
-        p2p->routes[i].last = &p2p->routes[i].first;
-    for (size_t i = 0; i < 2 * size; i++)
-        p2p->tasks[i].state = TASK_DONE;
+    for (int peer = 0; peer < p2p->comm->size; peer++) {
+        p2p->routes[peer].last = &p2p->routes[peer].first;
+        p2p_task_to(p2p, peer)->state = TASK_DONE;
+        progress_await_envelope(p2p, peer);
+    }
     /* `rondo ps` would show the envelopes that are awaited as calls that hang. */
     p2p->recorder = p2p->comm->recorder;
     p2p->comm->recorder = NULL;
@@ -221,6 +223,12 @@ static rondo_result begin_send(rondo_transfer *transfer)
     return result;
 }
 
+/* Only the thread waits for networks, without the lock. */
+static bool callers_may_move(const rondo_p2p *p2p)
+{
+    return !networks_any(p2p->comm);
+}
+
 static rondo_result begin(rondo_p2p *p2p, const struct wish *wish, bool sends,
                           rondo_transfer **ret_transfer)
 {
@@ -245,7 +253,9 @@ static rondo_result begin(rondo_p2p *p2p, const struct wish *wish, bool sends,
     }
     if (!result) {
         p2p->users++;
-        pthread_cond_signal(&p2p->posted);
+        if (sends && callers_may_move(p2p))
+            progress_peers(p2p, wish->peer, wish->peer);
+        progress_hand_over(p2p);
         *ret_transfer = transfer;
     }
     lock_give(&p2p->lock);
@@ -280,17 +290,63 @@ rondo_result rondo_p2p_recv(rondo_p2p *p2p, void *output, size_t bytes, int sour
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* With the lock held, until something has changed; false: `seconds` have passed since `began`. */
-static bool wait_for_change(rondo_p2p *p2p, double seconds, double began)
+/* Somebody who waits, up to `seconds` since `began`; negative: for ever. */
+struct wait {
+    rondo_p2p *p2p;
+    double seconds, began;
+    bool drives;
+    struct waiter waiter;
+};
+
+/* The next three with the lock held. Who waits where nobody does makes the rounds: so a message
+ * need not wake a thread first, and then its receiver. */
+static void wait_begin(struct wait *wait, rondo_p2p *p2p, double seconds)
 {
+    wait->p2p = p2p;
+    wait->seconds = seconds;
+    wait->began = clock_seconds();
+    wait->drives = !(seconds == 0) && !p2p->driven && callers_may_move(p2p);
+    if (!wait->drives)
+        return;
+    p2p->driven = true;
+    waiter_init(&wait->waiter, &p2p->comm->tuning.wait);
+}
+
+/* Returns false if the time is over. */
+static bool wait_for_change(struct wait *wait)
+{
+    rondo_p2p *p2p = wait->p2p;
     struct timespec until;
 
-    if (seconds < 0) {
+    if (wait->drives) {
+        progress_round(p2p, &wait->waiter);
+        return wait->seconds < 0 || clock_seconds() - wait->began < wait->seconds;
+    }
+    if (wait->seconds < 0) {
         lock_wait(&p2p->lock, &p2p->over);
         return true;
     }
-    until = timespec_of(began + fmin(seconds, LONGEST_WAIT));
-    return seconds > 0 && lock_wait_until(&p2p->lock, &p2p->over, &until);
+    until = timespec_of(wait->began + fmin(wait->seconds, LONGEST_WAIT));
+    return wait->seconds > 0 && lock_wait_until(&p2p->lock, &p2p->over, &until);
+}
+
+static void wait_end(const struct wait *wait)
+{
+    if (!wait->drives)
+        return;
+    wait->p2p->driven = false;
+    progress_hand_over(wait->p2p);
+}
+
+/* Move what has come by now, or let the thread do so until the next time. */
+static void look_once(rondo_p2p *p2p)
+{
+    if (callers_may_move(p2p)) {
+        progress_peers(p2p, 0, p2p->comm->size - 1);
+    } else {
+        p2p->asked = true;
+        progress_hand_over(p2p);
+    }
 }
 
 rondo_result rondo_p2p_probe(rondo_p2p *p2p, int source, int tag, double seconds,
@@ -300,21 +356,26 @@ rondo_result rondo_p2p_probe(rondo_p2p *p2p, int source, int tag, double seconds
     const struct wish wish = {"rondo_p2p_probe", source, tag, true, NULL, 0};
     const struct unexpected *found;
     rondo_result result = check(p2p, &wish);
+    struct wait wait;
     bool goes_on = true;
-    double began = clock_seconds();
 
     if (result)
         return result;
     enter(p2p);
     p2p->probers++;
-    pthread_cond_signal(&p2p->posted);
+    wait_begin(&wait, p2p, seconds);
+    if (!wait.drives && !(seconds == 0))
+        progress_hand_over(p2p);
+    if (seconds == 0 && !p2p->failed)
+        look_once(p2p);
     while (!(found = match_find(p2p, source, tag)) && !p2p->failed && goes_on)
-        goes_on = wait_for_change(p2p, seconds, began);
+        goes_on = wait_for_change(&wait);
     if (found && ret_envelope)
         *ret_envelope = found->envelope;
     else if (!found)
         result = p2p->failed ? rondo_fail(p2p->failed, "%s", p2p->sentence) : RONDO_IN_PROGRESS;
     p2p->probers--;
+    wait_end(&wait);
     lock_give(&p2p->lock);
     return result;
 }
@@ -325,8 +386,8 @@ rondo_result rondo_transfer_wait(rondo_transfer *transfer, double seconds,
     CANCEL_LATER();
     rondo_result result;
     rondo_p2p *p2p;
+    struct wait wait;
     bool goes_on = true;
-    double began = clock_seconds();
 
     if (!transfer)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_transfer_wait: the transfer is NULL.");
@@ -334,8 +395,10 @@ rondo_result rondo_transfer_wait(rondo_transfer *transfer, double seconds,
     if (fork_is_foreign(p2p->home))
         return fork_refuse("rondo_transfer_wait", "transfer");
     enter(p2p);
+    wait_begin(&wait, p2p, seconds);
     while (transfer->state != TRANSFER_OVER && goes_on)
-        goes_on = wait_for_change(p2p, seconds, began);
+        goes_on = wait_for_change(&wait);
+    wait_end(&wait);
     result = transfer->state == TRANSFER_OVER ? transfer->result : RONDO_IN_PROGRESS;
     if (result > RONDO_IN_PROGRESS)
         rondo_fail(result, "%s",

@@ -13,10 +13,12 @@
  *     LONG number, payload --->   straight to the output of that receive
  *
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
- * and a queue of parcels to it. The thread advances all routes while a transfer is not over, and
- * sleeps otherwise: what comes then waits in its slots.
+ * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
+ * that waits or else the thread; what comes otherwise waits in its slots. Through networks only the
+ * thread moves messages, as it waits for them without the lock.
  *
- * One lock guards everything. The thread holds it while it moves data and gives it between rounds.
+ * One lock guards everything. Who makes rounds holds it while it moves data and gives it between
+ * them.
  */
 #ifndef RONDO_COMM_P2P_P2P_H
 #define RONDO_COMM_P2P_P2P_H
@@ -98,6 +100,8 @@ struct rondo_p2p {
     int users;         /* the owner, and transfers */
     int pending;       /* transfers that are not over */
     int probers;       /* threads that wait for a message */
+    bool asked;        /* by a probe that does not wait: for a round */
+    bool driven;       /* one of those that wait makes the rounds, and the thread sleeps */
     atomic_int knocks; /* threads that want the lock */
     bool closing;
     bool alone;          /* all peers had closed their ends at the last look */
@@ -131,9 +135,17 @@ const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 
 /* ---- progress.c ------------------------------------------------------------------------------ */
 
-/* Queue a parcel; with the lock held. */
+/* All but the last with the lock held. Queue a parcel. */
 rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head,
                            rondo_transfer *transfer);
+/* Begin to receive the next envelope of a peer. */
+void progress_await_envelope(rondo_p2p *p2p, int peer);
+/* Advance the routes of these peers, which may be this rank, as far as they come. */
+void progress_peers(rondo_p2p *p2p, int first, int last);
+/* Advance all routes; where nothing moves, pause once without the lock. */
+void progress_round(rondo_p2p *p2p, struct waiter *waiter);
+/* Wake the thread if there is work for it. */
+void progress_hand_over(rondo_p2p *p2p);
 void *progress_run(void *p2p);
 
 /* ---- look.c ---------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress.c - the thread of a rondo_p2p: rounds over all routes, and looks at the peers (look.c)
- * where nothing moves.
+ * progress.c - the rounds of a rondo_p2p over all routes, and looks at the peers (look.c) where
+ * nothing moves: by a thread that waits for a transfer, or else by the one of the rondo_p2p.
  *
  * Messages are tasks of one batch that never ends, which has the turn of the communicator for as
  * long as that is open.
@@ -44,11 +44,10 @@ rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head
     *parcel = (struct parcel){.head = *head, .transfer = transfer};
     *route->last = parcel;
     route->last = &parcel->next;
-    pthread_cond_signal(&p2p->posted);
     return RONDO_OK;
 }
 
-static void await_envelope(rondo_p2p *p2p, int peer)
+void progress_await_envelope(rondo_p2p *p2p, int peer)
 {
     struct route *route = &p2p->routes[peer];
 
@@ -66,7 +65,7 @@ static rondo_result arrived(rondo_p2p *p2p, int peer)
 
     if (route->behind_in) {
         match_payload(p2p, peer);
-        await_envelope(p2p, peer);
+        progress_await_envelope(p2p, peer);
         return RONDO_OK;
     }
     result = match_envelope(p2p, peer);
@@ -80,7 +79,7 @@ static rondo_result arrived(rondo_p2p *p2p, int peer)
     }
     if (payload)
         match_payload(p2p, peer);
-    await_envelope(p2p, peer);
+    progress_await_envelope(p2p, peer);
     return RONDO_OK;
 }
 
@@ -160,13 +159,14 @@ static bool advance_route(rondo_p2p *p2p, int peer)
     return moved;
 }
 
-static bool advance_routes(rondo_p2p *p2p)
+/* All routes of these peers. */
+static bool advance_routes(rondo_p2p *p2p, int first, int last)
 {
     rondo_comm *comm = p2p->comm;
     bool moved = false;
 
     p2p->batch.result = comm_check(comm);
-    for (int peer = 0; peer < comm->size && !p2p->batch.result; peer++)
+    for (int peer = first; peer <= last && !p2p->batch.result; peer++)
         if (peer != comm->rank)
             moved |= advance_route(p2p, peer);
     if (!p2p->batch.result && !moved && networks_any(comm))
@@ -181,7 +181,7 @@ static bool has_work(const rondo_p2p *p2p)
     for (int peer = 0; peer < p2p->comm->size; peer++)
         if (p2p->routes[peer].first || p2p->routes[peer].behind_in)
             return true;
-    return p2p->pending || p2p->probers || !networks_flushed(p2p->comm, NULL);
+    return p2p->pending || p2p->probers || p2p->asked || !networks_flushed(p2p->comm, NULL);
 }
 
 static void end_all(struct transfers *list, rondo_result result)
@@ -257,17 +257,42 @@ static void let_in(rondo_p2p *p2p)
     lock_take(&p2p->lock);
 }
 
-static void round_of(rondo_p2p *p2p, struct waiter *waiter)
+/* If the communicator is broken, all transfers end with its error. */
+static void settle(rondo_p2p *p2p)
 {
-    if (advance_routes(p2p))
-        waiter_reset(waiter);
-    else if (!p2p->batch.result && pause_round(p2p, waiter))
-        p2p_look_after(p2p, waiter->now);
-    while (p2p->batch.result && !leave_done(&p2p->batch))
+    if (!p2p->batch.result)
+        return;
+    while (!leave_done(&p2p->batch))
         sched_yield();
-    if (p2p->batch.result)
-        fail(p2p);
+    fail(p2p);
+}
+
+void progress_peers(rondo_p2p *p2p, int first, int last)
+{
+    (void)advance_routes(p2p, first, last);
+    settle(p2p);
+}
+
+void progress_round(rondo_p2p *p2p, struct waiter *waiter)
+{
+    if (advance_routes(p2p, 0, p2p->comm->size - 1)) {
+        waiter_reset(waiter);
+    } else if (!p2p->batch.result) {
+        bool looks = pause_round(p2p, waiter);
+
+        if (p2p->failed)
+            return; /* another thread has made a round meanwhile */
+        if (looks)
+            p2p_look_after(p2p, waiter->now);
+    }
+    settle(p2p);
     let_in(p2p);
+}
+
+void progress_hand_over(rondo_p2p *p2p)
+{
+    if (has_work(p2p) || p2p->closing)
+        pthread_cond_signal(&p2p->posted);
 }
 
 void *progress_run(void *argument)
@@ -277,14 +302,13 @@ void *progress_run(void *argument)
 
     lock_take(&p2p->lock);
     waiter_init(&waiter, &p2p->comm->tuning.wait);
-    for (int peer = 0; peer < p2p->comm->size; peer++)
-        await_envelope(p2p, peer);
     while (!p2p->failed) {
         if (p2p->closing)
             give_up(p2p);
-        if (has_work(p2p)) {
-            round_of(p2p, &waiter);
-        } else if (p2p->closing) {
+        if (has_work(p2p) && !p2p->driven) {
+            progress_round(p2p, &waiter);
+            p2p->asked = false;
+        } else if (p2p->closing && !p2p->driven) {
             break;
         } else {
             lock_wait(&p2p->lock, &p2p->posted);

@@ -16,11 +16,12 @@ from .errors import (Aborted, Error, InternalError, InvalidArgument, Mismatch, O
 from .groups import Group, group
 from .memory import Registration, empty
 from .operations import Operation
+from .p2p import ANY_SOURCE, ANY_TAG, P2P, Envelope, Transfer
 from .streams import Event, Stream
 
 __version__ = _lib.version().decode()
 
-__all__ = ["Aborted", "Collective", "Communicator", "Error", "Event", "Group", "InternalError", "InvalidArgument",
-           "Mismatch", "Op", "Operation", "OutOfMemory", "PeerFailed", "Registration", "Result", "Stream",
-           "SystemRefused", "Timeout", "Type", "Unauthenticated", "Unsupported", "empty", "group", "init", "join",
-           "join_running", "open_all", "unique_id"]
+__all__ = ["ANY_SOURCE", "ANY_TAG", "Aborted", "Collective", "Communicator", "Envelope", "Error", "Event", "Group",
+           "InternalError", "InvalidArgument", "Mismatch", "Op", "Operation", "OutOfMemory", "P2P", "PeerFailed",
+           "Registration", "Result", "Stream", "SystemRefused", "Timeout", "Transfer", "Type", "Unauthenticated",
+           "Unsupported", "empty", "group", "init", "join", "join_running", "open_all", "unique_id"]

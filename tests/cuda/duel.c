@@ -71,9 +71,14 @@ static void on_host(const struct duel *duel, struct arena *arena)
 {
     const void *sources[MOST];
     void *destinations[MOST];
-    struct kernel_call call = {sources,     destinations, duel->sources, duel->destinations,
-                               duel->count, duel->order,  duel->scaled,  duel->finish,
-                               false};
+    struct kernel_call call = {.sources = sources,
+                               .destinations = destinations,
+                               .source_count = duel->sources,
+                               .destination_count = duel->destinations,
+                               .count = duel->count,
+                               .order = duel->order,
+                               .scaled = duel->scaled,
+                               .finish = duel->finish};
 
     for (int i = 0; i < duel->sources; i++)
         sources[i] = arena->host + arena->at[i];

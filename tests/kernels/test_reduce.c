@@ -154,7 +154,13 @@ static float reduce_floats(enum kernel_order order, int k, const float *values)
     const void *sources[REFERENCE_SOURCES_MAX];
     float result = NAN;
     void *destinations[] = {&result};
-    struct kernel_call call = {sources, destinations, k, 1, 1, order, -1, false, false};
+    struct kernel_call call = {.sources = sources,
+                               .destinations = destinations,
+                               .source_count = k,
+                               .destination_count = 1,
+                               .count = 1,
+                               .order = order,
+                               .scaled = -1};
 
     for (int i = 0; i < k; i++)
         sources[i] = &values[i];
@@ -185,7 +191,14 @@ Test(reduce, average_of_negative_integers_truncates_towards_zero)
     int32_t a[] = {-3, 3, -4, -7, INT32_MIN}, b[] = {-4, 4, 0, 0, -4}, out[5];
     const void *sources[] = {a, b};
     void *destinations[] = {out};
-    struct kernel_call call = {sources, destinations, 2, 1, 5, KERNEL_FOLD, -1, true, false};
+    struct kernel_call call = {.sources = sources,
+                               .destinations = destinations,
+                               .source_count = 2,
+                               .destination_count = 1,
+                               .count = 5,
+                               .order = KERNEL_FOLD,
+                               .scaled = -1,
+                               .finish = true};
 
     kernel_reduce(&op, &call);
     cr_assert_eq(out[0], -1);
@@ -201,7 +214,13 @@ Test(reduce, smallest_and_largest_know_nan_and_the_sign_of_zero)
     float out[6];
     const void *sources[] = {a, b};
     void *destinations[] = {out};
-    struct kernel_call call = {sources, destinations, 2, 1, 6, KERNEL_FOLD, -1, false, false};
+    struct kernel_call call = {.sources = sources,
+                               .destinations = destinations,
+                               .source_count = 2,
+                               .destination_count = 1,
+                               .count = 6,
+                               .order = KERNEL_FOLD,
+                               .scaled = -1};
     struct kernel_op op = {.type = RONDO_FLOAT32, .function = KERNEL_MIN};
 
     for (const char *const *level = kernel_levels(); *level != NULL; level++) {
@@ -241,7 +260,13 @@ Test(reduce, user_functions_get_lower_ranks_first_in_both_orders)
     uint8_t out = 0;
     const void *sources[] = {&values[0], &values[1], &values[2], &values[3], &values[4]};
     void *destinations[] = {&out};
-    struct kernel_call call = {sources, destinations, 3, 1, 1, KERNEL_FOLD, -1, false, false};
+    struct kernel_call call = {.sources = sources,
+                               .destinations = destinations,
+                               .source_count = 3,
+                               .destination_count = 1,
+                               .count = 1,
+                               .order = KERNEL_FOLD,
+                               .scaled = -1};
 
     kernel_reduce(&op, &call);
     cr_assert_str_eq(log, "1+2 12+3 ");

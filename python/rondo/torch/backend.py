@@ -3,7 +3,7 @@
 
 A group's communicator is opened by an id that rank 0 puts into the group's store. A call that is waited for at once,
 with no other one before it, is made in the caller's thread, any other one in the group's, in order. Messages from rank
-to rank have communicators of their own (messages.py), as they may come in any order.
+to rank are no part of that order (messages.py).
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .meeting import meet
 from .messages import Messages
 from .tensors import (CODES_BY_KIND, all_reduce_plain, changed, dense, divide, gathered, joined, operation, read,
                       sum_of_sparse)
-from .work import All, Work, Worker, translated
+from .work import All, Call, Work, Worker, translated
 
 Tensors = Sequence[torch.Tensor]
 
@@ -42,9 +42,10 @@ class Backend(Base):
         self._batch: list[Work] | None = None
         self._sequence = self._barriers = 0
         self._worker = Worker()
-        self._comm: rondo.Communicator | None = meet(store, "world", rank, size, timeout.total_seconds())
-        self._messages = Messages(rank, size, store)
-        self._messages.patience = timeout.total_seconds()
+        self._comm: rondo.Communicator | None = None
+        comm = meet(store, "world", rank, size, timeout.total_seconds())
+        self._messages = Messages(comm, timeout.total_seconds())
+        self._comm = comm
         self._options = Base.Options(self.TITLE, timeout)
         self._ended = Work([])  # of all calls that are made at once
         self._ended.end()
@@ -102,7 +103,7 @@ class Backend(Base):
         if self._comm is None:
             raise dist.DistBackendError("rondo: The process group was shut down.")
         self._sequence += 1
-        work = Work(list(outputs))
+        work = Call(list(outputs))
         seconds = options.timeout.total_seconds()
         call = body if seconds <= 0 else lambda: self._with_timeout(seconds, body)
         if options.asyncOp or self._batch is not None or not self._worker.idle:

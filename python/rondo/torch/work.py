@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from datetime import timedelta
 from typing import Any, Callable
 
@@ -34,7 +35,7 @@ def translated(error: BaseException, seconds: float | None = None) -> BaseExcept
 class Work(dist.Work):
     """A call on its way. Its future gives the list of outputs, as the hooks of DDP want it."""
 
-    _futures = threading.Lock()  # of all: it is held for moments, when a future is made or a call ends
+    _ending = threading.Lock()  # of all: it is held for moments, when a future is made or a call ends
 
     def __init__(self, outputs: list[torch.Tensor], source: int = -1, patience: float | None = None) -> None:
         super().__init__()
@@ -43,24 +44,22 @@ class Work(dist.Work):
         self._error: BaseException | None = None
         self._done = False
         self._future: torch.futures.Future | None = None
-        self._latch = threading.Lock()
-        self._latch.acquire()  # until the call has ended
 
-    def run(self, body: Callable[[], Any]) -> None:
-        """Make the call and end."""
-        try:
-            body()
-        except BaseException as error:  # it is raised where somebody waits
-            self.end(translated(error))
-        else:
-            self.end()
+    def _settle(self, seconds: float | None) -> bool:
+        """Wait at most so long (None: as long as it takes) and return whether the call has ended."""
+        raise NotImplementedError
+
+    def _attend(self) -> None:
+        """Somebody asked for the future of a call that has not ended: it has to end without being waited for."""
+        threading.Thread(target=self._settle, args=(None,), daemon=True, name="rondo-future").start()
 
     def end(self, error: BaseException | None = None) -> None:
         """The call has ended, with an error if there is one. Functions behind the future run in this thread."""
-        with Work._futures:
+        with Work._ending:
+            if self._done:
+                return  # another thread has seen it, too
             self._error, self._done = error, True
             future = self._future
-        self._latch.release()
         if future is not None:
             self._tell(future)
 
@@ -72,32 +71,33 @@ class Work(dist.Work):
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         if not self._done:
-            seconds = timeout.total_seconds()
+            seconds: float | None = timeout.total_seconds()
             if seconds <= 0:
-                seconds = self._patience or -1
-            if not self._latch.acquire(timeout=seconds):
+                seconds = self._patience
+            if not self._settle(seconds):
                 raise dist.DistBackendError(f"rondo: Work.wait: Timed out waiting {seconds * 1000:.0f}ms: the call has "
                                             "not ended within this timeout and goes on.")
-            self._latch.release()
         if self._error is not None:
             raise self._error
         return True
 
     def get_future(self) -> torch.futures.Future:
-        with Work._futures:
+        with Work._ending:
             if self._future is not None:
                 return self._future
             future = self._future = torch.futures.Future()
             done = self._done
         if done:
             self._tell(future)
+        else:
+            self._attend()
         return future
 
     def is_completed(self) -> bool:
-        return self._done
+        return self._done or self._settle(0)
 
     def is_success(self) -> bool:
-        return self._done and self._error is None
+        return self.is_completed() and self._error is None
 
     def exception(self) -> Any:
         return self._error
@@ -111,24 +111,54 @@ class Work(dist.Work):
     _source_rank = source_rank
 
 
+class Call(Work):
+    """A collective call; a thread that makes it ends it."""
+
+    def __init__(self, outputs: list[torch.Tensor]) -> None:
+        super().__init__(outputs)
+        self._latch = threading.Lock()
+        self._latch.acquire()  # until the call has ended
+
+    def run(self, body: Callable[[], Any]) -> None:
+        """Make the call and end."""
+        try:
+            body()
+        except BaseException as error:  # it is raised where somebody waits
+            self.end(translated(error))
+        else:
+            self.end()
+
+    def end(self, error: BaseException | None = None) -> None:
+        super().end(error)
+        self._latch.release()
+
+    def _settle(self, seconds: float | None) -> bool:
+        if not self._latch.acquire(timeout=-1 if seconds is None else seconds):
+            return False
+        self._latch.release()
+        return True
+
+    def _attend(self) -> None:
+        pass  # it ends by itself
+
+
 class All(Work):
     """The calls between start_coalescing and end_coalescing, as one."""
 
     def __init__(self, works: list[Work]) -> None:
-        super().__init__([output for work in works for output in work.result()])
+        patience = [work._patience for work in works]
+        super().__init__([output for work in works for output in work.result()],
+                         patience=None if None in patience else max(patience, default=None))
         self._works = works
-        self._left = len(works)
-        for work in works:
-            work.get_future().add_done_callback(self._one_less)
-        if not works:
-            self.end()
 
-    def _one_less(self, _future: torch.futures.Future) -> None:
-        with Work._futures:
-            self._left -= 1
-            last = self._left == 0
-        if last:
-            self.end(next((work.exception() for work in self._works if work.exception() is not None), None))
+    def _settle(self, seconds: float | None) -> bool:
+        end = None if seconds is None else time.monotonic() + seconds
+        for work in self._works:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            if not work._done and not work._settle(left):
+                return False
+        self.end(next((work.exception() for work in self._works if work.exception() is not None), None))
+        return True
 
 
 class Worker:
@@ -148,7 +178,7 @@ class Worker:
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def give(self, work: Work, body: Callable[[], Any]) -> None:
+    def give(self, work: Call, body: Callable[[], Any]) -> None:
         with self._lock:
             self._unfinished += 1
             if self._thread is None:

@@ -210,6 +210,9 @@ rondo_result p2p_probe_first(rondo_comm *comm, void *argument, char *sentence)
         result = world_say(sentence, RONDO_ERROR_INTERNAL, "a message that nobody sent");
     for (int i = 2; i < LENGTHS && !result; i += 3) {
         result = send(&scene, next, i, lengths[i]);
+        while (!result && (result = rondo_p2p_probe(scene.p2p, RONDO_ANY_SOURCE, i, 0,
+                                                    &envelope)) == RONDO_IN_PROGRESS)
+            result = RONDO_OK; /* without waiting it comes, too */
         for (int again = 0; again < 2 && !result; again++)
             result = rondo_p2p_probe(scene.p2p, RONDO_ANY_SOURCE, i, -1, &envelope);
         if (!result && (envelope.source != before || envelope.bytes != lengths[i]))

@@ -11,6 +11,7 @@ rondo_result p2p_cross(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_take_from_any(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_keep_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_probe_first(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_wait_by_threads(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_beside_collectives(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_long_ones(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_close_early(rondo_comm *comm, void *argument, char *sentence);

@@ -43,6 +43,11 @@ Test(p2p, a_probe_tells_what_comes_and_leaves_it)
     run_on(p2p_probe_first, 2, 5);
 }
 
+Test(p2p, several_threads_wait_each_for_its_own)
+{
+    run_on(p2p_wait_by_threads, 1, 5);
+}
+
 Test(p2p, they_go_on_while_ranks_are_in_collectives)
 {
     run_on(p2p_beside_collectives, 2, 5);
