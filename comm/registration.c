@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "comm/engine/call.h"
+#include "comm/engine/post.h"
 #include "comm/engine/stream.h"
 #include "comm/failure/error.h"
 #include "comm/state/comm.h"
@@ -28,7 +29,8 @@ rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory)
     return result;
 }
 
-/* Waits for queued calls that use the block of memory. What is none is told by whoever frees it. */
+/* Waits for queued and posted calls that use the block of memory. What is none is told by whoever
+ * frees it. */
 static rondo_result let_go(const void *memory, const char *function)
 {
     char *begin;
@@ -40,6 +42,7 @@ static rondo_result let_go(const void *memory, const char *function)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%s: a call of the open group uses the memory; end the group first.",
                           function);
+    posts_let_go(begin, bytes);
     return streams_let_go(begin, bytes, function);
 }
 

@@ -6,6 +6,7 @@
 #include "rondo/bindings.h"
 
 #include "comm/engine/call.h"
+#include "comm/engine/post.h"
 #include "comm/engine/threads.h"
 #include "comm/failure/error.h"
 #include "comm/gpu/gpu.h"
@@ -328,6 +329,6 @@ void rondo_comm_close(rondo_comm *comm)
     if (group_holds(comm, NULL, "rondo_comm_close", "communicator"))
         return;
     while (!turn_idle(&comm->turn))
-        doze_for(DOZE_OWN);
+        post_finish_or_doze(comm);
     comm_free(comm);
 }

@@ -287,6 +287,52 @@ bool exec_unexpected(const struct execution *x, unsigned channels)
     return false;
 }
 
+/* Messages on the same link in the steps from `begin` up to `at`. */
+static uint32_t sent_before(const struct plan *plan, uint32_t begin, uint32_t at)
+{
+    const struct plan_step *last = &plan->steps[at];
+    uint32_t count = 0;
+
+    for (uint32_t i = begin; i < at; i++) {
+        const struct plan_step *step = &plan->steps[i];
+
+        count += step->verb == PLAN_WAIT && step->event == PLAN_CREDIT &&
+                 step->peer == last->peer && step->channel == last->channel;
+    }
+    return count;
+}
+
+static bool program_sends_first(const struct execution *x, const struct plan_program *program)
+{
+    const struct plan *plan = x->plan;
+    bool waited = false;
+
+    for (uint32_t i = program->begin; i < program->end; i++) {
+        const struct plan_step *step = &plan->steps[i];
+        bool credit = step->verb == PLAN_WAIT && step->event == PLAN_CREDIT;
+
+        waited |= step->verb == PLAN_WAIT && !credit;
+        if (credit && (waited || !step_has_room(
+                                     x, &x->world->out[step->channel * x->world->size + step->peer],
+                                     sent_before(plan, program->begin, i))))
+            return false;
+    }
+    return true;
+}
+
+bool exec_sends_first(const struct execution *x)
+{
+    enum { STEPS = 1024 }; /* going through more of them takes too long for a short call */
+    const struct plan *plan = x->plan;
+
+    if (plan->address_messages || plan->step_count > STEPS || x->shape.segment < x->shape.count)
+        return false;
+    for (int i = 0; i < plan->programs; i++)
+        if (!program_sends_first(x, &plan->program[i]))
+            return false;
+    return true;
+}
+
 unsigned exec_deaf_channels(const struct plan *plan)
 {
     unsigned channels = 0;

@@ -129,6 +129,9 @@ size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shap
  * are set by the caller; scratch is large enough. */
 void exec_start(struct execution *execution);
 enum exec_state exec_advance(struct execution *execution);
+/* True if an execution that is about to begin can send all its messages before it waits for one:
+ * its first exec_advance() does so. */
+bool exec_sends_first(const struct execution *execution);
 /*
  * Blocked: look up to `looks` times whether a message is there that some program waits for. A look
  * is a load, where exec_advance() takes as long as tens of them.

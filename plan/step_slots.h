@@ -96,32 +96,41 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
 }
 
 /*
- * Wait, credit: is a slot free? The reader's counter is looked at only when the last look no longer
- * tells; and who has filled all slots waits until half of them are free, so that the counter's line
- * crosses to the other core once for many messages, not for each. Messages of all forms are counted
- * together, so no more than `most` of any are under way.
+ * True if a slot is free for the message that follows `ahead` others. The reader's counter is
+ * looked at only when the last look no longer tells; and who has filled all slots waits until half
+ * of them are free, so that the counter's line crosses to the other core once for many messages,
+ * not for each. Messages of all forms are counted together, so no more than `most` of any are under
+ * way.
  */
-STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct plan_step *step)
+STEP_FUNCTION bool step_has_room(const struct execution *x, struct link_out *out, uint32_t ahead)
 {
-    struct link_out *out = &x->world->out[step->channel * x->world->size + step->peer];
-    bool is_short = x->shape.lines && out->ll;
-    uint32_t room = is_short ? step_ll_depth(x, x->shape.lines) : out->slot_count;
+    uint32_t room = x->shape.lines && out->ll ? step_ll_depth(x, x->shape.lines) : out->slot_count;
 
-    if (out->sent - out->consumed >= room) {
+    if (out->sent + ahead - out->consumed >= room) {
         /* Plans are proved for 2 slots, so half of 4 or more is never waited for in vain. */
         uint32_t most = room >= 4 ? room / 2 : room - 1;
         /* Acquire, pairs with the release in step_give_back(): the reader is done with the slot. */
         uint32_t consumed = step_load(&out->credit->consumed);
 
-        if (out->sent - consumed > most) {
-            x->blamed = step->peer;
-            return EXEC_BLOCKED;
-        }
+        if (out->sent + ahead - consumed > most)
+            return false;
         out->consumed = consumed;
+    }
+    return true;
+}
+
+/* Wait, credit. */
+STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct plan_step *step)
+{
+    struct link_out *out = &x->world->out[step->channel * x->world->size + step->peer];
+
+    if (!step_has_room(x, out, 0)) {
+        x->blamed = step->peer;
+        return EXEC_BLOCKED;
     }
     if (x->shape.lines == 1) {
         out->fill = step_out_head(x, out)->payload;
-    } else if (is_short) {
+    } else if (x->shape.lines && out->ll) {
         out->fill = out->packed;
     } else {
         out->fill = step_out_slot(out)->payload;

@@ -84,8 +84,7 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     return RONDO_OK;
 }
 
-/* Make the task's choice, and bind its execution to that. */
-static rondo_result prepare(rondo_comm *comm, struct task *task)
+rondo_result task_prepare(rondo_comm *comm, struct task *task)
 {
     struct execution *x = &task->execution;
     struct choice *choice;
@@ -130,7 +129,7 @@ static void refuse(struct batch *batch, struct task *task, rondo_result result)
 
 void task_start(struct batch *batch, struct task *task)
 {
-    rondo_result result = prepare(batch->comm, task);
+    rondo_result result = task_prepare(batch->comm, task);
 
     if (!result)
         result = task_begin(batch->comm, task);

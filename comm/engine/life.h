@@ -18,6 +18,8 @@ static inline bool task_backs_off(const rondo_comm *comm, const struct task *tas
     return comm->attempts.backoff && comm->settings.automatic && !task->key.algorithm &&
            !collective_is_pair(task->key.collective);
 }
+/* Make the task's choice, and bind its execution to that. Nothing is begun. */
+rondo_result task_prepare(rondo_comm *comm, struct task *task);
 /* Start a task that is new. It runs afterwards, unless that is an error. */
 void task_start(struct batch *batch, struct task *task);
 /* Start a task whose choice is made, and its execution bound to that. It runs afterwards; only a

@@ -9,6 +9,7 @@
 #include "base/collective.h"
 #include "comm/engine/life.h"
 #include "comm/engine/fast_path.h"
+#include "comm/engine/post.h"
 #include "comm/failure/blame.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
@@ -121,14 +122,10 @@ static bool is_over(const struct batch *batch)
     return !batch->left && (!networks_any(batch->comm) || networks_flushed(batch->comm, NULL));
 }
 
-/* Advance all of a batch that can, and stay with its last task if there is a waiter; true if
- * anything moved. */
-static bool advance(struct batch *batch, struct waiter *waiter)
+bool batch_advance(struct batch *batch, struct waiter *waiter)
 {
     bool moved = false;
 
-    if (!turn_is(&batch->comm->turn, batch->ticket))
-        return false;
     if (!batch->leaving)
         moved = advance_tasks(batch, waiter);
     if (batch->result ? leave_done(batch) : is_over(batch))
@@ -138,12 +135,37 @@ static bool advance(struct batch *batch, struct waiter *waiter)
     return moved || batch->done;
 }
 
+/* Advance a batch, or the posted call whose turn comes before; true if anything moved. */
+static bool advance(struct batch *batch, struct waiter *waiter)
+{
+    struct rondo_request *before;
+    bool moved;
+
+    if (turn_is(&batch->comm->turn, batch->ticket))
+        return batch_advance(batch, waiter);
+    before = post_take(batch->comm);
+    if (!before)
+        return false;
+    moved = batch_advance(&before->batch, waiter);
+    post_give(before);
+    return moved;
+}
+
 /* Check on the peers of a batch that does not move, as what it waits for may never come; true: the
  * batch has ended. */
 static bool look_after(struct batch *batch, double now)
 {
-    if (batch->done || batch->leaving || !turn_is(&batch->comm->turn, batch->ticket))
+    if (batch->done || batch->leaving)
         return false;
+    if (!turn_is(&batch->comm->turn, batch->ticket)) {
+        struct rondo_request *before = post_take(batch->comm);
+
+        if (before) {
+            (void)look_after(&before->batch, now);
+            post_give(before);
+        }
+        return false;
+    }
     if (!batch->still_since)
         batch->still_since = now;
     blame_look(batch, now);
@@ -199,29 +221,32 @@ void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int c
     batch_open_at(batch, comm, tasks, count, turn_take(&comm->turn));
 }
 
-/* Advance all batches, each as far as it comes, until they are done; wait where nothing moves. */
+int batches_round(struct batch *batches, int count, struct waiter *waiter)
+{
+    bool moved = false;
+    int left = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (!batches[i].done)
+            moved |= advance(&batches[i], count == 1 ? waiter : NULL);
+        left += !batches[i].done;
+    }
+    if (moved)
+        waiter_reset(waiter);
+    else if (pause_batches(batches, count, waiter))
+        for (int i = 0; i < count; i++)
+            left -= look_after(&batches[i], waiter->now);
+    return left;
+}
+
 rondo_result run_batches(struct batch *batches, int count)
 {
     CANCEL_LATER();
     rondo_result result = RONDO_OK;
     struct waiter waiter;
-    int left = count;
 
     waiter_init(&waiter, &batches[0].comm->tuning.wait);
-    while (left) {
-        bool moved = false;
-
-        left = 0;
-        for (int i = 0; i < count; i++) {
-            if (!batches[i].done)
-                moved |= advance(&batches[i], count == 1 ? &waiter : NULL);
-            left += !batches[i].done;
-        }
-        if (moved)
-            waiter_reset(&waiter);
-        else if (pause_batches(batches, count, &waiter))
-            for (int i = 0; i < count; i++)
-                left -= look_after(&batches[i], waiter.now);
+    while (batches_round(batches, count, &waiter)) {
     }
     for (int i = 0; i < count && !result; i++)
         result = batches[i].result;

@@ -9,6 +9,7 @@
 #define RONDO_COMM_ENGINE_RUN_H
 
 #include "comm/state/task.h"
+#include "comm/state/wait.h"
 
 /* Opens a batch over the caller's tasks, in line for its turn. It must be run; `batch` and `tasks`
  * are the caller's, and have to live until then. */
@@ -19,6 +20,12 @@ void batch_open_at(struct batch *batch, rondo_comm *comm, struct task *tasks, in
 /* Runs all batches, at least one, to the end; returns the error of the first batch that has one.
  * This thread must be able to use their memory. */
 rondo_result run_batches(struct batch *batches, int count);
+/* Advances a batch whose turn has come as far as it comes, and stays with its last task for a
+ * moment if there is a waiter; true if it moved. `done` tells whether it has ended. */
+bool batch_advance(struct batch *batch, struct waiter *waiter);
+/* Makes one round over all batches: advances each, or pauses and looks after them if none moves.
+ * Returns how many are left. */
+int batches_round(struct batch *batches, int count, struct waiter *waiter);
 /* Runs a batch of one task that this thread moves, whose choice was made before and its execution
  * bound to that; its turn has come. Returns its error. */
 rondo_result run_ready(struct batch *batch);

@@ -50,6 +50,17 @@ void leave_delist(rondo_comm *comm)
     lock_give(&list_lock);
 }
 
+bool leave_any(bool (*function)(rondo_comm *comm, void *context), void *context)
+{
+    bool any = false;
+
+    lock_take(&list_lock);
+    for (rondo_comm *comm = list; comm && !any; comm = comm->next)
+        any = function(comm, context);
+    lock_give(&list_lock);
+    return any;
+}
+
 /* ---- The alarm ------------------------------------------------------------------------------- */
 
 void leave_ring(const rondo_comm *comm)

@@ -36,6 +36,9 @@
 rondo_result leave_enlist(rondo_comm *comm);
 /* Undo leave_enlist(); accepts a communicator that is not listed. */
 void leave_delist(rondo_comm *comm);
+/* True if the function is, which is called for the communicators of this process until then. None
+ * of them is closed meanwhile. */
+bool leave_any(bool (*function)(rondo_comm *comm, void *context), void *context);
 
 /* A rank of this host has left the call in progress: its sentence is ours. */
 rondo_result leave_too(rondo_comm *comm);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "comm/engine/post.h"
 #include "comm/failure/answer.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
@@ -421,7 +422,7 @@ rondo_result recovery_agree(rondo_comm *comm, enum recovery_purpose purpose, uin
     rondo_result result;
 
     while (!turn_is(&comm->turn, ticket))
-        doze_for(DOZE_OWN);
+        post_finish_or_doze(comm);
     result = agree_in_turn(comm, purpose, flags, ret_verdict);
     turn_pass(&comm->turn);
     return result;

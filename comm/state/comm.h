@@ -79,7 +79,8 @@ struct rondo_comm {
     struct choices choices;
     struct operations operations;
     struct turn turn;
-    struct fast_path *fast_path;   /* fast_path.h */
+    struct fast_path *fast_path;            /* fast_path.h */
+    _Atomic(struct rondo_request *) posted; /* engine/post.h; NULL: none */
     _Atomic uint64_t group_serial; /* of the last note of a group on it, group_path.h; 0: none */
     const struct choice
         *shown; /* whose call the status page shows, while its hash is `shown_hash` */

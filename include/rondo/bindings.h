@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bindings.h - what bindings to other languages and frameworks, and layers above rondo.h, need
- * besides it: ids for ranks of several hosts, the outcome of each call on a stream, by which
- * algorithm a call ran, and whether calls are being collected.
+ * besides it: ids for ranks of several hosts, the outcome of each call on a stream, short calls
+ * that are begun and finished by whoever comes next, by which algorithm a call ran, and whether
+ * calls are being collected.
  *
  * A binding that gives each call a future records an event behind the call on its stream, and a
  * function of its own behind that (rondo_stream_call()), which asks for the event's outcome and
@@ -42,6 +43,32 @@ RONDO_API rondo_result rondo_unique_id_create_at(const char *address, double tim
  * a CUDA stream the outcome is RONDO_OK: ask rondo_comm_query() there. From any thread.
  */
 RONDO_API rondo_result rondo_event_outcome(rondo_event *event, double seconds);
+
+/* ---- Short calls without a stream that are finished later ------------------------------------ */
+
+typedef struct rondo_request rondo_request;
+
+/*
+ * Begin a call, as rondo_collective_call() does with no stream, and send all that this rank has to
+ * send, but wait for no peer. RONDO_OK: the call is over, and *ret_request is NULL; or it goes on,
+ * and the caller owns *ret_request. Then the next call on the communicator, from any thread, and
+ * its closing finish it first, so a program that never asks for it loses nothing; peers wait for
+ * nothing of this rank meanwhile. Its buffers belong to it until it is over.
+ *
+ * RONDO_IN_PROGRESS: nothing was begun, as not all of its messages can be sent at once: others on
+ * the communicator are not over, it is too long, its algorithm passes on what has come, peers are
+ * on other hosts, a device takes part, its operation is the user's own, or results are agreed on
+ * (`uniform`). Queue it on a stream then. Not in a group.
+ */
+RONDO_API rondo_result rondo_collective_post(const rondo_call *call, rondo_request **ret_request);
+
+/* Go on with the call until it is over, up to `seconds` (0: as far as it comes, negative: for
+ * ever). RONDO_IN_PROGRESS if it is not over by then, else its result, whose sentence
+ * rondo_last_error(NULL) has. Several threads may wait. */
+RONDO_API rondo_result rondo_request_wait(rondo_request *request, double seconds);
+
+/* Free it; accepts NULL. A call that is not over goes on. */
+RONDO_API void rondo_request_close(rondo_request *request);
 
 /* The name of the algorithm by which the last collective of the communicator ran on this rank; ""
  * if there was none. Sends and receives have none, and launches of graphs are not seen. Ask when no

@@ -198,6 +198,9 @@ PROTOTYPES = {
     "rondo_transfer_close": (None, (c_void_p,)),
     "rondo_unique_id_create_at": (c_int, (c_char_p, c_double, c_void_p,)),
     "rondo_event_outcome": (c_int, (c_void_p, c_double,)),
+    "rondo_collective_post": (c_int, (c_void_p, c_void_p,)),
+    "rondo_request_wait": (c_int, (c_void_p, c_double,)),
+    "rondo_request_close": (None, (c_void_p,)),
     "rondo_comm_last_algorithm": (c_char_p, (c_void_p,)),
     "rondo_group_is_open": (c_int, ()),
 }

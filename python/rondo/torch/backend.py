@@ -2,12 +2,13 @@
 """The backend: each call of a process group as one of a communicator.
 
 A group's communicator is opened by an id that rank 0 puts into the group's store. A call that is waited for at once,
-with no other one before it, is made in the caller's thread, any other one in the group's, in order. Messages from rank
-to rank are no part of that order (messages.py).
+with no other one before it, is made in the caller's thread; a short one that nobody waits for yet is posted by it; any
+other one is made in the group's thread, in order. Messages from rank to rank are no part of that order (messages.py).
 """
 from __future__ import annotations
 
 import inspect
+import threading
 from datetime import timedelta
 from typing import Any, Callable, Sequence
 
@@ -17,11 +18,12 @@ from torch._C._distributed_c10d import Backend as Base
 
 import rondo
 
+from .._abi import Collective
 from .meeting import meet
 from .messages import Messages
-from .tensors import (CODES_BY_KIND, all_reduce_plain, changed, dense, divide, gathered, joined, operation, read,
+from .tensors import (CODES_BY_KIND, all_reduce_plain, changed, dense, divide, gathered, joined, operation, post, read,
                       sum_of_sparse)
-from .work import All, Call, Work, Worker, translated
+from .work import All, Call, Posted, Work, Worker, translated
 
 Tensors = Sequence[torch.Tensor]
 
@@ -47,6 +49,8 @@ class Backend(Base):
         self._messages = Messages(comm, timeout.total_seconds())
         self._comm = comm
         self._options = Base.Options(self.TITLE, timeout)
+        self._last: Posted | None = None
+        self._posting = threading.Lock()
         self._ended = Work([])  # of all calls that are made at once
         self._ended.end()
         _living.add(self)
@@ -85,7 +89,7 @@ class Backend(Base):
             self._worker.close()
             self._messages.close()
             self._comm.close()
-            self._comm = None
+            self._comm = self._last = None
         _living.discard(self)
 
     def __del__(self) -> None:
@@ -107,11 +111,32 @@ class Backend(Base):
         seconds = options.timeout.total_seconds()
         call = body if seconds <= 0 else lambda: self._with_timeout(seconds, body)
         if options.asyncOp or self._batch is not None or not self._worker.idle:
-            self._worker.give(work, call)
+            self._worker.give(lambda: work.run(call))
         else:
             work.run(call)
         if self._batch is not None:
             self._batch.append(work)
+        return work
+
+    def _posted(self, options: Any, collective: Collective, x: torch.Tensor, out: torch.Tensor, count: int,
+                code: int | None = 0, root: int = 0) -> Work | None:
+        """A short call with nothing before it that nobody waits for at once, without a thread; None: it is another."""
+        if not (options.asyncOp and self._batch is None and self._worker.idle and self._comm is not None and
+                options.timeout.total_seconds() <= 0):
+            return None
+        with self._posting:
+            try:
+                request = post(self._comm, collective, x, out, count, code, root)
+            except rondo.Error as error:
+                raise translated(error, self._timeout.total_seconds()) from error
+            if request is None:
+                return None
+            self._sequence += 1
+            if request:  # kept until there is another one, as its tensors have to be when nobody waits for it
+                self._last = Posted(x, out, request, self._comm, self._worker, self._timeout.total_seconds())
+                return self._last
+        work = Work([out])
+        work.end()
         return work
 
     def _with_timeout(self, seconds: float, body: Callable[[], Any]) -> None:
@@ -151,7 +176,9 @@ class Backend(Base):
                     return self._ended
             except rondo.Error as error:
                 raise translated(error, self._timeout.total_seconds()) from error
-        return self.allreduce_coalesced(tensors, options)
+        work = len(tensors) == 1 and self._posted(options, Collective.ALL_REDUCE, tensors[0], tensors[0],
+                                                  tensors[0].numel(), CODES_BY_KIND.get(options.reduceOp.op))
+        return work or self.allreduce_coalesced(tensors, options)
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Work:
         return self._start(tensors, options, lambda: [self._reduced(tensor, options) for tensor in tensors])
@@ -177,7 +204,10 @@ class Backend(Base):
             self._comm.reduce_scatter(read(source), flat, op)
 
     def reduce_scatter_single(self, output: torch.Tensor, source: torch.Tensor, options: Any) -> Work:
-        return self._start([output], options, lambda: self._scattered(output, source, options))
+        work = source.numel() == output.numel() * self._size and self._posted(
+            options, Collective.REDUCE_SCATTER, source, output, output.numel(),
+            CODES_BY_KIND.get(options.reduceOp.op))
+        return work or self._start([output], options, lambda: self._scattered(output, source, options))
 
     def reduce_scatter_single_coalesced(self, outputs: Tensors, sources: Tensors, options: Any) -> Work:
         return self._start(outputs, options, lambda: [self._scattered(output, source, options)
@@ -211,7 +241,9 @@ class Backend(Base):
             self._comm.all_gather(read(source), flat)
 
     def all_gather_single(self, output: torch.Tensor, source: torch.Tensor, options: Any) -> Work:
-        return self._start([output], options, lambda: self._gathered(output, source))
+        work = output.numel() == source.numel() * self._size and self._posted(
+            options, Collective.ALL_GATHER, source, output, source.numel())
+        return work or self._start([output], options, lambda: self._gathered(output, source))
 
     def all_gather_single_coalesced(self, outputs: Tensors, sources: Tensors, options: Any) -> Work:
         return self._start(outputs, options, lambda: [self._gathered(output, source)

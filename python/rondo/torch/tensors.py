@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from ctypes import byref, c_void_p, sizeof
 from typing import Any, Iterator
 
 import torch
@@ -11,6 +12,7 @@ import torch.distributed as dist
 import rondo
 
 from .. import groups
+from .._abi import Call, Collective, Result
 from .._buffers import NAMES, OTHER
 from .._library import lib
 from ..errors import failure
@@ -25,7 +27,7 @@ CODES_BY_KIND = {kind: CODES[name] for kind, name in OPERATIONS.items()}
 # What the library computes with as it is.
 TYPES = {getattr(torch, name): kind for name, kind in NAMES.items() if kind < OTHER and hasattr(torch, name)}
 
-_all_reduce = lib.all_reduce
+_all_reduce, _post = lib.all_reduce, lib.collective_post
 _groups = groups._mine
 
 
@@ -38,6 +40,29 @@ def all_reduce_plain(comm: rondo.Communicator, x: torch.Tensor, out: torch.Tenso
     if result:
         raise failure(result, comm)
     return True
+
+
+POSTED_MOST = 1 << 16  # bytes of a buffer with which it is worth to ask
+
+
+def post(comm: rondo.Communicator, collective: Collective, x: torch.Tensor, out: torch.Tensor, count: int,
+         code: int | None, root: int = 0) -> int | None:
+    """Begin a short call on plain tensors without waiting for peers: a request, 0 if it is over already, or None if it
+    has to be made in another way. `x` and `out` belong to it until it is over."""
+    kind = TYPES.get(x.dtype)
+    if kind is None or code is None or _groups.open or max(x.nbytes, out.nbytes) > POSTED_MOST or out.dtype != x.dtype:
+        return None
+    for tensor in (x, out):
+        if not tensor.is_cpu or tensor.layout != _STRIDED or not tensor.is_contiguous():
+            return None
+    request = c_void_p()
+    result = _post(byref(Call(sizeof(Call), collective, kind, code, root, x.data_ptr(), out.data_ptr(), count,
+                              comm._handle)), byref(request))
+    if result == Result.IN_PROGRESS:
+        return None
+    if result:
+        raise failure(result, comm)
+    return request.value or 0
 
 
 @contextmanager

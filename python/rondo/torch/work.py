@@ -13,6 +13,10 @@ import torch.distributed as dist
 
 import rondo
 
+from .._abi import Result
+from .._library import lib
+from ..errors import failure
+
 
 def translated(error: BaseException, seconds: float | None = None) -> BaseException:
     """The error as programs for torch expect it: the sentence stays, and rondo's own is the cause."""
@@ -142,6 +146,29 @@ class Call(Work):
         pass  # it ends by itself
 
 
+class Posted(Work):
+    """A short call whose messages are on their way: who waits finishes it, or the next call of the communicator."""
+
+    def __init__(self, x: torch.Tensor, out: torch.Tensor, request: int, comm: rondo.Communicator, worker: Worker,
+                 timeout: float) -> None:
+        super().__init__([out])
+        self._keep = x
+        self._request, self._comm, self._worker, self._timeout = request, comm, worker, timeout
+
+    def _settle(self, seconds: float | None) -> bool:
+        result = lib.request_wait(self._request, -1.0 if seconds is None else seconds)
+        if result == Result.IN_PROGRESS:
+            return False
+        self.end(translated(failure(result, self._comm), self._timeout) if result else None)
+        return True
+
+    def _attend(self) -> None:
+        self._worker.give(lambda: self._settle(None))
+
+    def __del__(self) -> None:
+        lib.request_close(self._request)
+
+
 class All(Work):
     """The calls between start_coalescing and end_coalescing, as one."""
 
@@ -178,19 +205,18 @@ class Worker:
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def give(self, work: Call, body: Callable[[], Any]) -> None:
+    def give(self, job: Callable[[], Any]) -> None:
         with self._lock:
             self._unfinished += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True, name="rondo-torch")
                 self._thread.start()
-        self._jobs.put((work, body))
+        self._jobs.put(job)
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            work, body = job
-            work.run(body)
-            del job, work, body  # tensors are given back before somebody hears that we are idle
+            job()
+            del job  # tensors are given back before somebody hears that we are idle
             with self._lock:
                 self._unfinished -= 1
 

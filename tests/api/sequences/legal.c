@@ -31,6 +31,7 @@ static rondo_result call(struct player *player)
         .unaligned = sequence_draw(player, 6, 4) == 0,
         .memory = (enum case_memory)sequence_draw(player, 7, CASE_MEMORIES),
         .root = (enum case_root)sequence_draw(player, 8, CASE_ROOTS),
+        .way = (enum case_way)sequence_draw(player, 9, CASE_WAYS),
         .small_slots = true, /* the longest count is a shorter one then */
     };
 

@@ -42,8 +42,18 @@ struct form {
     const char *algorithm;
 };
 
+/* A call is made in one of these ways. */
+enum case_way {
+    CASE_CALLED,
+    CASE_POSTED,      /* and waited for */
+    CASE_POSTED_NEXT, /* and finished by the next call */
+    CASE_POSTED_LEFT, /* the same, and nobody asks for it */
+    CASE_WAYS
+};
+
 struct test_case {
     struct form form;
+    enum case_way way;
     int form_index;
     int size;
     bool processes;

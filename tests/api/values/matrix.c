@@ -2,6 +2,8 @@
 /* matrix.c - one call of the matrix after the other: buffers, call, check. See matrix.h. */
 #include "tests/api/values/matrix.h"
 
+#include "rondo/bindings.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +222,26 @@ static bool check_input(const struct test_case *test, const struct world_data *d
 
 /* ---- One call -------------------------------------------------------------------------------- */
 
+/* Posted, or called where it can't be posted now, which depends on what other ranks have done. */
+static rondo_result post_once(const rondo_call *call, enum case_way way)
+{
+    rondo_request *request = NULL;
+    rondo_result result = rondo_collective_post(call, &request), next = RONDO_OK;
+
+    if (result == RONDO_IN_PROGRESS)
+        result = rondo_collective_call(call);
+    if (way == CASE_POSTED_LEFT) {
+        rondo_request_close(request);
+        request = NULL;
+    }
+    if (way != CASE_POSTED)
+        next = rondo_barrier(call->comm, NULL);
+    if (request && !result)
+        result = rondo_request_wait(request, way == CASE_POSTED ? -1 : 0);
+    rondo_request_close(request);
+    return result ? result : next;
+}
+
 static rondo_result call_once(const struct test_case *test, rondo_comm *comm, rondo_op op,
                               const struct call_buffers *b)
 {
@@ -236,7 +258,7 @@ static rondo_result call_once(const struct test_case *test, rondo_comm *comm, ro
         .algorithm = test->form.algorithm,
     };
 
-    return rondo_collective_call(&call);
+    return test->way == CASE_CALLED ? rondo_collective_call(&call) : post_once(&call, test->way);
 }
 
 static rondo_result run_with(const struct test_case *test, rondo_comm *comm,
