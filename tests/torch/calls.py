@@ -72,6 +72,36 @@ def of_compiled(rank, size):
         assert "sent 8 bytes with tag 5" in str(error), error
 
 
+def short(rank, size):
+    """Short calls that nobody waits for at once, among others that are."""
+    every, kept = size * (size + 1) / 2, []
+    for i in range(60):
+        tensor = torch.full((1 + i % 7,), rank + 1.0)
+        kept.append((dist.all_reduce(tensor, async_op=True), tensor))
+        if i % 5 == 0:
+            kept[-1][0].wait()
+            assert tensor.eq(every).all(), tensor
+        if i % 7 == 0:  # nobody has the handle any more, or the tensor
+            dist.all_reduce(torch.ones(3), async_op=True)
+            gc.collect()
+        if i % 11 == 0:
+            dist.barrier()
+        if i % 13 == 0:
+            long = torch.full((100000,), rank + 1.0)
+            kept.append((dist.all_reduce(long, async_op=True), long))
+    future = dist.all_reduce(torch.ones(2), async_op=True).get_future()
+    for work, tensor in reversed(kept):
+        work.wait()
+        assert tensor.eq(every).all(), tensor
+    assert future.wait()[0].eq(size).all()
+    rows, part = torch.zeros(size, 2), torch.zeros(1)
+    dist.all_gather_into_tensor(rows, torch.full((2,), float(rank)), async_op=True).wait()
+    assert rows[:, 1].tolist() == list(range(size))
+    dist.reduce_scatter_tensor(part, torch.arange(float(size)), async_op=True).wait()
+    assert part.item() == rank * size
+    dist.all_reduce(torch.ones(3), async_op=True)  # the last one is left to the end of the group
+
+
 def reductions(rank, size):
     every = size * (size + 1) / 2
     tensor = torch.full((4, 3), rank + 1.0).T  # not contiguous
@@ -167,6 +197,6 @@ def death(rank, size):
 
 if __name__ == "__main__":
     dist.init_process_group("rondo", timeout=timedelta(seconds=240))
-    {"messages": messages, "reductions": reductions, "barriers": barriers, "groups": groups,
+    {"messages": messages, "short": short, "reductions": reductions, "barriers": barriers, "groups": groups,
      "death": death}[sys.argv[1]](dist.get_rank(), dist.get_world_size())
     dist.destroy_process_group()

@@ -126,6 +126,7 @@ if __name__ == "__main__":
         fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does,
         each_way_that_is_measured_has_its_row, debugging_of_torch_works,
         tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence]) + [
-            calls(what, kind) for kind in KINDS for what in ("messages", "reductions", "barriers", "groups")] + [
+            calls(what, kind) for kind in KINDS
+            for what in ("messages", "short", "reductions", "barriers", "groups")] + [
                 operators("gloo", ""), operators("rondo", "python"), engine("deepspeed", 2), engine("sglang", 3),
                 engine("vllm", 3)]))
