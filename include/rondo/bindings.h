@@ -64,7 +64,8 @@ RONDO_API rondo_result rondo_collective_post(const rondo_call *call, rondo_reque
 
 /* Go on with the call until it is over, up to `seconds` (0: as far as it comes, negative: for
  * ever). RONDO_IN_PROGRESS if it is not over by then, else its result, whose sentence
- * rondo_last_error(NULL) has. Several threads may wait. */
+ * rondo_last_error(NULL) has. Several threads may wait, but not beside the closing of the
+ * communicator. */
 RONDO_API rondo_result rondo_request_wait(rondo_request *request, double seconds);
 
 /* Free it; accepts NULL. A call that is not over goes on. */

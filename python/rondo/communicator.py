@@ -7,6 +7,7 @@ from typing import Any, Callable, Sequence
 
 from . import _buffers
 from ._abi import CONFIG_INIT, Config, UniqueId
+from ._closing import Closing
 from ._library import lib
 from .collectives import Collectives
 from .counts import CountedCollectives
@@ -30,7 +31,7 @@ def _config(settings: dict[str, Any]) -> Any:
     return ctypes.byref(config)
 
 
-class Communicator(Collectives, CountedCollectives):
+class Communicator(Closing, Collectives, CountedCollectives):
     """A rank's part of a communicator: `size` ranks, numbered from 0, that make the same calls in the same order.
 
     Attributes: `rank` and `size`; `local_rank` and `local_size` among the ranks on the same node.
@@ -52,16 +53,6 @@ class Communicator(Collectives, CountedCollectives):
 
     def __repr__(self) -> str:
         return f"<rondo.Communicator: rank {self.rank} of {self.size}{'' if self._handle else ', closed'}>"
-
-    def __enter__(self) -> Communicator:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
 
     # ---- ending ------------------------------------------------------------------------------------------------------
 

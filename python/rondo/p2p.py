@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ._abi import ANY_SOURCE, ANY_TAG, Envelope as _Envelope, Result
 from ._buffers import describe, size_of
+from ._closing import Closing
 from ._library import lib
 from .communicator import Communicator
 from .errors import failure
@@ -66,7 +67,7 @@ class Transfer:
             lib.transfer_close(handle)
 
 
-class P2P:
+class P2P(Closing):
     """Messages between the ranks of a communicator. Collective: all of them open it, and each closes its own.
 
     A receive takes the first message that fits in the order in which its sender sent them; nothing here waits for the
@@ -132,13 +133,3 @@ class P2P:
         if handle:
             lib.p2p_close(handle)
             self._reap()
-
-    def __enter__(self) -> P2P:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()

@@ -10,6 +10,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Generator
 
 from . import _abi
+from ._closing import Closing
 from ._library import lib
 from .errors import Error, check, failure
 
@@ -123,7 +124,7 @@ class Event:
 _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 
 
-class Stream:
+class Stream(Closing):
     """Calls given this stream are queued, and run one after another in a thread of its own. Thread-safe.
 
     `with rondo.Stream() as stream:` closes it at the end, which waits for what is queued.
@@ -182,16 +183,6 @@ class Stream:
         handle, self._handle = self._handle, None
         if handle:
             lib.stream_close(handle)
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
 
 
 class _Outcome(Event):

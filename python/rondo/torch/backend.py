@@ -98,9 +98,9 @@ class Backend(Base):
 
     # ---- how calls are made ------------------------------------------------------------------------------------------
 
-    def _is_at_once(self, options: Any) -> bool:
-        """A call that is waited for, with nothing before it and no timeout of its own."""
-        return (not options.asyncOp and self._batch is None and self._worker.idle and self._comm is not None and
+    def _is_alone(self, options: Any) -> bool:
+        """A call with nothing before it and no timeout of its own."""
+        return (self._batch is None and self._worker.idle and self._comm is not None and
                 options.timeout.total_seconds() <= 0)
 
     def _start(self, outputs: Tensors, options: Any, body: Callable[[], Any]) -> Work:
@@ -119,14 +119,13 @@ class Backend(Base):
         return work
 
     def _posted(self, options: Any, collective: Collective, x: torch.Tensor, out: torch.Tensor, count: int,
-                code: int | None = 0, root: int = 0) -> Work | None:
+                code: int | None = 0) -> Work | None:
         """A short call with nothing before it that nobody waits for at once, without a thread; None: it is another."""
-        if not (options.asyncOp and self._batch is None and self._worker.idle and self._comm is not None and
-                options.timeout.total_seconds() <= 0):
+        if not options.asyncOp or not self._is_alone(options):
             return None
         with self._posting:
             try:
-                request = post(self._comm, collective, x, out, count, code, root)
+                request = post(self._comm, collective, x, out, count, code)
             except rondo.Error as error:
                 raise translated(error, self._timeout.total_seconds()) from error
             if request is None:
@@ -168,7 +167,7 @@ class Backend(Base):
             self._comm.all_reduce(flat, op=op)
 
     def allreduce(self, tensors: Tensors, options: Any) -> Work:
-        if self._is_at_once(options) and len(tensors) == 1:
+        if not options.asyncOp and len(tensors) == 1 and self._is_alone(options):
             x = tensors[0]
             try:
                 if all_reduce_plain(self._comm, x, x, CODES_BY_KIND.get(options.reduceOp.op)):

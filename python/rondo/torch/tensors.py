@@ -46,7 +46,7 @@ POSTED_MOST = 1 << 16  # bytes of a buffer with which it is worth to ask
 
 
 def post(comm: rondo.Communicator, collective: Collective, x: torch.Tensor, out: torch.Tensor, count: int,
-         code: int | None, root: int = 0) -> int | None:
+         code: int | None) -> int | None:
     """Begin a short call on plain tensors without waiting for peers: a request, 0 if it is over already, or None if it
     has to be made in another way. `x` and `out` belong to it until it is over."""
     kind = TYPES.get(x.dtype)
@@ -56,7 +56,7 @@ def post(comm: rondo.Communicator, collective: Collective, x: torch.Tensor, out:
         if not tensor.is_cpu or tensor.layout != _STRIDED or not tensor.is_contiguous():
             return None
     request = c_void_p()
-    result = _post(byref(Call(sizeof(Call), collective, kind, code, root, x.data_ptr(), out.data_ptr(), count,
+    result = _post(byref(Call(sizeof(Call), collective, kind, code, 0, x.data_ptr(), out.data_ptr(), count,
                               comm._handle)), byref(request))
     if result == Result.IN_PROGRESS:
         return None
