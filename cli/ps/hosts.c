@@ -5,7 +5,8 @@
  *
  *     head, and for each record: what the kernel knows of its process, and a copy of its file
  *
- * Clocks of hosts differ: the head has the time at which it was written, from which ages follow.
+ * Clocks of hosts differ: each record comes with the time at which it was read, from which ages
+ * follow.
  */
 #include "cli/ps/ps.h"
 
@@ -26,10 +27,9 @@
 
 struct raw_head {
     char magic[8];
-    uint64_t now;
     uint32_t record_bytes, process_bytes;
 };
-static const char magic[8] = {'r', 'o', 'n', 'd', 'o', 'p', 's', '1'};
+static const char magic[8] = {'r', 'o', 'n', 'd', 'o', 'p', 's', '2'};
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
@@ -47,7 +47,6 @@ int ps_write_raw(void)
                             .process_bytes = sizeof(struct sighting_process)};
 
     memcpy(head.magic, magic, sizeof(magic));
-    head.now = recorder_now() + (uint64_t)(1e9 * LOOK_PS);
     if (fwrite(&head, sizeof(head), 1, stdout) != 1)
         return 1;
     gather_each(LOOK_PS, write_one, stdout); /* no folder is no record */
@@ -70,7 +69,7 @@ bool ps_read(const void *bytes, size_t length, const char *where, struct sightin
     for (at += sizeof(head); (size_t)(end - at) >= each; at += each) {
         memcpy(&process, at, sizeof(process));
         sightings_add(sightings, at + sizeof(process), sizeof(struct recorder_page), &process,
-                      head.now, where);
+                      where);
     }
     return at == end;
 }

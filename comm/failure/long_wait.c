@@ -10,6 +10,7 @@
 #include "comm/failure/health.h"
 #include "comm/failure/network.h"
 #include "comm/recorder/gather.h"
+#include "comm/recorder/recorder.h"
 #include "comm/recorder/wait_line.h"
 
 #include <stdio.h>
@@ -145,6 +146,7 @@ static bool ask_records(const rondo_comm *comm, struct wait_line *line, char *te
     bool found = false;
     int own = -1;
 
+    recorder_hold_wait(comm->recorder, line->on_stream, true);
     if (comm->recorder && gather_here(0, &sightings))
         own = find_own(comm, &sightings);
     if (own >= 0) {
@@ -152,6 +154,7 @@ static bool ask_records(const rondo_comm *comm, struct wait_line *line, char *te
         found = wait_line_explain(&sightings, own, line);
     }
     sightings_done(&sightings);
+    recorder_hold_wait(comm->recorder, line->on_stream, false);
     return found;
 }
 
@@ -202,8 +205,13 @@ rondo_result long_wait_end(rondo_comm *comm, const struct blame *blame, const st
 {
     char text[FAIL_SENTENCE_MAX];
     struct wait_line line;
+    rondo_result result;
 
     make_line(comm, blame, task, waited, &line, text);
+    /* That may have taken seconds: a peer that was quicker has said why, and waits no more. */
+    result = health_adopt(comm);
+    if (result)
+        return result;
     rondo_fail(RONDO_ERROR_TIMEOUT, "%s RONDO_TIMEOUT sets how long to wait.%s", text, line.step);
     return comm_break(comm, RONDO_ERROR_TIMEOUT, line.peer);
 }

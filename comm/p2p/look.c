@@ -63,11 +63,16 @@ static void end_in_vain(rondo_p2p *p2p, bool alone, double now)
     rondo_transfer *at, *next;
 
     for (at = p2p->receives.first; at; at = next) {
-        double waited = now - at->began;
+        double waited;
 
         next = at->next;
         if (at->envelope.source != RONDO_ANY_SOURCE)
             continue;
+        if (at->began == 0) {
+            at->began = now;
+            at->reminders = 0;
+        }
+        waited = now - at->began;
         if (alone)
             end_alone(p2p, at,
                       rondo_fail(RONDO_ERROR_PEER,
@@ -149,6 +154,14 @@ static bool may_send(const rondo_comm *comm, int peer)
     bool distant = comm->mirrors && comm->status_pages[peer] == &comm->mirrors[peer];
 
     return !distant && !health_has_closed(comm, peer);
+}
+
+void p2p_restart_waits(rondo_p2p *p2p)
+{
+    for (int peer = 0; peer < p2p->comm->size; peer++)
+        p2p->routes[peer].moved = 0;
+    for (rondo_transfer *at = p2p->receives.first; at; at = at->next)
+        at->began = 0;
 }
 
 void p2p_look_after(rondo_p2p *p2p, double now)

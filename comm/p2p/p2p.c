@@ -163,12 +163,17 @@ rondo_result rondo_p2p_abort(rondo_p2p *p2p)
 rondo_result rondo_p2p_set_timeout(rondo_p2p *p2p, double seconds)
 {
     CANCEL_LATER();
+    rondo_result result;
 
     if (!p2p)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_p2p_set_timeout: the rondo_p2p is NULL.");
     if (fork_is_foreign(p2p->home))
         return fork_refuse("rondo_p2p_set_timeout", "rondo_p2p");
-    return rondo_comm_set_timeout(p2p->comm, seconds);
+    enter(p2p);
+    result = rondo_comm_set_timeout(p2p->comm, seconds);
+    p2p_restart_waits(p2p);
+    lock_give(&p2p->lock);
+    return result;
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -241,8 +246,7 @@ static rondo_result begin(rondo_p2p *p2p, const struct wish *wish, bool sends,
                                  .sends = sends,
                                  .envelope = {wish->peer, wish->tag, wish->bytes},
                                  .memory = (char *)(uintptr_t)wish->memory,
-                                 .room = wish->bytes,
-                                 .began = clock_seconds()};
+                                 .room = wish->bytes};
     enter(p2p);
     if (p2p->failed)
         result = rondo_fail(p2p->failed, "%s", p2p->sentence);

@@ -54,8 +54,8 @@ struct rondo_transfer {
     char *memory;
     size_t room;
     uint64_t number; /* of the offer, of a long message */
-    double began;
-    int reminders; /* that the log has of a receive from any source */
+    double began;    /* when a receive from any source was first looked at, 0: not yet */
+    int reminders;   /* that the log has of it since then */
     rondo_result result;
     char *sentence; /* of an error; NULL: none */
 };
@@ -153,6 +153,8 @@ void *progress_run(void *p2p);
 /* Ends what waits in vain, and finds a peer that will not do its part: then the batch has an error.
  * With the lock held, about once a millisecond while nothing moves. */
 void p2p_look_after(rondo_p2p *p2p, double now);
+/* Forget how long transfers have waited. With the lock held. */
+void p2p_restart_waits(rondo_p2p *p2p);
 
 /* The messages on their way from a peer, and to it. */
 static inline struct task *p2p_task_from(const rondo_p2p *p2p, int peer)

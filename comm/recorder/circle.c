@@ -245,8 +245,8 @@ void failure_add(const struct sightings *sightings, int first, struct findings *
     finding->chain[finding->length++] = failed;
     if (finding->culprit >= 0 && finding->culprit != failed)
         finding->chain[finding->length++] = finding->culprit;
-    finding->seconds = sightings->at[failed]->now > failure->when
-                           ? 1e-9 * (double)(sightings->at[failed]->now - failure->when)
+    finding->seconds = sightings->at[failed]->process.read > failure->when
+                           ? 1e-9 * (double)(sightings->at[failed]->process.read - failure->when)
                            : 0;
     finding_say(finding, "the communicator has failed: %s", failure->sentence);
 }

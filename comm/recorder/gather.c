@@ -58,8 +58,10 @@ static bool copy(int folder, const char *name, struct gathered *one)
     struct gathered *others = malloc(2 * sizeof(*others));
     struct recorder_identity identity;
     bool read = others, whole = false;
+    uint64_t now = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS && read && !whole; attempt++) {
+        now = recorder_now();
         read = read_all(folder, name, &others[0]) && read_all(folder, name, one) &&
                read_all(folder, name, &others[1]);
         whole = read && sighting_settle(one->bytes, others[0].bytes, others[1].bytes, one->length);
@@ -67,6 +69,7 @@ static bool copy(int folder, const char *name, struct gathered *one)
     if (read) {
         identify(one, &identity);
         sighting_look(&identity, &one->process);
+        one->process.read = now;
         one->ticks = sighting_ticks(identity.pid);
     }
     free(others);
@@ -149,7 +152,7 @@ static bool add_sighting(void *context, const struct gathered *one)
 
     identify(one, &identity);
     identity.host[sizeof(identity.host) - 1] = '\0';
-    sightings_add(context, one->bytes, one->length, &one->process, recorder_now(), identity.host);
+    sightings_add(context, one->bytes, one->length, &one->process, identity.host);
     return true;
 }
 

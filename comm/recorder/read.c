@@ -189,7 +189,7 @@ bool sighting_settle(void *copy, const void *before, const void *after, size_t l
 /* ---- A list of sightings --------------------------------------------------------------------- */
 
 bool sightings_add(struct sightings *sightings, const void *bytes, size_t length,
-                   const struct sighting_process *process, uint64_t now, const char *where)
+                   const struct sighting_process *process, const char *where)
 {
     struct sighting *sighting = malloc(sizeof(*sighting));
 
@@ -212,7 +212,6 @@ bool sightings_add(struct sightings *sightings, const void *bytes, size_t length
     sighting->process.inside[sizeof(sighting->process.inside) - 1] = '\0';
     clean(sighting->process.inside, sizeof(sighting->process.inside));
     clean(sighting->process.file, sizeof(sighting->process.file));
-    sighting->now = now;
     memset(sighting->where, 0, sizeof(sighting->where));
     strncpy(sighting->where, where, sizeof(sighting->where) - 1);
     clean(sighting->where, sizeof(sighting->where));

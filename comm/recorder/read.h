@@ -47,9 +47,11 @@ bool sighting_parse(const void *bytes, size_t length, struct sighting_record *re
  * one after it. False: the wait was being written, so that the rank seems not to wait. */
 bool sighting_settle(void *copy, const void *before, const void *after, size_t length);
 
-/* The kernel knows so much of a process. These are plain bytes, as they travel between hosts. */
+/* The kernel knows so much of a process whose record was read. These are plain bytes, as they
+ * travel between hosts. */
 enum sighting_life { SIGHTING_ALIVE, SIGHTING_ENDED, SIGHTING_HIDDEN /* of another namespace */ };
 struct sighting_process {
+    uint64_t read;       /* when the record was, by the clock of its host */
     uint8_t life;        /* enum sighting_life */
     char state;          /* as in /proc/PID/stat: R, S, D, T, t, ... */
     uint8_t moved;       /* its record has changed between two looks */
@@ -58,6 +60,7 @@ struct sighting_process {
     char inside[32];     /* the kernel's function that it sleeps in */
     char file[88];       /* on which it is, if the call has one */
 };
+/* All but when its record was read. */
 void sighting_look(const struct recorder_identity *identity, struct sighting_process *ret_process);
 /* Processor time of a process so far, in ticks. */
 uint64_t sighting_ticks(int pid);
@@ -65,7 +68,6 @@ uint64_t sighting_ticks(int pid);
 struct sighting {
     struct sighting_record record;
     struct sighting_process process;
-    uint64_t now;   /* when it was read, by the clock of its host */
     char where[64]; /* the host as the user calls it */
 };
 
@@ -76,7 +78,7 @@ struct sightings {
 void sightings_done(struct sightings *sightings);
 /* Adds a sighting, made of a copy of its file. False: out of memory, or it is no record. */
 bool sightings_add(struct sightings *sightings, const void *bytes, size_t length,
-                   const struct sighting_process *process, uint64_t now, const char *where);
+                   const struct sighting_process *process, const char *where);
 void sightings_sort(struct sightings *sightings);
 
 #endif

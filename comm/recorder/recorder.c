@@ -201,6 +201,15 @@ void recorder_wait(struct recorder *recorder, int which, const struct recorder_w
              RECORDER_WAITING_WORDS);
 }
 
+void recorder_hold_wait(struct recorder *recorder, int which, bool held)
+{
+    enum { LOOKED = offsetof(struct recorder_waiting, looked) / 8 };
+
+    if (recorder)
+        atomic_store_explicit(&recorder->page->waits[which].words[LOOKED],
+                              held ? UINT64_MAX / 2 : recorder_now(), memory_order_relaxed);
+}
+
 void recorder_fail(struct recorder *recorder, int result, int culprit, const char *sentence)
 {
     struct recorder_failure failure = {

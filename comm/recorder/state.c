@@ -48,7 +48,7 @@ const struct sighting_call *sighting_call(const struct sighting *sighting)
 static bool is_fresh(const struct sighting *sighting, const struct recorder_waiting *waiting)
 {
     return is_stopped(sighting) || sighting->process.life != SIGHTING_ALIVE ||
-           waiting->looked + (uint64_t)(1e9 * RECORD_FRESH) > sighting->now;
+           waiting->looked + (uint64_t)(1e9 * RECORD_FRESH) > sighting->process.read;
 }
 
 const struct recorder_waiting *sighting_wait(const struct sighting *sighting)
@@ -62,7 +62,7 @@ const struct recorder_waiting *sighting_wait(const struct sighting *sighting)
     /* Calls on streams are not recorded one by one; a call that is done may have messages left. */
     for (int i = 0; i < RECORDER_WAITS; i++)
         if (record->waits[i] && record->waiting[i].peers_count &&
-            record->waiting[i].looked + (uint64_t)(1e9 * RECORD_LEFT) > sighting->now &&
+            record->waiting[i].looked + (uint64_t)(1e9 * RECORD_LEFT) > sighting->process.read &&
             (i > 0 ||
              (call && call->state == RECORDER_DONE && record->waiting[i].call == call->call)))
             return &record->waiting[i];
@@ -73,8 +73,8 @@ double sighting_waited(const struct sighting *sighting)
 {
     const struct recorder_waiting *waiting = sighting_wait(sighting);
 
-    return waiting && sighting->now > waiting->since
-               ? 1e-9 * (double)(sighting->now - waiting->since)
+    return waiting && sighting->process.read > waiting->since
+               ? 1e-9 * (double)(sighting->process.read - waiting->since)
                : 0;
 }
 

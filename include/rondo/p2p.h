@@ -58,8 +58,8 @@ RONDO_API void rondo_p2p_close(rondo_p2p *p2p);
  * every peer that waits for something. Close it after. */
 RONDO_API rondo_result rondo_p2p_abort(rondo_p2p *p2p);
 
-/* Set how long this rank waits for a silent peer from now on: seconds, 0: for ever. Until then it
- * is the `timeout` setting of the communicator. Local, from any thread. */
+/* Set how long this rank waits for a silent peer, counted from now: seconds, 0: for ever. At first
+ * it is the communicator's `timeout` setting. Local, from any thread. */
 RONDO_API rondo_result rondo_p2p_set_timeout(rondo_p2p *p2p, double seconds);
 
 /* Begin to send. `peer` may be this rank; tags are 0 .. INT_MAX. The input belongs to the transfer

@@ -112,7 +112,7 @@ class P2P(Closing):
         return Envelope(found.source, found.tag, found.bytes)
 
     def set_timeout(self, seconds: float) -> None:
-        """How long this rank waits for a silent peer from now on; 0: for ever."""
+        """How long this rank waits for a silent peer, counted from now; 0: for ever."""
         self._comm._check(lib.p2p_set_timeout(self._handle, seconds))
 
     def abort(self) -> None:

@@ -3,6 +3,7 @@
 #include "comm/failure/blame.h"
 
 #include "comm/failure/health.h"
+#include "comm/recorder/gather.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -91,6 +92,35 @@ static void expect_timeout(int rank, const char *part)
     cr_assert(health_check(comms[rank], &tasks[rank], TIMEOUT + 0.1) == RONDO_ERROR_TIMEOUT);
     cr_expect(strstr(rondo_last_error(comms[rank]), part), "\"%s\" is not in: %s", part,
               rondo_last_error(comms[rank]));
+}
+
+static int
+    held; /* how often a rank looked into records, and its own said that it waits until then */
+
+bool __real_gather_here(double pause, struct sightings *sightings);
+bool __wrap_gather_here(double pause, struct sightings *sightings);
+
+bool __wrap_gather_here(double pause, struct sightings *sightings)
+{
+    bool found = __real_gather_here(pause, sightings);
+
+    for (int i = 0; found && i < sightings->count; i++) {
+        const struct sighting *sighting = sightings->at[i];
+
+        held += sighting->record.comm == comms[0]->id && sighting->record.identity.rank == 0 &&
+                sighting->record.waiting[0].looked > sighting->process.read;
+    }
+    return found;
+}
+
+/* Otherwise its peers blame it instead of the rank that it waits for. */
+Test(blame, a_rank_that_looks_into_records_is_seen_to_wait)
+{
+    wait_for(0, 1);
+    look("0", BEGAN, BEGAN + PATIENCE);
+    held = 0;
+    expect_timeout(0, " s for rank 1 in barrier");
+    cr_expect_eq(held, 1);
 }
 
 Test(blame, a_peer_without_a_heartbeat_is_silent_after_a_while)

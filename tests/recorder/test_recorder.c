@@ -207,6 +207,65 @@ Test(recorder, a_wait_on_a_stream_is_told_with_its_peer)
         recorder_close(recorders[i]);
 }
 
+/* Whether rank 0 is seen to wait on its stream. */
+static bool is_seen_waiting(void)
+{
+    struct sightings seen = {0};
+    bool waits;
+
+    cr_assert(gather_here(0, &seen));
+    cr_assert_eq(seen.count, 1);
+    waits = sighting_wait(seen.at[0]) != NULL;
+    sightings_done(&seen);
+    return waits;
+}
+
+Test(recorder, a_rank_that_says_why_it_waits_is_waiting)
+{
+    struct recorder *recorder = open_one(0, 2);
+    struct recorder_waiting waiting = {.looked = 1, .culprit = -1, .peers_count = 1, .peers = {1}};
+
+    cr_assert_not_null(recorder);
+    recorder_complete(recorder, 0);
+    recorder_wait(recorder, 1, &waiting);
+    cr_expect_not(is_seen_waiting());
+    recorder_hold_wait(recorder, 1, true);
+    cr_expect(is_seen_waiting());
+    recorder_wait(recorder, 1, &waiting);
+    cr_expect_not(is_seen_waiting());
+    recorder_close(recorder);
+}
+
+struct taking {
+    uint64_t began, first; /* when records were asked for, and when the first was taken */
+    int count;
+};
+
+static bool note_age(void *context, const struct gathered *one)
+{
+    struct taking *taking = context;
+
+    taking->first = taking->first ? taking->first : recorder_now();
+    cr_expect(one->process.read >= taking->began && one->process.read <= taking->first);
+    taking->count++;
+    while (recorder_now() == taking->first) {
+    }
+    return true;
+}
+
+/* Many records may take seconds on a busy machine: who waits is not late because of that. */
+Test(recorder, a_record_is_as_old_as_when_it_was_read)
+{
+    struct recorder *recorders[2] = {open_one(0, 2), open_one(1, 2)};
+    struct taking taking = {.began = recorder_now()};
+
+    cr_assert(recorders[0] && recorders[1]);
+    cr_assert(gather_each(0, note_age, &taking));
+    cr_expect_eq(taking.count, 2);
+    for (int i = 0; i < 2; i++)
+        recorder_close(recorders[i]);
+}
+
 Test(recorder, a_wait_that_was_written_while_it_was_copied_is_known)
 {
     enum { COPIES = 3 };
@@ -259,7 +318,7 @@ Test(recorder, bytes_of_all_kinds_are_read_within_bounds)
             for (int k = 0; k < record.waiting[i].peers_count; k++)
                 cr_assert(record.waiting[i].peers[k] >= 0 && record.waiting[i].peers[k] < 4);
         cr_assert_lt(strlen(record.identity.host), sizeof(record.identity.host));
-        cr_assert(sightings_add(&seen, bytes, sizeof(bytes), &process, seed, "here"));
+        cr_assert(sightings_add(&seen, bytes, sizeof(bytes), &process, "here"));
     }
     sightings_sort(&seen);
     for (int i = 0; i < seen.count; i = sightings_comm_end(&seen, i)) {
@@ -287,7 +346,7 @@ Test(recorder, findings_in_wild_records_end)
         make_wild(bytes, seed);
         memcpy(bytes + offsetof(struct recorder_page, comm), &comm, sizeof(comm));
         memcpy(bytes + offsetof(struct recorder_page, identity.rank), &rank, sizeof(rank));
-        cr_assert(sightings_add(&seen, bytes, sizeof(bytes), &process, 0, "here"));
+        cr_assert(sightings_add(&seen, bytes, sizeof(bytes), &process, "here"));
     }
     sightings_sort(&seen);
     findings_make(&seen, &findings);
