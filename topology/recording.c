@@ -194,7 +194,7 @@ static rondo_result refuse(const char *name, const struct report *report, bool w
         snprintf(why, sizeof(why), "hwloc cannot read a machine from it");
     else if (waited && WIFSIGNALED(status))
         snprintf(why, sizeof(why), "hwloc did not survive reading it (%s)",
-                 sigdescr_np(WTERMSIG(status)));
+                 strsignal(WTERMSIG(status)));
     return rondo_fail(RONDO_ERROR_INVALID,
                       "%s is not a recorded machine: %s; `rondo topo --xml FILE` or "
                       "`lstopo FILE.xml` writes one",

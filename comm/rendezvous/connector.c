@@ -239,7 +239,7 @@ rondo_result connector_reach(struct connector *me)
                               "communicator",
                               me->rank, me->size, me->place->address);
         if (!result && me->fd < 0)
-            me->last = strerrordesc_np(errno);
+            me->last = strerror(errno);
         else if (!result && connector_enter(me))
             return RONDO_OK;
         connector_close(me);

@@ -50,7 +50,7 @@ const char *tcp_dial_error(int error)
 {
     if (error == ECONNREFUSED)
         return "nobody listens there: its process or its communicator has ended";
-    return strerrordesc_np(error);
+    return strerror(error);
 }
 
 /* ---- Opening lines --------------------------------------------------------------------------- */
