@@ -51,7 +51,7 @@ bool sighting_settle(void *copy, const void *before, const void *after, size_t l
  * travel between hosts. */
 enum sighting_life { SIGHTING_ALIVE, SIGHTING_ENDED, SIGHTING_HIDDEN /* of another namespace */ };
 struct sighting_process {
-    uint64_t read;       /* when the record was, by the clock of its host */
+    uint64_t read;       /* when its record was, by the clock of its host */
     uint8_t life;        /* enum sighting_life */
     char state;          /* as in /proc/PID/stat: R, S, D, T, t, ... */
     uint8_t moved;       /* its record has changed between two looks */
@@ -60,7 +60,7 @@ struct sighting_process {
     char inside[32];     /* the kernel's function that it sleeps in */
     char file[88];       /* on which it is, if the call has one */
 };
-/* All but when its record was read. */
+/* Fills all but when the record was read. */
 void sighting_look(const struct recorder_identity *identity, struct sighting_process *ret_process);
 /* Processor time of a process so far, in ticks. */
 uint64_t sighting_ticks(int pid);
