@@ -22,8 +22,10 @@ OTHER = {"-Wl,-Bsymbolic-functions": "-Wl,-Bsymbolic"}
 
 
 def libraries_of(compiler):
-    """The C++ library of the compiler, by its path: zig would take its own, which has other exceptions."""
-    names = ("libstdc++.so", "libgcc_s.so.1") if compiler == "g++" else ()
+    """The compiler's own libraries, by their paths. zig would take its own, which have other exceptions, see no AVX
+    where the compiler asks for it, and have a memcpy() that goes before the many times faster one of glibc.
+    """
+    names = ["libgcc.a", *(["libstdc++.so", "libgcc_s.so.1"] if compiler == "g++" else [])]
     return [subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True)
             .stdout.strip() for name in names]
 
