@@ -62,14 +62,30 @@ def make_hwloc(folder):
     return installed / "lib/pkgconfig"
 
 
+def refuse_slow(folder):
+    """zig's runtime in place of gcc's would be right and many times slower: its processor model knows of no AVX, and
+    its memcpy() comes before glibc's.
+    """
+    for name in ("librondo.so", "libnccl.so.2", "rondo-command"):
+        symbols = subprocess.run(["nm", "-D", folder / name], check=True, capture_output=True, text=True).stdout
+        assert "U memcpy@GLIBC" in symbols, f"{name} has a memcpy() of its own, slower than glibc's"
+    report = subprocess.run([folder / "rondo-command", "doctor"], capture_output=True, text=True).stdout
+    assert "arithmetic: kernels for" in report, f"`rondo doctor` does not say what kernels there are:\n{report}"
+    if "avx2" in pathlib.Path("/proc/cpuinfo").read_text().split():
+        assert "kernels for plain" not in report, f"the kernels do not find the AVX of this machine:\n{report}"
+
+
 def main():
     build, output = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    raw, meson = build / "raw", build / TAG
+    raw, meson, unpacked = build / "raw", build / TAG, build / "unpacked"
     shutil.rmtree(raw, ignore_errors=True)
     tool("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", raw,
          f"--config-settings=build-dir={meson}", ROOT, CC=compiler("gcc"), CXX=compiler("g++"),
          PKG_CONFIG_PATH=str(make_hwloc(build / "hwloc")))
     tool("wheel", "tags", "--python-tag=py3", "--abi-tag=none", "--remove", only(raw))
+    shutil.rmtree(unpacked, ignore_errors=True)
+    tool("wheel", "unpack", "--dest", unpacked, only(raw))
+    refuse_slow(next(unpacked.glob("*/rondo")))
     shutil.rmtree(output, ignore_errors=True)
     # The tools of auditwheel are found on PATH, patchelf among them. librondo.so.0, which librondo-heap.so needs, is in
     # the wheel without its number, and preloaded with it (rondo torch-env).
