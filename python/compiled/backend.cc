@@ -2,12 +2,14 @@
 /*
  * backend.cc - a process group: meeting, how calls are made, messages, the end.
  *
- * Rank 0 puts the id of a communicator into the group's store. A call that is waited for at once,
- * with no other one before it, is made in the caller's thread, which saves two changes of threads;
- * any other one in the group's thread, in order. Messages from rank to rank are no part of that
+ * A call that is waited for at once, with no other one before it, is made in the caller's thread,
+ * which saves two changes of threads; a short one that nobody waits for yet is posted by it; any
+ * other one is made in the group's thread, in order. Messages from rank to rank are no part of that
  * order (messages.h).
  */
 #include "backend.h"
+
+#include <rondo/bindings.h>
 
 #include <Python.h>
 
@@ -33,13 +35,14 @@ class WithoutPython
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
-Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Milliseconds timeout)
+Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Milliseconds timeout,
+                 const std::string &id)
     : c10d::Backend(rank, size), store_(std::move(store)), timeout_(timeout),
       options_(c10::make_intrusive<Options>(title(), timeout)), queue_(std::make_unique<Queue>())
 {
     WithoutPython waiting;
 
-    meet();
+    meet(id);
     try {
         messages_ = std::make_shared<Messages>(comm_);
     } catch (...) {
@@ -49,21 +52,15 @@ Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Mill
     messages_->patience = timeout.count();
 }
 
-void Backend::meet()
+void Backend::meet(const std::string &name)
 {
     rondo_config config = RONDO_CONFIG_INIT;
     rondo_unique_id id;
 
     config.timeout = (double)timeout_.load().count() / 1000;
-    if (rank_ == 0) {
-        check(rondo_unique_id_create(&id));
-        store_->set("world", std::vector<uint8_t>(id.bytes, id.bytes + sizeof(id.bytes)));
-    } else {
-        std::vector<uint8_t> bytes = store_->get("world");
-        TORCH_CHECK(bytes.size() == sizeof(id.bytes), "rondo: Rank 0 has the backend in Python, ",
-                    "and rank ", rank_, " the compiled one: install rondo-torch for all or none.");
-        memcpy(id.bytes, bytes.data(), sizeof(id.bytes));
-    }
+    TORCH_CHECK(name.size() == sizeof(id.bytes), "rondo: An id has ", sizeof(id.bytes),
+                " bytes, this has ", name.size(), ".");
+    memcpy(id.bytes, name.data(), sizeof(id.bytes));
     check(rondo_comm_open_id(&id, size_, rank_, &config, &comm_));
 }
 
@@ -77,6 +74,7 @@ void Backend::end()
     messages_->close();
     rondo_comm_close(comm_);
     comm_ = nullptr;
+    posted_.reset();
 }
 
 Backend::~Backend()
@@ -195,6 +193,99 @@ WorkPtr Backend::start(const Call &call, Body body)
         queue_->give([work, body = std::move(body)] { work->run(body); });
     return noted(work);
 }
+
+/* ---- Short calls ----------------------------------------------------------------------------- */
+
+/* A call whose messages are on their way: who waits finishes it, or the next call of the group. */
+class Posted : public Waited
+{
+  public:
+    Posted(int rank, uint64_t sequence, const Call &call, rondo_request *request,
+           Milliseconds usual, Queue &queue)
+        : Waited(rank, sequence, call), inputs_(call.inputs), request_(request), usual_(usual),
+          queue_(queue)
+    {
+    }
+    ~Posted() override
+    {
+        rondo_request_close(request_);
+    }
+
+  private:
+    rondo_result look(double seconds) override
+    {
+        return request_ ? rondo_request_wait(request_, seconds) : RONDO_OK;
+    }
+    void over(rondo_result result) override
+    {
+        check(result, nullptr, usual_);
+    }
+    Milliseconds patience() const override
+    {
+        return kNoTimeout; /* the communicator has one */
+    }
+    void later(Body body) override
+    {
+        queue_.give(std::move(body));
+    }
+
+    Tensors inputs_;         /* torch keeps the outputs only */
+    rondo_request *request_; /* NULL: it was over at once */
+    Milliseconds usual_;
+    Queue &queue_;
+};
+
+static bool is_short(const at::Tensor &tensor)
+{
+    enum { MOST = 1 << 16 }; /* bytes with which it is worth to ask */
+
+    return tensor.layout() == at::kStrided && tensor.nbytes() <= MOST && tensor.is_contiguous() &&
+           !tensor.is_conj() && !tensor.is_neg();
+}
+
+bool Backend::may_post(const Call &call) const
+{
+    return call.asynchronous && !batch_ && comm_ && call.timeout <= kNoTimeout && queue_->idle() &&
+           is_short(call.inputs.at(0)) && is_short(call.outputs.at(0));
+}
+
+rondo_call Backend::plain_call(const Call &call, rondo_collective collective,
+                               const c10d::ReduceOp *op)
+{
+    const at::Tensor &input = call.inputs.at(0), &output = call.outputs.at(0);
+    rondo_call made = {sizeof(made),     collective,        RONDO_UINT8,    RONDO_SUM, 0,
+                       input.data_ptr(), output.data_ptr(), input.nbytes(), comm_,     nullptr,
+                       nullptr};
+
+    if (op) {
+        Numbers numbers(output, *op);
+
+        made.type = numbers.type;
+        made.count = numbers.count;
+        made.op = Operation(comm_, *op, output, numbers.type).op;
+    }
+    return made;
+}
+
+WorkPtr Backend::start(const Call &call, rondo_collective collective, const c10d::ReduceOp *op,
+                       Body body)
+{
+    rondo_request *request;
+
+    if (!may_post(call) || (op && *op == c10d::ReduceOp::PREMUL_SUM))
+        return start(call, std::move(body));
+    rondo_call made = plain_call(call, collective, op);
+    std::lock_guard<std::mutex> hold(posting_);
+    rondo_result result = rondo_collective_post(&made, &request);
+    if (result == RONDO_IN_PROGRESS)
+        return start(call, std::move(body));
+    check(result);
+    posted_ =
+        c10::make_intrusive<Posted>(rank_, ++sequence_, call, request, timeout_.load(), *queue_);
+    return posted_;
+}
+
+/* ---- Many calls as one ----------------------------------------------------------------------- */
 
 bool Backend::supportsCoalescing() const
 {

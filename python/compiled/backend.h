@@ -17,8 +17,10 @@ using Lists = std::vector<Tensors>;
 class Backend : public c10d::Backend
 {
   public:
-    /* Collective over those who have the same store. */
-    Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Milliseconds timeout);
+    /* Collective over the ranks of the group, with the id that its rank 0 has made
+     * (rondo/torch/meeting.py). */
+    Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Milliseconds timeout,
+            const std::string &id);
     ~Backend() override;
 
     const std::string getBackendName() const override;
@@ -74,11 +76,17 @@ class Backend : public c10d::Backend
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
 
   private:
-    void meet();
+    void meet(const std::string &id);
     void end();
     /* Makes the call at once, if it is waited for and no other one is before it; else it is
      * queued. */
     WorkPtr start(const Call &call, Body body);
+    /* The same for a call from one tensor to another, which is posted if it is short, nobody waits
+     * for it at once, and no other one is before it. */
+    WorkPtr start(const Call &call, rondo_collective collective, const c10d::ReduceOp *op,
+                  Body body);
+    bool may_post(const Call &call) const;
+    rondo_call plain_call(const Call &call, rondo_collective collective, const c10d::ReduceOp *op);
     WorkPtr message(const MessageWork::Wish &wish);
     WorkPtr noted(WorkPtr work);
     void with_timeout(Milliseconds timeout, const Body &body);
@@ -108,6 +116,8 @@ class Backend : public c10d::Backend
     std::unique_ptr<Queue> queue_;
     std::shared_ptr<Messages> messages_;
     std::optional<std::vector<WorkPtr>> batch_;
+    std::mutex posting_;
+    WorkPtr posted_; /* the last one: its tensors must stay when nobody waits for it */
     std::atomic<uint64_t> sequence_{0};
     int barriers_ = 0;
 };

@@ -98,7 +98,7 @@ static Call call_of(const MessageWork::Wish &wish)
 
 MessageWork::MessageWork(int rank, uint64_t sequence, const Wish &wish,
                          std::shared_ptr<Messages> messages)
-    : Work(rank, sequence, call_of(wish)), wish_(wish), flat_(contiguous(wish.tensor.detach())),
+    : Waited(rank, sequence, call_of(wish)), wish_(wish), flat_(contiguous(wish.tensor.detach())),
       messages_(std::move(messages)), source_(wish.sends ? -1 : wish.peer)
 {
     rondo_result result;
@@ -120,14 +120,20 @@ MessageWork::~MessageWork()
         rondo_transfer_close(transfer_);
 }
 
-/* With settling_ held. */
-void MessageWork::ended(rondo_result result, const rondo_envelope &found)
+rondo_result MessageWork::look(double seconds)
 {
-    if (!wish_.sends && !result)
-        source_ = found.source;
-    check(result, nullptr, Milliseconds(messages_->patience));
+    return rondo_transfer_wait(transfer_, seconds, nullptr);
+}
+
+void MessageWork::over(rondo_result result)
+{
+    rondo_envelope found = {};
+
+    check(result, nullptr, patience());
     if (wish_.sends)
         return;
+    (void)rondo_transfer_wait(transfer_, 0, &found); /* it is over, so this tells what came */
+    source_ = found.source;
     TORCH_CHECK(found.bytes == flat_.nbytes(), "rondo: Rank ", found.source, " sent ", found.bytes,
                 " bytes with tag ", found.tag, ", but the tensor that was given for them has ",
                 flat_.nbytes(), ".");
@@ -135,52 +141,19 @@ void MessageWork::ended(rondo_result result, const rondo_envelope &found)
         wish_.tensor.copy_(flat_);
 }
 
-bool MessageWork::settle(double seconds)
+Milliseconds MessageWork::patience() const
 {
-    rondo_envelope found = {};
-
-    if (settled_.load(std::memory_order_acquire))
-        return true;
-    rondo_result result = rondo_transfer_wait(transfer_, seconds, &found);
-    if (result == RONDO_IN_PROGRESS)
-        return false;
-    std::lock_guard<std::mutex> hold(settling_);
-    if (settled_.load(std::memory_order_relaxed))
-        return true;
-    run([&] { ended(result, found); });
-    settled_.store(true, std::memory_order_release);
-    return true;
+    return Milliseconds(messages_->patience);
 }
 
-bool MessageWork::isCompleted()
+void MessageWork::later(Body body)
 {
-    return settle(0);
-}
-
-bool MessageWork::wait(Milliseconds timeout)
-{
-    if (timeout <= kNoTimeout)
-        timeout = Milliseconds(messages_->patience);
-    if (!settle((double)timeout.count() / 1000))
-        TORCH_CHECK_WITH(DistBackendError, false, "rondo: Work.wait: Timed out waiting ",
-                         timeout.count(), "ms: the message has not come within this timeout.");
-    return Work::wait(kNoTimeout);
+    messages_->later(std::move(body));
 }
 
 int MessageWork::sourceRank() const
 {
     return source_;
-}
-
-c10::intrusive_ptr<c10::ivalue::Future> MessageWork::getFuture()
-{
-    auto future = Work::getFuture();
-
-    if (!settle(0) && !asked_.exchange(true)) {
-        auto self = c10::intrusive_ptr<MessageWork>::reclaim_copy(this);
-        messages_->later([self] { self->settle(-1); });
-    }
-    return future;
 }
 
 } // namespace rondo_torch

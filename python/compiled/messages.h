@@ -40,7 +40,7 @@ class Messages
 };
 
 /* A send or a receive that was begun. */
-class MessageWork : public Work
+class MessageWork : public Waited
 {
   public:
     struct Wish {
@@ -52,23 +52,19 @@ class MessageWork : public Work
     MessageWork(int rank, uint64_t sequence, const Wish &wish, std::shared_ptr<Messages> messages);
     ~MessageWork() override;
 
-    bool isCompleted() override;
-    bool wait(Milliseconds timeout) override;
     int sourceRank() const override;
-    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
   private:
-    /* Waits for the transfer; false: it goes on. Who sees its end first ends the work. */
-    bool settle(double seconds);
-    void ended(rondo_result result, const rondo_envelope &found);
+    rondo_result look(double seconds) override;
+    void over(rondo_result result) override;
+    Milliseconds patience() const override;
+    void later(Body body) override;
 
     Wish wish_;
     at::Tensor flat_;
     std::shared_ptr<Messages> messages_;
     rondo_transfer *transfer_ = nullptr;
     std::atomic<int> source_;
-    std::mutex settling_;
-    std::atomic<bool> settled_{false}, asked_{false};
 };
 
 } // namespace rondo_torch

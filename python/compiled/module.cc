@@ -8,10 +8,10 @@
 
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-static c10::intrusive_ptr<rondo_torch::Backend> create(StorePtr store, int rank, int size,
-                                                       std::chrono::milliseconds timeout)
+static c10::intrusive_ptr<rondo_torch::Backend>
+create(StorePtr store, int rank, int size, std::chrono::milliseconds timeout, const std::string &id)
 {
-    return c10::make_intrusive<rondo_torch::Backend>(std::move(store), rank, size, timeout);
+    return c10::make_intrusive<rondo_torch::Backend>(std::move(store), rank, size, timeout, id);
 }
 
 PYBIND11_MODULE(_backend, module)
@@ -22,6 +22,6 @@ PYBIND11_MODULE(_backend, module)
 
     module.attr("RONDO") = RONDO_VERSION;
     module.def("create", &create, pybind11::arg("store"), pybind11::arg("rank"),
-               pybind11::arg("size"), pybind11::arg("timeout"));
+               pybind11::arg("size"), pybind11::arg("timeout"), pybind11::arg("id"));
     module.def("set_title", &rondo_torch::set_title);
 }

@@ -85,6 +85,7 @@ WorkPtr Backend::all_gather_single(at::Tensor &output, at::Tensor &input,
                   {output},
                   options.asyncOp,
                   options.timeout},
+                 RONDO_ALL_GATHER, nullptr,
                  [this, output, input] { all_gather_flat(output, input); });
 }
 

@@ -43,12 +43,15 @@ WorkPtr Backend::allreduce(Tensors &tensors, const c10d::AllreduceOptions &optio
     for (const at::Tensor &tensor : tensors)
         if (tensor.layout() != at::kSparse)
             require_dense({tensor});
-    return start(
-        {OpType::ALLREDUCE, "rondo:all_reduce", tensors, tensors, options.asyncOp, options.timeout},
-        [this, tensors, op = options.reduceOp] {
-            for (const at::Tensor &tensor : tensors)
-                all_reduce(tensor, op);
-        });
+    Call call = {OpType::ALLREDUCE, "rondo:all_reduce", tensors,
+                 tensors,           options.asyncOp,    options.timeout};
+    Body body = [this, tensors, op = options.reduceOp] {
+        for (const at::Tensor &tensor : tensors)
+            all_reduce(tensor, op);
+    };
+    if (tensors.size() != 1)
+        return start(call, std::move(body));
+    return start(call, RONDO_ALL_REDUCE, &options.reduceOp, std::move(body));
 }
 
 WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &options)
@@ -159,6 +162,7 @@ WorkPtr Backend::reduce_scatter_single(at::Tensor &output, at::Tensor &input,
          {output},
          options.asyncOp,
          options.timeout},
+        RONDO_REDUCE_SCATTER, &options.reduceOp,
         [this, output, input, op = options.reduceOp] { reduce_scatter_flat(output, input, op); });
 }
 

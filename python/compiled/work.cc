@@ -98,6 +98,14 @@ void Work::tell()
         future_->markCompleted(c10::IValue(outputs_));
 }
 
+[[noreturn]] static void time_is_over(Milliseconds timeout)
+{
+    C10_THROW_ERROR(DistBackendError, "rondo: Work.wait: Timed out waiting " +
+                                          std::to_string(timeout.count()) +
+                                          "ms: the call has not ended within this timeout and "
+                                          "goes on.");
+}
+
 bool Work::wait(Milliseconds timeout)
 {
     std::unique_lock<std::mutex> hold(mutex_);
@@ -105,9 +113,7 @@ bool Work::wait(Milliseconds timeout)
     if (timeout <= kNoTimeout)
         cv_.wait(hold, [this] { return completed_; });
     else if (!cv_.wait_for(hold, timeout, [this] { return completed_; }))
-        TORCH_CHECK_WITH(DistBackendError, false, "rondo: Work.wait: Timed out waiting ",
-                         timeout.count(), "ms: the call has not ended within this timeout and ",
-                         "goes on.");
+        time_is_over(timeout);
     if (exception_)
         std::rethrow_exception(exception_);
     return true;
@@ -142,6 +148,48 @@ uint64_t Work::getSequencenumber() const
 void Work::abort()
 {
     TORCH_CHECK(false, "rondo: One call cannot be aborted; the process group can.");
+}
+
+/* ---- A call without a thread ----------------------------------------------------------------- */
+
+bool Waited::settle(double seconds)
+{
+    if (settled_.load(std::memory_order_acquire))
+        return true;
+    rondo_result result = look(seconds);
+    if (result == RONDO_IN_PROGRESS)
+        return false;
+    std::lock_guard<std::mutex> hold(settling_);
+    if (settled_.load(std::memory_order_relaxed))
+        return true;
+    run([&] { over(result); });
+    settled_.store(true, std::memory_order_release);
+    return true;
+}
+
+bool Waited::isCompleted()
+{
+    return settle(0);
+}
+
+bool Waited::wait(Milliseconds timeout)
+{
+    if (timeout <= kNoTimeout)
+        timeout = patience();
+    if (!settle(timeout <= kNoTimeout ? -1 : (double)timeout.count() / 1000))
+        time_is_over(timeout);
+    return Work::wait(kNoTimeout);
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Waited::getFuture()
+{
+    auto future = Work::getFuture();
+
+    if (!settle(0) && !asked_.exchange(true)) {
+        auto self = c10::intrusive_ptr<Waited>::reclaim_copy(this);
+        later([self] { self->settle(-1); });
+    }
+    return future;
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */

@@ -5,6 +5,8 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <rondo/rondo.h>
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -57,6 +59,36 @@ class Work : public c10d::Work
     /* With mutex_ held. */
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     bool told_ = false;
+};
+
+/* A call that nobody makes in a thread: who asks for it goes on with it, or looks how far it is. */
+class Waited : public Work
+{
+  public:
+    using Work::Work;
+
+    bool isCompleted() override;
+    bool wait(Milliseconds timeout) override;
+    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+  protected:
+    /* Waits up to `seconds` (negative: for ever); false: it goes on. Who sees its end first ends
+     * the work. */
+    bool settle(double seconds);
+    /* The same of what is waited for; its result, or RONDO_IN_PROGRESS. */
+    virtual rondo_result look(double seconds) = 0;
+    /* What is left to do when it is over; throws its error. */
+    virtual void over(rondo_result result) = 0;
+    /* How long wait() waits unless it is told; kNoTimeout: for ever. */
+    virtual Milliseconds patience() const = 0;
+    /* Somebody wants the future: does this, which waits, in another thread. */
+    virtual void later(Body body) = 0;
+
+    std::atomic<bool> settled_{false};
+
+  private:
+    std::mutex settling_;
+    std::atomic<bool> asked_{false};
 };
 
 /* A thread that makes calls in the order in which they were given; it begins with the first one. */

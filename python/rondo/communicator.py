@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any, Callable, Sequence
 
 from . import _buffers
@@ -201,13 +202,19 @@ def init(**settings: Any) -> Communicator:
     return Communicator(made.value)
 
 
-def unique_id() -> bytes:
+def unique_id(across_hosts: bool = False) -> bytes:
     """The name of a communicator to be: make it on one rank, hand it to the others by any means, and join() by it.
+
+    across_hosts  whether ranks of other hosts come: they meet at an address of this one that those reach
+                  (RONDO_INTERFACE chooses). Where RONDO_ADDRESS is set, ranks meet there in any case.
 
     This process listens until all have come. The bytes hold the secret that proves the right to join.
     """
     made = UniqueId()
-    check(lib.unique_id_create(ctypes.byref(made)))
+    if across_hosts and not os.environ.get("RONDO_ADDRESS"):
+        check(lib.unique_id_create_at(None, -1.0, ctypes.byref(made)))
+    else:
+        check(lib.unique_id_create(ctypes.byref(made)))
     return bytes(made.bytes)
 
 

@@ -304,9 +304,7 @@ def communicators_are_split_copied_and_chosen():
     ranks(3, body, timeout=world.PATIENCE)
 
 
-def ranks_join_by_id_and_newcomers_come():
-    name = rondo.unique_id()
-    raises(ValueError, lambda: rondo.join(b"short", 1, 0), "bytes")
+def joined_by(name):
     made = [None] * 2
 
     def join(rank):
@@ -320,7 +318,26 @@ def ranks_join_by_id_and_newcomers_come():
     assert [comm.rank for comm in made] == [0, 1]
     for comm in made:
         comm.close()
-    del made
+
+
+def an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them():
+    os.environ["RONDO_INTERFACE"] = "lo"
+    try:
+        name = rondo.unique_id(across_hosts=True)
+    finally:
+        del os.environ["RONDO_INTERFACE"]
+    assert b"127.0.0.1:" in name and b"unix:" in rondo.unique_id()
+    joined_by(name)
+    os.environ["RONDO_ADDRESS"] = "localhost:0"
+    try:
+        assert b"localhost:" in rondo.unique_id(across_hosts=True)
+    finally:
+        del os.environ["RONDO_ADDRESS"]
+
+
+def ranks_join_by_id_and_newcomers_come():
+    raises(ValueError, lambda: rondo.join(b"short", 1, 0), "bytes")
+    joined_by(rondo.unique_id())
     alone = rondo.init()
     assert (alone.rank, alone.size) == (0, 1)
     newer, grown = rondo.unique_id(), []
@@ -384,6 +401,6 @@ if __name__ == "__main__":
         events_are_awaited_side_by_side, a_group_on_a_stream_is_waited_for_as_one,
         an_event_carries_the_error_of_its_call, waiting_for_an_event_may_have_an_end, a_mismatch_names_both_calls,
         an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
-        communicators_are_split_copied_and_chosen, ranks_join_by_id_and_newcomers_come,
-        hundreds_of_communicators_leave_nothing_behind, the_module_is_the_command,
-        torch_env_names_libraries_of_a_wheel_and_nothing_else])))
+        communicators_are_split_copied_and_chosen, an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them,
+        ranks_join_by_id_and_newcomers_come, hundreds_of_communicators_leave_nothing_behind,
+        the_module_is_the_command, torch_env_names_libraries_of_a_wheel_and_nothing_else])))

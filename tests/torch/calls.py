@@ -156,6 +156,11 @@ def barriers(rank, size):
             raise AssertionError("the barrier had no end")
         except dist.DistBackendError as error:
             assert " Timed out" in str(error) and "barrier" in str(error), error
+        try:
+            dist.new_group([0, 2], timeout=timedelta(seconds=1), use_local_synchronization=True)
+            raise AssertionError("rank 2 was not missed")
+        except dist.DistBackendError as error:
+            assert "did not come to a group of 2 within 1 s: 1" in str(error), error
     time.sleep(2 if rank == 1 else 0)
 
 

@@ -3,12 +3,14 @@
 """distributed.py - torch's own DistributedTest on the backend rondo.
 
     distributed.py NAME RANKS [WORD...]    those tests whose names have one of the words, or all
+    TESTED_HOSTS=2 distributed.py ...      ranks on so many hosts, which are network namespaces (needs root)
 
 NAME is `rondo`, or `gloo`: then rondo is registered under Gloo's name, and torch's tests, which skip names that they do
 not know, skip less. torch is imported once; each test runs in freshly forked processes. Prints TAP. A test that fails
 and is in known_failures.txt counts as skipped, with that reason; one that passes although it is listed fails.
 """
 import contextlib
+import ctypes
 import os
 import pathlib
 import re
@@ -20,6 +22,9 @@ import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "net"))
+import hosts  # noqa: E402  tests/net/hosts.py
+
 LIMIT = float(os.environ.get("TESTED_SECONDS", "180"))  # for one test, on a busy machine
 GRACE = 5.0  # seconds for the other ranks after one has failed
 FEATURES = ("ddp", "gpu", "subgroup", "plugin")
@@ -63,12 +68,22 @@ def the_tests(name):
     return Tests, {skip.exit_code: skip.message for skip in TEST_SKIPS.values()}
 
 
-def rank_of_test(tests, test, rank, scratch, log):
+def enter(places, host):
+    """This process is on that host from now on."""
+    with open("/run/netns/" + places.name(host), encoding="ascii") as namespace:
+        if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0):
+            raise OSError(ctypes.get_errno(), f"setns to {namespace.name}")
+    os.environ.update(RONDO_HOST_ID=f"host {host}", MASTER_ADDR=places.address(0), GLOO_SOCKET_IFNAME=hosts.INTERFACE)
+
+
+def rank_of_test(tests, test, rank, scratch, log, places):
     """In a forked process: one rank. Never returns."""
     import multiprocessing
     code = 1
     try:
         os.setsid()
+        if places:
+            enter(places, rank * places.count // int(os.environ["WORLD_SIZE"]))
         out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         os.dup2(out, 1)
         os.dup2(out, 2)
@@ -102,7 +117,7 @@ def wait_for(pids, skips):
     return codes
 
 
-def outcome(tests, test, ranks, scratch, skips):
+def outcome(tests, test, ranks, scratch, skips, places):
     """("pass", "skip" or "fail", why)."""
     function = getattr(tests, test)
     if getattr(function, "__unittest_skip__", False):
@@ -117,7 +132,7 @@ def outcome(tests, test, ranks, scratch, skips):
     for rank in range(ranks):
         pid = os.fork()
         if pid == 0:
-            rank_of_test(tests, test, rank, scratch, log)
+            rank_of_test(tests, test, rank, scratch, log, places)
         pids.append(pid)
     codes = wait_for(pids, skips)
     if all(pid in codes and codes[pid] in skips for pid in pids):
@@ -143,9 +158,7 @@ def known(name):
     return found
 
 
-def main():
-    name, ranks, words = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    sys.argv = sys.argv[:1]
+def run(name, ranks, words, places):
     scratch = prepare(name, ranks)
     tests, skips = the_tests(name)
     chosen = sorted(test for test in dir(tests) if test.startswith("test_") and
@@ -153,7 +166,7 @@ def main():
     expected, failed, counts = known(name), 0, {"pass": 0, "skip": 0, "fail": 0}
     print(f"1..{len(chosen)}", flush=True)
     for number, test in enumerate(chosen, 1):
-        what, why = outcome(tests, test, ranks, scratch, skips)
+        what, why = outcome(tests, test, ranks, scratch, skips, places)
         counts[what] += 1
         if test in expected and what == "pass":
             print(f"not ok {number} - {test}\n# it passes, but known_failures.txt has it", flush=True)
@@ -168,6 +181,20 @@ def main():
     print(f"# as {name}, {ranks} ranks: {counts['pass']} pass, {counts['skip']} skipped by torch, "
           f"{counts['fail']} fail, {counts['fail'] - failed} of them known")
     return 1 if failed else 0
+
+
+def main():
+    name, ranks, words = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    count = int(os.environ.get("TESTED_HOSTS", "1"))
+    sys.argv = sys.argv[:1]
+    if count == 1:
+        return run(name, ranks, words, None)
+    reason = hosts.why_not()
+    if reason:
+        print(f"1..0 # SKIP {reason}")
+        return 0
+    with hosts.Hosts(count) as places:
+        return run(name, ranks, words, places)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/net")]
 import cases  # noqa: E402  tests/cases.py
+import hosts  # noqa: E402  tests/net/hosts.py
 
 LIMIT = 500  # seconds for one script, on a busy machine
 KINDS = ["python"] + ["compiled"] * bool(importlib.util.find_spec("rondo_torch"))
@@ -44,6 +45,31 @@ def a_ddp_training_has_the_losses_of_gloo():
     assert len(losses) == 3 and float(losses[2]) < float(losses[0]) and ours == theirs, f"{ours}\n{theirs}"
 
 
+def on_two_hosts(script, *arguments, **more):
+    """What the first of two ranks prints, each on a host with its own torchrun; torch's store alone connects them."""
+    with hosts.Hosts(2) as places:
+        agents = [subprocess.Popen(
+            [*places.inside(host), sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank",
+             str(host), "--master-addr", places.address(0), "--master-port", "29500", "--nproc-per-node", "1",
+             str(ROOT / script), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "RONDO_HOST_ID": f"host {host}",
+                 "GLOO_SOCKET_IFNAME": hosts.INTERFACE, **more}) for host in range(2)]
+        said = [agent.communicate(timeout=LIMIT) for agent in agents]
+    assert not any(agent.returncode for agent in agents), f"{more}: {said}"
+    return said[0][0]
+
+
+def a_training_on_two_hosts_has_the_losses_of_one_and_operators_are_right_there():
+    reason = hosts.why_not()
+    if reason:
+        return reason
+    on_one = torchrun(2, "examples/pytorch/ddp.py")
+    for kind in KINDS:
+        assert on_two_hosts("examples/pytorch/ddp.py", TORCH_RONDO=kind) == on_one, kind
+    on_two_hosts("tests/torch/operators.py", "gloo")
+    return None
+
+
 def fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does():
     said = torchrun(2, "examples/pytorch/parallel.py")
     assert len(said.splitlines()) == 4, said
@@ -62,25 +88,29 @@ def engine(name, ranks):
     return f"what takes the place of collectives of {name}", call
 
 
-def each_way_that_is_measured_has_its_row():
+def measured(ways, sizes, types):
     """`rondo.torch.bench` checks every result itself; DeepSpeed's operator is compiled where it was not yet."""
-    ways = {"all_reduce": ["operator", "deepspeed", "rondo", "gloo"], "async": ["rondo", "gloo"],
-            "functional": ["operator", "rondo", "gloo"], "round_trip": ["rondo", "gloo"],
-            "ddp": ["hook", "rondo", "gloo", "alone"], "fsdp": ["rondo", "gloo", "alone"]}
     with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
-        said = torchrun(2, "rondo.torch.bench", *ways, "--bytes", "8,70000", "--types", "float32,bfloat16", "--rounds",
-                        "2", "--seconds", "0.001", "--bind", "--csv", file.name).splitlines()
+        said = torchrun(2, "rondo.torch.bench", *ways, "--bytes", ",".join(sizes), "--types", ",".join(types),
+                        "--rounds", "2", "--seconds", "0.001", "--bind", "--csv", file.name).splitlines()
         rows = list(csv.DictReader(file))
     found = collections.defaultdict(list)
     for row in rows:
         found[row["what"], row["type"], row["bytes"]].append(row["way"])
         assert 0 < float(row["minimum_us"]) <= float(row["median_us"]) and row["ranks"] == "2", row
-    wanted = {(what, dtype, size): names for what, names in ways.items()
-              for dtype in ("float32", "bfloat16") for size in ("8", "70000")
-              if dtype == "float32" or what not in ("ddp", "fsdp")}
+    wanted = {(what, dtype, size): names for what, names in ways.items() for dtype in types for size in sizes
+              if dtype == "float32" or "alone" not in names}
     assert found == wanted, found
     for line, ((what, dtype, size), names) in zip(said, wanted.items(), strict=True):
         assert line.startswith(f"{what} {dtype} {size}: {names[0]} "), line
+
+
+def each_way_that_is_measured_has_its_row():
+    measured({"all_reduce": ["operator", "deepspeed", "rondo", "gloo"], "async": ["rondo", "gloo"],
+              "functional": ["operator", "rondo", "gloo"], "round_trip": ["rondo", "gloo"],
+              "ddp": ["hook", "rondo", "gloo", "alone"], "fsdp": ["rondo", "gloo", "alone"]},
+             ("8", "70000"), ("float32", "bfloat16"))
+    measured({"tensor_parallel": ["operator", "rondo", "gloo", "alone"]}, ("64",), ("float32",))
     try:
         torchrun(1, "rondo.torch.bench", "sum")
     except AssertionError as error:
@@ -102,30 +132,41 @@ def tensors_are_in_memory_that_peers_map_with_the_heap():
         torchrun(2, "tests/torch/calls.py", "reductions", TORCH_RONDO=kind, LD_PRELOAD=libraries)
 
 
-def survivors_of_a_death_have_its_sentence():
-    """Not under torchrun, which ends the others at once."""
-    for kind in KINDS:
-        a_death(kind)
-
-
-def a_death(kind):
+def by_hand(what, kinds):
+    """What ranks print that have these kinds of the backend. Not under torchrun, which ends the others at once."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    ranks = [subprocess.Popen([sys.executable, str(ROOT / "tests/torch/calls.py"), "death"], text=True,
+    ranks = [subprocess.Popen([sys.executable, str(ROOT / "tests/torch/calls.py"), what], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env={**os.environ, "TORCH_RONDO": kind, "MASTER_ADDR": "127.0.0.1",
-                                   "MASTER_PORT": port, "WORLD_SIZE": "3", "RANK": str(rank)}) for rank in range(3)]
-    said = [rank.communicate(timeout=LIMIT)[0] for rank in ranks]
-    assert "rank 0 knows" in said[0] and "rank 2 knows" in said[2], said
+                              env={**os.environ, "TORCH_RONDO": kind, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+                                   "WORLD_SIZE": str(len(kinds)), "RANK": str(rank)})
+             for rank, kind in enumerate(kinds)]
+    return [rank.communicate(timeout=LIMIT)[0] for rank in ranks]
+
+
+def survivors_of_a_death_have_its_sentence():
+    for kind in KINDS:
+        said = by_hand("death", [kind] * 3)
+        assert "rank 0 knows" in said[0] and "rank 2 knows" in said[2], said
+
+
+def ranks_with_different_kinds_of_the_backend_are_told_so():
+    if "compiled" not in KINDS:
+        return "rondo-torch is not installed"
+    said = by_hand("barriers", ["compiled", "compiled", "python"])
+    assert "Rank 0 has the backend in C++ and rank 2 the one in Python" in said[0], said  # then its store is gone
+    return None
 
 
 if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
         a_ddp_training_has_the_losses_of_gloo,
+        a_training_on_two_hosts_has_the_losses_of_one_and_operators_are_right_there,
         fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does,
         each_way_that_is_measured_has_its_row, debugging_of_torch_works,
-        tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence]) + [
+        tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence,
+        ranks_with_different_kinds_of_the_backend_are_told_so]) + [
             calls(what, kind) for kind in KINDS
             for what in ("messages", "short", "reductions", "barriers", "groups")] + [
                 operators("gloo", ""), operators("rondo", "python"), engine("deepspeed", 2), engine("sglang", 3),

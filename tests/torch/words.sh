@@ -39,6 +39,9 @@ test_torch() { # the backend of torch.distributed, where there is room for torch
         export TORCH_RONDO=$kind
         step "torch's own DistributedTest on 3 ranks, backend $kind"
         run "$python" tests/torch/distributed.py rondo 3 | tee build-torch/distributed-$kind.tap || failed=1
+        step "the same on two hosts"
+        run env TESTED_HOSTS=2 "$python" tests/torch/distributed.py rondo 3 |
+            tee build-torch/hosts-$kind.tap || failed=1
         step "those of its tests that only run under Gloo's name, backend $kind"
         run "$python" tests/torch/distributed.py gloo 3 monitored_barrier barrier_timeout \
             batch_isend_irecv_gloo sparse isend irecv any_source | tee build-torch/gloo-$kind.tap || failed=1

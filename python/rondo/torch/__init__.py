@@ -42,10 +42,13 @@ def _creator() -> Callable[[Any], Any]:
     if compiled is None:
         from .backend import create
         return create
+    from .meeting import name_of
 
     def create_compiled(options: Any, _backend_options: Any = None) -> Any:
         timeout = options.timeout if isinstance(options.timeout, timedelta) else timedelta(seconds=options.timeout)
-        return compiled.create(options.store, options.group_rank, options.group_size, timeout)
+        store, rank, size = options.store, options.group_rank, options.group_size
+        return compiled.create(store, rank, size, timeout,
+                               name_of(store, "world", rank, size, timeout.total_seconds(), "C++"))
     return create_compiled
 
 

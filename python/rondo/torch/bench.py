@@ -3,7 +3,7 @@
 
 Each way has its turn in each round, in an order that is drawn anew. A time is that of one call on the slowest rank: the
 mean of a round, of which the table has the median of all rounds. What calls and messages leave in tensors is checked
-before the first turn and after the last one; what training steps compute is not.
+before the first turn and after the last one; what steps of models compute is not.
 """
 from __future__ import annotations
 
@@ -61,9 +61,12 @@ def asynchronous(x: torch.Tensor, groups: Groups) -> dict[str, Call]:
 
 
 def out_of_place(x: torch.Tensor, groups: Groups) -> dict[str, Call]:
-    """To a new tensor: the operator, and torch's functional all_reduce and wait_tensor with each backend."""
+    """To a new tensor: the operator, and what torch.compile makes of functional collectives, with each backend."""
+    functional = torch.ops._c10d_functional
+
     def call(group: Any) -> Call:
-        return lambda: functional.wait_tensor(functional.all_reduce(x, "sum", group))
+        name = group.group_name
+        return lambda: functional.wait_tensor(functional.all_reduce(x, "sum", name))
 
     return {"operator": lambda: torch.ops.rondo.all_reduce(x, groups.rondo.group_name)} | {
         name: call(group) for name, group in groups.each()}
@@ -124,8 +127,29 @@ def fsdp(x: torch.Tensor, groups: Groups) -> dict[str, Call]:
     return {name: sharded(group) for name, group in groups.each()} | {"alone": step_of(alone, alone[0].in_features)}
 
 
+def tensor_parallel(x: torch.Tensor, groups: Groups) -> dict[str, Call]:
+    """A token through four layers as wide as x, split over the ranks and compiled, with an all-reduce behind each: by
+    the operator, by functional collectives with each backend, and without peers."""
+    part = max(1, x.numel() // dist.get_world_size())
+    torch.manual_seed(dist.get_rank())
+    layers = [(torch.randn(part, x.numel()) / x.numel(), torch.randn(x.numel(), part) / x.numel()) for _ in range(4)]
+
+    def way(reduced: Callable[[torch.Tensor], torch.Tensor]) -> Call:
+        def forward(token: torch.Tensor) -> torch.Tensor:
+            for up, down in layers:
+                token = reduced(down @ torch.relu(up @ token))
+            return token
+        compiled = torch.compile(forward, fullgraph=True, dynamic=False)
+        return lambda: compiled(x)
+
+    name = groups.rondo.group_name
+    return {"operator": way(lambda y: torch.ops.rondo.all_reduce(y, name))} | {
+        each: way(lambda y, group=group: functional.wait_tensor(functional.all_reduce(y, "sum", group)))
+        for each, group in groups.each()} | {"alone": way(lambda y: y)}
+
+
 SUMS = {"all_reduce": all_reduce, "async": asynchronous, "functional": out_of_place}
-STEPS = {"ddp": ddp, "fsdp": fsdp}
+STEPS = {"ddp": ddp, "fsdp": fsdp, "tensor_parallel": tensor_parallel}
 WHAT = SUMS | {"round_trip": round_trip} | STEPS
 
 
@@ -133,7 +157,7 @@ WHAT = SUMS | {"round_trip": round_trip} | STEPS
 
 
 def check(what: str, name: str, call: Call, x: torch.Tensor) -> None:
-    """One call, and whether the tensor has what it should; a training step is only made."""
+    """One call, and whether the tensor has what it should; a step of a model is only made."""
     rank, size = dist.get_rank(), dist.get_world_size()
     if what in STEPS:
         call()
