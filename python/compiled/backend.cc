@@ -270,6 +270,7 @@ rondo_call Backend::plain_call(const Call &call, rondo_collective collective,
 WorkPtr Backend::start(const Call &call, rondo_collective collective, const c10d::ReduceOp *op,
                        Body body)
 {
+    WorkPtr before; /* goes when the lock is given: letting go of tensors may need Python's */
     rondo_request *request;
 
     if (!may_post(call) || (op && *op == c10d::ReduceOp::PREMUL_SUM))
@@ -280,8 +281,8 @@ WorkPtr Backend::start(const Call &call, rondo_collective collective, const c10d
     if (result == RONDO_IN_PROGRESS)
         return start(call, std::move(body));
     check(result);
-    posted_ =
-        c10::make_intrusive<Posted>(rank_, ++sequence_, call, request, timeout_.load(), *queue_);
+    before = std::exchange(posted_, c10::make_intrusive<Posted>(rank_, ++sequence_, call, request,
+                                                                timeout_.load(), *queue_));
     return posted_;
 }
 
