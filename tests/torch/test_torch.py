@@ -119,6 +119,16 @@ def each_way_that_is_measured_has_its_row():
         raise AssertionError("what nobody knows is not refused")
 
 
+def what_is_to_be_reported_to_torch_is_still_so():
+    text = (ROOT / "docs/torch_reports.md").read_text(encoding="utf-8")
+    reports = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
+    assert len(reports) == text.count("```python") == 4, len(reports)
+    for program, wanted in reports:
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT,
+                              check=False)
+        assert said.stdout == wanted, f"{program}\n{said.stdout}{said.stderr}"
+
+
 def debugging_of_torch_works():
     torchrun(2, "tests/torch/calls.py", "reductions", TORCH_DISTRIBUTED_DEBUG="DETAIL")
 
@@ -164,7 +174,7 @@ if __name__ == "__main__":
         a_ddp_training_has_the_losses_of_gloo,
         a_training_on_two_hosts_has_the_losses_of_one_and_operators_are_right_there,
         fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does,
-        each_way_that_is_measured_has_its_row, debugging_of_torch_works,
+        each_way_that_is_measured_has_its_row, what_is_to_be_reported_to_torch_is_still_so, debugging_of_torch_works,
         tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence,
         ranks_with_different_kinds_of_the_backend_are_told_so]) + [
             calls(what, kind) for kind in KINDS
