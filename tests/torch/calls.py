@@ -184,6 +184,17 @@ def groups(rank, size):
     assert after[:2] == before[:2] and after[2] - before[2] < 64 << 20, (before, after)
 
 
+def again(rank, size):
+    """Groups that are made after the first ones were destroyed, in the same store."""
+    for _ in range(3):
+        dist.destroy_process_group()
+        dist.init_process_group("rondo", timeout=timedelta(seconds=240))
+        one = torch.ones(1)
+        dist.all_reduce(one, group=dist.new_group())
+        dist.all_reduce(one)
+        assert one.item() == size * size, one
+
+
 def death(rank, size):
     """The sentence of a failure comes through, with the rank in its cause."""
     dist.barrier()
@@ -203,5 +214,5 @@ def death(rank, size):
 if __name__ == "__main__":
     dist.init_process_group("rondo", timeout=timedelta(seconds=240))
     {"messages": messages, "short": short, "reductions": reductions, "barriers": barriers, "groups": groups,
-     "death": death}[sys.argv[1]](dist.get_rank(), dist.get_world_size())
+     "again": again, "death": death}[sys.argv[1]](dist.get_rank(), dist.get_world_size())
     dist.destroy_process_group()

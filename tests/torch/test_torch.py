@@ -178,6 +178,6 @@ if __name__ == "__main__":
         tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence,
         ranks_with_different_kinds_of_the_backend_are_told_so]) + [
             calls(what, kind) for kind in KINDS
-            for what in ("messages", "short", "reductions", "barriers", "groups")] + [
+            for what in ("messages", "short", "reductions", "barriers", "groups", "again")] + [
                 operators("gloo", ""), operators("rondo", "python"), engine("deepspeed", 2), engine("sglang", 3),
                 engine("vllm", 3)]))

@@ -49,7 +49,11 @@ def _are_across(store: Any, key: str, size: int, seconds: float, kind: str) -> b
 
 
 def name_of(store: Any, key: str, rank: int, size: int, seconds: float, kind: str = "Python") -> bytes:
-    """The id of a communicator of those who give the same key; its rank 0 makes it."""
+    """The id of a communicator of those who give the same key; its rank 0 makes it.
+
+    A store may outlive a group, and have another one with the same key, so each rank counts how often it came.
+    """
+    key = f"{key}/{store.add(f'{key}/came/{rank}', 1)}"
     if rank:
         store.set(f"{key}/place/{rank}", f"{kind} {_place()}")
         said = store.get(key).decode()
