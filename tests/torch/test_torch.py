@@ -45,6 +45,14 @@ def a_ddp_training_has_the_losses_of_gloo():
     assert len(losses) == 3 and float(losses[2]) < float(losses[0]) and ours == theirs, f"{ours}\n{theirs}"
 
 
+def the_training_of_rondo_train_has_its_losses_in_torch_too():
+    """Those of docs/from_pytorch.md; the first values are other ones."""
+    ours, theirs = (torchrun(2, "examples/pytorch/gpt.py", backend, "20") for backend in ("rondo", "gloo"))
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", ours)]
+    assert ours == theirs and len(losses) == 3, f"{ours}\n{theirs}"
+    assert abs(losses[0] - 2.55) < 0.1 and abs(losses[2] - 1.78) < 0.05, losses
+
+
 def on_two_hosts(script, *arguments, **more):
     """What the first of two ranks prints, each on a host with its own torchrun; torch's store alone connects them."""
     with hosts.Hosts(2) as places:
@@ -171,7 +179,7 @@ def ranks_with_different_kinds_of_the_backend_are_told_so():
 
 if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
-        a_ddp_training_has_the_losses_of_gloo,
+        a_ddp_training_has_the_losses_of_gloo, the_training_of_rondo_train_has_its_losses_in_torch_too,
         a_training_on_two_hosts_has_the_losses_of_one_and_operators_are_right_there,
         fsdp_zero_tensor_parallelism_and_a_pipeline_compute_what_one_process_does,
         each_way_that_is_measured_has_its_row, what_is_to_be_reported_to_torch_is_still_so, debugging_of_torch_works,
