@@ -75,7 +75,7 @@ class Waited : public Work
     /* Waits up to `seconds` (negative: for ever); false: it goes on. Who sees its end first ends
      * the work. */
     bool settle(double seconds);
-    /* The same of what is waited for; its result, or RONDO_IN_PROGRESS. */
+    /* Waits like settle(), for what the library was asked; its result, or RONDO_IN_PROGRESS. */
     virtual rondo_result look(double seconds) = 0;
     /* What is left to do when it is over; throws its error. */
     virtual void over(rondo_result result) = 0;

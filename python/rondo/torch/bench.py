@@ -62,11 +62,11 @@ def asynchronous(x: torch.Tensor, groups: Groups) -> dict[str, Call]:
 
 def out_of_place(x: torch.Tensor, groups: Groups) -> dict[str, Call]:
     """To a new tensor: the operator, and what torch.compile makes of functional collectives, with each backend."""
-    functional = torch.ops._c10d_functional
+    compiled = torch.ops._c10d_functional
 
     def call(group: Any) -> Call:
         name = group.group_name
-        return lambda: functional.wait_tensor(functional.all_reduce(x, "sum", name))
+        return lambda: compiled.wait_tensor(compiled.all_reduce(x, "sum", name))
 
     return {"operator": lambda: torch.ops.rondo.all_reduce(x, groups.rondo.group_name)} | {
         name: call(group) for name, group in groups.each()}

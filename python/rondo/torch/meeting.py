@@ -37,14 +37,14 @@ def _are_across(store: Any, key: str, size: int, seconds: float, kind: str) -> b
         raise rondo.Timeout(rondo.Result.ERROR_TIMEOUT,
                             f"Ranks that did not come to a group of {size} within {seconds:g} s: {', '.join(missing)}. "
                             "Look whether they still run; all ranks make groups in the same order.") from error
-    across = False
+    here, across = _place(), False
     for rank, place in enumerate(keys, 1):
         other, _, there = store.get(place).decode().partition(" ")
         if other != kind:
             raise rondo.Mismatch(rondo.Result.ERROR_MISMATCH,
                                  f"Rank 0 has the backend in {kind} and rank {rank} the one in {other}: install "
                                  "rondo-torch for all or none, and set TORCH_RONDO alike.")
-        across |= there != _place()
+        across |= there != here
     return across
 
 
