@@ -295,7 +295,7 @@ void comm_free(rondo_comm *comm)
     answer_stop(comm);
     recovery_close(comm);
     networks_close(comm);
-    gpu_close(comm_gpu(comm), broken);
+    gpu_close(comm_gpu(comm), comm);
     registration_drop_all(comm);
     leave_delist(comm);
     close_arena(comm, broken);

@@ -71,11 +71,14 @@ enum cuda_memory cuda_memory_kind(const struct cuda_driver *driver, const void *
 {
     CUmemorytype type = (CUmemorytype)0;
     unsigned managed = 0;
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    void *values[] = {&type, &managed};
 
-    if (!memory || driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                                 cuda_address(memory)))
+    /* To ask for one attribute alone is an error for memory that the driver does not know, which
+     * compute-sanitizer and profilers would report of every call on such memory. */
+    if (!memory || driver->cuPointerGetAttributes(2, names, values, cuda_address(memory)) || !type)
         return CUDA_MEMORY_HOST;
-    driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, cuda_address(memory));
     if (managed)
         return CUDA_MEMORY_MANAGED;
     return type == CU_MEMORYTYPE_HOST ? CUDA_MEMORY_PINNED : CUDA_MEMORY_DEVICE;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* A lock may hold up a thread that is not in its wait yet, but not in so many looks. */
-enum { LOOKS_ASLEEP = 20, LOOK_US = 500 };
+enum { LOOKS_ASLEEP = 20, LOOKS_MOST = 20000, LOOK_US = 500 };
 static const double FACTOR_MOST = 20; /* a test of a time-out has to end */
 
 /* Returns how many threads share a core, this one included: over the last minute, or now if those
@@ -59,7 +59,9 @@ static char thread_state(pid_t thread)
 
 bool world_await_sleep(pid_t thread)
 {
-    for (int asleep = 0; asleep < LOOKS_ASLEEP; usleep(LOOK_US)) {
+    int asleep = 0;
+
+    for (int looks = 0; asleep < LOOKS_ASLEEP && looks < LOOKS_MOST; looks++, usleep(LOOK_US)) {
         char state = thread_state(thread);
 
         if (!state || state == 'Z' || state == 'X')

@@ -68,10 +68,10 @@ void gpu_stop(struct gpu *gpu)
     (void)gpu;
 }
 
-void gpu_close(struct gpu *gpu, bool broken)
+void gpu_close(struct gpu *gpu, const rondo_comm *comm)
 {
     (void)gpu;
-    (void)broken;
+    (void)comm;
 }
 
 rondo_result rondo_cuda_check(void)

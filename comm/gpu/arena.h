@@ -247,7 +247,8 @@ struct gpu_plans {
     struct grouping *groups;      /* of ranks by their devices' links; NULL: all are equally near */
     struct link_costs costs;      /* with these groups */
     struct counts counts;         /* of the two ways of all_reduce in these groups */
-    size_t short_bytes;           /* up to which a call may be one kernel */
+    size_t short_bytes;           /* up to which a call may be one kernel that sends inputs */
+    size_t medium_bytes;          /* ... or one that reads them */
     struct cuda_devcomm *devcomm; /* NULL: calls cannot be one kernel */
     CUdeviceptr *inboxes;         /* [rank], as mapped here */
     struct gpu_nvls *nvls;        /* NULL: no call goes through multicast */

@@ -119,12 +119,24 @@ rondo_result gpu_devcomm_map(struct gpu_plans *plans)
     return result;
 }
 
+/* True if two ranks, which are threads of one process then, have the same device. */
+static bool is_shared(const rondo_comm *comm)
+{
+    for (int rank = 1; rank < comm->size; rank++)
+        for (int other = 0; other < rank; other++)
+            if (memcmp(comm->endpoints[rank].device.uuid, comm->endpoints[other].device.uuid,
+                       DEVICE_UUID) == 0)
+                return true;
+    return false;
+}
+
 rondo_result gpu_devcomm_connect(struct gpu_plans *plans)
 {
     rondo_result result = cuda_devcomm_connect(plans->devcomm, plans->inboxes);
 
     if (result)
         return result;
+    plans->medium_bytes = is_shared(plans->comm) ? SIZE_MAX : GPU_MEDIUM;
     plans->devcomms_ready = true;
     log_info("short calls on CUDA streams run as one kernel each");
     return RONDO_OK;

@@ -2,6 +2,8 @@
 /* gpu.c - the device of a communicator, and blocking calls on its memory. */
 #include "comm/engine/run.h"
 #include "comm/failure/error.h"
+#include "comm/failure/leave.h"
+#include "comm/gpu/arena.h"
 #include "comm/gpu/inside.h"
 
 #include "base/lock.h"
@@ -52,7 +54,7 @@ rondo_result gpu_open(int number, struct gpu **ret_gpu)
         cuda_leave(&gpu->device);
     }
     if (result) {
-        gpu_close(gpu, false);
+        gpu_close(gpu, NULL);
         return result;
     }
     log_info("works on CUDA device %d, %s", number, gpu->device.name);
@@ -75,8 +77,21 @@ void gpu_stop(struct gpu *gpu)
     gpu_proxy_stop(gpu->proxy);
 }
 
-void gpu_close(struct gpu *gpu, bool broken)
+/*
+ * Devices of peers have the arena's pages pinned, and their streams may wait for a word in it until
+ * those ranks have closed the communicator: so the pages stay until then. In other pages, which the
+ * same addresses would get, a peer's device would not see what its host stores to let it go.
+ */
+static void retire_arena(const rondo_comm *comm, struct gpu_arena *arena)
 {
+    if (arena)
+        heap_retire(arena, gpu_arena_bytes(comm->size), comm->lease ? leave_lease(comm) : NULL);
+}
+
+void gpu_close(struct gpu *gpu, const rondo_comm *comm)
+{
+    bool broken = comm && atomic_load_explicit(&comm->broken, memory_order_acquire);
+
     if (!gpu)
         return;
     gpu_stop(gpu);
@@ -90,8 +105,7 @@ void gpu_close(struct gpu *gpu, bool broken)
             gpu->device.driver->cuStreamDestroy(gpu->stream);
         cuda_leave(&gpu->device);
     }
-    if (gpu->arena) /* a peer's stream may look once more whether its message was taken */
-        heap_retire(gpu->arena, 0, NULL);
+    retire_arena(comm, gpu->arena);
     gpu_gate_close(gpu->gate);
     cuda_launcher_close(gpu->launcher);
     cuda_device_close(&gpu->device);

@@ -30,8 +30,9 @@ void gpu_agree(rondo_comm *comm);
 const struct device_source *gpu_device_source(const rondo_comm *comm, enum device_way *ret_way);
 /* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
 void gpu_stop(struct gpu *gpu);
-/* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL. */
-void gpu_close(struct gpu *gpu, bool broken);
+/* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL for
+ * each. */
+void gpu_close(struct gpu *gpu, const rondo_comm *comm);
 
 /* Brings the memory of calls to where the host or the device can use it, and moves messages. */
 extern const struct backend gpu_backend;

@@ -5,7 +5,9 @@
  *
  *     short     inputs are sent whole, to inboxes; peers touch no buffers
  *     medium    the plan that operations of the stream would carry out, on buffers of peers
- *     long      is not one: a kernel for each step has the whole device, and ends
+ *     long      is not one: a kernel for each step has the whole device, and ends. Where ranks
+ *               share a device it is one, if it is not cut: between their operations of streams
+ *               the hosts would have to wait for each other (gpu/gate.c), which takes 0.6 ms
  *     named     whatever its length, the plan of an algorithm that somebody named and that sends
  *               its data in messages: ring, tree and others
  *
@@ -39,7 +41,7 @@ bool gpu_is_short(const struct gpu_plans *plans, const struct task *task)
 
 bool gpu_is_medium(const struct gpu_plans *plans, const struct choice_key *key)
 {
-    return is_kernel(plans, key, GPU_MEDIUM) && gpu_piece_count(plans, key) >= key->count;
+    return is_kernel(plans, key, plans->medium_bytes) && gpu_piece_count(plans, key) >= key->count;
 }
 
 /* One round where there is a form of it; sums of both are the balanced tree's. */

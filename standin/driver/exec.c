@@ -285,6 +285,11 @@ CUresult cuGraphInstantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long 
     if (!ret_exec)
         return CUDA_ERROR_INVALID_VALUE;
     call_lock();
+    result = capture_forbid();
+    if (result) {
+        call_unlock();
+        return result;
+    }
     bool known = graph_known(graph);
     CUgraphExec exec = known ? make_exec(graph) : NULL;
     if (exec) {

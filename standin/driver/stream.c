@@ -42,7 +42,8 @@ CUresult stream_submit(CUstream stream, struct op *op)
     return result;
 }
 
-CUresult stream_submit_and_wait(CUstream stream, struct op *op, bool unsafe)
+/* Puts it into the queue. Under the lock, which it keeps. */
+static CUresult put_now(CUstream stream, struct op *op, bool unsafe)
 {
     CUresult result = op ? capture_allows(stream) : CUDA_ERROR_OUT_OF_MEMORY;
     if (!result && unsafe)
@@ -51,6 +52,21 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op, bool unsafe)
         result = capture_forbid_stream(stream);
     if (!result && !queue_put(stream, op))
         result = CUDA_ERROR_OUT_OF_MEMORY;
+    return result;
+}
+
+CUresult stream_submit_unsafe(CUstream stream, struct op *op)
+{
+    CUresult result = put_now(stream, op, true);
+    call_unlock();
+    if (result)
+        op_release(op);
+    return result;
+}
+
+CUresult stream_submit_and_wait(CUstream stream, struct op *op, bool unsafe)
+{
+    CUresult result = put_now(stream, op, unsafe);
     if (!result) {
         struct point point = queue_point(stream);
         queue_wait(point);

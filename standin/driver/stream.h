@@ -21,6 +21,9 @@ CUresult stream_submit(CUstream stream, struct op *op);
 /* The same, but keeps the lock, and takes over the reference on success only. */
 CUresult stream_put(CUstream stream, struct op *op);
 
+/* Does what stream_submit() does, for calls that captures of other streams may forbid. */
+CUresult stream_submit_unsafe(CUstream stream, struct op *op);
+
 /* Submits as stream_submit() does, then waits until it is done. `unsafe`: captures of other streams
  * may forbid the call. */
 CUresult stream_submit_and_wait(CUstream stream, struct op *op, bool unsafe);

@@ -156,10 +156,13 @@ void client_free(void *memory)
 
 void client_write(void *to, const void *from, size_t bytes)
 {
-    if (!client_on_device())
+    if (!client_on_device()) {
         memcpy(to, from, bytes);
-    else if (bytes)
+    } else if (bytes) {
         check(cuda.cuMemcpyHtoD((pointer)(uintptr_t)to, from, bytes), "cuMemcpyHtoD");
+        /* The copy may not be over yet, and no stream of the clients waits for it. */
+        check(cuda.cuStreamSynchronize(NULL), "cuStreamSynchronize");
+    }
 }
 
 void client_read(void *to, const void *from, size_t bytes)

@@ -139,14 +139,19 @@ static bool begin(const struct fork *fork, int which)
                                                   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
 
-static bool end(const struct fork *fork, int which, CUgraphExec *ret_graph)
+/* One or two captures; a graph cannot be made ready while the thread captures another. */
+static bool end(const struct fork *fork, int count, CUgraphExec *ret_graphs)
 {
-    CUgraph graph = NULL;
-    bool good = !device_driver()->cuStreamEndCapture(fork->branch[which].handle, &graph) &&
-                !device_driver()->cuGraphInstantiate(ret_graph, graph, 0);
+    CUgraph graphs[2] = {NULL, NULL};
+    bool good = true;
 
-    if (graph)
-        device_driver()->cuGraphDestroy(graph);
+    for (int i = 0; i < count; i++)
+        good &= !device_driver()->cuStreamEndCapture(fork->branch[i].handle, &graphs[i]);
+    for (int i = 0; i < count; i++) {
+        good = good && !device_driver()->cuGraphInstantiate(&ret_graphs[i], graphs[i], 0);
+        if (graphs[i])
+            device_driver()->cuGraphDestroy(graphs[i]);
+    }
     return good;
 }
 
@@ -173,7 +178,7 @@ static rondo_result fork_graph(struct fork *fork)
         return fail(fork->rank, "begin of capture");
     for (int i = 0; i < 4 && !result; i++)
         result = call(fork, i % 2);
-    if (!comes_behind(fork, 0, 1) || !end(fork, 0, &graph) || result)
+    if (!comes_behind(fork, 0, 1) || !end(fork, 1, &graph) || result)
         return fail(fork->rank, "capture");
     for (int i = 0; i < LAUNCHES && !result; i++) {
         come_late(fork);
@@ -208,7 +213,7 @@ static rondo_result mix_graph(struct fork *fork)
         return fail(fork->rank, "begin of capture");
     for (int i = 0; i < 4 && !result; i++)
         result = call(fork, i % 2);
-    if (!end(fork, 0, &graphs[0]) || !end(fork, 1, &graphs[1]) || result)
+    if (!end(fork, 2, graphs) || result)
         return fail(fork->rank, "capture");
     for (int i = 0; i < LAUNCHES && !result; i++) {
         come_late(fork);

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct device_driver driver;
 static int devices;
@@ -47,6 +49,23 @@ int device_count(void)
     return device_driver() ? devices : 0;
 }
 
+static int ask_apart(int (*question)(void))
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(question());
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status)
+               ? WEXITSTATUS(status)
+               : 0;
+}
+
+int device_count_apart(void)
+{
+    return ask_apart(device_count);
+}
+
 static void *find_in_standin(const char *name)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -61,6 +80,16 @@ void (*device_standin_stop(void))(void)
 
     memcpy(&stop, &found, sizeof(stop));
     return stop;
+}
+
+static int is_standin(void)
+{
+    return device_standin_stop() != NULL;
+}
+
+bool device_can_be_told_to_fail(void)
+{
+    return ask_apart(is_standin);
 }
 
 long device_kernels(const char *name)
@@ -129,5 +158,6 @@ void device_free(enum device_memory kind, void *memory)
 bool device_copy(void *to, const void *from, size_t bytes)
 {
     return !bytes ||
-           !driver.cuMemcpy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes);
+           (!driver.cuMemcpy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes) &&
+            !driver.cuStreamSynchronize(NULL));
 }

@@ -35,9 +35,14 @@ struct device_driver {
 /* NULL: there is no driver, or no device. */
 const struct device_driver *device_driver(void);
 int device_count(void);
+/* The same, but this process does not begin to use CUDA, so processes that it forks can. */
+int device_count_apart(void);
 /* The stand-in's way to stop this process (its standin.h), NULL: this is no stand-in. Initialises
  * nothing. */
 void (*device_standin_stop(void))(void);
+/* True if the driver is the stand-in, whose CUDA_STANDIN_FAIL has its calls fail. This process does
+ * not load it. */
+bool device_can_be_told_to_fail(void);
 /* Kernels of that name that this process has asked for, and copies; -1: this is no stand-in. */
 long device_kernels(const char *name);
 long device_copies(void);
@@ -60,7 +65,8 @@ void device_free(enum device_memory kind, void *memory);
 /* pieces.c: the same for the last two kinds; the current device alone may use them. */
 void *pieces_alloc(size_t bytes, bool shared);
 void pieces_free(void *memory);
-/* To and from any kind, after all work on it. */
+/* To and from any kind, after all work on it. The copy is over when this returns, which the driver
+ * does not promise of what comes from pageable memory: streams of tests would overtake it. */
 bool device_copy(void *to, const void *from, size_t bytes);
 
 #endif

@@ -53,7 +53,7 @@ static rondo_result map_once(struct gpu_rank *rank, const struct two_pieces *two
         result = mapped_expect_all(rank, memory, "the first piece");
     if (!result)
         result = mapped_expect_all(rank, memory + two->bytes / sizeof(int32_t), "the second piece");
-    if (!result && two->counted && mapped_files() != before + 2 * others)
+    if (!result && two->counted && device_standin_stop() && mapped_files() != before + 2 * others)
         result = world_say(rank->sentence, RONDO_ERROR_INTERNAL, "%d files more than before",
                            mapped_files() - before);
     return result;

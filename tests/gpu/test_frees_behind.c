@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_frees_behind.c - memory that is freed behind a call whose peer is late holds nobody up. */
 #include "bodies.h"
+#include "device.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -95,6 +96,8 @@ Test(gpu_frees_behind, many_messages_that_wait_for_a_free_end_with_the_timeout)
     char timeout[32];
     int failed;
 
+    if (!device_standin_stop())
+        cr_skip_test("drivers may let memory be mapped beside a free");
     setenv("RONDO_CUDA_RESERVE", "1M", 1);
     snprintf(timeout, sizeof(timeout), "%.1f", world_patience(3));
     setenv("RONDO_TIMEOUT", timeout, 1);

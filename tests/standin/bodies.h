@@ -33,6 +33,7 @@
     use(registered_memory_is_used_in_place) \
     use(managed_memory_is_the_programs_too) \
     use(pageable_source_is_taken_at_the_call) \
+    use(synchronous_copies_of_pageable_memory_can_be_overtaken) \
     use(rows_are_copied_with_their_pitches) \
     use(free_waits_for_work_under_way)
 

@@ -175,6 +175,8 @@ void body_unsafe_calls_are_forbidden_as_the_mode_says(struct check *check)
 {
     check_begin(check, 0);
     CUdeviceptr memory = 0;
+    CUgraph graph = NULL;
+    CUgraphExec executable = NULL;
     CUstreamCaptureMode mode = relaxed;
     CUevent event = make_event(check);
     CUstream stream = begin_spoilt(check, global);
@@ -183,6 +185,12 @@ void body_unsafe_calls_are_forbidden_as_the_mode_says(struct check *check)
     stream = begin_spoilt(check, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     CHECK_GIVES(cuEventQuery(event), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     end_spoilt(check, stream);
+    CHECK_OK(cuStreamBeginCapture(stream, relaxed));
+    CHECK_OK(cuStreamEndCapture(stream, &graph));
+    stream = begin_spoilt(check, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    CHECK_GIVES(cuGraphInstantiate(&executable, graph, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    end_spoilt(check, stream);
+    CHECK_OK(cuGraphDestroy(graph));
     CHECK_OK(cuStreamBeginCapture(stream, global));
     CHECK_OK(cuThreadExchangeStreamCaptureMode(&mode));
     CHECK(mode == global);

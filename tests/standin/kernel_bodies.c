@@ -38,6 +38,7 @@ void body_kernel_runs_every_block_of_its_grid(struct check *check)
     CUdeviceptr memory = check_memory(check, sizeof values);
     struct scale job = {memory, COUNT, 2};
     CHECK_OK(cuMemcpyHtoD(memory, values, sizeof values));
+    CHECK_OK(cuStreamSynchronize(NULL));
     CHECK_OK(launch(scale, 1, stream, &job));
     CHECK_OK(launch(scale, 7, stream, &job));
     CHECK_OK(launch(scale, COUNT, stream, &job)); /* more blocks than fit the device at a time */
@@ -111,6 +112,7 @@ void body_module_has_variables_and_shared_memory(struct check *check)
     CHECK(size == 4 && other != variable);
     CHECK(check_read(check, variable) == 42);
     CHECK_OK(cuMemcpyHtoD(variable, &value, sizeof value));
+    CHECK_OK(cuStreamSynchronize(NULL));
     CHECK(check_read(check, other) == 42); /* each load has its own */
     CHECK_OK(cuLaunchKernel(sum, 1, 1, 1, 1, 1, 1, 400, stream, parameters, NULL));
     CHECK_OK(cuStreamSynchronize(stream));
@@ -168,6 +170,7 @@ void body_captured_kernel_keeps_its_parameters(struct check *check)
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
     CHECK_OK(cuMemcpyHtoD(memory, &one, sizeof one));
+    CHECK_OK(cuStreamSynchronize(NULL));
     CHECK_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CHECK_OK(launch(scale, 1, stream, &job));
     job.factor = 100;

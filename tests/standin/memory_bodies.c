@@ -252,6 +252,29 @@ void body_pageable_source_is_taken_at_the_call(struct check *check)
     check_end(check, 0);
 }
 
+/* Nothing says which copy is late, so it is tried until one is. */
+void body_synchronous_copies_of_pageable_memory_can_be_overtaken(struct check *check)
+{
+    check_begin(check, 0);
+    CUstream stream = check_stream(check);
+    CUdeviceptr memory = check_memory(check, 64), copied = check_memory(check, 64);
+    bool overtaken = false;
+    for (unsigned i = 1; i <= 10000 && !overtaken; i++) {
+        unsigned word = i, back = 0;
+        CHECK_OK(cuMemcpyHtoD(memory, &word, sizeof word));
+        word = 0;
+        CHECK_OK(cuMemcpyDtoDAsync(copied, memory, sizeof word, stream));
+        CHECK_OK(cuStreamSynchronize(NULL));
+        CHECK_OK(cuMemcpyDtoH(&back, memory, sizeof back));
+        CHECK(back == i);
+        CHECK_OK(cuStreamSynchronize(stream));
+        CHECK_OK(cuMemcpyDtoH(&back, copied, sizeof back));
+        overtaken = back != i;
+    }
+    CHECK(overtaken);
+    check_end(check, 0);
+}
+
 void body_rows_are_copied_with_their_pitches(struct check *check)
 {
     check_begin(check, 0);

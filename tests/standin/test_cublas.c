@@ -39,6 +39,7 @@ static CUdeviceptr upload(const float *values)
 {
     CUdeviceptr memory = check_memory(check, VALUES * sizeof *values);
     CHECK_OK(cuMemcpyHtoD(memory, values, VALUES * sizeof *values));
+    CHECK_OK(cuStreamSynchronize(NULL));
     return memory;
 }
 
@@ -101,6 +102,7 @@ Test(cublas, product_runs_in_stream_order_and_is_captured)
     CUgraphExec exec = NULL;
     values[0] = NAN; /* times 0 is 0 in C */
     CHECK_OK(cuMemcpyHtoD(c, values, sizeof *values));
+    CHECK_OK(cuStreamSynchronize(NULL));
     CHECK(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
     CHECK(cublasSetStream(handle, stream) == CUBLAS_STATUS_SUCCESS);
     CHECK_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));

@@ -265,7 +265,7 @@ static rondo_result obey_rank(struct gpu_plans *plans, int rank)
     if (!number || number == plans->obeyed[rank])
         return RONDO_OK;
     order = arena->order;
-    /* A rank that closes gives its arena's pages back: they read as zero then. Acquire: after. */
+    /* Nothing of an order that is being replaced meanwhile. Acquire: after. */
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&arena->ordered, memory_order_relaxed) != number)
         return RONDO_OK;

@@ -4,7 +4,9 @@
  *
  * One operation copies rows of bytes; a plain copy has one row. What comes from memory that the
  * driver does not know ("pageable") is taken at the time of the call, what goes there is there when
- * the call returns.
+ * the call returns. A call that is synchronous returns when its stream has come to
+ * it and it has taken what is pageable, as on a GPU: streams that do not wait for the legacy one
+ * can overtake such a copy.
  */
 #include "standin/driver/base/call.h"
 #include "standin/driver/calls/count.h"
@@ -16,6 +18,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* A copy that its call did not wait for comes so late that a program which relies on it fails. */
+enum { LATE_NS = 200000 };
 
 struct rows {
     char *to;
@@ -28,6 +34,7 @@ struct copy {
     struct op op;
     struct rows rows;
     char *staged; /* own copy of the source */
+    bool late;
 };
 
 enum side { SIDE_ANY, SIDE_DEVICE, SIDE_HOST };
@@ -40,7 +47,10 @@ static void copy_rows(const struct rows *rows)
 
 static void run_copy(struct op *op)
 {
-    copy_rows(&((struct copy *)op)->rows);
+    const struct copy *copy = (struct copy *)op;
+    if (copy->late)
+        nanosleep(&(struct timespec){.tv_nsec = LATE_NS}, NULL);
+    copy_rows(&copy->rows);
 }
 
 static void close_copy(struct op *op)
@@ -105,16 +115,23 @@ static CUresult submit(CUstream stream, const struct rows *rows, const enum side
         call_unlock();
         return CUDA_ERROR_INVALID_VALUE;
     }
+    bool captured = capture_active(stream);
+    bool takes = from_pageable && !(wait && to_pageable);
+    if (wait && takes)
+        queue_drain(stream);
     struct copy *copy = op_new(sizeof *copy, &copy_kind);
     if (copy)
         copy->rows = *rows;
-    bool captured = capture_active(stream);
-    if (copy && from_pageable && !wait && !captured && !stage(copy)) {
+    if (copy && takes && !captured && !stage(copy)) {
         op_release(&copy->op);
         copy = NULL;
     }
+    if (copy)
+        copy->late = wait && takes;
     struct op *op = copy ? &copy->op : NULL;
     count_copy();
+    if (wait && takes)
+        return stream_submit_unsafe(stream, op);
     if (wait || (to_pageable && !captured))
         return stream_submit_and_wait(stream, op, wait);
     return stream_submit(stream, op);

@@ -135,14 +135,19 @@ static rondo_result body(rondo_comm *comm, void *scene, char *sentence)
 }
 
 /* Operations of a rank in a call. */
-static int operations(size_t bytes)
+static int operations_of(int ranks, int devices, size_t bytes)
 {
     static struct world_report report;
-    struct gpu_scene scene = {.devices = RANKS, .cases = (int)(bytes / sizeof(int32_t))};
+    struct gpu_scene scene = {.devices = devices, .cases = (int)(bytes / sizeof(int32_t))};
 
-    cr_assert(world_run_threads(RANKS, body, &scene, &report) == 0, "%s", report.summary);
-    return (atomic_load_explicit(&queued, memory_order_relaxed) + RANKS * CALLS - 1) /
-           (RANKS * CALLS);
+    cr_assert(world_run_threads(ranks, body, &scene, &report) == 0, "%s", report.summary);
+    return (atomic_load_explicit(&queued, memory_order_relaxed) + ranks * CALLS - 1) /
+           (ranks * CALLS);
+}
+
+static int operations(size_t bytes)
+{
+    return operations_of(RANKS, RANKS, bytes);
 }
 
 TestSuite(gpu_operations, .init = count_operations);
@@ -152,6 +157,15 @@ Test(gpu_operations, an_all_reduce_is_one_kernel_and_what_tells_of_its_end)
     for (size_t bytes = 1 << 10; bytes <= 4 << 20; bytes *= 16)
         cr_expect(operations(bytes) <= MOST, "%zu bytes: %d operations", bytes, operations(bytes));
     cr_expect(operations(1 << 20) <= MOST, "1 MiB: %d operations", operations(1 << 20));
+}
+
+/* Ranks that share a device would have to wait for each other's hosts between operations. */
+Test(gpu_operations, so_are_long_ones_of_ranks_that_share_a_device)
+{
+    int shared = operations_of(2, 1, 16 << 20), apart = operations_of(2, 2, 16 << 20);
+
+    cr_expect(shared <= MOST, "%d operations", shared);
+    cr_expect(apart > MOST || device_count() < 2, "%d operations on two devices", apart);
 }
 
 /* The way of ranks that cannot spin, which is what this is counted against. */
