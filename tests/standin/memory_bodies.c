@@ -252,9 +252,13 @@ void body_pageable_source_is_taken_at_the_call(struct check *check)
     check_end(check, 0);
 }
 
-/* Nothing says which copy is late, so it is tried until one is. */
+/* Nothing says which copy is late, so it is tried until one is. To ThreadSanitizer it is the race
+ * that it is. */
 void body_synchronous_copies_of_pageable_memory_can_be_overtaken(struct check *check)
 {
+#ifdef __SANITIZE_THREAD__
+    (void)check;
+#else
     check_begin(check, 0);
     CUstream stream = check_stream(check);
     CUdeviceptr memory = check_memory(check, 64), copied = check_memory(check, 64);
@@ -273,6 +277,7 @@ void body_synchronous_copies_of_pageable_memory_can_be_overtaken(struct check *c
     }
     CHECK(overtaken);
     check_end(check, 0);
+#endif
 }
 
 void body_rows_are_copied_with_their_pitches(struct check *check)
