@@ -139,6 +139,35 @@ Test(invalid, a_wrong_call_in_a_group_does_not_break_the_communicator)
               report.summary);
 }
 
+/* The group holds a call on both: they stay open, and the group's end says what was wrong. */
+static void expect_held(bool closes_stream, const char *word)
+{
+    int32_t value = 1, sum = 0;
+    rondo_comm *comm = NULL;
+    rondo_stream *stream = NULL;
+
+    cr_assert(rondo_comm_open_all(1, NULL, &comm) == RONDO_OK);
+    cr_assert(rondo_stream_open(&stream) == RONDO_OK);
+    cr_assert(rondo_group_start() == RONDO_OK);
+    cr_assert(rondo_all_reduce(&value, &sum, 1, RONDO_INT32, RONDO_SUM, comm, stream) == RONDO_OK);
+    if (closes_stream)
+        rondo_stream_close(stream);
+    else
+        rondo_comm_close(comm);
+    cr_expect(rondo_group_end() == RONDO_ERROR_INVALID);
+    cr_expect(strstr(rondo_last_error(NULL), word), "\"%s\"", rondo_last_error(NULL));
+    cr_expect(rondo_all_reduce(&value, &sum, 1, RONDO_INT32, RONDO_SUM, comm, stream) == RONDO_OK);
+    cr_expect(rondo_stream_synchronize(stream) == RONDO_OK && sum == 1);
+    rondo_stream_close(stream);
+    rondo_comm_close(comm);
+}
+
+Test(invalid, a_stream_or_communicator_that_an_open_group_needs_is_not_closed)
+{
+    expect_held(true, "rondo_stream_close: the open group holds a call on the stream");
+    expect_held(false, "rondo_comm_close: the open group holds a call on the communicator");
+}
+
 Test(invalid, missing_handles_and_places_for_results_are_refused)
 {
     rondo_comm *comm = NULL;

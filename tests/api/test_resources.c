@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,78 @@ Test(resources, nothing_stays_in_shared_memory_also_after_kill_9)
     cr_expect(report.signals[1] == SIGKILL);
     cr_expect(count_shared_names() == before, "something stayed in /dev/shm");
     cr_expect(count_entries("/proc/self/fd") == descriptors);
+}
+
+/* Bytes of Rondo's shared files that this process has mapped and that a core would hold, filled for
+ * the purpose; and of all of them. */
+static size_t bytes_in_cores(size_t *ret_mapped)
+{
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    size_t kib = 0, dumped = 0;
+    bool ours = false;
+    char line[512];
+
+    *ret_mapped = 0;
+    while (maps && fgets(line, sizeof(line), maps)) {
+        if (strchr(line, '-') && !strchr(line, ':'))
+            ours = false;
+        if (strstr(line, "memfd:rondo-"))
+            ours = true;
+        else if (sscanf(line, "Size: %zu", &kib) == 1 && ours)
+            *ret_mapped += kib << 10;
+        else if (ours && strncmp(line, "VmFlags:", 8) == 0 && !strstr(line, " dd"))
+            dumped += kib << 10;
+        if (strncmp(line, "VmFlags:", 8) == 0)
+            ours = false;
+    }
+    if (maps)
+        fclose(maps);
+    return dumped;
+}
+
+static rondo_result look_at_mappings(rondo_comm *comm, void *argument, char *sentence)
+{
+    rondo_result result = bodies_all_reduce(comm, 5000, sentence);
+    size_t mapped, dumped = bytes_in_cores(&mapped);
+
+    if (!result && (!mapped || dumped))
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "%zu bytes of %zu would be in a core",
+                           dumped, mapped);
+    return result;
+}
+
+/* Heaps are many times as large as the memory, and so is the core of a rank that has them in it. */
+Test(resources, a_core_leaves_out_what_ranks_have_reserved)
+{
+    cr_assert(world_run_processes(3, look_at_mappings, NULL, &report) == 0, "%s", report.summary);
+}
+
+/* The user may have no other thread. 0: refused in a sentence; 77: this cannot be tried here. */
+static int open_without_threads(void)
+{
+    struct rlimit one = {1, 1};
+    rondo_stream *stream = NULL;
+    rondo_result result;
+
+    if ((!getuid() && setuid(65534)) || setrlimit(RLIMIT_NPROC, &one))
+        return 77;
+    result = rondo_stream_open(&stream);
+    return !(result == RONDO_ERROR_SYSTEM && !stream &&
+             strstr(rondo_last_error(NULL), "Cannot start the thread of a stream (ulimit -u?)") &&
+             strstr(rondo_last_error(NULL), strerror(EAGAIN)));
+}
+
+Test(resources, a_stream_says_why_its_thread_cannot_be_started)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(open_without_threads());
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        cr_skip_test("this user's limits cannot be set");
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
 }
 
 /* On a machine of 512 GiB: the heaps together are more than a process can address. */

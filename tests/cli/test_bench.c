@@ -186,6 +186,23 @@ Test(bench, a_write_behind_the_output_is_wrong)
                  "wrong values: 2 FAILED");
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* No machine has so much. */
+Test(bench, buffers_that_cannot_be_allocated_are_said_to_be_too_long)
+{
+    struct run *r = bench(TEST_WORKERS, "all_reduce -n 2 --bytes 64T");
+
+    cr_expect_eq(r->status, 1);
+    cr_expect(strstr(r->err, "allocating the buffers: out of memory"), "%s", r->err);
+    free(r);
+    r = bench(TEST_WORKERS, "all_reduce -n 2 --bytes 64T --memory shared");
+    cr_expect_eq(r->status, 1);
+    cr_expect(strstr(r->err, "allocating the buffers: "), "%s", r->err);
+    cr_expect(strstr(r->err, "RONDO_HEAP_BYTES"), "%s", r->err);
+    free(r);
+}
+#endif
+
 Test(bench, a_library_that_does_not_open_is_reported)
 {
     expect_fault("refuse", "all_reduce -n 2 --bytes 400", "of rondo: it does not want to");

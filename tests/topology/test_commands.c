@@ -192,6 +192,18 @@ Test(doctor, notes_a_process_that_may_open_few_files)
     cr_expect(says("note  open files: at most 100"), "%s", output);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Doctor tries what a communicator does: a heap that finds no room is no mere note. */
+Test(doctor, finds_an_address_space_in_which_no_heap_has_room)
+{
+    cr_expect_eq(run("ulimit -v 8000000; RONDO_HEAP_BYTES=64G " DRIVER " doctor"), 1);
+    cr_expect(says("FAIL  address space: "), "%s", output);
+    cr_expect(says("ulimit -v unlimited"), "%s", output);
+    run("ulimit -v 8000000; " DRIVER " doctor");
+    cr_expect(says("note  address space: limited to 7.6 GiB"), "%s", output);
+}
+#endif
+
 Test(doctor, writes_json_that_parses)
 {
     json_t *all, *lines;

@@ -204,8 +204,7 @@ static bool restore(char *block, size_t bytes)
     bool ends = withdrawn_remove(block, block + bytes, &leases);
 
     leases = leases_reap(leases);
-    ends &= mmap(block, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                 heap.file.fd, (off_t)(start * PAGE)) != MAP_FAILED;
+    ends &= pages_put(block, heap.file.fd, start * PAGE, bytes);
     if (ends && !leases)
         return true;
     punch(start, bytes / PAGE);
