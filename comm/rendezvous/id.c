@@ -294,12 +294,17 @@ static rondo_result create(const struct wish *wish, rondo_unique_id *ret_id)
     return RONDO_OK;
 }
 
+/* The port of RONDO_ADDRESS is that of the job, if there is one: an id takes any other. */
+static struct wish wish_of_settings(double timeout)
+{
+    return (struct wish){.address = setting_read_word(SETTING_ADDRESS),
+                         .any_port = setting_is_set(SETTING_RANK),
+                         .timeout = timeout};
+}
+
 rondo_result bootstrap_id_create(rondo_unique_id *ret_id)
 {
-    /* The port of RONDO_ADDRESS is that of the job, if there is one: an id takes any other. */
-    const struct wish wish = {.address = setting_read_word(SETTING_ADDRESS),
-                              .any_port = setting_is_set(SETTING_RANK),
-                              .timeout = -1};
+    const struct wish wish = wish_of_settings(-1);
 
     return create(&wish, ret_id);
 }
@@ -324,9 +329,11 @@ static rondo_result create_reachable(const struct wish *wish, rondo_unique_id *r
 
 rondo_result bootstrap_id_create_at(const char *address, double timeout, rondo_unique_id *ret_id)
 {
-    const struct wish wish = {.address = address, .timeout = timeout};
+    struct wish wish = {.address = address, .timeout = timeout};
 
-    return address ? create(&wish, ret_id) : create_reachable(&wish, ret_id);
+    if (!address)
+        wish = wish_of_settings(timeout);
+    return *wish.address ? create(&wish, ret_id) : create_reachable(&wish, ret_id);
 }
 
 rondo_result bootstrap_id_create_for_hosts(rondo_unique_id *ret_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import Any, Callable, Sequence
 
 from . import _buffers
@@ -211,7 +210,7 @@ def unique_id(across_hosts: bool = False) -> bytes:
     This process listens until all have come. The bytes hold the secret that proves the right to join.
     """
     made = UniqueId()
-    if across_hosts and not os.environ.get("RONDO_ADDRESS"):
+    if across_hosts:
         check(lib.unique_id_create_at(None, -1.0, ctypes.byref(made)))
     else:
         check(lib.unique_id_create(ctypes.byref(made)))

@@ -196,6 +196,21 @@ Test(bindings, ranks_meet_at_the_address_of_an_id)
     expect_meeting(NULL);
 }
 
+/* The address that is set needs no interface. */
+Test(bindings, an_id_for_other_hosts_is_at_the_address_that_is_set)
+{
+    rondo_unique_id id;
+
+    setenv("RONDO_INTERFACE", "none-such", 1);
+    cr_expect(rondo_unique_id_create_at(NULL, 60, &id) != RONDO_OK);
+    setenv("RONDO_ADDRESS", "127.0.0.1:0", 1);
+    cr_expect(rondo_unique_id_create_at(NULL, 60, &id) == RONDO_OK, "%s", rondo_last_error(NULL));
+    unsetenv("RONDO_INTERFACE");
+    expect_meeting(NULL);
+    setenv("RONDO_ADDRESS", "127.0.0.1", 1);
+    cr_expect(rondo_unique_id_create_at(NULL, 60, &id) == RONDO_ERROR_INVALID);
+}
+
 Test(bindings, an_id_waits_as_long_as_it_was_told)
 {
     rondo_config config = RONDO_CONFIG_INIT;
