@@ -10,7 +10,8 @@ from torch.utils import cpp_extension
 
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = os.environ.get("RONDO_INCLUDE", HERE.parent.parent / "include")
-SOURCES = ["backend.cc", "messages.cc", "module.cc", "moving.cc", "reductions.cc", "tensors.cc", "work.cc"]
+SOURCES = ["backend.cc", "messages.cc", "module.cc", "moving.cc", "operators.cc", "reductions.cc", "tensors.cc",
+           "work.cc"]
 HEADERS = ["backend.h", "messages.h", "tensors.h", "work.h"]
 
 

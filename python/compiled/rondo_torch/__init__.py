@@ -20,4 +20,4 @@ if _backend.RONDO // 100 != rondo._library.lib.version_number() // 100:
     raise ImportError(f"rondo-torch is built for Rondo {_backend.RONDO}, but librondo is {rondo.__version__}: build it "
                       "again")
 
-create, set_title = _backend.create, _backend.set_title
+create, set_title, PATH = _backend.create, _backend.set_title, _backend.__file__

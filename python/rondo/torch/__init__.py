@@ -16,7 +16,7 @@ from typing import Any, Callable
 OLDEST = (2, 15)
 
 
-def _compiled() -> Any:
+def compiled_package() -> Any:
     """The package rondo-torch; None if it is not installed, does not fit or is not wanted."""
     wanted = os.environ.get("TORCH_RONDO", "")
     if wanted not in ("", "python", "compiled"):
@@ -38,7 +38,7 @@ def _compiled() -> Any:
 
 def _creator() -> Callable[[Any], Any]:
     """What makes a process group's backend of c10d's DistributedBackendOptions."""
-    compiled = _compiled()
+    compiled = compiled_package()
     if compiled is None:
         from .backend import create
         return create
@@ -54,7 +54,7 @@ def _creator() -> Callable[[Any], Any]:
 
 def kind() -> str:
     """Which of both process groups get: "compiled" or "python"."""
-    return "python" if _compiled() is None else "compiled"
+    return "python" if compiled_package() is None else "compiled"
 
 
 def register() -> None:
@@ -65,7 +65,7 @@ def register() -> None:
     if not dist.is_available() or "RONDO" in dist.Backend._plugins:
         return
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < OLDEST and _compiled() is None:
+    if version < OLDEST and compiled_package() is None:
         raise ImportError(f"The backend rondo needs torch {OLDEST[0]}.{OLDEST[1]} or later, this is "
                           f"{torch.__version__}: only from there on can backends be written in Python.")
     dist.Backend.register_backend("rondo", _creator(), extended_api=True, devices=["cpu"])

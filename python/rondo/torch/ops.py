@@ -33,6 +33,7 @@ import rondo
 
 from .._library import lib
 from ..operations import CODES
+from . import compiled_package
 from .meeting import meet
 from .tensors import all_reduce_plain, changed, divide, read
 
@@ -175,8 +176,11 @@ def _resolving(name: str) -> Any:
 
 
 def _load_native() -> ctypes.CDLL | None:
-    """The kernels of operators.cc, if they are wanted, in this package, and torch is one that can have them."""
+    """The kernels of rondo-torch, or those of operators.cc, if they are wanted, there, and torch can have them."""
+    compiled = compiled_package()
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "operators.so")
+    if compiled is not None:
+        path = compiled.PATH
     if os.environ.get("TORCH_RONDO") == "python" or not os.path.exists(path):
         return None
     library = ctypes.CDLL(path)
