@@ -3,6 +3,7 @@
 #include "patience.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 /* A lock may hold up a thread that is not in its wait yet, but not in so many looks. */
-enum { LOOKS_ASLEEP = 20, LOOKS_MOST = 20000, LOOK_US = 500 };
+enum { LOOKS_ASLEEP = 20, LOOKS_SPINNING = 20000, LOOK_US = 500 };
 static const double FACTOR_MOST = 20; /* a test of a time-out has to end */
 
 /* Returns how many threads share a core, this one included: over the last minute, or now if those
@@ -57,11 +58,11 @@ static char thread_state(pid_t thread)
     return name_end && name_end[1] ? name_end[2] : '\0';
 }
 
-bool world_await_sleep(pid_t thread)
+static bool await_sleep(pid_t thread, long looks_most)
 {
     int asleep = 0;
 
-    for (int looks = 0; asleep < LOOKS_ASLEEP && looks < LOOKS_MOST; looks++, usleep(LOOK_US)) {
+    for (long looks = 0; asleep < LOOKS_ASLEEP && looks < looks_most; looks++, usleep(LOOK_US)) {
         char state = thread_state(thread);
 
         if (!state || state == 'Z' || state == 'X')
@@ -69,6 +70,16 @@ bool world_await_sleep(pid_t thread)
         asleep += state == 'S';
     }
     return true;
+}
+
+bool world_await_sleep(pid_t thread)
+{
+    return await_sleep(thread, LONG_MAX);
+}
+
+bool world_await_sleep_or_spin(pid_t thread)
+{
+    return await_sleep(thread, LOOKS_SPINNING);
 }
 
 bool world_await_told(const _Atomic pid_t *thread)

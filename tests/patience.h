@@ -20,10 +20,12 @@ double world_patience(double seconds);
 /*
  * Returns true when that thread, of whatever process, waits: looks at it until the kernel has shown
  * it asleep in many of them. So a thread that has told its number just before a call is in the wait
- * of that call, whether it sleeps there once or again and again. A thread that is busy for all of
- * 10 s is taken to wait, too: drivers of GPUs spin. False: it has ended.
+ * of that call, whether it sleeps there once or again and again. False: it has ended.
  */
 bool world_await_sleep(pid_t thread);
+
+/* This takes a thread that is busy for all of 10 s to wait, too: the drivers of GPUs spin. */
+bool world_await_sleep_or_spin(pid_t thread);
 
 /* This does the same for a thread that tells its number there, where there is 0 until then. */
 bool world_await_told(const _Atomic pid_t *thread);

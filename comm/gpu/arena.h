@@ -358,7 +358,7 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
 
 /* ---- gpu/devcomm.c --------------------------------------------------------------------------- */
 
-/* Bytes of a block up to which a call is one kernel: that sends inputs, or that reads them. */
+/* Bytes of a block up to which a call is one kernel: see gpu/kernel.c. */
 enum { GPU_SHORT = 32 << 10, GPU_MEDIUM = 8 << 20 };
 /* Open this rank's device communicator, if there can be one, and show it to the others. */
 rondo_result gpu_devcomm_show(struct gpu_plans *plans);

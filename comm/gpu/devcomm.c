@@ -119,12 +119,11 @@ rondo_result gpu_devcomm_map(struct gpu_plans *plans)
     return result;
 }
 
-/* True if two ranks, which are threads of one process then, have the same device. */
-static bool is_shared(const rondo_comm *comm)
+bool gpu_is_shared(const rondo_comm *comm)
 {
-    for (int rank = 1; rank < comm->size; rank++)
-        for (int other = 0; other < rank; other++)
-            if (memcmp(comm->endpoints[rank].device.uuid, comm->endpoints[other].device.uuid,
+    for (int a = 0; a < comm->size; a++)
+        for (int b = 0; b < a; b++)
+            if (memcmp(comm->endpoints[a].device.uuid, comm->endpoints[b].device.uuid,
                        DEVICE_UUID) == 0)
                 return true;
     return false;
@@ -136,7 +135,7 @@ rondo_result gpu_devcomm_connect(struct gpu_plans *plans)
 
     if (result)
         return result;
-    plans->medium_bytes = is_shared(plans->comm) ? SIZE_MAX : GPU_MEDIUM;
+    plans->medium_bytes = gpu_is_shared(plans->comm) ? SIZE_MAX : GPU_MEDIUM;
     plans->devcomms_ready = true;
     log_info("short calls on CUDA streams run as one kernel each");
     return RONDO_OK;

@@ -131,6 +131,8 @@ void gpu_wait_let_go(const struct gpu_plans *plans);
  * every rank. */
 bool gpu_is_short(const struct gpu_plans *plans, const struct task *task);
 bool gpu_is_medium(const struct gpu_plans *plans, const struct choice_key *key);
+/* True if two ranks have the same device. The same answer on every rank. */
+bool gpu_is_shared(const rondo_comm *comm);
 /* The algorithm that somebody named for a call which it makes one kernel; NULL: nobody did. The
  * same answer on every rank. */
 const struct algorithm *gpu_kernel_named(const struct gpu_plans *plans, const struct task *task);

@@ -5,6 +5,8 @@
  * torch, in fewer steps for this one. What is not plain goes on to the operators in Python, and so
  * does what has failed: there the call fails once more, with the same sentence.
  */
+#include "tensors.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
@@ -45,68 +47,30 @@ bool find_op(Text name, rondo_op *ret_op)
     return false;
 }
 
-/* False: the library does not compute with it. */
-bool find_type(at::ScalarType type, rondo_type *ret_type)
+/* The types that need nothing else done to them: no bool, no complex ones, no 8-bit floats. */
+bool is_plain(at::ScalarType type)
 {
-    switch (type) {
-    case at::kFloat:
-        *ret_type = RONDO_FLOAT32;
-        return true;
-    case at::kBFloat16:
-        *ret_type = RONDO_BFLOAT16;
-        return true;
-    case at::kHalf:
-        *ret_type = RONDO_FLOAT16;
-        return true;
-    case at::kDouble:
-        *ret_type = RONDO_FLOAT64;
-        return true;
-    case at::kChar:
-        *ret_type = RONDO_INT8;
-        return true;
-    case at::kByte:
-        *ret_type = RONDO_UINT8;
-        return true;
-    case at::kShort:
-        *ret_type = RONDO_INT16;
-        return true;
-    case at::kUInt16:
-        *ret_type = RONDO_UINT16;
-        return true;
-    case at::kInt:
-        *ret_type = RONDO_INT32;
-        return true;
-    case at::kUInt32:
-        *ret_type = RONDO_UINT32;
-        return true;
-    case at::kLong:
-        *ret_type = RONDO_INT64;
-        return true;
-    case at::kUInt64:
-        *ret_type = RONDO_UINT64;
-        return true;
-    default:
-        return false;
-    }
+    return c10::isIntegralType(type, false) ||
+           (c10::isFloatingType(type) && c10::elementSize(type) > 1);
 }
 
 /* In an open group a call is collected, and Python keeps the tensors until it has run. */
 bool is_plain(const at::Tensor &x)
 {
     return x.layout() == at::kStrided && x.device().is_cpu() && x.is_contiguous() &&
-           !rondo_group_is_open();
+           is_plain(x.scalar_type()) && !rondo_group_is_open();
 }
 
 /* False: Python has to make it. The tensors are plain, of the same type and as long. */
 bool make(const at::Tensor &x, const at::Tensor &out, Text group, Text op)
 {
     rondo_comm *comm = comm_of(group);
-    rondo_type type;
     rondo_op number;
 
-    return comm && find_type(x.scalar_type(), &type) && find_op(op, &number) &&
-           rondo_all_reduce(x.const_data_ptr(), out.mutable_data_ptr(), (size_t)x.numel(), type,
-                            number, comm, nullptr) == RONDO_OK;
+    return comm && find_op(op, &number) &&
+           rondo_all_reduce(x.const_data_ptr(), out.mutable_data_ptr(), (size_t)x.numel(),
+                            rondo_torch::type_of(x.scalar_type()), number, comm,
+                            nullptr) == RONDO_OK;
 }
 
 void all_reduce_(at::Tensor &x, c10::string_view group, c10::string_view op)

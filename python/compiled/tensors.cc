@@ -90,7 +90,7 @@ bool alike(const at::Tensor &tensor, const Tensors &others)
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static rondo_type type_of(at::ScalarType type)
+rondo_type type_of(at::ScalarType type)
 {
     switch (type) {
     case at::kChar:

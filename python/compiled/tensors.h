@@ -35,6 +35,9 @@ void divide(const at::Tensor &whole, const Tensors &tensors);
 /* All have as many elements as this one. */
 bool alike(const at::Tensor &tensor, const Tensors &others);
 
+/* The type of rondo.h for elements; throws if there are no reductions of it. */
+rondo_type type_of(at::ScalarType type);
+
 /* Elements as numbers of rondo.h: complex ones are two each. */
 struct Numbers {
     Numbers(const at::Tensor &flat, const c10d::ReduceOp &op);

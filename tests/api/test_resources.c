@@ -177,17 +177,23 @@ static int open_without_threads(void)
              strstr(rondo_last_error(NULL), strerror(EAGAIN)));
 }
 
-Test(resources, a_stream_says_why_its_thread_cannot_be_started)
+/* The body returns 0 if all is well, and 77 if it cannot be tried here. */
+static void expect_in_child(int (*body)(void), const char *obstacle)
 {
     int status = 0;
     pid_t child = fork();
 
     if (!child)
-        _exit(open_without_threads());
+        _exit(body());
     waitpid(child, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        cr_skip_test("this user's limits cannot be set");
+        cr_skip_test("%s", obstacle);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
+}
+
+Test(resources, a_stream_says_why_its_thread_cannot_be_started)
+{
+    expect_in_child(open_without_threads, "this user's limits cannot be set");
 }
 
 /* On a machine of 512 GiB: the heaps together are more than a process can address. */
@@ -294,15 +300,7 @@ static int work_with_locked_memory(void)
 
 Test(resources, locked_memory_is_what_is_used_and_not_what_is_reserved)
 {
-    int status = 0;
-    pid_t child = fork();
-
-    if (!child)
-        _exit(work_with_locked_memory());
-    waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        cr_skip_test("memory cannot be locked here");
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
+    expect_in_child(work_with_locked_memory, "memory cannot be locked here");
 }
 
 Test(resources, few_descriptors_give_a_sentence_and_no_crash)

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { CLIENT_RANKS = 16, CLIENT_SAID = 512 };
 
@@ -57,6 +58,8 @@ void client_sleep(int milliseconds);
 /* ---- Memory: of the device, or the host ------------------------------------------------------ */
 
 bool client_on_device(void);
+/* True when that thread waits, maybe in the driver; false: it has ended. */
+bool client_await_wait(pid_t thread);
 /* Make the device current in this thread; a stream of this thread's (NULL on the host). */
 cudaStream_t client_open_stream(void);
 void client_close_stream(cudaStream_t stream);

@@ -118,7 +118,7 @@ static void await_second_death(struct client *client, struct deaths *deaths)
         /* Acquire, pairs with the release of that rank, which has missed the first. */
         while (!(process = atomic_load_explicit(&deaths->processes[rank], memory_order_acquire)))
             client_sleep(1);
-        while (world_await_sleep(process) && second)
+        while (client_await_wait(process) && second)
             continue;
     }
 }
@@ -192,7 +192,7 @@ bool derive_shrink_in_mid_flight(struct client *client)
     pthread_create(&thread, NULL, fly, &flight);
     while (!atomic_load_explicit(&flight.thread, memory_order_acquire))
         client_sleep(1);
-    world_await_sleep(flight.thread);
+    client_await_wait(flight.thread);
     fine = go_on_without(client, &last, 1);
     pthread_join(thread, NULL);
     client_free(flight.memory);

@@ -2,6 +2,8 @@
 /* device.c - memory and streams of the CUDA driver for the clients, or of the host. */
 #include "client.h"
 
+#include "../patience.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -32,6 +34,7 @@ static struct {
 } cuda;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool spins; /* the driver does while it waits; the stand-in sleeps */
 
 static void check(int error, const char *call)
 {
@@ -67,6 +70,7 @@ static void load(void)
     find(driver, "cuGraphLaunch", &cuda.cuGraphLaunch);
     find(driver, "cuGraphExecDestroy", &cuda.cuGraphExecDestroy);
     find(driver, "cuGraphDestroy", &cuda.cuGraphDestroy);
+    spins = !dlsym(driver, "cuStandinStop");
     check(cuda.cuInit(0), "cuInit");
 }
 
@@ -75,6 +79,12 @@ bool client_on_device(void)
     const char *memory = getenv("CLIENT_MEMORY");
 
     return memory && strcmp(memory, "device") == 0;
+}
+
+bool client_await_wait(pid_t thread)
+{
+    return client_on_device() && spins ? world_await_sleep_or_spin(thread)
+                                       : world_await_sleep(thread);
 }
 
 cudaStream_t client_open_stream(void)

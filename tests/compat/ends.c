@@ -84,7 +84,7 @@ static void *abort_a_wait(void *argument)
 {
     struct watchdog *watchdog = argument;
 
-    world_await_sleep(watchdog->watched);
+    client_await_wait(watchdog->watched);
     ncclCommAbort(watchdog->comm);
     return NULL;
 }

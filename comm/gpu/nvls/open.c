@@ -39,16 +39,6 @@ static bool is_on(void)
 
 /* ---- Can it be? ------------------------------------------------------------------------------ */
 
-static bool share_device(const rondo_comm *comm)
-{
-    for (int a = 0; a < comm->size; a++)
-        for (int b = 0; b < a; b++)
-            if (memcmp(comm->endpoints[a].device.uuid, comm->endpoints[b].device.uuid,
-                       DEVICE_UUID) == 0)
-                return true;
-    return false;
-}
-
 /* Why this rank takes no part, NULL: it would. */
 static const char *find_obstacle(const struct gpu_plans *plans)
 {
@@ -62,7 +52,7 @@ static const char *find_obstacle(const struct gpu_plans *plans)
         return "is of too small or too large a team";
     if (!plans->devcomms_ready)
         return "has no kernels that wait for those of other ranks";
-    if (share_device(comm))
+    if (gpu_is_shared(comm))
         return "is of a team in which ranks share a device";
     return cuda_nvls_obstacle(&plans->gpu->device);
 }

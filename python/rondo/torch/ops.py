@@ -176,7 +176,7 @@ def _resolving(name: str) -> Any:
 
 
 def _load_native() -> ctypes.CDLL | None:
-    """The kernels of rondo-torch, or those of operators.cc, if they are wanted, there, and torch can have them."""
+    """The kernels of rondo-torch where that is installed, else those of operators.cc, if torch can have them."""
     compiled = compiled_package()
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "operators.so")
     if compiled is not None:
