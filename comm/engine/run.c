@@ -270,20 +270,24 @@ __attribute__((noinline)) static void react_later(struct batch *batch, enum exec
     task_react(batch, batch->tasks, state);
 }
 
+/* Bytes per block up to which a call's first steps take a few microseconds. */
+enum { RECORD_BEHIND = 32768 };
+
 /* Most calls end here, and are not made longer by what only others need. */
 rondo_result run_ready(struct batch *batch)
 {
     rondo_comm *comm = batch->comm;
     struct task *task = batch->tasks;
     struct execution *x = &task->execution;
+    /* Short calls are written down while their messages travel from core to core. */
+    bool is_short = x->shape.count * x->shape.element <= RECORD_BEHIND;
     enum exec_state state;
 
     (void)task_begin(comm, task); /* this thread refuses none */
-    /* Short calls are written down while their messages travel from core to core. */
-    if (!x->shape.lines)
+    if (!is_short)
         task_record(comm, task);
     state = exec_advance(x);
-    if (x->shape.lines)
+    if (is_short)
         task_record(comm, task);
     if (state != EXEC_DONE) {
         struct waiter waiter;
