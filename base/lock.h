@@ -59,7 +59,8 @@
     X(PROCESSES, "the table of processes whose heaps are mapped")                            \
     X(SHOWN, "the pages on which ranks show their state")                                    \
     X(REGISTERED, "the registered memory that was moved into the shared heap")               \
-    X(WITHDRAWN, "the memory that was taken back from peers")
+    X(WITHDRAWN, "the memory that was taken back from peers")                                \
+    X(TRACE, "the file of this process's trace, and the names in it")
 
 #define LOCK_LEVEL(level, guards) LOCK_##level,
 enum lock_level { FOR_EACH_LOCK(LOCK_LEVEL) LOCK_LEVELS };

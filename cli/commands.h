@@ -16,6 +16,7 @@ int command_verify(int argc, char **argv);
 int command_simulate(int argc, char **argv);
 int command_topo(int argc, char **argv);
 int command_ps(int argc, char **argv);
+int command_trace(int argc, char **argv);
 int command_train(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 

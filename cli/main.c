@@ -25,6 +25,7 @@ static const struct {
     {"verify", command_verify, "prove that plans are right and free of deadlocks and races", true},
     {"simulate", command_simulate, "say what a collective would take on another machine", true},
     {"ps", command_ps, "say what ranks of running jobs wait for, and whom for", false},
+    {"trace", command_trace, "say where the time of a traced job went, and draw it", false},
     {"topo", command_topo, "show the machine as Rondo sees it", false},
     {"train", command_train, "train a small language model on several ranks", false},
     {"doctor", command_doctor, "say what works on this machine, what does not, and how to fix it",

@@ -22,6 +22,7 @@
 #include "comm/state/comm.h"
 
 #include "base/fail.h"
+#include "base/trace/trace.h"
 #include "collectives/levels/grouping.h"
 #include "comm/engine/reach.h"
 #include "comm/engine/fast_path.h"
@@ -253,6 +254,8 @@ rondo_result comm_assemble(rondo_comm *comm)
     if (comm->settings.uniform && comm->size > 1)
         comm->settle = uniform_settle;
     recorder_complete(comm->recorder, comm->internal);
+    comm->world.trace =
+        trace_open(comm->id, comm->rank, comm->size, comm->endpoints[comm->rank].machine);
     return RONDO_OK;
 }
 
@@ -308,6 +311,7 @@ void comm_free(rondo_comm *comm)
     free(comm->order);
     operations_done(&comm->operations);
     recorder_close(comm->recorder);
+    trace_close(comm->world.trace);
     lock_done(&comm->error_lock);
     lock_done(&comm->registrations_lock);
     free(comm->world.scratch);

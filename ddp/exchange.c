@@ -10,6 +10,7 @@
  */
 #include "ddp/core.h"
 #include "ddp/number.h"
+#include "rondo/bindings.h"
 
 /* Returns the divisor of the sum of gradients in this step. */
 static double divisor_of(const rondo_ddp *ddp)
@@ -67,6 +68,7 @@ static void before(void *context)
     struct ddp_bucket *bucket = context;
     const rondo_ddp_bucket *view = &bucket->view;
 
+    rondo_trace_begin("exchange of a bucket", (unsigned)view->index);
     bucket->started = clock_seconds() - bucket->ddp->began;
     if (bucket->wire)
         ddp_compress(view->data, bucket->wire, view->count, wire_type(bucket),
@@ -89,6 +91,7 @@ static void after(void *context)
         ddp_divide(view->data, view->count, view->type, view->divisor);
     ddp_exchange_copy_out(bucket);
     bucket->finished = clock_seconds() - bucket->ddp->began;
+    rondo_trace_end("exchange of a bucket", (unsigned)view->index);
     bucket->work += clock_seconds() - begin;
 }
 

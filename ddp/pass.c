@@ -9,6 +9,7 @@
  */
 #include "ddp/core.h"
 #include "ddp/number.h"
+#include "rondo/bindings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,10 +249,13 @@ static rondo_result hear_from_all(rondo_ddp *ddp)
 static rondo_result await_exchange(rondo_ddp *ddp, double *ret_exposed)
 {
     double began = clock_seconds();
-    rondo_result result = ddp_device_end(ddp);
+    rondo_result result;
 
+    rondo_trace_begin("wait for gradients", 0);
+    result = ddp_device_end(ddp);
     if (!result)
         result = rondo_stream_synchronize(ddp->stream);
+    rondo_trace_end("wait for gradients", 0);
     if (result)
         return ddp_broken(ddp, result, ddp->exchange_comm, "The exchange of gradients");
     *ret_exposed = clock_seconds() - began;
@@ -277,9 +281,11 @@ static rondo_result finish_exchange(rondo_ddp *ddp)
     double exposed = 0, heard;
     rondo_result result = await_exchange(ddp, &exposed);
 
+    rondo_trace_begin("agreement on a step", 0);
     heard = clock_seconds();
     if (!result)
         result = hear_from_all(ddp);
+    rondo_trace_end("agreement on a step", 0);
     restore_kept(ddp, !result);
     if (!result && !ddp->order_known)
         result = ddp_layout_learn(ddp);

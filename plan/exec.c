@@ -11,6 +11,7 @@
 #include "base/collective.h"
 #include "base/fail.h"
 #include "base/range.h"
+#include "base/trace/trace.h"
 #include "plan/zcopy.h"
 #include "plan/move.h"
 #include "plan/ll.h"
@@ -84,6 +85,44 @@ static void step_addresses(struct execution *x, int peer, const struct link_addr
 #include "plan/step_slots.h"
 
 #include "plan/step_loop.h"
+
+/* Goes on to the next step, and notes in the trace that this one has ended, if it took time: it
+ * moved data, or was waited for. */
+static inline void note_and_next(const struct execution *x, struct exec_program *program)
+{
+    const struct plan_step *step = step_at(x, program);
+    bool moves = step->verb == PLAN_COPY || step->verb == PLAN_REDUCE;
+
+    if (moves || program->blocked == program->at + 1) {
+        trace_add(x->world->trace,
+                  (struct trace_event){
+                      .kind = TRACE_STEP,
+                      .call = x->traced,
+                      .program = (uint8_t)(program - x->programs),
+                      .verb = step->verb,
+                      .event = step->event,
+                      .step = (uint16_t)program->at,
+                      .peer = moves ? -1 : step->peer,
+                      .of.bytes = moves ? step_elements(x, program, step) * x->shape.element : 0});
+        program->blocked = 0;
+    }
+    program->at++;
+}
+
+/* This is the same loop, for executions that are traced. */
+#undef step_next
+#define step_next note_and_next
+#define step_run  step_run_noting
+#include "plan/step_loop.h"
+#undef step_run
+
+static enum exec_state step_run_traced(struct execution *x, struct exec_program *program)
+{
+    enum exec_state state = step_run_noting(x, program);
+
+    program->blocked = program->at + 1;
+    return state;
+}
 
 enum {
     /* Chunks begin on cache lines, so that no two ranks write the same one. */
@@ -159,6 +198,7 @@ void exec_start(struct execution *x)
         program->begin = plan->program[i].begin;
         program->end = plan->program[i].end;
         program->done = program->expects = false;
+        program->blocked = 0;
         program->blamed = plan->rank;
         exec_open_segment(x, program, 0);
     }
@@ -193,7 +233,8 @@ enum exec_state exec_advance(struct execution *x)
 
         if (x->programs[i].done)
             continue;
-        state = step_run(x, &x->programs[i]);
+        state =
+            x->world->trace ? step_run_traced(x, &x->programs[i]) : step_run(x, &x->programs[i]);
         if (x->zcopies && !x->programs[i].done &&
             !(x->programs[i].expects && state == EXEC_BLOCKED)) {
             zcopy_post(x, &x->programs[i]);

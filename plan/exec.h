@@ -50,7 +50,8 @@ struct exec_world {
     LINK_ATOMIC(uint32_t) * inside; /* nonzero: this rank may be touching memory of peers */
     /* Nonzero: some rank of this host has left a call with an error */
     LINK_ATOMIC(uint32_t) * alarm;
-    bool zcopies; /* some links take payload from memory of the caller: zcopy.h */
+    struct trace *trace; /* of this rank's steps; NULL: they are not traced */
+    bool zcopies;        /* some links take payload from memory of the caller: zcopy.h */
     struct connection *zcopy_connection; /* one that did; NULL: none has */
 };
 
@@ -81,6 +82,7 @@ struct exec_program {
     bool done;
     bool expects;      /* messages from here on may come to where they are wanted (zcopy.h) */
     int blamed;        /* the peer that it waits for */
+    uint32_t blocked;  /* of a traced execution: 1 + the step that had to wait, or 0 */
     size_t start;      /* first element of the segment */
     size_t length;     /* of the segment */
     size_t each, rest; /* grains per atom, and how many atoms get one more */
@@ -105,6 +107,7 @@ struct execution {
     char *output;
     struct link_addresses own; /* what PLAN_ADDRESSES messages say */
     uint32_t fingerprint;
+    uint32_t traced;     /* number of the call in the trace, if there is one */
     unsigned past_cache; /* a sum of PAST_CACHE_...; no result depends on it */
     uint32_t foreign;    /* EXEC_MISMATCH: the fingerprint that came */
     int blamed;          /* EXEC_BLOCKED, EXEC_MISMATCH: the peer */

@@ -18,14 +18,15 @@ OUTPUT = HERE / "rondo" / "_abi.py"
 
 HEAD = '''# SPDX-License-Identifier: BSD-3-Clause
 """What headers in include/rondo declare, for ctypes. Made by python/make_abi.py: change a header, then run that."""
-from ctypes import (CFUNCTYPE, Structure, c_char_p, c_double, c_int, c_size_t, c_ubyte, c_uint64, c_void_p)
+from ctypes import (CFUNCTYPE, Structure, c_char_p, c_double, c_int, c_size_t, c_ubyte, c_uint, c_uint64,
+                    c_void_p)
 from enum import IntEnum
 '''
 
 # How C's types are passed. Pointers to objects of ours, to buffers and to places for results are addresses.
-PLAIN = {"int": "c_int", "size_t": "c_size_t", "double": "c_double", "uint64_t": "c_uint64", "void": "None",
-         "rondo_result": "c_int", "rondo_type": "c_int", "rondo_op": "c_int", "rondo_collective": "c_int",
-         "unsigned char": "c_ubyte"}
+PLAIN = {"int": "c_int", "unsigned": "c_uint", "size_t": "c_size_t", "double": "c_double",
+         "uint64_t": "c_uint64", "void": "None", "rondo_result": "c_int", "rondo_type": "c_int", "rondo_op": "c_int",
+         "rondo_collective": "c_int", "unsigned char": "c_ubyte"}
 # Python's names of enums; members lose the prefix.
 ENUMS = {"rondo_result": "Result", "rondo_type": "Type", "rondo_collective": "Collective", "RONDO_OPS": "Op"}
 COLUMNS = 120

@@ -11,6 +11,7 @@
 #include "train/cuda/gpu.h"
 #include "train/model/optimizer.h"
 #include "train/common/say.h"
+#include "rondo/bindings.h"
 
 #include <stdlib.h>
 
@@ -64,11 +65,15 @@ static rondo_result pass(struct engine *engine, const struct model_batch *batch,
     if (result)
         return result;
     find_gradients(me);
+    rondo_trace_begin("forward", 0);
     result = model_forward(engine->model, batch, NULL);
+    rondo_trace_end("forward", 0);
     if (result)
         return result;
+    rondo_trace_begin("backward", 0);
     model_loss(engine->model, batch, weight_of(engine), ret_loss);
     result = model_backward(engine->model, batch, &hooks);
+    rondo_trace_end("backward", 0);
     if (!result)
         result = say_ddp(rondo_ddp_wait(me->ddp));
     return result ? result : engine->model->with->finish();

@@ -10,6 +10,7 @@
 
 #include "train/clock.h"
 #include "train/common/say.h"
+#include "rondo/bindings.h"
 
 #include <stdlib.h>
 
@@ -79,12 +80,18 @@ static rondo_result pass(struct engine *engine, const struct model_batch *batch,
                          struct loss *ret_loss)
 {
     const struct model_hooks hooks = {engine, before_unit, after_unit, NULL};
-    rondo_result result = model_forward(engine->model, batch, &hooks);
+    rondo_result result;
 
+    rondo_trace_begin("forward", 0);
+    result = model_forward(engine->model, batch, &hooks);
+    rondo_trace_end("forward", 0);
     if (result)
         return result;
+    rondo_trace_begin("backward", 0);
     model_loss(engine->model, batch, 1 / (real)engine->options->accumulate, ret_loss);
-    return model_backward(engine->model, batch, &hooks);
+    result = model_backward(engine->model, batch, &hooks);
+    rondo_trace_end("backward", 0);
+    return result;
 }
 
 static rondo_result forward(struct engine *engine, const struct model_batch *batch)

@@ -10,6 +10,7 @@
 
 #include "train/clock.h"
 #include "train/common/say.h"
+#include "rondo/bindings.h"
 
 #include <math.h>
 #include <string.h>
@@ -113,8 +114,13 @@ static void take_time(struct trainer *trainer, const struct step *step)
 
 static rondo_result update(struct trainer *trainer, const rondo_adamw *adamw)
 {
-    return trainer->engine->ops->update(trainer->engine, adamw, trainer->step + 1,
-                                        &trainer->point.norm);
+    rondo_result result;
+
+    rondo_trace_begin("update", 0);
+    result = trainer->engine->ops->update(trainer->engine, adamw, trainer->step + 1,
+                                          &trainer->point.norm);
+    rondo_trace_end("update", 0);
+    return result;
 }
 
 static rondo_result is_finite(const struct trainer *trainer)

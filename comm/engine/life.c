@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "comm/engine/choose.h"
 #include "comm/engine/reach.h"
+#include "comm/engine/tracing.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
 #include "comm/failure/leave.h"
@@ -70,6 +71,8 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     if (task->numbered)
         x->fingerprint ^= show(comm, choice, task->again);
     x->fingerprint = link_fingerprint(x->fingerprint);
+    if (comm->world.trace)
+        trace_call(comm, task);
     if (x->plan->address_messages) {
         x->unreachable = !address_announce(comm, task->input, task->output, x);
         if (!x->unreachable)
@@ -183,6 +186,8 @@ void task_end(struct batch *batch, struct task *task)
         return;
     if (batch->comm->recorder)
         recorder_end(batch->comm->recorder, task->recorded, RECORDER_DONE);
+    if (batch->comm->world.trace)
+        trace_call_end(batch->comm, task);
     if (trial_matters(&task->choice->stores) && !task->backend->on_device)
         note_time(task);
     if (task->offer)

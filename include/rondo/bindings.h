@@ -83,6 +83,18 @@ RONDO_API const char *rondo_comm_last_algorithm(const rondo_comm *comm);
  * once has to refuse to run then: the call would only be collected. */
 RONDO_API int rondo_group_is_open(void);
 
+/* ---- Spans of the program's own in a trace --------------------------------------------------- */
+
+/*
+ * Something of the program's own begins, or has ended: the forward pass, the exchange of a bucket.
+ * It is drawn with the calls where a trace is written (RONDO_TRACE, docs/trace.md), from the moment
+ * on when the process has a communicator; elsewhere nothing happens. `number` tells spans of one
+ * name from each other that are under way at the same time. Of a name, 119 bytes are kept, and of
+ * all names and kinds of calls together the first thousand. From any thread.
+ */
+RONDO_API void rondo_trace_begin(const char *name, unsigned number);
+RONDO_API void rondo_trace_end(const char *name, unsigned number);
+
 #ifdef __cplusplus
 }
 #endif

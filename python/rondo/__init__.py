@@ -18,10 +18,12 @@ from .memory import Registration, empty
 from .operations import Operation
 from .p2p import ANY_SOURCE, ANY_TAG, P2P, Envelope, Transfer
 from .streams import Event, Stream
+from .tracing import span
 
 __version__ = _lib.version().decode()
 
 __all__ = ["ANY_SOURCE", "ANY_TAG", "Aborted", "Collective", "Communicator", "Envelope", "Error", "Event", "Group",
            "InternalError", "InvalidArgument", "Mismatch", "Op", "Operation", "OutOfMemory", "P2P", "PeerFailed",
            "Registration", "Result", "Stream", "SystemRefused", "Timeout", "Transfer", "Type", "Unauthenticated",
-           "Unsupported", "empty", "group", "init", "join", "join_running", "open_all", "unique_id"]
+           "Unsupported", "empty", "group", "init", "join", "join_running", "open_all", "span",
+           "unique_id"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What headers in include/rondo declare, for ctypes. Made by python/make_abi.py: change a header, then run that."""
-from ctypes import (CFUNCTYPE, Structure, c_char_p, c_double, c_int, c_size_t, c_ubyte, c_uint64, c_void_p)
+from ctypes import (CFUNCTYPE, Structure, c_char_p, c_double, c_int, c_size_t, c_ubyte, c_uint, c_uint64,
+                    c_void_p)
 from enum import IntEnum
 
 HEADER_VERSION = (0, 1, 0)
@@ -203,4 +204,6 @@ PROTOTYPES = {
     "rondo_request_close": (None, (c_void_p,)),
     "rondo_comm_last_algorithm": (c_char_p, (c_void_p,)),
     "rondo_group_is_open": (c_int, ()),
+    "rondo_trace_begin": (None, (c_char_p, c_uint,)),
+    "rondo_trace_end": (None, (c_char_p, c_uint,)),
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * settings.c - the environment as users write it: lines NAME=VALUE. All RONDO_ variables, and what
- * is made of their words: sizes, seconds, costs, groups, interfaces (base/setting.c,
+ * is made of their words: sizes, seconds, costs, groups, interfaces (base/setting_read.c,
  * comm/settings.c, collectives/levels/grouping_text.c, base/net/address.c).
  */
 #include "tests/fuzz/fuzz.h"

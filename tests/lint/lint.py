@@ -22,11 +22,12 @@ import words
 # A folder may include its own headers, rondo/ and those of these folders; of a folder that is not named here, the one
 # above it counts. Rooms that are not named at all see everything.
 COLLECTIVES = {"collectives", "collectives/levels", "collectives/select"}
-HOST = {"base", "kernels", "plan", "transport", "transport/link", "transport/memory"} | COLLECTIVES
+HOST = {"base", "base/trace", "kernels", "plan", "transport", "transport/link", "transport/memory"} | COLLECTIVES
 ROOMS = {
     "include": set(),
     "base": set(),
     "base/caller": set(),
+    "base/trace": {"base"},
     "base/net": {"base"},
     "topology": {"base"},
     "kernels": {"base"},
@@ -35,7 +36,7 @@ ROOMS = {
     "transport/tcp": {"base", "base/net", "transport/link"},
     "transport/verbs": {"base", "topology", "transport/link", "transport/memory"},
     "transport": {"base", "transport/link"},
-    "plan": {"base", "kernels", "transport/link"},
+    "plan": {"base", "base/trace", "kernels", "transport/link"},
     "plan/verify": {"base", "plan"},
     "plan/explain": {"base", "plan", "plan/verify"},
     "plan/file": {"base", "plan"},
@@ -70,10 +71,11 @@ ROOMS = {
     "python": set(),
 }
 # Every command is by itself: its files see each other, and what lies above them.
-for command in ("bench", "doctor", "explain", "ps", "run", "simulate", "topo", "verify"):
+for command in ("bench", "doctor", "explain", "ps", "run", "simulate", "topo", "trace", "verify"):
     ROOMS["cli/" + command] = ROOMS["cli"] | {"cli"}
 ROOMS["cli/ps"] |= {"comm/recorder"}
 ROOMS["cli/run"] |= {"comm/recorder"}
+ROOMS["cli/trace"] |= {"base/trace"}
 for folder in ROOMS:  # who sees base/, sees the header of base/caller, too
     if folder == "base" or "base" in ROOMS[folder]:
         ROOMS[folder] = ROOMS[folder] | {"base/caller"}

@@ -392,6 +392,22 @@ def torch_env_names_libraries_of_a_wheel_and_nothing_else():
         assert line == f"export LD_PRELOAD='{package}/libnccl.so.2:libother.so.1'\n", line
 
 
+def spans_are_in_the_trace():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "t")
+        processes(2, f"""import os
+os.environ["RONDO_TRACE"] = {file!r}
+import rondo
+comm = rondo.init()
+with rondo.span("a training", 3):
+    with rondo.span("a step"):
+        comm.barrier()""")
+        report = subprocess.run([os.environ["TESTED_RONDO"], "trace", file], capture_output=True, text=True,
+                                timeout=world.PATIENCE, check=True).stdout
+        names = [line.split("  ")[-1] for line in report.splitlines() if line.endswith(("a training", "a step"))]
+        assert sorted(names) == ["a step", "a training"], report
+
+
 if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
         the_constants_are_those_of_the_header, elements_have_the_size_that_the_library_knows,
@@ -403,4 +419,4 @@ if __name__ == "__main__":
         an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
         communicators_are_split_copied_and_chosen, an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them,
         ranks_join_by_id_and_newcomers_come, hundreds_of_communicators_leave_nothing_behind,
-        the_module_is_the_command, torch_env_names_libraries_of_a_wheel_and_nothing_else])))
+        the_module_is_the_command, spans_are_in_the_trace, torch_env_names_libraries_of_a_wheel_and_nothing_else])))

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* joint.c - which calls of different ranks are one collective. */
+#include "cli/trace/trace.h"
+
+#include <stdlib.h>
+
+static int by_collective(const void *a, const void *b)
+{
+    const struct traced_joint *one = a, *other = b;
+
+    if (one->comm != other->comm)
+        return one->comm < other->comm ? -1 : 1;
+    return one->number < other->number ? -1 : one->number > other->number;
+}
+
+uint32_t traced_joints(const struct traced *traced, struct traced_joint **ret_joints)
+{
+    struct traced_joint *joints = calloc((size_t)traced->call_count + 1, sizeof(*joints));
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < traced->call_count && joints; i++) {
+        const struct traced_call *call = &traced->calls[i];
+
+        if (call->number)
+            joints[count++] = (struct traced_joint){traced_comm(traced, call)->id, call->number, i};
+    }
+    if (joints)
+        qsort(joints, count, sizeof(*joints), by_collective);
+    *ret_joints = joints;
+    return count;
+}
+
+uint32_t joint_end(const struct traced_joint *joints, uint32_t count, uint32_t first)
+{
+    uint32_t end = first + 1;
+
+    while (end < count && !by_collective(&joints[first], &joints[end]))
+        end++;
+    return end;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* report.c - where the time of a traced job went, as text: by rank, by kind of call, by whom was
+ * waited for, and by who came late. */
+#include "cli/trace/trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 10 };
+
+const char *traced_seconds(double seconds)
+{
+    static char texts[8][24];
+    static unsigned next;
+    char *text = texts[next++ % 8];
+    double size = fabs(seconds);
+
+    if (size >= 1)
+        snprintf(text, sizeof(texts[0]), "%.3f s", seconds);
+    else if (size >= 1e-3)
+        snprintf(text, sizeof(texts[0]), "%.3g ms", seconds * 1e3);
+    else
+        snprintf(text, sizeof(texts[0]), "%.3g us", seconds * 1e6);
+    return text;
+}
+
+static double span(const struct traced *traced)
+{
+    double first = INFINITY, last = -INFINITY;
+
+    for (uint32_t i = 0; i < traced->call_count; i++) {
+        first = fmin(first, traced->calls[i].begin);
+        last = fmax(last, traced->calls[i].end);
+    }
+    return traced->call_count ? last - first : 0;
+}
+
+static void write_head(const struct traced *traced)
+{
+    uint64_t lost = 0;
+
+    for (int i = 0; i < traced->file_count; i++)
+        lost += traced->files[i].lost;
+    printf("%d processes on %d machine%s, %u calls in %s from the first to the last.\n",
+           traced->file_count, traced->machines, traced->machines > 1 ? "s" : "",
+           traced->call_count, traced_seconds(span(traced)));
+    if (traced->machines > 1)
+        printf("Clocks of the machines are put on one by their calls, to within %s.\n",
+               traced_seconds(traced->within));
+    if (lost)
+        printf("%llu events are lost, the oldest: RONDO_TRACE_BYTES makes room for more.\n",
+               (unsigned long long)lost);
+    if (traced->left_out)
+        printf("%d files of earlier jobs are left out.\n", traced->left_out);
+}
+
+/* ---- By rank --------------------------------------------------------------------------------- */
+
+static void write_ranks(const struct traced *traced)
+{
+    double whole = span(traced);
+
+    printf("\n  rank  host                calls     in calls          waiting           moving\n");
+    for (int i = 0; i < traced->file_count; i++) {
+        double inside = 0, waited = 0, moved = 0;
+        unsigned calls = 0;
+
+        for (uint32_t j = 0; j < traced->call_count; j++) {
+            const struct traced_call *call = &traced->calls[j];
+
+            if (call->file != i)
+                continue;
+            calls++;
+            inside += call->end - call->begin;
+            waited += call->end - call->begin - call->moved;
+            moved += call->moved;
+        }
+        printf("  %4d  %-16.16s %8u  %9s %3.0f %%  %9s %3.0f %%  %9s %3.0f %%\n",
+               traced_rank(&traced->files[i]), traced->files[i].page->header.host, calls,
+               traced_seconds(inside), whole > 0 ? 100 * inside / whole : 0, traced_seconds(waited),
+               whole > 0 ? 100 * waited / whole : 0, traced_seconds(moved),
+               whole > 0 ? 100 * moved / whole : 0);
+    }
+}
+
+/* ---- By kind of call ------------------------------------------------------------------------- */
+
+struct kind {
+    const char *name;
+    unsigned calls, unfinished;
+    double seconds, longest, waited;
+};
+
+static int by_seconds(const void *a, const void *b)
+{
+    const struct kind *one = a, *other = b;
+
+    return one->seconds < other->seconds ? 1 : one->seconds > other->seconds ? -1 : 0;
+}
+
+static void write_kinds(const struct traced *traced)
+{
+    struct kind *kinds = calloc(TRACE_NAMES, sizeof(*kinds));
+    int count = 0;
+
+    for (uint32_t i = 0; i < traced->call_count && kinds; i++) {
+        const struct traced_call *call = &traced->calls[i];
+        const char *name = traced_name(traced, call);
+        double seconds = call->end - call->begin;
+        int at = 0;
+
+        while (at < count && strcmp(kinds[at].name, name) != 0)
+            at++;
+        if (at == TRACE_NAMES)
+            continue;
+        if (at == count)
+            kinds[count++].name = name;
+        kinds[at].calls++;
+        kinds[at].unfinished += !call->ended;
+        kinds[at].seconds += seconds;
+        kinds[at].waited += seconds - call->moved;
+        kinds[at].longest = fmax(kinds[at].longest, seconds);
+    }
+    if (count)
+        qsort(kinds, (size_t)count, sizeof(*kinds), by_seconds);
+    printf("\n     calls   together       mean    longest  waiting  call\n");
+    for (int i = 0; i < count && i < MOST_ROWS; i++) {
+        printf("  %8u  %9s  %9s  %9s    %3.0f %%  %s", kinds[i].calls,
+               traced_seconds(kinds[i].seconds), traced_seconds(kinds[i].seconds / kinds[i].calls),
+               traced_seconds(kinds[i].longest),
+               kinds[i].seconds > 0 ? 100 * kinds[i].waited / kinds[i].seconds : 0, kinds[i].name);
+        if (kinds[i].unfinished)
+            printf("; %u did not end", kinds[i].unfinished);
+        printf("\n");
+    }
+    if (count > MOST_ROWS)
+        printf("  and %d more kinds\n", count - MOST_ROWS);
+    free(kinds);
+}
+
+/* ---- By whom was waited for ------------------------------------------------------------------ */
+
+struct wait {
+    int file, peer;
+    uint16_t comm;
+    uint32_t longest_call, count;
+    double seconds, longest;
+};
+
+static int by_pair(const void *a, const void *b)
+{
+    const struct wait *one = a, *other = b;
+
+    if (one->file != other->file)
+        return one->file - other->file;
+    return one->comm != other->comm ? one->comm - other->comm : one->peer - other->peer;
+}
+
+static int by_length(const void *a, const void *b)
+{
+    const struct wait *one = a, *other = b;
+
+    return one->seconds < other->seconds ? 1 : one->seconds > other->seconds ? -1 : 0;
+}
+
+/* Adds up those of one pair of ranks; returns how many are left. */
+static size_t add_up(struct wait *waits, size_t count)
+{
+    size_t sums = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct wait *sum = sums ? &waits[sums - 1] : NULL;
+
+        if (!sum || by_pair(sum, &waits[i])) {
+            waits[sums++] = waits[i];
+            continue;
+        }
+        sum->seconds += waits[i].seconds;
+        sum->count++;
+        if (waits[i].longest > sum->longest) {
+            sum->longest = waits[i].longest;
+            sum->longest_call = waits[i].longest_call;
+        }
+    }
+    return sums;
+}
+
+static void write_waits(const struct traced *traced)
+{
+    struct wait *waits = calloc((size_t)traced->step_count + 1, sizeof(*waits));
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < traced->step_count && waits; i++) {
+        const struct traced_step *step = &traced->steps[i];
+        const struct traced_call *call = &traced->calls[step->call];
+        double seconds = step->end - step->begin;
+
+        if (step_waits(step))
+            waits[count++] =
+                (struct wait){call->file, step->peer, call->comm, step->call, 1, seconds, seconds};
+    }
+    if (count) {
+        qsort(waits, count, sizeof(*waits), by_pair);
+        count = add_up(waits, count);
+        qsort(waits, count, sizeof(*waits), by_length);
+        printf("\nLongest waits:\n");
+    }
+    for (size_t i = 0; i < count && i < MOST_ROWS; i++) {
+        const struct traced_call *call = &traced->calls[waits[i].longest_call];
+        const struct trace_comm *comm = traced_comm(traced, call);
+
+        printf(
+            "  rank %d for rank %d of communicator %04llx: %s in %u waits, the longest %s in call "
+            "%u, %s\n",
+            comm->rank, waits[i].peer, (unsigned long long)(comm->id >> 48),
+            traced_seconds(waits[i].seconds), waits[i].count, traced_seconds(waits[i].longest),
+            call->number, traced_name(traced, call));
+    }
+    free(waits);
+}
+
+/* ---- By who came late ------------------------------------------------------------------------ */
+
+struct lateness {
+    unsigned last;  /* calls to which it came last */
+    double held_up; /* seconds that all the others waited for it alone */
+};
+
+/* One collective, of all ranks: the last one holds the others up since the last but one came. */
+static void note_last(const struct traced *traced, const struct traced_joint *joints, int count,
+                      struct lateness *late)
+{
+    const struct traced_call *last = &traced->calls[joints[0].call];
+    double before = -INFINITY;
+
+    for (int i = 1; i < count; i++) {
+        const struct traced_call *call = &traced->calls[joints[i].call];
+
+        before = fmax(before, fmin(call->begin, last->begin));
+        if (call->begin > last->begin)
+            last = call;
+    }
+    late[last->file].last++;
+    late[last->file].held_up += last->begin - before;
+}
+
+static void write_late(const struct traced *traced)
+{
+    struct lateness *late = calloc((size_t)traced->file_count, sizeof(*late));
+    struct traced_joint *joints;
+    uint32_t count = traced_joints(traced, &joints), compared = 0;
+
+    for (uint32_t first = 0, end; first < count && late; first = end) {
+        int ranks = traced_comm(traced, &traced->calls[joints[first].call])->size;
+
+        end = joint_end(joints, count, first);
+        if (ranks > 1 && end - first == (uint32_t)ranks) {
+            note_last(traced, &joints[first], ranks, late);
+            compared++;
+        }
+    }
+    if (compared)
+        printf("\nWho came last to %u collectives, and how long all others waited for it alone:\n",
+               compared);
+    for (int i = 0; i < traced->file_count && compared; i++)
+        printf("  rank %d: %u times, %s\n", traced_rank(&traced->files[i]), late[i].last,
+               traced_seconds(late[i].held_up));
+    free(joints);
+    free(late);
+}
+
+void traced_report(const struct traced *traced)
+{
+    write_head(traced);
+    write_ranks(traced);
+    write_kinds(traced);
+    traced_report_spans(traced);
+    write_waits(traced);
+    write_late(traced);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trace.h - inside `rondo trace`: the command (trace.c), what the files of a job hold (read.c), one
+ * clock for all its hosts (align.c), where the time went (report.c), a time line (chrome.c).
+ */
+#ifndef RONDO_CLI_TRACE_TRACE_H
+#define RONDO_CLI_TRACE_TRACE_H
+
+#include "base/trace/page.h"
+#include "plan/plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct traced_call {
+    int file;
+    uint16_t comm;     /* in the table of its file */
+    uint32_t name;     /* the same */
+    uint32_t number;   /* by which its ranks count it; 0: a message between two ranks */
+    bool ended;        /* else it was under way when the trace ended */
+    double begin, end; /* seconds, of one clock after align() */
+    double moved;      /* seconds of its copies and reductions; else it waited */
+    double program_end[PLAN_PROGRAMS_MAX]; /* of the last step of each; begin: none so far */
+};
+
+/* Steps lie in the order in which they ended, file after file. */
+struct traced_step {
+    uint32_t call;
+    uint8_t program, verb, event;
+    uint16_t step;
+    int32_t peer; /* rank in the communicator; -1: it is a copy or reduce */
+    uint64_t bytes;
+    double begin, end;
+};
+
+struct traced_span {
+    int file;
+    uint32_t name, number;
+    bool ended;
+    double begin, end;
+};
+
+struct traced_file {
+    char path[512];
+    struct trace_page *page; /* mapped, and only read */
+    size_t mapped;
+    uint64_t lost;  /* events that were overwritten, or were half written */
+    double forward; /* seconds by which its clock is behind that of the first file */
+};
+
+struct traced {
+    struct traced_file *files;
+    int file_count;
+    int left_out; /* files of other jobs */
+    struct traced_call *calls;
+    uint32_t call_count, call_room;
+    struct traced_step *steps;
+    uint32_t step_count, step_room;
+    struct traced_span *spans;
+    uint32_t span_count, span_room;
+    int machines;
+    double within; /* clocks of two machines agree that well, in seconds; 0: there is one machine */
+};
+
+/* Reads FILE.RANK of all ranks. False, with a sentence on stderr: there is none, or no memory. */
+bool traced_read(const char *file, struct traced *ret_traced);
+void traced_done(struct traced *traced);
+/* A call that is a rank's part of a collective. */
+struct traced_joint {
+    uint64_t comm;
+    uint32_t number, call;
+};
+/* Lists them so that those of one collective follow each other. Returns how many there are; the
+ * caller frees. NULL: out of memory. */
+uint32_t traced_joints(const struct traced *traced, struct traced_joint **ret_joints);
+/* Returns one more than the last one of the collective whose first one is `first`. */
+uint32_t joint_end(const struct traced_joint *joints, uint32_t count, uint32_t first);
+
+/* Puts all times on one clock. False: a machine's clock can't be compared, which is then said. */
+bool traced_align(struct traced *traced);
+
+const char *traced_name(const struct traced *traced, const struct traced_call *call);
+const struct trace_comm *traced_comm(const struct traced *traced, const struct traced_call *call);
+/* A number for a file that people know: its rank, else that of its first communicator. */
+int traced_rank(const struct traced_file *file);
+bool step_waits(const struct traced_step *step);
+bool step_moves(const struct traced_step *step);
+
+/* Writes "1.203 s", "17.2 ms" or "3.1 us" into one of a few buffers that are used in turn. */
+const char *traced_seconds(double seconds);
+void traced_report(const struct traced *traced);
+/* Says what the program's own spans took, and how long calls went on meanwhile. */
+void traced_report_spans(const struct traced *traced);
+/* Writes the time line to a file, "-" is stdout. False, with a sentence. */
+bool traced_chrome(const struct traced *traced, const char *file);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * traced.c - a rank whose calls are traced: `traced WAY`, where WAY is
+ *
+ *     calls   some collectives and a message, each of which prints how many microseconds it took
+ *     many    as many all_reduces as no small ring has room for
+ *     die     rank 1 is killed between two calls; all others wait for it in the second one
+ *     child   rank 0 has a child that makes a communicator of its own
+ */
+#include "rondo/bindings.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COUNT = 4096, TIMES = 20, MANY = 2000 };
+
+static rondo_comm *comm;
+static float values[COUNT], results[COUNT];
+static int rank;
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
+}
+
+static void check(rondo_result result)
+{
+    if (!result)
+        return;
+    fprintf(stderr, "rank %d: %s\n", rank, rondo_last_error(comm));
+    exit(1);
+}
+
+static void all_reduce(void)
+{
+    double began = now();
+
+    check(rondo_all_reduce(values, results, COUNT, RONDO_FLOAT32, RONDO_SUM, comm, NULL));
+    printf("%d all_reduce %.3f\n", rank, now() - began);
+}
+
+static void others(void)
+{
+    double began = now();
+
+    check(rondo_broadcast(values, results, COUNT, RONDO_FLOAT32, 0, comm, NULL));
+    printf("%d broadcast %.3f\n", rank, now() - began);
+    began = now();
+    check(rondo_barrier(comm, NULL));
+    printf("%d barrier %.3f\n", rank, now() - began);
+    began = now();
+    if (rank == 0)
+        check(rondo_send(values, COUNT, RONDO_FLOAT32, 1, comm, NULL));
+    else if (rank == 1)
+        check(rondo_recv(results, COUNT, RONDO_FLOAT32, 0, comm, NULL));
+    if (rank < 2)
+        printf("%d %s %.3f\n", rank, rank ? "recv" : "send", now() - began);
+}
+
+static void have_a_child(void)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child) {
+        if (waitpid(child, &status, 0) < 0 || status)
+            exit(1);
+        return;
+    }
+    setenv("RONDO_RANK", "0", 1);
+    setenv("RONDO_SIZE", "1", 1);
+    setenv("RONDO_LOCAL_SIZE", "1", 1);
+    unsetenv("RONDO_ADDRESS");
+    check(rondo_comm_open(NULL, &comm)); /* the one before it is the parent's */
+    check(rondo_barrier(comm, NULL));
+    rondo_comm_close(comm);
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *way = argc > 1 ? argv[1] : "calls";
+
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that lines of two ranks do not mix */
+    check(rondo_comm_open(NULL, &comm));
+    rank = rondo_comm_rank(comm);
+    if (!strcmp(way, "child") && rank == 0)
+        have_a_child();
+    for (int i = 0; i < (strcmp(way, "many") ? TIMES : MANY); i++)
+        all_reduce();
+    rondo_trace_begin("others", 7);
+    rondo_trace_begin("others", 8);
+    others();
+    rondo_trace_end("others", 7);
+    rondo_trace_end("others", 8);
+    if (!strcmp(way, "die")) {
+        if (rank == 1)
+            raise(SIGKILL);
+        return rondo_barrier(comm, NULL) ? 0 : 1;
+    }
+    rondo_comm_close(comm);
+    return 0;
+}
