@@ -6,6 +6,7 @@
 
 #include "base/caller/descriptor.h"
 #include "base/caller/times.h"
+#include "base/fail.h"
 #include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -76,8 +77,10 @@ static struct trace_page *make_page(uint64_t machine)
     struct trace_page *made;
     char path[PATH_MAX];
 
-    if (setting_read_size(SETTING_TRACE_BYTES, &bytes))
+    if (setting_read_size(SETTING_TRACE_BYTES, &bytes)) {
+        log_warn("calls are not traced: %s", fail_sentence());
         return NULL;
+    }
     room = bytes / sizeof(struct trace_event) / TRACE_PIECE * TRACE_PIECE;
     name_file(path);
     made = map_file(path, sizeof(*made) + room * sizeof(struct trace_event));

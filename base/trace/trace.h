@@ -3,8 +3,8 @@
  * trace.h - what a process writes down of its calls and their steps when RONDO_TRACE is set, for
  * `rondo trace` to read (page.h).
  *
- * An event is a look at the clock and 32 bytes that are stored: no system call, no lock, and no
- * more memory than the ring has. The oldest events are overwritten.
+ * An event of a call is a look at the clock and 32 bytes that are stored: no system call, no lock,
+ * and no more memory than the ring has. The oldest events are overwritten.
  */
 #ifndef RONDO_BASE_TRACE_TRACE_H
 #define RONDO_BASE_TRACE_TRACE_H

@@ -27,11 +27,6 @@ int traced_rank(const struct traced_file *file)
     return file->page->header.rank >= 0 ? file->page->header.rank : file->page->comm[0].rank;
 }
 
-bool step_waits(const struct traced_step *step)
-{
-    return step->verb == PLAN_WAIT;
-}
-
 bool step_moves(const struct traced_step *step)
 {
     return step->verb == PLAN_COPY || step->verb == PLAN_REDUCE;

@@ -197,7 +197,7 @@ static void write_waits(const struct traced *traced)
         const struct traced_call *call = &traced->calls[step->call];
         double seconds = step->end - step->begin;
 
-        if (step_waits(step))
+        if (!step_moves(step))
             waits[count++] =
                 (struct wait){call->file, step->peer, call->comm, step->call, 1, seconds, seconds};
     }

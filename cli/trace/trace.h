@@ -83,7 +83,7 @@ const char *traced_name(const struct traced *traced, const struct traced_call *c
 const struct trace_comm *traced_comm(const struct traced *traced, const struct traced_call *call);
 /* A number for a file that people know: its rank, else that of its first communicator. */
 int traced_rank(const struct traced_file *file);
-bool step_waits(const struct traced_step *step);
+/* True: it is a copy or reduce; else it is a wait. */
 bool step_moves(const struct traced_step *step);
 
 /* Writes "1.203 s", "17.2 ms" or "3.1 us" into one of a few buffers that are used in turn. */
