@@ -220,6 +220,11 @@ static const struct setting table[SETTINGS] = {
          "Each process writes its calls, their steps and waits into this file, with a dot and its "
          "rank behind the name, for `rondo trace`.",
          NULL, 0, 0},
+    [SETTING_PROFILE] =
+        {"RONDO_PROFILE", SETTING_WORD, "",
+         "Each process adds up its calls by what they are in this file, with a dot and its rank "
+         "behind the name, for `rondo trace`; the file of RONDO_TRACE has these sums, too.",
+         NULL, 0, 0},
     [SETTING_TRACE_BYTES] = {"RONDO_TRACE_BYTES", SETTING_SIZE, "16M",
                              "Room for events in such a file, 32 bytes each; the oldest are "
                              "overwritten.",

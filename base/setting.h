@@ -64,6 +64,7 @@ enum setting_id {
     SETTING_RECORDER_DIR,    /* word: a folder */
     SETTING_RECORDER_SIGNAL, /* word: none, usr1, usr2 */
     SETTING_TRACE,           /* word: a path, to which the rank is added */
+    SETTING_PROFILE,         /* the same */
     SETTING_TRACE_BYTES,     /* size: of the events of a process */
     SETTING_CUDA_IMAGE,      /* word: a file of kernels to load instead of our own */
     SETTINGS

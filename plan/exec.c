@@ -97,6 +97,7 @@ static inline void note_and_next(const struct execution *x, struct exec_program 
         trace_add(x->world->trace,
                   (struct trace_event){
                       .kind = TRACE_STEP,
+                      .when = clock_nanoseconds(),
                       .call = x->traced,
                       .program = (uint8_t)(program - x->programs),
                       .verb = step->verb,
@@ -233,8 +234,9 @@ enum exec_state exec_advance(struct execution *x)
 
         if (x->programs[i].done)
             continue;
-        state =
-            x->world->trace ? step_run_traced(x, &x->programs[i]) : step_run(x, &x->programs[i]);
+        state = x->world->trace && trace_has_ring(x->world->trace)
+                    ? step_run_traced(x, &x->programs[i])
+                    : step_run(x, &x->programs[i]);
         if (x->zcopies && !x->programs[i].done &&
             !(x->programs[i].expects && state == EXEC_BLOCKED)) {
             zcopy_post(x, &x->programs[i]);

@@ -10,6 +10,7 @@
 #ifndef RONDO_BASE_CALLER_TIMES_H
 #define RONDO_BASE_CALLER_TIMES_H
 
+#include <stdint.h>
 #include <time.h>
 
 /* ---- What users may set: defaults ------------------------------------------------------------ */
@@ -153,6 +154,14 @@
 #define DOZE_KNOCK  0.02  /* for a meeting point that is not there after some attempts */
 #define DOZE_RUMOUR 0.2   /* the same, if another one holds its address: it may last */
 #define DOZE_WORKER 2e-3  /* for workers of rondo bench that close their libraries */
+
+static inline uint64_t clock_nanoseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static inline double clock_seconds(void)
 {

@@ -3,8 +3,9 @@
  * page.h - how the trace of a process lies in its file: what `rondo trace` reads.
  *
  *     0         whose it is; how much of the ring was taken so far
- *     ...       the communicators that the process had, then the names of its calls
- *     ...       a ring of events, in pieces: event number n is at n modulo `room`
+ *     ...       the communicators that the process had, the names of its calls, and sums of them
+ *     ...       a ring of events, in pieces: event number n is at n modulo `room`, which is 0 if
+ *               RONDO_PROFILE asked for the sums alone
  *
  * The process has the file mapped and stores into it, so what it wrote is there also after it was
  * killed. Each communicator takes one piece of the ring after the other, and fills it in the order
@@ -19,7 +20,7 @@
 
 #define TRACE_MAGIC 0x6563617274646e72u /* "rndtrace" */
 enum {
-    TRACE_VERSION = 1,
+    TRACE_VERSION = 2,
     TRACE_COMMS = 1024,
     TRACE_NAMES = 1024,
     TRACE_NAME = 120, /* bytes, with the 0 at the end */
@@ -58,6 +59,16 @@ struct trace_event {
     } of;
 };
 
+/* The calls of one name that have ended, of all communicators; several threads add to it. */
+struct trace_sum {
+    /* What the name stands for; of spans, and of number 0, the algorithm is "". */
+    uint64_t count;           /* elements, as the caller counts them */
+    uint64_t predicted;       /* nanoseconds of a call by the cost model; 0: it does not say */
+    uint8_t collective, type; /* rondo_collective, rondo_type */
+    char algorithm[22];
+    _Atomic uint64_t calls, nanoseconds, shortest, longest; /* 0: there was none so far */
+};
+
 struct trace_comm {
     uint64_t id;
     int32_t rank, size;
@@ -79,6 +90,7 @@ struct trace_page {
     struct trace_header header;
     struct trace_comm comm[TRACE_COMMS];
     char name[TRACE_NAMES][TRACE_NAME]; /* number 0: the table had no room */
+    struct trace_sum sum[TRACE_NAMES];
     _Alignas(TRACE_LINE) struct trace_event events[];
 };
 

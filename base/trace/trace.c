@@ -10,13 +10,13 @@
 #include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/setting.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static struct lock lock = LOCK_AT(LOCK_TRACE);
 /* The page is that of this process, or of the one that forked it; NULL: nothing is traced so
@@ -35,34 +35,16 @@ static struct trace_page *own_page(void)
                                                                                        : NULL;
 }
 
-/* Pages are taken at once: a full file system is an error here, and no signal later. */
-static struct trace_page *map_file(const char *path, size_t bytes)
+/* Else calls are only added up, if anything is asked for at all. */
+static bool traces_events(void)
 {
-    void *mapped = MAP_FAILED;
-    int file, error;
-
-    unlink(path); /* of an earlier job */
-    file = descriptor_above(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file < 0)
-        return NULL;
-    error = posix_fallocate(file, 0, (off_t)bytes);
-    if (!error)
-        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-    else
-        errno = error;
-    error = errno;
-    close(file);
-    if (mapped != MAP_FAILED)
-        return mapped;
-    unlink(path);
-    errno = error;
-    return NULL;
+    return setting_is_set(SETTING_TRACE);
 }
 
 /* A child that has its parent's environment is another process, also by its name. */
 static void name_file(char path[PATH_MAX])
 {
-    const char *file = setting_read_word(SETTING_TRACE);
+    const char *file = setting_read_word(traces_events() ? SETTING_TRACE : SETTING_PROFILE);
     int rank = log_rank();
 
     if (rank < 0 || atomic_load_explicit(&page_now, memory_order_relaxed))
@@ -73,17 +55,21 @@ static void name_file(char path[PATH_MAX])
 
 static struct trace_page *make_page(uint64_t machine)
 {
-    size_t bytes = 0, room;
+    size_t bytes = 0, size, room;
     struct trace_page *made;
     char path[PATH_MAX];
 
-    if (setting_read_size(SETTING_TRACE_BYTES, &bytes)) {
+    if (traces_events() && setting_read_size(SETTING_TRACE_BYTES, &bytes)) {
         log_warn("calls are not traced: %s", fail_sentence());
         return NULL;
     }
     room = bytes / sizeof(struct trace_event) / TRACE_PIECE * TRACE_PIECE;
+    if (traces_events() && setting_is_set(SETTING_PROFILE))
+        log_warn("RONDO_PROFILE is not used beside RONDO_TRACE, whose file has the same sums");
     name_file(path);
-    made = map_file(path, sizeof(*made) + room * sizeof(struct trace_event));
+    size = sizeof(*made) + room * sizeof(struct trace_event);
+    unlink(path); /* of an earlier job */
+    made = mapped_create(AT_FDCWD, path, 0666, size);
     if (!made) {
         log_warn("calls are not traced: %s cannot be written: %s", path, strerror(errno));
         return NULL;
@@ -93,7 +79,7 @@ static struct trace_page *make_page(uint64_t machine)
     made->header.pid = getpid();
     made->header.rank = log_rank();
     made->header.machine = machine;
-    made->header.opened = (uint64_t)(clock_seconds() * 1e9);
+    made->header.opened = clock_nanoseconds();
     gethostname(made->header.host, sizeof(made->header.host) - 1);
     snprintf(made->header.program, sizeof(made->header.program), "%s",
              program_invocation_short_name);
@@ -111,7 +97,7 @@ struct trace *trace_open(uint64_t comm, int rank, int size, uint64_t machine)
     struct trace *trace;
     uint32_t number;
 
-    if (!setting_is_set(SETTING_TRACE))
+    if (!traces_events() && !setting_is_set(SETTING_PROFILE))
         return NULL;
     trace = calloc(1, sizeof(*trace));
     if (!trace)
@@ -173,6 +159,47 @@ uint32_t trace_name(struct trace *trace, const char *name)
     return number;
 }
 
+bool trace_is_described(struct trace *trace, uint32_t name)
+{
+    bool is;
+
+    lock_take(&lock);
+    is = !name || trace->page->sum[name].algorithm[0];
+    lock_give(&lock);
+    return is;
+}
+
+void trace_describe(struct trace *trace, uint32_t name, const struct trace_sum *what)
+{
+    struct trace_sum *sum = &trace->page->sum[name];
+
+    lock_take(&lock);
+    sum->count = what->count;
+    sum->predicted = what->predicted;
+    sum->collective = what->collective;
+    sum->type = what->type;
+    memcpy(sum->algorithm, what->algorithm, sizeof(sum->algorithm));
+    lock_give(&lock);
+}
+
+void trace_add_up(struct trace *trace, uint32_t name, uint64_t nanoseconds)
+{
+    struct trace_sum *sum = &trace->page->sum[name];
+    uint64_t shortest = atomic_load_explicit(&sum->shortest, memory_order_relaxed);
+    uint64_t longest = atomic_load_explicit(&sum->longest, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&sum->calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sum->nanoseconds, nanoseconds, memory_order_relaxed);
+    while ((!shortest || nanoseconds < shortest) &&
+           !atomic_compare_exchange_weak_explicit(&sum->shortest, &shortest, nanoseconds,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+    while (nanoseconds > longest &&
+           !atomic_compare_exchange_weak_explicit(&sum->longest, &longest, nanoseconds,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
 void trace_take_piece(struct trace *trace)
 {
     struct trace_header *header = &trace->page->header;
@@ -191,9 +218,9 @@ static void add_span(enum trace_kind kind, const char *name, unsigned number)
 {
     static struct trace spans;
     struct trace_page *page = own_page();
-    struct trace_event event = {.kind = (uint8_t)kind};
+    struct trace_event event = {.kind = (uint8_t)kind, .when = clock_nanoseconds()};
 
-    if (!page || !name)
+    if (!page || !page->header.room || !name)
         return;
     lock_take(&lock);
     if (spans.page != page)

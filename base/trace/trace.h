@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace.h - what a process writes down of its calls and their steps when RONDO_TRACE is set, for
- * `rondo trace` to read (page.h).
+ * trace.h - what a process writes down of its calls and their steps when RONDO_TRACE is set, or
+ * adds up of them when RONDO_PROFILE is, for `rondo trace` to read (page.h).
  *
  * An event of a call is a look at the clock and 32 bytes that are stored: no system call, no lock,
- * and no more memory than the ring has. The oldest events are overwritten.
+ * and no more memory than the ring has. The oldest events are overwritten; sums are of all calls.
  */
 #ifndef RONDO_BASE_TRACE_TRACE_H
 #define RONDO_BASE_TRACE_TRACE_H
 
+#include "base/caller/times.h"
 #include "base/trace/page.h"
 
-#include <time.h>
+#include <stdbool.h>
 
 /* A communicator writes its events with this; one thread at a time does. */
 struct trace {
@@ -27,25 +28,34 @@ struct trace {
     } known[64];
 };
 
-/* Begins to trace a communicator. NULL: RONDO_TRACE is not set, or the file cannot be made, as the
+/* Begins to trace a communicator. NULL: neither setting is there, or the file can't be made, as the
  * log says. The file belongs to the process, and is named after its first rank. */
 struct trace *trace_open(uint64_t comm, int rank, int size, uint64_t machine);
 void trace_close(struct trace *trace); /* NULL: does nothing */
 /* Returns the number of a name in the table. Any thread. */
 uint32_t trace_name(struct trace *trace, const char *name);
+/* Says what the calls of a name are; the sums in `what` do not count. Any thread. */
+void trace_describe(struct trace *trace, uint32_t name, const struct trace_sum *what);
+bool trace_is_described(struct trace *trace, uint32_t name);
+/* Adds a call that has ended to the sums of its name. Any thread. */
+void trace_add_up(struct trace *trace, uint32_t name, uint64_t nanoseconds);
 /* Takes the next piece of the ring. */
 void trace_take_piece(struct trace *trace);
 
-/* Adds an event of the communicator, whose time is now. */
+/* False: events are not kept, calls are only added up. */
+static inline bool trace_has_ring(const struct trace *trace)
+{
+    return trace->page->header.room != 0;
+}
+
+/* Adds an event of the communicator, with its time, if events are kept. */
 static inline void trace_add(struct trace *trace, struct trace_event event)
 {
-    struct timespec now;
-
+    if (!trace_has_ring(trace))
+        return;
     if (trace->next == trace->end ||
         atomic_load_explicit(&trace->page->header.taken, memory_order_relaxed) >= trace->expires)
         trace_take_piece(trace);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    event.when = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     event.comm = trace->comm;
     *trace->next++ = event;
 }

@@ -10,6 +10,7 @@
  */
 #include "cli/ps/ps.h"
 
+#include "base/caller/times.h"
 #include "cli/common/remote.h"
 
 #include "comm/recorder/gather.h"
@@ -133,12 +134,12 @@ static void take(struct ps_output *output)
 
 void ps_collect(struct ps_output *outputs, int count, double seconds)
 {
-    uint64_t until = recorder_now() + (uint64_t)(1e9 * seconds);
+    uint64_t until = clock_nanoseconds() + (uint64_t)(1e9 * seconds);
 
     for (int i = 0; i < count; i++) {
         while (outputs[i].from >= 0) {
             struct pollfd poll_of = {.fd = outputs[i].from, .events = POLLIN};
-            uint64_t now = recorder_now();
+            uint64_t now = clock_nanoseconds();
 
             if (now >= until || poll(&poll_of, 1, (int)((until - now) / 1000000) + 1) <= 0)
                 break;

@@ -17,16 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No rank waits for another one in a call without elements. */
 static bool joins_all(const struct traced *traced, const struct traced_call *call)
 {
-    static const char *const names[] = {"all_reduce of ", "all_gather of ", "reduce_scatter of ",
-                                        "all_to_all of ", "barrier"};
-    const char *name = traced_name(traced, call);
+    static const char *const names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                        "barrier"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && call->ended; i++)
-        if (!strncmp(name, names[i], strlen(names[i])))
-            return strncmp(name + strlen(names[i]), "0 ", 2) != 0;
+        if (!strncmp(traced_name(traced, call), names[i], strlen(names[i])))
+            return true;
     return false;
 }
 
@@ -64,6 +62,20 @@ static struct interval compare(const struct traced *traced, const struct traced_
     return interval;
 }
 
+static int count_machines(const struct traced *traced)
+{
+    int count = 0;
+
+    for (int i = 0; i < traced->file_count; i++) {
+        int first = 0;
+
+        while (machine_of(traced, first) != machine_of(traced, i))
+            first++;
+        count += first == i;
+    }
+    return count;
+}
+
 static void put_forward(struct traced *traced, bool *is_right, uint64_t machine, double forward)
 {
     for (int i = 0; i < traced->file_count; i++)
@@ -88,7 +100,6 @@ static bool align_next(struct traced *traced, const struct traced_joint *joints,
             continue;
         put_forward(traced, is_right, machine_of(traced, i), (interval.least + interval.most) / 2);
         traced->within = fmax(traced->within, fabs(interval.most - interval.least) / 2);
-        traced->machines++;
         return true;
     }
     return false;
@@ -125,11 +136,11 @@ bool traced_align(struct traced *traced)
         return false;
     }
     put_forward(traced, is_right, machine_of(traced, 0), 0);
-    traced->machines = 1;
+    traced->machines = count_machines(traced);
     while (align_next(traced, joints, count, is_right))
         ;
     for (int i = 0; i < traced->file_count; i++)
-        if (!is_right[i]) {
+        if (!is_right[i] && traced->files[i].page->header.room) {
             fprintf(stderr,
                     "rondo trace: %s: no call joins its rank with those of other machines, so its "
                     "clock cannot be compared with theirs\n",

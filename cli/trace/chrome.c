@@ -54,19 +54,6 @@ static void write_tracks(const struct traced *traced, const bool *used, FILE *to
             }
 }
 
-static double first_moment(const struct traced *traced)
-{
-    double first = traced->call_count ? traced->calls[0].begin : 0;
-
-    for (uint32_t i = 1; i < traced->call_count; i++)
-        if (traced->calls[i].begin < first)
-            first = traced->calls[i].begin;
-    for (uint32_t i = 0; i < traced->span_count; i++)
-        if (traced->spans[i].begin < first || (!traced->call_count && !i))
-            first = traced->spans[i].begin;
-    return first;
-}
-
 static void name_step(const struct traced_step *step, char *text, size_t size)
 {
     if (step_moves(step))
@@ -137,8 +124,9 @@ bool traced_chrome(const struct traced *traced, const char *file)
 {
     bool *used = used_tracks(traced);
     FILE *to = used ? output_open(file) : NULL;
-    double zero = first_moment(traced);
+    double zero, last;
 
+    traced_moments(traced, &zero, &last);
     if (to) {
         fprintf(to, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         write_names(traced, to);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* joint.c - which calls of different ranks are one collective. */
+/* joint.c - all ranks together: which of their calls are one collective, from when to when. */
 #include "cli/trace/trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static int by_collective(const void *a, const void *b)
@@ -37,4 +38,20 @@ uint32_t joint_end(const struct traced_joint *joints, uint32_t count, uint32_t f
     while (end < count && !by_collective(&joints[first], &joints[end]))
         end++;
     return end;
+}
+
+void traced_moments(const struct traced *traced, double *ret_first, double *ret_last)
+{
+    *ret_first = INFINITY;
+    *ret_last = -INFINITY;
+    for (uint32_t i = 0; i < traced->call_count; i++) {
+        *ret_first = fmin(*ret_first, traced->calls[i].begin);
+        *ret_last = fmax(*ret_last, traced->calls[i].end);
+    }
+    for (uint32_t i = 0; i < traced->span_count; i++) {
+        *ret_first = fmin(*ret_first, traced->spans[i].begin);
+        *ret_last = fmax(*ret_last, traced->spans[i].end);
+    }
+    if (*ret_first > *ret_last)
+        *ret_first = *ret_last = 0;
 }

@@ -62,22 +62,23 @@ static bool map(const char *path, struct traced_file *ret_file)
     if (file < 0)
         return false;
     if (!fstat(file, &status) && S_ISREG(status.st_mode) &&
-        (size_t)status.st_size > sizeof(struct trace_page))
+        (size_t)status.st_size >= sizeof(struct trace_page))
         page = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     close(file);
     if (page == MAP_FAILED)
         return false;
     bytes = (size_t)status.st_size;
     if (page->header.magic != TRACE_MAGIC || page->header.version != TRACE_VERSION ||
-        !page->header.room ||
         page->header.room > (bytes - sizeof(*page)) / sizeof(struct trace_event)) {
         munmap(page, bytes);
         return false;
     }
     clean(page->header.host, sizeof(page->header.host));
     clean(page->header.program, sizeof(page->header.program));
-    for (int i = 0; i < TRACE_NAMES; i++)
+    for (int i = 0; i < TRACE_NAMES; i++) {
         clean(page->name[i], TRACE_NAME);
+        clean(page->sum[i].algorithm, sizeof(page->sum[i].algorithm));
+    }
     *ret_file = (struct traced_file){.page = page, .mapped = bytes};
     snprintf(ret_file->path, sizeof(ret_file->path), "%s", path);
     return true;
@@ -92,27 +93,29 @@ static bool share_a_communicator(const struct trace_page *a, const struct trace_
     return false;
 }
 
+static void swap(struct traced_file *a, struct traced_file *b)
+{
+    struct traced_file kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
 /* Keeps the job of the file that was made last: files which are connected by communicators. Files
  * of earlier jobs with more ranks lie beside it. */
 static void keep_last_job(struct traced *traced)
 {
-    struct traced_file *files = traced->files, swapped;
-    int kept = 0, newest = 0;
+    struct traced_file *files = traced->files;
+    int kept = 1, newest = 0;
 
     for (int i = 1; i < traced->file_count; i++)
         if (files[i].page->header.opened > files[newest].page->header.opened)
             newest = i;
-    swapped = files[0];
-    files[0] = files[newest];
-    files[newest] = swapped;
-    kept = 1;
+    swap(&files[0], &files[newest]);
     for (int from = 0; from < kept; from++)
         for (int i = kept; i < traced->file_count; i++)
-            if (share_a_communicator(files[from].page, files[i].page)) {
-                swapped = files[kept];
-                files[kept++] = files[i];
-                files[i] = swapped;
-            }
+            if (share_a_communicator(files[from].page, files[i].page))
+                swap(&files[kept++], &files[i]);
     for (int i = kept; i < traced->file_count; i++)
         munmap(files[i].page, files[i].mapped);
     traced->left_out = traced->file_count - kept;
@@ -340,8 +343,9 @@ bool traced_read(const char *file, struct traced *ret_traced)
     globfree(&found);
     if (!ret_traced->file_count) {
         fprintf(stderr,
-                "rondo trace: no file %s.RANK is a trace; run the job with RONDO_TRACE=%s\n", file,
-                file);
+                "rondo trace: no file %s.RANK is a trace; run the job with RONDO_TRACE=%s or "
+                "RONDO_PROFILE=%s\n",
+                file, file, file);
         return false;
     }
     keep_last_job(ret_traced);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report.c - where the time of a traced job went, as text: by rank, by kind of call, by whom was
- * waited for, and by who came late. */
+/* report.c - where the time of a traced job went, as text: by rank, by whom was waited for, and by
+ * who came late. */
 #include "cli/trace/trace.h"
 
 #include <math.h>
@@ -26,26 +26,23 @@ const char *traced_seconds(double seconds)
     return text;
 }
 
-static double span(const struct traced *traced)
-{
-    double first = INFINITY, last = -INFINITY;
-
-    for (uint32_t i = 0; i < traced->call_count; i++) {
-        first = fmin(first, traced->calls[i].begin);
-        last = fmax(last, traced->calls[i].end);
-    }
-    return traced->call_count ? last - first : 0;
-}
-
 static void write_head(const struct traced *traced)
 {
-    uint64_t lost = 0;
+    uint64_t lost = 0, calls = 0;
+    double first, last;
 
-    for (int i = 0; i < traced->file_count; i++)
+    for (int i = 0; i < traced->file_count; i++) {
         lost += traced->files[i].lost;
-    printf("%d processes on %d machine%s, %u calls in %s from the first to the last.\n",
-           traced->file_count, traced->machines, traced->machines > 1 ? "s" : "",
-           traced->call_count, traced_seconds(span(traced)));
+        calls += traced_sum_calls(&traced->files[i]);
+    }
+    traced_moments(traced, &first, &last);
+    printf("%d process%s on %d machine%s, ", traced->file_count, traced->file_count > 1 ? "es" : "",
+           traced->machines, traced->machines > 1 ? "s" : "");
+    if (traced->call_count)
+        printf("%u calls in %s, from the first call or span to the last.\n", traced->call_count,
+               traced_seconds(last - first));
+    else
+        printf("%llu calls, of which only the sums are known.\n", (unsigned long long)calls);
     if (traced->machines > 1)
         printf("Clocks of the machines are put on one by their calls, to within %s.\n",
                traced_seconds(traced->within));
@@ -60,7 +57,10 @@ static void write_head(const struct traced *traced)
 
 static void write_ranks(const struct traced *traced)
 {
-    double whole = span(traced);
+    double first, last, whole;
+
+    traced_moments(traced, &first, &last);
+    whole = last - first;
 
     printf("\n  rank  host                calls     in calls          waiting           moving\n");
     for (int i = 0; i < traced->file_count; i++) {
@@ -83,61 +83,6 @@ static void write_ranks(const struct traced *traced)
                whole > 0 ? 100 * waited / whole : 0, traced_seconds(moved),
                whole > 0 ? 100 * moved / whole : 0);
     }
-}
-
-/* ---- By kind of call ------------------------------------------------------------------------- */
-
-struct kind {
-    const char *name;
-    unsigned calls, unfinished;
-    double seconds, longest, waited;
-};
-
-static int by_seconds(const void *a, const void *b)
-{
-    const struct kind *one = a, *other = b;
-
-    return one->seconds < other->seconds ? 1 : one->seconds > other->seconds ? -1 : 0;
-}
-
-static void write_kinds(const struct traced *traced)
-{
-    struct kind *kinds = calloc(TRACE_NAMES, sizeof(*kinds));
-    int count = 0;
-
-    for (uint32_t i = 0; i < traced->call_count && kinds; i++) {
-        const struct traced_call *call = &traced->calls[i];
-        const char *name = traced_name(traced, call);
-        double seconds = call->end - call->begin;
-        int at = 0;
-
-        while (at < count && strcmp(kinds[at].name, name) != 0)
-            at++;
-        if (at == TRACE_NAMES)
-            continue;
-        if (at == count)
-            kinds[count++].name = name;
-        kinds[at].calls++;
-        kinds[at].unfinished += !call->ended;
-        kinds[at].seconds += seconds;
-        kinds[at].waited += seconds - call->moved;
-        kinds[at].longest = fmax(kinds[at].longest, seconds);
-    }
-    if (count)
-        qsort(kinds, (size_t)count, sizeof(*kinds), by_seconds);
-    printf("\n     calls   together       mean    longest  waiting  call\n");
-    for (int i = 0; i < count && i < MOST_ROWS; i++) {
-        printf("  %8u  %9s  %9s  %9s    %3.0f %%  %s", kinds[i].calls,
-               traced_seconds(kinds[i].seconds), traced_seconds(kinds[i].seconds / kinds[i].calls),
-               traced_seconds(kinds[i].longest),
-               kinds[i].seconds > 0 ? 100 * kinds[i].waited / kinds[i].seconds : 0, kinds[i].name);
-        if (kinds[i].unfinished)
-            printf("; %u did not end", kinds[i].unfinished);
-        printf("\n");
-    }
-    if (count > MOST_ROWS)
-        printf("  and %d more kinds\n", count - MOST_ROWS);
-    free(kinds);
 }
 
 /* ---- By whom was waited for ------------------------------------------------------------------ */
@@ -274,8 +219,9 @@ static void write_late(const struct traced *traced)
 void traced_report(const struct traced *traced)
 {
     write_head(traced);
-    write_ranks(traced);
-    write_kinds(traced);
+    if (traced->call_count)
+        write_ranks(traced);
+    traced_report_kinds(traced);
     traced_report_spans(traced);
     write_waits(traced);
     write_late(traced);

@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stretch of time in which a process was in at least one call. */
-struct stretch {
-    double begin, end;
-    double before; /* seconds of all stretches before this one */
-};
-
 static int by_begin(const void *a, const void *b)
 {
     const struct stretch *one = a, *other = b;
@@ -21,8 +15,7 @@ static int by_begin(const void *a, const void *b)
     return one->begin < other->begin ? -1 : one->begin > other->begin;
 }
 
-/* The calls of one file, without what they overlap. Returns how many stretches there are. */
-static size_t stretches_of(const struct traced *traced, int file, struct stretch *stretches)
+size_t traced_stretches(const struct traced *traced, int file, struct stretch *stretches)
 {
     size_t calls = 0, count = 0;
 
@@ -85,7 +78,7 @@ static struct sum *sum_of(struct sum *sums, int *count, const char *name)
 static void add_file(const struct traced *traced, int file, struct stretch *stretches,
                      struct sum *sums, int *count)
 {
-    size_t there = stretches_of(traced, file, stretches);
+    size_t there = traced_stretches(traced, file, stretches);
 
     for (uint32_t i = 0; i < traced->span_count; i++) {
         const struct traced_span *span = &traced->spans[i];

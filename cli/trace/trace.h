@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace.h - inside `rondo trace`: the command (trace.c), what the files of a job hold (read.c), one
- * clock for all its hosts (align.c), where the time went (report.c), a time line (chrome.c).
+ * trace.h - inside `rondo trace`: the command (trace.c), what the files of a job hold (read.c),
+ * one clock for all its hosts (align.c, joint.c), where the time went (report.c, spans.c), calls by
+ * what they are (sums.c), and time lines (chrome.c, svg.c).
  */
 #ifndef RONDO_CLI_TRACE_TRACE_H
 #define RONDO_CLI_TRACE_TRACE_H
@@ -76,6 +77,15 @@ uint32_t traced_joints(const struct traced *traced, struct traced_joint **ret_jo
 /* Returns one more than the last one of the collective whose first one is `first`. */
 uint32_t joint_end(const struct traced_joint *joints, uint32_t count, uint32_t first);
 
+/* A stretch of time in which a process was in at least one call. */
+struct stretch {
+    double begin, end;
+    double before; /* seconds of all stretches before this one */
+};
+/* Lists those of a file in the order of time, at most one for each call. Returns how many there
+ * are. */
+size_t traced_stretches(const struct traced *traced, int file, struct stretch *stretches);
+
 /* Puts all times on one clock. False: a machine's clock can't be compared, which is then said. */
 bool traced_align(struct traced *traced);
 
@@ -91,6 +101,29 @@ const char *traced_seconds(double seconds);
 void traced_report(const struct traced *traced);
 /* Says what the program's own spans took, and how long calls went on meanwhile. */
 void traced_report_spans(const struct traced *traced);
+
+/* The calls of one name, of all ranks. */
+struct traced_kind {
+    const char *name;
+    uint64_t calls; /* that have ended */
+    unsigned unfinished;
+    double seconds, shortest, longest; /* of those: together, and of one */
+    double predicted;                  /* of one, by the cost model; 0: it does not say */
+    double traced,
+        waited; /* of those whose events are there: seconds, and of them without moving */
+};
+/* Returns them, those that took most first; the caller frees. NULL: out of memory. */
+struct traced_kind *traced_kinds(const struct traced *traced, int *ret_count);
+void traced_report_kinds(const struct traced *traced);
+uint64_t traced_sum_calls(const struct traced_file *file); /* that have ended */
+/* Write the sums of each rank to a file, "-" is stdout. False, with a sentence. */
+bool traced_json(const struct traced *traced, const char *file);
+bool traced_prometheus(const struct traced *traced, const char *file);
+
+/* When the first call or span begins, and the last one ends; 0 and 0: there are none. */
+void traced_moments(const struct traced *traced, double *ret_first, double *ret_last);
+/* Draws what ranks did when, and calls beside what is expected of them. False, with a sentence. */
+bool traced_svg(const struct traced *traced, const char *file);
 /* Writes the time line to a file, "-" is stdout. False, with a sentence. */
 bool traced_chrome(const struct traced *traced, const char *file);
 

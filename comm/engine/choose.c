@@ -341,15 +341,15 @@ rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choic
     return RONDO_OK;
 }
 
-rondo_result choice_predict(rondo_comm *comm, const struct choice_key *key, struct counts *counts,
+rondo_result choice_predict(rondo_comm *comm, const struct choice_key *key,
+                            const struct algorithm *algorithm, struct counts *counts,
                             double *ret_seconds)
 {
-    const struct algorithm *algorithm;
     struct selection selection;
     struct operation operation;
     rondo_result result = describe(comm, key, counts, &selection, &operation);
 
-    if (!result)
+    if (!result && !algorithm)
         result = pick(comm, key, &selection, &operation, &algorithm);
     return result ? result
                   : select_predict(algorithm, &selection, &comm->tuning.costs, ret_seconds);

@@ -18,9 +18,11 @@ const char *choice_wanted(const rondo_comm *comm, const struct choice_key *key);
  * algorithm's name, or "auto". */
 unsigned choice_needs(const rondo_comm *comm, const struct choice_key *key,
                       const struct operation *operation, const char *wanted);
-/* Seconds that the cost model predicts for the call; decides nothing. Any thread, without the turn:
- * it reads what does not change after opening. `counts` is the caller's. */
-rondo_result choice_predict(rondo_comm *comm, const struct choice_key *key, struct counts *counts,
+/* Seconds that the cost model predicts for the call by an algorithm, NULL: by the one that it would
+ * take; decides nothing. Any thread, without the turn: it reads what does not change after opening.
+ * `counts` is the caller's. */
+rondo_result choice_predict(rondo_comm *comm, const struct choice_key *key,
+                            const struct algorithm *algorithm, struct counts *counts,
                             double *ret_seconds);
 void choices_done(struct choices *choices);
 

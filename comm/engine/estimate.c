@@ -28,7 +28,7 @@ static rondo_result estimate(const rondo_call *call, double *ret_seconds)
         return result;
     key = task.key;
     key.made = task.made.handle ? &task.made : NULL;
-    result = choice_predict(call->comm, &key, &counts, ret_seconds);
+    result = choice_predict(call->comm, &key, NULL, &counts, ret_seconds);
     counts_done(&counts);
     return result;
 }
@@ -78,7 +78,7 @@ static rondo_result add_up(size_t first, rondo_comm *comm, double *ret_seconds)
 
         if (other != comm)
             continue;
-        result = choice_predict(comm, &key, &counts, &seconds);
+        result = choice_predict(comm, &key, NULL, &counts, &seconds);
         *ret_seconds += seconds;
     }
     counts_done(&counts);

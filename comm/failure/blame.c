@@ -156,7 +156,7 @@ static void write_down(const rondo_comm *comm, int which, const struct blame *bl
     struct recorder_waiting waiting = {
         .call = task && collective_is_pair(task->key.collective) ? 0 : comm->calls,
         .since = (uint64_t)(1e9 * blame->began),
-        .looked = recorder_now(),
+        .looked = clock_nanoseconds(),
         .culprit = blame->known ? blame->culprit : -1};
 
     if (!comm->recorder)

@@ -61,7 +61,7 @@ static bool copy(int folder, const char *name, struct gathered *one)
     uint64_t now = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS && read && !whole; attempt++) {
-        now = recorder_now();
+        now = clock_nanoseconds();
         read = read_all(folder, name, &others[0]) && read_all(folder, name, one) &&
                read_all(folder, name, &others[1]);
         whole = read && sighting_settle(one->bytes, others[0].bytes, others[1].bytes, one->length);

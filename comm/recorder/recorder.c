@@ -2,9 +2,10 @@
 /* recorder.c - see recorder.h. */
 #include "comm/recorder/recorder.h"
 
-#include "base/caller/descriptor.h"
+#include "base/caller/times.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/process.h"
 #include "base/setting.h"
 #include "comm/recorder/folder.h"
@@ -16,16 +17,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-uint64_t recorder_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
@@ -40,29 +32,10 @@ static void identify(struct recorder_identity *identity, const struct recorder_o
                                            .world = log_rank(),
                                            .started = process_started(getpid(), NULL),
                                            .namespace_id = process_namespace(),
-                                           .opened = recorder_now()};
+                                           .opened = clock_nanoseconds()};
     memcpy(identity->host_id, owner->host_id, sizeof(identity->host_id));
     gethostname(identity->host, sizeof(identity->host) - 1);
     snprintf(identity->program, sizeof(identity->program), "%s", program_invocation_short_name);
-}
-
-/* Pages are taken at once: a full file system is an error here, and no signal later. */
-static struct recorder_page *map_file(int folder, const char *name)
-{
-    const size_t bytes = sizeof(struct recorder_page);
-    void *page = MAP_FAILED;
-    int file = descriptor_above(
-        openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-
-    if (file < 0)
-        return NULL;
-    if (!posix_fallocate(file, 0, (off_t)bytes))
-        page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-    close(file);
-    if (page != MAP_FAILED)
-        return page;
-    unlinkat(folder, name, 0);
-    return NULL;
 }
 
 static struct recorder *open_in(int folder, const struct recorder_owner *owner)
@@ -75,7 +48,7 @@ static struct recorder *open_in(int folder, const struct recorder_owner *owner)
     for (int attempt = 0; attempt < 16 && !recorder->page; attempt++) {
         snprintf(recorder->name, sizeof(recorder->name), "%d.%u.rec", (int)getpid(),
                  atomic_fetch_add_explicit(&last, 1, memory_order_relaxed));
-        recorder->page = map_file(folder, recorder->name);
+        recorder->page = mapped_create(folder, recorder->name, 0600, sizeof(struct recorder_page));
         if (!recorder->page && errno != EEXIST)
             break;
     }
@@ -171,7 +144,7 @@ void recorder_arrive(struct recorder *recorder, uint32_t call)
 
     atomic_store_explicit(&arrival->call, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&arrival->begun, recorder_now(), memory_order_relaxed);
+    atomic_store_explicit(&arrival->begun, clock_nanoseconds(), memory_order_relaxed);
     atomic_store_explicit(&arrival->call, call, memory_order_release);
 }
 
@@ -207,13 +180,13 @@ void recorder_hold_wait(struct recorder *recorder, int which, bool held)
 
     if (recorder)
         atomic_store_explicit(&recorder->page->waits[which].words[LOOKED],
-                              held ? UINT64_MAX / 2 : recorder_now(), memory_order_relaxed);
+                              held ? UINT64_MAX / 2 : clock_nanoseconds(), memory_order_relaxed);
 }
 
 void recorder_fail(struct recorder *recorder, int result, int culprit, const char *sentence)
 {
     struct recorder_failure failure = {
-        .result = result, .culprit = culprit, .when = recorder_now()};
+        .result = result, .culprit = culprit, .when = clock_nanoseconds()};
 
     if (!recorder)
         return;

@@ -59,8 +59,6 @@ void recorder_wait(struct recorder *recorder, int which, const struct recorder_w
 void recorder_hold_wait(struct recorder *recorder, int which, bool held);
 /* The first failure of the communicator. */
 void recorder_fail(struct recorder *recorder, int result, int culprit, const char *sentence);
-/* Nanoseconds of the clock of records. */
-uint64_t recorder_now(void);
 
 /* The next record gets the words of its kind. */
 void recorder_note_kind(struct recorder *recorder, const struct recorder_kind *kind);

@@ -108,7 +108,7 @@ void table_tell(struct recorder *recorder, const char *why)
     uint64_t comm = 0;
 
     if (recorder) {
-        atomic_store_explicit(&recorder->page->told, recorder_now(), memory_order_release);
+        atomic_store_explicit(&recorder->page->told, clock_nanoseconds(), memory_order_release);
         comm = atomic_load_explicit(&recorder->page->comm, memory_order_relaxed);
         if (!comm)
             return; /* nobody knows yet who is in it */

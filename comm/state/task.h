@@ -27,6 +27,8 @@ struct task {
     struct choice *offer;  /* the choice of the first attempt, if plain memory might be read */
     double offered;        /* when that attempt began, if its time decides about reads; else 0 */
     uint64_t recorded;     /* mark of the call's record */
+    uint64_t trace_begun;  /* of a traced call: nanoseconds */
+    uint32_t trace_name;   /* the same: number of its name */
     struct operation made; /* of an operation of the user's own, which may be destroyed by now */
     struct kernel_op op;
     struct execution execution;

@@ -2,6 +2,7 @@
 /* test_recorder.c - records while they are written, and bytes that are none. */
 #include <criterion/criterion.h>
 
+#include "base/caller/times.h"
 #include "comm/recorder/folder.h"
 #include "comm/recorder/gather.h"
 #include "comm/recorder/late.h"
@@ -180,7 +181,7 @@ Test(recorder, a_wait_on_a_stream_is_told_with_its_peer)
 {
     struct recorder *recorders[2] = {open_one(0, 2), open_one(1, 2)};
     struct recorder_waiting waiting = {
-        .call = 1, .looked = recorder_now(), .culprit = -1, .peers_count = 1, .peers = {1}};
+        .call = 1, .looked = clock_nanoseconds(), .culprit = -1, .peers_count = 1, .peers = {1}};
     struct sightings seen = {0};
     struct wait_line line;
     char text[1200];
@@ -245,10 +246,10 @@ static bool note_age(void *context, const struct gathered *one)
 {
     struct taking *taking = context;
 
-    taking->first = taking->first ? taking->first : recorder_now();
+    taking->first = taking->first ? taking->first : clock_nanoseconds();
     cr_expect(one->process.read >= taking->began && one->process.read <= taking->first);
     taking->count++;
-    while (recorder_now() == taking->first) {
+    while (clock_nanoseconds() == taking->first) {
     }
     return true;
 }
@@ -257,7 +258,7 @@ static bool note_age(void *context, const struct gathered *one)
 Test(recorder, a_record_is_as_old_as_when_it_was_read)
 {
     struct recorder *recorders[2] = {open_one(0, 2), open_one(1, 2)};
-    struct taking taking = {.began = recorder_now()};
+    struct taking taking = {.began = clock_nanoseconds()};
 
     cr_assert(recorders[0] && recorders[1]);
     cr_assert(gather_each(0, note_age, &taking));

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
@@ -21,7 +22,7 @@ ALL_REDUCES, MANY, BYTES = 20, 2000, 4096 * 4
 CLOCK = 0.002  # microseconds: times on the line are rounded to nanoseconds
 # As base/trace/page.h has them.
 MACHINE, TAKEN = 24, 256
-HEADER, COMM, NAMES, EVENT = 320, 16, 1024 * 120, 32
+HEADER, COMM, NAMES, SUM, EVENT = 320, 16, 1024 * 120, 72, 32
 
 
 class Job:
@@ -30,6 +31,8 @@ class Job:
     def __init__(self, way="calls", ranks=2, fails=False, folder=None, **more):
         self.folder = folder or tempfile.TemporaryDirectory()
         self.file = os.path.join(self.folder.name, "t")
+        if "RONDO_PROFILE" in more:
+            more["RONDO_PROFILE"] = self.file
         environment = {**cases.clean_environment(), "RONDO_TRACE": self.file, "RONDO_TIMEOUT": "600", **more}
         done = subprocess.run([RONDO, "run", "-n", str(ranks), TRACED, way], env=environment, capture_output=True,
                               text=True, timeout=cases.patience(PATIENCE))
@@ -45,6 +48,9 @@ class Job:
                               timeout=cases.patience(PATIENCE))
         assert done.returncode == status, f"rondo trace: status {done.returncode}\n{done.stderr}"
         return done.stderr if status else done.stdout
+
+    def sums(self):
+        return json.loads(self.trace("--json", "-"))["ranks"]
 
     def line(self):
         return Line(json.loads(self.trace("--chrome", "-"))["traceEvents"])
@@ -75,6 +81,11 @@ class Line:
 
 def end_of(event):
     return event["ts"] + event["dur"]
+
+
+def near(told, known, more):
+    """Numbers in JSON have six digits; `more` is what may be lost elsewhere."""
+    return abs(told - known) <= 1e-5 * known + more
 
 
 def planned(algorithm, ranks):
@@ -160,6 +171,90 @@ def the_report_adds_up_what_is_on_the_time_line():
         assert f"  rank {rank}: {last[rank]} times, " in report, f"{last}\n{report}"
 
 
+def the_sums_are_those_of_the_calls_on_the_time_line():
+    job = Job(ranks=3)
+    line = job.line()
+    for told in job.sums():
+        rank, calls = told["rank"], collections.defaultdict(list)
+        for call in line.calls[rank]:
+            calls[call["name"]].append(call["dur"])
+        assert {call["call"] for call in told["calls"]} == set(calls), told
+        for call in told["calls"]:
+            times = calls[call["call"]]
+            assert call["calls"] == len(times), call
+            for seconds, microseconds in ((call["seconds"], sum(times)), (call["shortest"], min(times)),
+                                          (call["longest"], max(times))):
+                assert near(seconds * 1e6, microseconds, len(times) * CLOCK), (call, times)
+        reduce = next(call for call in told["calls"] if call["collective"] == "all_reduce")
+        assert (reduce["count"], reduce["type"], reduce["bytes"]) == (4096, "float32", BYTES), reduce
+        assert reduce["call"].endswith(", " + reduce["algorithm"]), reduce
+
+
+def a_profile_has_sums_of_all_calls_and_no_events():
+    job = Job("many", RONDO_TRACE="", RONDO_PROFILE="its file", RONDO_ALGORITHM="ring")
+    for told in job.sums():
+        calls = {call["collective"]: call for call in told["calls"]}
+        reduce = calls["all_reduce"]
+        assert reduce["calls"] == MANY and calls["broadcast"]["calls"] == calls["barrier"]["calls"] == 1, calls
+        (name, expected), *times = job.measured[told["rank"]][:MANY + 1]
+        assert name == "estimate" and near(reduce["predicted"] * 1e6, expected, 0.001), (reduce, expected)
+        assert {name for name, _ in times} == {"all_reduce"}
+        assert reduce["shortest"] * 1e6 <= min(microseconds for _, microseconds in times) + CLOCK, reduce
+        assert reduce["shortest"] * MANY <= reduce["seconds"] <= reduce["longest"] * MANY, reduce
+        assert reduce["seconds"] * 1e6 <= sum(microseconds for _, microseconds in times), reduce
+        assert "predicted" in calls["barrier"] and calls["send" if told["rank"] == 0 else "recv"]["predicted"] is None
+    assert job.trace().startswith(f"2 processes on 1 machine, {2 * (MANY + 3)} calls, of which only the sums are known")
+    assert os.path.getsize(job.file + ".0") < 1 << 18
+    both = Job(RONDO_PROFILE="its file")
+    assert both.said.count("RONDO_PROFILE is not used beside RONDO_TRACE") == 2 and both.line().calls, both.said
+
+
+def sums_are_metrics_of_prometheus():
+    job = Job("many")
+    metrics, kinds = {}, {}
+    for line in job.trace("--prometheus", "-").splitlines():
+        if line.startswith("# TYPE "):
+            kinds[line.split()[2]] = line.split()[3]
+        elif not line.startswith("# HELP "):
+            name, labels, value = re.fullmatch(r"(\w+)\{(.*)\} (\S+)", line).groups()
+            labels = dict(re.findall(r'(\w+)="([^"]*)"(?:,|$)', labels))
+            metrics[name, labels["rank"], labels["collective"]] = float(value)
+            assert name in kinds, line
+    assert kinds["rondo_calls_total"] == "counter" and kinds["rondo_call_longest_seconds"] == "gauge", kinds
+    for told in job.sums():
+        for call in told["calls"]:
+            at = str(told["rank"]), call["collective"]
+            assert metrics[("rondo_calls_total", *at)] == call["calls"], call
+            assert metrics[("rondo_call_bytes_total", *at)] == call["calls"] * call["bytes"], call
+            assert near(metrics[("rondo_call_seconds_total", *at)], call["seconds"], 1e-9), call
+            assert (("rondo_call_predicted_seconds", *at) in metrics) == (call["predicted"] is not None), call
+
+
+def the_picture_shows_the_share_of_time_in_calls_and_what_was_expected():
+    job = Job("many", ranks=3)
+    with open(job.file + ".svg", "wb"):
+        pass  # what is no trace does not harm
+    job.trace("--svg", job.file + ".svg")
+    root = xml.etree.ElementTree.parse(job.file + ".svg").getroot()
+    line = job.line()
+    first = min(call["ts"] for calls in line.calls.values() for call in calls)
+    last = max(end_of(call) for calls in line.calls.values() for call in calls)
+    parts = collections.defaultdict(list)
+    for part in root.iter():
+        parts[part.get("class")].append(part)
+    lanes = [part for part in parts["outside"] if int(part.get("width")) > 100]
+    assert len(lanes) == 3, lanes
+    whole = sum(float(lane.get("width")) * float(lane.get("height")) for lane in lanes)
+    for kind, seconds in (("waits", sum(call["dur"] for calls in line.calls.values() for call in calls)),
+                          ("moves", sum(step["dur"] for steps in line.steps.values() for step in steps
+                                        if step["cat"] == "move"))):
+        drawn = sum(float(part.get("width")) * float(part.get("height")) for part in parts[kind]
+                    if float(part.get("y")) > 60)
+        assert abs(drawn / whole - seconds / (3 * (last - first))) < 0.02, (kind, drawn / whole)
+    kinds = {call["call"] for told in job.sums() for call in told["calls"]}
+    assert len(parts["measured"]) == len(kinds) + 1 and len(parts["predicted"]) == len(kinds) - 2 + 1, kinds
+
+
 def spans_of_the_program_may_overlap():
     job = Job()
     line, row = job.line(), next(row.split() for row in job.trace().splitlines() if row.endswith("  others"))
@@ -204,7 +299,9 @@ def a_training_shows_its_phases_and_its_buckets():
 
 def a_small_ring_keeps_the_last_calls():
     job = Job("many", RONDO_TRACE_BYTES="64K")
-    assert "events are lost" in job.trace()
+    report = job.trace()
+    assert "events are lost" in report
+    assert sum(call["calls"] for told in job.sums() for call in told["calls"]) == 2 * (MANY + 3)
     for calls in job.line().calls.values():
         assert 0 < len(calls) < MANY and calls[-1]["name"].split(" ")[0] in ("send", "recv"), calls
 
@@ -218,19 +315,24 @@ def the_trace_of_a_rank_that_was_killed_is_there():
     assert "barrier, " in job.trace() and "; 1 did not end" in job.trace()
 
 
-def clocks_of_two_machines_are_put_on_one():
-    job = Job(ranks=3)
-    before = job.line()
-    with open(job.file + ".2", "r+b") as file:
+def put_on_another_machine(file):
+    """Its clock is 1000 s ahead there."""
+    with open(file, "r+b") as file:
         data = bytearray(file.read())
         machine, = struct.unpack_from("<Q", data, MACHINE)
         struct.pack_into("<Q", data, MACHINE, machine ^ 1)
-        at, (taken,) = HEADER + 1024 * COMM + NAMES, struct.unpack_from("<Q", data, TAKEN)
+        at, (taken,) = HEADER + 1024 * (COMM + SUM) + NAMES, struct.unpack_from("<Q", data, TAKEN)
         for event in range(taken):
             when, = struct.unpack_from("<Q", data, at + event * EVENT)
             struct.pack_into("<Q", data, at + event * EVENT, when + 1000 * 10**9)
         file.seek(0)
         file.write(data)
+
+
+def clocks_of_two_machines_are_put_on_one():
+    job = Job(ranks=3)
+    before = job.line()
+    put_on_another_machine(job.file + ".2")
     report, after = job.trace(), job.line()
     assert "3 processes on 2 machines" in report, report
     words = report.split("to within ")[1].split(".\n")[0].split()
@@ -239,6 +341,8 @@ def clocks_of_two_machines_are_put_on_one():
         assert abs(old["ts"] - new["ts"]) <= 1.01 * within + 1, f"{old['ts']}, then {new['ts']}, within {within} us"
     shortest = min(call["dur"] for call in before.calls[0])
     assert within < 100 * shortest, f"within {within} us, and a call takes {shortest}"
+
+
 
 
 def files_of_an_earlier_job_are_left_out():
@@ -276,13 +380,14 @@ def nothing_is_written_without_the_setting():
 
 def the_commands_of_the_page_work():
     with open(os.path.join(HERE, "..", "..", "docs", "trace.md"), encoding="utf-8") as page:
-        lines = page.read().split("```\n")[1]
+        lines = "".join(page.read().split("```\n")[1:4:2])
     with tempfile.TemporaryDirectory() as folder:
         environment = {**cases.clean_environment(), "PATH": os.path.dirname(RONDO) + ":" + os.environ["PATH"]}
         done = subprocess.run(["bash", "-ec", lines.replace("/tmp/", folder + "/").replace("./program", TRACED)],
                               env=environment, capture_output=True, text=True, timeout=cases.patience(PATIENCE))
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count("2 processes on 1 machine") == 2, done.stdout
+        assert done.stdout.count("2 processes on 1 machine") == 4, done.stdout
+        assert done.stdout.count("rondo_call_seconds_total{") == 4, done.stdout
         with open(os.path.join(folder, "t.json"), encoding="utf-8") as line:
             assert len(Line(json.load(line)["traceEvents"]).calls) == 2
 
@@ -292,6 +397,8 @@ if __name__ == "__main__":
         steps_of_the_plan_are_on_the_time_line_but_for_those_that_take_no_time,
         steps_follow_each_other_and_say_how_much_they_move,
         calls_over_tcp_have_their_steps_too, the_report_adds_up_what_is_on_the_time_line,
+        the_sums_are_those_of_the_calls_on_the_time_line, a_profile_has_sums_of_all_calls_and_no_events,
+        sums_are_metrics_of_prometheus, the_picture_shows_the_share_of_time_in_calls_and_what_was_expected,
         spans_of_the_program_may_overlap, a_training_shows_its_phases_and_its_buckets,
         a_small_ring_keeps_the_last_calls, the_trace_of_a_rank_that_was_killed_is_there,
         clocks_of_two_machines_are_put_on_one, files_of_an_earlier_job_are_left_out, a_child_has_a_file_of_its_own,

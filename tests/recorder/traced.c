@@ -3,7 +3,7 @@
  * traced.c - a rank whose calls are traced: `traced WAY`, where WAY is
  *
  *     calls   some collectives and a message, each of which prints how many microseconds it took
- *     many    as many all_reduces as no small ring has room for
+ *     many    as many all_reduces as no small ring has room for, and what the model expects of one
  *     die     rank 1 is killed between two calls; all others wait for it in the second one
  *     child   rank 0 has a child that makes a communicator of its own
  */
@@ -65,6 +65,22 @@ static void others(void)
         printf("%d %s %.3f\n", rank, rank ? "recv" : "send", now() - began);
 }
 
+static void estimate(void)
+{
+    const rondo_call call = {.struct_size = sizeof(call),
+                             .collective = RONDO_ALL_REDUCE,
+                             .comm = comm,
+                             .input = values,
+                             .output = results,
+                             .count = COUNT,
+                             .type = RONDO_FLOAT32,
+                             .op = RONDO_SUM};
+    double microseconds;
+
+    check(rondo_estimate(&call, &microseconds));
+    printf("%d estimate %.6f\n", rank, microseconds);
+}
+
 static void have_a_child(void)
 {
     pid_t child = fork();
@@ -94,6 +110,8 @@ int main(int argc, char **argv)
     rank = rondo_comm_rank(comm);
     if (!strcmp(way, "child") && rank == 0)
         have_a_child();
+    if (!strcmp(way, "many"))
+        estimate();
     for (int i = 0; i < (strcmp(way, "many") ? TIMES : MANY); i++)
         all_reduce();
     rondo_trace_begin("others", 7);
