@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* 03_streams.c - calls in the background: queue two, work
  * on something else, wait for the first by its event. */
-#include <rondo/rondo.h>
+#include <rondo/check.h>
 
 #include <stdio.h>
 
@@ -9,48 +9,40 @@ enum { COUNT = 1 << 20 };
 
 static double first[COUNT], second[COUNT];
 
-static rondo_result run(rondo_comm *comm, rondo_stream *stream, rondo_event *first_is_done)
+static double run(rondo_comm *comm, rondo_stream *stream, rondo_event *first_is_done)
 {
-    rondo_result result;
     double work = 0;
 
     /* Both return at once; the stream runs them one after the other. */
-    if ((result = rondo_all_reduce(first, first, COUNT, RONDO_FLOAT64, RONDO_SUM, comm, stream)) ||
-        (result = rondo_event_record(first_is_done, stream)) ||
-        (result = rondo_all_reduce(second, second, COUNT, RONDO_FLOAT64, RONDO_MAX, comm, stream)))
-        return result;
+    RONDO_CHECK(rondo_all_reduce(first, first, COUNT, RONDO_FLOAT64, RONDO_SUM, comm, stream));
+    RONDO_CHECK(rondo_event_record(first_is_done, stream));
+    RONDO_CHECK(rondo_all_reduce(second, second, COUNT, RONDO_FLOAT64, RONDO_MAX, comm, stream));
 
     for (int i = 1; rondo_event_query(first_is_done) == RONDO_IN_PROGRESS; i++)
         work += 1.0 / i;
 
-    if ((result = rondo_event_wait(first_is_done)))
-        return result;
+    RONDO_CHECK(rondo_event_wait(first_is_done));
     printf("rank %d: the first sum is %g\n", rondo_comm_rank(comm), first[COUNT - 1]);
-    if ((result = rondo_stream_synchronize(stream)))
-        return result;
+    RONDO_CHECK(rondo_stream_synchronize(stream));
     printf("rank %d: the second maximum is %g\n", rondo_comm_rank(comm), second[COUNT - 1]);
-    return work < 0 ? RONDO_ERROR_INTERNAL : RONDO_OK;
+    return work;
 }
 
 int main(void)
 {
-    rondo_comm *comm = NULL;
-    rondo_stream *stream = NULL;
-    rondo_event *event = NULL;
-    rondo_result result = rondo_comm_open(NULL, &comm);
+    rondo_comm *comm;
+    rondo_stream *stream;
+    rondo_event *event;
+    double work;
 
-    for (int i = 0; i < COUNT && !result; i++)
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
+    RONDO_CHECK(rondo_stream_open(&stream));
+    RONDO_CHECK(rondo_event_open(&event));
+    for (int i = 0; i < COUNT; i++)
         first[i] = second[i] = rondo_comm_rank(comm) + 1;
-    if (!result)
-        result = rondo_stream_open(&stream);
-    if (!result)
-        result = rondo_event_open(&event);
-    if (!result)
-        result = run(comm, stream, event);
-    if (result)
-        fprintf(stderr, "%s\n", rondo_last_error(comm));
+    work = run(comm, stream, event);
     rondo_stream_close(stream);
     rondo_event_close(event);
     rondo_comm_close(comm);
-    return result != RONDO_OK;
+    return work < 0;
 }

@@ -4,40 +4,36 @@
  * its left. The send and the receive of a step are one group, so they do not wait for each other:
  * no deadlock.
  */
-#include <rondo/rondo.h>
+#include <rondo/check.h>
 
 #include <stdio.h>
 
 enum { RANKS_MAX = 1024 };
 
-static rondo_result step(int send, int *ret_received, int right, int left, rondo_comm *comm)
+static void step(int send, int *ret_received, int right, int left, rondo_comm *comm)
 {
-    rondo_result result = rondo_group_start();
-
-    if (!result)
-        result = rondo_send(&send, 1, RONDO_INT32, right, comm, NULL);
-    if (!result)
-        result = rondo_recv(ret_received, 1, RONDO_INT32, left, comm, NULL);
-    return result ? result : rondo_group_end();
+    RONDO_CHECK(rondo_group_start());
+    RONDO_CHECK(rondo_send(&send, 1, RONDO_INT32, right, comm, NULL));
+    RONDO_CHECK(rondo_recv(ret_received, 1, RONDO_INT32, left, comm, NULL));
+    RONDO_CHECK(rondo_group_end());
 }
 
 int main(void)
 {
-    rondo_comm *comm = NULL;
-    rondo_result result = rondo_comm_open(NULL, &comm);
-    int n = result ? 0 : rondo_comm_size(comm), rank = result ? 0 : rondo_comm_rank(comm);
+    rondo_comm *comm;
     int from[RANKS_MAX] = {0}; /* what rank r had */
+    int n, rank;
 
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
+    n = rondo_comm_size(comm);
+    rank = rondo_comm_rank(comm);
     if (n > RANKS_MAX)
         return 1;
     from[rank] = 100 + rank;
-    for (int s = 0; s < n - 1 && !result; s++)
-        result = step(from[(rank - s + n) % n], &from[(rank - s - 1 + n) % n], (rank + 1) % n,
-                      (rank - 1 + n) % n, comm);
-    if (result)
-        fprintf(stderr, "%s\n", rondo_last_error(comm));
-    else
-        printf("rank %d of %d: from %d to %d\n", rank, n, from[0], from[n - 1]);
+    for (int s = 0; s < n - 1; s++)
+        step(from[(rank - s + n) % n], &from[(rank - s - 1 + n) % n], (rank + 1) % n,
+             (rank - 1 + n) % n, comm);
+    printf("rank %d of %d: from %d to %d\n", rank, n, from[0], from[n - 1]);
     rondo_comm_close(comm);
-    return result != RONDO_OK;
+    return 0;
 }

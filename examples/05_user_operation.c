@@ -4,7 +4,7 @@
  * rank order. It does not commute, so it is created with commutative = 0, and ranks are combined
  * from 0 upwards.
  */
-#include <rondo/rondo.h>
+#include <rondo/check.h>
 
 #include <stdint.h>
 #include <stdio.h>
@@ -31,23 +31,16 @@ static void then(void *context, const void *in, void *inout, size_t count, rondo
 
 int main(void)
 {
-    rondo_comm *comm = NULL;
-    rondo_op op = 0;
-    rondo_result result = rondo_comm_open(NULL, &comm);
-    uint64_t all = 0;
+    rondo_comm *comm;
+    rondo_op op;
+    uint64_t mine, all;
 
-    if (!result)
-        result = rondo_op_create_user(comm, then, NULL, 0, &op);
-    if (!result) {
-        uint64_t mine = map(2, (uint32_t)rondo_comm_rank(comm)); /* x -> 2x + rank */
-
-        result = rondo_all_reduce(&mine, &all, 1, RONDO_UINT64, op, comm, NULL);
-    }
-    if (result)
-        fprintf(stderr, "%s\n", rondo_last_error(comm));
-    else
-        printf("rank %d of %d: x -> %ux + %u\n", rondo_comm_rank(comm), rondo_comm_size(comm),
-               (unsigned)(all >> 32), (unsigned)all);
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
+    RONDO_CHECK(rondo_op_create_user(comm, then, NULL, 0, &op));
+    mine = map(2, (uint32_t)rondo_comm_rank(comm)); /* x -> 2x + rank */
+    RONDO_CHECK(rondo_all_reduce(&mine, &all, 1, RONDO_UINT64, op, comm, NULL));
+    printf("rank %d of %d: x -> %ux + %u\n", rondo_comm_rank(comm), rondo_comm_size(comm),
+           (unsigned)(all >> 32), (unsigned)all);
     rondo_comm_close(comm);
-    return result != RONDO_OK;
+    return 0;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* data_parallel_1.c - the same on every rank: docs/data_parallel.md. */
-#include <rondo/rondo.h>
+#include <rondo/check.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SAMPLES = 64, FEATURES = 3, BATCH = 4, EPOCHS = 4 };
 
@@ -44,20 +43,11 @@ static void optimize(float rate)
     bias_gradient = 0;
 }
 
-/* An error ends this rank; the others hear that it is gone. */
-static void check(rondo_result result)
-{
-    if (result) {
-        fprintf(stderr, "%s\n", rondo_last_error(NULL));
-        exit(1);
-    }
-}
-
 int main(void)
 {
     rondo_comm *comm;
 
-    check(rondo_comm_open(NULL, &comm));
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         float loss = 0;
 

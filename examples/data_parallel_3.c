@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* data_parallel_3.c - ranks learn together: docs/data_parallel.md. */
+#include <rondo/check.h>
 #include <rondo/train.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SAMPLES = 64, FEATURES = 3, BATCH = 4, EPOCHS = 4 };
 
@@ -44,17 +44,6 @@ static void optimize(float rate)
     bias_gradient = 0;
 }
 
-/* An error ends this rank; the others hear that it is gone. */
-static void check(rondo_result result)
-{
-    if (result) {
-        const char *sentence = rondo_ddp_last_error();
-
-        fprintf(stderr, "%s\n", *sentence ? sentence : rondo_last_error(NULL));
-        exit(1);
-    }
-}
-
 int main(void)
 {
     rondo_ddp_tensor parameters[] = {
@@ -68,23 +57,23 @@ int main(void)
     rondo_sampler *sampler;
     rondo_comm *comm;
 
-    check(rondo_comm_open(NULL, &comm));
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
     config.rank = rondo_comm_rank(comm);
     config.size = rondo_comm_size(comm);
-    check(rondo_sampler_open(&config, &sampler));
-    check(rondo_ddp_open(comm, &model, NULL, &ddp));
+    RONDO_DDP_CHECK(rondo_sampler_open(&config, &sampler));
+    RONDO_DDP_CHECK(rondo_ddp_open(comm, &model, NULL, &ddp));
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         size_t batch[BATCH], count;
         float loss = 0;
 
         rondo_sampler_set_epoch(sampler, (uint64_t)epoch);
         while ((count = rondo_sampler_next(sampler, BATCH, batch)) > 0) {
-            check(rondo_ddp_begin(ddp, 1));
+            RONDO_DDP_CHECK(rondo_ddp_begin(ddp, 1));
             for (size_t i = 0; i < count; i++)
                 loss += learn_from(batch[i]);
-            check(rondo_ddp_gradient_ready(ddp, 1));
-            check(rondo_ddp_gradient_ready(ddp, 0));
-            check(rondo_ddp_wait(ddp));
+            RONDO_DDP_CHECK(rondo_ddp_gradient_ready(ddp, 1));
+            RONDO_DDP_CHECK(rondo_ddp_gradient_ready(ddp, 0));
+            RONDO_DDP_CHECK(rondo_ddp_wait(ddp));
             optimize(0.1f);
         }
         if (rondo_comm_rank(comm) == 0)

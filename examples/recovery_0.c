@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* recovery_0.c - a loop that ends with the first rank that ends. docs/recovery.md goes on. */
-#include <rondo/rondo.h>
+#include <rondo/check.h>
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SAMPLES = 24, RANKS = 4, VICTIM = 2, ITS_LAST_STEP = 2 };
 
 static rondo_comm *comm;
-
-static void check(rondo_result result)
-{
-    if (result) {
-        fprintf(stderr, "%s\n", rondo_last_error(NULL));
-        exit(1);
-    }
-}
 
 /* Each rank learns from a sample of its own; the sum of what they learned goes to all. */
 static rondo_result step(int number, int sample, int *ret_sum)
@@ -32,13 +23,13 @@ int main(void)
 {
     int number, next = 0, total = 0, sum;
 
-    check(rondo_comm_open(NULL, &comm));
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
     number = rondo_comm_rank(comm);
     while (next < SAMPLES) {
         int sample = next + rondo_comm_rank(comm);
 
         next += rondo_comm_size(comm);
-        check(step(number, sample, &sum));
+        RONDO_CHECK(step(number, sample, &sum));
         total += sum;
     }
     printf("rank %d of %d: the total is %d\n", rondo_comm_rank(comm), rondo_comm_size(comm), total);

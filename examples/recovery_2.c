@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* recovery_2.c - those that are left go on with each other: docs/recovery.md. */
-#include <rondo/rondo.h>
+#include <rondo/check.h>
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SAMPLES = 24, RANKS = 4, VICTIM = 2, ITS_LAST_STEP = 2 };
 
 static rondo_comm *comm;
-
-static void check(rondo_result result)
-{
-    if (result) {
-        fprintf(stderr, "%s\n", rondo_last_error(NULL));
-        exit(1);
-    }
-}
 
 /* Each rank learns from a sample of its own; the sum of what they learned goes to all. */
 static rondo_result step(int number, int sample, int *ret_sum)
@@ -35,10 +26,10 @@ static void go_on(int number)
     int failed[RANKS], count;
 
     rondo_comm_revoke(comm);
-    check(rondo_comm_agree(comm, NULL, failed, &count));
+    RONDO_CHECK(rondo_comm_agree(comm, NULL, failed, &count));
     for (int i = 0; i < count; i++)
         printf("rank %d knows that rank %d has failed\n", number, failed[i]);
-    check(rondo_comm_shrink(comm, NULL, &smaller));
+    RONDO_CHECK(rondo_comm_shrink(comm, NULL, &smaller));
     rondo_comm_close(comm);
     comm = smaller; /* ranks are numbered anew, in their old order */
 }
@@ -47,7 +38,7 @@ int main(void)
 {
     int number, next = 0, total = 0, sum;
 
-    check(rondo_comm_open(NULL, &comm));
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
     number = rondo_comm_rank(comm);
     while (next < SAMPLES) {
         int sample = next + rondo_comm_rank(comm);

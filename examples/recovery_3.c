@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* recovery_3.c - a step is kept if all that are left have done it: docs/recovery.md. */
-#include <rondo/rondo.h>
+#include <rondo/check.h>
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SAMPLES = 24, RANKS = 4, VICTIM = 2, ITS_LAST_STEP = 2 };
 
 static rondo_comm *comm;
-
-static void check(rondo_result result)
-{
-    if (result) {
-        fprintf(stderr, "%s\n", rondo_last_error(NULL));
-        exit(1);
-    }
-}
 
 /* Each rank learns from a sample of its own; the sum of what they learned goes to all. */
 static rondo_result step(int number, int sample, int *ret_sum)
@@ -39,11 +30,11 @@ static bool counts(int number, bool well)
 
     if (!well)
         rondo_comm_revoke(comm); /* who still waits in the step comes here, too */
-    check(rondo_comm_agree(comm, &all_well, failed, &count));
+    RONDO_CHECK(rondo_comm_agree(comm, &all_well, failed, &count));
     for (int i = 0; i < count; i++)
         printf("rank %d knows that rank %d has failed\n", number, failed[i]);
     if (!all_well || count) {
-        check(rondo_comm_shrink(comm, NULL, &smaller));
+        RONDO_CHECK(rondo_comm_shrink(comm, NULL, &smaller));
         rondo_comm_close(comm);
         comm = smaller; /* ranks are numbered anew, in their old order */
     }
@@ -54,7 +45,7 @@ int main(void)
 {
     int number, next = 0, total = 0, sum;
 
-    check(rondo_comm_open(NULL, &comm));
+    RONDO_CHECK(rondo_comm_open(NULL, &comm));
     number = rondo_comm_rank(comm);
     while (next < SAMPLES) {
         int sample = next + rondo_comm_rank(comm), taken = rondo_comm_size(comm);

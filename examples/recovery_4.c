@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* recovery_4.c - others take the places of those that have failed: docs/recovery.md. */
+#include <rondo/check.h>
 #include <rondo/elastic.h>
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SAMPLES = 24, RANKS = 4, VICTIM = 2, ITS_LAST_STEP = 2 };
 
 static rondo_elastic *job;
 static rondo_elastic_outcome outcome = {.share = 1};
 static rondo_comm *comm;
-
-static void check(rondo_result result)
-{
-    if (result) {
-        fprintf(stderr, "%s\n", rondo_last_error(NULL));
-        exit(1);
-    }
-}
 
 /* Each rank learns from a sample of its own; the sum of what they learned goes to all. */
 static rondo_result step(int number, int sample, int *ret_sum)
@@ -34,7 +26,7 @@ static rondo_result step(int number, int sample, int *ret_sum)
 /* True if all ranks that are left have done the step. Others are left out, newcomers let in. */
 static bool counts(int number, bool well)
 {
-    check(rondo_elastic_agree(job, well, &outcome));
+    RONDO_DDP_CHECK(rondo_elastic_agree(job, well, &outcome));
     if (outcome.lost)
         printf("rank %d knows that %d rank has failed\n", number, outcome.lost);
     comm = rondo_elastic_comm(job);
@@ -56,7 +48,7 @@ int main(void)
 {
     int number, next = 0, total = 0, sum;
 
-    check(rondo_elastic_open(NULL, NULL, &job));
+    RONDO_DDP_CHECK(rondo_elastic_open(NULL, NULL, &job));
     comm = rondo_elastic_comm(job);
     number = rondo_comm_rank(comm);
     while (next < SAMPLES || outcome.share || rondo_comm_size(comm) < RANKS) {

@@ -17,6 +17,7 @@ PAGE = os.path.join(SOURCE, "docs", ARGUMENTS[0])
 BLOCK = re.compile(r"^```(diff|console)([^\n]*)\n(.*?)^```$", re.M | re.S)
 # What differs from run to run: numbers of processes, and which rank was the first to notice.
 CHANGING = re.compile(r"(process|while rank) \d+")
+FOLDER = re.compile(r"^\S*/(?=\w+\.c:\d+: )", re.M)  # of the source of a RONDO_CHECK()
 
 
 def source_lines(name):
@@ -44,7 +45,7 @@ def output_of(command):
         words[0] = RONDO
     clean = cases.clean_environment()
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=clean, check=False)
-    lines = [CHANGING.sub(r"\1 N", line) for line in (done.stdout + done.stderr).splitlines()
+    lines = [CHANGING.sub(r"\1 N", line) for line in FOLDER.sub("", done.stdout + done.stderr).splitlines()
              if not line.startswith("rondo run:")]
     return lines, done.returncode
 
