@@ -168,10 +168,19 @@ def going_on_without_a_killed_rank():
     assert left == [f"rank {i} of 3, which was {r}: the sum is 7" for i, r in enumerate((0, 1, 3))], lines
 
 
+def wrapper_of_cpp():
+    if not os.path.exists(program("11_wrapper")):
+        return "there is no compiler of C++"
+    lines = output_of([RONDO, "run", "-n", "3", "--", program("11_wrapper")])
+    assert lines == [f"rank {r} of 3: the first sum is 3, the last maximum {65535 + 2}" for r in range(3)], lines
+    return None
+
+
 def main():
     tests = [under_rondo_run, misspelt_setting_is_told_once_by_each_process, under_open_mpi, under_mpich,
              under_torchrun_variables, under_srun_variables, alone, threads_in_one_process, streams, send_and_receive,
-             user_operation, split, pipeline, tensor_parallelism, shards, going_on_without_a_killed_rank]
+             user_operation, split, pipeline, tensor_parallelism, shards, going_on_without_a_killed_rank,
+             wrapper_of_cpp]
     return cases.run(cases.named(tests))
 
 

@@ -84,6 +84,15 @@ def an_example_is_linked_with_the_archive(tree):
     assert "rank 0 of 1" in tree.run("./archived")
 
 
+def the_wrapper_for_cpp_is_there(tree):
+    if not shutil.which("g++"):
+        return "there is no compiler of C++"
+    example = os.path.join(ROOT, "examples/11_wrapper.cc")
+    tree.run(f"g++ -std=c++11 {example} $(pkg-config --cflags --libs rondo) -o wrapper")
+    assert "rank 0 of 1" in tree.run("./wrapper", LD_LIBRARY_PATH=tree.library)
+    return None
+
+
 def the_training_and_the_benchmark_find_their_programs(tree):
     if os.path.exists(os.path.join(os.path.dirname(tree.programs), "libexec/rondo/rondo-train")):
         tree.run("rondo train -n 1 --digits 1 --steps 1 --samples 0 --width 16 --heads 2", LD_LIBRARY_PATH=tree.library)
@@ -182,9 +191,9 @@ def fish_and_zsh_can_read_theirs(tree):
 
 
 CASES = (pkg_config_needs_no_other_package, an_example_is_compiled_and_runs, an_example_is_linked_with_the_archive,
-         the_training_and_the_benchmark_find_their_programs, the_ways_to_nccl_in_the_pages_lead_to_ours,
-         preloading_is_stronger_than_rpath, cmake_finds_the_library, each_function_has_a_page, bash_completes,
-         fish_and_zsh_can_read_theirs)
+         the_wrapper_for_cpp_is_there, the_training_and_the_benchmark_find_their_programs,
+         the_ways_to_nccl_in_the_pages_lead_to_ours, preloading_is_stronger_than_rpath, cmake_finds_the_library,
+         each_function_has_a_page, bash_completes, fish_and_zsh_can_read_theirs)
 
 
 def main():

@@ -4,8 +4,8 @@
 
 Who includes whom (the table ROOMS, and no circle of folders), files per folder, one SPDX line first, sizes, no way out
 of the process and no stdout in the library, no volatile, explicit memory orders, no control flow hidden in macros,
-width, layout, exported symbols, documents that name what there is, and a public header that compiles alone as C17 and
-as C++17. With --library FILE the symbols of that file are checked too.
+width, layout, exported symbols, documents that name what there is, and a public header that compiles alone as C89, C17,
+C++98 and C++17, or, as a wrapper, as C++11 and C++20. With --library FILE the symbols of that file are checked too.
 """
 import argparse
 import collections
@@ -79,7 +79,7 @@ ROOMS["cli/trace"] |= {"base/trace"}
 for folder in ROOMS:  # who sees base/, sees the header of base/caller, too
     if folder == "base" or "base" in ROOMS[folder]:
         ROOMS[folder] = ROOMS[folder] | {"base/caller"}
-SOURCES = (".c", ".h", ".inc", ".cc", ".cu")
+SOURCES = (".c", ".h", ".inc", ".cc", ".cu", ".hpp")
 LIBRARY = ("base", "topology", "kernels", "cuda", "transport", "plan", "collectives", "comm", "ddp", "compat")
 FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 450, 60, 30
 COLUMNS, SCRIPT_COLUMNS = 100, 120
@@ -295,6 +295,9 @@ def check_header(path):
     compilers = [["gcc", "-std=c17", "-x", "c"], ["clang", "-std=c17", "-x", "c"],
                  ["g++", "-std=c++17", "-x", "c++"], ["clang++", "-std=c++17", "-x", "c++"],
                  ["gcc", "-std=c89", "-x", "c"], ["g++", "-std=c++98", "-x", "c++"]]  # programs are older than Rondo
+    if path.endswith(".hpp"):
+        compilers = [[name, standard, "-x", "c++"] for name in ("g++", "clang++") for standard in
+                     ("-std=c++11", "-std=c++20")]
     header = os.path.relpath(path, "include")
     for compiler in compilers:
         if not shutil.which(compiler[0]):
@@ -370,9 +373,9 @@ def main():
     check_folders(sources)
     c_files = [path for path in sources if path.endswith((".c", ".h"))]
     check_functions(c_files)
-    check_layout(c_files)
+    check_layout(c_files + [path for path in sources if path.endswith(".hpp")])
     for header in files:
-        if header.startswith("include/rondo/") and header.endswith(".h"):
+        if header.startswith("include/rondo/") and header.endswith((".h", ".hpp")):
             check_header(header)
     if library:
         check_symbols(library)
