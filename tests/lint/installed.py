@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""installed.py - does what `meson install` puts down work for those who only have that?
+"""installed.py - does what `./dev install` puts down work for those who only have that?
 
-installed.py ROOT BUILD CC: installs into a scratch folder, compiles and runs an example from it with a pkg-config that
-knows no other package, and follows every path to libnccl.so.2 that README.md and docs/nccl.md give. Prints TAP.
+installed.py ROOT BUILD CC: installs into a scratch folder, without root, compiles and runs an example from it with a pkg-config
+that knows no other package, and follows every path to libnccl.so.2 that README.md and docs/nccl.md give. Prints TAP.
 """
 import functools
 import os
@@ -33,26 +33,21 @@ class Installed:
 
     def __init__(self, build, scratch):
         self.scratch = scratch
-        subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", scratch], check=True,
-                       capture_output=True, text=True)
-        found = [os.path.join(folder, "rondo.pc") for folder, _, names in os.walk(scratch) if "rondo.pc" in names]
-        assert len(found) == 1, f"rondo.pc is installed as {found}"
-        with open(found[0], encoding="utf-8") as file:
-            prefix = scratch + re.search("^prefix=(.*)", file.read(), re.M).group(1)
-        self.package = os.path.dirname(found[0])
-        self.library = os.path.dirname(self.package)
-        self.tools = os.path.join(scratch, "tools")
-        os.mkdir(self.tools)
-        # The tree is not where it believes to be, for the lack of root's rights.
-        with open(os.path.join(self.tools, "pkg-config"), "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nexec {shutil.which("pkg-config")} --define-variable=prefix={prefix} "$@"\n')
-        os.chmod(file.name, 0o755)
-        self.programs = os.path.join(prefix, "bin")
+        prefix = os.path.join(scratch, "tree")
+        done = subprocess.run([os.path.join(ROOT, "dev"), "install", "tree", build], cwd=scratch, text=True,
+                              capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        # What it says to export is where things are.
+        said = dict(re.findall(r"(\w+)=(\S+)", done.stdout.splitlines()[-1]))
+        self.package, self.library = said["PKG_CONFIG_PATH"], said["LD_LIBRARY_PATH"]
+        assert os.path.exists(os.path.join(self.package, "rondo.pc")), done.stdout
+        assert said["CMAKE_PREFIX_PATH"] == prefix, done.stdout
+        self.prefix, self.programs = prefix, os.path.join(prefix, "bin")
 
     def environment(self, **more):
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("PKG_CONFIG", "LD_", "RONDO_"))}
-        return {**clean, "PATH": f"{self.tools}:{self.programs}:{os.environ['PATH']}",
+        return {**clean, "PATH": f"{self.programs}:{os.environ['PATH']}",
                 "PKG_CONFIG_LIBDIR": self.package, **more}
 
     def run(self, command, **more):
@@ -94,9 +89,9 @@ def the_wrapper_for_cpp_is_there(tree):
 
 
 def the_training_and_the_benchmark_find_their_programs(tree):
-    if os.path.exists(os.path.join(os.path.dirname(tree.programs), "libexec/rondo/rondo-train")):
-        tree.run("rondo train -n 1 --digits 1 --steps 1 --samples 0 --width 16 --heads 2", LD_LIBRARY_PATH=tree.library)
-    tree.run("rondo bench all_reduce -n 2 --bytes 8 --iterations 10", LD_LIBRARY_PATH=tree.library)
+    if os.path.exists(os.path.join(tree.prefix, "libexec/rondo/rondo-train")):
+        tree.run("rondo train -n 1 --digits 1 --steps 1 --samples 0 --width 16 --heads 2")
+    tree.run("rondo bench all_reduce -n 2 --bytes 8 --iterations 10")
 
 
 def ways_to_nccl(page):
@@ -147,15 +142,15 @@ def cmake_finds_the_library(tree):
     with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
         file.write(CMAKE)
     tree.run(f"cmake -S with-cmake -B with-cmake/build -DCMAKE_C_COMPILER={CC} "
-             f"-Drondo_DIR={tree.library}/cmake/rondo && cmake --build with-cmake/build")
-    assert "rank 0 of 1" in tree.run("with-cmake/build/program", LD_LIBRARY_PATH=tree.library)
+             f"-DCMAKE_PREFIX_PATH={tree.prefix} && cmake --build with-cmake/build")
+    assert "rank 0 of 1" in tree.run("with-cmake/build/program")
     refused = tree.run("sed -i 's/rondo 0.1/rondo 0.2/' with-cmake/CMakeLists.txt && "
                        f"! cmake -S with-cmake -B with-cmake/later -Drondo_DIR={tree.library}/cmake/rondo 2>&1")
     assert "0.1.0" in refused, refused
 
 
 def share(tree):
-    return os.path.join(os.path.dirname(tree.programs), "share")
+    return os.path.join(tree.prefix, "share")
 
 
 def each_function_has_a_page(tree):
