@@ -109,6 +109,11 @@ static void row_is_known(const struct bench_sweep *sweep)
     kept->size_count--;
 }
 
+static const char *name_of_file(const char *path)
+{
+    return !path ? "" : strcmp(path, "-") ? path : "stdout";
+}
+
 /* Runs that ended early: what is done is in the files, and whole. */
 static void keep_rest(const struct bench_options *options)
 {
@@ -122,8 +127,8 @@ static void keep_rest(const struct bench_options *options)
     if (options->csv || options->json)
         fprintf(stderr,
                 "rondo bench: the sweep ended early; the %d sizes that were done are in %s%s%s\n",
-                sizes, options->csv ? options->csv : "",
-                options->csv && options->json ? " and " : "", options->json ? options->json : "");
+                sizes, name_of_file(options->csv), options->csv && options->json ? " and " : "",
+                name_of_file(options->json));
 }
 
 /* A sweep in place ends what the one before it began; one that has none ends it itself. */

@@ -7,6 +7,7 @@
 #include "cli/bench/steps.h"
 #include "cli/common/output.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -110,26 +111,52 @@ struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, 
     return record;
 }
 
-static void print_rows(const struct bench_sweep *sweep, FILE *to)
-{
-    for (int i = 0; i < sweep->size_count; i++)
-        for (int library = 0; library < sweep->options->library_count; library++) {
-            struct bench_record record = bench_record_of(sweep, i, library);
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
-            if (!record.available)
-                continue;
-            bench_record_csv(&record, BENCH_CSV_HEADER, to);
-            fprintf(to, "\n");
-        }
+static void print_rows(const struct bench_sweep *sweep, int index, FILE *to)
+{
+    for (int library = 0; library < sweep->options->library_count; library++) {
+        struct bench_record record = bench_record_of(sweep, index, library);
+
+        if (!record.available)
+            continue;
+        bench_record_csv(&record, BENCH_CSV_HEADER, to);
+        fprintf(to, "\n");
+    }
 }
 
-static void print_csv(const void *result, FILE *to)
+/* Appends the sizes that are not there yet. What cannot be written is said when the file ends. */
+static void keep_csv(struct bench_sweeps *sweeps, const char *path)
 {
-    const struct bench_sweeps *sweeps = result;
+    int sizes = 0;
 
-    fprintf(to, "%s\n", BENCH_CSV_HEADER);
+    if (!sweeps->csv && !sweeps->csv_error) {
+        sweeps->csv = output_open(path);
+        if (sweeps->csv)
+            fprintf(sweeps->csv, "%s\n", BENCH_CSV_HEADER);
+        else
+            sweeps->csv_error = errno;
+    }
+    if (!sweeps->csv || sweeps->csv_error)
+        return;
     for (int i = 0; i < sweeps->count; i++)
-        print_rows(&sweeps->list[i], to);
+        for (int index = 0; index < sweeps->list[i].size_count; index++)
+            if (sizes++ >= sweeps->csv_sizes)
+                print_rows(&sweeps->list[i], index, sweeps->csv);
+    sweeps->csv_sizes = sizes;
+    if (fflush(sweeps->csv))
+        sweeps->csv_error = errno;
+}
+
+static int end_csv(struct bench_sweeps *sweeps, const char *path)
+{
+    keep_csv(sweeps, path);
+    if (sweeps->csv && !output_close(sweeps->csv) && !sweeps->csv_error)
+        sweeps->csv_error = errno;
+    sweeps->csv = NULL;
+    if (sweeps->csv_error)
+        fprintf(stderr, "rondo bench: cannot write %s: %s\n", path, strerror(sweeps->csv_error));
+    return sweeps->csv_error ? -1 : 0;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -275,17 +302,16 @@ static json_t *make_json(const void *result)
                      comparison_json(first), "limit", limit_json(&first->limit), "runs", runs);
 }
 
-int bench_sweeps_keep(const struct bench_sweeps *sweeps)
+void bench_sweeps_keep(struct bench_sweeps *sweeps)
 {
-    const struct bench_writers writers = {"rondo bench", print_csv, make_json, NULL};
-    struct bench_options options = *sweeps->list[0].options;
+    const struct bench_writers writers = {"rondo bench", NULL, make_json, NULL};
+    const struct bench_options *asked = sweeps->list[0].options;
+    const struct bench_options json = {.json = asked->json};
 
-    options.plot = NULL;
-    if (options.csv && !output_again(options.csv))
-        options.csv = NULL;
-    if (options.json && !output_again(options.json))
-        options.json = NULL;
-    return bench_write_files(&writers, &options, sweeps);
+    if (asked->csv)
+        keep_csv(sweeps, asked->csv);
+    if (json.json && output_again(json.json))
+        bench_write_files(&writers, &json, sweeps);
 }
 
 /* A barrier has no size to draw anything over. */
@@ -298,10 +324,13 @@ static bool is_flat(const struct bench_sweeps *sweeps)
     return true;
 }
 
-int bench_sweeps_write(const struct bench_sweeps *sweeps)
+int bench_sweeps_write(struct bench_sweeps *sweeps)
 {
-    const struct bench_writers writers = {"rondo bench", print_csv, make_json,
+    const struct bench_writers writers = {"rondo bench", NULL, make_json,
                                           is_flat(sweeps) ? NULL : bench_sweeps_plot};
+    struct bench_options rest = *sweeps->list[0].options;
+    int failed = rest.csv ? end_csv(sweeps, rest.csv) : 0;
 
-    return bench_write_files(&writers, sweeps->list[0].options, sweeps);
+    rest.csv = NULL;
+    return bench_write_files(&writers, &rest, sweeps) || failed ? -1 : 0;
 }

@@ -25,13 +25,10 @@ void bench_table_begin(const struct bench_sweep *sweep);
 void bench_table_row(const struct bench_sweep *sweep); /* the size at sweep->size_count */
 void bench_table_end(const struct bench_sweep *sweep);
 
-/*
- * Writes CSV and JSON as far as the sweeps are; each of them is whole then. 0, or -1
- * with sentences on stderr.
- */
-int bench_sweeps_keep(const struct bench_sweeps *sweeps);
-/* The files that the options name. 0, or -1 with sentences on stderr. */
-int bench_sweeps_write(const struct bench_sweeps *sweeps);
+/* Appends what is new to the CSV; writes the JSON anew if its file can be written twice. */
+void bench_sweeps_keep(struct bench_sweeps *sweeps);
+/* Ends the files that the options name. 0, or -1 with sentences on stderr. */
+int bench_sweeps_write(struct bench_sweeps *sweeps);
 
 /* nccl_tests.c: what comes before the lines, and when both sweeps are done; `in` may be NULL. */
 void bench_nccl_tests_begin(const struct bench_sweep *sweep);

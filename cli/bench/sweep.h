@@ -6,6 +6,8 @@
 #include "cli/bench/noise.h"
 #include "cli/bench/workers.h"
 
+#include <stdio.h>
+
 /*
  * The figures of the machine that --limit stands on. On the host a worker does each call as well as
  * it can be done (bench/library_limit.c). For device memory the limit is computed: the least bytes
@@ -55,6 +57,9 @@ struct bench_sweep {
 struct bench_sweeps {
     struct bench_sweep *list;
     int count, expected;
+    FILE *csv;     /* open from the first size on */
+    int csv_sizes; /* of all sweeps, whose rows are in it */
+    int csv_error; /* errno of what could not be written; 0: nothing */
 };
 
 /*

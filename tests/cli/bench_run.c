@@ -51,11 +51,16 @@ void run_read(FILE *file, char *text)
 
 bool run_await_row(struct run *run)
 {
+    return run_await(run, "\n  ");
+}
+
+bool run_await(struct run *run, const char *text)
+{
     for (bool ended = false;; usleep(20000)) {
         siginfo_t end = {.si_pid = 0};
 
         run_read(run->files[0], run->out);
-        if (strstr(run->out, "\n  "))
+        if (strstr(run->out, text))
             return true;
         if (ended)
             return false;

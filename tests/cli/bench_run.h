@@ -26,6 +26,8 @@ struct run {
 struct run *run_begin(const char *workers, const char *line);
 /* Reads what it has printed so far. */
 void run_read(FILE *file, char *text);
+/* Returns when it has printed this; false: it ended before. */
+bool run_await(struct run *run, const char *text);
 /* Returns when its table has a line of results, which begin with blanks; false: it ended before. */
 bool run_await_row(struct run *run);
 void run_finish(struct run *run);

@@ -46,7 +46,8 @@ Test(bench_files, csv_has_exactly_the_promised_columns)
     char *text;
 
     options.csv = written_path();
-    cr_assert(!bench_sweeps_write(&(struct bench_sweeps){&sweep, 1, 1}));
+    cr_assert(
+        !bench_sweeps_write(&(struct bench_sweeps){.list = &sweep, .count = 1, .expected = 1}));
     text = written_take(options.csv);
     cr_expect_str_eq(
         text, "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
@@ -71,7 +72,8 @@ Test(bench_files, json_names_machine_libraries_options_and_rows)
     char *text;
 
     options.json = written_path();
-    cr_assert(!bench_sweeps_write(&(struct bench_sweeps){&sweep, 1, 1}));
+    cr_assert(
+        !bench_sweeps_write(&(struct bench_sweeps){.list = &sweep, .count = 1, .expected = 1}));
     text = written_take(options.json);
     all = json_loads(text, 0, &error);
     free(text);

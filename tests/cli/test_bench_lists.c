@@ -105,7 +105,7 @@ Test(bench_lists, a_picture_has_a_panel_per_collective_and_a_line_per_run)
     static struct bench_size size = {.bytes = 4096};
     static struct bench_group group[2];
     struct bench_sweep list[8];
-    struct bench_sweeps sweeps = {list, 8, 8};
+    struct bench_sweeps sweeps = {.list = list, .count = 8, .expected = 8};
     char text[16384] = "";
     FILE *to = fmemopen(text, sizeof(text), "w");
 

@@ -78,6 +78,22 @@ Test(bench_output, csv_on_stdout_is_clean_of_text)
     free(run);
 }
 
+/* A sweep that would last for many seconds. */
+#define LONG "all_reduce -n 2 --bytes 8:1M --seconds 1 --rounds 2 "
+
+Test(bench_output, csv_on_stdout_has_each_row_as_soon_as_it_is_known)
+{
+    struct run *run = run_begin(TEST_WORKERS, LONG "--csv -");
+
+    cr_expect(run_await(run, BENCH_CSV_HEADER "\nrondo,"), "%s", run->err);
+    kill(run->pid, SIGINT);
+    run_finish(run);
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->err, "sizes that were done are in stdout"), "%s", run->err);
+    cr_expect_eq(run->out[strlen(run->out) - 1], '\n', "the last row is whole: %s", run->out);
+    free(run);
+}
+
 /* Returns how many rows the table has: lines of results begin with blanks. */
 static int rows_of(const char *table)
 {
@@ -88,14 +104,13 @@ static int rows_of(const char *table)
     return count;
 }
 
-/* A sweep that would last for many seconds; the file has what the table has. */
+/* The file has what the table has. */
 static char *interrupt(const char *option, const char *path, int *ret_rows)
 {
     char line[256], kept[128];
     struct run *run;
 
-    snprintf(line, sizeof(line), "all_reduce -n 2 --bytes 8:1M --seconds 1 --rounds 2 %s %s",
-             option, path);
+    snprintf(line, sizeof(line), LONG "%s %s", option, path);
     snprintf(kept, sizeof(kept), "sizes that were done are in %s", path);
     run = run_begin(TEST_WORKERS, line);
     run_await_row(run);
