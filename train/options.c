@@ -23,9 +23,7 @@ const char *train_precision_name(rondo_ddp_compression precision)
 
 #define SETS(member)          ARGUMENT_SETS(struct train_options, member)
 #define NUMBER(member, least) ARGUMENT_NUMBER(struct train_options, member, least, 1000000000)
-#define WORD(member, list, name)                       \
-    ARGUMENT_WORDS(struct train_options, member, list, \
-                   "--" name " is '%s', which is not among those that --help names")
+#define WORD(member, list)    ARGUMENT_WORDS(struct train_options, member, list)
 
 static void take_elastic(struct argp_state *state, void *input, char *text)
 {
@@ -43,7 +41,7 @@ static const struct argument table[] = {
      "start N ranks here (without it: a launcher has, or one)"},
     {"elastic", 0, "MIN:MAX", 1, ARGUMENT_CALLS(take_elastic),
      "go on without ranks that fail while MIN are left, and with those that come, up to MAX"},
-    {"elastic-batch", 0, "OF", 1, WORD(each, batches, "elastic-batch"),
+    {"elastic-batch", 0, "OF", 1, WORD(each, batches),
      "what stays when ranks come and go, the batch of a step, or that of a rank; then the learning "
      "rate follows the number of ranks: step, rank (step)"},
     {"max-restarts", 0, "N", 1, NUMBER(restarts, 0),
@@ -62,15 +60,15 @@ static const struct argument table[] = {
     {"warmup", 0, "N", 4, NUMBER(warmup, 0), "steps in which the rate rises (50)"},
     {"decay", 0, "D", 4, SETS(decay), "weight decay (0.1)"},
     {"clip", 0, "NORM", 4, SETS(clip), "most that the norm of the gradient may be; 0: any (1)"},
-    {"precision", 0, "TYPE", 5, WORD(precision, precisions, "precision"),
+    {"precision", 0, "TYPE", 5, WORD(precision, precisions),
      "in which gradients travel: float32, float16, bfloat16 (float32)"},
-    {"shard", 0, "WHAT", 5, WORD(shard, shards, "shard"),
+    {"shard", 0, "WHAT", 5, WORD(shard, shards),
      "what ranks divide: none, optimizer (ZeRO-1), gradients (ZeRO-2), full (none)"},
     {"bucket-bytes", 0, "N", 5, NUMBER(bucket_bytes, 1),
      "of gradients that travel together (an eighth of the model)"},
     {"deterministic", 0, NULL, 5, SETS(deterministic),
      "the same bits on 1, 2, 4 or 8 ranks that have the same micro-batches per step"},
-    {"memory", 0, "KIND", 5, WORD(cuda, memories, "memory"),
+    {"memory", 0, "KIND", 5, WORD(cuda, memories),
      "where ranks compute: host, or cuda: on GPUs (host)"},
     {"checkpoint", 0, "FILE", 6, SETS(checkpoint), "write model and optimizer, at the end"},
     {"every", 0, "N", 6, NUMBER(every, 0), "... and after each N steps"},

@@ -29,15 +29,6 @@ const struct bench_kind bench_kinds[BENCH_LIBRARIES] = {
                      .threads = BENCH_THREADS_ALWAYS},
 };
 
-enum bench_library_id bench_library_find(const char *name)
-{
-    int found = 0;
-
-    while (found < BENCH_LIBRARIES && strcmp(bench_kinds[found].name, name))
-        found++;
-    return (enum bench_library_id)found;
-}
-
 bool bench_processors(int ranks, char *list, size_t room)
 {
     cpu_set_t allowed;

@@ -10,7 +10,6 @@
 
 #include "base/setting.h"
 #include "bench/pattern.h"
-#include "cli/common/nearest.h"
 #include "collectives/algorithm.h"
 
 #include <limits.h>
@@ -59,31 +58,31 @@ static const struct dimension {
     [BENCH_BY_ALGORITHM] = {"algorithm", algorithm_name, 0},
 };
 
-/* The number of the name; what is none ends the program, and names the nearest. */
-static int find_name(const struct argp_state *state, const struct dimension *dimension,
+static int find_name(const struct argp_state *state, enum bench_dimension dimension,
                      const char *word)
 {
-    const char *nearest;
+    return argument_name(state, dimensions[dimension].what, dimensions[dimension].name, word);
+}
 
-    for (int i = 0; dimension->name(i); i++)
-        if (!strcmp(dimension->name(i), word))
-            return i;
-    nearest = nearest_name(word, dimension->name);
-    argp_error(state, "there is no %s '%s'%s%s%s; --help and `rondo explain --list` have the names",
-               dimension->what, word, nearest ? ", did you mean '" : "", nearest ? nearest : "",
-               nearest ? "'" : "");
-    return 0;
+void bench_take_type(struct argp_state *state, void *input, char *text)
+{
+    ((struct bench_options *)input)->call.type = (rondo_type)find_name(state, BENCH_BY_TYPE, text);
+}
+
+void bench_take_op(struct argp_state *state, void *input, char *text)
+{
+    ((struct bench_options *)input)->call.op = (rondo_op)find_name(state, BENCH_BY_OP, text);
 }
 
 /* ---- A word of a list becomes a member of the options ---------------------------------------- */
 
-static void take_word(const struct argp_state *state, struct bench_options *options, int dimension,
-                      const char *word)
+static void take_word(const struct argp_state *state, struct bench_options *options,
+                      enum bench_dimension dimension, const char *word)
 {
     struct bench_call *call = &options->call;
-    int found = dimensions[dimension].name ? find_name(state, &dimensions[dimension], word) : 0;
+    int found = dimensions[dimension].name ? find_name(state, dimension, word) : 0;
 
-    switch ((enum bench_dimension)dimension) {
+    switch (dimension) {
     case BENCH_BY_RANKS:
         options->ranks = (int)argument_whole(state, "-n", word, 1, INT_MAX);
         break;
@@ -228,7 +227,7 @@ static void combine(const struct argp_state *state, struct bench_options *option
     }
     words = rest = words_of(state, dimension, options->lists[dimension]);
     while ((word = strsep(&rest, ","))) {
-        take_word(state, options, dimension, word);
+        take_word(state, options, (enum bench_dimension)dimension, word);
         combine(state, options, dimension + 1, runs);
     }
     free(words);
@@ -256,19 +255,36 @@ static void combine_settings(const struct argp_state *state, struct bench_option
     free(words);
 }
 
+static const char *setting_name(int i)
+{
+    return i < SETTINGS ? setting_at((enum setting_id)i)->name : NULL;
+}
+
+void bench_put_setting(const struct argp_state *state, const char *name, const char *value)
+{
+    enum setting_id id = (enum setting_id)argument_name(state, "setting", setting_name, name);
+    char accepted[256];
+
+    setenv(name, value, 1);
+    if (!setting_check(id))
+        return;
+    setting_accepts(setting_at(id), accepted, sizeof(accepted));
+    argp_error(state, "%s is '%s': accepted is %s", name, value, accepted);
+}
+
 void bench_take_set(struct argp_state *state, void *input, char *text)
 {
     struct bench_options *options = input;
-    char name[64] = "";
-    const struct setting *nearest;
+    char copy[sizeof(options->settings) / BENCH_SETS_MAX] = "";
+    char *values = copy, *name, *value;
 
-    if (!strchr(text, '=') || strlen(text) >= sizeof(options->settings) / BENCH_SETS_MAX)
+    if (!strchr(text, '=') || strlen(text) >= sizeof(copy))
         argp_error(state, "--set is NAME=VALUE or NAME=VALUE,VALUE, not '%s'", text);
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, "="), text);
-    nearest = setting_nearest(name);
-    if (setting_find(name) < 0)
-        argp_error(state, "there is no setting '%s'%s%s%s", name, nearest ? ", did you mean '" : "",
-                   nearest ? nearest->name : "", nearest ? "'" : "");
+    snprintf(copy, sizeof(copy), "%s", text);
+    name = strsep(&values, "=");
+    while ((value = strsep(&values, ",")))
+        bench_put_setting(state, name, value);
+    unsetenv(name); /* until its run */
     if (options->set_count == BENCH_SETS_MAX)
         argp_error(state, "--set can be given %d times", BENCH_SETS_MAX);
     options->sets[options->set_count++] = text;

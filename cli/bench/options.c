@@ -82,17 +82,21 @@ void bench_read_sizes(const struct argp_state *state, struct bench_options *opti
                    BENCH_SIZES_MAX, options->bytes);
 }
 
+/* The libraries of others are in a row. */
+static const char *peer_name(int i)
+{
+    return BENCH_OPENMPI + i < BENCH_BASE ? bench_kinds[BENCH_OPENMPI + i].name : NULL;
+}
+
 void bench_add_peers(const struct argp_state *state, struct bench_options *options)
 {
     char *list = options->peers;
     char *name;
 
     while (list && (name = strsep(&list, ","))) {
-        enum bench_library_id library = bench_library_find(name);
+        enum bench_library_id library = (enum bench_library_id)(
+            BENCH_OPENMPI + argument_name(state, "library for --vs", peer_name, name));
 
-        if (library == BENCH_LIBRARIES || library == BENCH_RONDO || library == BENCH_BASE ||
-            library == BENCH_LIMIT)
-            argp_error(state, "--vs knows openmpi, mpich, gloo and nccl, not '%s'", name);
         for (int i = 0; i < options->library_count; i++)
             if (options->libraries[i] == library)
                 argp_error(state, "--vs names '%s' twice", name);
@@ -124,7 +128,7 @@ static void take_collective(struct argp_state *state, void *input, char *text)
 
 static void take_transport(struct argp_state *state, void *input, char *text)
 {
-    setenv("RONDO_TRANSPORT", text, 1);
+    bench_put_setting(state, "RONDO_TRANSPORT", text);
 }
 
 #define SETS(member)                ARGUMENT_SETS(struct bench_options, member)

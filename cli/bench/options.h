@@ -94,21 +94,20 @@ void bench_options_parse(int argc, char **argv, struct bench_runs *ret_runs);
 /* Makes all combinations; words that are none end the program. */
 void bench_lists_expand(const struct argp_state *state, struct bench_options *options,
                         struct bench_runs *ret_runs);
-/* Keeps what --set gives; what is no setting ends the program. */
+/* Keeps what --set gives; what is no setting, or no value of one, ends the program. */
 void bench_take_set(struct argp_state *state, void *options, char *text);
+
+/* Puts it into the environment; a value that the setting does not have ends the program. */
+void bench_put_setting(const struct argp_state *state, const char *name, const char *value);
 
 /* "8:64M" (each `factor` times the one before), or "1K,4K,1M". 0, or -1. */
 int bench_sizes_parse(const char *text, double factor, struct bench_options *options);
 
 /* ---- Options of several commands, whose own begin with struct bench_options ------------------ */
 
-#define BENCH_TYPE(options, member, find)                                             \
-    ARGUMENT_FINDS(options, member, find,                                             \
-                   "there is no type '%s'; int8, uint8, ... int64, uint64, float16, " \
-                   "bfloat16, float32, float64, float8_e4m3, float8_e5m2 exist")
-#define BENCH_OP(options, member) \
-    ARGUMENT_FINDS(options, member, pattern_op_find, "there is no operation '%s'")
-
+/* Keep the number of a type or an operation; a name that there is none of ends the program. */
+void bench_take_type(struct argp_state *state, void *options, char *text);
+void bench_take_op(struct argp_state *state, void *options, char *text);
 /* Reads the text of --bytes; what gives no sizes ends the program. */
 void bench_read_sizes(const struct argp_state *state, struct bench_options *options);
 /* Appends the libraries of --vs; what is none, or there twice, ends the program. */

@@ -119,8 +119,6 @@ void bench_show_output(const struct bench_group *group);
 
 /* ---- libraries.c ----------------------------------------------------------------------------- */
 
-/* BENCH_LIBRARIES if there is none of that name. */
-enum bench_library_id bench_library_find(const char *name);
 /* True if ranks of this library can be started here. */
 bool bench_worker_is_there(enum bench_library_id library);
 /* The program that is a rank of the library. 0, or -1 with a sentence on stderr. */

@@ -3,6 +3,7 @@
 #include "cli/common/argument.h"
 
 #include "cli/common/completion.h"
+#include "cli/common/nearest.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 enum { FIRST_KEY = 256 }; /* of options without a letter; beyond all letters */
+enum { NAMES_MAX = 2048 };
 
 /* The parser works on this. */
 struct parse {
@@ -43,13 +45,32 @@ double argument_real(const struct argp_state *state, const char *what, const cha
     return value;
 }
 
-/* Returns the place of `text` in a list that ends with NULL; -1: it is not there. */
-static int place_of(const char *const *list, const char *text)
+int argument_name(const struct argp_state *state, const char *what, const char *(*name)(int i),
+                  const char *word)
 {
-    for (int i = 0; list[i]; i++)
-        if (!strcmp(list[i], text))
+    const char *nearest = nearest_name(word, name);
+    char list[NAMES_MAX] = "";
+    size_t used = 0;
+
+    for (int i = 0; name(i); i++) {
+        if (!strcmp(name(i), word))
             return i;
+        if (used < sizeof(list))
+            used +=
+                (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", name(i));
+    }
+    argp_error(state, "there is no %s '%s'%s%s%s there are %s", what, word,
+               nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : ";",
+               list);
     return -1;
+}
+
+/* The words of the row that is being read, for word_at(). */
+static const char *const *words_of_row;
+
+static const char *word_at(int i)
+{
+    return words_of_row[i];
 }
 
 static int key_of(const struct argument *table, int row)
@@ -94,7 +115,8 @@ static void set(struct argp_state *state, const struct argument *row, void *opti
         *(double *)member = argument_real(state, what, text, effect->least);
         break;
     case ARGUMENT_WORD:
-        word = effect->find ? effect->find(text) : place_of(effect->words, text);
+        words_of_row = effect->words;
+        word = effect->find ? effect->find(text) : argument_name(state, what, word_at, text);
         if (word < 0)
             argp_error(state, effect->wrong, text);
         keep(effect, member, word);

@@ -35,7 +35,7 @@ struct argument_effect {
     double least, most;            /* of a number; a real has no greatest one */
     const char *const *words;      /* one of them is accepted, its place is kept; NULL ends them */
     int (*find)(const char *text); /* in the place of `words`; negative: there is no such word */
-    const char *wrong;             /* what is said of another word, with a %s for it */
+    const char *wrong;             /* what is said then, with a %s for the word */
     argument_take *take;           /* of a call */
 };
 
@@ -48,9 +48,9 @@ struct argument_effect {
      .offset = offsetof(options, member), .bytes = sizeof(((options *)0)->member), \
      .least = lowest, .most = highest}
 #define ARGUMENT_SETS(options, member) ARGUMENT_NUMBER(options, member, 0, 0)
-#define ARGUMENT_WORDS(options, member, list, sentence) \
+#define ARGUMENT_WORDS(options, member, list) \
     {.type = ARGUMENT_WORD, .offset = offsetof(options, member), \
-     .bytes = sizeof(((options *)0)->member), .words = list, .wrong = sentence}
+     .bytes = sizeof(((options *)0)->member), .words = list}
 #define ARGUMENT_FINDS(options, member, search, sentence) \
     {.type = ARGUMENT_WORD, .offset = offsetof(options, member), \
      .bytes = sizeof(((options *)0)->member), .find = search, .wrong = sentence}
@@ -86,6 +86,10 @@ void argument_parse(const struct argument_command *command, int argc, char **arg
 /* The number that `text` is; `what` is the option, for the sentence: "-n". */
 long argument_whole(const struct argp_state *state, const char *what, const char *text, long least,
                     long most);
+/* The place of `word` among names: `name` gives the i-th one, NULL after the last. A word that is
+ * none of them ends the program, with all of them and the nearest: "there is no `what` 'rign'". */
+int argument_name(const struct argp_state *state, const char *what, const char *(*name)(int i),
+                  const char *word);
 double argument_real(const struct argp_state *state, const char *what, const char *text,
                      double least);
 

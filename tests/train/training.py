@@ -225,7 +225,8 @@ def learns_a_text():
 
 def wrong_use_is_explained():
     for options, words in ((["--width=30", "--heads=4"], "not a multiple"), (["--resume"], "needs --checkpoint"),
-                           (["--shard=some"], "not among those"), (["--steps=many"], "a whole number"),
+                           (["--shard=optimiser"], "did you mean 'optimizer'? there are none,"),
+                           (["--steps=many"], "a whole number"),
                            (["--shard=full", "--precision=float16"], "not divided"),
                            (["--deterministic", "--accumulate=3"], "power of two"), (["word"], "not an option")):
         said = train(*options, status=2)

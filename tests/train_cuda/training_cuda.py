@@ -108,7 +108,7 @@ def what_does_not_go_together_is_refused_in_a_sentence():
                           ("--deterministic", "leave out --deterministic")):
         said = train("--memory=cuda", option, status=2)
         assert words in said.splitlines()[0], said
-    assert "not among those" in train("--memory=disk", status=2)
+    assert "there is no --memory 'disk'; there are host, cuda" in train("--memory=disk", status=2)
 
 
 def what_is_missing_is_said_once():

@@ -45,9 +45,12 @@ static void take_level(struct argp_state *state, void *input, char *text)
         argp_error(state, "this machine has no level '%s', but %s", text, known);
 }
 
-static int find_type(const char *text)
+static void take_type(struct argp_state *state, void *input, char *text)
 {
-    return strcmp(text, "all") ? pattern_type_find(text) : RONDO_TYPES;
+    if (strcmp(text, "all"))
+        bench_take_type(state, input, text);
+    else
+        ((struct kernels_options *)input)->bench.call.type = RONDO_TYPES;
 }
 
 static void refuse(struct argp_state *state, void *input, char *text)
@@ -58,9 +61,8 @@ static void refuse(struct argp_state *state, void *input, char *text)
 #define SETS(member) ARGUMENT_SETS(struct kernels_options, member)
 
 static const struct argument table[] = {
-    {"dtype", 0, "TYPE", 1, BENCH_TYPE(struct kernels_options, bench.call.type, find_type),
-     "element type, or all (all)"},
-    {"op", 0, "OP", 1, BENCH_OP(struct kernels_options, bench.call.op),
+    {"dtype", 0, "TYPE", 1, ARGUMENT_CALLS(take_type), "element type, or all (all)"},
+    {"op", 0, "OP", 1, ARGUMENT_CALLS(bench_take_op),
      "sum, prod, min, max, avg, band, bor, bxor (sum)"},
     {"level", 0, "LEVEL", 1, ARGUMENT_CALLS(take_level),
      "plain, avx2, avx512, neon, or all of the machine (all)"},

@@ -168,6 +168,14 @@ static int report(const struct matrix *matrix)
 #define COLLECTIVES "all_reduce,reduce,broadcast,all_gather,reduce_scatter"
 #define SIZES       "8,64,512,4K,16K,64K,256K,1M,4M,16M,64M"
 
+/* A barrier is no row: it has no size. */
+static const char *sized_name(int i)
+{
+    enum bench_collective collective = (enum bench_collective)(i + (i >= BENCH_BARRIER));
+
+    return collective < BENCH_COLLECTIVES ? bench_collective_name(collective) : NULL;
+}
+
 static void take_collectives(struct argp_state *state, void *input, char *list)
 {
     struct matrix_options *options = input;
@@ -175,11 +183,9 @@ static void take_collectives(struct argp_state *state, void *input, char *list)
 
     memset(options->collectives, 0, sizeof(options->collectives));
     while ((name = strsep(&list, ","))) {
-        int collective = bench_collective_find(name);
+        int place = argument_name(state, "collective with a size", sized_name, name);
 
-        if (collective < 0 || collective >= BENCH_COLLECTIVES || collective == BENCH_BARRIER)
-            argp_error(state, "there is no collective '%s' that has a size", name);
-        options->collectives[collective] = true;
+        options->collectives[place + (place >= BENCH_BARRIER)] = true;
     }
 }
 
@@ -191,10 +197,9 @@ static void refuse(struct argp_state *state, void *input, char *text)
 #define SETS(member)                ARGUMENT_SETS(struct matrix_options, member)
 #define NUMBER(member, least, most) ARGUMENT_NUMBER(struct matrix_options, member, least, most)
 
-#define WORDS(member, first, second)                                     \
-    ARGUMENT_WORDS(struct matrix_options, member,                        \
-                   ((const char *const[]){first, second, "both", NULL}), \
-                   "'%s' is neither " first ", " second " nor both")
+#define WORDS(member, first, second)              \
+    ARGUMENT_WORDS(struct matrix_options, member, \
+                   ((const char *const[]){first, second, "both", NULL}))
 
 static const struct argument table[] = {
     {"ranks", 'n', "N", 1, NUMBER(bench.ranks, 1, INT_MAX), "start N ranks here (2)"},
@@ -203,8 +208,7 @@ static const struct argument table[] = {
     {"place", 0, "WHERE", 1, WORDS(places, "out", "in"),
      "of the result: out (of place), in (place) or both (both)"},
     {"bytes", 'b', "SIZES", 1, SETS(bench.bytes), "LO:HI, one size, or a comma list (" SIZES ")"},
-    {"dtype", 0, "TYPE", 1, BENCH_TYPE(struct matrix_options, bench.call.type, pattern_type_find),
-     "element type (float32)"},
+    {"dtype", 0, "TYPE", 1, ARGUMENT_CALLS(bench_take_type), "element type (float32)"},
     {"vs", 0, "LIST", 2, SETS(bench.peers),
      "compare with openmpi, mpich, gloo (those that are installed)"},
     {"limit", 0, NULL, 2, SETS(bench.limit), "and with what the machine can do"},
