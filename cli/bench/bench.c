@@ -6,7 +6,7 @@
  *        -> processes (libraries.c, start.c), a rank of a library each; bench/worker.c runs in them
  *        -> commands and replies (workers.c, bench/protocol.h)
  *        -> who is measured when (sweep.c)
- *        -> records (record.c): table, CSV and JSON, SVG (table.c, files.c, plot.c)
+ *        -> records (record.c): table, CSV and JSON, SVG (table.c, format/, files.c, plot.c)
  *
  * `rondo bench kernels` needs no ranks: kernels.c. `rondo bench matrix` makes many sweeps
  * with the same ranks: matrix/. `rondo bench compare` reads what sweeps have written: compare/.
@@ -17,9 +17,9 @@
 #include "cli/commands.h"
 
 #include "cli/bench/ddp.h"
+#include "cli/bench/report.h"
 #include "cli/bench/judge.h"
 #include "cli/common/output.h"
-#include "cli/bench/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,8 +102,7 @@ static void row_is_known(const struct bench_sweep *sweep)
 {
     struct bench_sweep *kept = &at.sweeps.list[at.sweeps.count - 1];
 
-    if (!sweep->options->nccl_tests)
-        bench_table_row(sweep);
+    bench_formats[sweep->options->format].row(sweep);
     kept->size_count++;
     bench_sweeps_keep(&at.sweeps);
     kept->size_count--;
@@ -131,17 +130,6 @@ static void keep_rest(const struct bench_options *options)
                 name_of_file(options->json));
 }
 
-/* A sweep in place ends what the one before it began; one that has none ends it itself. */
-static void end_nccl_tests(const struct bench_sweep *sweep)
-{
-    bool in_place = sweep->options->call.in_place;
-
-    if (in_place)
-        bench_nccl_tests_end(sweep - 1, sweep);
-    else if (!bench_collective_has_in_place(sweep->options->call.collective))
-        bench_nccl_tests_end(sweep, NULL);
-}
-
 static int measure(const struct bench_options *options, struct bench_group *groups)
 {
     struct bench_sweep *sweep = &at.sweeps.list[at.sweeps.count++];
@@ -153,19 +141,14 @@ static int measure(const struct bench_options *options, struct bench_group *grou
         failed = bench_limit_measure(&groups[last], options, &sweep->limit);
     if (failed)
         return failed;
-    if (options->nccl_tests && !options->call.in_place)
-        bench_nccl_tests_begin(sweep);
-    if (at.sweeps.expected > 1 && !options->nccl_tests)
+    if (at.sweeps.expected > 1 && options->format == BENCH_TABLE)
         printf("%s# run %d of %d%s%s\n", at.sweeps.count > 1 ? "\n" : "", at.sweeps.count,
                at.sweeps.expected, *options->settings ? ", " : "", options->settings);
-    if (!options->nccl_tests)
-        bench_table_begin(sweep);
+    bench_formats[options->format].begin(sweep);
     failed = bench_sweep_run(sweep, row_is_known);
     sweep->complete = !failed;
-    if (!failed && options->nccl_tests)
-        end_nccl_tests(sweep);
-    else if (!failed)
-        bench_table_end(sweep);
+    if (!failed)
+        bench_formats[options->format].end(sweep);
     if (sweep->wrong)
         fprintf(stderr, "rondo bench: %llu wrong values\n", (unsigned long long)sweep->wrong);
     return failed || sweep->wrong;

@@ -58,9 +58,26 @@ static const struct dimension {
     [BENCH_BY_ALGORITHM] = {"algorithm", algorithm_name, 0},
 };
 
+/* Types of nccl-tests that are called otherwise here. */
+static const char *own_type_name(const char *word)
+{
+    static const char *const names[][2] = {{"half", "float16"},
+                                           {"float", "float32"},
+                                           {"double", "float64"},
+                                           {"f8e4m3", "float8_e4m3"},
+                                           {"f8e5m2", "float8_e5m2"}};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (!strcmp(names[i][0], word))
+            return names[i][1];
+    return word;
+}
+
 static int find_name(const struct argp_state *state, enum bench_dimension dimension,
                      const char *word)
 {
+    if (dimension == BENCH_BY_TYPE)
+        word = own_type_name(word);
     return argument_name(state, dimensions[dimension].what, dimensions[dimension].name, word);
 }
 
@@ -205,7 +222,8 @@ static void add_places(const struct argp_state *state, struct bench_runs *runs,
                        struct bench_options *options)
 {
     add_run(state, runs, options);
-    if (!options->nccl_tests || !bench_collective_has_in_place(options->call.collective))
+    if (options->format != BENCH_NCCL_TESTS ||
+        !bench_collective_has_in_place(options->call.collective))
         return;
     options->call.in_place = true;
     add_run(state, runs, options);

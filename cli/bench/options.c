@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* options.c - the command line of `rondo bench`, and what its subcommands have in common. */
+#include "cli/bench/report.h"
 #include "cli/bench/steps.h"
 #include "cli/bench/workers.h"
 
@@ -108,6 +109,8 @@ void bench_add_peers(const struct argp_state *state, struct bench_options *optio
 
 /* ---- Those of `rondo bench` alone ------------------------------------------------------------ */
 
+static const char default_bytes[] = "8:64M";
+
 /* The command line as it is read. */
 struct line {
     struct bench_options options;
@@ -140,9 +143,10 @@ static const struct argument table[] = {
      "start N ranks here, or runs of 2,4 or 2:8 (without it: a launcher has)"},
     {"bytes", 'b', "SIZES", 1, SETS(bytes),
      "LO:HI, one size, or a comma list; K, M, G are powers of 1024 (8:64M)"},
-    {"factor", 0, "F", 1, NUMBER(factor, 1.001, 0), "LO:HI goes up by this factor (2)"},
-    {"dtype", 0, "TYPE", 1, LIST(BENCH_BY_TYPE), "element type, a list, or all (float32)"},
-    {"op", 0, "OP", 1, LIST(BENCH_BY_OP),
+    {NULL, 'e', "HI", 1, SETS(most_bytes), "-b LO -e HI is -b LO:HI, as in nccl-tests"},
+    {"factor", 'f', "F", 1, NUMBER(factor, 1.001, 0), "LO:HI goes up by this factor (2)"},
+    {"dtype", 'd', "TYPE", 1, LIST(BENCH_BY_TYPE), "element type, a list, or all (float32)"},
+    {"op", 'o', "OP", 1, LIST(BENCH_BY_OP),
      "sum, prod, min, max, avg, band, bor, bxor, a list, or all (sum)"},
     {"root", 0, "R", 1, NUMBER(call.root, 0, INT_MAX), "root of rooted collectives (0)"},
     {"in-place", 0, NULL, 1, SETS(call.in_place), "output and input share memory"},
@@ -177,7 +181,8 @@ static const struct argument table[] = {
     {"blocking", 0, NULL, 3, SETS(blocking), "cuda: each call returns when it is done"},
     {"iterations", 0, "N", 3, NUMBER(iterations, 1, INT_MAX),
      "calls per batch and round (as many as --seconds allows)"},
-    {"warmup", 0, "N", 3, NUMBER(warmup, 0, INT_MAX), "calls before the clock runs (5)"},
+    {"warmup", 'w', "N", 3, NUMBER(warmup, 0, INT_MAX), "calls before the clock runs (5)"},
+    {"check", 'c', "N", 3, NUMBER(check, 0, INT_MAX), "0: do not count wrong values (1)"},
     {"rounds", 0, "N", 3, NUMBER(rounds, 1, INT_MAX),
      "times that the libraries take turns at each size (5)"},
     {"seconds", 0, "S", 3, NUMBER(seconds, 0, 0), "time per size and library (0.2)"},
@@ -190,8 +195,10 @@ static const struct argument table[] = {
      "PROGRAM HOST ARGS... runs ARGS on host 0, 1, ...; such as ip netns exec in a script"},
     {"meet", 0, "HOST:PORT", 5, SETS(meet), "where Rondo's ranks meet, on host 0"},
     {"interface", 0, "NAME", 5, SETS(interface), "the network interface that all libraries use"},
-    {"nccl-tests", 0, NULL, 4, SETS(nccl_tests),
-     "print in the format of nccl-tests: out of place and in place"},
+    {"format", 0, "FORMAT", 4,
+     ARGUMENT_WORDS(struct bench_options, format,
+                    ((const char *const[]){"table", "nccl", "osu", NULL})),
+     "print a table, as nccl-tests does (out of place and in place), or as the OSU benchmarks do"},
     {"csv", 0, "FILE", 4, SETS(csv), "write a line per library and size; - is stdout"},
     {"json", 0, "FILE", 4, SETS(json), "write results, options, machine and versions; - is stdout"},
     {"plot", 0, "FILE.svg", 4, SETS(plot), "draw time and bandwidth over size (needs gnuplot)"},
@@ -289,6 +296,20 @@ static void read_trace(const struct argp_state *state, struct bench_options *opt
         options->lists[BENCH_BY_COLLECTIVE] = bench_collective_name(BENCH_TRACE);
 }
 
+/* -b LO -e HI, as nccl-tests has them, become LO:HI. */
+static void join_sizes(const struct argp_state *state, struct bench_options *options)
+{
+    static char range[80];
+
+    if (!options->most_bytes)
+        return;
+    if (strpbrk(options->bytes, ",:") && options->bytes != default_bytes)
+        argp_error(state, "-e needs -b with one size, the smallest, not '%s'", options->bytes);
+    snprintf(range, sizeof(range), "%.*s:%.32s", (int)strcspn(options->bytes, ":"), options->bytes,
+             options->most_bytes);
+    options->bytes = range;
+}
+
 static void finish(struct argp_state *state, void *input)
 {
     struct line *line = input;
@@ -297,11 +318,10 @@ static void finish(struct argp_state *state, void *input)
     read_trace(state, options);
     if (!options->lists[BENCH_BY_COLLECTIVE])
         argp_error(state, "name one collective or several, such as all_reduce");
+    join_sizes(state, options);
     bench_read_sizes(state, options);
-    if (options->nccl_tests &&
-        (options->peers || options->base || options->limit || options->call.in_place))
-        argp_error(state, "--nccl-tests has room for one library, out of place and in place: it "
-                          "goes with none of --vs, --base, --limit and --in-place");
+    if (options->format == BENCH_NCCL_TESTS && options->call.in_place)
+        argp_error(state, "--format nccl has both out of place and in place; leave --in-place out");
     if (!options->only_peers)
         options->libraries[options->library_count++] = BENCH_RONDO;
     add_base(state, options);
@@ -322,6 +342,7 @@ static void finish(struct argp_state *state, void *input)
         check_hosts(state, run);
         check_memory(state, run);
         bench_steps_check(state, run);
+        bench_format_check(state, run);
     }
 }
 
@@ -336,9 +357,10 @@ void bench_options_parse(int argc, char **argv, struct bench_runs *ret_runs)
     static struct line line;
 
     line = (struct line){.options = {.call.type = RONDO_FLOAT32,
-                                     .bytes = "8:64M",
+                                     .bytes = default_bytes,
                                      .factor = 2,
                                      .warmup = 5,
+                                     .check = 1,
                                      .rounds = 5,
                                      .communicators = 1,
                                      .buffers = 1,

@@ -39,6 +39,9 @@ enum bench_library_id {
     BENCH_LIBRARIES
 };
 
+/* The format says how stdout looks. */
+enum bench_format_id { BENCH_TABLE = 0, BENCH_NCCL_TESTS, BENCH_OSU, BENCH_FORMATS };
+
 struct bench_options {
     const char *lists[BENCH_DIMENSIONS]; /* as they were given; NULL: the default */
     const char *sets[BENCH_SETS_MAX];    /* "RONDO_SLOTS=2,8" */
@@ -48,7 +51,8 @@ struct bench_options {
     int ranks;                     /* 0: one process of a launcher each */
     size_t sizes[BENCH_SIZES_MAX]; /* of the full vector, bytes */
     int size_count;
-    const char *bytes; /* the sizes as they were given; the next one is `factor` times as large */
+    /* The sizes as they were given, the next one is `factor` times as large; -e of nccl-tests. */
+    const char *bytes, *most_bytes;
     double factor;
     /* The first is what the others are compared with; the limit is the last, if it is asked for. */
     enum bench_library_id libraries[BENCH_LIBRARIES];
@@ -56,7 +60,7 @@ struct bench_options {
     char *peers;            /* those that were asked for, a comma list; NULL: none */
     bool only_peers, limit; /* without Rondo; with the machine's limit */
     enum bench_memory memory;
-    bool nccl_tests; /* prints in the format of nccl-tests */
+    enum bench_format_id format;
     /* See steps.h. */
     bool overlap;      /* calls go on in the background, beside computing */
     int communicators; /* that are called at once; 0 or 1: one */
@@ -69,6 +73,7 @@ struct bench_options {
     char *base;           /* the file of another build of Rondo; NULL: none */
     int iterations;       /* calls per batch; 0: as many as `seconds` allows */
     int warmup, rounds;
+    int check;      /* 0: wrong values are not counted */
     double seconds; /* per size and library */
     double timeout; /* until a silent rank is an error; negative: not set */
     const char *csv, *json, *plot;

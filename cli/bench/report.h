@@ -25,14 +25,23 @@ void bench_table_begin(const struct bench_sweep *sweep);
 void bench_table_row(const struct bench_sweep *sweep); /* the size at sweep->size_count */
 void bench_table_end(const struct bench_sweep *sweep);
 
+/* A format prints a sweep to stdout: before the first size, when a size is done (that at
+ * sweep->size_count), and when all are. */
+struct bench_format {
+    void (*begin)(const struct bench_sweep *sweep);
+    void (*row)(const struct bench_sweep *sweep);
+    void (*end)(const struct bench_sweep *sweep);
+};
+
+/* format/: our table, and what others print. */
+extern const struct bench_format bench_formats[BENCH_FORMATS];
+/* Ends the program if the format has no words for what is asked. */
+void bench_format_check(const struct argp_state *state, const struct bench_options *options);
+
 /* Appends what is new to the CSV; writes the JSON anew if its file can be written twice. */
 void bench_sweeps_keep(struct bench_sweeps *sweeps);
 /* Ends the files that the options name. 0, or -1 with sentences on stderr. */
 int bench_sweeps_write(struct bench_sweeps *sweeps);
-
-/* nccl_tests.c: what comes before the lines, and when both sweeps are done; `in` may be NULL. */
-void bench_nccl_tests_begin(const struct bench_sweep *sweep);
-void bench_nccl_tests_end(const struct bench_sweep *out, const struct bench_sweep *in);
 
 /* plot.c: the script for gnuplot; `result` is a sweep, or several. */
 void bench_sweep_plot(const void *result, FILE *script);

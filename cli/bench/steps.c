@@ -24,9 +24,9 @@ void bench_steps_check(const struct argp_state *state, const struct bench_option
         argp_error(state, "--overlap is for memory of the host: on a device streams overlap");
     if (options->communicators > 1 && (options->overlap || options->trace))
         argp_error(state, "--communicators goes with neither --overlap nor --trace");
-    if (options->rewrite || options->graph || options->nccl_tests || options->limit)
+    if (options->rewrite || options->graph || options->limit)
         argp_error(state, "--overlap, --communicators and --trace go with none of --rewrite, "
-                          "--graph, --nccl-tests and --limit");
+                          "--graph and --limit");
     if (options->trace && options->call.in_place)
         argp_error(state, "the calls of a trace are made out of place");
     for (int i = 0; options->trace && i < options->trace->count; i++)

@@ -262,6 +262,7 @@ static void parse(int argc, char **argv, struct matrix_options *ret_options)
                                                      .factor = 2,
                                                      .rounds = 4,
                                                      .warmup = 2,
+                                                     .check = 1,
                                                      .seconds = MEASURE_MATRIX,
                                                      .timeout = -1},
                                            .memories = MATRIX_BOTH,
