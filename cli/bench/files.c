@@ -96,8 +96,10 @@ struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, 
         .faster = ratio > 1   ? "yes"
                   : ratio > 0 ? "no"
                               : NULL,
+        .p90_us = noise->p90 * 1e6 * known,
         .p95_us = noise->p95 * 1e6 * known,
         .p99_us = noise->p99 * 1e6 * known,
+        .max_us = noise->max * 1e6 * known,
         .spread = noise->spread * known,
         .rank_spread = noise->rank_spread * known,
         .steady = isnan(known)      ? NULL
@@ -204,9 +206,9 @@ static json_t *rounds_json(const double *seconds, int count)
     "library,collective,algorithm,ranks,bytes,count,dtype,op,root,memory,in_place,settings," \
     "trace,communicators,buffers,available"
 #define ROW_FIGURES                                                                          \
-    ",median_us,min_us,algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady," \
-    "ratio,ratio_low,ratio_high,ratio_confidence,messages_per_s,pure_us,compute_us,overlap," \
-    "rank_bytes,communicator_bytes,ran"
+    ",median_us,min_us,algbw_GBps,busbw_GBps,wrong,p90_us,p95_us,p99_us,max_us,spread,"      \
+    "rank_spread,steady,ratio,ratio_low,ratio_high,ratio_confidence,messages_per_s,pure_us," \
+    "compute_us,overlap,rank_bytes,communicator_bytes,ran"
 
 static void add_rows(json_t *rows, const struct bench_sweep *sweep)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { STAT_FIELDS = 8, STOLEN = 7 };
@@ -53,6 +54,31 @@ static json_t *settings_json(void)
     return settings;
 }
 
+/* Returns the name in its line of /proc/cpuinfo, in `line`. */
+static const char *processor_name(char *line, size_t room)
+{
+    const char *colon =
+        line_after("/proc/cpuinfo", "model name", line, room) ? strchr(line, ':') : NULL;
+
+    return colon ? colon + 2 : "unknown";
+}
+
+void bench_machine_caption(char *text, size_t room)
+{
+    char line[256], date[32];
+    time_t now = time(NULL);
+    struct utsname system;
+    struct tm utc;
+
+    uname(&system);
+    strftime(date, sizeof(date), "%Y-%m-%d", gmtime_r(&now, &utc));
+    snprintf(text, room, "%s, %ld processors, %s %s, Rondo %s, commit %s, %s",
+             processor_name(line, sizeof(line)), sysconf(_SC_NPROCESSORS_ONLN), system.sysname,
+             system.release, rondo_version(), bench_commit, date);
+    for (char *at = text; *at; at++)
+        *at = *at == '\'' || *at == '\\' ? ' ' : *at;
+}
+
 json_t *bench_machine_json(void)
 {
     struct processor_time now = processor_time();
@@ -60,18 +86,17 @@ json_t *bench_machine_json(void)
     double load[3] = {0};
     struct utsname system;
     char line[256], cores[256];
-    char *model =
-        line_after("/proc/cpuinfo", "model name", line, sizeof(line)) ? strchr(line, ':') : NULL;
     char *count =
         line_after("/proc/cpuinfo", "cpu cores", cores, sizeof(cores)) ? strchr(cores, ':') : NULL;
 
     uname(&system);
     getloadavg(load, 3);
-    return json_pack(
-        "{s:s, s:I, s:I, s:s, s:s, s:s, s:[f,f,f], s:f, s:o}", "processor",
-        model ? model + 2 : "unknown", "processors", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
-        "cores_per_socket", (json_int_t)(count ? atoi(count + 1) : 0), "architecture",
-        system.machine, "system", system.sysname, "kernel", system.release, "load", load[0],
-        load[1], load[2], "stolen_percent", all > 0 ? 100 * (now.stolen - began.stolen) / all : 0.0,
-        "settings", settings_json());
+    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:[f,f,f], s:f, s:o}", "commit",
+                     bench_commit, "processor", processor_name(line, sizeof(line)), "processors",
+                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "cores_per_socket",
+                     (json_int_t)(count ? atoi(count + 1) : 0), "architecture", system.machine,
+                     "system", system.sysname, "kernel", system.release, "load", load[0], load[1],
+                     load[2], "stolen_percent",
+                     all > 0 ? 100 * (now.stolen - began.stolen) / all : 0.0, "settings",
+                     settings_json());
 }

@@ -49,8 +49,10 @@ void noise_conclude(struct noise *noise, const double *sorted, int count)
     for (int i = 0; i < n; i++)
         rounds[i] = noise->rounds[i];
     median = bench_median(rounds, n);
+    noise->p90 = noise_quantile(sorted, count, 0.90);
     noise->p95 = noise_quantile(sorted, count, 0.95);
     noise->p99 = noise_quantile(sorted, count, 0.99);
+    noise->max = sorted[count - 1];
     noise->spread = (rounds[n - 1 - n / 4] - rounds[n / 4]) / median;
     noise->unsteady = noise->spread > STEADY_SPREAD || median > STEADY_ABOVE * sorted[0];
 }

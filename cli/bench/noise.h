@@ -13,7 +13,7 @@
 enum { NOISE_ROUNDS_MAX = 64 }; /* kept of a row; later rounds count in its median only */
 
 struct noise {
-    double p95, p99;                  /* seconds, of all batches */
+    double p90, p95, p99, max;        /* seconds, of all batches */
     double rank_spread;               /* slowest rank over fastest rank, mean of batches; 0: none */
     double rounds[NOISE_ROUNDS_MAX];  /* median of each round, seconds */
     double fastest[NOISE_ROUNDS_MAX]; /* fastest batch of each, seconds */

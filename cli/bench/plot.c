@@ -21,19 +21,32 @@ static bool has_points(const struct bench_sweep *sweep, int library)
     return any;
 }
 
-static void print_data(const struct bench_sweep *sweep, FILE *to)
+/* Columns: size, time, bus bandwidth; then the band of times, from the minimum to the 90th
+ * percentile, which is the time itself where nothing was measured. */
+static void print_data(const struct bench_sweep *sweep, int run, FILE *to)
 {
     for (int library = 0; library < sweep->options->library_count; library++) {
-        fprintf(to, "$data%d << END\n", library);
+        fprintf(to, "$run%dof%d << END\n", run, library);
         for (int i = 0; i < sweep->size_count; i++) {
             const struct bench_size *size = &sweep->sizes[i];
+            const struct bench_result *result = &size->results[library];
 
-            if (size->results[library].available && size->bytes > 0)
-                fprintf(to, "%zu %g %g\n", size->bytes, size->results[library].median * 1e6,
-                        bench_bus_bandwidth(sweep, size, library) / 1e9);
+            if (result->available && size->bytes > 0)
+                fprintf(to, "%zu %g %g %g %g\n", size->bytes, result->median * 1e6,
+                        bench_bus_bandwidth(sweep, size, library) / 1e9, result->min * 1e6,
+                        1e6 * (result->noise.p90 > 0 ? result->noise.p90 : result->median));
         }
         fprintf(to, "END\n");
     }
+}
+
+/* The band of times behind a line. */
+static void print_band(int run, int library, const char *colour, FILE *to)
+{
+    fprintf(to,
+            "$run%dof%d using 1:4:5 with filledcurves fs transparent solid 0.18 noborder lc %s "
+            "notitle, ",
+            run, library, colour);
 }
 
 /* Ticks at powers of 4 at most eight times: 8, 64, 512, 4K, 32K, ... */
@@ -67,14 +80,18 @@ static void print_ticks(const struct bench_sweep *sweep, FILE *to)
 static void print_panel(const struct bench_sweep *sweep, const char *title, int column, FILE *to)
 {
     const char *comma = "";
+    char colour[24];
 
     fprintf(to, "set title '%s' font ',15'\nplot ", title);
     for (int i = 0; i < sweep->options->library_count; i++) {
         if (!has_points(sweep, i))
             continue;
-        fprintf(to,
-                "%s$data%d using 1:%d with linespoints lw 2.5 pt 7 ps 0.45 lc rgb '%s' title '%s'",
-                comma, i, column, colors[i], sweep->groups[i].kind->name);
+        snprintf(colour, sizeof(colour), "rgb '%s'", colors[i]);
+        fputs(comma, to);
+        if (column == 2)
+            print_band(0, i, colour, to);
+        fprintf(to, "$run0of%d using 1:%d with linespoints lw 2.5 pt 7 ps 0.45 lc %s title '%s'", i,
+                column, colour, sweep->groups[i].kind->name);
         comma = ", ";
     }
     fprintf(to, "\n");
@@ -90,7 +107,7 @@ void bench_sweep_plot(const void *result, FILE *to)
     for (char *at = name; *at; at++)
         if (*at == '_')
             *at = ' ';
-    print_data(sweep, to);
+    print_data(sweep, 0, to);
     fprintf(
         to,
         "set terminal svg size 1200,520 dynamic enhanced font 'Helvetica,13' background '#ffffff'\n"
@@ -103,7 +120,7 @@ void bench_sweep_plot(const void *result, FILE *to)
         call->in_place ? "in place" : "out of place");
     print_ticks(sweep, to);
     fprintf(to, "set ylabel 'microseconds, lower is better'\n");
-    print_panel(sweep, "Time of a call", 2, to);
+    print_panel(sweep, "Time of a call; bands: minimum to 90th percentile", 2, to);
     fprintf(to, "unset logscale y\nset format y '%%g'\nset yrange [0:*]\n");
     fprintf(to, "set ylabel 'GB/s, higher is better'\n");
     print_panel(sweep, "Bus bandwidth", 3, to);
@@ -165,23 +182,12 @@ static void name_line(const struct bench_sweeps *sweeps, int run, int library, c
         *at = *at == '_' ? ' ' : *at; /* gnuplot would set what follows low */
 }
 
-static void print_run_data(const struct bench_sweep *sweep, int run, FILE *to)
-{
-    for (int library = 0; library < sweep->options->library_count; library++) {
-        fprintf(to, "$run%dof%d << END\n", run, library);
-        for (int i = 0; i < sweep->size_count; i++)
-            if (sweep->sizes[i].results[library].available && sweep->sizes[i].bytes > 0)
-                fprintf(to, "%zu %g\n", sweep->sizes[i].bytes,
-                        sweep->sizes[i].results[library].median * 1e6);
-        fprintf(to, "END\n");
-    }
-}
-
 static void print_collective(const struct bench_sweeps *sweeps, enum bench_collective collective,
                              FILE *to)
 {
     const char *comma = "plot ";
-    char name[160];
+    char name[160], colour[24];
+    int lines = 0;
 
     snprintf(name, sizeof(name), "%s", bench_collective_name(collective));
     for (char *at = name; *at; at++)
@@ -193,8 +199,11 @@ static void print_collective(const struct bench_sweeps *sweeps, enum bench_colle
                 !has_points(&sweeps->list[run], library))
                 continue;
             name_line(sweeps, run, library, name, sizeof(name));
-            fprintf(to, "%s$run%dof%d using 1:2 with linespoints lw 2 pt 7 ps 0.4 title '%s'",
-                    comma, run, library, name);
+            snprintf(colour, sizeof(colour), "%d", ++lines);
+            fputs(comma, to);
+            print_band(run, library, colour, to);
+            fprintf(to, "$run%dof%d using 1:2 with linespoints lw 2 pt 7 ps 0.4 lc %s title '%s'",
+                    run, library, colour, name);
             comma = ", ";
         }
     fprintf(to, "\n");
@@ -213,7 +222,7 @@ void bench_sweeps_plot(const void *result, FILE *to)
     for (int i = 0; i < sweeps->count; i++) {
         enum bench_collective collective = sweeps->list[i].options->call.collective;
 
-        print_run_data(&sweeps->list[i], i, to);
+        print_data(&sweeps->list[i], i, to);
         if (!shown[collective] && has_points(&sweeps->list[i], 0)) {
             shown[collective] = true;
             panels++;

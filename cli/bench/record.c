@@ -35,7 +35,8 @@ static const struct field fields[] = {
     FIELD(algbw_GBps, 6), FIELD(busbw_GBps, 6), FIELD(ratio, 4), FIELD(GBps, 4),
     FIELD(copy_GBps, 4), FIELD(percent_of_copy, 2), FIELD(tokens_per_s, 1), FIELD(speed_up, 4),
     FIELD(efficiency, 4), FIELD(step_s, 6), FIELD(waiting, 4), FIELD(hidden, 4),
-    FIELD(bytes_per_step, 0), FIELD(p95_us, 4), FIELD(p99_us, 4), FIELD(spread, 4),
+    FIELD(bytes_per_step, 0), FIELD(p90_us, 4), FIELD(p95_us, 4), FIELD(p99_us, 4),
+    FIELD(max_us, 4), FIELD(spread, 4),
     FIELD(rank_spread, 4), FIELD(ratio_low, 4), FIELD(ratio_high, 4), FIELD(ratio_confidence, 4),
     FIELD(steady, 0), FIELD(settings, 0), FIELD(trace, 0), FIELD(communicators, 0),
     FIELD(buffers, 0), FIELD(messages_per_s, 0), FIELD(pure_us, 4), FIELD(compute_us, 4),
@@ -239,12 +240,33 @@ static int write_json(const struct bench_writers *writers, const char *path, con
     return good ? 0 : -1;
 }
 
+/* A picture, and what is below it. */
+struct picture {
+    const struct bench_writers *writers;
+    const void *result;
+};
+
+/* The panels of gnuplot take the whole height, so each leaves a line for the caption. */
+static void print_picture(const void *what, FILE *script)
+{
+    const struct picture *picture = what;
+    char caption[512];
+
+    bench_machine_caption(caption, sizeof(caption));
+    fprintf(script,
+            "set bmargin 5\nset label 99 '%s' at screen 0.995,0.02 right noenhanced font ',10' "
+            "textcolor rgb '#888888'\n",
+            caption);
+    picture->writers->plot(picture->result, script);
+}
+
 static int draw(const struct bench_writers *writers, const char *path, const void *result)
 {
+    const struct picture picture = {writers, result};
     char sentence[1400] = "there is nothing to plot over size";
 
     if (writers->plot &&
-        !gnuplot_write("--plot", path, writers->plot, result, sentence, sizeof(sentence)))
+        !gnuplot_write("--plot", path, print_picture, &picture, sentence, sizeof(sentence)))
         return 0;
     fprintf(stderr, "%s: %s\n", writers->command, sentence);
     return -1;

@@ -32,7 +32,8 @@ struct bench_record {
     long long communicators, buffers; /* that calls are made on at once, or in turns */
     double messages_per_s, pure_us, compute_us, overlap;
     long long rank_bytes, communicator_bytes; /* memory */
-    double p95_us, p99_us, spread, rank_spread, ratio_low, ratio_high, ratio_confidence;
+    double p90_us, p95_us, p99_us, max_us, spread, rank_spread;
+    double ratio_low, ratio_high, ratio_confidence;
     const char *steady; /* "yes", "no" */
     double GBps, copy_GBps, percent_of_copy;
     double tokens_per_s, speed_up, efficiency, step_s, waiting, hidden, bytes_per_step;
@@ -85,6 +86,10 @@ int bench_write_files(const struct bench_writers *writers, const struct bench_op
 
 /* From here on stolen time is counted. */
 void bench_machine_begin(void);
+/* The sources by `git describe`; "unknown": they were in no repository. */
+extern const char bench_commit[];
+/* A line for below a picture: processor, kernel, version, commit, date; without any '. */
+void bench_machine_caption(char *text, size_t room);
 /* Processor, system, load, stolen time and settings, for the JSON of every command. */
 json_t *bench_machine_json(void);
 

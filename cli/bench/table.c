@@ -21,6 +21,8 @@ static const struct bench_column own_columns[] = {
     {"root", "root", .width = 5},
     {"median_us", "time", "(us)", .width = 10, .places = FOUR},
     {"min_us", "min", "(us)", .width = 10, .places = FOUR},
+    {"p90_us", "p90", "(us)", .width = 10, .places = FOUR},
+    {"max_us", "max", "(us)", .width = 10, .places = FOUR},
     {"algbw_GBps", "algbw", "(GB/s)", .width = 8, .places = FOUR},
     {"busbw_GBps", "busbw", "(GB/s)", .width = 8, .places = FOUR},
     {"wrong", "#wrong", .width = 7, .unknown = "N/A"},
@@ -165,7 +167,8 @@ void bench_table_begin(const struct bench_sweep *sweep)
            how_called(options), options->deterministic ? ", deterministic" : "",
            options->cold ? ", cold caches" : "", options->rewrite ? ", input rewritten" : "");
     print_question(options);
-    printf("# times are those of the slowest rank: median, then minimum. Libraries:");
+    printf("# times are those of the slowest rank: median, minimum, what 90 of 100 batches were no "
+           "longer than, and maximum. Libraries:");
     for (int i = 0; i < options->library_count; i++)
         printf("%s %s", i ? "," : "", sweep->groups[i].version);
     bench_limit_print(&sweep->limit);

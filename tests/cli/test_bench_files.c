@@ -53,13 +53,14 @@ Test(bench_files, csv_has_exactly_the_promised_columns)
         text, "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"
               "algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady,ratio,ratio_low,"
               "ratio_high,ratio_confidence,root,settings,trace,communicators,buffers,"
-              "messages_per_s,pure_us,compute_us,overlap,rank_bytes,communicator_bytes,ran\n"
+              "messages_per_s,pure_us,compute_us,overlap,rank_bytes,communicator_bytes,ran,p90_us,"
+              "max_us\n"
               "rondo,all_reduce,ring,4,1000000,float32,sum,shared,0,"
-              "1000.0000,500.0000,1.000000,1.500000,0,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,hierarchy\n"
+              "1000.0000,500.0000,1.000000,1.500000,0,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,hierarchy,,\n"
               "mpich,all_reduce,auto,4,1000000,float32,sum,host,0,"
-              "2000.0000,1000.0000,0.500000,0.750000,3,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,\n"
+              "2000.0000,1000.0000,0.500000,0.750000,3,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,,,\n"
               "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,"
-              "4000.0000,3000.0000,0.500000,0.750000,,,,,,,,,,,-1,,,1,1,,,,,0,0,\n");
+              "4000.0000,3000.0000,0.500000,0.750000,,,,,,,,,,,-1,,,1,1,,,,,0,0,,,\n");
     free(text);
 }
 
@@ -105,10 +106,12 @@ Test(bench_files, the_table_has_a_line_per_size_and_na_where_nothing_is_known)
     cr_assert_gt(pread(fileno(file), text, sizeof(text) - 1, 0), 0);
     fclose(file);
     cr_expect_str_eq(
-        text, "     1000000            0     float32    sum    -1       1000      500.0    "
+        text, "     1000000            0     float32    sum    -1       1000      500.0"
+              "        n/a        n/a    "
               "1.000    1.500       0       hierarchy |       2000      2.000       3 |      "
               "mpich    2.000    yes\n"
-              "     2000000            0     float32    sum    -1       4000       3000    "
+              "     2000000            0     float32    sum    -1       4000       3000"
+              "        n/a        n/a    "
               "0.500    0.750     N/A               - |        n/a        n/a     n/a |      "
               "  n/a      n/a    n/a\n");
 }

@@ -125,6 +125,9 @@ Test(bench_lists, a_picture_has_a_panel_per_collective_and_a_line_per_run)
     cr_expect(strstr(text, "set title 'broadcast'"), "%s", text);
     cr_expect(strstr(text, "title 'ring, 2 ranks'"), "%s", text);
     cr_expect(strstr(text, "title 'tree, 4 ranks'"), "%s", text);
+    cr_expect(strstr(text, "$run7of0 << END\n4096 1 "), "time, bus bandwidth, then the band: %s",
+              text);
+    cr_expect(strstr(text, "$run7of0 using 1:4:5 with filledcurves"), "%s", text);
     cr_expect_null(strstr(text, "float32"), "all have the same type");
     free(runs.list);
 }

@@ -59,6 +59,16 @@ static struct bench_result row_of(const double *rounds, int count)
     return row;
 }
 
+Test(bench_noise, a_row_has_what_most_batches_were_no_longer_than_and_the_longest)
+{
+    static const double rounds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    struct bench_result row = row_of(rounds, 10);
+
+    cr_expect_eq(row.noise.p90, 9);
+    cr_expect_eq(row.noise.p95, 10);
+    cr_expect_eq(row.noise.max, 10);
+}
+
 Test(bench_noise, one_bad_round_is_no_harm_and_two_are)
 {
     static const double calm[] = {10, 10, 11, 10, 10}, one[] = {10, 10, 900, 10, 10};

@@ -203,7 +203,7 @@ static void plot(const void *what, FILE *to)
         .columns = columns,
         .rows = lines,
         .width = 330 + 74 * columns,
-        .height = 150 + 22 * lines,
+        .height = 180 + 22 * lines,
         .label = "sources x bytes of each",
         .font = ",11",
         .colours = "set cbrange [0:150]\n"

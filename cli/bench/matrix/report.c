@@ -219,7 +219,7 @@ static void plot(const void *what, FILE *to)
         .columns = columns,
         .rows = matrix->row_count,
         .width = 380 + 62 * columns,
-        .height = 150 + 27 * matrix->row_count,
+        .height = 180 + 27 * matrix->row_count,
         .label = "size of the vector (bytes)",
         .font = ",12",
         .colours = "set cbrange [-2:4]\nset cbtics (\"1/4\" -2, \"1/2\" -1, \"1\" 0, \"2\" 1, "
