@@ -5,8 +5,9 @@
  */
 #include "cli/commands.h"
 #include "cli/common/argument.h"
+#include "cli/explain/auto.h"
 #include "cli/explain/html.h"
-#include "cli/explain/subject.h"
+#include "cli/explain/predict.h"
 #include "cli/explain/svg.h"
 #include "cli/msccl/msccl.h"
 #include "cli/plans.h"
@@ -14,6 +15,7 @@
 #include "base/fail.h"
 #include "collectives/file/file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -23,8 +25,8 @@ enum { RANKS_MAX = 64, SLOTS = 8, PANELS_MAX = 6 };
 
 struct options {
     int collective;                    /* -1: not given */
-    const struct algorithm *algorithm; /* NULL: the first that sends messages */
-    int ranks, root;
+    const struct algorithm *algorithm; /* NULL: what `auto` takes */
+    int ranks, root;                   /* ranks 0: as many as groups have, or 4 */
     double count;
     bool list;
     const char *groups; /* as given; NULL: grouping_square() */
@@ -33,15 +35,32 @@ struct options {
     const char *html;   /* the same */
     const char *msccl;  /* the same */
     const char *svg;    /* the same */
-    int round;          /* of the picture; -1: all, animated */
-    const char *others; /* --compare: names with commas; NULL: none */
-    struct explain_costs costs;
+    bool predict;
+    const char *plot, *measured; /* files of --predict; NULL: none */
+    int steps;                   /* of this rank, or STEPS_ALL, STEPS_NONE */
+    int round;                   /* of the picture; -1: all, animated */
+    const char *others;          /* --compare: names with commas; NULL: none */
+    struct link_costs costs;
 };
+
+static struct link_costs link_costs_of(const double given[5])
+{
+    return (struct link_costs){
+        .latency = 1e-6 * given[0],
+        .copy_bw = 1e9 * given[1],
+        .direct_bw = 1e9 * given[1],
+        .reduce_bw = 1e9 * given[2],
+        .across = {.latency = 1e-6 * given[3], .bandwidth = 1e9 * given[4], .rails = 1}};
+}
 
 static void take_collective(struct argp_state *state, void *input, char *text)
 {
     struct options *options = input;
 
+    if (options->steps == STEPS_ALL && isdigit((unsigned char)*text)) {
+        options->steps = (int)argument_whole(state, "--steps", text, 0, RANKS_MAX - 1);
+        return;
+    }
     if (options->collective >= 0)
         argp_error(state, "one collective");
     options->collective = plans_find_collective(text);
@@ -56,6 +75,12 @@ static void take_algorithm(struct argp_state *state, void *input, char *text)
     options->algorithm = algorithm_find(text);
     if (!options->algorithm)
         argp_error(state, "there is no algorithm '%s': see --list", text);
+}
+
+static void take_steps(struct argp_state *state, void *input, char *text)
+{
+    (void)state, (void)text;
+    ((struct options *)input)->steps = STEPS_ALL;
 }
 
 static void take_groups(struct argp_state *state, void *input, char *text)
@@ -74,33 +99,48 @@ static void take_count(struct argp_state *state, void *input, char *text)
     options->count = (double)argument_whole(state, "-c", text, 0, 1000000000000000);
 }
 
-/* "1.5,10,20": microseconds, and twice GB/s. */
+/* "1.5,10,20": microseconds, and twice GB/s; two more are of what goes from group to group. */
 static void take_costs(struct argp_state *state, void *input, char *text)
 {
     struct options *options = input;
-    double latency, copy, reduce;
-    int used = 0;
+    double given[5] = {1, 1, 1, 10, 10};
+    int used[2] = {0, 0};
 
-    if (sscanf(text, "%lf,%lf,%lf%n", &latency, &copy, &reduce, &used) != 3 || text[used] ||
-        !(latency > 0 && copy > 0 && reduce > 0 && latency + copy + reduce < 1e12))
-        argp_error(state, "the costs are LATENCY_US,COPY_GBPS,REDUCE_GBPS, three positive numbers");
-    options->costs.latency = 1e-6 * latency;
-    options->costs.copy_bw = 1e9 * copy;
-    options->costs.reduce_bw = 1e9 * reduce;
+    sscanf(text, "%lf,%lf,%lf%n,%lf,%lf%n", &given[0], &given[1], &given[2], &used[0], &given[3],
+           &given[4], &used[1]);
+    for (int i = 0; i < 5; i++)
+        if (!used[0] || (text[used[0]] && (!used[1] || text[used[1]])) || !(given[i] > 0) ||
+            given[i] > 1e12)
+            argp_error(state, "the costs are LATENCY_US,COPY_GBPS,REDUCE_GBPS, three positive "
+                              "numbers, and two more from group to group: LATENCY_US,GBPS");
+    options->costs = link_costs_of(given);
 }
 
 static void finish(struct argp_state *state, void *input)
 {
-    const struct options *options = input;
+    struct options *options = input;
 
+    if (!options->ranks)
+        options->ranks = options->groups ? grouping_text_size(options->groups) : 0;
+    if (!options->ranks)
+        options->ranks = 4;
+    if (options->ranks > RANKS_MAX)
+        argp_error(state, "groups of %d ranks: up to %d are explained", options->ranks, RANKS_MAX);
     if (options->collective < 0 && !options->list && !options->plan)
         argp_error(state, "which collective?");
     if (options->plan && (options->collective >= 0 || options->algorithm || options->groups))
         argp_error(state, "--plan FILE says itself which collective, algorithm and ranks");
     if (options->others && (!options->html || options->plan || options->algorithm))
         argp_error(state, "--compare names the algorithms of a page, so --html FILE and no other");
-    if (!!options->json + !!options->html + !!options->msccl + !!options->svg > 1)
-        argp_error(state, "one of --json, --html, --svg and --msccl");
+    if (!!options->json + !!options->html + !!options->msccl + !!options->svg +
+            (options->steps != STEPS_NONE) + options->predict >
+        1)
+        argp_error(state, "one of --json, --html, --svg, --msccl, --steps and --predict");
+    if ((options->plot || options->measured) && !options->predict)
+        argp_error(state, "--plot and --measured are for --predict");
+    if (options->predict && (options->algorithm || options->plan || options->others ||
+                             options->collective == RONDO_BARRIER))
+        argp_error(state, "--predict is about all algorithms, and a collective that has a size");
     if (options->round >= 0 && !options->svg)
         argp_error(state, "--round names a frame of --svg FILE");
     if (options->root >= options->ranks)
@@ -110,9 +150,10 @@ static void finish(struct argp_state *state, void *input)
 #define NUMBER(member, least, most) ARGUMENT_NUMBER(struct options, member, least, most)
 
 static const struct argument table[] = {
-    {"ranks", 'n', "N", 0, NUMBER(ranks, 1, RANKS_MAX), "number of ranks (default: 4)"},
+    {"ranks", 'n', "N", 0, NUMBER(ranks, 1, RANKS_MAX),
+     "number of ranks (default: 4, or as many as GROUPS have)"},
     {"algo", 'a', "NAME", 0, ARGUMENT_CALLS(take_algorithm),
-     "the algorithm (default: the first that has this collective and sends messages)"},
+     "the algorithm (default: what auto takes for this count and these costs)"},
     {"root", 'r', "R", 0, NUMBER(root, 0, RANKS_MAX - 1), "the root (default: 0)"},
     {"count", 'c', "C", 0, ARGUMENT_CALLS(take_count),
      "float32 elements, for the numbers of the cost (default: 12000)"},
@@ -120,6 +161,15 @@ static const struct argument table[] = {
      "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2*"},
     {"plan", 'p', "FILE", 0, ARGUMENT_SETS(struct options, plan),
      "the plan in FILE, as --json writes it (docs/plan_format.md); it is proved first"},
+    {"steps", 's', NULL, 0, ARGUMENT_CALLS(take_steps),
+     "print the numbered steps of all ranks, or of the one whose number follows: "
+     "`rondo verify --break` takes one out"},
+    {"predict", 0, NULL, 0, ARGUMENT_SETS(struct options, predict),
+     "print the times of all algorithms over sizes by the cost model, and where they cross"},
+    {"plot", 0, "FILE", 0, ARGUMENT_SETS(struct options, plot),
+     "for --predict: draw it, SVG (needs gnuplot)"},
+    {"measured", 0, "FILE", 0, ARGUMENT_SETS(struct options, measured),
+     "for --predict: put beside it what `rondo bench --algo all --json FILE` has measured"},
     {"json", 'j', "FILE", 0, ARGUMENT_SETS(struct options, json),
      "write the plan as data to FILE, - is stdout"},
     {"html", 'H', "FILE", 0, ARGUMENT_SETS(struct options, html),
@@ -133,8 +183,8 @@ static const struct argument table[] = {
     {"compare", 0, "NAMES", 0, ARGUMENT_SETS(struct options, others),
      "for --html: these algorithms side by side, such as ring,tree,direct"},
     {"costs", 0, "L,C,R", 0, ARGUMENT_CALLS(take_costs),
-     "for the times of steps: microseconds of a message, GB/s of copying and of reducing "
-     "(default: 1,10,10)"},
+     "for times: microseconds of a message, GB/s of copying and of reducing, and from group to "
+     "group microseconds and GB/s (default: 1,10,10,10,10)"},
     {"list", 'l', NULL, 0, ARGUMENT_SETS(struct options, list),
      "list the algorithms and their collectives"},
     {0},
@@ -193,16 +243,22 @@ static bool take_plan(struct options *options)
     return false;
 }
 
-/* The first that sends messages, unless one was named. False: there is none. */
-static bool find_algorithm(struct options *options)
+static struct subject subject_of(const struct options *options, const struct algorithm *algorithm)
 {
-    for (int i = 0; !options->algorithm && algorithms[i]; i++)
-        if (algorithms[i]->forms[options->collective].write &&
-            !(algorithms[i]->forms[options->collective].promises & PROMISE_PEER_MEMORY))
-            options->algorithm = algorithms[i];
-    if (!options->algorithm || !options->algorithm->forms[options->collective].write) {
+    return (struct subject){.algorithm = algorithm,
+                            .automatic = !options->algorithm,
+                            .collective = (rondo_collective)options->collective,
+                            .ranks = options->ranks,
+                            .root = options->root,
+                            .count = options->count,
+                            .group_text = options->groups};
+}
+
+static bool names_a_form(const struct options *options)
+{
+    if (options->algorithm && !options->algorithm->forms[options->collective].write) {
         fprintf(stderr, "rondo explain: %s has no %s: see `rondo explain --list`\n",
-                options->algorithm ? options->algorithm->name : "no algorithm",
+                options->algorithm->name,
                 rondo_collective_name((rondo_collective)options->collective));
         return false;
     }
@@ -218,14 +274,31 @@ static bool find_algorithm(struct options *options)
     return true;
 }
 
-static struct subject subject_of(const struct options *options, const struct algorithm *algorithm)
+/* Opens what is shown, by the algorithm that was named or by the one that auto takes. */
+static rondo_result open_subject(const struct options *options, const struct algorithm *algorithm,
+                                 struct subject *ret_subject)
 {
-    return (struct subject){.algorithm = algorithm,
-                            .collective = (rondo_collective)options->collective,
-                            .ranks = options->ranks,
-                            .root = options->root,
-                            .count = options->count,
-                            .group_text = options->groups};
+    unsigned forbid = options->msccl ? PROMISE_PEER_MEMORY : 0; /* XML has no word for it */
+    rondo_result result = RONDO_OK;
+
+    *ret_subject = subject_of(options, algorithm);
+    if (!algorithm)
+        result = auto_choose(ret_subject, &options->costs, forbid, &ret_subject->algorithm);
+    else if (options->groups && !subject_sees_groups(ret_subject))
+        result = rondo_fail(RONDO_ERROR_INVALID,
+                            "%s does not look at groups: leave --groups out, or name ring, tree or "
+                            "an algorithm in two levels, such as hierarchy.",
+                            algorithm->name);
+    return result ? result : subject_open(ret_subject);
+}
+
+static struct explain_costs step_costs(const struct options *options)
+{
+    return (struct explain_costs){.latency = options->costs.latency,
+                                  .copy_bw = options->costs.copy_bw,
+                                  .reduce_bw = options->costs.reduce_bw,
+                                  .bytes = options->count * ELEMENT_BYTES,
+                                  .slots = SLOTS};
 }
 
 /* The data or the page, to a file or stdout. Returns the exit status. */
@@ -235,19 +308,20 @@ static int write_file(const struct options *options, const struct subject *subje
                        : options->html ? options->html
                        : options->svg  ? options->svg
                                        : options->msccl;
+    struct explain_costs costs = step_costs(options);
     bool to_stdout = !strcmp(name, "-");
     FILE *to = to_stdout ? stdout : fopen(name, "we");
     rondo_result result = RONDO_OK;
     bool written = to;
 
     if (to && options->json)
-        result = subject_write_json(subjects, &options->costs, to);
+        result = subject_write_json(subjects, &costs, to);
     else if (to && options->svg)
-        result = subject_write_svg(subjects, &options->costs, options->round, to);
+        result = subject_write_svg(subjects, &costs, options->round, to);
     else if (to && options->msccl)
         result = msccl_write(subjects->plans, subjects->plan_count, to);
     else if (to)
-        result = subject_write_html(subjects, count, &options->costs, to);
+        result = subject_write_html(subjects, count, &costs, to);
     if (to)
         written = !ferror(to) && !(to_stdout ? fflush(to) : fclose(to));
     if (result || !written)
@@ -258,21 +332,24 @@ static int write_file(const struct options *options, const struct subject *subje
 
 static int explain(const struct options *options)
 {
-    struct subject subject = subject_of(options, options->algorithm);
+    struct subject subject;
     int status = 1;
 
-    if (subject_open(&subject))
+    if (open_subject(options, options->algorithm, &subject))
         fprintf(stderr, "rondo explain: %s\n", fail_sentence());
     else if (options->json || options->html || options->msccl || options->svg)
         status = write_file(options, &subject, 1);
+    else if (options->steps != STEPS_NONE)
+        status = subject_print_steps(&subject, options->steps);
     else
-        status = subject_print(&subject);
+        status = subject_print(&subject, &options->costs);
     subject_close(&subject);
     return status;
 }
 
 /* The algorithms of --compare, as far as they are good; the wrong name is told. */
-static int find_others(const struct options *options, char *names, struct subject *subjects)
+static int find_others(const struct options *options, char *names,
+                       const struct algorithm **ret_algorithms)
 {
     int count = 0;
 
@@ -286,18 +363,19 @@ static int find_others(const struct options *options, char *names, struct subjec
                     PANELS_MAX, rondo_collective_name((rondo_collective)options->collective), name);
             return 0;
         }
-        subjects[count] = subject_of(options, algorithm);
+        ret_algorithms[count] = algorithm;
     }
     return count;
 }
 
 static int compare(const struct options *options)
 {
+    const struct algorithm *others[PANELS_MAX];
     struct subject subjects[PANELS_MAX];
     char *names = strdup(options->others);
-    int count = names ? find_others(options, names, subjects) : 0, opened = 0, status = 2;
+    int count = names ? find_others(options, names, others) : 0, opened = 0, status = 2;
 
-    while (opened < count && !subject_open(&subjects[opened]))
+    while (opened < count && !open_subject(options, others[opened], &subjects[opened]))
         opened++;
     if (count && opened == count) {
         status = write_file(options, subjects, count);
@@ -311,14 +389,21 @@ static int compare(const struct options *options)
     return status;
 }
 
+static int predict(const struct options *options)
+{
+    struct subject subject = subject_of(options, NULL);
+
+    return subject_predict(&subject, &options->costs, options->plot, options->measured);
+}
+
 int command_explain(int argc, char **argv)
 {
-    struct options options = {
-        .collective = -1,
-        .ranks = 4,
-        .count = 12000,
-        .round = -1,
-        .costs = {.latency = 1e-6, .copy_bw = 1e10, .reduce_bw = 1e10, .slots = SLOTS}};
+    static const double costs[] = {1, 10, 10, 10, 10};
+    struct options options = {.collective = -1,
+                              .count = 12000,
+                              .round = -1,
+                              .steps = STEPS_NONE,
+                              .costs = link_costs_of(costs)};
 
     setlocale(LC_CTYPE, "");
     argument_parse(&command, argc, argv, &options);
@@ -328,8 +413,9 @@ int command_explain(int argc, char **argv)
     }
     if (options.plan && !take_plan(&options))
         return 1;
-    if (!find_algorithm(&options))
+    if (!names_a_form(&options))
         return 2;
-    options.costs.bytes = options.count * ELEMENT_BYTES;
+    if (options.predict)
+        return predict(&options);
     return options.others ? compare(&options) : explain(&options);
 }

@@ -4,6 +4,11 @@
 
 #include "cli/plans.h"
 
+bool subject_sees_groups(const struct subject *subject)
+{
+    return subject->algorithm->levels || subject->algorithm->any_order;
+}
+
 /* For an algorithm in two levels: the groups that were asked for, or those it takes by itself. */
 static rondo_result make_groups(struct subject *subject)
 {

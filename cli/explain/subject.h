@@ -9,11 +9,12 @@
 
 #include <stdio.h>
 
-enum { ELEMENT_BYTES = 4 };
+enum { ELEMENT_BYTES = 4, STEPS_ALL = -1, STEPS_NONE = -2 };
 
 /* A collective by an algorithm, with the plans of all ranks. */
 struct subject {
     const struct algorithm *algorithm;
+    bool automatic; /* nobody named the algorithm */
     rondo_collective collective;
     int ranks, root;
     double count;            /* float32 elements */
@@ -27,8 +28,14 @@ struct subject {
 rondo_result subject_open(struct subject *subject);
 void subject_close(struct subject *subject);
 
+/* True if plans of the algorithm look at groups that are given. */
+bool subject_sees_groups(const struct subject *subject);
+
+struct link_costs;
 /* The page on stdout. Returns the exit status. */
-int subject_print(const struct subject *subject);
+int subject_print(const struct subject *subject, const struct link_costs *costs);
+/* The numbered steps of a rank, or of all with STEPS_ALL. Returns the exit status. */
+int subject_print_steps(const struct subject *subject, int rank);
 /* "5.33 MB" */
 void subject_bytes(double bytes, char *text, size_t size);
 

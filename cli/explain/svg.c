@@ -180,7 +180,8 @@ static void write_table(const struct picture *picture)
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* Writes a small square in the colours of those whose shares it carries, around 0, 0. */
+/* Writes a small square in the colours of those whose shares it carries, around 0, 0; a message
+ * without data, which only says that something has happened, is a ring that holds nothing. */
 static void write_chunk(const struct picture *picture, const struct explain_message *message)
 {
     const verify_value *values = picture->drawing.record.values.items;
@@ -197,7 +198,7 @@ static void write_chunk(const struct picture *picture, const struct explain_mess
             drawn++;
         }
     if (!shares)
-        fputs("<rect class=\"done\" x=\"-5\" y=\"-3\" width=\"10\" height=\"6\"/>", picture->to);
+        fputs("<circle class=\"flag\" r=\"4\"/>", picture->to);
 }
 
 static void write_flight(const struct picture *picture, const struct explain_message *message)
@@ -279,11 +280,13 @@ static void write_head(const struct picture *picture)
           "font-weight: 600; }\n"
           ".edge { stroke: #c6ccd3; } .arrow { stroke: #5b646e; stroke-width: 2; } .node { fill: "
           "#fff; stroke: #1c2024; stroke-width: 1.5; }\n"
+          ".flag { fill: #fff; stroke: #5b646e; stroke-width: 1.5; }\n"
           ".empty { fill: #e3e7eb; } .done { stroke: #116329; stroke-width: 2.5; } #head { fill: "
           "#5b646e; }\n"
           "@media (prefers-color-scheme: dark) { svg { background: #14171a; } text { fill: "
           "#e8eaed; } .edge { stroke: #454c54; }\n"
-          "  .node { fill: #14171a; stroke: #e8eaed; } .empty { fill: #2c3238; } .done { stroke: "
+          "  .node { fill: #14171a; stroke: #e8eaed; } .flag { fill: #14171a; stroke: #a8b1ba; }\n"
+          "  .empty { fill: #2c3238; } .done { stroke: "
           "#7ee297; } .arrow { stroke: #a8b1ba; } #head { fill: #a8b1ba; } }\n"
           "@media (prefers-reduced-motion: reduce), print { .move { display: none; } .on { "
           "opacity: 1 !important; } }\n</style>\n"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* text.c - the page that `rondo explain` prints: cost, promises, then round by round. */
 #include "cli/common/output.h"
-#include "cli/explain/subject.h"
+#include "cli/explain/auto.h"
+#include "cli/explain/load.h"
 
 #include "base/fail.h"
-#include "collectives/select/cost.h"
 #include "plan/explain/explain.h"
 
 #include <langinfo.h>
+#include <math.h>
 #include <string.h>
 
 void subject_bytes(double bytes, char *text, size_t size)
@@ -28,42 +29,59 @@ static void print_count(unsigned long count, const char *what)
     printf("%lu %s%s", count, what, count == 1 ? "" : "s");
 }
 
-static void print_prediction(const struct subject *subject, double bytes)
+/* Long vectors go in segments, as slots are only so long; ranks that wait for each other in every
+ * round wait again for each segment. */
+static void print_prediction(const struct subject *subject, const struct link_costs *costs,
+                             double bytes)
 {
     const struct cost_subject counted = {subject->algorithm, subject->collective, subject->ranks,
                                          subject->groups};
-    char block[40], copied[40], reduced[40];
+    char block[40];
+    double seconds;
     struct count count;
     struct cost cost, across;
 
-    if (cost_count(&counted, NULL, &count))
+    if (cost_count(&counted, NULL, &count) || auto_predict(subject, costs, &seconds))
         return;
     cost_of(&count, bytes, &cost, &across);
     subject_bytes(bytes, block, sizeof(block));
-    subject_bytes(cost.copied, copied, sizeof(copied));
-    subject_bytes(cost.reduced, reduced, sizeof(reduced));
-    printf("With n = %d and a count of %.0f float32 (%s): the time of %.3g messages one after "
-           "another;\nthe busiest rank copies %s and reads %s to reduce.\n",
-           subject->ranks, subject->count, block, cost.steps, copied, reduced);
+    printf("With n = %d and a count of %.0f float32 (%s) the cost model predicts %.4g us:\n"
+           "waiting for ",
+           subject->ranks, subject->count, block, 1e6 * seconds);
+    print_count((unsigned long)ceil(cost.steps), "message");
+    printf(" one after another, %.3g us each (--costs)", 1e6 * costs->latency);
+    if (count.message * bytes > COST_SLOT)
+        printf(", as the vector goes in %.0f segments", ceil(count.message * bytes / COST_SLOT));
+    printf(";\n");
 }
 
-static void print_cost(const struct subject *subject, const struct form *form,
-                       const struct explain_totals *totals)
+static void print_load(const struct subject *subject)
 {
-    double bytes = subject->count * ELEMENT_BYTES;
-    char sent[40];
+    struct load load = load_most(subject->plans, subject->plan_count, subject->count);
+    char sent[40], copied[40], reduced[40];
 
+    subject_bytes(load.sent * ELEMENT_BYTES, sent, sizeof(sent));
+    subject_bytes(load.copied * ELEMENT_BYTES, copied, sizeof(copied));
+    subject_bytes(load.reduced * ELEMENT_BYTES, reduced, sizeof(reduced));
+    printf("no rank sends more than %s, copies more than %s, or reads more than %s to reduce.\n",
+           sent, copied, reduced);
+}
+
+static void print_cost(const struct subject *subject, const struct link_costs *costs,
+                       const struct form *form, const struct explain_totals *totals)
+{
     if (form->formula)
         printf("Cost: %s.\n", form->formula);
-    if (subject->collective != RONDO_BARRIER)
-        print_prediction(subject, bytes);
-    subject_bytes(bytes * (double)totals->most_sent / totals->parts, sent, sizeof(sent));
+    if (subject->collective != RONDO_BARRIER) {
+        print_prediction(subject, costs, subject->count * ELEMENT_BYTES);
+        print_load(subject);
+    }
     printf("The plan below has ");
     print_count((unsigned long)totals->rounds, "round");
     printf(" and ");
     print_count(totals->messages, "message");
     if (totals->data_messages)
-        printf(", %lu with data; a rank sends at most %s.\n", totals->data_messages, sent);
+        printf(", %lu with data.\n", totals->data_messages);
     else
         printf(", none with data.\n");
 }
@@ -104,7 +122,7 @@ static void print_promises(unsigned promises)
             printf("%s\n", sentences[i].sentence);
 }
 
-int subject_print(const struct subject *subject)
+int subject_print(const struct subject *subject, const struct link_costs *costs)
 {
     const struct algorithm *algorithm = subject->algorithm;
     const struct form *form = &algorithm->forms[subject->collective];
@@ -120,10 +138,12 @@ int subject_print(const struct subject *subject)
            rondo_collective_name(subject->collective), algorithm->name, subject->ranks,
            subject->ranks == 1 ? "" : "s");
     printf("%s\n", algorithm->summary);
+    if (subject->automatic)
+        auto_print(subject, costs);
     print_groups(subject->groups);
     print_promises(algorithm_promises(algorithm, subject->collective, subject->groups));
     printf("\n");
-    print_cost(subject, form, &totals);
+    print_cost(subject, costs, form, &totals);
     printf("\n");
     explain_plans(subject->plans, subject->ranks, &style, stdout, &totals);
     return 0;

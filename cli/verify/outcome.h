@@ -14,6 +14,7 @@ struct outcome {
     unsigned proved; /* enum promise, by every run */
     bool touches_peers;
     bool failed;
+    bool unbroken;       /* --break named no step of it */
     int ranks, root;     /* of the failure */
     char groups[80];     /* of the failure; "": none */
     char taken_out[240]; /* by --break, in words */

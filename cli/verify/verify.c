@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/common/json_file.h"
 #include "cli/plans.h"
+#include "cli/verify/break.h"
 #include "cli/verify/outcome.h"
 
 #include "base/clock.h"
@@ -24,14 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    ROOT_SOME = -1,
-    ROOT_ALL = -2,
-    BREAK_NOTHING = -1,
-    BREAK_RANDOM = -2,
-    RANKS_MAX = 4096,
-    SHAPES_UP_TO = 20
-};
+enum { ROOT_SOME = -1, ROOT_ALL = -2, RANKS_MAX = 4096, SHAPES_UP_TO = 20 };
 
 struct options {
     int collective;                    /* -1: all */
@@ -40,8 +34,7 @@ struct options {
     int slots; /* 0: the least that whoever runs the plans has */
     int root;
     const char *groups; /* NULL: several shapes */
-    long broken;
-    int seed;
+    struct break_wish broken;
     const char *json;
     const char *plan; /* a file; NULL: plans of algorithms */
     bool devices;
@@ -103,10 +96,7 @@ static void take_root(struct argp_state *state, void *input, char *text)
 
 static void take_step(struct argp_state *state, void *input, char *text)
 {
-    bool any = !strcmp(text, "random");
-
-    ((struct options *)input)->broken =
-        any ? BREAK_RANDOM : argument_whole(state, "-b", text, 0, 1000000000);
+    break_take_step(state, text, &((struct options *)input)->broken);
 }
 
 static void finish(struct argp_state *state, void *input)
@@ -119,6 +109,14 @@ static void finish(struct argp_state *state, void *input)
         argp_error(state, "--plan FILE says itself which collective");
     if (options->root >= options->to)
         argp_error(state, "there is no rank %d among %d", options->root, options->to);
+    if (options->broken.rank && options->broken.step == BREAK_NOTHING)
+        argp_error(state, "--rank names whose plan is broken: say --break STEP, too");
+    if (options->broken.rank >= options->from)
+        argp_error(state, "there is no rank %d among %d: say how many with --ranks",
+                   options->broken.rank, options->from);
+    if (options->plan && options->broken.step != BREAK_NOTHING)
+        argp_error(state, "--break takes a step out of an algorithm's plan; out of a file an "
+                          "editor takes it");
 }
 
 static void take_devices(struct argp_state *state, void *input, char *text)
@@ -144,10 +142,12 @@ static const struct argument table[] = {
      "groups of ranks, for rings and algorithms in two levels: 4x2, 4+3+1, 0,1,0,1 or 2* "
      "(default: several)"},
     {"break", 'b', "STEP|random", 0, ARGUMENT_CALLS(take_step),
-     "take this step out of rank 0's plan, to see a refusal; for demonstration"},
+     "take this step, as `rondo explain --steps` numbers them, out of a plan, to see a refusal"},
+    {"rank", 0, "R", 0, NUMBER(broken.rank, 0, RANKS_MAX - 1),
+     "for --break: whose plan (default: 0)"},
     {"plan", 'p', "FILE", 0, ARGUMENT_SETS(struct options, plan),
      "the plan in FILE (docs/plan_format.md) instead, with --slots, default 2"},
-    {"seed", 'S', "N", 0, NUMBER(seed, 0, 1000000000), "for --break random (default: 1)"},
+    {"seed", 'S', "N", 0, NUMBER(broken.seed, 0, 1000000000), "for --break random (default: 1)"},
     {"json", 'j', "FILE", 0, ARGUMENT_SETS(struct options, json), "write the results to FILE"},
     {0},
 };
@@ -166,28 +166,6 @@ static const struct argument_command command = {
 };
 
 /* ---- Proving --------------------------------------------------------------------------------- */
-
-/* Take out the step that --break names. */
-static void break_plan(const struct options *options, struct plan *plan, struct outcome *outcome)
-{
-    uint32_t step = (uint32_t)options->broken;
-    unsigned seed = (unsigned)(options->seed + plan->size);
-    char words[200];
-
-    if (options->broken == BREAK_NOTHING)
-        return;
-    if (options->broken == BREAK_RANDOM && plan->step_count)
-        step = (uint32_t)rand_r(&seed) % plan->step_count;
-    if (step >= plan->step_count) {
-        outcome_blame(outcome, plan->size, plan->root,
-                      "rank 0's plan has no such step to take out");
-        return;
-    }
-    plan_describe_step(plan, &plan->steps[step], words, sizeof(words));
-    snprintf(outcome->taken_out, sizeof(outcome->taken_out),
-             "without rank 0's step %u (%s): ", step, words);
-    verify_drop_step(plan, step);
-}
 
 /* True if these plans are what the device runs, or no device is asked for. They become what it
  * makes of them. */
@@ -224,8 +202,10 @@ static void prove(const struct options *options, const struct algorithm *algorit
     }
     if (!check_device(options, plans, count))
         outcome_blame(outcome, request->size, request->root, fail_sentence());
-    break_plan(options, plans[0], outcome);
-    for (int in_place = 0; in_place <= !!(promises & PROMISE_IN_PLACE); in_place++) {
+    if (!break_plan(&options->broken, plans, count, outcome))
+        outcome->failed = outcome->unbroken = true;
+    for (int in_place = 0; !outcome->unbroken && in_place <= !!(promises & PROMISE_IN_PLACE);
+         in_place++) {
         struct verify_options how = {.slots = slots_of(options), .in_place = in_place};
 
         if (verify_plans(plans, count, &how, &report))
@@ -313,7 +293,7 @@ static bool write_json(const struct options *options, json_t *results, double se
 /* All forms together: what was found out about them. */
 struct totals {
     unsigned long plans, steps;
-    int forms, wrong;
+    int forms, wrong, unbroken;
 };
 
 /* True if the device runs plans of that form. Those of messages between two ranks it never does. */
@@ -356,12 +336,15 @@ static void prove_forms(const struct options *options, json_t *results, struct t
             if (!is_wanted(options, algorithms[i], c))
                 continue;
             prove_form(options, algorithms[i], (rondo_collective)c, &outcome);
+            totals->forms++;
+            totals->unbroken += outcome.unbroken;
+            if (outcome.unbroken)
+                continue;
             outcome_print(algorithms[i], (rondo_collective)c, &outcome);
             json = outcome_json(algorithms[i], (rondo_collective)c, &outcome);
             if (options->devices)
                 json_object_set_new(json, "device", json_string(names[options->device]));
             json_array_append_new(results, json);
-            totals->forms++;
             totals->wrong += outcome.failed;
             totals->plans += outcome.plans;
             totals->steps += outcome.steps;
@@ -380,10 +363,7 @@ static void prove_for_devices(struct options *options, json_t *results, struct t
     }
 }
 
-/*
- * Everything that was asked for; the number of forms that are wrong, -1 if there was nothing to
- * prove.
- */
+/* Everything that was asked for. Returns the exit status. */
 static int prove_all(struct options *options, json_t *results)
 {
     struct totals totals = {0};
@@ -393,13 +373,16 @@ static int prove_all(struct options *options, json_t *results)
         prove_for_devices(options, results, &totals);
     else
         prove_forms(options, results, &totals);
-    if (totals.forms)
+    if (!totals.forms)
+        fprintf(stderr, "rondo verify: that algorithm has no such collective: see `rondo explain "
+                        "--list`\n");
+    if (totals.forms > totals.unbroken)
         printf("%d of %d algorithms x collectives proved for %d to %d ranks%s: %lu plans, %lu "
                "steps in %.1f s\n",
-               totals.forms - totals.wrong, totals.forms, options->from, options->to,
-               options->devices ? " on GPUs" : "", totals.plans, totals.steps,
+               totals.forms - totals.unbroken - totals.wrong, totals.forms, options->from,
+               options->to, options->devices ? " on GPUs" : "", totals.plans, totals.steps,
                clock_seconds() - start);
-    return totals.forms ? totals.wrong : -1;
+    return !totals.forms || totals.unbroken ? 2 : totals.wrong > 0;
 }
 
 int command_verify(int argc, char **argv)
@@ -408,11 +391,10 @@ int command_verify(int argc, char **argv)
                               .from = 2,
                               .to = 16,
                               .root = ROOT_SOME,
-                              .broken = BREAK_NOTHING,
-                              .seed = 1};
+                              .broken = {.step = BREAK_NOTHING, .seed = 1}};
     double start = clock_seconds();
     json_t *results;
-    int wrong;
+    int status;
 
     argument_parse(&command, argc, argv, &options);
     if (options.plan)
@@ -422,12 +404,9 @@ int command_verify(int argc, char **argv)
         fprintf(stderr, "rondo verify: out of memory\n");
         return 1;
     }
-    wrong = prove_all(&options, results);
-    if (wrong < 0)
-        fprintf(stderr, "rondo verify: that algorithm has no such collective: see `rondo explain "
-                        "--list`\n");
-    else if (options.json && !write_json(&options, results, clock_seconds() - start))
-        wrong = 1;
+    status = prove_all(&options, results);
+    if (status < 2 && options.json && !write_json(&options, results, clock_seconds() - start))
+        status = 1;
     json_decref(results);
-    return wrong < 0 ? 2 : wrong > 0;
+    return status;
 }

@@ -18,8 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double SLOT = 131072; /* bytes; about what a slot holds */
-
 /* ---- Several ranks --------------------------------------------------------------------------- */
 
 /* Load sums up how much several ranks copy, or reduce. */
@@ -388,7 +386,7 @@ void counts_done(struct counts *counts)
 
 static double segments_of(double message)
 {
-    return message > SLOT ? message / SLOT : 1;
+    return message > COST_SLOT ? message / COST_SLOT : 1;
 }
 
 static double times(const struct count_steps *steps, double bytes)

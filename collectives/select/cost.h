@@ -23,6 +23,8 @@
 
 #include "collectives/algorithm.h"
 
+enum { COST_SLOT = 131072 }; /* bytes; about what a slot holds: longer messages make segments */
+
 /*
  * Cost of one call on one rank, the critical path:
  * time = steps * latency + copied / copy_bw + reduced / reduce_bw

@@ -80,7 +80,26 @@ Test(verify_command, a_broken_plan_is_refused_with_its_step)
     assert_ran("verify all_reduce --algo ring -n 3 --break 4", 1,
                "WRONG   with 3 ranks, root 0: without rank 0's step 4");
     assert_ran("verify all -n 3 --break random --seed 7", 1, "WRONG");
-    assert_ran("verify all_reduce --algo ring -n 3 --break 999", 1, "no such step");
+    assert_ran("verify all_reduce --algo ring -n 3 --break 4 --rank 2", 1,
+               "root 0: without rank 2's step 4");
+    assert_ran("verify send --algo direct -n 3 --break 0 --rank 2", 1, "without rank 2's step 0");
+    assert_ran("verify all -n 3 --break random --rank 1", 2, "rank 1 of 3 has no steps of send");
+}
+
+Test(verify_command, only_a_step_that_is_there_can_be_broken)
+{
+    struct ran ran;
+
+    run(&ran, "verify all_reduce --algo ring -n 3 --break 999 --rank 1");
+    cr_assert_eq(ran.status, 2, "%s", ran.text);
+    cr_assert(
+        strstr(ran.text, "rank 1's plan of all_reduce by ring on 3 ranks has the steps 0 to "),
+        "%s", ran.text);
+    cr_assert(!strstr(ran.text, "WRONG"), "the algorithm is right: %s", ran.text);
+    assert_ran("verify send --algo direct -n 3 --break 0 --rank 1", 2, "rank 1 of 3 has no steps");
+    assert_ran("verify all_reduce --break 1 --rank 2", 2, "there is no rank 2 among 2");
+    assert_ran("verify all_reduce --rank 1", 2, "--break STEP");
+    assert_ran("verify --plan x --break 1", 2, "out of an algorithm's plan");
 }
 
 Test(verify_command, results_are_kept_as_json)
@@ -142,15 +161,71 @@ Test(explain_command, a_page_has_the_summary_the_cost_and_the_rounds)
     cr_assert(!strstr(ran.text, "\033"), "no colours when it is not a terminal");
 }
 
-Test(explain_command, a_root_can_be_chosen)
+Test(explain_command, the_default_is_what_auto_takes)
 {
-    assert_ran("explain broadcast -n 3 --root 2 --algo ring", 0, "rank 2 -> rank 0   r2");
+    assert_ran("explain all_reduce", 0, "all_reduce by zero_copy, 4 ranks");
+    assert_ran("explain all_reduce", 0, "where ranks can't reach\neach other's memory direct (");
+    assert_ran("explain all_reduce --count 2", 0, "all_reduce by one_shot, 4 ranks");
+    assert_ran("explain all_reduce --count 2 --costs 1000,10,10", 0,
+               "a message takes 1e+03 us and a rank copies");
+    assert_ran("explain all_gather -n 4 --msccl /dev/null", 0, "");
 }
 
-Test(explain_command, the_list_names_algorithms_and_their_collectives)
+Test(explain_command, groups_are_never_ignored_silently)
 {
-    assert_ran("explain --list", 0, "ring");
-    assert_ran("explain --list", 0, "all_reduce, ");
+    assert_ran("explain all_reduce -g 4x2", 0, "all_reduce by hierarchy, 8 ranks");
+    assert_ran("explain all_reduce -g 4x2 --costs 1,10,10,1,1000", 0,
+               "It does not look at the groups 4x2");
+    assert_ran("explain all_reduce -g 4x2 --algo direct", 1, "direct does not look at groups");
+    assert_ran("explain all_reduce -g 2x2 --compare ring,direct --html -", 2,
+               "direct does not look at groups");
+    assert_ran("explain all_reduce -g 0,1,0,1 --algo ring", 0, "Groups: 0 2; 1 3.");
+    assert_ran("explain all_reduce -n 5 -g 2x2", 1, "are of 4 ranks, there are 5");
+    assert_ran("explain all_reduce -g 40x2", 2, "up to 64 are explained");
+}
+
+Test(explain_command, elements_are_whole)
+{
+    assert_ran("explain all_reduce --algo ring --count 3", 0,
+               "no rank sends more than 20 bytes, copies more than 24 bytes, or reads more than "
+               "24 bytes to reduce");
+    assert_ran("explain broadcast --algo binomial", 0,
+               "no rank sends more than 96 kB, copies more than 144 kB,");
+    assert_ran("explain all_reduce -n 16 --count 1000000 --algo ring", 0,
+               "58 messages one after another, 1 us each (--costs), as the vector goes in 2 "
+               "segments");
+}
+
+Test(explain_command, steps_have_the_numbers_that_break_takes)
+{
+    struct ran ran;
+
+    run(&ran, "explain all_reduce -n 3 --algo ring --steps 2");
+    cr_assert_eq(ran.status, 0, "%s", ran.text);
+    cr_assert(strstr(ran.text, "rank 2: 21 steps\n     0  wait for a free slot to rank 0"), "%s",
+              ran.text);
+    cr_assert(!strstr(ran.text, "rank 1: "), "%s", ran.text);
+    run(&ran, "verify all_reduce -n 3 --algo ring --break 20 --rank 2");
+    cr_assert(strstr(ran.text, "without rank 2's step 20 (give the slot back"), "%s", ran.text);
+    assert_ran("explain all_reduce -n 3 --algo ring --steps", 0, "rank 1: 21 steps");
+    assert_ran("explain all_reduce -n 3 --algo direct --steps", 0, "program 1, beside the others");
+    assert_ran("explain send --steps 3", 0, "rank 3: 3 steps");
+    assert_ran("explain send --steps 1", 2, "rank 1 takes no part in a send of 4 ranks");
+    assert_ran("explain all_reduce --steps 4", 2, "rank 4 takes no part");
+    assert_ran("explain all_reduce --steps --svg -", 2, "one of");
+}
+
+Test(explain_command, times_are_predicted_with_their_crossings)
+{
+    assert_ran("explain all_reduce --predict", 0,
+               "Fastest where ranks reach each other's memory: one_shot, from 3.24 kB on zero_copy"
+               ".\nWhere they can't: one_shot, from 4.8 kB on direct.");
+    assert_ran("explain all_reduce --predict --costs 1,10,1000", 0, "reduces 1e+03 GB/s");
+    assert_ran("explain all_reduce --predict -g 4x2", 0, "leaders, from");
+    assert_ran("explain all_to_all --predict", 0, "bruck");
+    assert_ran("explain barrier --predict", 2, "that has a size");
+    assert_ran("explain all_reduce --predict --algo ring", 2, "all algorithms");
+    assert_ran("explain all_reduce --plot x.svg", 2, "for --predict");
 }
 
 /* A name in /tmp that is not in use, to unlink(). */
@@ -162,6 +237,42 @@ static void name_file(char name[32])
     file = mkstemp(name);
     cr_assert(file >= 0);
     close(file);
+}
+
+Test(explain_command, what_was_measured_stands_beside_what_is_predicted)
+{
+    static const char rows[] =
+        "{\"rows\": [{\"library\": \"rondo\", \"collective\": \"all_reduce\", \"ran\": \"ring\","
+        "\"algorithm\": \"auto\", \"ranks\": 2, \"bytes\": 4096, \"median_us\": 3.25},"
+        "{\"library\": \"mpich\", \"collective\": \"all_reduce\", \"ranks\": 2,"
+        "\"bytes\": 4096, \"median_us\": 7.75}]}";
+    char name[32], arguments[160];
+    struct ran ran;
+    FILE *to;
+
+    name_file(name);
+    to = fopen(name, "w");
+    fputs(rows, to);
+    fclose(to);
+    snprintf(arguments, sizeof(arguments), "explain all_reduce -n 2 --predict --measured %s", name);
+    run(&ran, arguments);
+    cr_assert_eq(ran.status, 0, "%s", ran.text);
+    cr_assert(strstr(ran.text, "(   3.25)") && !strstr(ran.text, "7.75"), "%s", ran.text);
+    snprintf(arguments, sizeof(arguments), "explain all_reduce -n 3 --predict --measured %s", name);
+    assert_ran(arguments, 1, "has no times of all_reduce over 3 ranks");
+    unlink(name);
+    assert_ran(arguments, 1, "is no result of `rondo bench --json`");
+}
+
+Test(explain_command, a_root_can_be_chosen)
+{
+    assert_ran("explain broadcast -n 3 --root 2 --algo ring", 0, "rank 2 -> rank 0   r2");
+}
+
+Test(explain_command, the_list_names_algorithms_and_their_collectives)
+{
+    assert_ran("explain --list", 0, "ring");
+    assert_ran("explain --list", 0, "all_reduce, ");
 }
 
 Test(explain_command, a_plan_goes_to_a_file_and_comes_back)
@@ -239,6 +350,9 @@ Test(explain_command, a_picture_moves_or_is_one_round)
     assert_ran("explain barrier -n 2 --svg -", 0, "</svg>");
     assert_ran("explain send -n 2 --svg -", 0, "</svg>");
     assert_ran("explain all_gather -n 1 --svg -", 0, "</svg>");
+    assert_ran("explain all_reduce -n 2 --algo zero_copy --svg -", 0, "<circle class=\"flag\"");
+    run(&ran, "explain all_reduce -n 2 --algo ring --svg -");
+    cr_assert(!strstr(ran.text, "<circle class=\"flag\""), "all of its messages have data");
 }
 
 Test(verify_command, a_file_that_is_no_plan_is_refused)
