@@ -65,7 +65,7 @@ struct bench_call {
     size_t count; /* elements, as in rondo.h */
     bool in_place;
     bool queued;        /* on the stream of the rank's device; else it returns when it is done */
-    char algorithm[32]; /* "": the library's choice */
+    char algorithm[48]; /* "": the library's choice; a plan of a file has a long name */
 };
 
 const char *bench_collective_name(enum bench_collective collective);

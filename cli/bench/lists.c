@@ -8,9 +8,11 @@
  */
 #include "cli/bench/workers.h"
 
+#include "base/fail.h"
 #include "base/setting.h"
 #include "bench/pattern.h"
 #include "collectives/algorithm.h"
+#include "collectives/file/file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -91,13 +93,35 @@ void bench_take_op(struct argp_state *state, void *input, char *text)
     ((struct bench_options *)input)->call.op = (rondo_op)find_name(state, BENCH_BY_OP, text);
 }
 
+/* "file:F": the plans of F are proved here, and the ranks of this run read them again. The name by
+ * which they call them is of the plan and its text: by it, or not at all. */
+static void take_file(const struct argp_state *state, struct bench_options *options,
+                      const char *path)
+{
+    const struct algorithm *algorithm;
+    size_t used = strlen(options->settings);
+    char *whole = realpath(path, NULL);
+
+    if (file_algorithm(path, &algorithm))
+        argp_error(state, "%s", fail_sentence());
+    if (!whole || strchr(whole, ' ') ||
+        used + strlen(whole) + sizeof(" RONDO_ALGORITHM=file:") > sizeof(options->settings))
+        argp_error(state, "--algo file:%s: rename the file, its path has a space or is too long",
+                   path);
+    snprintf(options->settings + used, sizeof(options->settings) - used,
+             "%sRONDO_ALGORITHM=file:%s", used ? " " : "", whole);
+    snprintf(options->call.algorithm, sizeof(options->call.algorithm), "%s", algorithm->name);
+    free(whole);
+}
+
 /* ---- A word of a list becomes a member of the options ---------------------------------------- */
 
 static void take_word(const struct argp_state *state, struct bench_options *options,
                       enum bench_dimension dimension, const char *word)
 {
     struct bench_call *call = &options->call;
-    int found = dimensions[dimension].name ? find_name(state, dimension, word) : 0;
+    bool file = dimension == BENCH_BY_ALGORITHM && !strncmp(word, "file:", 5);
+    int found = dimensions[dimension].name && !file ? find_name(state, dimension, word) : 0;
 
     switch (dimension) {
     case BENCH_BY_RANKS:
@@ -117,6 +141,8 @@ static void take_word(const struct argp_state *state, struct bench_options *opti
         break;
     case BENCH_BY_ALGORITHM:
         snprintf(call->algorithm, sizeof(call->algorithm), "%s", found ? word : "");
+        if (file)
+            take_file(state, options, word + 5);
         break;
     case BENCH_DIMENSIONS:
         break;
@@ -163,10 +189,14 @@ static char *words_of(const struct argp_state *state, int dimension, const char 
 
 /* ---- Combinations ---------------------------------------------------------------------------- */
 
-static bool has_form(const struct bench_call *call)
+static bool has_form(const struct bench_options *options)
 {
+    const struct bench_call *call = &options->call;
     const struct algorithm *algorithm = call->algorithm[0] ? algorithm_find(call->algorithm) : NULL;
 
+    if (algorithm && algorithm->given && options->ranks &&
+        (algorithm->given->size != options->ranks || algorithm->given->root != call->root))
+        return false;
     for (int c = 0; algorithm && c < RONDO_COLLECTIVES; c++)
         if (!strcmp(rondo_collective_name((rondo_collective)c),
                     bench_collective_name(call->collective)))
@@ -183,7 +213,7 @@ static bool is_possible(const struct bench_options *options)
            (!call->in_place || bench_collective_has_in_place(call->collective)) &&
            (!options->ranks || call->root < options->ranks) &&
            (options->ranks != 1 || !bench_collective_is_of_pairs(call->collective)) &&
-           has_form(call);
+           has_form(options);
 }
 
 /* Returns true if it makes no difference, such as the operation of a broadcast. */
@@ -233,6 +263,7 @@ static void add_places(const struct argp_state *state, struct bench_runs *runs,
 static void combine(const struct argp_state *state, struct bench_options *options, int dimension,
                     struct bench_runs *runs)
 {
+    size_t used = strlen(options->settings);
     char *words, *rest, *word;
 
     if (dimension == BENCH_DIMENSIONS) {
@@ -247,6 +278,7 @@ static void combine(const struct argp_state *state, struct bench_options *option
     while ((word = strsep(&rest, ","))) {
         take_word(state, options, (enum bench_dimension)dimension, word);
         combine(state, options, dimension + 1, runs);
+        options->settings[used] = 0; /* what a file has added */
     }
     free(words);
 }

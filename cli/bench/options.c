@@ -6,6 +6,7 @@
 
 #include "base/setting.h"
 #include "bench/pattern.h"
+#include "collectives/algorithm.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -154,7 +155,7 @@ static const struct argument table[] = {
      "host (malloc), shared (rondo_mem_alloc), registered (malloc and rondo_comm_register; other "
      "libraries: host), or cuda (of GPUs); or a list"},
     {"algo", 0, "NAME", 1, LIST(BENCH_BY_ALGORITHM),
-     "Rondo's algorithm: auto, ring, tree, ..., a list, or all (auto)"},
+     "Rondo's algorithm: auto, ring, tree, ..., file:F for the plan in F, a list, or all (auto)"},
     {"set", 0, "NAME=VALUES", 1, ARGUMENT_CALLS(bench_take_set),
      "a setting of Rondo and its values, such as RONDO_SLOTS=2,8: a run for each"},
     {"deterministic", 0, NULL, 1, SETS(deterministic), "Rondo sums in one fixed order"},
@@ -262,6 +263,13 @@ static void check_call(const struct argp_state *state, const struct bench_option
                    bench_collective_name(call->collective));
     if (options->ranks && call->root >= options->ranks)
         argp_error(state, "--root %d is not among the %d ranks", call->root, options->ranks);
+    if (call->algorithm[0] && algorithm_find(call->algorithm)->given) {
+        const struct given *given = algorithm_find(call->algorithm)->given;
+
+        argp_error(state, "%s is a plan of %s over %d ranks with root %d, and of nothing else",
+                   call->algorithm, rondo_collective_name(given->plans[0]->collective), given->size,
+                   given->root);
+    }
     if (call->algorithm[0])
         argp_error(state, "%s has no form of %s; `rondo explain --list` has what there is",
                    call->algorithm, bench_collective_name(call->collective));

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ATTRIBUTES = 24, WORD = 40 };
+enum { ATTRIBUTES = 24, WORD = 40, DEPTH = 4 };
 
 struct attribute {
     char name[WORD], value[WORD];
@@ -25,6 +25,9 @@ struct reader {
     char tag[WORD]; /* with a slash before it if it closes */
     struct attribute attributes[ATTRIBUTES];
     int count;
+    bool is_empty; /* the element ends with its tag */
+    char open[DEPTH][WORD];
+    int depth;
     struct msccl_algo *algo;
 };
 
@@ -142,7 +145,8 @@ static bool read_tag(struct reader *reader)
          skip_blanks(reader))
         if (!read_attribute(reader))
             return false;
-    if (look(reader) == '/')
+    reader->is_empty = look(reader) == '/';
+    if (reader->is_empty)
         next(reader);
     return next(reader) == '>' || refuse(reader, "the element %s has no end", reader->tag);
 }
@@ -324,11 +328,32 @@ static bool read_step(struct reader *reader)
     return true;
 }
 
+/* Elements end in the order in which they stand in each other, so a file that was cut off, or put
+ * together wrongly, is not taken for a smaller algorithm. */
+static bool nest(struct reader *reader)
+{
+    const char *inner = reader->depth ? reader->open[reader->depth - 1] : "";
+
+    if (!reader->tag[0] && reader->depth)
+        return refuse(reader, "%s is not closed: is the end of the file missing?", inner);
+    if (reader->tag[0] == '/') {
+        if (strcmp(reader->tag + 1, inner) != 0)
+            return refuse(reader, "%s is closed where %s is open", reader->tag + 1,
+                          *inner ? inner : "nothing");
+        reader->depth--;
+    } else if (reader->tag[0] && !reader->is_empty) {
+        if (reader->depth == DEPTH)
+            return refuse(reader, "%s stands in too many others", reader->tag);
+        strcpy(reader->open[reader->depth++], reader->tag);
+    }
+    return true;
+}
+
 static bool read_all(struct reader *reader)
 {
     int rank = -1;
 
-    while (read_tag(reader)) {
+    while (read_tag(reader) && nest(reader)) {
         bool good = true;
 
         if (!reader->tag[0])
