@@ -3,13 +3,17 @@
 """page.py - `rondo explain --html` in a headless browser, by keyboard, mouse and touch, at two sizes.
 
     page.py RONDO [--shots FOLDER] [--axe FILE]
+    page.py RONDO --write     makes the pictures of docs/pictures anew
+    page.py RONDO --check     needs no browser: are those pictures of the page as it is?
 
-With axe.min.js of axe-core, which PyPI has in axe-core-python, pages are also held against the rules for accessibility.
-Chromium and its driver (Debian: chromium, chromium-driver) are spoken with by WebDriver, over HTTP to this machine
-only. Where they are not installed, it says so and ends with 77, which tests take for skipped.
+Beside each of those pictures is the hash of the page that it was taken of. With axe.min.js of axe-core, which PyPI has
+in axe-core-python, pages are also held against the rules for accessibility. Chromium and its driver (Debian: chromium,
+chromium-driver) are spoken with by WebDriver, over HTTP to this machine only. Where they are not installed, it says so
+and ends with 77, which tests take for skipped.
 """
 import argparse
 import base64
+import hashlib
 import importlib.util
 import json
 import pathlib
@@ -23,6 +27,9 @@ import urllib.error
 import urllib.request
 
 SIZES = {'desktop': (1280, 900, False), 'phone': (390, 844, True)}
+PICTURES = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'pictures'
+KEPT = {'desktop-light': 'page-desktop.png', 'phone-dark': 'page-phone.png'} # of the ring
+RING = ('all_reduce', '-n', '8', '--algo', 'ring')
 PATIENCE = 120  # seconds, on a busy machine
 
 
@@ -106,6 +113,9 @@ READY = '''return plans.map(plan => plan.owns.map((_, r) => [+plan.canvas.datase
     plan.gets[r].length]))'''
 
 
+PLACES = 'return plans.map(plan => plan.canvas.getBoundingClientRect().top + scrollY)'
+
+
 def expect(is_so, sentence):
     if not is_so:
         sys.exit(f'page.py: {sentence}')
@@ -120,9 +130,12 @@ def by_keyboard(browser):
     steps = browser.run('return moments.length - 1')
     browser.press(KEYS['home'])
     expect(not complete(browser), 'all is there at the start')
+    stood = browser.run(PLACES)
     for number in range(1, steps + 1):
         browser.press(KEYS['right'])
         expect(browser.run('return step') == number, f'a key goes to step {number}')
+        stands = browser.run(PLACES)
+        expect(stands == stood, f'cells jump in step {number}, from {stood} to {stands}')
     expect(complete(browser), 'at the end some cell of some rank is not complete')
     expect(browser.run('return document.querySelector("#live").textContent').startswith(f'Step {steps} of {steps}'),
            'a screen reader hears of the last step')
@@ -174,10 +187,13 @@ def check_names(browser):
         const rgb = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
         const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
                               if (c !== "rgba(0, 0, 0, 0)") return c; } return "rgb(255, 255, 255)"; };
-        return [...document.querySelectorAll("h1, h2, p, li, button, label")].filter(e => {
+        return [...document.querySelectorAll("h1, h2, p, li, dt, dd, button, label")].filter(e => {
             const a = light(rgb(getComputedStyle(e).color)), b = light(rgb(behind(e)));
             return (Math.max(a, b) + .05) / (Math.min(a, b) + .05) < 4.5; }).map(e => e.outerHTML.slice(0, 80))''')
     expect(not pale, f'too pale to read: {pale}')
+    tiny = browser.run("""return [...document.querySelectorAll("p, li, dd, button, label, select")]
+        .filter(e => parseFloat(getComputedStyle(e).fontSize) < 14).map(e => e.outerHTML.slice(0, 80))""")
+    expect(not tiny, f'too small to read: {tiny}')
     wide = browser.run('return document.documentElement.scrollWidth - innerWidth')
     expect(wide <= 0, f'the page is {wide} pixels wider than the window')
 
@@ -224,13 +240,32 @@ def make(rondo, folder, name, *arguments):
     return file
 
 
+def hash_file(picture):
+    return PICTURES / (picture + '.sha256')
+
+
+def check_pictures(page):
+    digest = hashlib.sha256(page.read_bytes()).hexdigest()
+    for picture in KEPT.values():
+        kept = hash_file(picture).read_text().split()[0]
+        expect((PICTURES / picture).stat().st_size > 10_000, f'docs/pictures/{picture} is no picture')
+        expect(kept == digest, f'docs/pictures/{picture} is of another page: run tests/cli/page.py RONDO --write')
+    print('the pictures are of the page as it is')
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('rondo')
+    parser.add_argument('--write', action='store_true', help='make the pictures of docs/pictures anew')
+    parser.add_argument('--check', action='store_true', help='are they of the page as it is?')
     parser.add_argument('--shots', type=pathlib.Path, help='keep pictures in this folder')
     parser.add_argument('--axe', type=pathlib.Path, help='axe.min.js of axe-core')
     options = parser.parse_args()
     axe = axe_of(options.axe)
+    if options.check:
+        with tempfile.TemporaryDirectory() as name:
+            check_pictures(make(options.rondo, pathlib.Path(name), 'ring', *RING))
+        return
     driver = shutil.which('chromedriver')
     chromium = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser', 'google-chrome'))), None)
     if not driver or not chromium:
@@ -238,8 +273,8 @@ def main():
         sys.exit(77)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        ring = make(options.rondo, folder, 'ring', 'all_reduce', '-n', '8', '--algo', 'ring')
-        expect(ring.stat().st_size < 150_000, f'the page of 8 ranks has {ring.stat().st_size} bytes')
+        ring = make(options.rondo, folder, 'ring', *RING)
+        expect(ring.stat().st_size < 50_000, f'the page of 8 ranks has {ring.stat().st_size} bytes')
         pages = [ring,
                  make(options.rondo, folder, 'compare', 'all_reduce', '-n', '4', '--compare', 'ring,tree,direct'),
                  make(options.rondo, folder, 'gather', 'all_gather', '-n', '5'),
@@ -251,14 +286,24 @@ def main():
                                   ['--force-dark-mode', '--blink-settings=preferredColorScheme=0'] if look == 'dark'
                                   else [])
                 try:
-                    look_at(browser, pages if look == 'light' else pages[:2], phone, f'{size}-{look}', options.shots,
-                            axe)
+                    look_at(browser, pages if look == 'light' else pages[:2], phone, f'{size}-{look}', options, axe)
                 finally:
                     browser.close()
     print('the pages are right' + ('' if axe else '; axe-core is not installed, its rules were not tried'))
 
 
-def look_at(browser, pages, phone, size, shots, axe):
+def keep(browser, page, name, options):
+    """The picture, where it was asked for."""
+    if options.shots:
+        options.shots.mkdir(parents=True, exist_ok=True)
+        browser.picture(options.shots / f'{page.stem}-{name}.png')
+    if options.write and page.stem == 'ring' and name in KEPT:
+        browser.picture(PICTURES / KEPT[name])
+        digest = hashlib.sha256(page.read_bytes()).hexdigest()
+        hash_file(KEPT[name]).write_text(f'{digest}  rondo explain {" ".join(RING)} --html\n')
+
+
+def look_at(browser, pages, phone, size, options, axe):
     for page in pages:
         browser.ask('POST', '/url', {'url': page.as_uri()})
         check_names(browser)
@@ -272,9 +317,9 @@ def look_at(browser, pages, phone, size, shots, axe):
             by_axe(browser, axe, page.stem)
         browser.press(KEYS['home'])
         browser.run('seek(end * 0.45)')
-        if shots:
-            shots.mkdir(parents=True, exist_ok=True)
-            browser.picture(shots / f'{page.stem}-{size}.png')
+        browser.run('document.activeElement.blur()')
+        browser.run(f'scrollTo(0, {"plans[0].svg.getBoundingClientRect().top + scrollY - 125" if phone else "0"})')
+        keep(browser, page, size, options)
         errors = browser.errors()
         expect(not errors, f'{page.stem}: {errors}')
 
