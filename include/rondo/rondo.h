@@ -8,7 +8,8 @@
  *
  * Memory     any host pointer works; memory from rondo_mem_alloc() or rondo_comm_register() is
  *            mapped by the peers on the same node, so that no staging copy is made, and read by
- *            RDMA adapters where it is. The result never depends on the kind of memory.
+ *            RDMA adapters where it is. The result never depends on the kind of memory. Buffers
+ *            belong to a call until it is over: who frees one that a stream still uses may crash.
  * Blocking   a NULL stream means: return when this rank's output is complete and its input may be
  *            changed again. With a stream the call returns at once and runs after everything
  *            queued on that stream before it.
@@ -172,8 +173,7 @@ RONDO_API rondo_result rondo_unique_id_create(rondo_unique_id *ret_id);
 RONDO_API rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
                                           const rondo_config *config, rondo_comm **ret_comm);
 
-/* All ranks of a communicator in this process: comms[r] is
- * rank r's, to be used by a thread each or in groups. */
+/* All ranks in this process: comms[r] is rank r's, to be used by a thread each or in groups. */
 RONDO_API rondo_result rondo_comm_open_all(int size, const rondo_config *config,
                                            rondo_comm **ret_comms);
 
@@ -201,7 +201,9 @@ RONDO_API rondo_result rondo_comm_open_among(rondo_comm *parent, const int *rank
 
 /* Collective, not in a group: wait until what this rank queued is done and all ranks are here. */
 RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
-/* Free it; local, waits for queued work. Refused in a group with a call on it. Accepts NULL. */
+/* Free it; local, waits for queued work. Refused in a group with a call on it. Accepts NULL. The
+ * pointer is dangling then: set it to NULL, which calls refuse in a sentence. A process may
+ * end without closing; what it had queued is lost, and peers that wait get RONDO_ERROR_PEER. */
 RONDO_API void rondo_comm_close(rondo_comm *comm);
 /* Break it, from any thread: calls in progress, also its dup and split, end with
  * RONDO_ERROR_ABORTED here and on every peer, between hosts also one that still makes it. */
@@ -333,8 +335,7 @@ RONDO_API rondo_result rondo_scatter(const void *input, void *output, size_t cou
                                      int root, rondo_comm *comm, rondo_stream *stream);
 RONDO_API rondo_result rondo_barrier(rondo_comm *comm, rondo_stream *stream);
 
-/* Matched in order per pair of ranks; counts and types must
- * agree. A blocking send may wait for its receive. */
+/* Matched in order per pair of ranks; counts and types agree. A send may wait for its receive. */
 RONDO_API rondo_result rondo_send(const void *input, size_t count, rondo_type type, int peer,
                                   rondo_comm *comm, rondo_stream *stream);
 RONDO_API rondo_result rondo_recv(void *output, size_t count, rondo_type type, int peer,
@@ -417,12 +418,11 @@ RONDO_API rondo_result rondo_op_destroy(rondo_comm *comm, rondo_op op);
 /* ---- Streams: calls in order, in the background ---------------------------------------------- */
 
 RONDO_API rondo_result rondo_stream_open(rondo_stream **ret_stream);
-RONDO_API void
-rondo_stream_close(rondo_stream *stream); /* waits for what is queued; accepts NULL */
+RONDO_API void rondo_stream_close(rondo_stream *stream); /* waits for its calls; accepts NULL */
 /* Wait for all that was queued; returns the stream's first error since the last synchronize. */
 RONDO_API rondo_result rondo_stream_synchronize(rondo_stream *stream);
-RONDO_API rondo_result
-rondo_stream_query(rondo_stream *stream); /* RONDO_OK, RONDO_IN_PROGRESS or an error */
+/* RONDO_OK, RONDO_IN_PROGRESS or an error. */
+RONDO_API rondo_result rondo_stream_query(rondo_stream *stream);
 /*
  * A function of yours in the stream's order, in the stream's thread; what it wrote is seen by who
  * synchronizes after it. It must not wait for this stream. In a group it is queued at once, before
