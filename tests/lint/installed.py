@@ -3,7 +3,8 @@
 """installed.py - does what `./dev install` puts down work for those who only have that?
 
 installed.py ROOT BUILD CC: installs into a scratch folder, without root, compiles and runs an example from it with a
-pkg-config that knows no other package, and follows every path to libnccl.so.2 that README.md and docs/nccl.md give. Prints TAP.
+pkg-config that knows no other package, and follows every path to libnccl.so.2 that README.md and docs/nccl.md give.
+Prints TAP.
 """
 import functools
 import os
