@@ -54,6 +54,7 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatu
     use(cuMemImportFromShareableHandle) use(cuMemAddressReserve) use(cuMemAddressFree) \
     use(cuMemMap) use(cuMemUnmap) use(cuMemSetAccess) use(cuMemGetAccess) \
     use(cuLaunchHostFunc) use(cuThreadExchangeStreamCaptureMode) \
+    use(cuCtxGetLimit) use(cuCtxSetLimit) \
     use(cuModuleLoadData) use(cuModuleUnload) use(cuModuleGetFunction) use(cuFuncGetAttribute) \
     use(cuOccupancyMaxActiveBlocksPerMultiprocessor) use(cuLaunchKernel)
 /* NULL in the table where the driver is older. */

@@ -84,13 +84,27 @@ static rondo_result attribute(const struct cuda_device *device, CUdevice_attribu
     return result;
 }
 
+/* The first launch of a kernel whose lanes need more memory for their stacks than any before waits
+ * until the device has nothing to do, which never comes while a stream waits for a peer. So the
+ * context gets as much here as the largest one needs. */
+static rondo_result make_room_for_stacks(const struct cuda_driver *driver, size_t most)
+{
+    size_t limit = 0;
+    rondo_result result =
+        cuda_result(driver->cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE), "cuCtxGetLimit");
+
+    if (!result && limit < most)
+        result = cuda_result(driver->cuCtxSetLimit(CU_LIMIT_STACK_SIZE, most), "cuCtxSetLimit");
+    return result;
+}
+
 /* Asking for an attribute loads the kernel, whatever CUDA_MODULE_LOADING says. */
 static rondo_result load_kernel(struct cuda_launcher *launcher, const char *name, unsigned lanes,
-                                unsigned processors, struct cuda_kernel *ret_kernel)
+                                unsigned processors, struct cuda_kernel *ret_kernel, size_t *stack)
 {
     const struct cuda_driver *driver = launcher->device.driver;
     struct cuda_kernel kernel = {.lanes = lanes};
-    int most = 0, resident = 0;
+    int most = 0, resident = 0, local = 0;
     rondo_result result =
         cuda_result(driver->cuModuleGetFunction(&kernel.function, launcher->module, name), name);
 
@@ -98,6 +112,12 @@ static rondo_result load_kernel(struct cuda_launcher *launcher, const char *name
         result = cuda_result(driver->cuFuncGetAttribute(
                                  &most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.function),
                              "cuFuncGetAttribute");
+    if (!result)
+        result = cuda_result(
+            driver->cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.function),
+            "cuFuncGetAttribute");
+    if (!result && local > 0 && (size_t)local > *stack)
+        *stack = (size_t)local;
     if (!result && most > 0 && (unsigned)most < lanes)
         kernel.lanes = (unsigned)most;
     if (!result)
@@ -116,6 +136,7 @@ static rondo_result load_kernel(struct cuda_launcher *launcher, const char *name
 static rondo_result load_all(struct cuda_launcher *launcher)
 {
     unsigned processors = 0, lanes = 0;
+    size_t stack = 0;
     rondo_result result =
         attribute(&launcher->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors);
 
@@ -126,11 +147,14 @@ static rondo_result load_all(struct cuda_launcher *launcher)
     if (lanes > CUDA_LANES_WANTED)
         lanes = CUDA_LANES_WANTED;
     for (int i = 0; i < CUDA_KERNEL_IDS && !result; i++)
-        result = load_kernel(launcher, names[i], lanes, processors, &launcher->kernels[i]);
+        result = load_kernel(launcher, names[i], lanes, processors, &launcher->kernels[i], &stack);
     if (!result)
-        log_info("CUDA device %d (%s): %d kernels loaded, blocks of %u lanes on %u processors",
-                 launcher->device.number, launcher->device.name, CUDA_KERNEL_IDS, lanes,
-                 processors);
+        result = make_room_for_stacks(launcher->device.driver, stack);
+    if (!result)
+        log_info("CUDA device %d (%s): %d kernels loaded, blocks of %u lanes on %u processors, "
+                 "stacks of up to %zu bytes",
+                 launcher->device.number, launcher->device.name, CUDA_KERNEL_IDS, lanes, processors,
+                 stack);
     return result;
 }
 

@@ -91,6 +91,7 @@ static CUcontext create(CUdevice device, bool primary)
     context->device = device;
     context->primary = primary;
     context->id = call_unique();
+    context->stack = DEVICE_STACK;
     channel_init(&context->channels);
     context->next = contexts;
     contexts = context;
@@ -333,6 +334,40 @@ CUresult cuCtxSynchronize(void)
         queue_drain_context(context);
     call_unlock();
     return result;
+}
+
+/* Only the limit of stacks means something here. */
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+    CUcontext context = NULL;
+    CUresult result = context_enter(__func__, &context);
+    if (result)
+        return result;
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (limit != CU_LIMIT_STACK_SIZE)
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    call_lock();
+    *value = context->stack;
+    call_unlock();
+    return CUDA_SUCCESS;
+}
+
+/* More room for stacks is made when the device has nothing to do, as by a driver. */
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    CUcontext context = NULL;
+    CUresult result = context_enter(__func__, &context);
+    if (result)
+        return result;
+    if (limit != CU_LIMIT_STACK_SIZE)
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    call_lock();
+    if (value > context->stack)
+        queue_drain_context(context);
+    context->stack = value;
+    call_unlock();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)

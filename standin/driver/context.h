@@ -21,6 +21,7 @@ struct CUctx_st {
     CUstream streams; /* all that have work or a handle */
     CUstream legacy;
     struct channels channels;
+    size_t stack; /* for a lane of a kernel: the limit, or what the largest kernel took */
     bool reaches[DEVICE_LIMIT]; /* peer access that was enabled, by device */
 };
 

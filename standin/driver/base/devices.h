@@ -12,6 +12,7 @@ enum {
     DEVICE_LIMIT = 16,
     DEVICE_MULTIPROCESSORS = 10, /* with their blocks, enough for 8 ranks of 5 programs */
     DEVICE_BLOCKS_EACH = 4,      /* blocks that a multiprocessor runs at a time */
+    DEVICE_STACK = 1024,         /* bytes of a lane, until somebody sets another limit */
     DEVICE_SHARED_BYTES = 228 * 1024,
     DEVICE_SHARED_BYTES_BLOCK = 227 * 1024,
 };

@@ -147,6 +147,12 @@ static CUresult check(const CUlaunchConfig *config, CUfunction function, CUstrea
     return CUDA_SUCCESS;
 }
 
+/* A lane of any kernel needs so many bytes for its stack. */
+static size_t stack_of_kernels(void)
+{
+    return (size_t)call_setting("STACK", 0);
+}
+
 static CUresult launch(const char *name, const CUlaunchConfig *config, CUfunction function,
                        void **parameters, bool cooperative)
 {
@@ -155,6 +161,10 @@ static CUresult launch(const char *name, const CUlaunchConfig *config, CUfunctio
     if (result)
         return result;
     result = check(config, function, stream, cooperative);
+    if (!result && !stream->capture && stack_of_kernels() > stream->context->stack) {
+        queue_drain_context(stream->context); /* as a driver does, to make more room */
+        stream->context->stack = stack_of_kernels();
+    }
     if (!result && function->sizes[0] && !parameters)
         result = CUDA_ERROR_INVALID_VALUE;
     struct kernel *kernel = result ? NULL : op_new(sizeof *kernel, &kernel_kind);
@@ -261,10 +271,11 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     call_unlock();
     if (!known)
         return CUDA_ERROR_INVALID_HANDLE;
-    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK           ? threads
-             : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS                      ? 32
-             : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION                ? 90
-             : attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION                   ? 90
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? threads
+             : attribute == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES    ? (int)stack_of_kernels()
+             : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? 32
+             : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION      ? 90
+             : attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION         ? 90
              : attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? dynamic_shared
                                                                             : 0;
     return CUDA_SUCCESS;
