@@ -190,6 +190,19 @@ int node_receive(int to, int from, int channel)
                            &nodes[to].in[channel * NODES + from]);
 }
 
+bool node_pass(int from, int to)
+{
+    double until = clock_seconds() + 20;
+    int taken = 0;
+
+    if (!node_send(from, to, 0))
+        return false;
+    while (!(taken = node_receive(to, from, 0)) && clock_seconds() < until)
+        if (nodes_progress())
+            return false;
+    return taken == 1;
+}
+
 /* ---- The rogue ------------------------------------------------------------------------------- */
 
 /* Lines that have passed, by descriptor: for their keys. */

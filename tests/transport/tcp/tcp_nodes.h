@@ -50,6 +50,8 @@ bool nodes_await(int rank, int peer, enum tcp_peer_state state);
 bool node_send(int from, int to, int channel);
 /* Take the next message; 1: it was right, 0: it is not there, -1: it was wrong. */
 int node_receive(int to, int from, int channel);
+/* One message on channel 0 is sent, and comes right. */
+bool node_pass(int from, int to);
 
 /* ---- The rogue ------------------------------------------------------------------------------- */
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_tcp_links.c - what passes through the lines between ranks: messages in any order, frames of
- * a peer that has the key and is wrong all the same, and the ends of peers.
+ * a peer that has the key and is wrong all the same, notes, and that a peer has left.
  */
 #include "tests/transport/tcp/tcp_nodes.h"
 
 #include "base/clock.h"
 
 #include <criterion/criterion.h>
-#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -113,32 +110,20 @@ static void pose_as_peer(int fds[2])
     cr_assert_eq(node_tcp(0)->peers[1]->state, TCP_UP);
 }
 
-/* One message, sent and taken. */
-static void pass_one(int from, int to)
-{
-    double until = clock_seconds() + 20;
-
-    cr_assert(node_send(from, to, 0));
-    while (!node_receive(to, from, 0)) {
-        cr_assert_eq(nodes_progress(), RONDO_OK, "%s", fail_sentence());
-        cr_assert(clock_seconds() < until);
-    }
-}
-
 /* A rank that hears of one peer only looks at its line first, and still hears of the others. */
 Test(links, serve_all_peers_while_one_talks_alone)
 {
     const struct tcp_network *network = node_tcp(0);
     double until = clock_seconds() + 20;
 
-    pass_one(2, 0);
+    cr_assert(node_pass(2, 0), "%s", fail_sentence());
     for (int i = 0; i < 100; i++)
-        pass_one(1, 0);
+        cr_assert(node_pass(1, 0), "%s", fail_sentence());
     cr_assert_eq(network->hot, network->peers[1]->lines[1], "rank 1 talked alone");
-    pass_one(2, 0);
+    cr_assert(node_pass(2, 0), "%s", fail_sentence());
     cr_expect_neq(network->hot, network->peers[1]->lines[1], "it no longer did");
     for (int i = 0; i < 100; i++)
-        pass_one(1, 0);
+        cr_assert(node_pass(1, 0), "%s", fail_sentence());
     cr_assert_eq(network->hot, network->peers[1]->lines[1]);
     node_close(1);
     while (network->hot && clock_seconds() < until)
@@ -153,42 +138,10 @@ Test(links, leave_little_unsent_with_the_system)
     unsigned most = 0;
     socklen_t length = sizeof(most);
 
-    pass_one(0, 1);
+    cr_assert(node_pass(0, 1), "%s", fail_sentence());
     cr_assert(!getsockopt(node_tcp(0)->peers[1]->lines[1]->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT,
                           &most, &length));
     cr_expect_eq(most, 65536);
-}
-
-/* Rank 0 gets on alone until it has heard of a failure of `peer`. */
-static void hear_of_failure(int peer)
-{
-    double until = clock_seconds() + 30;
-    bool moved;
-
-    while (nodes[0].failed_from != peer && clock_seconds() < until)
-        nodes[0].network->ops->progress(nodes[0].network, &moved);
-    cr_assert_eq(nodes[0].failed_from, peer);
-}
-
-/* Closing does not wait for what a peer that has failed does not read any more. */
-Test(links, of_a_peer_that_has_failed_keep_nobody_from_closing)
-{
-    const struct network_failure failure = {
-        .result = RONDO_ERROR_PEER, .culprit = 1, .sentence = "Rank 1 has fallen over."};
-    double began;
-    int bytes = 0;
-
-    pass_one(0, 1);
-    for (int channel = 0; channel < NODE_CHANNELS; channel++)
-        while (node_send(0, 1, channel)) /* until there is no slot */
-            ;
-    nodes[1].network->ops->tell(nodes[1].network, &failure);
-    hear_of_failure(1);
-    cr_assert(!ioctl(node_tcp(0)->peers[1]->lines[1]->fd, SIOCOUTQ, &bytes));
-    cr_expect(bytes > 0, "something is left that rank 1 does not read");
-    began = clock_seconds();
-    node_close(0);
-    cr_expect(clock_seconds() - began < 20, "%.1f s", clock_seconds() - began);
 }
 
 Test(links, end_when_a_peer_sends_what_no_rank_sends)
@@ -347,7 +300,7 @@ Test(links, hear_in_an_answer_whom_a_peer_waits_for)
     close(fds[1]);
 }
 
-/* ---- Notes, ends ----------------------------------------------------------------------------- */
+/* ---- Notes, leaving ------------------------------------------------------------------------ */
 
 Test(links, carry_notes)
 {
@@ -386,62 +339,4 @@ Test(links, say_whether_a_peer_has_left_or_broken_off)
     node_send(0, 2, 0);
     cr_assert_eq(nodes_progress(), RONDO_ERROR_PEER);
     cr_assert(strstr(fail_sentence(), "Rank 0 has lost rank 2"), "'%s'", fail_sentence());
-}
-
-Test(links, tell_all_neighbours_why_they_break)
-{
-    const struct network_failure failure = {
-        .result = RONDO_ERROR_MISMATCH, .culprit = 2, .sentence = "rank 2 calls something else"};
-
-    for (int to = 0; to < 2; to++)
-        node_send(2, to, 0);
-    cr_assert(nodes_await(0, 2, TCP_UP));
-    cr_assert(nodes_await(1, 2, TCP_UP));
-    nodes[2].network->ops->tell(nodes[2].network, &failure);
-    nodes_progress_for(0.05);
-    for (int rank = 0; rank < 2; rank++) {
-        cr_assert_eq(nodes[rank].failed_from, 2);
-        cr_assert_eq(nodes[rank].failure.result, RONDO_ERROR_MISMATCH);
-        cr_assert_eq(nodes[rank].failure.culprit, 2);
-        cr_assert_str_eq(nodes[rank].sentence, failure.sentence);
-    }
-    cr_assert_eq(node_tcp(2)->listener, -1, "nobody else comes in");
-}
-
-/* Frames that wait for a line that is never opened are bounded by the slots. */
-Test(links, keep_what_waits_for_a_silent_peer)
-{
-    const struct network_failure failure = {.result = RONDO_ERROR_ABORTED, .sentence = "enough"};
-    int sent = 0;
-
-    node_tcp(1)->peers[0]->state = TCP_GONE; /* it will not have us */
-    while (sent < 100 && node_send(0, 1, 0))
-        sent++;
-    cr_assert_eq(sent, NODE_SLOTS);
-    nodes_progress_for(0.05);
-    cr_assert_not(nodes[0].network->ops->flushed(nodes[0].network, &sent));
-    cr_assert_eq(sent, 1);
-    nodes[0].network->ops->tell(nodes[0].network, &failure); /* or closing would wait for it */
-}
-
-/* A peer knocks, and there is no descriptor left to let it in. */
-Test(links, say_that_no_connection_can_be_accepted)
-{
-    struct rlimit before_it, limit;
-    rondo_result result;
-    int fd = rogue_dial(0);
-
-    cr_assert_geq(fd, 0);
-    cr_assert(!getrlimit(RLIMIT_NOFILE, &before_it));
-    limit = before_it;
-    limit.rlim_cur = 3; /* all that there are stay open */
-    cr_assert(!setrlimit(RLIMIT_NOFILE, &limit));
-    result = nodes_progress_for(4);
-    cr_assert(!setrlimit(RLIMIT_NOFILE, &before_it));
-    cr_assert_eq(result, RONDO_ERROR_SYSTEM);
-    cr_assert_eq(nodes[0].network->culprit, 0);
-    cr_assert(strstr(fail_sentence(), "ulimit -n"), "'%s'", fail_sentence());
-    nodes_progress_for(0.05);
-    cr_assert_eq(nodes_progress(), RONDO_OK, "it goes on when there are some again");
-    close(fd);
 }
