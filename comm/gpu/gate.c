@@ -12,8 +12,10 @@
  *     the gate on the host      the same, then queue that     queue that, then the same
  *
  * and whoever queues a kernel that waits for kernels of peers, or a wait for the host's part of a
- * call, goes on when all these peers have queued as much. Invariant: an operation depends only on
- * what was queued before it. So no operation waits for one behind it, with one channel neither.
+ * call, goes on when all these peers have queued as much. Such a kernel is queued when all these
+ * peers are about to queue theirs: while it spins, the driver may let nobody make a stream.
+ * Invariant: an operation depends only on what was queued before it. So no operation waits for one
+ * behind it, with one channel neither.
  *
  * Cost: a call on a stream returns when these peers have made theirs. A group with calls of several
  * ranks has a thread for each. A thread that makes their calls one after the other without a group

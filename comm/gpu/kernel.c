@@ -139,6 +139,11 @@ void gpu_kernel_queue(struct gpu_run *run, const struct cuda_program *program)
         .most = plans->comm->settings.max_blocks,
         .fingerprint = run->x.fingerprint};
 
+    /* What begins now spins until peers' kernels come. A peer that is about to make its call may
+     * still make a stream or memory, for which a driver can wait until kernels of the context have
+     * ended: an H200's did, for good. */
+    if (!plans->in_graph)
+        gpu_gate_pass(plans->comm);
     gpu_ops_flush(&run->ops);
     if (!run->ops.result)
         run->ops.result = cuda_execute(run->plans->devcomm, program, &call, run->ops.stream);

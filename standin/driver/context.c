@@ -92,6 +92,7 @@ static CUcontext create(CUdevice device, bool primary)
     context->primary = primary;
     context->id = call_unique();
     context->stack = DEVICE_STACK;
+    pthread_cond_init(&context->quiet, NULL);
     channel_init(&context->channels);
     context->next = contexts;
     contexts = context;

@@ -8,6 +8,7 @@
 #include "standin/driver/channel.h"
 
 #include <cuda.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,7 +22,9 @@ struct CUctx_st {
     CUstream streams; /* all that have work or a handle */
     CUstream legacy;
     struct channels channels;
-    size_t stack; /* for a lane of a kernel: the limit, or what the largest kernel took */
+    unsigned kernels;     /* that run */
+    pthread_cond_t quiet; /* none runs any more */
+    size_t stack;         /* for a lane of a kernel: the limit, or what the largest kernel took */
     bool reaches[DEVICE_LIMIT]; /* peer access that was enabled, by device */
 };
 

@@ -88,6 +88,8 @@ static CUresult create(const char *function, CUstream *ret_stream, unsigned flag
         return CUDA_ERROR_INVALID_VALUE;
     priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
     call_lock();
+    while (context->kernels && call_setting("STREAMS_WAIT", 0))
+        call_wait(&context->quiet);
     CUstream stream = queue_open(context, flags, priority);
     call_unlock();
     if (!stream)

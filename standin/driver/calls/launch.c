@@ -28,6 +28,7 @@ enum { PARAMETERS = 64, ALIGNMENT = 64 };
 
 struct kernel {
     struct op op;
+    CUcontext context;
     struct CUfunc_st function; /* a copy: unloading waits for the work, the handle may go */
     unsigned grid[3], block[3];
     size_t shared_bytes;
@@ -87,10 +88,20 @@ static void run_blocks(void *argument)
     pthread_mutex_unlock(&run->lock);
 }
 
+static void count_running(CUcontext context, int change)
+{
+    call_lock();
+    context->kernels += (unsigned)change;
+    if (!context->kernels)
+        pthread_cond_broadcast(&context->quiet);
+    call_unlock();
+}
+
 static void run_kernel(struct op *op)
 {
     const struct kernel *kernel = (struct kernel *)op;
     struct run run = {.kernel = kernel};
+    count_running(kernel->context, 1);
     run.blocks = (uint64_t)kernel->grid[0] * kernel->grid[1] * kernel->grid[2];
     unsigned most = resident(kernel->shared_bytes) * device_multiprocessors();
     run.workers = run.blocks < most ? (unsigned)run.blocks : most;
@@ -105,6 +116,7 @@ static void run_kernel(struct op *op)
     pthread_mutex_unlock(&run.lock);
     pthread_cond_destroy(&run.over);
     pthread_mutex_destroy(&run.lock);
+    count_running(kernel->context, -1);
 }
 
 static void close_kernel(struct op *op)
@@ -172,6 +184,7 @@ static CUresult launch(const char *name, const CUlaunchConfig *config, CUfunctio
         call_unlock();
         return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
     }
+    kernel->context = stream->context;
     kernel->function = *function;
     memcpy(kernel->grid, &config->gridDimX, sizeof kernel->grid);
     memcpy(kernel->block, &config->blockDimX, sizeof kernel->block);
