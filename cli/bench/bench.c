@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Variables by which launchers tell a process its rank and the number of ranks. */
 static const struct {
@@ -136,7 +137,8 @@ static int measure(const struct bench_options *options, struct bench_group *grou
     int last = options->library_count - 1;
     int failed = 0;
 
-    *sweep = (struct bench_sweep){.options = options, .groups = groups};
+    *sweep = (struct bench_sweep){
+        .options = options, .groups = groups, .watch = options->watch ? bench_table_watch : NULL};
     if (bench_is_limit(sweep, last))
         failed = bench_limit_measure(&groups[last], options, &sweep->limit);
     if (failed)
@@ -147,6 +149,8 @@ static int measure(const struct bench_options *options, struct bench_group *grou
     bench_formats[options->format].begin(sweep);
     failed = bench_sweep_run(sweep, row_is_known);
     sweep->complete = !failed;
+    if (failed && sweep->watch)
+        printf("\n"); /* the row so far stays */
     if (!failed)
         bench_formats[options->format].end(sweep);
     if (sweep->wrong)
@@ -254,6 +258,11 @@ int command_bench(int argc, char **argv)
     if (!status)
         status =
             output_begin("rondo bench", runs.list[0].csv, runs.list[0].json, runs.list[0].plot);
+    if (!status && runs.list[0].watch && !isatty(STDOUT_FILENO)) {
+        fprintf(stderr, "rondo bench: --watch redraws the table in a terminal, and stdout is none: "
+                        "leave it out\n");
+        status = 2;
+    }
     if (status)
         return status;
     bench_machine_begin();

@@ -200,6 +200,7 @@ static const struct argument table[] = {
      ARGUMENT_WORDS(struct bench_options, format,
                     ((const char *const[]){"table", "nccl", "osu", NULL})),
      "print a table, as nccl-tests does (out of place and in place), or as the OSU benchmarks do"},
+    {"watch", 0, NULL, 4, SETS(watch), "redraw the row that is being measured, in a terminal"},
     {"csv", 0, "FILE", 4, SETS(csv), "write a line per library and size; - is stdout"},
     {"json", 0, "FILE", 4, SETS(json), "write results, options, machine and versions; - is stdout"},
     {"plot", 0, "FILE.svg", 4, SETS(plot), "draw time and bandwidth over size (needs gnuplot)"},

@@ -61,6 +61,7 @@ struct bench_options {
     bool only_peers, limit; /* without Rondo; with the machine's limit */
     enum bench_memory memory;
     enum bench_format_id format;
+    bool watch; /* redraws the row that is being measured */
     /* See steps.h. */
     bool overlap;      /* calls go on in the background, beside computing */
     int communicators; /* that are called at once; 0 or 1: one */

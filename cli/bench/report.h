@@ -22,7 +22,8 @@ struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, 
 /* A line of comment, without its end; none if it was not measured. */
 void bench_limit_print(const struct bench_limit *limit);
 void bench_table_begin(const struct bench_sweep *sweep);
-void bench_table_row(const struct bench_sweep *sweep); /* the size at sweep->size_count */
+void bench_table_row(const struct bench_sweep *sweep);   /* the size at sweep->size_count */
+void bench_table_watch(const struct bench_sweep *sweep); /* the same, until that replaces it */
 void bench_table_end(const struct bench_sweep *sweep);
 
 /* A format prints a sweep to stdout: before the first size, when a size is done (that at

@@ -54,7 +54,7 @@ static size_t cold_bytes(void)
 
 static void progress(const struct bench_sweep *sweep, int library, int round)
 {
-    if (isatty(STDERR_FILENO))
+    if (isatty(STDERR_FILENO) && !sweep->watch)
         fprintf(stderr, "\r\033[K%s %zu bytes, size %d of %d, round %d of %d\r",
                 sweep->groups[library].kind->name, sweep->sizes[sweep->size_count].bytes,
                 sweep->size_count + 1, sweep->options->size_count, round + 1,
@@ -317,6 +317,14 @@ static void share_work(const struct bench_sweep *sweep, struct pace *paces, int 
     }
 }
 
+/* Shows the figures of the rounds so far. */
+static void look(struct bench_sweep *sweep, struct pace *paces, int libraries)
+{
+    for (int library = 0; library < libraries; library++)
+        conclude(&sweep->sizes[sweep->size_count].results[library], &paces[library]);
+    sweep->watch(sweep);
+}
+
 /* One size: everybody is prepared, then they take turns. */
 static int measure_size(struct bench_sweep *sweep, struct pace *paces, struct bench_reply *replies)
 {
@@ -333,7 +341,7 @@ static int measure_size(struct bench_sweep *sweep, struct pace *paces, struct be
     }
     if (sweep->options->overlap)
         share_work(sweep, paces, libraries);
-    for (int round = 0; round < sweep->options->rounds; round++)
+    for (int round = 0; round < sweep->options->rounds; round++) {
         for (int turn = 0; turn < libraries; turn++) {
             int library = (turn + round) % libraries; /* nobody is always first */
 
@@ -342,6 +350,9 @@ static int measure_size(struct bench_sweep *sweep, struct pace *paces, struct be
                 round_of(sweep, library, &paces[library], replies) != BENCH_OK)
                 return -1;
         }
+        if (sweep->watch)
+            look(sweep, paces, libraries);
+    }
     for (int library = 0; library < libraries; library++)
         conclude(&size->results[library], &paces[library]);
     for (int library = libraries; library < sweep->options->library_count; library++)

@@ -47,9 +47,11 @@ struct bench_sweep {
     const struct bench_options *options;
     struct bench_group *groups; /* one per library, in their order */
     struct bench_size *sizes;
-    int size_count;           /* done so far: all, unless it failed */
-    uint64_t wrong;           /* over all */
-    bool complete;            /* all sizes are done */
+    int size_count; /* done so far: all, unless it failed */
+    uint64_t wrong; /* over all */
+    bool complete;  /* all sizes are done */
+    /* Called after each round of a size, which is at size_count; NULL: nobody looks. */
+    void (*watch)(const struct bench_sweep *sweep);
     struct bench_limit limit; /* measured if "limit" is among the libraries */
 };
 

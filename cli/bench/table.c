@@ -7,6 +7,7 @@
 #include "bench/pattern.h"
 #include "cli/bench/judge.h"
 #include "cli/bench/steps.h"
+#include "cli/common/output.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -112,6 +113,7 @@ static void print_headings(const struct bench_sweep *sweep)
 {
     int libraries = sweep->options->library_count;
 
+    printf("%s", output_colour(OUTPUT_BOLD));
     bench_columns_head(own_columns, "#", NULL, stdout);
     bench_columns_head(answer_columns(sweep), " ", NULL, stdout);
     for (int i = 1; i < libraries; i++) {
@@ -127,7 +129,7 @@ static void print_headings(const struct bench_sweep *sweep)
         bench_columns_units(columns_of(sweep, i), " | ", stdout);
         bench_columns_units(answer_columns(sweep), " ", stdout);
     }
-    printf("\n");
+    printf("%s\n", output_colour(OUTPUT_PLAIN));
 }
 
 /* Says what a time is, where it is not that of one call after another on the same buffers. */
@@ -185,11 +187,14 @@ static bool any_unsteady(const struct bench_sweep *sweep, const struct bench_siz
     return any;
 }
 
-void bench_table_row(const struct bench_sweep *sweep)
+static void print_row(const struct bench_sweep *sweep)
 {
     struct bench_record own = bench_record_of(sweep, sweep->size_count, 0);
+    bool wrong = own.wrong != BENCH_UNKNOWN && own.wrong > 0;
 
+    printf("%s", wrong ? output_colour(OUTPUT_RED) : "");
     bench_columns_print(own_columns, " ", &own, stdout);
+    printf("%s", wrong ? output_colour(OUTPUT_PLAIN) : "");
     bench_columns_print(answer_columns(sweep), " ", &own, stdout);
     for (int library = 1; library < sweep->options->library_count; library++) {
         struct bench_record record = bench_record_of(sweep, sweep->size_count, library);
@@ -197,9 +202,33 @@ void bench_table_row(const struct bench_sweep *sweep)
         bench_columns_print(columns_of(sweep, library), " | ", &record, stdout);
         bench_columns_print(answer_columns(sweep), " ", &record, stdout);
     }
-    if (bench_peer_count(sweep))
+    if (bench_peer_count(sweep)) {
+        printf("%s", output_colour(own.ratio > 1   ? OUTPUT_GREEN
+                                   : own.ratio > 0 ? OUTPUT_RED
+                                                   : OUTPUT_PLAIN));
         bench_columns_print(best_columns, " | ", &own, stdout);
-    printf("%s\n", any_unsteady(sweep, &sweep->sizes[sweep->size_count]) ? "  ~" : "");
+        printf("%s", output_colour(OUTPUT_PLAIN));
+    }
+    printf("%s", any_unsteady(sweep, &sweep->sizes[sweep->size_count]) ? "  ~" : "");
+}
+
+#define NEW_LINE  "\r\033[K" /* in the place of the old one */
+#define CUT_LINES "\033[?7l" /* a line that goes on below could not be replaced */
+#define ALL_LINES "\033[?7h"
+
+void bench_table_watch(const struct bench_sweep *sweep)
+{
+    printf(NEW_LINE CUT_LINES);
+    print_row(sweep);
+    printf(ALL_LINES);
+    fflush(stdout);
+}
+
+void bench_table_row(const struct bench_sweep *sweep)
+{
+    printf("%s", sweep->watch ? NEW_LINE : "");
+    print_row(sweep);
+    printf("\n");
     fflush(stdout);
 }
 
@@ -263,7 +292,9 @@ void bench_table_end(const struct bench_sweep *sweep)
         }
     printf("#\n");
     print_warnings(sweep);
-    printf("# wrong values: %" PRIu64 " %s\n", sweep->wrong, sweep->wrong ? "FAILED" : "OK");
+    printf("# wrong values: %" PRIu64 " %s%s%s\n", sweep->wrong,
+           output_colour(sweep->wrong ? OUTPUT_RED : OUTPUT_GREEN), sweep->wrong ? "FAILED" : "OK",
+           output_colour(OUTPUT_PLAIN));
     if (count && bench_collective_has_size(sweep->options->call.collective))
         printf("# average bus bandwidth: %.3f GB/s\n", sum / count / 1e9);
     for (int library = 1; library < sweep->options->library_count; library++)

@@ -20,6 +20,8 @@ void bench_format_check(const struct argp_state *state, const struct bench_optio
 
     if (options->format == BENCH_TABLE)
         return;
+    if (options->watch)
+        argp_error(state, "--watch redraws our table: leave --format out");
     if (options->library_count > 1)
         argp_error(state, "--format nccl and osu have room for one library: they go with none of "
                           "--vs, --base and --limit");
