@@ -18,6 +18,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +44,15 @@ struct options {
     struct link_costs costs;
 };
 
-static struct link_costs link_costs_of(const double given[5])
+static struct link_costs link_costs_of(const double given[6])
 {
-    return (struct link_costs){
-        .latency = 1e-6 * given[0],
-        .copy_bw = 1e9 * given[1],
-        .direct_bw = 1e9 * given[1],
-        .reduce_bw = 1e9 * given[2],
-        .across = {.latency = 1e-6 * given[3], .bandwidth = 1e9 * given[4], .rails = 1}};
+    return (struct link_costs){.latency = 1e-6 * given[0],
+                               .copy_bw = 1e9 * given[1],
+                               .direct_bw = 1e9 * given[1],
+                               .reduce_bw = 1e9 * given[2],
+                               .across = {.latency = 1e-6 * given[3],
+                                          .bandwidth = 1e9 * given[4],
+                                          .rails = (int)fmin(given[5], 1e6)}};
 }
 
 static void take_collective(struct argp_state *state, void *input, char *text)
@@ -99,21 +101,29 @@ static void take_count(struct argp_state *state, void *input, char *text)
     options->count = (double)argument_whole(state, "-c", text, 0, 1000000000000000);
 }
 
-/* "1.5,10,20": microseconds, and twice GB/s; two more are of what goes from group to group. */
+/* "1.5,10,20", as in RONDO_COSTS: microseconds, and twice GB/s; two or three more are of what goes
+ * from group to group, the last of them how many ways lead out of a group. */
+static bool read_costs(const char *text, struct link_costs *ret_costs)
+{
+    double given[6] = {1, 1, 1, 10, 10, 1};
+    int used[3] = {0}, end;
+
+    sscanf(text, "%lf,%lf,%lf%n,%lf,%lf%n,%lf%n", &given[0], &given[1], &given[2], &used[0],
+           &given[3], &given[4], &used[1], &given[5], &used[2]);
+    end = used[2] ? used[2] : used[1] ? used[1] : used[0];
+    for (int i = 0; i < 6; i++)
+        if (!(given[i] > 0) || given[i] > 1e12)
+            end = 0;
+    if (end && !text[end])
+        *ret_costs = link_costs_of(given);
+    return end && !text[end];
+}
+
 static void take_costs(struct argp_state *state, void *input, char *text)
 {
-    struct options *options = input;
-    double given[5] = {1, 1, 1, 10, 10};
-    int used[2] = {0, 0};
-
-    sscanf(text, "%lf,%lf,%lf%n,%lf,%lf%n", &given[0], &given[1], &given[2], &used[0], &given[3],
-           &given[4], &used[1]);
-    for (int i = 0; i < 5; i++)
-        if (!used[0] || (text[used[0]] && (!used[1] || text[used[1]])) || !(given[i] > 0) ||
-            given[i] > 1e12)
-            argp_error(state, "the costs are LATENCY_US,COPY_GBPS,REDUCE_GBPS, three positive "
-                              "numbers, and two more from group to group: LATENCY_US,GBPS");
-    options->costs = link_costs_of(given);
+    if (!read_costs(text, &((struct options *)input)->costs))
+        argp_error(state, "the costs are LATENCY_US,COPY_GBPS,REDUCE_GBPS, three positive numbers, "
+                          "and two more from group to group: LATENCY_US,GBPS");
 }
 
 static void finish(struct argp_state *state, void *input)
@@ -184,7 +194,7 @@ static const struct argument table[] = {
      "for --html: these algorithms side by side, such as ring,tree,direct"},
     {"costs", 0, "L,C,R", 0, ARGUMENT_CALLS(take_costs),
      "for times: microseconds of a message, GB/s of copying and of reducing, and from group to "
-     "group microseconds and GB/s (default: 1,10,10,10,10)"},
+     "group microseconds and GB/s (default: those of RONDO_COSTS, or 1,10,10,10,10)"},
     {"list", 'l', NULL, 0, ARGUMENT_SETS(struct options, list),
      "list the algorithms and their collectives"},
     {0},
@@ -398,7 +408,8 @@ static int predict(const struct options *options)
 
 int command_explain(int argc, char **argv)
 {
-    static const double costs[] = {1, 10, 10, 10, 10};
+    static const double costs[6] = {1, 10, 10, 10, 10, 1};
+    const char *measured = getenv("RONDO_COSTS");
     struct options options = {.collective = -1,
                               .count = 12000,
                               .round = -1,
@@ -406,6 +417,8 @@ int command_explain(int argc, char **argv)
                               .costs = link_costs_of(costs)};
 
     setlocale(LC_CTYPE, "");
+    if (measured && *measured && !read_costs(measured, &options.costs))
+        fprintf(stderr, "rondo explain: RONDO_COSTS is not used, as it is no list of costs\n");
     argument_parse(&command, argc, argv, &options);
     if (options.list) {
         list_algorithms();

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,6 +147,14 @@ Test(verify_command, help_is_given)
     assert_ran("verify --help", 0, "Usage: rondo verify");
     assert_ran("explain --help", 0, "Usage: rondo explain");
 }
+
+/* The costs of the one who runs the tests. */
+static void forget_costs(void)
+{
+    unsetenv("RONDO_COSTS");
+}
+
+TestSuite(explain_command, .init = forget_costs);
 
 Test(explain_command, a_page_has_the_summary_the_cost_and_the_rounds)
 {
@@ -303,6 +312,14 @@ Test(explain_command, times_follow_the_costs)
     assert_ran("explain all_reduce -n 2 --algo one_shot --count 0 --costs 3,1,1 --json -", 0,
                "\"seconds\": 3e-06");
     assert_ran("explain all_reduce --costs 3,1", 2, "three positive numbers");
+    assert_ran("explain all_reduce --costs 3,1,1,4", 2, "three positive numbers");
+    assert_ran("explain all_reduce --costs 3,1,-1", 2, "three positive numbers");
+    assert_ran("explain all_reduce -n 2 --costs 3,1,1,5,6,2", 0, "where a message takes 3 us");
+    setenv("RONDO_COSTS", "7,1,1", 1);
+    assert_ran("explain all_reduce -n 2", 0, "where a message takes 7 us");
+    assert_ran("explain all_reduce -n 2 --costs 3,1,1", 0, "where a message takes 3 us");
+    setenv("RONDO_COSTS", "much", 1);
+    assert_ran("explain all_reduce -n 2", 0, "RONDO_COSTS is not used");
 }
 
 Test(explain_command, a_page_has_the_data_and_asks_no_network)
