@@ -31,6 +31,10 @@ static const struct row {
     [BENCH_BIDIRECTIONAL] = {"bidirectional", .bus = BUS_TWO, .messages = BENCH_WINDOW},
     [BENCH_DUP] = {"dup", .bus = BUS_ONE, .empty = true},
     [BENCH_OPEN] = {"open", .bus = BUS_ONE, .empty = true},
+    [BENCH_ALL_GATHER_V] = {"all_gather_v", false, true, false, false, true, BUS_OTHERS, 0, false},
+    [BENCH_REDUCE_SCATTER_V] = {"reduce_scatter_v", true, false, true, false, true, BUS_OTHERS, 0,
+                                false},
+    [BENCH_ALL_TO_ALL_V] = {"all_to_all_v", true, true, false, false, false, BUS_OTHERS, 0, false},
     [BENCH_TRACE] = {"trace", .bus = BUS_ONE},
 };
 
@@ -79,6 +83,11 @@ bool bench_collective_has_in_place(enum bench_collective collective)
     return rows[collective].in_place;
 }
 
+bool bench_collective_has_counts(enum bench_collective collective)
+{
+    return collective >= BENCH_ALL_GATHER_V && collective <= BENCH_ALL_TO_ALL_V;
+}
+
 bool bench_collective_has_size(enum bench_collective collective)
 {
     return !rows[collective].empty;
@@ -87,6 +96,12 @@ bool bench_collective_has_size(enum bench_collective collective)
 bool bench_collective_is_of_pairs(enum bench_collective collective)
 {
     return rows[collective].messages > 0;
+}
+
+bool bench_collective_has_algorithm(enum bench_collective collective)
+{
+    return collective < BENCH_SENDRECV || collective == BENCH_ALL_GATHER_V ||
+           collective == BENCH_REDUCE_SCATTER_V || collective == BENCH_TRACE;
 }
 
 int bench_partner(int rank, int size)

@@ -41,7 +41,10 @@ enum bench_collective {
     BENCH_BIDIRECTIONAL, /* as many go both ways at once */
     BENCH_DUP,           /* a communicator over the ranks of another is opened, and closed */
     BENCH_OPEN,          /* likewise, as the first one is opened: the ranks have to meet */
-    BENCH_TRACE,         /* the calls of a file, in order */
+    BENCH_ALL_GATHER_V,  /* with a list of counts, which are equal; so the next two */
+    BENCH_REDUCE_SCATTER_V,
+    BENCH_ALL_TO_ALL_V,
+    BENCH_TRACE, /* the calls of a file, in order */
     BENCH_QUESTIONS
 };
 
@@ -77,9 +80,13 @@ int bench_memory_find(const char *name);
 bool bench_collective_reduces(enum bench_collective collective);
 bool bench_collective_is_rooted(enum bench_collective collective);
 bool bench_collective_has_in_place(enum bench_collective collective);
+/* True: the call takes a list of counts, one for each rank. */
+bool bench_collective_has_counts(enum bench_collective collective);
 /* False: there are no data, so there is nothing to sweep over. */
 bool bench_collective_has_size(enum bench_collective collective);
 bool bench_collective_is_of_pairs(enum bench_collective collective);
+/* False: it is made of messages, or of opening, so that no algorithm runs. */
+bool bench_collective_has_algorithm(enum bench_collective collective);
 
 /* The other rank of the pair; -1: none, the number of ranks is odd, or one. */
 int bench_partner(int rank, int size);

@@ -90,7 +90,8 @@ static const char *mpi_lacks(void *state, const struct bench_call *call)
         return "MPI has no such element type";
     if (reduces && op_of(call->op) == MPI_OP_NULL)
         return "MPI has no such operation";
-    if (call->in_place && call->collective == BENCH_REDUCE_SCATTER)
+    if (call->in_place &&
+        (call->collective == BENCH_REDUCE_SCATTER || call->collective == BENCH_REDUCE_SCATTER_V))
         return "MPI puts an in-place result at the start of the buffer, not into the rank's block";
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
     if (call->in_place && call->collective == BENCH_REDUCE && call->root != 0)
@@ -98,7 +99,8 @@ static const char *mpi_lacks(void *state, const struct bench_call *call)
 #endif
     if (call->collective == BENCH_OPEN)
         return "MPI is opened once in the life of a process; ask for dup";
-    if (call->count > INT_MAX)
+    if (call->count > INT_MAX || (bench_collective_has_counts(call->collective) &&
+                                  call->count > INT_MAX / (size_t)((struct mpi *)state)->size))
         return "MPI counts with an int";
     return NULL;
 }
@@ -158,6 +160,30 @@ static int call_all(const struct mpi *mpi, const struct bench_call *call, const 
     default:
         return MPI_Barrier(world);
     }
+}
+
+/* The lists of counts and of the places where blocks begin are written for every call. */
+static int call_with_counts(const struct mpi *mpi, const struct bench_call *call, const void *input,
+                            void *output)
+{
+    MPI_Datatype type = type_of(call->type);
+    const void *from = call->in_place ? MPI_IN_PLACE : input;
+    int *counts = malloc(2 * (size_t)mpi->size * sizeof(*counts)), *begins = counts + mpi->size;
+    int code = MPI_ERR_NO_MEM;
+
+    for (int rank = 0; counts && rank < mpi->size; rank++) {
+        counts[rank] = (int)call->count;
+        begins[rank] = rank * (int)call->count;
+    }
+    if (counts && call->collective == BENCH_ALL_GATHER_V)
+        code = MPI_Allgatherv(from, counts[0], type, output, counts, begins, type, MPI_COMM_WORLD);
+    else if (counts && call->collective == BENCH_REDUCE_SCATTER_V)
+        code = MPI_Reduce_scatter(from, output, counts, type, op_of(call->op), MPI_COMM_WORLD);
+    else if (counts)
+        code =
+            MPI_Alltoallv(from, counts, begins, type, output, counts, begins, type, MPI_COMM_WORLD);
+    free(counts);
+    return code;
 }
 
 /* MPICH says "ignore" by an address that the compiler knows to hold no statuses. */
@@ -249,6 +275,8 @@ static int mpi_run(void *state, const struct bench_call *call, const void *input
 
     if (call->collective == BENCH_DUP)
         return end(mpi, dup());
+    if (bench_collective_has_counts(call->collective))
+        return end(mpi, call_with_counts(mpi, call, input, output));
     if (bench_collective_is_of_pairs(call->collective))
         return end(mpi, of_pair(mpi, call, input, output));
     return end(mpi, bench_collective_is_rooted(call->collective)

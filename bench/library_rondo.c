@@ -3,6 +3,7 @@
 #include "bench/library.h"
 
 #include "bench/device.h"
+#include "bench/library_rondo_v.h"
 
 #include "rondo/bindings.h"
 #include "rondo/cuda.h"
@@ -219,22 +220,31 @@ static rondo_result receive_from(const struct way *way, const struct bench_call 
     return rondo_recv(output, call->count, call->type, peer, way->comm, way->stream);
 }
 
-/* To the right, from the left, in one group. */
+/* Makes all messages of a call in one group; a negative rank is nobody. */
+static rondo_result exchange(const struct way *way, const struct bench_call *call,
+                             const void *input, void *output, int to, int from)
+{
+    rondo_result result = rondo_group_start();
+    rondo_result ended;
+
+    for (int i = 0; i < bench_messages(call->collective) && !result; i++) {
+        if (to >= 0)
+            result = send_to(way, call, input, to);
+        if (!result && from >= 0)
+            result = receive_from(way, call, output, from);
+    }
+    ended = rondo_group_end();
+    return result ? result : ended;
+}
+
+/* To the right, from the left. */
 static rondo_result sendrecv(const struct state *state, const struct way *way,
                              const struct bench_call *call, const void *input, void *output)
 {
     int rank = rondo_comm_rank(way->comm);
-    int right = (rank + 1) % state->size;
-    int left = (rank + state->size - 1) % state->size;
-    rondo_result result = rondo_group_start();
-    rondo_result ended;
 
-    if (!result)
-        result = send_to(way, call, input, right);
-    if (!result)
-        result = receive_from(way, call, output, left);
-    ended = rondo_group_end();
-    return result ? result : ended;
+    return exchange(way, call, input, output, (rank + 1) % state->size,
+                    (rank + state->size - 1) % state->size);
 }
 
 static rondo_result ping_pong(const struct way *way, const struct bench_call *call,
@@ -249,30 +259,14 @@ static rondo_result ping_pong(const struct way *way, const struct bench_call *ca
     return first ? receive_from(way, call, output, partner) : send_to(way, call, input, partner);
 }
 
-/* A window of messages in one group: from the lower rank, or both ways. */
-static rondo_result window(const struct way *way, const struct bench_call *call, const void *input,
-                           void *output, int partner)
-{
-    bool lower = rondo_comm_rank(way->comm) < partner;
-    bool both = call->collective == BENCH_BIDIRECTIONAL;
-    rondo_result result = rondo_group_start();
-    rondo_result ended;
-
-    for (int i = 0; i < BENCH_WINDOW && !result; i++) {
-        if (lower || both)
-            result = send_to(way, call, input, partner);
-        if (!result && (!lower || both))
-            result = receive_from(way, call, output, partner);
-    }
-    ended = rondo_group_end();
-    return result ? result : ended;
-}
-
-/* The answer is one element, in the memory that the sender of the window has for it. */
+/* A window goes from the lower rank, or both ways. The answer is one element, in the memory that
+ * the sender of the window has for it. */
 static rondo_result of_pair(const struct state *state, const struct way *way,
                             const struct bench_call *call, const void *input, void *output)
 {
-    int partner = bench_partner(rondo_comm_rank(way->comm), state->size);
+    int rank = rondo_comm_rank(way->comm);
+    int partner = bench_partner(rank, state->size);
+    bool both = call->collective == BENCH_BIDIRECTIONAL;
     struct bench_call answer = *call;
     rondo_result result;
 
@@ -280,12 +274,13 @@ static rondo_result of_pair(const struct state *state, const struct way *way,
         return RONDO_OK;
     if (call->collective == BENCH_LATENCY)
         return ping_pong(way, call, input, output, partner);
-    result = window(way, call, input, output, partner);
-    if (result || call->collective == BENCH_BIDIRECTIONAL)
+    result = exchange(way, call, input, output, both || rank < partner ? partner : -1,
+                      bench_pair_source(call->collective, rank, state->size));
+    if (result || both)
         return result;
     answer.count = 1;
-    return rondo_comm_rank(way->comm) < partner ? receive_from(way, &answer, output, partner)
-                                                : send_to(way, &answer, input, partner);
+    return rank < partner ? receive_from(way, &answer, output, partner)
+                          : send_to(way, &answer, input, partner);
 }
 
 /* Opens a communicator as a job does its first one, but that the id comes over that. */
@@ -352,7 +347,9 @@ static rondo_result call_on(const struct state *state, const struct way *way,
         return sendrecv(state, way, call, input, output);
     if (bench_collective_is_of_pairs(call->collective))
         return of_pair(state, way, call, input, output);
-    return open_another(state, call);
+    return bench_collective_has_counts(call->collective)
+               ? bench_call_with_counts(call, input, output, way->comm, way->stream)
+               : open_another(state, call);
 }
 
 static int rondo_run(void *memory, const struct bench_call *call, const void *input, void *output)

@@ -430,7 +430,7 @@ void measure_run(struct measure *measure, const struct bench_command *command,
         if (time_batch(measure, command, &turn, &ret_reply->seconds[i]))
             measure_fail(measure, ret_reply, "a timed call");
     if (ret_reply->status == BENCH_OK && measure->library->ran &&
-        !bench_collective_is_of_pairs(command->call.collective))
+        bench_collective_has_algorithm(command->call.collective))
         snprintf(ret_reply->ran, sizeof(ret_reply->ran), "%s",
                  measure->library->ran(measure->state));
 }

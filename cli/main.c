@@ -20,7 +20,7 @@ static const struct {
     bool takes_collective;
 } commands[] = {
     {"run", command_run, "start ranks of a program, here or by ssh", false},
-    {"bench", command_bench, "time collectives, check them, compare with other libraries", true},
+    {"bench", command_bench, "time collectives, check them, compare with other libraries", false},
     {"explain", command_explain, "show the steps of a collective, as it really runs", true},
     {"verify", command_verify, "prove that plans are right and free of deadlocks and races", true},
     {"simulate", command_simulate, "say what a collective would take on another machine", true},

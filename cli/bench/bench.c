@@ -19,6 +19,7 @@
 #include "cli/bench/ddp.h"
 #include "cli/bench/report.h"
 #include "cli/bench/judge.h"
+#include "cli/common/completion.h"
 #include "cli/common/output.h"
 
 #include <stdio.h>
@@ -239,20 +240,40 @@ static int measure_runs(const struct bench_runs *runs, bool launched)
     return failed;
 }
 
+static const struct {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} subcommands[] = {
+    {"kernels", "the arithmetic alone", command_bench_kernels},
+    {"ddp", "trainings on several numbers of ranks", bench_ddp},
+    {"matrix", "who is the fastest where", command_bench_matrix},
+    {"compare", "is this build slower than that one?", command_bench_compare},
+};
+
+enum { SUBCOMMANDS = sizeof(subcommands) / sizeof(subcommands[0]) };
+
+/* Prints what a shell may offer before options. */
+static void offer_words(void)
+{
+    for (int i = 0; i < BENCH_QUESTIONS; i++)
+        if (i != BENCH_TRACE)
+            completion_word(bench_collective_name((enum bench_collective)i), NULL,
+                            i < BENCH_COLLECTIVES ? "collective" : "question");
+    for (int i = 0; i < SUBCOMMANDS; i++)
+        completion_word(subcommands[i].name, NULL, subcommands[i].summary);
+}
+
 int command_bench(int argc, char **argv)
 {
     struct bench_runs runs;
     bool launched;
     int status;
 
-    if (argc > 1 && !strcmp(argv[1], "kernels"))
-        return command_bench_kernels(argc - 1, argv + 1);
-    if (argc > 1 && !strcmp(argv[1], "ddp"))
-        return bench_ddp(argc - 1, argv + 1);
-    if (argc > 1 && !strcmp(argv[1], "matrix"))
-        return command_bench_matrix(argc - 1, argv + 1);
-    if (argc > 1 && !strcmp(argv[1], "compare"))
-        return command_bench_compare(argc - 1, argv + 1);
+    for (int i = 0; argc > 1 && i < SUBCOMMANDS; i++)
+        if (!strcmp(argv[1], subcommands[i].name))
+            return subcommands[i].run(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "--complete"))
+        offer_words();
     bench_options_parse(argc, argv, &runs);
     status = settle_ranks(&runs, &launched);
     if (!status)

@@ -89,6 +89,10 @@ assert head == "# Size    " + "Avg Latency(us)".rjust(20), head
 assert [row[:10] for row in rows] == ["32768".ljust(10)], "what each of two ranks sends; 8 B are less than one each"
 assert all(re.fullmatch(r" +\d+\.\d\d", row[10:]) and len(row) == 30 for row in rows), rows
 
+title, _, _, *rows = osu("all_to_all_v", "-b", "64K")
+assert title.startswith("# OSU MPI All-to-Allv Personalized Exchange Latency Test"), title
+assert [row[:10] for row in rows] == ["32768".ljust(10)], rows
+
 _, _, head, *rows = osu("bandwidth", "-b", "1K")
 assert head == "# Size    " + "Bandwidth (MB/s)".rjust(20) and len(rows) == 1, (head, rows)
 

@@ -8,7 +8,7 @@
 
 Test(bench_collective, every_name_finds_its_collective)
 {
-    for (int i = 0; i < BENCH_COLLECTIVES; i++)
+    for (int i = 0; i < BENCH_QUESTIONS; i++)
         cr_expect_eq(bench_collective_find(bench_collective_name((enum bench_collective)i)), i);
     cr_expect_eq(bench_collective_find("allreduce"), -1);
 }
@@ -23,6 +23,9 @@ Test(bench_collective, bus_factors_are_those_of_nccl_tests)
     cr_expect(NEAR(bench_bus_factor(BENCH_ALL_TO_ALL, 4), 0.75));
     cr_expect(NEAR(bench_bus_factor(BENCH_GATHER, 4), 0.75));
     cr_expect(NEAR(bench_bus_factor(BENCH_SCATTER, 4), 0.75));
+    cr_expect(NEAR(bench_bus_factor(BENCH_ALL_GATHER_V, 4), 0.75));
+    cr_expect(NEAR(bench_bus_factor(BENCH_REDUCE_SCATTER_V, 8), 0.875));
+    cr_expect(NEAR(bench_bus_factor(BENCH_ALL_TO_ALL_V, 4), 0.75));
     cr_expect(NEAR(bench_bus_factor(BENCH_BROADCAST, 4), 1.0));
     cr_expect(NEAR(bench_bus_factor(BENCH_REDUCE, 4), 1.0));
     cr_expect(NEAR(bench_bus_factor(BENCH_SENDRECV, 4), 1.0));
@@ -53,4 +56,7 @@ Test(bench_collective, buffers_are_as_long_as_the_public_header_says)
     call.collective = BENCH_ALL_TO_ALL;
     cr_expect_eq(bench_input_elements(&call, 3), 30);
     cr_expect_eq(bench_in_place_offset(&call, 1), 0);
+    call.collective = BENCH_REDUCE_SCATTER_V;
+    cr_expect_eq(bench_input_elements(&call, 3), 30);
+    cr_expect_eq(bench_in_place_offset(&call, 1), 10);
 }

@@ -259,6 +259,56 @@ Test(bench_steps, traces_of_models_that_come_with_rondo_are_traces)
     }
 }
 
+/* ---- A count for each rank ------------------------------------------------------------------- */
+
+Test(bench_steps, calls_with_a_count_for_each_rank_are_right_in_every_library_that_has_them)
+{
+    json_t *rows = rows_of("all_gather_v,reduce_scatter_v,all_to_all_v -n 3 --bytes 12,1K,300K "
+                           "--dtype int32,float64 --vs " TEST_PEERS);
+    size_t peers = 1, known = 0;
+
+    for (const char *at = TEST_PEERS; *at; at++)
+        peers += *at == ',';
+    cr_expect_eq(json_array_size(rows), (3 * 3 + 3 * 2) * (peers + 1),
+                 "12 B are less than three doubles");
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        known += json_is_true(json_object_get(json_array_get(rows, i), "available"));
+    cr_expect_eq(known, (3 * 3 + 3 * 2) * (peers + 1 - !!strstr(TEST_PEERS, "gloo")),
+                 "all but Gloo have them");
+    json_decref(rows);
+    rows = rows_of("all_gather_v,reduce_scatter_v -n 2 --bytes 4K --in-place --memory shared");
+    cr_expect_eq(json_array_size(rows), 2);
+    json_decref(rows);
+}
+
+Test(bench_steps, wrong_values_of_calls_with_counts_are_found)
+{
+    static const char *const names[] = {"all_gather_v", "reduce_scatter_v", "all_to_all_v"};
+
+    setenv("TEST_BENCH_FAULT", "corrupt", 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char line[128];
+        struct run *run;
+
+        snprintf(line, sizeof(line), "%s -n 3 --bytes 600 --iterations 2 --rounds 1", names[i]);
+        run = bench(TEST_FAULTY, line);
+        cr_expect_eq(run->status, 1, "%s: %s", line, run->err);
+        cr_expect(strstr(run->err, "wrong values"), "%s: %s", line, run->err);
+        free(run);
+    }
+}
+
+Test(bench_steps, what_is_made_of_messages_ran_by_no_algorithm)
+{
+    json_t *rows = rows_of("all_gather_v,reduce_scatter_v,all_to_all_v,sendrecv -n 2 --bytes 4K");
+
+    cr_assert_eq(json_array_size(rows), 4);
+    for (size_t i = 0; i < 4; i++)
+        cr_expect_eq(json_is_string(json_object_get(json_array_get(rows, i), "ran")), i < 2,
+                     "row %zu", i);
+    json_decref(rows);
+}
+
 /* ---- What does not go together --------------------------------------------------------------- */
 
 Test(bench_steps, what_does_not_go_together_is_refused)
@@ -269,6 +319,8 @@ Test(bench_steps, what_does_not_go_together_is_refused)
     expect_refused("latency -n 2 --communicators 2", "not for latency");
     expect_refused("all_reduce -n 2 --overlap --communicators 2", "goes with neither");
     expect_refused("all_reduce -n 2 --overlap --rewrite", "go with none");
+    expect_refused("all_to_all_v -n 2 --in-place", "all_to_all_v cannot be called in place");
+    expect_refused("all_gather_v -n 2 --algo ring", "ring has no form of all_gather_v");
     expect_refused("latncy -n 2", "did you mean 'latency'");
 }
 

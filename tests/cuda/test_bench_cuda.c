@@ -47,6 +47,14 @@ Test(bench_cuda, every_collective_of_threads_is_right)
     expect_every_collective("--threads");
 }
 
+Test(bench_cuda, calls_with_a_count_for_each_rank_are_right)
+{
+    expect_right("all_gather_v,reduce_scatter_v,all_to_all_v -n 3 --memory cuda "
+                 "--bytes 24,20000 --iterations 3 --rounds 1");
+    expect_right("all_gather_v,reduce_scatter_v -n 2 --memory cuda --bytes 24,20000 "
+                 "--iterations 3 --rounds 1 --in-place --blocking");
+}
+
 Test(bench_cuda, calls_may_be_blocking_or_come_from_graphs)
 {
     static const char *const ways[] = {"--blocking", "--graph", "--graph --threads",

@@ -173,7 +173,8 @@ def bash_completes(tree):
         return said.split()
 
     assert {"run", "bench", "explain"} <= set(offered()), offered()
-    assert "all_reduce" in offered("bench"), offered("bench")
+    assert {"all_reduce", "all_to_all_v", "latency", "compare"} <= set(offered("bench")), offered("bench")
+    assert "all_reduce" in offered("explain"), offered("explain")
     assert offered("bench", "--bytes") == [], "a value is no option"
 
 

@@ -40,7 +40,9 @@ static const char *program_of(const struct bench_sweep *sweep)
     enum bench_collective collective = sweep->options->call.collective;
 
     snprintf(name, sizeof(name), "%s_perf",
-             collective == BENCH_ALL_TO_ALL ? "alltoall" : bench_collective_name(collective));
+             collective == BENCH_ALL_TO_ALL     ? "alltoall"
+             : collective == BENCH_ALL_TO_ALL_V ? "alltoallv"
+                                                : bench_collective_name(collective));
     return name;
 }
 

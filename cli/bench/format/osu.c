@@ -25,6 +25,9 @@ static const char *title_of(enum bench_collective collective)
         [BENCH_ALL_GATHER] = "Allgather Latency",
         [BENCH_REDUCE_SCATTER] = "Reduce_scatter Latency",
         [BENCH_ALL_TO_ALL] = "All-to-All Personalized Exchange Latency",
+        [BENCH_ALL_GATHER_V] = "Allgatherv Latency",
+        [BENCH_REDUCE_SCATTER_V] = "Reduce_scatter Latency",
+        [BENCH_ALL_TO_ALL_V] = "All-to-Allv Personalized Exchange Latency",
         [BENCH_GATHER] = "Gather Latency",
         [BENCH_SCATTER] = "Scatter Latency",
         [BENCH_BARRIER] = "Barrier Latency",
@@ -85,6 +88,8 @@ static size_t size_of(const struct bench_sweep *sweep, const struct bench_size *
     switch (sweep->options->call.collective) {
     case BENCH_ALL_GATHER:
     case BENCH_ALL_TO_ALL:
+    case BENCH_ALL_GATHER_V:
+    case BENCH_ALL_TO_ALL_V:
     case BENCH_GATHER:
     case BENCH_SCATTER:
         return size->bytes / (size_t)sweep->groups[0].size;
