@@ -270,8 +270,10 @@ int command_bench(int argc, char **argv)
     int status;
 
     for (int i = 0; argc > 1 && i < SUBCOMMANDS; i++)
-        if (!strcmp(argv[1], subcommands[i].name))
+        if (!strcmp(argv[1], subcommands[i].name)) {
+            bench_machine_begin();
             return subcommands[i].run(argc - 1, argv + 1);
+        }
     if (argc > 1 && !strcmp(argv[1], "--complete"))
         offer_words();
     bench_options_parse(argc, argv, &runs);

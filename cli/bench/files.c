@@ -74,6 +74,7 @@ struct bench_record bench_record_of(const struct bench_sweep *sweep, int index, 
 
     record = (struct bench_record){
         .library = sweep->groups[library].kind->name,
+        .version = sweep->groups[library].version,
         .collective = bench_collective_name(call->collective),
         .algorithm = bench_algorithm_of(sweep, library),
         .dtype = pattern_type_name(call->type),
@@ -122,6 +123,7 @@ static void print_rows(const struct bench_sweep *sweep, int index, FILE *to)
 
         if (!record.available)
             continue;
+        bench_machine_add(&record);
         bench_record_csv(&record, BENCH_CSV_HEADER, to);
         fprintf(to, "\n");
     }

@@ -4,6 +4,7 @@
 
 #include "cli/common/lines.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -35,21 +36,47 @@ static struct processor_time processor_time(void)
     return time;
 }
 
+/* Returns where the value of a variable begins that Rondo reads, and that others may know; else
+ * NULL. */
+static const char *told_value(const char *variable)
+{
+    const char *value = strchr(variable, '=');
+
+    return value && !strncmp(variable, "RONDO_", 6) && strncmp(variable, "RONDO_SECRET", 12)
+               ? value + 1
+               : NULL;
+}
+
+/* Returns the settings as words; the first call is made before a run sets any. */
+static const char *environment(void)
+{
+    static char text[2048];
+    static bool known;
+    size_t used = 0;
+
+    for (char **each = environ; !known && *each; each++)
+        if (told_value(*each) && used + strlen(*each) + 2 < sizeof(text))
+            used +=
+                (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "", *each);
+    known = true;
+    return text;
+}
+
 void bench_machine_begin(void)
 {
     began = processor_time();
+    environment();
 }
 
-/* The environment that Rondo reads, without what nobody else is to know. */
 static json_t *settings_json(void)
 {
     json_t *settings = json_object();
 
     for (char **each = environ; *each; each++) {
-        const char *value = strchr(*each, '=');
+        const char *value = told_value(*each);
 
-        if (value && !strncmp(*each, "RONDO_", 6) && strncmp(*each, "RONDO_SECRET", 12))
-            json_object_setn_new(settings, *each, (size_t)(value - *each), json_string(value + 1));
+        if (value)
+            json_object_setn_new(settings, *each, (size_t)(value - 1 - *each), json_string(value));
     }
     return settings;
 }
@@ -79,24 +106,60 @@ void bench_machine_caption(char *text, size_t room)
         *at = *at == '\'' || *at == '\\' ? ' ' : *at;
 }
 
-json_t *bench_machine_json(void)
+static int cores_per_socket(void)
+{
+    char line[256];
+    char *count =
+        line_after("/proc/cpuinfo", "cpu cores", line, sizeof(line)) ? strchr(line, ':') : NULL;
+
+    return count ? atoi(count + 1) : 0;
+}
+
+static double stolen_percent(void)
 {
     struct processor_time now = processor_time();
     double all = now.all - began.all;
-    double load[3] = {0};
-    struct utsname system;
-    char line[256], cores[256];
-    char *count =
-        line_after("/proc/cpuinfo", "cpu cores", cores, sizeof(cores)) ? strchr(cores, ':') : NULL;
+
+    return all > 0 ? 100 * (now.stolen - began.stolen) / all : 0;
+}
+
+void bench_machine_add(struct bench_record *record)
+{
+    static char line[256], date[32], version[64];
+    static struct utsname system;
+    time_t now = time(NULL);
+    struct tm utc;
 
     uname(&system);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    snprintf(version, sizeof(version), "Rondo %s", rondo_version());
+    if (!record->version)
+        record->version = version;
+    record->processor = processor_name(line, sizeof(line));
+    record->processors = sysconf(_SC_NPROCESSORS_ONLN);
+    record->cores_per_socket = cores_per_socket();
+    record->architecture = system.machine;
+    record->system = system.sysname;
+    record->kernel = system.release;
+    record->stolen_percent = stolen_percent();
+    record->environment = environment();
+    record->commit = bench_commit;
+    record->date = date;
+    if (getloadavg(&record->load, 1) < 1)
+        record->load = NAN;
+}
+
+json_t *bench_machine_json(void)
+{
+    struct bench_record facts = {0};
+    double load[3] = {0};
+    json_t *json;
+
+    bench_machine_add(&facts);
     getloadavg(load, 3);
-    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:[f,f,f], s:f, s:o}", "commit",
-                     bench_commit, "processor", processor_name(line, sizeof(line)), "processors",
-                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "cores_per_socket",
-                     (json_int_t)(count ? atoi(count + 1) : 0), "architecture", system.machine,
-                     "system", system.sysname, "kernel", system.release, "load", load[0], load[1],
-                     load[2], "stolen_percent",
-                     all > 0 ? 100 * (now.stolen - began.stolen) / all : 0.0, "settings",
-                     settings_json());
+    json = bench_record_json(&facts, "commit,processor,processors,cores_per_socket,architecture,"
+                                     "system,kernel,stolen_percent");
+    json_object_set_new(json, "load", json_pack("[f,f,f]", load[0], load[1], load[2]));
+    json_object_set_new(json, "settings", settings_json());
+    return json;
 }

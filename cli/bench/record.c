@@ -41,6 +41,9 @@ static const struct field fields[] = {
     FIELD(steady, 0), FIELD(settings, 0), FIELD(trace, 0), FIELD(communicators, 0),
     FIELD(buffers, 0), FIELD(messages_per_s, 0), FIELD(pure_us, 4), FIELD(compute_us, 4),
     FIELD(overlap, 4), FIELD(rank_bytes, 0), FIELD(communicator_bytes, 0), FIELD(ran, 0),
+    FIELD(version, 0), FIELD(processor, 0), FIELD(processors, 0), FIELD(cores_per_socket, 0),
+    FIELD(architecture, 0), FIELD(system, 0), FIELD(kernel, 0), FIELD(load, 2),
+    FIELD(stolen_percent, 2), FIELD(environment, 0), FIELD(commit, 0), FIELD(date, 0),
 };
 /* clang-format on */
 
@@ -98,6 +101,19 @@ static const char *next(const char *view)
     return *view ? view + 1 : NULL;
 }
 
+/* Quotes what has to be, as RFC 4180 has it. */
+static void print_text(const char *text, FILE *to)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *text; text++)
+        fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', to);
+}
+
 void bench_record_csv(const struct bench_record *record, const char *view, FILE *to)
 {
     for (const char *at = view; at; at = next(at)) {
@@ -106,7 +122,7 @@ void bench_record_csv(const struct bench_record *record, const char *view, FILE 
 
         fputs(at == view ? "" : ",", to);
         if (value.known && field->type == TEXT)
-            fputs(value.text, to);
+            print_text(value.text, to);
         else if (value.known && field->type == REAL)
             fprintf(to, "%.*f", field->places, value.real);
         else if (value.known)
@@ -134,9 +150,14 @@ json_t *bench_record_json(const struct bench_record *record, const char *view)
 
 void bench_records_csv(const struct bench_record *records, int count, const char *view, FILE *to)
 {
-    fprintf(to, "%s\n", view);
+    fprintf(to, "%s,%s\n", view, BENCH_MACHINE_VIEW);
     for (int i = 0; i < count; i++) {
-        bench_record_csv(&records[i], view, to);
+        struct bench_record record = records[i];
+
+        bench_machine_add(&record);
+        bench_record_csv(&record, view, to);
+        fputs(",", to);
+        bench_record_csv(&record, BENCH_MACHINE_VIEW, to);
         fprintf(to, "\n");
     }
 }

@@ -37,12 +37,22 @@ struct bench_record {
     const char *steady; /* "yes", "no" */
     double GBps, copy_GBps, percent_of_copy;
     double tokens_per_s, speed_up, efficiency, step_s, waiting, hidden, bytes_per_step;
+    /* Of the machine: see bench_machine_add(). */
+    const char *version, *processor, *architecture, *system, *kernel, *environment, *commit, *date;
+    long long processors, cores_per_socket;
+    double load, stolen_percent;
 };
 
-/* A line of CSV, without its end. */
+/* Every CSV ends with these, so that each row says where and when it was measured, wherever it is
+ * copied to. They are columns, not lines of comment, which plain readers of CSV do not know. */
+#define BENCH_MACHINE_VIEW                                                           \
+    "version,processor,processors,cores_per_socket,architecture,system,kernel,load," \
+    "stolen_percent,environment,commit,date"
+
+/* A line of CSV, without its end. Texts with a comma are quoted. */
 void bench_record_csv(const struct bench_record *record, const char *view, FILE *to);
 json_t *bench_record_json(const struct bench_record *record, const char *view);
-/* The view, and a line for each record; an array of them. */
+/* The view and that of the machine, and a line for each record; an array of them, of the view. */
 void bench_records_csv(const struct bench_record *records, int count, const char *view, FILE *to);
 json_t *bench_records_json(const struct bench_record *records, int count, const char *view);
 
@@ -90,7 +100,11 @@ void bench_machine_begin(void);
 extern const char bench_commit[];
 /* A line for below a picture: processor, kernel, version, commit, date; without any '. */
 void bench_machine_caption(char *text, size_t room);
-/* Processor, system, load, stolen time and settings, for the JSON of every command. */
+/* Fills in what BENCH_MACHINE_VIEW names; valid until the next call. The version is Rondo's, unless
+ * there is another, the load the mean of the last minute, the environment what was set before any
+ * run. */
+void bench_machine_add(struct bench_record *record);
+/* The same, and all three loads, for the JSON of every command. */
 json_t *bench_machine_json(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define VIEW "library,ranks,in_place,median_us,algbw_GBps,wrong"
 
@@ -34,6 +35,36 @@ Test(bench_record, csv_has_the_fields_of_its_view_and_nothing_where_nothing_is_k
 
     cr_expect_str_eq(csv_of(&known, text, sizeof(text)), "rondo,4,1,12.3457,1.500000,0");
     cr_expect_str_eq(csv_of(&unknown, text, sizeof(text)), ",0,0,,,");
+}
+
+Test(bench_record, texts_with_a_comma_or_a_quote_are_quoted_in_csv)
+{
+    struct bench_record record = known;
+    char text[256] = "";
+
+    record.library = "Rondo, of \"here\"";
+    cr_expect_str_eq(csv_of(&record, text, sizeof(text)),
+                     "\"Rondo, of \"\"here\"\"\",4,1,12.3457,1.500000,0");
+}
+
+Test(bench_record, the_machine_is_told_with_what_rondo_was_told_but_the_secret)
+{
+    struct bench_record record = {0}, peer = {.version = "Open MPI v4.1.4"};
+
+    setenv("RONDO_SLOTS", "3", 1);
+    setenv("RONDO_SECRET", "nobody knows", 1);
+    bench_machine_begin();
+    setenv("RONDO_SLOT_BYTES", "1", 1); /* as a run does */
+    bench_machine_add(&record);
+    bench_machine_add(&peer);
+    cr_expect_str_eq(record.version, "Rondo 0.1.0");
+    cr_expect_str_eq(peer.version, "Open MPI v4.1.4");
+    cr_expect_eq(record.processors, sysconf(_SC_NPROCESSORS_ONLN));
+    cr_expect(strstr(record.environment, "RONDO_SLOTS=3"), "%s", record.environment);
+    cr_expect_not(strstr(record.environment, "SECRET"), "%s", record.environment);
+    cr_expect_not(strstr(record.environment, "RONDO_SLOT_BYTES"), "%s", record.environment);
+    cr_expect_geq(record.load, 0);
+    cr_expect_eq(strlen(record.date), strlen("2026-01-31T23:59:59Z"), "%s", record.date);
 }
 
 Test(bench_record, json_has_the_same_and_null_where_nothing_is_known)

@@ -6,6 +6,7 @@
 
 #include "bench/pattern.h"
 #include "cli/common/gnuplot.h"
+#include "cli/common/output.h"
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -299,9 +300,13 @@ int command_bench_kernels(int argc, char **argv)
         .bench = {.call = {.type = RONDO_TYPES, .op = RONDO_SUM},
                   .factor = 2,
                   .seconds = MEASURE_KERNEL}};
-    int levels = 0;
+    int levels = 0, status;
 
     argument_parse(&command, argc, argv, &options);
+    status = output_begin("rondo bench kernels", options.bench.csv, options.bench.json,
+                          options.bench.plot);
+    if (status)
+        return status;
     while (kernel_levels()[levels])
         levels++;
     return run(&options, levels) ? 1 : 0;

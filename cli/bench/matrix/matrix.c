@@ -6,6 +6,7 @@
 
 #include "bench/pattern.h"
 #include "cli/bench/judge.h"
+#include "cli/common/output.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -114,6 +115,17 @@ static void progress(const struct matrix *matrix, int row, int pass)
     fprintf(stderr, "\r\033[Kpass %d of %d: %s\n\033[A", pass + 1, matrix->options->passes, name);
 }
 
+/* The groups have ended when files are written. */
+static void keep_versions(struct matrix *matrix, const struct bench_group *groups)
+{
+    size_t used = 0;
+
+    for (int i = 0; i < matrix->options->bench.library_count && used < sizeof(matrix->versions);
+         i++)
+        used += (size_t)snprintf(matrix->versions + used, sizeof(matrix->versions) - used, "%s%s",
+                                 i ? "; " : "", groups[i].version);
+}
+
 /* bench_with_groups() calls this. */
 static int run_passes(struct bench_group *groups, void *context)
 {
@@ -124,6 +136,7 @@ static int run_passes(struct bench_group *groups, void *context)
     if (options->bench.libraries[last] == BENCH_LIMIT &&
         bench_limit_measure(&groups[last], &options->bench, &matrix->limit))
         return -1;
+    keep_versions(matrix, groups);
     matrix_print_head(matrix);
     for (int pass = 0; pass < options->passes; pass++) {
         matrix->passes = pass + 1;
@@ -279,6 +292,9 @@ int command_bench_matrix(int argc, char **argv)
     int failed;
 
     parse(argc, argv, &options);
+    failed = output_begin("rondo bench matrix", options.bench.csv, NULL, options.bench.plot);
+    if (failed)
+        return failed;
     matrix.rows = calloc(4 * BENCH_COLLECTIVES, sizeof(*matrix.rows));
     if (!matrix.rows) {
         fprintf(stderr, "rondo bench matrix: out of memory\n");

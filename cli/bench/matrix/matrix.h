@@ -36,6 +36,7 @@ struct matrix {
     int row_count;
     int passes; /* done so far for the row in question */
     struct bench_limit limit;
+    char versions[512]; /* of all libraries */
 };
 
 /* A row at one of the sizes that were asked for; by library, medians over passes. */

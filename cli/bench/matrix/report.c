@@ -138,6 +138,7 @@ static struct bench_record record_of(const struct matrix *matrix, const struct m
         .ranks = options->ranks,
         .dtype = pattern_type_name(options->call.type),
         .bytes = (long long)cell->bytes,
+        .version = matrix->versions,
         .best_peer = ratio > 0 ? bench_kinds[options->libraries[cell->best_peer]].name : NULL,
         .ratio = ratio > 0 ? ratio : NAN,
         .faster = ratio > 1   ? "yes"
@@ -157,10 +158,13 @@ static void print_line(const struct matrix *matrix, int row, int column, FILE *t
         fputs(",", to);
         bench_record_csv(&record, "median_us", to);
     }
+    fputs(",", to);
+    bench_machine_add(&record);
+    bench_record_csv(&record, BENCH_MACHINE_VIEW, to);
     fprintf(to, "\n");
 }
 
-/* Behind what a cell is, a column of times for each library. */
+/* Behind what a cell is, a column of times for each library; then the machine. */
 static void print_csv(const void *what, FILE *to)
 {
     const struct matrix *matrix = what;
@@ -169,7 +173,7 @@ static void print_csv(const void *what, FILE *to)
     fprintf(to, "%s", CSV_HEADER);
     for (int i = 0; i < bench->library_count; i++)
         fprintf(to, ",%s_us", bench_kinds[bench->libraries[i]].name);
-    fprintf(to, "\n");
+    fprintf(to, ",%s\n", BENCH_MACHINE_VIEW);
     for (int row = 0; row < matrix->row_count; row++)
         for (int column = 0; column < bench->size_count; column++)
             print_line(matrix, row, column, to);
