@@ -61,6 +61,9 @@ struct bench_library {
     int (*start)(void *state, const struct bench_call *call, int communicator, const void *input,
                  void *output);
     int (*finish)(void *state);
+    /* Microseconds that the library's cost model predicts for a call that was the last one made;
+     * negative: it has no answer. NULL: it has no model. */
+    double (*predict)(void *state, const struct bench_call *call);
 };
 
 extern const struct bench_library bench_the_library;

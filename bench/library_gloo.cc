@@ -325,5 +325,6 @@ void version(char *text, size_t room)
 
 } // namespace
 
-extern "C" const bench_library bench_the_library = {
-    open, close, lacks, nullptr, nullptr, run, error, nullptr, version, nullptr, nullptr, nullptr};
+extern "C" const bench_library bench_the_library = {open,    close,   lacks,   nullptr, nullptr,
+                                                    run,     error,   nullptr, version, nullptr,
+                                                    nullptr, nullptr, nullptr};

@@ -3,7 +3,7 @@
 #include "bench/library.h"
 
 #include "bench/device.h"
-#include "bench/library_rondo_v.h"
+#include "bench/library_rondo_calls.h"
 
 #include "rondo/bindings.h"
 #include "rondo/cuda.h"
@@ -310,30 +310,7 @@ static rondo_result open_another(const struct state *state, const struct bench_c
 static rondo_result collective_on(const struct way *way, const struct bench_call *call,
                                   const void *input, void *output)
 {
-    static const rondo_collective collectives[BENCH_COLLECTIVES] = {
-        [BENCH_ALL_REDUCE] = RONDO_ALL_REDUCE,
-        [BENCH_REDUCE] = RONDO_REDUCE,
-        [BENCH_BROADCAST] = RONDO_BROADCAST,
-        [BENCH_ALL_GATHER] = RONDO_ALL_GATHER,
-        [BENCH_REDUCE_SCATTER] = RONDO_REDUCE_SCATTER,
-        [BENCH_ALL_TO_ALL] = RONDO_ALL_TO_ALL,
-        [BENCH_GATHER] = RONDO_GATHER,
-        [BENCH_SCATTER] = RONDO_SCATTER,
-        [BENCH_BARRIER] = RONDO_BARRIER,
-    };
-    rondo_call request = {
-        .struct_size = sizeof(request),
-        .collective = collectives[call->collective],
-        .type = call->type,
-        .op = call->op,
-        .root = call->root,
-        .input = input,
-        .output = output,
-        .count = call->count,
-        .comm = way->comm,
-        .stream = way->stream,
-        .algorithm = call->algorithm[0] ? call->algorithm : NULL,
-    };
+    rondo_call request = bench_request(call, input, output, way->comm, way->stream);
 
     return rondo_collective_call(&request);
 }
@@ -359,6 +336,11 @@ static int rondo_run(void *memory, const struct bench_call *call, const void *in
     rondo_result result = call_on(state, &way, call, input, output);
 
     return result == RONDO_ERROR_UNSUPPORTED ? BENCH_NO_SUCH_CALL : result != RONDO_OK;
+}
+
+static double rondo_predict(void *memory, const struct bench_call *call)
+{
+    return bench_estimate(call, ((const struct state *)memory)->comm);
 }
 
 /* ---- Calls that go on together --------------------------------------------------------------- */
@@ -444,4 +426,5 @@ const struct bench_library bench_the_library = {
     .begin = rondo_begin,
     .start = rondo_start,
     .finish = rondo_finish,
+    .predict = rondo_predict,
 };

@@ -55,13 +55,6 @@ static bool on_device(const struct measure *measure)
     return measure->memory == BENCH_MEMORY_CUDA;
 }
 
-void *bench_plain_alloc(size_t bytes)
-{
-    void *data;
-
-    return posix_memalign(&data, PAGE, bytes) ? NULL : memset(data, 0, bytes);
-}
-
 static void *allocate_area(struct measure *measure, size_t bytes)
 {
     if (measure->library->alloc)
@@ -326,6 +319,10 @@ static void check(struct measure *measure, const struct bench_command *command,
         measure_check(measure, &command->call, reply);
     if (collective == BENCH_DUP || collective == BENCH_OPEN)
         tell_memory(measure, reply);
+    /* The model knows calls on memory of the host, one at a time. */
+    if (reply->status == BENCH_OK && measure->library->predict && !command->line_count &&
+        !on_device(measure))
+        reply->predicted_us = measure->library->predict(measure->state, &command->call);
 }
 
 /* ---- Timing ---------------------------------------------------------------------------------- */
@@ -412,7 +409,7 @@ void measure_run(struct measure *measure, const struct bench_command *command,
     size_t turn = 0;
 
     memset(ret_reply, 0, sizeof(*ret_reply));
-    ret_reply->rank_bytes = ret_reply->communicator_bytes = -1;
+    ret_reply->rank_bytes = ret_reply->communicator_bytes = ret_reply->predicted_us = -1;
     if (lack) {
         ret_reply->status = BENCH_UNAVAILABLE;
         snprintf(ret_reply->sentence, sizeof(ret_reply->sentence), "%s", lack);

@@ -73,6 +73,7 @@ struct bench_reply {
     uint32_t status;                       /* enum bench_status */
     uint64_t wrong;                        /* elements, and damaged guard zones; of a check */
     double rank_bytes, communicator_bytes; /* memory, of a check of BENCH_DUP and BENCH_OPEN; -1 */
+    double predicted_us;                   /* by the library's cost model, of a check; -1 */
     double seconds[BENCH_BATCHES_MAX];     /* per call, of each batch on this rank */
     char ran[BENCH_ALGORITHM_MAX];         /* by which the last call ran; "": nobody knows */
     char sentence[BENCH_SENTENCE_MAX];

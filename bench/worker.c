@@ -28,6 +28,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+void *bench_plain_alloc(size_t bytes)
+{
+    void *data;
+
+    return posix_memalign(&data, 4096, bytes) ? NULL : memset(data, 0, bytes);
+}
+
 struct options {
     struct bench_place place;
     const char *control;      /* name of the parent's socket */

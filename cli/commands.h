@@ -7,8 +7,9 @@
 
 int command_run(int argc, char **argv);
 int command_bench(int argc, char **argv);
-/* These belong to `rondo bench`: argv[0] is "compare", "kernels", "matrix". */
+/* These belong to `rondo bench`: argv[0] is "compare", "ddp", "kernels", "matrix". */
 int command_bench_compare(int argc, char **argv);
+int command_bench_ddp(int argc, char **argv);
 int command_bench_kernels(int argc, char **argv);
 int command_bench_matrix(int argc, char **argv);
 int command_explain(int argc, char **argv);

@@ -16,7 +16,6 @@
  */
 #include "cli/commands.h"
 
-#include "cli/bench/ddp.h"
 #include "cli/bench/report.h"
 #include "cli/bench/judge.h"
 #include "cli/common/completion.h"
@@ -245,7 +244,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } subcommands[] = {
     {"kernels", "the arithmetic alone", command_bench_kernels},
-    {"ddp", "trainings on several numbers of ranks", bench_ddp},
+    {"ddp", "trainings on several numbers of ranks", command_bench_ddp},
     {"matrix", "who is the fastest where", command_bench_matrix},
     {"compare", "is this build slower than that one?", command_bench_compare},
 };

@@ -38,6 +38,8 @@ static void add_answers(const struct bench_sweep *sweep, const struct bench_resu
     int ranks = (int)record->ranks;
 
     record->trace = trace ? trace->name : NULL;
+    record->predicted_us =
+        result->available && result->predicted > 0 ? result->predicted * 1e6 : NAN;
     record->ran = result->available && *result->ran ? result->ran : NULL;
     record->dtype = trace ? NULL : record->dtype; /* each call has its own */
     record->communicators = sweep->options->communicators > 1 ? sweep->options->communicators : 1;
@@ -210,7 +212,7 @@ static json_t *rounds_json(const double *seconds, int count)
 #define ROW_FIGURES                                                                          \
     ",median_us,min_us,algbw_GBps,busbw_GBps,wrong,p90_us,p95_us,p99_us,max_us,spread,"      \
     "rank_spread,steady,ratio,ratio_low,ratio_high,ratio_confidence,messages_per_s,pure_us," \
-    "compute_us,overlap,rank_bytes,communicator_bytes,ran"
+    "compute_us,overlap,rank_bytes,communicator_bytes,ran,predicted_us"
 
 static void add_rows(json_t *rows, const struct bench_sweep *sweep)
 {

@@ -203,7 +203,8 @@ static const struct argument table[] = {
     {"watch", 0, NULL, 4, SETS(watch), "redraw the row that is being measured, in a terminal"},
     {"csv", 0, "FILE", 4, SETS(csv), "write a line per library and size; - is stdout"},
     {"json", 0, "FILE", 4, SETS(json), "write results, options, machine and versions; - is stdout"},
-    {"plot", 0, "FILE.svg", 4, SETS(plot), "draw time and bandwidth over size (needs gnuplot)"},
+    {"plot", 0, "FILE.svg", 4, SETS(plot),
+     "draw time and bandwidth over size, and what the cost model predicts (needs gnuplot)"},
     {0},
 };
 

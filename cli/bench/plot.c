@@ -6,6 +6,7 @@
 #include "bench/pattern.h"
 #include "cli/common/gnuplot.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Distinct also for most who confuse red and green. */
@@ -21,8 +22,17 @@ static bool has_points(const struct bench_sweep *sweep, int library)
     return any;
 }
 
+static bool is_predicted(const struct bench_sweep *sweep, int library)
+{
+    bool any = false;
+
+    for (int i = 0; i < sweep->size_count; i++)
+        any = any || (sweep->sizes[i].results[library].predicted > 0 && sweep->sizes[i].bytes > 0);
+    return any;
+}
+
 /* Columns: size, time, bus bandwidth; then the band of times, from the minimum to the 90th
- * percentile, which is the time itself where nothing was measured. */
+ * percentile, which is the time itself where nothing was measured; then the predicted time. */
 static void print_data(const struct bench_sweep *sweep, int run, FILE *to)
 {
     for (int library = 0; library < sweep->options->library_count; library++) {
@@ -32,9 +42,10 @@ static void print_data(const struct bench_sweep *sweep, int run, FILE *to)
             const struct bench_result *result = &size->results[library];
 
             if (result->available && size->bytes > 0)
-                fprintf(to, "%zu %g %g %g %g\n", size->bytes, result->median * 1e6,
+                fprintf(to, "%zu %g %g %g %g %g\n", size->bytes, result->median * 1e6,
                         bench_bus_bandwidth(sweep, size, library) / 1e9, result->min * 1e6,
-                        1e6 * (result->noise.p90 > 0 ? result->noise.p90 : result->median));
+                        1e6 * (result->noise.p90 > 0 ? result->noise.p90 : result->median),
+                        result->predicted > 0 ? result->predicted * 1e6 : NAN);
         }
         fprintf(to, "END\n");
     }
@@ -47,6 +58,16 @@ static void print_band(int run, int library, const char *colour, FILE *to)
             "$run%dof%d using 1:4:5 with filledcurves fs transparent solid 0.18 noborder lc %s "
             "notitle, ",
             run, library, colour);
+}
+
+/* Goes on with the predicted times, as a dashed line; without a name it is not in the key. */
+static void print_predicted(int run, int library, const char *colour, const char *name, FILE *to)
+{
+    fprintf(to, ", $run%dof%d using 1:6 with lines lw 1.5 dt 2 lc %s ", run, library, colour);
+    if (name)
+        fprintf(to, "title '%s, predicted'", name);
+    else
+        fprintf(to, "notitle");
 }
 
 /* Ticks at powers of 4 at most eight times: 8, 64, 512, 4K, 32K, ... */
@@ -92,6 +113,8 @@ static void print_panel(const struct bench_sweep *sweep, const char *title, int 
             print_band(0, i, colour, to);
         fprintf(to, "$run0of%d using 1:%d with linespoints lw 2.5 pt 7 ps 0.45 lc %s title '%s'", i,
                 column, colour, sweep->groups[i].kind->name);
+        if (column == 2 && is_predicted(sweep, i))
+            print_predicted(0, i, colour, sweep->groups[i].kind->name, to);
         comma = ", ";
     }
     fprintf(to, "\n");
@@ -182,6 +205,17 @@ static void name_line(const struct bench_sweeps *sweeps, int run, int library, c
         *at = *at == '_' ? ' ' : *at; /* gnuplot would set what follows low */
 }
 
+static bool any_predicted(const struct bench_sweeps *sweeps, enum bench_collective collective)
+{
+    bool any = false;
+
+    for (int run = 0; run < sweeps->count; run++)
+        for (int i = 0; i < sweeps->list[run].options->library_count; i++)
+            any = any || (sweeps->list[run].options->call.collective == collective &&
+                          is_predicted(&sweeps->list[run], i));
+    return any;
+}
+
 static void print_collective(const struct bench_sweeps *sweeps, enum bench_collective collective,
                              FILE *to)
 {
@@ -192,7 +226,8 @@ static void print_collective(const struct bench_sweeps *sweeps, enum bench_colle
     snprintf(name, sizeof(name), "%s", bench_collective_name(collective));
     for (char *at = name; *at; at++)
         *at = *at == '_' ? ' ' : *at;
-    fprintf(to, "set title '%s' font ',15'\n", name);
+    fprintf(to, "set title '%s%s' font ',15'\n", name,
+            any_predicted(sweeps, collective) ? " (dashed: predicted by the cost model)" : "");
     for (int run = 0; run < sweeps->count; run++)
         for (int library = 0; library < sweeps->list[run].options->library_count; library++) {
             if (sweeps->list[run].options->call.collective != collective ||
@@ -204,6 +239,8 @@ static void print_collective(const struct bench_sweeps *sweeps, enum bench_colle
             print_band(run, library, colour, to);
             fprintf(to, "$run%dof%d using 1:2 with linespoints lw 2 pt 7 ps 0.4 lc %s title '%s'",
                     run, library, colour, name);
+            if (is_predicted(&sweeps->list[run], library))
+                print_predicted(run, library, colour, NULL, to);
             comma = ", ";
         }
     fprintf(to, "\n");

@@ -41,6 +41,7 @@ static const struct field fields[] = {
     FIELD(steady, 0), FIELD(settings, 0), FIELD(trace, 0), FIELD(communicators, 0),
     FIELD(buffers, 0), FIELD(messages_per_s, 0), FIELD(pure_us, 4), FIELD(compute_us, 4),
     FIELD(overlap, 4), FIELD(rank_bytes, 0), FIELD(communicator_bytes, 0), FIELD(ran, 0),
+    FIELD(predicted_us, 4),
     FIELD(version, 0), FIELD(processor, 0), FIELD(processors, 0), FIELD(cores_per_socket, 0),
     FIELD(architecture, 0), FIELD(system, 0), FIELD(kernel, 0), FIELD(load, 2),
     FIELD(stolen_percent, 2), FIELD(environment, 0), FIELD(commit, 0), FIELD(date, 0),

@@ -30,6 +30,7 @@ struct bench_record {
     const char *ran;                  /* the algorithm; NULL: nobody knows */
     const char *trace;                /* the file of the calls; NULL: there is none */
     long long communicators, buffers; /* that calls are made on at once, or in turns */
+    double predicted_us;              /* by the cost model */
     double messages_per_s, pure_us, compute_us, overlap;
     long long rank_bytes, communicator_bytes; /* memory */
     double p90_us, p95_us, p99_us, max_us, spread, rank_spread;

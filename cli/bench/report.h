@@ -10,7 +10,8 @@
     "library,collective,algorithm,ranks,bytes,dtype,op,memory,in_place,median_us,min_us,"   \
     "algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady,ratio,ratio_low,"  \
     "ratio_high,ratio_confidence,root,settings,trace,communicators,buffers,messages_per_s," \
-    "pure_us,compute_us,overlap,rank_bytes,communicator_bytes,ran,p90_us,max_us," BENCH_MACHINE_VIEW
+    "pure_us,compute_us,overlap,rank_bytes,communicator_bytes,ran,p90_us,max_us,"           \
+    "predicted_us," BENCH_MACHINE_VIEW
 
 /* These two say how a library of the sweep was run. */
 const char *bench_algorithm_of(const struct bench_sweep *sweep, int library);

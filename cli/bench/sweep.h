@@ -29,6 +29,7 @@ struct bench_result {
     bool available; /* else the rest means nothing */
     bool checked;   /* else the right result is not exact, and `wrong` means nothing */
     uint64_t wrong;
+    double predicted;              /* seconds, by the cost model; negative: nobody knows */
     char ran[BENCH_ALGORITHM_MAX]; /* the algorithm of the last call; "": nobody knows */
     double median, min;
     struct noise noise; /* how steady it was */

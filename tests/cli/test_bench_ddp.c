@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bench_ddp.c - what `rondo bench ddp` says of trainings; none of them ever ran. */
-#include "cli/bench/ddp.h"
+#include "cli/bench/ddp/ddp.h"
 
 #include "tests/cli/written.h"
 
@@ -73,6 +73,27 @@ Test(bench_ddp, an_efficiency_above_100_percent_is_warned_of)
     cr_expect_eq(json_array_size(warnings), 1);
     cr_expect(strstr(json_string_value(json_array_get(warnings, 0)), "224.0 % efficiency"));
     json_decref(warnings);
+    free(text);
+}
+
+Test(bench_ddp, the_picture_has_the_best_speed_up_and_what_a_step_is_made_of)
+{
+    static const double one[] = {1000, 1000, 1000}, two[] = {1700, 1900, 1500};
+    static const char *const texts[] = {"</svg>",      "Speed-up",      "measured",
+                                        "best",        "computing",     "waiting for others",
+                                        "90 % hidden", "3 rounds of 60"};
+    char *text;
+
+    if (system("gnuplot --version >/dev/null 2>&1"))
+        cr_skip_test("gnuplot is not installed");
+    set_speeds(one, two);
+    options.bench.json = NULL;
+    options.bench.plot = "/tmp/test-bench-ddp.svg";
+    cr_assert_eq(bench_ddp_write(&result), 0);
+    text = written_take(options.bench.plot);
+    options.bench.plot = NULL;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        cr_expect(strstr(text, texts[i]), "%s", texts[i]);
     free(text);
 }
 

@@ -30,8 +30,12 @@ static struct bench_sweep sweep_of_two(void)
     options.library_count = 2;
     groups[0].size = groups[1].size = 4;
     sizes[0].bytes = 1000000;
-    sizes[0].results[0] = (struct bench_result){
-        .available = true, .checked = true, .ran = "hierarchy", .median = 1e-3, .min = 0.5e-3};
+    sizes[0].results[0] = (struct bench_result){.available = true,
+                                                .checked = true,
+                                                .ran = "hierarchy",
+                                                .median = 1e-3,
+                                                .min = 0.5e-3,
+                                                .predicted = 3.25e-6};
     sizes[0].results[1] = (struct bench_result){
         .available = true, .checked = true, .wrong = 3, .median = 2e-3, .min = 1e-3};
     sizes[1].bytes = 2000000;
@@ -55,13 +59,14 @@ Test(bench_files, csv_has_exactly_the_promised_columns)
               "algbw_GBps,busbw_GBps,wrong,p95_us,p99_us,spread,rank_spread,steady,ratio,ratio_low,"
               "ratio_high,ratio_confidence,root,settings,trace,communicators,buffers,"
               "messages_per_s,pure_us,compute_us,overlap,rank_bytes,communicator_bytes,ran,p90_us,"
-              "max_us\n"
+              "max_us,predicted_us\n"
               "rondo,all_reduce,ring,4,1000000,float32,sum,shared,0,"
-              "1000.0000,500.0000,1.000000,1.500000,0,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,hierarchy,,\n"
+              "1000.0000,500.0000,1.000000,1.500000,0,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,hierarchy,,,"
+              "3.2500\n"
               "mpich,all_reduce,auto,4,1000000,float32,sum,host,0,"
-              "2000.0000,1000.0000,0.500000,0.750000,3,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,,,\n"
+              "2000.0000,1000.0000,0.500000,0.750000,3,,,,,,2.0000,,,,-1,,,1,1,,,,,0,0,,,,\n"
               "rondo,all_reduce,ring,4,2000000,float32,sum,shared,0,"
-              "4000.0000,3000.0000,0.500000,0.750000,,,,,,,,,,,-1,,,1,1,,,,,0,0,,,\n");
+              "4000.0000,3000.0000,0.500000,0.750000,,,,,,,,,,,-1,,,1,1,,,,,0,0,,,,\n");
     free(text);
 }
 

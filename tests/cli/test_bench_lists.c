@@ -97,7 +97,7 @@ Test(bench_lists, the_nearest_name_is_the_one_with_the_fewest_edits)
     cr_expect_null(nearest_name("zzzz", name));
 }
 
-/* ---- A picture ------------------------------------------------------------------------------- */
+/* ---- Pictures ------------------------------------------------------------------------------- */
 
 Test(bench_lists, a_picture_has_a_panel_per_collective_and_a_line_per_run)
 {
@@ -127,7 +127,36 @@ Test(bench_lists, a_picture_has_a_panel_per_collective_and_a_line_per_run)
     cr_expect(strstr(text, "title 'tree, 4 ranks'"), "%s", text);
     cr_expect(strstr(text, "$run7of0 << END\n4096 1 "), "time, bus bandwidth, then the band: %s",
               text);
+    cr_expect_null(strstr(text, "redicted"), "nobody asked the model: %s", text);
     cr_expect(strstr(text, "$run7of0 using 1:4:5 with filledcurves"), "%s", text);
     cr_expect_null(strstr(text, "float32"), "all have the same type");
+    free(runs.list);
+}
+
+/* The dashed line has the colour of what was measured. */
+Test(bench_lists, a_picture_has_what_was_predicted_of_each_algorithm)
+{
+    struct bench_runs runs = runs_of("all_reduce -n 2 --algo ring,tree");
+    static struct bench_size size = {.bytes = 4096};
+    static struct bench_group group = {.size = 2};
+    struct bench_sweep list[2];
+    struct bench_sweeps sweeps = {.list = list, .count = 2, .expected = 2};
+    char text[16384] = "";
+    FILE *to = fmemopen(text, sizeof(text), "w");
+
+    group.kind = &bench_kinds[BENCH_RONDO];
+    size.results[0] =
+        (struct bench_result){.available = true, .median = 1e-6, .min = 1e-6, .predicted = 2.5e-6};
+    for (int i = 0; i < 2; i++)
+        list[i] = (struct bench_sweep){
+            .options = &runs.list[i], .groups = &group, .sizes = &size, .size_count = 1};
+    bench_sweeps_plot(&sweeps, to);
+    sweeps.expected = 1;
+    bench_sweeps_plot(&sweeps, to);
+    fclose(to);
+    cr_expect(strstr(text, "all reduce (dashed: predicted by the cost model)"), "%s", text);
+    cr_expect(strstr(text, " 2.5\nEND"), "%s", text);
+    cr_expect(strstr(text, "$run1of0 using 1:6 with lines lw 1.5 dt 2 lc 2 notitle"), "%s", text);
+    cr_expect(strstr(text, "title 'rondo, predicted'"), "of one run: %s", text);
     free(runs.list);
 }

@@ -8,6 +8,7 @@ proved, drawn and run; wrong variants of it are refused, and the sentence names 
 import copy
 import csv
 import functools
+import io
 import json
 import os
 import re
@@ -23,15 +24,15 @@ PLANS = os.path.join(SOURCE, "examples", "plans")
 STEP = re.compile(r"rank \d, program \d, step \d+[:( ]")
 
 
-def rondo(*arguments):
-    environment = {**cases.clean_environment(), "RONDO_BENCH_DIR": WORKERS, "LD_LIBRARY_PATH": LIBRARIES}
+def rondo(*arguments, **settings):
+    environment = {**cases.clean_environment(), "RONDO_BENCH_DIR": WORKERS, "LD_LIBRARY_PATH": LIBRARIES, **settings}
     done = subprocess.run([RONDO, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, stdin=subprocess.DEVNULL, timeout=cases.patience(60), check=False)
     return done.returncode, done.stdout, done.stderr
 
 
-def succeed(*arguments):
-    status, printed, errors = rondo(*arguments)
+def succeed(*arguments, **settings):
+    status, printed, errors = rondo(*arguments, **settings)
     assert status == 0, f"{arguments}: status {status}: {errors}"
     return printed
 
@@ -80,6 +81,23 @@ def a_file_serves_nothing_else():
     for arguments in (["all_reduce", "-n", "3"], ["broadcast", "-n", "4"]):
         status, _, errors = rondo("bench", *arguments, "--algo", "file:" + os.path.join(PLANS, "pairs.json"))
         assert status == 2 and "is a plan of all_reduce over 4 ranks with root 0" in errors, (status, errors)
+
+
+def what_is_predicted_is_what_explain_says():
+    if len(os.sched_getaffinity(0)) < 2:
+        return "the model of a run knows that two ranks share a core"
+    names, costs = ["ring", "direct", "tree"], "2,8,4"
+    table = succeed("explain", "all_reduce", "-n", "2", "--predict", "--costs", costs)
+    heads, row = (re.search(rf"^ *{word} (.*)$", table, re.M)[1].split() for word in ("bytes", "8K"))
+    said = {name: float(time.strip("*")) for name, time in zip(heads, row)}
+    printed = succeed("bench", "all_reduce", "-n", "2", "--algo", ",".join(names), "--bytes", "8K", "--iterations", "5",
+                      "--rounds", "1", "--csv", "-", RONDO_COSTS=costs)
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    assert [row["algorithm"] for row in rows] == names, rows
+    for row in rows:
+        assert abs(float(row["predicted_us"]) - said[row["algorithm"]]) < 1e-3 * said[row["algorithm"]], (row, said)
+        assert f"RONDO_COSTS={costs}" in row["environment"].split(), row
+    return None
 
 
 def a_wrong_file_is_not_measured(folder):
@@ -226,7 +244,7 @@ def main():
                  ("ring.py writes a ring of 3 ranks", script(folder, "ring", "3"), "ring_py", 3, 4)]
         tests = [(f"{name}: proved, drawn and run", functools.partial(prove_draw_run, folder, *rest))
                  for name, *rest in right]
-        tests += cases.named([a_file_serves_nothing_else])
+        tests += cases.named([a_file_serves_nothing_else, what_is_predicted_is_what_explain_says])
         tests += [("a wrong file is not measured", functools.partial(a_wrong_file_is_not_measured, folder)),
                   ("too few slots are refused", functools.partial(too_few_slots, folder))]
         tests += [(f"refused: {name}", functools.partial(refused, folder, mutate)) for name, mutate in WRONG.items()]

@@ -270,9 +270,10 @@ def under_mpirun():
 
 
 def bench_compares_numbers_of_ranks():
+    drawn = ["--plot=b.svg"] if shutil.which("gnuplot") else []
     said = subprocess.run([RONDO, "bench", "ddp", "-n", "1,2", "--steps=8", "--rounds=2", "--csv=b.csv",
-                           "--json=b.json", "--", "--digits=2", "--width=32", "--heads=2", "--batch=8"], check=True,
-                          capture_output=True, text=True, timeout=250, env=environment())
+                           "--json=b.json", *drawn, "--", "--digits=2", "--width=32", "--heads=2", "--batch=8"],
+                          check=True, capture_output=True, text=True, timeout=250, env=environment())
     turns = [int(turn) for turn in re.findall(r"round \d of 2: (\d) rank", said.stderr)]
     assert turns == [1, 2, 2, 1], f"what slows down all the time favours some of {turns}"
     one, two = rows("b.csv")
@@ -280,6 +281,7 @@ def bench_compares_numbers_of_ranks():
     assert float(two["tokens_per_s"]) > 0 and float(two["bytes_per_step"]) > 0 and two["kernel"] == os.uname().release
     with open("b.json", encoding="utf-8") as file:
         report = json.load(file)
+    assert not drawn or "waiting for others" in content("b.svg").decode()
     assert [len(world["rounds"]) for world in report["worlds"]] == [2, 2]
     assert bool(report["warnings"]) == ("# warning: " in said.stdout) == (float(two["efficiency"]) > 1.0005), \
         said.stdout

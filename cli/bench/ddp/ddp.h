@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ddp.h - inside `rondo bench ddp`: how much faster do more ranks train? */
-#ifndef RONDO_CLI_BENCH_DDP_H
-#define RONDO_CLI_BENCH_DDP_H
+#ifndef RONDO_CLI_BENCH_DDP_DDP_H
+#define RONDO_CLI_BENCH_DDP_DDP_H
 
 #include "cli/bench/record.h"
 
@@ -17,7 +17,7 @@ struct bench_ddp_world {
 };
 
 struct bench_ddp_options {
-    struct bench_options bench; /* rounds, csv, json */
+    struct bench_options bench; /* rounds, csv, json, plot */
     int world_count, steps;
     int ranks[BENCH_DDP_WORLDS];
     char **train; /* more options of `rondo train` */
@@ -29,9 +29,6 @@ struct bench_ddp_result {
     struct bench_ddp_world worlds[BENCH_DDP_WORLDS];
     int rounds; /* that are complete */
 };
-
-/* The contract of a subcommand; argv[0] is "ddp". */
-int bench_ddp(int argc, char **argv);
 
 void bench_ddp_print(const struct bench_ddp_result *result, FILE *to);
 /* The files that the options name. 0, or -1 with sentences on stderr. */

@@ -7,17 +7,16 @@
  * them backwards: what gets slower or faster all the time favours none. The batch per rank is the
  * same.
  */
-#include "cli/bench/ddp.h"
+#include "cli/bench/ddp/ddp.h"
 
-#include "cli/bench/sweep.h"
+#include "cli/commands.h"
 #include "cli/common/argument.h"
+#include "cli/common/output.h"
 #include "cli/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +60,7 @@ static const struct argument table[] = {
      "times that all take their turn (3)"},
     {"csv", 0, "FILE", 2, SETS(bench.csv), "write a line per number of ranks"},
     {"json", 0, "FILE", 2, SETS(bench.json), "write the same, each round, and the machine"},
+    {"plot", 0, "FILE.svg", 2, SETS(bench.plot), "draw speed-up and steps (needs gnuplot)"},
     {0},
 };
 
@@ -165,176 +165,9 @@ static int measure(const struct bench_ddp_options *options, const char *path,
     return 0;
 }
 
-/* ---- The report ------------------------------------------------------------------------------ */
-
-/* Half of the last digit that is printed of an efficiency; room for a sentence of doubt. */
-static const double NEAR_ENOUGH = 0.0005;
-enum { DOUBT = 320 };
-
-/* The median of one figure of a world's runs, named by its place in a record. */
-static double median_of(const struct bench_ddp_result *result, int world, size_t figure)
-{
-    double values[BENCH_DDP_ROUNDS];
-
-    for (int i = 0; i < result->rounds; i++)
-        memcpy(&values[i], (const char *)&result->worlds[world].runs[i] + figure,
-               sizeof(values[i]));
-    return bench_median(values, result->rounds);
-}
-
-#define MEDIAN_OF(figure) median_of(result, world, offsetof(struct bench_record, figure))
-
-/* Against the first world, within each round. */
-static double speed_up(const struct bench_ddp_result *result, int world)
-{
-    double values[BENCH_DDP_ROUNDS];
-
-    for (int i = 0; i < result->rounds; i++)
-        values[i] =
-            result->worlds[world].runs[i].tokens_per_s / result->worlds[0].runs[i].tokens_per_s;
-    return bench_median(values, result->rounds);
-}
-
-/* The best speed-up that there could be. */
-static double perfect(const struct bench_ddp_result *result, int world)
-{
-    return (double)result->worlds[world].ranks / result->worlds[0].ranks;
-}
-
-/*
- * Ranks do not make each other faster: more than that is a baseline that other work slowed down.
- * Its rounds then differ, by which people see how much. False: there is nothing to warn of.
- */
-static bool doubt(const struct bench_ddp_result *result, int world, char *text, size_t size)
-{
-    double efficiency = speed_up(result, world) / perfect(result, world);
-    double least = result->worlds[0].runs[0].tokens_per_s, most = least;
-
-    if (efficiency <= 1 + NEAR_ENOUGH)
-        return false;
-    for (int i = 1; i < result->rounds; i++) {
-        double speed = result->worlds[0].runs[i].tokens_per_s;
-
-        least = speed < least ? speed : least;
-        most = speed > most ? speed : most;
-    }
-    snprintf(text, size,
-             "%.1f %% efficiency on %d ranks is more than there can be: %d rank%s, which it is "
-             "compared with, had %.0f to %.0f tokens/s over the rounds, so other work slowed it "
-             "down; repeat it on a quiet machine, or with more --rounds",
-             100 * efficiency, result->worlds[world].ranks, result->worlds[0].ranks,
-             result->worlds[0].ranks == 1 ? "" : "s", least, most);
-    return true;
-}
-
-static int processors(void)
-{
-    cpu_set_t allowed;
-
-    return sched_getaffinity(0, sizeof(allowed), &allowed) ? 0 : CPU_COUNT(&allowed);
-}
-
-static struct bench_record record_of(const struct bench_ddp_result *result, int world)
-{
-    double faster = speed_up(result, world);
-
-    return (struct bench_record){.ranks = result->worlds[world].ranks,
-                                 .available = true,
-                                 .tokens_per_s = MEDIAN_OF(tokens_per_s),
-                                 .speed_up = faster,
-                                 .efficiency = faster / perfect(result, world),
-                                 .step_s = MEDIAN_OF(step_s),
-                                 .waiting = MEDIAN_OF(waiting),
-                                 .hidden = MEDIAN_OF(hidden),
-                                 .bytes_per_step = MEDIAN_OF(bytes_per_step)};
-}
-
-static const struct bench_column columns[] = {
-    {"ranks", "ranks", .width = 5},
-    {"tokens_per_s", "tokens/s", .width = 12},
-    {"speed_up", "speed-up", .width = 9, .places = 2, .suffix = "x"},
-    {"efficiency", "efficiency", .width = 11, .places = 1, .scale = 100, .suffix = " %"},
-    {"step_s", "step (ms)", .width = 10, .places = 2, .scale = 1e3},
-    {"waiting", "waiting", .width = 9, .places = 1, .scale = 100, .suffix = " %"},
-    {"hidden", "hidden", .width = 8, .places = 1, .scale = 100, .suffix = " %", .unknown = "-"},
-    {"bytes_per_step", "bytes per step", .width = 14},
-    {0},
-};
-
-void bench_ddp_print(const struct bench_ddp_result *result, FILE *to)
-{
-    int most = processors();
-    int oversubscribed = 0;
-    char text[DOUBT];
-
-    fprintf(to, "# %d round%s of %d steps; the same batch per rank\n", result->rounds,
-            result->rounds == 1 ? "" : "s", result->options->steps);
-    bench_columns_head(columns, "#", NULL, to);
-    fprintf(to, "\n");
-    for (int i = 0; i < result->options->world_count; i++) {
-        struct bench_record record = record_of(result, i);
-
-        if (record.hidden < 0 || record.ranks == 1)
-            record.hidden = NAN;
-        bench_columns_print(columns, " ", &record, to);
-        fprintf(to, "\n");
-        oversubscribed += record.ranks > most;
-    }
-    for (int i = 0; i < result->options->world_count; i++)
-        if (doubt(result, i, text, sizeof(text)))
-            fprintf(to, "# warning: %s\n", text);
-    if (oversubscribed && most)
-        fprintf(to, "# there are %d processors: more ranks than that cannot be faster\n", most);
-}
-
-static void print_csv(const void *what, FILE *to)
-{
-    const struct bench_ddp_result *result = what;
-    struct bench_record records[BENCH_DDP_WORLDS];
-
-    for (int i = 0; i < result->options->world_count; i++)
-        records[i] = record_of(result, i);
-    bench_records_csv(records, result->options->world_count,
-                      "ranks,tokens_per_s,speed_up,efficiency,step_s,waiting,hidden,bytes_per_step",
-                      to);
-}
-
-static json_t *world_json(const struct bench_ddp_result *result, int world)
-{
-    struct bench_record record = record_of(result, world);
-    json_t *json = bench_record_json(&record, "ranks,tokens_per_s,speed_up");
-
-    json_object_set_new(json, "rounds",
-                        bench_records_json(result->worlds[world].runs, result->rounds,
-                                           "tokens_per_s,step_s,waiting,hidden,bytes_per_step"));
-    return json;
-}
-
-static json_t *make_json(const void *what)
-{
-    const struct bench_ddp_result *result = what;
-    json_t *worlds = json_array(), *warnings = json_array();
-    char text[DOUBT];
-
-    for (int i = 0; i < result->options->world_count; i++) {
-        json_array_append_new(worlds, world_json(result, i));
-        if (doubt(result, i, text, sizeof(text)))
-            json_array_append_new(warnings, json_string(text));
-    }
-    return json_pack("{s:o, s:i, s:o, s:o}", "machine", bench_machine_json(), "steps",
-                     result->options->steps, "worlds", worlds, "warnings", warnings);
-}
-
-int bench_ddp_write(const struct bench_ddp_result *result)
-{
-    static const struct bench_writers writers = {"rondo bench ddp", print_csv, make_json, NULL};
-
-    return bench_write_files(&writers, &result->options->bench, result);
-}
-
 /* ---- The command ----------------------------------------------------------------------------- */
 
-int bench_ddp(int argc, char **argv)
+int command_bench_ddp(int argc, char **argv)
 {
     static const struct argument_command command = {.name = "rondo bench ddp",
                                                     .operands = "[-- OPTIONS OF rondo train]",
@@ -348,6 +181,10 @@ int bench_ddp(int argc, char **argv)
     int file, failed;
 
     argument_parse(&command, argc, argv, &options);
+    failed =
+        output_begin("rondo bench ddp", options.bench.csv, options.bench.json, options.bench.plot);
+    if (failed)
+        return failed;
     result.options = &options;
     for (int i = 0; i < options.world_count; i++)
         result.worlds[i].ranks = options.ranks[i];
