@@ -15,7 +15,8 @@ static const struct setting table[SETTINGS] = {
     [SETTING_ALGORITHM] =
         {"RONDO_ALGORITHM", SETTING_WORD, "auto",
          "Algorithm of every collective that has it: a name from `rondo explain --list`, or auto "
-         "for the cheapest by the cost model; file:F: the plans of a file (docs/plan_format.md).",
+         "for the cheapest by the cost model; file:F: the plans of a file, JSON or XML of MSCCL "
+         "(docs/plan_format.md).",
          NULL, 0, 0},
     [SETTING_DETERMINISTIC] =
         {"RONDO_DETERMINISTIC", SETTING_BOOL, "0",

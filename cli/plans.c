@@ -2,8 +2,6 @@
 /* plans.c - lets an algorithm write the plans of all ranks. */
 #include "cli/plans.h"
 
-#include "cli/msccl/msccl.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,18 +41,4 @@ void plans_close(struct plan **plans, int count)
     for (int i = 0; plans && i < count; i++)
         plan_close(plans[i]);
     free(plans);
-}
-
-rondo_result plans_from_file(const char *path, struct plan_file **ret_file)
-{
-    size_t length = 0;
-    char *text;
-    rondo_result result = plan_file_load(path, &text, &length);
-
-    if (!result && msccl_is_xml(text, length))
-        result = msccl_parse(path, text, length, ret_file);
-    else if (!result)
-        result = plan_file_parse(path, text, length, ret_file);
-    free(text);
-    return result;
 }

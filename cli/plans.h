@@ -4,7 +4,6 @@
 #define RONDO_CLI_PLANS_H
 
 #include "collectives/algorithm.h"
-#include "plan/file/file.h"
 
 /* -1 if there is none of that name. */
 int plans_find_collective(const char *name);
@@ -16,8 +15,5 @@ int plans_find_collective(const char *name);
 struct plan **plans_open(const struct algorithm *algorithm, struct plan_request request,
                          int *ret_count);
 void plans_close(struct plan **plans, int count); /* accepts NULL */
-
-/* Read a file of plans, or an algorithm of MSCCL, which is XML. */
-rondo_result plans_from_file(const char *path, struct plan_file **ret_file);
 
 #endif

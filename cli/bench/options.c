@@ -155,7 +155,8 @@ static const struct argument table[] = {
      "host (malloc), shared (rondo_mem_alloc), registered (malloc and rondo_comm_register; other "
      "libraries: host), or cuda (of GPUs); or a list"},
     {"algo", 0, "NAME", 1, LIST(BENCH_BY_ALGORITHM),
-     "Rondo's algorithm: auto, ring, tree, ..., file:F for the plan in F, a list, or all (auto)"},
+     "Rondo's algorithm: auto, ring, tree, ..., file:F for the plan in F (JSON, or XML of MSCCL), "
+     "a list, or all (auto)"},
     {"set", 0, "NAME=VALUES", 1, ARGUMENT_CALLS(bench_take_set),
      "a setting of Rondo and its values, such as RONDO_SLOTS=2,8: a run for each"},
     {"deterministic", 0, NULL, 1, SETS(deterministic), "Rondo sums in one fixed order"},

@@ -9,7 +9,7 @@
 #include "cli/explain/html.h"
 #include "cli/explain/predict.h"
 #include "cli/explain/svg.h"
-#include "cli/msccl/msccl.h"
+#include "cli/msccl/write.h"
 #include "cli/plans.h"
 
 #include "base/fail.h"
@@ -236,7 +236,7 @@ static bool take_plan(struct options *options)
 {
     struct plan_file *file = NULL;
 
-    if (plans_from_file(options->plan, &file) ||
+    if (file_read(options->plan, &file) ||
         file_algorithm_of(file, options->plan, &options->algorithm)) {
         fprintf(stderr, "rondo explain: %s\n", fail_sentence());
         return false;

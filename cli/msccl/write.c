@@ -7,7 +7,7 @@
  * one dependency. A step that combines a message and passes it on without keeping it goes through a
  * chunk of scratch of its own.
  */
-#include "cli/msccl/msccl.h"
+#include "cli/msccl/write.h"
 
 #include "base/fail.h"
 

@@ -50,7 +50,7 @@ int verify_file(const char *path, int slots)
     struct plan_file *file = NULL;
     struct verify_report report;
     unsigned promises = 0;
-    rondo_result result = plans_from_file(path, &file);
+    rondo_result result = file_read(path, &file);
 
     if (!result)
         result = file_prove(file, path, slots, &report, &promises);

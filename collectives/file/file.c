@@ -4,6 +4,7 @@
 
 #include "base/collective.h"
 #include "base/fail.h"
+#include "plan/msccl/msccl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,20 @@ struct file_form {
     char name[PLAN_FILE_NAME + 24];
     struct plan_file *file;
 };
+
+rondo_result file_read(const char *path, struct plan_file **ret_file)
+{
+    size_t length = 0;
+    char *text;
+    rondo_result result = plan_file_load(path, &text, &length);
+
+    if (!result && msccl_is_xml(text, length))
+        result = msccl_parse(path, text, length, ret_file);
+    else if (!result)
+        result = plan_file_parse(path, text, length, ret_file);
+    free(text);
+    return result;
+}
 
 static bool works_in_place(rondo_collective collective)
 {
@@ -130,7 +145,7 @@ rondo_result file_algorithm_of(struct plan_file *file, const char *path,
 rondo_result file_algorithm(const char *path, const struct algorithm **ret_algorithm)
 {
     struct plan_file *file = NULL;
-    rondo_result result = plan_file_read(path, &file);
+    rondo_result result = file_read(path, &file);
 
     return result ? result : file_algorithm_of(file, path, ret_algorithm);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * file.h - an algorithm out of a file of plans (plan/file/file.h), proved before anybody runs it.
+ * file.h - an algorithm out of a file of plans (plan/file/, plan/msccl/), proved before anybody
+ * runs it.
  *
  * It has one form, of one collective over one number of ranks and with one root. What it promises
  * is what the verifier has proved of it, and without that there is no such algorithm: so whatever
@@ -12,6 +13,10 @@
 #include "collectives/algorithm.h"
 #include "plan/file/file.h"
 #include "plan/verify/verify.h"
+
+/* Read a file of plans, or an algorithm of MSCCL, which is XML. RONDO_ERROR_INVALID or
+ * RONDO_ERROR_UNSUPPORTED with a sentence that names the place. */
+rondo_result file_read(const char *path, struct plan_file **ret_file);
 
 /*
  * Prove the plans of a file, where the collective works in place also in place; *ret_promises are

@@ -82,15 +82,3 @@ rondo_result plan_file_load(const char *path, char **ret_text, size_t *ret_lengt
     *ret_text = text;
     return result;
 }
-
-rondo_result plan_file_read(const char *path, struct plan_file **ret_file)
-{
-    size_t length = 0;
-    char *text;
-    rondo_result result = plan_file_load(path, &text, &length);
-
-    if (!result)
-        result = plan_file_parse(path, text, length, ret_file);
-    free(text);
-    return result;
-}

@@ -29,11 +29,10 @@ struct plan_file {
     uint64_t hash;       /* of the text */
 };
 
-/* RONDO_ERROR_INVALID: a sentence names line, rank and step. */
-rondo_result plan_file_read(const char *path, struct plan_file **ret_file);
 /* The text of a file, to free(). */
 rondo_result plan_file_load(const char *path, char **ret_text, size_t *ret_length);
-/* Reads as plan_file_read() does, from memory; `path` is for the sentence. */
+/* Reads such a text; `path` is for the sentence, which names line, rank and step of what is wrong:
+ * RONDO_ERROR_INVALID. */
 rondo_result plan_file_parse(const char *path, const char *text, size_t length,
                              struct plan_file **ret_file);
 void plan_file_close(struct plan_file *file); /* accepts NULL */

@@ -5,8 +5,9 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "cli/msccl/msccl.h"
+#include "cli/msccl/write.h"
 #include "collectives/file/file.h"
+#include "plan/msccl/msccl.h"
 
 #include <stdlib.h>
 

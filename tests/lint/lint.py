@@ -40,11 +40,12 @@ ROOMS = {
     "plan/verify": {"base", "plan"},
     "plan/explain": {"base", "plan", "plan/verify"},
     "plan/file": {"base", "plan"},
+    "plan/msccl": {"base", "plan", "plan/file"},
     "plan/simulate": {"base", "plan"},
     "collectives": {"base", "plan"},  # the textbook: it knows of nothing behind it
     "collectives/levels": {"base", "plan", "collectives"},
     "collectives/select": {"base", "plan", "collectives", "collectives/levels"},
-    "collectives/file": {"base", "plan", "plan/file", "plan/verify", "collectives"},
+    "collectives/file": {"base", "plan", "plan/file", "plan/msccl", "plan/verify", "collectives"},
     "cuda": {"base", "kernels", "plan"},  # the last: what an executor reads
     "comm/rendezvous": {"base", "base/net"},
     "comm/recorder": {"base"},
@@ -59,7 +60,7 @@ ROOMS = {
     "cli": {"base", "plan", "plan/verify", "plan/explain", "plan/file", "plan/simulate", "collectives/file",
             "topology", "kernels",
             "cuda", "bench", "cli/common", "cli/msccl"} | COLLECTIVES,  # bench: what its workers speak
-    "cli/msccl": {"base", "plan", "plan/file"},
+    "cli/msccl": {"base", "plan"},
     "cli/common": set(),  # of all programs
     "ddp": {"base/caller"},  # and only include/
     "ddp/elastic": {"ddp", "base/caller"},

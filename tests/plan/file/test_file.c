@@ -83,7 +83,7 @@ Test(plan_file, what_a_file_promises_is_what_is_proved_of_it)
     struct verify_report report;
     unsigned promises = 0;
 
-    cr_assert(!plan_file_read(PAIRS, &file), "%s", fail_sentence());
+    cr_assert(!file_read(PAIRS, &file), "%s", fail_sentence());
     cr_assert(!file_prove(file, PAIRS, 0, &report, &promises), "%s", fail_sentence());
     cr_assert_eq(promises, PROMISE_BALANCED | PROMISE_RANK_ORDER | PROMISE_IN_PLACE);
     plan_file_close(file);
@@ -171,6 +171,6 @@ Test(plan_file, a_file_that_is_not_there_is_a_sentence)
 {
     struct plan_file *file = NULL;
 
-    cr_assert_eq(plan_file_read("/nonexistent/plan", &file), RONDO_ERROR_INVALID);
+    cr_assert_eq(file_read("/nonexistent/plan", &file), RONDO_ERROR_INVALID);
     cr_assert(strstr(fail_sentence(), "/nonexistent/plan can't be read"), "%s", fail_sentence());
 }

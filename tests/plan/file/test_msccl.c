@@ -3,8 +3,9 @@
 #include "tests/plan/verify_forms.h"
 
 #include "base/fail.h"
-#include "cli/msccl/msccl.h"
+#include "cli/msccl/write.h"
 #include "collectives/file/file.h"
+#include "plan/msccl/msccl.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* algo.h - what an algorithm of MSCCL says, read from XML and not yet understood. */
-#ifndef RONDO_CLI_MSCCL_ALGO_H
-#define RONDO_CLI_MSCCL_ALGO_H
+#ifndef RONDO_PLAN_MSCCL_ALGO_H
+#define RONDO_PLAN_MSCCL_ALGO_H
 
 #include "rondo/rondo.h"
 

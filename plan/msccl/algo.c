@@ -4,7 +4,7 @@
  *
  * That is all of XML that algorithms of MSCCL use, with comments and a declaration around them.
  */
-#include "cli/msccl/algo.h"
+#include "plan/msccl/algo.h"
 
 #include "base/fail.h"
 

@@ -9,11 +9,11 @@
  * What every chunk holds is followed: which atom of a block it is, for in scratch that is not where
  * it lies; and the shares of which ranks, for the step that completes a sum is marked as such.
  */
-#include "cli/msccl/msccl.h"
+#include "plan/msccl/msccl.h"
 
 #include "base/collective.h"
 #include "base/fail.h"
-#include "cli/msccl/algo.h"
+#include "plan/msccl/algo.h"
 
 #include <stdlib.h>
 #include <string.h>

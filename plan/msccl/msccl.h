@@ -6,8 +6,8 @@
  * one program. Its order is one in which the blocks of all ranks could have run with two slots per
  * link, so it waits for nothing that comes later.
  */
-#ifndef RONDO_CLI_MSCCL_MSCCL_H
-#define RONDO_CLI_MSCCL_MSCCL_H
+#ifndef RONDO_PLAN_MSCCL_MSCCL_H
+#define RONDO_PLAN_MSCCL_MSCCL_H
 
 #include "plan/file/file.h"
 
@@ -16,9 +16,5 @@ bool msccl_is_xml(const char *text, size_t length);
 /* RONDO_ERROR_INVALID or RONDO_ERROR_UNSUPPORTED: a sentence names line, GPU, block and step. */
 rondo_result msccl_parse(const char *path, const char *text, size_t length,
                          struct plan_file **ret_file);
-
-/* Write the plans of all ranks, which are right. RONDO_ERROR_UNSUPPORTED: they have a step that
- * MSCCL has no form of, and the sentence names it. */
-rondo_result msccl_write(struct plan *const *plans, int size, FILE *to);
 
 #endif
