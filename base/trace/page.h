@@ -20,7 +20,7 @@
 
 #define TRACE_MAGIC 0x6563617274646e72u /* "rndtrace" */
 enum {
-    TRACE_VERSION = 2,
+    TRACE_VERSION = 3,
     TRACE_COMMS = 1024,
     TRACE_NAMES = 1024,
     TRACE_NAME = 120, /* bytes, with the 0 at the end */
@@ -35,21 +35,29 @@ enum trace_kind {
     TRACE_STEP,     /* a step has ended that moved data or was waited for */
     TRACE_SPAN,     /* something of the program's own begins, */
     TRACE_SPAN_END, /* and has ended */
+    TRACE_SEND,     /* a send with a tag is posted, */
+    TRACE_RECV,     /* or a receive; */
+    TRACE_COMPLETE, /* it has ended, with the peer, tag and bytes that its message had */
+    TRACE_FAILED,   /* it has ended with an error, or was given up */
     TRACE_KINDS,
 };
 
 struct trace_event {
-    uint64_t when; /* nanoseconds of CLOCK_MONOTONIC */
-    uint32_t call; /* counts the calls of the communicator in this process */
-    uint16_t comm; /* number in the table */
-    uint8_t kind;  /* enum trace_kind */
-    /* Of a step: */
-    uint8_t program;
-    uint8_t verb, event; /* enum plan_verb, enum plan_event */
-    uint16_t step;       /* of the plan, modulo 65536 */
-    int32_t peer;        /* of a wait; else -1 */
+    uint64_t when;   /* nanoseconds of CLOCK_MONOTONIC */
+    uint32_t call;   /* counts the calls, or messages, of the communicator in this process */
+    uint16_t comm;   /* number in the table */
+    uint8_t kind;    /* enum trace_kind */
+    uint8_t program; /* of a step */
     union {
-        uint64_t bytes; /* of a copy or reduce: its range */
+        struct {                 /* of a step */
+            uint8_t verb, event; /* enum plan_verb, enum plan_event */
+            uint16_t step;       /* of the plan, modulo 65536 */
+        };
+        int32_t tag; /* of a message; -1: any */
+    };
+    int32_t peer; /* of a wait or a message, -1: any; else -1 */
+    union {
+        uint64_t bytes; /* of a copy or reduce: its range; of a message, or of the room for it */
         struct {
             uint32_t name; /* of a call that begins, or of a span: number in the table */
             /* By which the ranks count the call, 0: a message between two ranks. Of a span: what

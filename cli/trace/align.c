@@ -117,6 +117,10 @@ static void apply(struct traced *traced)
         traced->spans[i].begin += traced->files[traced->spans[i].file].forward;
         traced->spans[i].end += traced->files[traced->spans[i].file].forward;
     }
+    for (uint32_t i = 0; i < traced->message_count; i++) {
+        traced->messages[i].begin += traced->files[traced->messages[i].file].forward;
+        traced->messages[i].end += traced->files[traced->messages[i].file].forward;
+    }
     for (uint32_t i = 0; i < traced->call_count; i++) {
         traced->calls[i].begin += traced->files[traced->calls[i].file].forward;
         traced->calls[i].end += traced->files[traced->calls[i].file].forward;
@@ -148,6 +152,7 @@ bool traced_align(struct traced *traced)
             good = false;
         }
     apply(traced);
+    traced_prolong_messages(traced);
     free(is_right);
     free(joints);
     return good;

@@ -2,7 +2,7 @@
 /*
  * chrome.c - a time line that Perfetto and chrome://tracing open: a process for each traced file,
  * and in it, for each communicator, a track of calls and one for the steps of each program. A wait
- * is named after the rank that it is for.
+ * is named after the rank that it is for. Spans and messages with tags are drawn beside them.
  */
 #include "cli/trace/trace.h"
 
@@ -105,6 +105,28 @@ static void write_span(const struct traced *traced, uint32_t number, double zero
         span->file, (span->end - zero) * 1e6);
 }
 
+/* Messages are under way side by side, so they are no slices of a thread either; those with one
+ * peer have one name, and are drawn together. */
+static void write_message(const struct traced *traced, uint32_t number, double zero, FILE *to)
+{
+    const struct traced_message *message = &traced->messages[number];
+    char name[64];
+
+    traced_name_message(message, name, sizeof(name));
+    fprintf(to,
+            ",\n{\"name\":\"%s\",\"cat\":\"message\",\"ph\":\"b\",\"id\":%u,\"pid\":%d,"
+            "\"tid\":0,\"ts\":%.3f,\"args\":{\"peer\":%d,\"tag\":%d,\"bytes\":%llu,"
+            "\"communicator\":\"%04llx\",\"state\":\"%s\"}},\n{\"name\":\"%s\",\"cat\":"
+            "\"message\",\"ph\":\"e\",\"id\":%u,\"pid\":%d,\"tid\":0,\"ts\":%.3f}",
+            name, number, message->file, (message->begin - zero) * 1e6, message->peer, message->tag,
+            (unsigned long long)message->bytes,
+            (unsigned long long)(traced->files[message->file].page->comm[message->comm].id >> 48),
+            message->failed  ? "failed"
+            : message->ended ? "complete"
+                             : "under way",
+            name, number, message->file, (message->end - zero) * 1e6);
+}
+
 static bool *used_tracks(const struct traced *traced)
 {
     bool *used = calloc((size_t)traced->file_count * TRACE_COMMS * TRACKS, sizeof(*used));
@@ -137,6 +159,8 @@ bool traced_chrome(const struct traced *traced, const char *file)
             write_step(traced, &traced->steps[i], zero, to);
         for (uint32_t i = 0; i < traced->span_count; i++)
             write_span(traced, i, zero, to);
+        for (uint32_t i = 0; i < traced->message_count; i++)
+            write_message(traced, i, zero, to);
         fprintf(to, "\n]}\n");
     }
     free(used);

@@ -52,6 +52,10 @@ void traced_moments(const struct traced *traced, double *ret_first, double *ret_
         *ret_first = fmin(*ret_first, traced->spans[i].begin);
         *ret_last = fmax(*ret_last, traced->spans[i].end);
     }
+    for (uint32_t i = 0; i < traced->message_count; i++) {
+        *ret_first = fmin(*ret_first, traced->messages[i].begin);
+        *ret_last = fmax(*ret_last, traced->messages[i].end);
+    }
     if (*ret_first > *ret_last)
         *ret_first = *ret_last = 0;
 }

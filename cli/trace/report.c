@@ -223,6 +223,7 @@ void traced_report(const struct traced *traced)
         write_ranks(traced);
     traced_report_kinds(traced);
     traced_report_spans(traced);
+    traced_report_messages(traced);
     write_waits(traced);
     write_late(traced);
 }

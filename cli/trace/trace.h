@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace.h - inside `rondo trace`: the command (trace.c), what the files of a job hold (read.c),
- * one clock for all its hosts (align.c, joint.c), where the time went (report.c, spans.c), calls by
- * what they are (sums.c), and time lines (chrome.c, svg.c).
+ * trace.h - inside `rondo trace`: the command (trace.c), what the files of a job hold (read.c,
+ * events.c), one clock for all its hosts (align.c, joint.c), where the time went (report.c,
+ * spans.c, messages.c), calls by what they are (sums.c), and time lines (chrome.c, svg.c).
  */
 #ifndef RONDO_CLI_TRACE_TRACE_H
 #define RONDO_CLI_TRACE_TRACE_H
@@ -41,6 +41,17 @@ struct traced_span {
     double begin, end;
 };
 
+/* A send or receive with a tag, from when it was posted. */
+struct traced_message {
+    int file;
+    uint16_t comm; /* in the table of its file */
+    bool sends;
+    bool ended, failed; /* not ended: it was under way when the trace ended */
+    int32_t peer, tag;  /* -1: any, of a receive that has no message so far */
+    uint64_t bytes;     /* of the message, or of the room for it */
+    double begin, end;
+};
+
 struct traced_file {
     char path[512];
     struct trace_page *page; /* mapped, and only read */
@@ -59,6 +70,8 @@ struct traced {
     uint32_t step_count, step_room;
     struct traced_span *spans;
     uint32_t span_count, span_room;
+    struct traced_message *messages;
+    uint32_t message_count, message_room;
     int machines;
     double within; /* clocks of two machines agree that well, in seconds; 0: there is one machine */
 };
@@ -66,6 +79,10 @@ struct traced {
 /* Reads FILE.RANK of all ranks. False, with a sentence on stderr: there is none, or no memory. */
 bool traced_read(const char *file, struct traced *ret_traced);
 void traced_done(struct traced *traced);
+/* Adds what the events of one of the files say. False: out of memory. */
+bool traced_take_events(struct traced *traced, int file);
+uint32_t traced_comms(const struct trace_page *page); /* that have an entry in its table */
+
 /* A call that is a rank's part of a collective. */
 struct traced_joint {
     uint64_t comm;
@@ -102,6 +119,13 @@ void traced_report(const struct traced *traced);
 /* Says what the program's own spans took, and how long calls went on meanwhile. */
 void traced_report_spans(const struct traced *traced);
 
+/* Says what messages with tags took, by rank and peer. */
+void traced_report_messages(const struct traced *traced);
+/* Has messages that are still under way last until the end of the trace, whose clock is one. */
+void traced_prolong_messages(struct traced *traced);
+/* Writes "send to rank 1" or the like. */
+void traced_name_message(const struct traced_message *message, char *text, size_t size);
+
 /* The calls of one name, of all ranks. */
 struct traced_kind {
     const char *name;
@@ -120,7 +144,7 @@ uint64_t traced_sum_calls(const struct traced_file *file); /* that have ended */
 bool traced_json(const struct traced *traced, const char *file);
 bool traced_prometheus(const struct traced *traced, const char *file);
 
-/* When the first call or span begins, and the last one ends; 0 and 0: there are none. */
+/* When the first call, span or message begins, and the last one ends; 0 and 0: there are none. */
 void traced_moments(const struct traced *traced, double *ret_first, double *ret_last);
 /* Draws what ranks did when, and calls beside what is expected of them. False, with a sentence. */
 bool traced_svg(const struct traced *traced, const char *file);

@@ -29,6 +29,8 @@ void transfers_remove(struct transfers *list, const rondo_transfer *transfer)
 
 void transfer_end(rondo_transfer *transfer, rondo_result result)
 {
+    if (transfer->p2p->trace)
+        p2p_trace_end(transfer, result);
     transfer->state = TRANSFER_OVER;
     transfer->result = result;
     if (result)

@@ -36,6 +36,7 @@ static void free_all(rondo_p2p *p2p)
     }
     if (p2p->comm) {
         p2p->comm->recorder = p2p->recorder;
+        p2p->comm->world.trace = p2p->trace;
         rondo_comm_close(p2p->comm);
     }
     free(p2p->routes);
@@ -65,6 +66,11 @@ static rondo_result start(rondo_p2p *p2p)
     sigset_t all, before;
     int error;
 
+    /* `rondo ps` and traces would show the envelopes that are awaited as calls that hang. */
+    p2p->recorder = p2p->comm->recorder;
+    p2p->comm->recorder = NULL;
+    p2p->trace = p2p->comm->world.trace;
+    p2p->comm->world.trace = NULL;
     p2p->routes = calloc(size, sizeof(*p2p->routes));
     p2p->tasks = calloc(2 * size, sizeof(*p2p->tasks));
     if (!p2p->routes || !p2p->tasks)
@@ -75,9 +81,6 @@ static rondo_result start(rondo_p2p *p2p)
         p2p_task_to(p2p, peer)->state = TASK_DONE;
         progress_await_envelope(p2p, peer);
     }
-    /* `rondo ps` would show the envelopes that are awaited as calls that hang. */
-    p2p->recorder = p2p->comm->recorder;
-    p2p->comm->recorder = NULL;
     batch_open(&p2p->batch, p2p->comm, p2p->tasks, 0);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -252,8 +255,12 @@ static rondo_result begin(rondo_p2p *p2p, const struct wish *wish, bool sends,
         result = rondo_fail(p2p->failed, "%s", p2p->sentence);
     if (!result) {
         p2p->pending++;
+        if (p2p->trace)
+            p2p_trace_post(transfer);
         result = sends ? begin_send(transfer) : match_receive(transfer);
         p2p->pending -= result != RONDO_OK;
+        if (result && p2p->trace)
+            p2p_trace_end(transfer, result);
     }
     if (!result) {
         p2p->users++;

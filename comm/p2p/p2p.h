@@ -57,7 +57,8 @@ struct rondo_transfer {
     double began;    /* when a receive from any source was first looked at, 0: not yet */
     int reminders;   /* that the log has of it since then */
     rondo_result result;
-    char *sentence; /* of an error; NULL: none */
+    char *sentence;  /* of an error; NULL: none */
+    uint32_t traced; /* number in the trace, if there is one */
 };
 
 struct transfers {
@@ -114,7 +115,9 @@ struct rondo_p2p {
     struct route *routes; /* [rank] */
     struct task *tasks;   /* [rank] from there, [size + rank] to there */
     struct batch batch;
-    struct recorder *recorder; /* of the communicator, which does not write these calls down */
+    /* Of the communicator, which does not write down the tasks that move messages. */
+    struct recorder *recorder;
+    struct trace *trace; /* where transfers are written; NULL: nowhere */
 };
 
 /* ---- match.c: all with the lock held --------------------------------------------------------- */
@@ -155,6 +158,13 @@ void *progress_run(void *p2p);
 void p2p_look_after(rondo_p2p *p2p, double now);
 /* Forget how long transfers have waited. With the lock held. */
 void p2p_restart_waits(rondo_p2p *p2p);
+
+/* ---- tracing.c ------------------------------------------------------------------------------- */
+
+/* A transfer is posted, or is about to end with `result`. With the lock held, and only where there
+ * is a trace. */
+void p2p_trace_post(rondo_transfer *transfer);
+void p2p_trace_end(const rondo_transfer *transfer, rondo_result result);
 
 /* The messages on their way from a peer, and to it. */
 static inline struct task *p2p_task_from(const rondo_p2p *p2p, int peer)

@@ -61,9 +61,15 @@ class Line:
 
     def __init__(self, events):
         self.calls, self.steps, self.names = collections.defaultdict(list), collections.defaultdict(list), {}
-        self.spans = collections.defaultdict(dict)
+        self.spans, self.messages = collections.defaultdict(dict), collections.defaultdict(dict)
         for event in events:
-            if event["ph"] == "b":
+            if event.get("cat") == "message" and event["ph"] == "b":
+                self.messages[event["pid"]][event["id"]] = event
+            elif event.get("cat") == "message":
+                begun = self.messages[event["pid"]][event["id"]]
+                assert event["ph"] == "e" and event["name"] == begun["name"], event
+                begun["dur"] = event["ts"] - begun["ts"]
+            elif event["ph"] == "b":
                 self.spans[event["pid"]][event["id"]] = [event["name"], event["args"]["number"], event["ts"]]
             elif event["ph"] == "e":
                 self.spans[event["pid"]][event["id"]].append(event["ts"])
@@ -270,6 +276,38 @@ def spans_of_the_program_may_overlap():
     assert abs(meanwhile - inside) <= 0.006 * inside and together > inside, row
 
 
+def messages_with_tags_last_from_when_they_are_posted():
+    for more in {}, {"RONDO_TRANSPORT": "tcp"}:
+        job = Job("tags", **more)
+        line, report = job.line(), job.trace()
+        assert not any(call["name"].split(" ")[0] in ("send", "recv") for calls in line.calls.values()
+                       for call in calls), line.calls
+        for rank in range(2):
+            measured = {name: microseconds for name, microseconds in job.measured[rank] if ":" in name}
+            messages = list(line.messages[rank].values())
+            complete = [message for message in messages if message["args"]["state"] == "complete"]
+            assert len(complete) == len(measured) == 7, (messages, measured)
+            for message in complete:
+                args = message["args"]
+                verb = message["name"].split(" ")[0]
+                assert message["name"] == f"{verb} {'to' if verb == 'send' else 'from'} rank {args['peer']}", message
+                known = measured.pop(f"{verb}:{args['peer']}:{args['tag']}:{args['bytes']}")
+                assert 0 <= message["dur"] <= known + CLOCK, f"{message} took {known} us"
+            rest = [(message["name"], message["args"]["tag"], message["args"]["state"])
+                    for message in messages if message not in complete]
+            known = [(f"receive from rank {1 - rank}", 8, "failed"), (f"receive from rank {rank}", 9, "failed")]
+            assert rest == known + [("receive from rank 0", 10, "under way")] * (rank == 0), rest
+            assert f"rank {rank} of communicator {messages[0]['args']['communicator']}, " in report, report
+        row = next(row for row in report.splitlines() if row.endswith("under way at the end"))
+        assert row.split()[:2] == ["3", "10"] and "receive from rank 0; 1 failed; 1 under way" in row, row
+
+
+def a_profile_has_no_messages_with_tags():
+    job = Job("tags", RONDO_TRACE="", RONDO_PROFILE="its file")
+    for told in job.sums():
+        assert not {call["collective"] for call in told["calls"]} & {"send", "recv"}, told
+
+
 def a_training_shows_its_phases_and_its_buckets():
     folder = tempfile.TemporaryDirectory()
     file, result = os.path.join(folder.name, "t"), os.path.join(folder.name, "json")
@@ -399,7 +437,8 @@ if __name__ == "__main__":
         calls_over_tcp_have_their_steps_too, the_report_adds_up_what_is_on_the_time_line,
         the_sums_are_those_of_the_calls_on_the_time_line, a_profile_has_sums_of_all_calls_and_no_events,
         sums_are_metrics_of_prometheus, the_picture_shows_the_share_of_time_in_calls_and_what_was_expected,
-        spans_of_the_program_may_overlap, a_training_shows_its_phases_and_its_buckets,
+        spans_of_the_program_may_overlap, messages_with_tags_last_from_when_they_are_posted,
+        a_profile_has_no_messages_with_tags, a_training_shows_its_phases_and_its_buckets,
         a_small_ring_keeps_the_last_calls, the_trace_of_a_rank_that_was_killed_is_there,
         clocks_of_two_machines_are_put_on_one, files_of_an_earlier_job_are_left_out, a_child_has_a_file_of_its_own,
         a_file_that_cannot_be_written_is_a_warning, what_is_no_trace_is_refused,

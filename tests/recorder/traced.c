@@ -5,11 +5,15 @@
  *     calls   some collectives and a message, each of which prints how many microseconds it took
  *     many    as many all_reduces as no small ring has room for, and what the model expects of one
  *     die     rank 1 is killed between two calls; all others wait for it in the second one
+ *     tags    messages with tags, each of which prints its peer, tag, bytes and microseconds; rank
+ *             0 ends while it waits for one
  *     child   rank 0 has a child that makes a communicator of its own
  */
 #include "rondo/bindings.h"
+#include "rondo/p2p.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +69,63 @@ static void others(void)
         printf("%d %s %.3f\n", rank, rank ? "recv" : "send", now() - began);
 }
 
+struct message {
+    rondo_transfer *transfer;
+    double posted;
+};
+
+static struct message post(rondo_p2p *p2p, bool sends, void *memory, size_t bytes, int peer,
+                           int tag)
+{
+    struct message message = {.posted = now()};
+
+    check(sends ? rondo_p2p_send(p2p, memory, bytes, peer, tag, &message.transfer)
+                : rondo_p2p_recv(p2p, memory, bytes, peer, tag, &message.transfer));
+    return message;
+}
+
+static void complete(const char *way, struct message message)
+{
+    rondo_envelope envelope;
+
+    check(rondo_transfer_wait(message.transfer, -1, &envelope));
+    printf("%d %s:%d:%d:%zu %.3f\n", rank, way, envelope.source, envelope.tag, envelope.bytes,
+           now() - message.posted);
+    rondo_transfer_close(message.transfer);
+}
+
+/* Short ones and a long one, from the peer that is named and from any, to this rank itself, one
+ * that is given up and one that is too long, which print nothing. */
+static void tags(void)
+{
+    static char memory[4][1 << 20];
+    const int peer = 1 - rank;
+    struct message receives[3], sends[3];
+    rondo_p2p *p2p;
+
+    check(rondo_p2p_open(comm, &p2p));
+    receives[0] = post(p2p, false, memory[0], 200, peer, 5);
+    receives[1] = post(p2p, false, memory[1], sizeof(memory[1]), RONDO_ANY_SOURCE, 6);
+    receives[2] = post(p2p, false, memory[2], 10, rank, RONDO_ANY_TAG);
+    sends[0] = post(p2p, true, memory[3], 100, peer, 5);
+    sends[1] = post(p2p, true, memory[3], sizeof(memory[3]), peer, 6);
+    sends[2] = post(p2p, true, memory[3], 10, rank, 7);
+    for (int i = 0; i < 3; i++) {
+        complete("receive", receives[i]);
+        complete("send", sends[i]);
+    }
+    rondo_transfer_close(post(p2p, false, memory[0], 300, peer, 8).transfer);
+    complete("send", post(p2p, true, memory[3], 20, rank, 9));
+    if (rondo_transfer_wait(post(p2p, false, memory[0], 10, rank, 9).transfer, -1, NULL) !=
+        RONDO_ERROR_MISMATCH)
+        exit(1);
+    check(rondo_barrier(comm, NULL));
+    if (rank == 0) {
+        (void)post(p2p, false, memory[0], 400, 0, 10);
+        _exit(0);
+    }
+}
+
 static void estimate(void)
 {
     const rondo_call call = {.struct_size = sizeof(call),
@@ -112,6 +173,10 @@ int main(int argc, char **argv)
         have_a_child();
     if (!strcmp(way, "many"))
         estimate();
+    if (!strcmp(way, "tags")) {
+        tags();
+        return 0;
+    }
     for (int i = 0; i < (strcmp(way, "many") ? TIMES : MANY); i++)
         all_reduce();
     rondo_trace_begin("others", 7);
