@@ -36,49 +36,45 @@ static struct processor_time processor_time(void)
     return time;
 }
 
-/* Returns where the value of a variable begins that Rondo reads, and that others may know; else
- * NULL. */
-static const char *told_value(const char *variable)
-{
-    const char *value = strchr(variable, '=');
+/* These are the settings in the environment before a run sets what its ranks need. */
+static json_t *settings;
 
-    return value && !strncmp(variable, "RONDO_", 6) && strncmp(variable, "RONDO_SECRET", 12)
-               ? value + 1
-               : NULL;
+static json_t *find_settings(void)
+{
+    json_t *found = json_object();
+
+    for (char **each = environ; *each; each++) {
+        const char *value = strchr(*each, '=');
+
+        /* Nobody else is to know the secret. */
+        if (value && !strncmp(*each, "RONDO_", 6) && strncmp(*each, "RONDO_SECRET", 12))
+            json_object_setn_new(found, *each, (size_t)(value - *each), json_string(value + 1));
+    }
+    return found;
 }
 
-/* Returns the settings as words; the first call is made before a run sets any. */
+/* Returns the settings as words. */
 static const char *environment(void)
 {
     static char text[2048];
-    static bool known;
+    const char *name;
+    json_t *value;
     size_t used = 0;
 
-    for (char **each = environ; !known && *each; each++)
-        if (told_value(*each) && used + strlen(*each) + 2 < sizeof(text))
-            used +=
-                (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "", *each);
-    known = true;
+    text[0] = 0;
+    json_object_foreach(settings, name,
+                        value) if (used + strlen(name) + json_string_length(value) + 3 <
+                                   sizeof(text)) used +=
+        (size_t)snprintf(text + used, sizeof(text) - used, "%s%s=%s", used ? " " : "", name,
+                         json_string_value(value));
     return text;
 }
 
 void bench_machine_begin(void)
 {
     began = processor_time();
-    environment();
-}
-
-static json_t *settings_json(void)
-{
-    json_t *settings = json_object();
-
-    for (char **each = environ; *each; each++) {
-        const char *value = told_value(*each);
-
-        if (value)
-            json_object_setn_new(settings, *each, (size_t)(value - 1 - *each), json_string(value));
-    }
-    return settings;
+    json_decref(settings);
+    settings = find_settings();
 }
 
 /* Returns the name in its line of /proc/cpuinfo, in `line`. */
@@ -160,6 +156,6 @@ json_t *bench_machine_json(void)
     json = bench_record_json(&facts, "commit,processor,processors,cores_per_socket,architecture,"
                                      "system,kernel,stolen_percent");
     json_object_set_new(json, "load", json_pack("[f,f,f]", load[0], load[1], load[2]));
-    json_object_set_new(json, "settings", settings_json());
+    json_object_set(json, "settings", settings);
     return json;
 }

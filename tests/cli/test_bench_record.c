@@ -50,6 +50,7 @@ Test(bench_record, texts_with_a_comma_or_a_quote_are_quoted_in_csv)
 Test(bench_record, the_machine_is_told_with_what_rondo_was_told_but_the_secret)
 {
     struct bench_record record = {0}, peer = {.version = "Open MPI v4.1.4"};
+    json_t *json, *settings;
 
     setenv("RONDO_SLOTS", "3", 1);
     setenv("RONDO_SECRET", "nobody knows", 1);
@@ -65,6 +66,12 @@ Test(bench_record, the_machine_is_told_with_what_rondo_was_told_but_the_secret)
     cr_expect_not(strstr(record.environment, "RONDO_SLOT_BYTES"), "%s", record.environment);
     cr_expect_geq(record.load, 0);
     cr_expect_eq(strlen(record.date), strlen("2026-01-31T23:59:59Z"), "%s", record.date);
+    json = bench_machine_json();
+    settings = json_object_get(json, "settings");
+    cr_expect_str_eq(json_string_value(json_object_get(settings, "RONDO_SLOTS")), "3");
+    cr_expect_null(json_object_get(settings, "RONDO_SECRET"));
+    cr_expect_null(json_object_get(settings, "RONDO_SLOT_BYTES"));
+    json_decref(json);
 }
 
 Test(bench_record, json_has_the_same_and_null_where_nothing_is_known)
