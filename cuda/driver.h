@@ -59,8 +59,8 @@ CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatu
     use(cuOccupancyMaxActiveBlocksPerMultiprocessor) use(cuLaunchKernel)
 /* NULL in the table where the driver is older. */
 #define CUDA_LATER_FUNCTIONS(use) \
-    use(cuMemCreate) use(cuMulticastCreate) use(cuMulticastAddDevice) use(cuMulticastBindMem) \
-    use(cuMulticastUnbind) use(cuMulticastGetGranularity)
+    use(cuEventElapsedTime) use(cuMemCreate) use(cuMulticastCreate) use(cuMulticastAddDevice) \
+    use(cuMulticastBindMem) use(cuMulticastUnbind) use(cuMulticastGetGranularity)
 /* clang-format on */
 
 struct cuda_driver {

@@ -30,15 +30,18 @@ enum {
 
 enum trace_kind {
     TRACE_NOTHING,
-    TRACE_BEGIN,    /* a call begins, or once more in another way */
-    TRACE_END,      /* a call has ended */
-    TRACE_STEP,     /* a step has ended that moved data or was waited for */
-    TRACE_SPAN,     /* something of the program's own begins, */
-    TRACE_SPAN_END, /* and has ended */
-    TRACE_SEND,     /* a send with a tag is posted, */
-    TRACE_RECV,     /* or a receive; */
-    TRACE_COMPLETE, /* it has ended, with the peer, tag and bytes that its message had */
-    TRACE_FAILED,   /* it has ended with an error, or was given up */
+    TRACE_BEGIN,        /* a call begins, or once more in another way */
+    TRACE_END,          /* a call has ended */
+    TRACE_STEP,         /* a step has ended that moved data or was waited for */
+    TRACE_SPAN,         /* something of the program's own begins, */
+    TRACE_SPAN_END,     /* and has ended */
+    TRACE_SEND,         /* a send with a tag is posted, */
+    TRACE_RECV,         /* or a receive; */
+    TRACE_COMPLETE,     /* it has ended, with the peer, tag and bytes that its message had */
+    TRACE_FAILED,       /* it has ended with an error, or was given up */
+    TRACE_QUEUED,       /* a call, or a piece of one, is put into a CUDA stream, which */
+    TRACE_STREAM_BEGIN, /* comes to it, */
+    TRACE_STREAM_END,   /* and is through with it */
     TRACE_KINDS,
 };
 
@@ -55,7 +58,10 @@ struct trace_event {
         };
         int32_t tag; /* of a message; -1: any */
     };
-    int32_t peer; /* of a wait or a message, -1: any; else -1 */
+    union {
+        int32_t peer;    /* of a wait or a message, -1: any; else -1 */
+        uint32_t stream; /* of a queued call: number of its CUDA stream */
+    };
     union {
         uint64_t bytes; /* of a copy or reduce: its range; of a message, or of the room for it */
         struct {

@@ -128,6 +128,15 @@ struct trace *trace_open(uint64_t comm, int rank, int size, uint64_t machine)
     return trace;
 }
 
+struct trace *trace_open_beside(const struct trace *trace)
+{
+    struct trace *beside = calloc(1, sizeof(*beside));
+
+    if (beside)
+        *beside = (struct trace){.page = trace->page, .comm = trace->comm};
+    return beside;
+}
+
 void trace_close(struct trace *trace)
 {
     free(trace);

@@ -31,6 +31,9 @@ struct trace {
 /* Begins to trace a communicator. NULL: neither setting is there, or the file can't be made, as the
  * log says. The file belongs to the process, and is named after its first rank. */
 struct trace *trace_open(uint64_t comm, int rank, int size, uint64_t machine);
+/* Another writer beside it, for another thread; calls of different writers have different kinds of
+ * events, or numbers of their own. NULL: out of memory. */
+struct trace *trace_open_beside(const struct trace *trace);
 void trace_close(struct trace *trace); /* NULL: does nothing */
 /* Returns the number of a name in the table. Any thread. */
 uint32_t trace_name(struct trace *trace, const char *name);

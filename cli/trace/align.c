@@ -121,6 +121,13 @@ static void apply(struct traced *traced)
         traced->messages[i].begin += traced->files[traced->messages[i].file].forward;
         traced->messages[i].end += traced->files[traced->messages[i].file].forward;
     }
+    for (uint32_t i = 0; i < traced->queued_count; i++) {
+        struct traced_queued *queued = &traced->queued[i];
+
+        queued->queued += traced->files[queued->file].forward;
+        queued->begin += traced->files[queued->file].forward;
+        queued->end += traced->files[queued->file].forward;
+    }
     for (uint32_t i = 0; i < traced->call_count; i++) {
         traced->calls[i].begin += traced->files[traced->calls[i].file].forward;
         traced->calls[i].end += traced->files[traced->calls[i].file].forward;
@@ -153,6 +160,7 @@ bool traced_align(struct traced *traced)
         }
     apply(traced);
     traced_prolong_messages(traced);
+    traced_prolong_queued(traced);
     free(is_right);
     free(joints);
     return good;

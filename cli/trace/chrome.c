@@ -2,7 +2,8 @@
 /*
  * chrome.c - a time line that Perfetto and chrome://tracing open: a process for each traced file,
  * and in it, for each communicator, a track of calls and one for the steps of each program. A wait
- * is named after the rank that it is for. Spans and messages with tags are drawn beside them.
+ * is named after the rank that it is for. Spans and messages with tags are drawn beside
+ * them; calls on CUDA streams have rows of their own (streams.c).
  */
 #include "cli/trace/trace.h"
 
@@ -161,6 +162,7 @@ bool traced_chrome(const struct traced *traced, const char *file)
             write_span(traced, i, zero, to);
         for (uint32_t i = 0; i < traced->message_count; i++)
             write_message(traced, i, zero, to);
+        traced_chrome_streams(traced, zero, to);
         fprintf(to, "\n]}\n");
     }
     free(used);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* events.c - what the events of a file say together: calls and the steps of each, the program's own
- * spans, and messages with tags. */
+ * spans, messages with tags, and calls on CUDA streams. */
 #include "cli/trace/trace.h"
 
 #include <stdlib.h>
@@ -21,8 +21,10 @@ static void *one_more(void **at, uint32_t *count, uint32_t *room, size_t bytes)
     return (char *)*at + bytes * (*count)++;
 }
 
-/* The calls of one communicator in one file, or its messages: entry i is the number, from 1, of its
- * call `first` + i; 0: it is not known. */
+enum { TABLES = 3 }; /* of numbers, by what begins: calls, messages, calls in streams */
+
+/* Those of one communicator in one file: entry i is the number, from 1, of its call `first` + i; 0:
+ * it is not known. */
 struct numbers {
     uint32_t *at, count, room, first;
 };
@@ -172,17 +174,44 @@ static void end_message(struct traced_message *message, const struct trace_event
     message->end = 1e-9 * (double)event->when;
 }
 
-/* Returns the table that knows calls of the event's communicator, or its messages, by number. */
+static bool queue_call(struct traced *traced, int file, const struct trace_event *event,
+                       struct numbers *numbers)
+{
+    uint32_t *number = number_of(numbers, event->call, true);
+    double when = 1e-9 * (double)event->when;
+    struct traced_queued *queued = number
+                                       ? one_more((void **)&traced->queued, &traced->queued_count,
+                                                  &traced->queued_room, sizeof(*queued))
+                                       : NULL;
+
+    if (!queued)
+        return false;
+    *number = traced->queued_count;
+    *queued = (struct traced_queued){
+        .file = file,
+        .comm = event->comm,
+        .name = event->of.begun.name < TRACE_NAMES ? event->of.begun.name : 0,
+        .number = event->of.begun.number,
+        .stream = event->stream,
+        .queued = when,
+        .begin = when,
+        .end = when};
+    return true;
+}
+
+/* Returns the table that knows calls of the event's communicator, or its messages, or those in
+ * streams, by number. */
 static struct numbers *numbers_of(struct numbers *numbers, const struct trace_event *event)
 {
-    bool message = event->kind >= TRACE_SEND && event->kind <= TRACE_FAILED;
+    int table = event->kind >= TRACE_QUEUED ? 2 : event->kind >= TRACE_SEND;
 
-    return &numbers[(message ? TRACE_COMMS : 0) + event->comm];
+    return &numbers[table * TRACE_COMMS + event->comm];
 }
 
 static bool is_first(const struct trace_event *event)
 {
-    return event->kind == TRACE_BEGIN || event->kind == TRACE_SEND || event->kind == TRACE_RECV;
+    return event->kind == TRACE_BEGIN || event->kind == TRACE_SEND || event->kind == TRACE_RECV ||
+           event->kind == TRACE_QUEUED;
 }
 
 /* An event that was half written when the process ended may make none. */
@@ -196,6 +225,17 @@ static bool makes_sense(const struct trace_page *page, const struct trace_event 
     return !is_first(event) || !numbers->count || event->call - numbers->first <= page->header.room;
 }
 
+/* Adds what begins with the event; false: out of memory. */
+static bool begin(struct traced *traced, int file, const struct trace_event *event,
+                  struct numbers *numbers)
+{
+    if (event->kind == TRACE_BEGIN)
+        return begin_call(traced, file, event, numbers);
+    if (event->kind == TRACE_QUEUED)
+        return queue_call(traced, file, event, numbers);
+    return post_message(traced, file, event, numbers);
+}
+
 /* Adds to the call or message of that index; false: out of memory. */
 static bool go_on(struct traced *traced, const struct trace_event *event, uint32_t number)
 {
@@ -205,6 +245,14 @@ static bool go_on(struct traced *traced, const struct trace_event *event, uint32
     case TRACE_COMPLETE:
     case TRACE_FAILED:
         end_message(&traced->messages[number], event);
+        return true;
+    case TRACE_STREAM_BEGIN:
+        traced->queued[number].begin = traced->queued[number].end = 1e-9 * (double)event->when;
+        traced->queued[number].begun = true;
+        return true;
+    case TRACE_STREAM_END:
+        traced->queued[number].end = 1e-9 * (double)event->when;
+        traced->queued[number].ended = true;
         return true;
     default:
         traced->calls[number].end = 1e-9 * (double)event->when;
@@ -233,10 +281,8 @@ static bool take(struct traced *traced, int file, const struct trace_event *even
         return true;
     }
     numbers = numbers_of(numbers, event);
-    if (event->kind == TRACE_BEGIN)
-        return begin_call(traced, file, event, numbers);
-    if (event->kind == TRACE_SEND || event->kind == TRACE_RECV)
-        return post_message(traced, file, event, numbers);
+    if (is_first(event))
+        return begin(traced, file, event, numbers);
     number = number_of(numbers, event->call, false);
     if (number && *number)
         return go_on(traced, event, *number - 1);
@@ -249,13 +295,13 @@ bool traced_take_events(struct traced *traced, int file)
     const struct trace_page *page = traced->files[file].page;
     uint64_t taken = atomic_load_explicit(&page->header.taken, memory_order_relaxed);
     uint64_t oldest = taken > page->header.room ? taken - page->header.room : 0;
-    struct numbers *numbers = calloc(2 * TRACE_COMMS, sizeof(*numbers));
+    struct numbers *numbers = calloc(TABLES * TRACE_COMMS, sizeof(*numbers));
     bool good = numbers != NULL;
 
     traced->files[file].lost = oldest;
     for (uint64_t i = oldest; i < taken && good; i++)
         good = take(traced, file, &page->events[i % page->header.room], numbers);
-    for (int i = 0; i < 2 * TRACE_COMMS && numbers; i++)
+    for (int i = 0; i < TABLES * TRACE_COMMS && numbers; i++)
         free(numbers[i].at);
     free(numbers);
     return good;

@@ -56,6 +56,10 @@ void traced_moments(const struct traced *traced, double *ret_first, double *ret_
         *ret_first = fmin(*ret_first, traced->messages[i].begin);
         *ret_last = fmax(*ret_last, traced->messages[i].end);
     }
+    for (uint32_t i = 0; i < traced->queued_count; i++) {
+        *ret_first = fmin(*ret_first, traced->queued[i].queued);
+        *ret_last = fmax(*ret_last, traced->queued[i].end);
+    }
     if (*ret_first > *ret_last)
         *ret_first = *ret_last = 0;
 }

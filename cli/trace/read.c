@@ -169,4 +169,5 @@ void traced_done(struct traced *traced)
     free(traced->steps);
     free(traced->spans);
     free(traced->messages);
+    free(traced->queued);
 }

@@ -38,7 +38,7 @@ static void write_head(const struct traced *traced)
     traced_moments(traced, &first, &last);
     printf("%d process%s on %d machine%s, ", traced->file_count, traced->file_count > 1 ? "es" : "",
            traced->machines, traced->machines > 1 ? "s" : "");
-    if (traced->call_count)
+    if (last > first)
         printf("%u calls in %s, from the first call or span to the last.\n", traced->call_count,
                traced_seconds(last - first));
     else
@@ -224,6 +224,7 @@ void traced_report(const struct traced *traced)
     traced_report_kinds(traced);
     traced_report_spans(traced);
     traced_report_messages(traced);
+    traced_report_streams(traced);
     write_waits(traced);
     write_late(traced);
 }

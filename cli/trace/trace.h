@@ -2,7 +2,8 @@
 /*
  * trace.h - inside `rondo trace`: the command (trace.c), what the files of a job hold (read.c,
  * events.c), one clock for all its hosts (align.c, joint.c), where the time went (report.c,
- * spans.c, messages.c), calls by what they are (sums.c), and time lines (chrome.c, svg.c).
+ * spans.c, messages.c, streams.c), calls by what they are (sums.c), and time lines (chrome.c,
+ * svg.c).
  */
 #ifndef RONDO_CLI_TRACE_TRACE_H
 #define RONDO_CLI_TRACE_TRACE_H
@@ -12,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct traced_call {
     int file;
@@ -52,6 +54,16 @@ struct traced_message {
     double begin, end;
 };
 
+/* A call on a CUDA stream, or a piece of one. */
+struct traced_queued {
+    int file;
+    uint16_t comm; /* in the table of its file */
+    uint32_t name; /* the same */
+    uint32_t number, stream;
+    bool begun, ended;         /* as far as the trace knows */
+    double queued, begin, end; /* the last two by the device's clock, put on that of its host */
+};
+
 struct traced_file {
     char path[512];
     struct trace_page *page; /* mapped, and only read */
@@ -72,6 +84,8 @@ struct traced {
     uint32_t span_count, span_room;
     struct traced_message *messages;
     uint32_t message_count, message_room;
+    struct traced_queued *queued;
+    uint32_t queued_count, queued_room;
     int machines;
     double within; /* clocks of two machines agree that well, in seconds; 0: there is one machine */
 };
@@ -125,6 +139,17 @@ void traced_report_messages(const struct traced *traced);
 void traced_prolong_messages(struct traced *traced);
 /* Writes "send to rank 1" or the like. */
 void traced_name_message(const struct traced_message *message, char *text, size_t size);
+
+enum {
+    TRACED_STREAM_ROWS = 1 << 20
+}; /* in the time line, rows of streams have numbers from here */
+
+/* Has calls that their streams have not come to, or not ended, last until the end of the trace. */
+void traced_prolong_queued(struct traced *traced);
+/* Says how long calls waited in their streams, and ran. */
+void traced_report_streams(const struct traced *traced);
+/* Writes a row of the time line for each stream. */
+void traced_chrome_streams(const struct traced *traced, double zero, FILE *to);
 
 /* The calls of one name, of all ranks. */
 struct traced_kind {

@@ -204,7 +204,7 @@ static rondo_result plan_for(rondo_comm *comm, const struct algorithm *algorithm
     return cut > 1 ? plan_in_pieces(comm, algorithm, cut, element, choice) : RONDO_OK;
 }
 
-static struct call_record record_of(const struct choice_key *key)
+struct call_record choice_record(const struct choice_key *key)
 {
     return (struct call_record){
         .collective = (uint8_t)key->collective,
@@ -298,7 +298,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     if (result)
         return result;
     choice->kind = (struct recorder_kind){
-        .record = record_of(key),
+        .record = choice_record(key),
         .algorithm = choice->plan->algorithm,
         .is_long = key->collective != RONDO_BARRIER &&
                    key->count >= RECORDER_LONG / rondo_type_size(key->type),

@@ -14,6 +14,8 @@
 rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice);
 /* The name of the algorithm that the call has to take, "auto": any. */
 const char *choice_wanted(const rondo_comm *comm, const struct choice_key *key);
+/* Returns what a call is, in few words. */
+struct call_record choice_record(const struct choice_key *key);
 /* Promises that the plan of a call has to keep for the operation, whoever runs it; `wanted`: the
  * algorithm's name, or "auto". */
 unsigned choice_needs(const rondo_comm *comm, const struct choice_key *key,

@@ -176,6 +176,7 @@ struct gpu_inflight {
     struct gpu_errors *errors; /* of its stream; NULL: it has ended, and the stream knows how */
     bool added, abandoned;     /* to the watchdog; it will not end */
     bool kernel;               /* it runs as one kernel, which has a progress of its own */
+    struct gpu_timing *timing; /* of a call that is traced */
     bool pairs;                /* the progress names a task; otherwise a step of the only one */
     int count;
     struct task tasks[]; /* their executions tell health.c where they stand */
@@ -207,10 +208,6 @@ enum gpu_leaving {
     GPU_LEFT,    /* nor do the devices of peers touch this rank's: streams are let go */
 };
 
-struct cuda_launcher;
-struct cuda_devcomm;
-struct gpu_nvls;
-struct plan_entry;
 struct gpu_plans {
     struct gpu_plans *next; /* of those that are left alone for ever */
     rondo_comm *comm;
@@ -255,9 +252,11 @@ struct gpu_plans {
     bool devcomms_ready;          /* every rank has a device communicator, mapped here */
     CUstream side;                /* where groups of several communicators on one stream run */
     CUevent forked;
-    struct lock lock;          /* of calls being queued */
-    bool in_graph;             /* the one being queued goes into a graph */
-    struct gpu_errors *errors; /* of its stream */
+    struct lock lock;            /* of calls being queued */
+    bool in_graph;               /* the one being queued goes into a graph */
+    struct gpu_errors *errors;   /* of its stream */
+    unsigned long long stream;   /* number of its stream */
+    struct gpu_timings *timings; /* NULL: no call was traced so far */
     /* Progress, for the watchdog. */
     struct gpu_progress *progress; /* pinned */
     CUdeviceptr device_progress;

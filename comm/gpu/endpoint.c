@@ -371,6 +371,7 @@ void gpu_plans_close(struct gpu_plans *plans)
         return;
     }
     close_device(plans);
+    gpu_timings_close(plans);
     if (plans->forked)
         cuda->cuEventDestroy(plans->forked);
     if (atomic_load_explicit(&plans->graphs, memory_order_relaxed))

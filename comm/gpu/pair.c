@@ -179,22 +179,28 @@ static rondo_result open_inflight(struct gpu_plans *plans, const struct batch *b
     return result;
 }
 
-static bool has_pairs(const struct batch *batch)
+/* Returns how many there are, and which comes first. */
+static int count_pairs(const struct batch *batch, const struct choice_key **ret_first)
 {
-    bool any = false;
+    int count = 0;
 
-    for (int i = 0; i < batch->count; i++)
-        any |= collective_is_pair(batch->tasks[i].key.collective);
-    return any;
+    for (int i = batch->count - 1; i >= 0; i--)
+        if (collective_is_pair(batch->tasks[i].key.collective)) {
+            *ret_first = &batch->tasks[i].key;
+            count++;
+        }
+    return count;
 }
 
 rondo_result gpu_pairs_queue(struct gpu_plans *plans, const struct batch *batch, CUstream stream)
 {
     struct exchange exchange;
     struct gpu_run *run = &exchange.run;
+    const struct choice_key *first = NULL;
+    int count = count_pairs(batch, &first);
     rondo_result result = RONDO_OK;
 
-    if (!has_pairs(batch))
+    if (!count)
         return RONDO_OK;
     exchange.plans = plans;
     exchange.round = 0;
@@ -203,6 +209,7 @@ rondo_result gpu_pairs_queue(struct gpu_plans *plans, const struct batch *batch,
     if (!plans->in_graph)
         result = open_inflight(plans, batch, &run->inflight);
     if (!result) {
+        gpu_timing_open(run, first, count);
         gpu_watchdog_add(plans, run->inflight);
         queue_rounds(&exchange, batch);
         gpu_run_close(run);

@@ -164,8 +164,9 @@ static void bring_input(struct gpu_run *run, const struct gpu_way *way)
 }
 
 /* The buffers of the call have their places. */
-static void queue_run(struct gpu_run *run, const struct gpu_way *way)
+static void queue_run(struct gpu_run *run, const struct task *task, const struct gpu_way *way)
 {
+    gpu_timing_open(run, &task->key, 1);
     gpu_watchdog_add(run->plans, run->inflight);
     bring_input(run, way);
     if (way->nvls)
@@ -193,7 +194,7 @@ static rondo_result queue_piece(struct gpu_plans *plans, const struct task *task
     if (!result)
         result = way->local ? gpu_place_local(&run, task) : gpu_place_buffers(&run, task);
     if (!result) {
-        queue_run(&run, way);
+        queue_run(&run, task, way);
         result = run.ops.result;
     }
     if (result)
@@ -257,6 +258,7 @@ rondo_result gpu_plans_queue(struct gpu_plans *plans, const struct batch *batch,
     gpu_queueing_begin();
     result = gpu_sequence_enter(sequence, stream, &place);
     plans->in_graph = place.capture != 0;
+    plans->stream = place.stream;
     if (!result)
         result = queue_batch(plans, batch, stream);
     if (!result)

@@ -144,6 +144,20 @@ void gpu_program_discard(void *program);
 /* Queue the kernel, behind the operations so far. */
 void gpu_kernel_queue(struct gpu_run *run, const struct cuda_program *program);
 
+/* ---- gpu/timing.c ---------------------------------------------------------------------------- */
+
+/* A call is about to be queued on the run's stream: `what` it is, or the first of `count` messages.
+ * Without a trace, or in a graph, nothing happens. */
+void gpu_timing_open(struct gpu_run *run, const struct choice_key *what, int count);
+/* All of the call is queued but the word that says that it has ended. */
+void gpu_timing_close(struct gpu_run *run);
+/* The next two are for the watchdog. Looks whether the oldest call's stream has come to it. */
+void gpu_timing_look(struct gpu_plans *plans, struct gpu_inflight *inflight);
+/* The call, which has a timing, has ended, or been abandoned. */
+void gpu_timing_end(struct gpu_plans *plans, struct gpu_inflight *inflight);
+/* Free all; no call is on its way. */
+void gpu_timings_close(struct gpu_plans *plans);
+
 /* ---- share/left.c ---------------------------------------------------------------------------- */
 
 /* Memory on a device that stays until no peer touches it any more; embedded in what knows it. */

@@ -82,6 +82,7 @@ void gpu_run_close(struct gpu_run *run)
     gpu_copies_flush(run);
     if (run->noted)
         write_word(run, 0);
+    gpu_timing_close(run);
     if (run->inflight)
         gpu_ops_write(&run->ops, run->plans->device_progress + offsetof(struct gpu_progress, ended),
                       run->inflight->number);

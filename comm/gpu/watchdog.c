@@ -97,6 +97,11 @@ static struct gpu_inflight *oldest(struct gpu_plans *plans)
     (void)gpu_judge(plans);
     lock_take(&plans->inflights_lock);
     while ((inflight = plans->inflights) && !inflight->errors) {
+        if (inflight->timing) {
+            lock_give(&plans->inflights_lock);
+            gpu_timing_end(plans, inflight);
+            lock_take(&plans->inflights_lock);
+        }
         plans->inflights = inflight->next;
         if (!plans->inflights)
             plans->last_inflight = &plans->inflights;
@@ -222,6 +227,8 @@ static void look(struct gpu_plans *plans)
     }
     if (atomic_load_explicit(&plans->graphs, memory_order_acquire))
         gpu_graph_look_after(plans);
+    if (inflight && inflight->timing)
+        gpu_timing_look(plans, inflight);
     if (inflight && inflight->kernel)
         look_after_kernel(plans, inflight);
     else if (inflight)
