@@ -3,8 +3,8 @@
  * log.h - what the library says on stderr, or in a file per rank (RONDO_LOG_FILE), by RONDO_LOG:
  * none, warn (default), info, debug. Never stdout.
  *
- * At info a call of the user is at most three lines of rank 0; calls that the library makes itself,
- * and what all ranks would say alike, are at debug elsewhere.
+ * At info a call of the user, or opening, is at most three lines of rank 0; calls that the library
+ * makes itself, and what all ranks would say alike, are at debug elsewhere.
  */
 #ifndef RONDO_BASE_LOG_H
 #define RONDO_BASE_LOG_H

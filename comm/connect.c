@@ -7,9 +7,11 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "collectives/levels/grouping.h"
 #include "comm/failure/error.h"
 #include "comm/failure/leave.h"
 #include "comm/gpu/gpu.h"
+#include "kernels/kernels.h"
 #include "transport/memory/process.h"
 #include "transport/memory/shm.h"
 
@@ -244,6 +246,20 @@ static rondo_result give_up(rondo_comm *comm, rondo_result result)
     return rondo_fail(result, "%s", sentence);
 }
 
+static void say_connected(const rondo_comm *comm)
+{
+    char groups[80], in_groups[120] = "";
+
+    if (comm->groups) {
+        grouping_describe(comm->groups, groups, sizeof(groups));
+        snprintf(in_groups, sizeof(in_groups), "; ranks in %d groups: %s", comm->groups->groups,
+                 groups);
+    }
+    log_alike("rank %d of %d: %d ranks on this node, %d cores (%s), slots of %zu bytes, %d each%s",
+              comm->rank, comm->size, comm->local_size, comm->tuning.costs.cores, kernel_level(),
+              comm->world.slot_bytes, comm->settings.slots, in_groups);
+}
+
 rondo_result comm_connect(rondo_comm *comm, const struct endpoint *endpoints)
 {
     rondo_result result = take_endpoints(comm, endpoints);
@@ -252,8 +268,6 @@ rondo_result comm_connect(rondo_comm *comm, const struct endpoint *endpoints)
         result = comm_stages_run(comm, connecting);
     if (result)
         return give_up(comm, result);
-    log_alike("rank %d of %d: %d ranks on this node, %d cores, slots of %zu bytes, %d each",
-              comm->rank, comm->size, comm->local_size, comm->tuning.costs.cores,
-              comm->world.slot_bytes, comm->settings.slots);
+    say_connected(comm);
     return RONDO_OK;
 }

@@ -199,6 +199,24 @@ static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
     return result;
 }
 
+static void say_costs(const rondo_comm *comm)
+{
+    const struct tuning *tuning = &comm->tuning;
+    const struct link_costs *costs = &tuning->costs;
+    char across[80] = "";
+
+    if (comm->groups && costs->across.bandwidth > 0)
+        snprintf(across, sizeof(across), "; from group to group: %.2f us, %.2f GB/s",
+                 1e6 * costs->across.latency, 1e-9 * costs->across.bandwidth);
+    log_info("latency %.2f us, %.1f GB/s through slots%s, %.1f GB/s directly, %.1f GB/s reduced; "
+             "plain memory is %s%s",
+             1e6 * costs->latency, 1e-9 * costs->copy_bw,
+             tuning->past_cache ? " past the cache" : "", 1e-9 * costs->direct_bw,
+             1e-9 * costs->reduce_bw,
+             tuning->reads_across ? "read across processes where that helps" : "staged in slots",
+             across);
+}
+
 static rondo_result measure_links(rondo_comm *comm)
 {
     const struct link_costs guessed = {
@@ -227,13 +245,7 @@ static rondo_result measure_links(rondo_comm *comm)
     tuning->past_cache = measured.streams ? PAST_CACHE_SLOTS : 0;
     forget_choices(comm); /* they were made with guessed costs */
     if (comm->rank == 0)
-        log_info(
-            "latency %.2f us, %.1f GB/s through slots%s, %.1f GB/s directly, %.1f GB/s reduced; "
-            "plain memory is %s",
-            1e6 * tuning->costs.latency, 1e-9 * tuning->costs.copy_bw,
-            tuning->past_cache ? " past the cache" : "", 1e-9 * tuning->costs.direct_bw,
-            1e-9 * tuning->costs.reduce_bw,
-            tuning->reads_across ? "read across processes where that helps" : "staged in slots");
+        say_costs(comm);
     return RONDO_OK;
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/log.h"
 #include "collectives/levels/grouping.h"
 #include "comm/engine/run.h"
 
@@ -99,8 +98,5 @@ rondo_result comm_measure_groups(rondo_comm *comm, struct group_costs *ret_costs
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for measuring links.");
     result = measure_with(comm, comm->rank ? 0 : other, memory, ret_costs);
     free(memory);
-    if (!result && comm->rank == 0)
-        log_info("from group to group: latency %.2f us, %.2f GB/s", 1e6 * ret_costs->latency,
-                 1e-9 * ret_costs->bandwidth);
     return result;
 }

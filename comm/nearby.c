@@ -65,8 +65,8 @@ static rondo_result take_setting(rondo_comm *comm, bool *ret_taken)
                           "0,1,0,1 or 2*.",
                           text);
     if (ranks && ranks != comm->size) {
-        log_info("RONDO_GROUPS speaks of %d ranks, not of the %d of this communicator", ranks,
-                 comm->size);
+        log_alike("RONDO_GROUPS speaks of %d ranks, not of the %d of this communicator", ranks,
+                  comm->size);
         return RONDO_OK;
     }
     *ret_taken = true;
@@ -92,7 +92,6 @@ static rondo_result look_around(rondo_comm *comm)
 
 rondo_result comm_find_groups(rondo_comm *comm)
 {
-    char text[80];
     bool taken;
     rondo_result result = take_setting(comm, &taken);
 
@@ -103,10 +102,6 @@ rondo_result comm_find_groups(rondo_comm *comm)
     if (comm->groups && comm->groups->groups == 1) {
         grouping_close(comm->groups);
         comm->groups = NULL;
-    }
-    if (comm->groups && comm->rank == 0) {
-        grouping_describe(comm->groups, text, sizeof(text));
-        log_info("ranks in %d groups: %s", comm->groups->groups, text);
     }
     return RONDO_OK;
 }

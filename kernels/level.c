@@ -80,7 +80,7 @@ static const struct kernel_table *choose_level(void)
             log_warn("%s=%s: this processor or build has no such level, using %s",
                      setting_at(SETTING_CPU)->name, wish, table->name);
     }
-    log_alike("arithmetic uses the CPU level %s", table->name);
+    log_debug("arithmetic uses the CPU level %s", table->name);
     atomic_store_explicit(&current, table, memory_order_release);
     return table;
 }

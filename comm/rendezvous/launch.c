@@ -175,8 +175,8 @@ rondo_result launch_read(struct launch *ret_launch)
     if (result)
         return result;
     log_set_rank(launch.rank);
-    log_info("rank %d of %d, started by: %s; ranks meet at %s", launch.rank, launch.size,
-             launch.launcher, launch.size > 1 ? launch.place.address : "no place, there is one");
+    log_alike("rank %d of %d, started by: %s; ranks meet at %s", launch.rank, launch.size,
+              launch.launcher, launch.size > 1 ? launch.place.address : "no place, there is one");
     *ret_launch = launch;
     return RONDO_OK;
 }

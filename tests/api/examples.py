@@ -56,6 +56,18 @@ def under_rondo_run():
     assert output_of([RONDO, "run", "-n", "3", "--", program("01_all_reduce")]) == sums(3)
 
 
+def opening_is_three_lines_of_the_log_and_of_rank_0():
+    result = subprocess.run([RONDO, "run", "-n", "4", "--bind", "none", "--", program("01_all_reduce")], timeout=60,
+                            capture_output=True, text=True, check=True,
+                            env=environment(RONDO_LOG="info", RONDO_GROUPS="2x2"))
+    lines = [line for line in result.stderr.splitlines() if line.startswith("rondo[")]
+    opening = [line for line in lines if " comm: " in line or " comm/rendezvous: " in line]
+    assert all(line.startswith("rondo[0] info: ") for line in lines), lines
+    assert len(opening) == 3 and lines[:3] == opening, lines
+    assert "started by: rondo run" in opening[0] and "ranks in 2 groups: " in opening[1], lines
+    assert "latency " in opening[2] and "from group to group: " in opening[2], lines
+
+
 def said_of_settings(**variables):
     """What two ranks say on stderr about names of variables."""
     result = subprocess.run([RONDO, "run", "-n", "2", "--bind", "none", "--", program("01_all_reduce")], timeout=60,
@@ -177,7 +189,8 @@ def wrapper_of_cpp():
 
 
 def main():
-    tests = [under_rondo_run, misspelt_setting_is_told_once_by_each_process, under_open_mpi, under_mpich,
+    tests = [under_rondo_run, opening_is_three_lines_of_the_log_and_of_rank_0,
+             misspelt_setting_is_told_once_by_each_process, under_open_mpi, under_mpich,
              under_torchrun_variables, under_srun_variables, alone, threads_in_one_process, streams, send_and_receive,
              user_operation, split, pipeline, tensor_parallelism, shards, going_on_without_a_killed_rank,
              wrapper_of_cpp]

@@ -39,7 +39,7 @@ static void find_policy(void)
     if (file)
         fclose(file);
     huge = strchr(line, '[') && !strstr(line, "[never]") && !strstr(line, "[deny]");
-    log_alike(
+    log_debug(
         huge ? "shared memory comes in huge pages where a block has 2 MiB or more"
              : "shared memory comes in small pages; `rondo doctor` says how to have huge ones");
 }
