@@ -328,8 +328,10 @@ void bench_take_set(struct argp_state *state, void *input, char *text)
     char copy[sizeof(options->settings) / BENCH_SETS_MAX] = "";
     char *values = copy, *name, *value;
 
-    if (!strchr(text, '=') || strlen(text) >= sizeof(copy))
+    if (!strchr(text, '='))
         argp_error(state, "--set is NAME=VALUE or NAME=VALUE,VALUE, not '%s'", text);
+    if (strlen(text) >= sizeof(copy))
+        argp_error(state, "--set has at most %zu characters, not '%s'", sizeof(copy) - 1, text);
     snprintf(copy, sizeof(copy), "%s", text);
     name = strsep(&values, "=");
     while ((value = strsep(&values, ",")))

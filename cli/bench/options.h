@@ -46,7 +46,7 @@ struct bench_options {
     const char *lists[BENCH_DIMENSIONS]; /* as they were given; NULL: the default */
     const char *sets[BENCH_SETS_MAX];    /* "RONDO_SLOTS=2,8" */
     int set_count;
-    char settings[512];            /* of this run: "RONDO_SLOTS=2 RONDO_THREADS=1" */
+    char settings[4096];           /* of this run: "RONDO_SLOTS=2 RONDO_THREADS=1" */
     struct bench_call call;        /* all but the count */
     int ranks;                     /* 0: one process of a launcher each */
     size_t sizes[BENCH_SIZES_MAX]; /* of the full vector, bytes */

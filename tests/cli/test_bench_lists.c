@@ -11,7 +11,7 @@
 /* The runs of a line of words; free() the list. */
 static struct bench_runs runs_of(const char *line)
 {
-    static char copy[512];
+    static char copy[1024];
     char *words[32] = {(char *)"bench"}, *rest = NULL;
     struct bench_runs runs;
     int count = 1;
@@ -61,6 +61,22 @@ Test(bench_lists, settings_are_combined_and_named)
     cr_expect_str_eq(runs.list[0].settings, "RONDO_SLOTS=2 RONDO_TRANSPORT=shm");
     cr_expect_str_eq(runs.list[1].settings, "RONDO_SLOTS=2 RONDO_TRANSPORT=tcp");
     cr_expect_str_eq(runs.list[3].settings, "RONDO_SLOTS=8 RONDO_TRANSPORT=tcp");
+    free(runs.list);
+}
+
+Test(bench_lists, a_setting_may_be_as_long_as_a_path)
+{
+    char words[700], wanted[400], folder[300];
+    struct bench_runs runs;
+
+    memset(folder, 'f', sizeof(folder));
+    folder[0] = '/';
+    folder[sizeof(folder) - 1] = 0;
+    snprintf(wanted, sizeof(wanted), "RONDO_RECORDER_DIR=%s", folder);
+    snprintf(words, sizeof(words), "all_reduce -n 2 --set %s --set RONDO_SLOTS=2", wanted);
+    runs = runs_of(words);
+    cr_assert_eq(runs.count, 1);
+    cr_expect(!strncmp(runs.list[0].settings, wanted, strlen(wanted)));
     free(runs.list);
 }
 
