@@ -101,6 +101,7 @@ static void tags(void)
     static char memory[4][1 << 20];
     const int peer = 1 - rank;
     struct message receives[3], sends[3];
+    rondo_transfer *too_long;
     rondo_p2p *p2p;
 
     check(rondo_p2p_open(comm, &p2p));
@@ -116,9 +117,10 @@ static void tags(void)
     }
     rondo_transfer_close(post(p2p, false, memory[0], 300, peer, 8).transfer);
     complete("send", post(p2p, true, memory[3], 20, rank, 9));
-    if (rondo_transfer_wait(post(p2p, false, memory[0], 10, rank, 9).transfer, -1, NULL) !=
-        RONDO_ERROR_MISMATCH)
+    too_long = post(p2p, false, memory[0], 10, rank, 9).transfer;
+    if (rondo_transfer_wait(too_long, -1, NULL) != RONDO_ERROR_MISMATCH)
         exit(1);
+    rondo_transfer_close(too_long);
     check(rondo_barrier(comm, NULL));
     if (rank == 0) {
         (void)post(p2p, false, memory[0], 400, 0, 10);
