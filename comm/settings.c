@@ -4,7 +4,6 @@
 #include "comm/open.h"
 #include "comm/state/comm.h"
 
-#include "base/caller/number.h"
 #include "base/fail.h"
 #include "base/setting.h"
 #include "collectives/file/file.h"
@@ -200,51 +199,17 @@ static rondo_result read_paths(struct comm_settings *settings)
     return result ? result : read_choice(SETTING_STREAM, &settings->streams);
 }
 
-enum { COSTS = 6 };
-
-/* Positive numbers with ',' between. Returns how many, 0 if that is not what the text is. */
-static int read_numbers(const char *text, double ret_numbers[COSTS])
-{
-    for (int i = 0; i < COSTS; i++) {
-        char *end;
-
-        ret_numbers[i] = number_read(text, &end);
-        if (end == text || !isfinite(ret_numbers[i]) || ret_numbers[i] <= 0)
-            return 0;
-        if (!*end)
-            return i + 1;
-        if (*end != ',')
-            return 0;
-        text = end + 1;
-    }
-    return 0;
-}
-
-/*
- * RONDO_COSTS, for repeatable choices: "latency_us,copy_GBps,reduce_GBps", and what goes from group
- * to group: ",latency_us,GBps,rails".
- */
+/* RONDO_COSTS, for repeatable choices. */
 static rondo_result read_costs(struct link_costs *costs)
 {
     const char *text = setting_read_word(SETTING_COSTS);
-    double numbers[COSTS] = {0};
-    int read;
 
-    if (!*text)
-        return RONDO_OK;
-    read = read_numbers(text, numbers);
-    if ((read != 3 && read != COSTS) || (read == COSTS && (numbers[5] < 1 || numbers[5] > 1024)))
+    if (*text && !costs_read(text, costs))
         return rondo_fail(RONDO_ERROR_INVALID,
                           "RONDO_COSTS is \"%s\"; it must be three positive numbers, "
-                          "\"latency_us,copy_GBps,reduce_GBps\", or with three more for what "
-                          "goes from group to group, \",latency_us,GBps,rails\".",
+                          "\"latency_us,copy_GBps,reduce_GBps\", or with two or three more for "
+                          "what goes from group to group, \",latency_us,GBps,rails\".",
                           text);
-    if (read == COSTS)
-        costs->across = (struct group_costs){
-            .latency = 1e-6 * numbers[3], .bandwidth = 1e9 * numbers[4], .rails = (int)numbers[5]};
-    costs->latency = 1e-6 * numbers[0];
-    costs->copy_bw = costs->direct_bw = 1e9 * numbers[1];
-    costs->reduce_bw = 1e9 * numbers[2];
     return RONDO_OK;
 }
 

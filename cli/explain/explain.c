@@ -18,7 +18,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,16 +43,12 @@ struct options {
     struct link_costs costs;
 };
 
-static struct link_costs link_costs_of(const double given[6])
-{
-    return (struct link_costs){.latency = 1e-6 * given[0],
-                               .copy_bw = 1e9 * given[1],
-                               .direct_bw = 1e9 * given[1],
-                               .reduce_bw = 1e9 * given[2],
-                               .across = {.latency = 1e-6 * given[3],
-                                          .bandwidth = 1e9 * given[4],
-                                          .rails = (int)fmin(given[5], 1e6)}};
-}
+/* A guess, where nothing was measured. */
+static const struct link_costs guess = {.latency = 1e-6,
+                                        .copy_bw = 10e9,
+                                        .direct_bw = 10e9,
+                                        .reduce_bw = 10e9,
+                                        .across = {10e-6, 10e9, 1}};
 
 static void take_collective(struct argp_state *state, void *input, char *text)
 {
@@ -101,29 +96,14 @@ static void take_count(struct argp_state *state, void *input, char *text)
     options->count = (double)argument_whole(state, "-c", text, 0, 1000000000000000);
 }
 
-/* "1.5,10,20", as in RONDO_COSTS: microseconds, and twice GB/s; two or three more are of what goes
- * from group to group, the last of them how many ways lead out of a group. */
-static bool read_costs(const char *text, struct link_costs *ret_costs)
-{
-    double given[6] = {1, 1, 1, 10, 10, 1};
-    int used[3] = {0}, end;
-
-    sscanf(text, "%lf,%lf,%lf%n,%lf,%lf%n,%lf%n", &given[0], &given[1], &given[2], &used[0],
-           &given[3], &given[4], &used[1], &given[5], &used[2]);
-    end = used[2] ? used[2] : used[1] ? used[1] : used[0];
-    for (int i = 0; i < 6; i++)
-        if (!(given[i] > 0) || given[i] > 1e12)
-            end = 0;
-    if (end && !text[end])
-        *ret_costs = link_costs_of(given);
-    return end && !text[end];
-}
-
 static void take_costs(struct argp_state *state, void *input, char *text)
 {
-    if (!read_costs(text, &((struct options *)input)->costs))
+    struct options *options = input;
+
+    options->costs = guess;
+    if (!costs_read(text, &options->costs))
         argp_error(state, "the costs are LATENCY_US,COPY_GBPS,REDUCE_GBPS, three positive numbers, "
-                          "and two more from group to group: LATENCY_US,GBPS");
+                          "and two or three more from group to group: LATENCY_US,GBPS,RAILS");
 }
 
 static void finish(struct argp_state *state, void *input)
@@ -408,16 +388,12 @@ static int predict(const struct options *options)
 
 int command_explain(int argc, char **argv)
 {
-    static const double costs[6] = {1, 10, 10, 10, 10, 1};
     const char *measured = getenv("RONDO_COSTS");
-    struct options options = {.collective = -1,
-                              .count = 12000,
-                              .round = -1,
-                              .steps = STEPS_NONE,
-                              .costs = link_costs_of(costs)};
+    struct options options = {
+        .collective = -1, .count = 12000, .round = -1, .steps = STEPS_NONE, .costs = guess};
 
     setlocale(LC_CTYPE, "");
-    if (measured && *measured && !read_costs(measured, &options.costs))
+    if (measured && *measured && !costs_read(measured, &options.costs))
         fprintf(stderr, "rondo explain: RONDO_COSTS is not used, as it is no list of costs\n");
     argument_parse(&command, argc, argv, &options);
     if (options.list) {

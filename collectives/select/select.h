@@ -25,6 +25,11 @@ struct link_costs {
     struct group_costs across;
 };
 
+/* Reads "latency_us,copy_GBps,reduce_GBps", and what goes from group to group if it follows:
+ * ",latency_us,GBps" or ",latency_us,GBps,rails". False, and nothing is changed: it is no such
+ * list. */
+bool costs_read(const char *text, struct link_costs *costs);
+
 struct selection {
     rondo_collective collective;
     int size;
