@@ -34,7 +34,7 @@ Test(measure, costs_that_make_no_sense_are_refused_and_shown)
 {
     static const char *const wrong[] = {"1",           "1,2",          "0,1,1",     "1,-1,1",
                                         "1,1,0",       "nan,1,1",      "1,inf,1",   "1,2,3junk",
-                                        "a,b,c",       "1,2,3,4",      "1,2,3,4,5", "1,2,3,0,5,1",
+                                        "a,b,c",       "1,2,3,4",      "1,2,3,4,0", "1,2,3,0,5,1",
                                         "1,2,3,4,5,0", "1,2,3,4,5,6,7"};
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
