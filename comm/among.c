@@ -303,7 +303,7 @@ rondo_result rondo_comm_open_among(rondo_comm *parent, const int *ranks, int cou
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open_among: needs a communicator, its "
                                                "ranks that go on, and a place for the new one.");
     if (fork_is_foreign(parent->home))
-        return comm_refuse("rondo_comm_open_among");
+        return comm_refuse(parent, "rondo_comm_open_among");
     if (group_is_open())
         result = rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_open_among: not inside of a group; it "
                                                  "has to wait for the other ranks.");

@@ -37,6 +37,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- The arrays of a communicator, one block ------------------------------------------------- */
 
@@ -287,6 +289,32 @@ static void close_arena(rondo_comm *comm, bool broken)
         shown_give(comm->status);
 }
 
+/*
+ * The last communicators that were closed stay where they are, for programs that call with one: it
+ * is no process's, which every public function looks at first, and whatever is asked without a
+ * check (rank, size, device) is still there. The choices are nearly all of its memory, which the
+ * system gets back.
+ */
+static void keep_closed(rondo_comm *comm)
+{
+    static _Atomic(rondo_comm *) closed[16];
+    static atomic_uint closings;
+    unsigned place = atomic_fetch_add_explicit(&closings, 1, memory_order_relaxed);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)&comm->choices + page - 1) & -page;
+    uintptr_t end = (uintptr_t)(&comm->choices + 1) & -page;
+
+    comm->home = COMM_CLOSED;
+    comm->shown = NULL;
+    atomic_store_explicit(&comm->ran_on_device, NULL, memory_order_relaxed);
+    comm_set_gpu(comm, NULL, NULL);
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    /* Release and acquire: whoever frees it has all that was stored here. */
+    free(atomic_exchange_explicit(&closed[place % (sizeof(closed) / sizeof(*closed))], comm,
+                                  memory_order_acq_rel));
+}
+
 void comm_free(rondo_comm *comm)
 {
     bool broken;
@@ -316,5 +344,5 @@ void comm_free(rondo_comm *comm)
     lock_done(&comm->registrations_lock);
     free(comm->world.scratch);
     free(comm->arrays);
-    free(comm);
+    keep_closed(comm);
 }

@@ -35,7 +35,7 @@ rondo_result rondo_comm_query(rondo_comm *comm)
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_query: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_comm_query");
+        return comm_refuse(comm, "rondo_comm_query");
     if (atomic_load_explicit(&comm->broken, memory_order_acquire)) {
         gpu_query(comm_gpu(comm));
         return (rondo_result)atomic_load_explicit(&comm->broken, memory_order_acquire);
@@ -64,7 +64,7 @@ rondo_result rondo_comm_abort(rondo_comm *comm)
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_abort: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_comm_abort");
+        return comm_refuse(comm, "rondo_comm_abort");
     rondo_fail(RONDO_ERROR_ABORTED, "Rank %d aborted the communicator (rondo_comm_abort).",
                comm->rank);
     comm_break(comm, RONDO_ERROR_ABORTED, comm->rank);

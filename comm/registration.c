@@ -65,7 +65,7 @@ rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_register: needs a communicator, memory "
                                                "and a place for the registration.");
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_comm_register");
+        return comm_refuse(comm, "rondo_comm_register");
     registration = malloc(sizeof(*registration));
     if (!registration)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while registering memory.");
@@ -116,7 +116,7 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
         return rondo_fail(RONDO_ERROR_INVALID,
                           "rondo_comm_deregister: needs a communicator and a registration.");
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_comm_deregister");
+        return comm_refuse(comm, "rondo_comm_deregister");
     result = wait_for_calls(comm, registration);
     if (result)
         return comm_note_error(comm, result);

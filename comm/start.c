@@ -323,7 +323,10 @@ void rondo_comm_close(rondo_comm *comm)
     if (!comm)
         return;
     if (fork_is_foreign(comm->home)) {
-        fork_keep(comm);
+        if (comm->home == COMM_CLOSED)
+            comm_refuse(comm, "rondo_comm_close");
+        else
+            fork_keep(comm);
         return;
     }
     if (group_holds(comm, NULL, "rondo_comm_close", "communicator"))

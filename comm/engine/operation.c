@@ -126,7 +126,7 @@ static rondo_result add(rondo_comm *comm, const struct operation *operation, ron
     rondo_op handle;
 
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_op_create");
+        return comm_refuse(comm, "rondo_op_create");
     lock_take(&operations->lock);
     place = find(operations, 0);
     handle = operations->next;
@@ -200,7 +200,7 @@ rondo_result rondo_op_destroy(rondo_comm *comm, rondo_op op)
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_op_destroy: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_op_destroy");
+        return comm_refuse(comm, "rondo_op_destroy");
     lock_take(&comm->operations.lock);
     made = op >= OPERATION_FIRST ? find(&comm->operations, op) : NULL;
     if (made)

@@ -11,8 +11,14 @@
 
 #include <stdio.h>
 
-rondo_result comm_refuse(const char *function)
+rondo_result comm_refuse(const rondo_comm *comm, const char *function)
 {
+    if (comm->home == COMM_CLOSED)
+        return rondo_fail(
+            RONDO_ERROR_INVALID,
+            "%s: the communicator was closed (rondo_comm_close) before this call. Set "
+            "the pointer to NULL after closing.",
+            function);
     return fork_refuse(function, "communicator");
 }
 

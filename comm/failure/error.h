@@ -12,13 +12,14 @@ rondo_result comm_note_error(rondo_comm *comm, rondo_result result);
 rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit);
 /* Repeat the sentence of the failure that broke the communicator for this thread. */
 rondo_result comm_say_broken(rondo_comm *comm);
-/* In a forked child: the communicator is the parent's. Takes no lock that the parent may have. */
-rondo_result comm_refuse(const char *function);
+/* The communicator, which fork_is_foreign(), was closed or is that of the process from which this
+ * one was forked: says which. Takes no lock that the parent may have. */
+rondo_result comm_refuse(const rondo_comm *comm, const char *function);
 /* RONDO_OK, or why it is broken, with the sentence repeated for this thread. */
 static inline rondo_result comm_check(rondo_comm *comm)
 {
     if (fork_is_foreign(comm->home))
-        return comm_refuse("A call");
+        return comm_refuse(comm, "A call");
     return atomic_load_explicit(&comm->broken, memory_order_acquire) ? comm_say_broken(comm)
                                                                      : RONDO_OK;
 }

@@ -16,7 +16,7 @@ rondo_result recovery_check(rondo_comm *comm, const char *function)
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "%s: the communicator is NULL.", function);
     if (fork_is_foreign(comm->home))
-        return comm_refuse(function);
+        return comm_refuse(comm, function);
     if (group_is_open())
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%s: not inside of a group; it has to wait for the other ranks.",
@@ -85,7 +85,7 @@ rondo_result rondo_comm_revoke(rondo_comm *comm)
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_revoke: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_comm_revoke");
+        return comm_refuse(comm, "rondo_comm_revoke");
     if (atomic_load_explicit(&comm->broken, memory_order_acquire))
         return RONDO_OK; /* all ranks learn of that already */
     rondo_fail(RONDO_ERROR_ABORTED,
@@ -101,7 +101,7 @@ rondo_result rondo_comm_set_timeout(rondo_comm *comm, double seconds)
     if (!comm)
         return rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_set_timeout: the communicator is NULL.");
     if (fork_is_foreign(comm->home))
-        return comm_refuse("rondo_comm_set_timeout");
+        return comm_refuse(comm, "rondo_comm_set_timeout");
     if (!isfinite(seconds) || seconds < 0)
         return comm_note_error(comm, rondo_fail(RONDO_ERROR_INVALID,
                                                 "rondo_comm_set_timeout: %g is no number of "

@@ -50,10 +50,12 @@ struct comm_settings {
     double late;    /* seconds until a wait is told in the log, 0: never */
 };
 
+#define COMM_CLOSED UINT32_MAX /* it is no process's, so that every call is refused */
+
 struct rondo_comm {
     struct exec_world world; /* first: exec_world_ops get it back */
     int rank, size, local_rank, local_size;
-    uint32_t home;         /* of the process that it belongs to: fork_home() */
+    uint32_t home;         /* of the process that it belongs to: fork_home(); or COMM_CLOSED */
     bool one_process;      /* all ranks are threads of this process */
     bool entered;          /* the shared heap is kept open for us */
     atomic_bool own_call;  /* the library makes a call of its own; for the log alone */
