@@ -37,6 +37,7 @@ void plan_close(struct plan *plan)
         return;
     free(plan->steps);
     free(plan->operands);
+    free(plan->lines);
     free(plan);
 }
 

@@ -111,6 +111,8 @@ struct plan {
     struct plan_step *steps;
     struct plan_operand *operands;
     uint32_t step_count, step_room, operand_count, operand_room;
+    uint32_t *lines;    /* [step]: where a file has it; NULL: it is of none */
+    uint32_t taken;     /* the step that verify_drop_step() took out, and 1; 0: none */
     bool out_of_memory; /* sticky: builders below do nothing more */
 };
 

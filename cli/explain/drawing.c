@@ -91,7 +91,7 @@ struct drawing_flight drawing_message(const struct drawing *drawing,
 
     plan_of(drawing, message->from, &from);
     plan_of(drawing, message->to, &to);
-    flight.arrived = drawing->times.spans[from][message->sent].end + drawing->latency;
+    flight.arrived = drawing->times.spans[from][message->sent].end;
     flight.used = message->use ? drawing->times.spans[to][message->taken].end : flight.arrived;
     return flight;
 }
@@ -110,14 +110,14 @@ rondo_result drawing_open(struct drawing *drawing, const struct subject *subject
                           const struct explain_costs *costs)
 {
     static const struct explain_style style = {0};
+    struct explain_costs own = subject_costs(subject, costs);
     rondo_result result;
 
     memset(drawing, 0, sizeof(*drawing));
     drawing->subject = subject;
-    drawing->latency = costs->latency;
     result = explain_record_open(&drawing->record, subject->plans, subject->plan_count);
     if (!result)
-        result = explain_times_open(subject->plans, subject->plan_count, costs, &drawing->times);
+        result = explain_times_open(subject->plans, subject->plan_count, &own, &drawing->times);
     drawing->page = (struct explain_page){
         .style = &style, .record = &drawing->record, .machine = &drawing->record.machine};
     return result;

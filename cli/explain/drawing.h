@@ -14,7 +14,6 @@ struct drawing {
     struct explain_record record;
     struct explain_times times;
     struct explain_page page; /* for the names of items */
-    double latency;
 };
 
 /* When the sender begins to fill a message, when it is there, when the receiver is through. */

@@ -110,6 +110,9 @@ static void finish(struct argp_state *state, void *input)
 {
     struct options *options = input;
 
+    if (options->plan && (options->collective >= 0 || options->algorithm || options->groups ||
+                          options->ranks || options->root))
+        argp_error(state, "--plan FILE says itself which collective, algorithm, ranks and root");
     if (!options->ranks)
         options->ranks = options->groups ? grouping_text_size(options->groups) : 0;
     if (!options->ranks)
@@ -118,8 +121,6 @@ static void finish(struct argp_state *state, void *input)
         argp_error(state, "groups of %d ranks: up to %d are explained", options->ranks, RANKS_MAX);
     if (options->collective < 0 && !options->list && !options->plan)
         argp_error(state, "which collective?");
-    if (options->plan && (options->collective >= 0 || options->algorithm || options->groups))
-        argp_error(state, "--plan FILE says itself which collective, algorithm and ranks");
     if (options->others && (!options->html || options->plan || options->algorithm))
         argp_error(state, "--compare names the algorithms of a page, so --html FILE and no other");
     if (!!options->json + !!options->html + !!options->msccl + !!options->svg +
@@ -288,7 +289,10 @@ static struct explain_costs step_costs(const struct options *options)
                                   .copy_bw = options->costs.copy_bw,
                                   .reduce_bw = options->costs.reduce_bw,
                                   .bytes = options->count * ELEMENT_BYTES,
-                                  .slots = SLOTS};
+                                  .slots = SLOTS,
+                                  .across = {.latency = options->costs.across.latency,
+                                             .bandwidth = options->costs.across.bandwidth,
+                                             .rails = options->costs.across.rails}};
 }
 
 /* The data or the page, to a file or stdout. Returns the exit status. */

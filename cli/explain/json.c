@@ -30,18 +30,23 @@ static void note_whole(const struct plan_notes *notes, FILE *to)
     fprintf(to,
             ",\n \"summary\": \"%s\",\n"
             " \"costs\": {\"latency\": %g, \"copy_bw\": %g, \"reduce_bw\": %g, "
-            "\"block_bytes\": %.0f}, \"seconds\": %.4g",
+            "\"block_bytes\": %.0f",
             own->subject->algorithm->summary, own->costs->latency, own->costs->copy_bw,
-            own->costs->reduce_bw, own->costs->bytes, own->times->end);
+            own->costs->reduce_bw, own->costs->bytes);
+    if (own->costs->across.group_of)
+        fprintf(to, ", \"across\": {\"latency\": %g, \"bandwidth\": %g, \"rails\": %d}",
+                own->costs->across.latency, own->costs->across.bandwidth, own->costs->across.rails);
+    fprintf(to, "}, \"seconds\": %.4g", own->times->end);
 }
 
 rondo_result subject_write_json(const struct subject *subject, const struct explain_costs *costs,
                                 FILE *to)
 {
+    struct explain_costs own = subject_costs(subject, costs);
     struct explain_times times;
     struct json_notes notes = {
-        .notes = {note_whole, note_step}, .subject = subject, .costs = costs, .times = &times};
-    rondo_result result = explain_times_open(subject->plans, subject->plan_count, costs, &times);
+        .notes = {note_whole, note_step}, .subject = subject, .costs = &own, .times = &times};
+    rondo_result result = explain_times_open(subject->plans, subject->plan_count, &own, &times);
 
     if (result)
         return result;

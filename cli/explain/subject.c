@@ -40,3 +40,14 @@ void subject_close(struct subject *subject)
         plans_close(subject->plans, subject->plan_count);
     grouping_close(subject->groups);
 }
+
+struct explain_costs subject_costs(const struct subject *subject, const struct explain_costs *costs)
+{
+    struct explain_costs own = *costs;
+
+    if (subject->groups && costs->across.bandwidth > 0) {
+        own.across.group_of = subject->groups->group_of;
+        own.across.index_of = subject->groups->index_of;
+    }
+    return own;
+}

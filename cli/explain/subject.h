@@ -39,6 +39,10 @@ int subject_print_steps(const struct subject *subject, int rank);
 /* "5.33 MB" */
 void subject_bytes(double bytes, char *text, size_t size);
 
+/* The costs, with the subject's groups where links between them differ. */
+struct explain_costs subject_costs(const struct subject *subject,
+                                   const struct explain_costs *costs);
+
 /* Plans as data (plan/file/file.h), with the words of each step and its times. */
 rondo_result subject_write_json(const struct subject *subject, const struct explain_costs *costs,
                                 FILE *to);

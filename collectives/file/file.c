@@ -36,19 +36,6 @@ static bool works_in_place(rondo_collective collective)
     return collective != RONDO_ALL_TO_ALL && collective < RONDO_BARRIER;
 }
 
-static rondo_result refuse(const struct plan_file *file, const char *path, bool in_place,
-                           const struct verify_report *report)
-{
-    uint32_t line = plan_file_line(file, report->rank, report->step);
-    char place[32] = "";
-
-    if (line)
-        snprintf(place, sizeof(place), " (line %u)", line);
-    return rondo_fail(RONDO_ERROR_INVALID, "The plan in %s is wrong%s%s: %s.", path,
-                      in_place ? " where input and output are in one place, as they may be" : "",
-                      place, report->failure);
-}
-
 static unsigned promises_of(const struct plan_file *file, const struct verify_report *report)
 {
     unsigned promises = report->peer_memory ? PROMISE_PEER_MEMORY : 0;
@@ -72,7 +59,10 @@ rondo_result file_prove(const struct plan_file *file, const char *path, int slot
         if (result == RONDO_ERROR_MEMORY)
             return result;
         if (result)
-            return refuse(file, path, in_place, ret_report);
+            return rondo_fail(RONDO_ERROR_INVALID, "The plan in %s is wrong%s: %s.", path,
+                              in_place ? " where input and output are in one place, as they may be"
+                                       : "",
+                              ret_report->failure);
     }
     *ret_promises = promises_of(file, ret_report);
     return RONDO_OK;

@@ -10,6 +10,7 @@
 #include "base/caller/float_mode.h"
 #include "base/collective.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "collectives/levels/grouping.h"
 #include "comm/state/comm.h"
 #include "comm/state/plans.h"
@@ -240,6 +241,11 @@ static rondo_result describe(rondo_comm *comm, const struct choice_key *key, str
     /* Relaxed, with split.c. */
     selection.quiet = comm->rank != 0 || !comm_is_assembled(comm) ||
                       atomic_load_explicit(&comm->own_call, memory_order_relaxed);
+    if (!selection.quiet && !key->algorithm && !comm->settings.automatic &&
+        strcmp(selection.wanted, "auto") == 0)
+        log_info("%s has no form for a call of %s, so that the best of the others runs it "
+                 "(RONDO_ALGORITHM or the configuration)",
+                 comm->settings.algorithm, rondo_collective_name(key->collective));
     selection.need = choice_needs(comm, key, ret_operation, selection.wanted);
     if (key->no_peer_memory || comm->local_size < comm->size || ret_operation->kernel.has_scale)
         selection.forbid = PROMISE_PEER_MEMORY;

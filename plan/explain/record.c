@@ -170,7 +170,7 @@ rondo_result explain_record_open(struct explain_record *record, struct plan *con
     struct verify_observer observer = {.context = record, .stepped = stepped};
     bool good;
 
-    *record = (struct explain_record){.report = {.rank = -1}};
+    *record = (struct explain_record){0};
     good = verify_machine_open(&record->machine, plans, size, NULL, &record->report);
     record->machine.calls = 1;
     record->machine.segments = 1;

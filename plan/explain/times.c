@@ -21,6 +21,7 @@ struct stamps {
 struct line {
     struct stamps sent, freed;
     uint32_t acquired, awaited; /* waits that are over, of the sender and of the receiver */
+    double filled;              /* bytes of the message that is being made */
 };
 
 struct runner {
@@ -36,6 +37,7 @@ struct clockwork {
     struct explain_times *times;
     struct line *lines; /* [from][to][channel] */
     double *busy;       /* [plan]: until when it moves data */
+    double *rails;      /* [group][rail]: until when it carries data */
     struct runner *runners;
     int count;
 };
@@ -85,9 +87,7 @@ static double wait_end(const struct clockwork *clockwork, const struct runner *r
     uint32_t slots = (uint32_t)clockwork->costs->slots;
 
     if (step_of(clockwork, runner)->event == PLAN_DATA)
-        return line->awaited < line->sent.count
-                   ? line->sent.at[line->awaited] + clockwork->costs->latency
-                   : HUGE_VAL;
+        return line->awaited < line->sent.count ? line->sent.at[line->awaited] : HUGE_VAL;
     if (line->acquired < slots)
         return 0;
     return line->acquired - slots < line->freed.count ? line->freed.at[line->acquired - slots]
@@ -118,12 +118,42 @@ static double seconds_of(const struct clockwork *clockwork, const struct plan *p
     return bytes / costs->copy_bw + more;
 }
 
+static void fill(const struct clockwork *clockwork, const struct plan *plan,
+                 const struct plan_step *step)
+{
+    const struct plan_operand *destinations = plan_destinations(plan, step);
+
+    for (int d = 0; d < step->destinations; d++)
+        if (destinations[d].buffer == PLAN_SLOT)
+            line_of(clockwork, plan->rank, destinations[d].rank, destinations[d].channel)->filled +=
+                clockwork->costs->bytes * step->atoms / plan->parts;
+}
+
+/* Sends what the line was filled with, or gives a slot back. Returns when that has arrived. */
+static double deliver(struct clockwork *clockwork, const struct plan_step *step, int own,
+                      struct line *line, double begin)
+{
+    const struct explain_across *across = &clockwork->costs->across;
+    bool far = across->group_of && across->group_of[own] != across->group_of[step->peer];
+    double *rail;
+
+    if (step->event != PLAN_DATA)
+        return far ? begin + across->latency : begin;
+    if (!far)
+        return begin + clockwork->costs->latency;
+    rail = &clockwork->rails[(size_t)across->group_of[own] * (size_t)clockwork->ranks +
+                             (size_t)(across->index_of[own] % across->rails)];
+    *rail = fmax(*rail, begin) + line->filled / across->bandwidth;
+    line->filled = 0;
+    return *rail + across->latency;
+}
+
 static bool run_step(struct clockwork *clockwork, struct runner *runner, double begin)
 {
     const struct plan *plan = clockwork->plans[runner->plan];
     const struct plan_step *step = step_of(clockwork, runner);
     struct explain_span *span = &clockwork->times->spans[runner->plan][runner->at];
-    bool good = true;
+    bool good = false;
 
     *span = (struct explain_span){begin, begin};
     if (step->verb == PLAN_WAIT) {
@@ -134,15 +164,19 @@ static bool run_step(struct clockwork *clockwork, struct runner *runner, double 
     } else if (step->verb == PLAN_SIGNAL) {
         struct line *line = own_line(clockwork, runner);
 
-        good = stamp(step->event == PLAN_DATA ? &line->sent : &line->freed, begin);
+        span->end = deliver(clockwork, step, plan->rank, line, begin);
+        good = stamp(step->event == PLAN_DATA ? &line->sent : &line->freed, span->end);
     } else {
+        fill(clockwork, plan, step);
         span->end += seconds_of(clockwork, plan, step);
         clockwork->busy[runner->plan] = span->end;
     }
-    runner->time = span->end;
     runner->at++;
+    if (step->verb == PLAN_SIGNAL)
+        return good; /* it takes none of the rank's time */
+    runner->time = span->end;
     clockwork->times->end = fmax(clockwork->times->end, span->end);
-    return good;
+    return true;
 }
 
 /* True when all are through; plans that stop half way are not right. */
@@ -182,9 +216,11 @@ static bool open_clockwork(struct clockwork *clockwork)
     clockwork->ranks = (int)ranks;
     clockwork->lines = calloc(ranks * ranks * PLAN_CHANNELS, sizeof(*clockwork->lines));
     clockwork->busy = calloc(size, sizeof(*clockwork->busy));
+    clockwork->rails = calloc(ranks * ranks, sizeof(*clockwork->rails));
     clockwork->runners = calloc(size * PLAN_PROGRAMS_MAX, sizeof(*clockwork->runners));
     clockwork->times->spans = calloc(size, sizeof(*clockwork->times->spans));
-    if (!clockwork->lines || !clockwork->busy || !clockwork->runners || !clockwork->times->spans)
+    if (!clockwork->lines || !clockwork->busy || !clockwork->rails || !clockwork->runners ||
+        !clockwork->times->spans)
         return false;
     for (int i = 0; i < clockwork->size; i++) {
         const struct plan *plan = clockwork->plans[i];
@@ -212,6 +248,7 @@ static void close_clockwork(struct clockwork *clockwork)
     }
     free(clockwork->lines);
     free(clockwork->busy);
+    free(clockwork->rails);
     free(clockwork->runners);
 }
 

@@ -13,22 +13,10 @@ void plan_file_close(struct plan_file *file)
 {
     if (!file)
         return;
-    for (int rank = 0; rank < file->size; rank++) {
-        if (file->plans)
-            plan_close(file->plans[rank]);
-        if (file->lines)
-            free(file->lines[rank]);
-    }
+    for (int rank = 0; file->plans && rank < file->size; rank++)
+        plan_close(file->plans[rank]);
     free(file->plans);
-    free(file->lines);
     free(file);
-}
-
-uint32_t plan_file_line(const struct plan_file *file, int rank, uint32_t step)
-{
-    if (!file->lines || rank < 0 || rank >= file->size || step >= file->plans[rank]->step_count)
-        return 0;
-    return file->lines[rank][step];
 }
 
 uint64_t plan_file_hash(const char *text, size_t length)

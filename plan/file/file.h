@@ -25,7 +25,6 @@ struct plan_file {
     rondo_collective collective;
     int size, root;
     struct plan **plans; /* [rank] */
-    uint32_t **lines;    /* [rank][step]: where the file has it; NULL: nobody knows */
     uint64_t hash;       /* of the text */
 };
 
@@ -36,8 +35,6 @@ rondo_result plan_file_load(const char *path, char **ret_text, size_t *ret_lengt
 rondo_result plan_file_parse(const char *path, const char *text, size_t length,
                              struct plan_file **ret_file);
 void plan_file_close(struct plan_file *file); /* accepts NULL */
-/* The line that made a step; 0: none did. */
-uint32_t plan_file_line(const struct plan_file *file, int rank, uint32_t step);
 
 /* A hash of the text of a file. */
 uint64_t plan_file_hash(const char *text, size_t length);

@@ -248,7 +248,7 @@ static bool read_step(const struct reading *reading, const struct json_value *va
 /* Notes the line of the steps that were added since the last call. */
 static bool note_lines(struct reading *reading, uint32_t from, uint32_t line)
 {
-    uint32_t **lines = &reading->file->lines[reading->rank], count = reading->plan->step_count;
+    uint32_t **lines = &reading->plan->lines, count = reading->plan->step_count;
 
     if (reading->plan->out_of_memory)
         return no_memory(reading);
@@ -332,13 +332,14 @@ static bool read_plans(struct reading *reading, const struct json_value *root)
     struct plan_file *file = reading->file;
     size_t size = (size_t)file->size;
 
-    if (!plans || plans->type != JSON_ARRAY || plans->members != size)
-        return refuse(reading, plans ? plans : root, "\"plans\" lists the plans of %d ranks",
-                      file->size);
+    if (!plans || plans->type != JSON_ARRAY)
+        return refuse(reading, plans ? plans : root, "\"plans\" is a list, [ ]: a plan per rank");
+    if (plans->members != size)
+        return refuse(reading, plans, "\"ranks\" is %d, but \"plans\" lists %zu", file->size,
+                      (size_t)plans->members);
     file->plans = calloc(size, sizeof(*file->plans));
-    file->lines = calloc(size, sizeof(*file->lines));
     reading->operands = calloc(2 * (size + 2), sizeof(*reading->operands));
-    if (!file->plans || !file->lines || !reading->operands)
+    if (!file->plans || !reading->operands)
         return no_memory(reading);
     for (plan = json_first(&reading->json, plans); plan; plan = json_next(&reading->json, plan))
         if (!read_plan(reading, plan))
@@ -368,13 +369,15 @@ static bool read_name(struct reading *reading, const struct json_value *root)
     const struct json_value *name = json_member(&reading->json, root, "algorithm");
     char *to = reading->file->name;
 
-    if (!name || name->type != JSON_STRING || !name->length || name->length >= PLAN_FILE_NAME)
-        return refuse(reading, name ? name : root, "\"algorithm\" is a name of 1 to %d letters",
-                      PLAN_FILE_NAME - 1);
-    memcpy(to, name->text, name->length);
-    to[name->length] = 0;
-    return strspn(to, fit) == name->length ||
-           refuse(reading, name, "a name has letters, digits, _ and -, and nothing else");
+    if (name && name->type == JSON_STRING && name->length && name->length < PLAN_FILE_NAME) {
+        memcpy(to, name->text, name->length);
+        to[name->length] = 0;
+        if (strspn(to, fit) == name->length)
+            return true;
+    }
+    return refuse(reading, name ? name : root,
+                  "\"algorithm\" is a name of 1 to %d letters, digits, _ and -",
+                  PLAN_FILE_NAME - 1);
 }
 
 static bool read_shape(struct reading *reading, const struct json_value *root)

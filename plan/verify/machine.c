@@ -178,11 +178,14 @@ void verify_place(const struct verify_machine *machine, const struct verify_acto
                   uint32_t step, char *text, size_t size)
 {
     const struct plan *plan = machine->plans[actor->member];
-    char words[200];
+    uint32_t number = step + (plan->taken && step + 1 >= plan->taken);
+    char words[200], line[24] = "";
 
     plan_describe_step(plan, &plan->steps[step], words, sizeof(words));
-    snprintf(text, size, "rank %d, program %d, step %u (%s)", plan->rank, actor->program, step,
-             words);
+    if (plan->lines)
+        snprintf(line, sizeof(line), " in line %u", plan->lines[number]);
+    snprintf(text, size, "rank %d, program %d, step %u%s (%s)", plan->rank, actor->program, number,
+             line, words);
 }
 
 bool verify_refuse(struct verify_machine *machine, const char *format, ...)
@@ -195,14 +198,6 @@ bool verify_refuse(struct verify_machine *machine, const char *format, ...)
     return false;
 }
 
-void verify_blame(struct verify_machine *machine, const struct verify_actor *actor)
-{
-    if (machine->report->rank >= 0)
-        return;
-    machine->report->rank = machine->plans[actor->member]->rank;
-    machine->report->step = actor->step;
-}
-
 bool verify_fail(struct verify_machine *machine, const struct verify_actor *actor,
                  const char *format, ...)
 {
@@ -210,7 +205,6 @@ bool verify_fail(struct verify_machine *machine, const struct verify_actor *acto
     va_list arguments;
 
     verify_place(machine, actor, actor->step, place, sizeof(place));
-    verify_blame(machine, actor);
     va_start(arguments, format);
     vsnprintf(why, sizeof(why), format, arguments);
     va_end(arguments);

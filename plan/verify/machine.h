@@ -219,7 +219,7 @@ bool verify_written_now(const struct verify_machine *machine, int actor,
                         const struct verify_cell *cell);
 /* Clock of an actor at the start of a call; steps of the call follow. */
 uint32_t verify_call_clock(const struct verify_machine *machine, int actor, int call);
-/* "rank 2, program 0, step 5 (...)" or "the user of rank 2". */
+/* Says where that was as verify_place() does, or "the user of rank 2, between calls". */
 void verify_describe_epoch(const struct verify_machine *machine, uint64_t epoch, char *text,
                            size_t size);
 
@@ -234,12 +234,11 @@ bool verify_user_end(struct verify_machine *machine, int member);
 /* The sentence begins with the actor's rank, program and step. Returns false. */
 bool verify_fail(struct verify_machine *machine, const struct verify_actor *actor,
                  const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Note the step that the actor is at as the one that fails, unless another was noted before. */
-void verify_blame(struct verify_machine *machine, const struct verify_actor *actor);
 /* The sentence as it is. */
 bool verify_refuse(struct verify_machine *machine, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool verify_no_memory(struct verify_machine *machine);
+/* "rank 2, program 0, step 5 (...)"; of a file "step 5 in line 18 (...)". */
 void verify_place(const struct verify_machine *machine, const struct verify_actor *actor,
                   uint32_t step, char *text, size_t size);
 /* "rank 3", "ranks 0..3, 5": those in the sum, or those that it lacks. */

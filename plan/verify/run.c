@@ -143,15 +143,11 @@ static int follow(const struct verify_machine *machine, int number, int hops)
 static void tell(struct verify_machine *machine, int number, char *text, size_t size, size_t *at)
 {
     const struct verify_actor *actor = &machine->actors[number];
-    char words[120];
+    char place[320];
 
-    verify_blame(machine, actor);
-    plan_describe_step(machine->plans[actor->member],
-                       &machine->plans[actor->member]->steps[actor->step], words, sizeof(words));
+    verify_place(machine, actor, actor->step, place, sizeof(place));
     if (*at < size)
-        *at += (size_t)snprintf(text + *at, size - *at, "rank %d, program %d, step %u: %s; ",
-                                machine->plans[actor->member]->rank, actor->program, actor->step,
-                                words);
+        *at += (size_t)snprintf(text + *at, size - *at, "%s; ", place);
 }
 
 /* The chain from the first program that waits: up to where it ends, or round its circle once. */

@@ -47,7 +47,7 @@ static bool check_introductions(struct verify_machine *machine, const struct pla
     if (count && plan->message_atoms)
         return verify_refuse(machine,
                              "rank %d's plan mixes messages with addresses and messages "
-                             "with data",
+                             "with data: where addresses go, message_atoms is 0",
                              plan->rank);
     return true;
 }

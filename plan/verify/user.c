@@ -121,11 +121,10 @@ static bool check_sum(struct verify_machine *machine, const struct plan *plan, u
                              plan->rank, position, holds.position % machine->parts,
                              holds.position / machine->parts);
     if (!(value & VALUE_FINISHED))
-        return verify_refuse(
-            machine,
-            "rank %d ends with an unfinished output: atom %u went "
-            "through no step that finishes a sum (PLAN_FINISH; in a file \"finish\": true)",
-            plan->rank, position);
+        return verify_refuse(machine,
+                             "rank %d ends with an unfinished output: atom %u went "
+                             "through no step that finishes a sum (\"finish\": true, in a file)",
+                             plan->rank, position);
     if (*first && ((*first ^ value) & ~(verify_value)(VALUE_ORDERED | VALUE_BALANCED)))
         return verify_refuse(machine,
                              "rank %d gets other bits than another rank: atom %u is "

@@ -18,7 +18,6 @@ rondo_result verify_plans(struct plan *const *plans, int size, const struct veri
     bool good;
 
     memset(report, 0, sizeof(*report));
-    report->rank = -1;
     report->balanced = report->rank_order = report->one_round = true;
     good =
         verify_machine_open(&machine, plans, size, options, report) && verify_machine_run(&machine);
@@ -39,6 +38,7 @@ bool verify_drop_step(struct plan *plan, uint32_t step)
     memmove(plan->steps + step, plan->steps + step + 1,
             (plan->step_count - step - 1) * sizeof(*plan->steps));
     plan->step_count--;
+    plan->taken = step + 1;
     for (int i = 0; i < plan->programs; i++) {
         plan->program[i].begin -= plan->program[i].begin > step;
         plan->program[i].end -= plan->program[i].end > step;

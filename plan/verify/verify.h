@@ -17,8 +17,6 @@ struct verify_report {
     bool peer_memory; /* user buffers of peers are touched */
     unsigned long steps, messages;
     char failure[1024]; /* the failing rank, program, step and why; "" when proved */
-    int rank;           /* of the failing step; -1: it is no single step's failure */
-    uint32_t step;
 };
 
 /*
@@ -30,8 +28,8 @@ rondo_result verify_plans(struct plan *const *plans, int size, const struct veri
                           struct verify_report *report);
 
 /*
- * Break a plan: take one step out. For tests and demonstrations of the above. False if it has no
- * such step.
+ * Break a plan: take one step out. For tests and demonstrations of the above; sentences number the
+ * others as before. False if it has no such step.
  */
 bool verify_drop_step(struct plan *plan, uint32_t step);
 

@@ -113,7 +113,7 @@ Test(verify, waiting_for_each_other_first_is_a_deadlock)
         plan_await(forms.plans[r], (r + 2) % 3, 0, 0);
         plan_notify(forms.plans[r], (r + 1) % 3, 0, 0);
     }
-    assert_refused(&forms, "rank 2, program 0, step 0: wait for a message from rank 1",
+    assert_refused(&forms, "rank 2, program 0, step 0 (wait for a message from rank 1",
                    "that is a circle");
 }
 

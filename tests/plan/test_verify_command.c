@@ -83,6 +83,8 @@ Test(verify_command, a_broken_plan_is_refused_with_its_step)
     assert_ran("verify all -n 3 --break random --seed 7", 1, "WRONG");
     assert_ran("verify all_reduce --algo ring -n 3 --break 4 --rank 2", 1,
                "root 0: without rank 2's step 4");
+    assert_ran("verify all_reduce --algo ring -n 3 --break 0", 1,
+               "rank 0, program 0, step 1 (copy"); /* as --steps numbers it */
     assert_ran("verify send --algo direct -n 3 --break 0 --rank 2", 1, "without rank 2's step 0");
     assert_ran("verify all -n 3 --break random --rank 1", 2, "rank 1 of 3 has no steps of send");
 }
@@ -216,6 +218,7 @@ Test(explain_command, steps_have_the_numbers_that_break_takes)
     cr_assert(!strstr(ran.text, "rank 1: "), "%s", ran.text);
     run(&ran, "verify all_reduce -n 3 --algo ring --break 20 --rank 2");
     cr_assert(strstr(ran.text, "without rank 2's step 20 (give the slot back"), "%s", ran.text);
+    assert_ran("explain --plan x -n 3", 2, "--plan FILE says itself which");
     assert_ran("explain all_reduce -n 3 --algo ring --steps", 0, "rank 1: 21 steps");
     assert_ran("explain all_reduce -n 3 --algo direct --steps", 0, "program 1, beside the others");
     assert_ran("explain send --steps 3", 0, "rank 3: 3 steps");
