@@ -68,7 +68,7 @@ static void lay_out(rondo_comm *comm, struct block *block)
     comm->processes = lay(block, size, sizeof(*comm->processes));
     comm->status_pages = lay(block, size, sizeof(*comm->status_pages));
     comm->alarms = lay(block, size, sizeof(*comm->alarms));
-    comm->fast_path = lay(block, 1, sizeof(*comm->fast_path));
+    comm->fast_path = lay(block, FAST_PATHS, sizeof(*comm->fast_path));
     world->out = lay(block, links, sizeof(*world->out));
     world->in = lay(block, links, sizeof(*world->in));
     world->packed = lay(block, 2 * links, LINK_PACKED);

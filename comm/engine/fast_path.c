@@ -17,14 +17,20 @@ static bool is_same(const rondo_call *a, const rondo_call *b)
 static bool may_take_fast_path(const rondo_comm *comm, const rondo_call *call,
                                const struct task *task)
 {
-    return !comm_gpu(comm) && !call->algorithm && !task->again && !task->made.handle &&
-           !collective_is_pair(call->collective);
+    return !comm_gpu(comm) && !call->algorithm && !task->again && !task->made.handle;
+}
+
+static struct fast_path *fast_path_of(const rondo_comm *comm, rondo_collective collective)
+{
+    if (!collective_is_pair(collective))
+        return comm->fast_path;
+    return &comm->fast_path[collective == RONDO_SEND ? 1 : 2];
 }
 
 void fast_path_note(const struct batch *batch)
 {
     rondo_comm *comm = batch->comm;
-    struct fast_path *fast_path = comm->fast_path;
+    struct fast_path *fast_path = fast_path_of(comm, batch->call->collective);
     const struct task *task = batch->tasks;
 
     if (task == &fast_path->task)
@@ -46,7 +52,7 @@ void fast_path_note(const struct batch *batch)
 bool fast_path_run(const rondo_call *call, rondo_result *ret_result)
 {
     rondo_comm *comm = call->comm;
-    struct fast_path *fast_path = comm->fast_path;
+    struct fast_path *fast_path = fast_path_of(comm, call->collective);
     struct batch *batch = &fast_path->batch;
     struct task *task = &fast_path->task;
     unsigned ticket;

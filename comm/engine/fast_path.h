@@ -6,13 +6,16 @@
  * make sense, which plan, cut how, bound to what. A call that came twice in a row is kept as a task
  * that is ready to begin, and the third time begins there. Whatever a call depends on besides its
  * arguments is looked at each time: whether memory is mapped, how to store, whether to look for
- * peers' memory at all. Over networks it is the same call: only the end also waits until what was
+ * peers' memory at all. Sends and receives, which take turns in most programs, are kept apart from
+ * each other and from collectives. Over networks it is the same call: only the end also waits until what was
  * sent is on its way.
  */
 #ifndef RONDO_COMM_ENGINE_FAST_PATH_H
 #define RONDO_COMM_ENGINE_FAST_PATH_H
 
 #include "comm/engine/run.h"
+
+enum { FAST_PATHS = 3 };
 
 struct fast_path {
     _Atomic(const void *) input; /* of `call`: without the turn this says whether to look closer */

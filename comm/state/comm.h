@@ -81,7 +81,7 @@ struct rondo_comm {
     struct choices choices;
     struct operations operations;
     struct turn turn;
-    struct fast_path *fast_path;            /* fast_path.h */
+    struct fast_path *fast_path;            /* [FAST_PATHS], fast_path.h */
     _Atomic(struct rondo_request *) posted; /* engine/post.h; NULL: none */
     _Atomic uint64_t group_serial; /* of the last note of a group on it, group_path.h; 0: none */
     const struct choice

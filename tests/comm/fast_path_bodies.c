@@ -58,6 +58,28 @@ static rondo_result sum_once(struct rank *rank, int call)
     return RONDO_OK;
 }
 
+/* A message from rank 0 and one back. */
+static rondo_result bounce_once(struct rank *rank, int call)
+{
+    int own = rank->comm->rank, peer = 1 - own;
+    int32_t *output = rank->output[0];
+    rondo_result result = RONDO_OK;
+
+    for (size_t i = 0; i < rank->count; i++)
+        rank->input[i] = part(own, call, i);
+    memset(output, 0xff, rank->count * sizeof(*output));
+    for (int turn = 0; turn < RANKS && !result; turn++)
+        result = turn == own
+                     ? rondo_send(rank->input, rank->count, RONDO_INT32, peer, rank->comm, NULL)
+                     : rondo_recv(output, rank->count, RONDO_INT32, peer, rank->comm, NULL);
+    if (result)
+        return complain(rank, rondo_last_error(rank->comm), call);
+    for (size_t i = 0; i < rank->count; i++)
+        if (output[i] != part(peer, call, i))
+            return complain(rank, "a wrong message", call);
+    return RONDO_OK;
+}
+
 /* ---- Memory and threads ---------------------------------------------------------------------- */
 
 static void *allocate(enum where where)
@@ -175,8 +197,11 @@ static rondo_result fast_path(void *argument)
         rank->count = counts[i];
         for (int call = 0; call < rank->times && !result; call++)
             result = sum_once(rank, call);
-        if (!result && rank->comm->rank == 1 && !rank->comm->fast_path->ready)
-            result = complain(rank, "no call was kept as one that repeats", rank->times);
+        for (int call = 0; call < rank->times && !result; call++)
+            result = bounce_once(rank, call);
+        for (int kept = rank->comm->rank == 0; kept < FAST_PATHS && !result; kept++)
+            if (!rank->comm->fast_path[kept].ready)
+                result = complain(rank, "no call was kept as one that repeats", rank->times);
     }
     return result;
 }
