@@ -2,13 +2,13 @@
 /*
  * fast_path.h - a call that is the same as the one before, on the same buffers.
  *
- * Most of what a short call takes is deciding once more what was decided before: whether arguments
- * make sense, which plan, cut how, bound to what. A call that came twice in a row is kept as a task
- * that is ready to begin, and the third time begins there. Whatever a call depends on besides its
- * arguments is looked at each time: whether memory is mapped, how to store, whether to look for
- * peers' memory at all. Sends and receives, which take turns in most programs, are kept apart from
- * each other and from collectives. Over networks it is the same call: only the end also waits until what was
- * sent is on its way.
+ * Most of what a short call takes is deciding once more what was decided before: whether
+ * arguments make sense, which plan, cut how, bound to what. A call that came twice in a row is
+ * kept as a task that is ready to begin, and the third time begins there. Whatever a call
+ * depends on besides its arguments is looked at each time: whether memory is mapped, how to
+ * store, whether to look for peers' memory at all. Sends and receives, which take turns in most
+ * programs, are kept apart from each other and from collectives. Over networks it is the same
+ * call: only the end also waits until what was sent is on its way.
  */
 #ifndef RONDO_COMM_ENGINE_FAST_PATH_H
 #define RONDO_COMM_ENGINE_FAST_PATH_H

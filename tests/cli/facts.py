@@ -6,6 +6,7 @@ It reads with Python's csv module, which knows nothing of comments.
 """
 import csv
 import io
+import json
 import os
 import re
 import subprocess
@@ -49,9 +50,17 @@ check(swept, OWN)
 assert [row["settings"] for row in swept] == ["RONDO_SLOT_BYTES=65536", "RONDO_SLOT_BYTES=131072"], swept
 assert all("RONDO_SLOT_BYTES" not in row["environment"] for row in swept), "what a run sets is in its settings"
 check(rows_of("kernels", "--bytes", "1K", "--dtype", "float32", "--seconds", "0.001"), OWN)
-check(rows_of("matrix", "-n", "2", "--collectives", "all_reduce", "--memory", "host", "--place", "out", "--bytes",
-              "64", "--passes", "1", "--seconds", "0.01", "--limit"), f"{OWN}; .*{LIMIT}")
 with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "out.json")
+    cells = rows_of("matrix", "-n", "2", "--collectives", "all_reduce", "--memory", "host", "--place", "out", "--bytes",
+                    "64", "--passes", "1", "--seconds", "0.01", "--limit", "--json", path)
+    check(cells, f"{OWN}; .*{LIMIT}")
+    with open(path, encoding="utf-8") as written:
+        matrix = json.load(written)
+    assert matrix["machine"] and matrix["passes"] == 1 and len(matrix["cells"]) == len(cells) == 1, matrix
+    cell, row = matrix["cells"][0], cells[0]
+    assert cell["bytes"] == 64 and cell["us"].keys() >= {"rondo", "limit"}, cell
+    assert all(abs(float(row[f"{name}_us"]) - time) < 0.001 for name, time in cell["us"].items()), (cell, row)
     path = os.path.join(folder, "out.csv")
     limited = rows_of("all_reduce", "-n", "2", "--bytes", "64", "--limit", *SHORT, file=path)
     check(limited, f"{OWN}|{LIMIT}")

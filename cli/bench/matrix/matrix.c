@@ -235,6 +235,7 @@ static const struct argument table[] = {
     {"warmup", 0, "N", 3, NUMBER(bench.warmup, 0, INT_MAX), "calls before the clock runs (2)"},
     {"seconds", 0, "S", 3, NUMBER(bench.seconds, 0, 0), "time per size, library and pass (0.04)"},
     {"csv", 0, "FILE", 4, SETS(bench.csv), "write a line per cell"},
+    {"json", 0, "FILE", 4, SETS(bench.json), "write the same, and the machine"},
     {"plot", 0, "FILE.svg", 4, SETS(bench.plot), "draw the cells (needs gnuplot)"},
     {0},
 };
@@ -292,7 +293,8 @@ int command_bench_matrix(int argc, char **argv)
     int failed;
 
     parse(argc, argv, &options);
-    failed = output_begin("rondo bench matrix", options.bench.csv, NULL, options.bench.plot);
+    failed = output_begin("rondo bench matrix", options.bench.csv, options.bench.json,
+                          options.bench.plot);
     if (failed)
         return failed;
     matrix.rows = calloc(4 * BENCH_COLLECTIVES, sizeof(*matrix.rows));

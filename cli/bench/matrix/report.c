@@ -121,7 +121,7 @@ void matrix_print_end(const struct matrix *matrix)
     }
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------- */
+/* ---- CSV and JSON ---------------------------------------------------------------------------- */
 
 #define CSV_HEADER "collective,memory,in_place,ranks,dtype,bytes,best_peer,ratio,faster"
 
@@ -177,6 +177,32 @@ static void print_csv(const void *what, FILE *to)
     for (int row = 0; row < matrix->row_count; row++)
         for (int column = 0; column < bench->size_count; column++)
             print_line(matrix, row, column, to);
+}
+
+static json_t *json_of_cell(const struct matrix *matrix, int row, int column)
+{
+    const struct bench_options *bench = &matrix->options->bench;
+    struct matrix_cell cell = matrix_cell(matrix, row, column);
+    struct bench_record record = record_of(matrix, &matrix->rows[row], &cell);
+    json_t *json = bench_record_json(&record, CSV_HEADER), *times = json_object();
+
+    for (int i = 0; i < bench->library_count; i++)
+        json_object_set_new(times, bench_kinds[bench->libraries[i]].name,
+                            cell.seconds[i] > 0 ? json_real(cell.seconds[i] * 1e6) : json_null());
+    json_object_set_new(json, "us", times);
+    return json;
+}
+
+static json_t *make_json(const void *what)
+{
+    const struct matrix *matrix = what;
+    json_t *cells = json_array();
+
+    for (int row = 0; row < matrix->row_count; row++)
+        for (int column = 0; column < matrix->options->bench.size_count; column++)
+            json_array_append_new(cells, json_of_cell(matrix, row, column));
+    return json_pack("{s:o, s:s, s:i, s:o}", "machine", bench_machine_json(), "versions",
+                     matrix->versions, "passes", matrix->options->passes, "cells", cells);
 }
 
 /* ---- The heat map: red is slower than the best peer, green faster ---------------------------- */
@@ -240,7 +266,7 @@ static void plot(const void *what, FILE *to)
 
 int matrix_write(const struct matrix *matrix)
 {
-    static const struct bench_writers writers = {"rondo bench matrix", print_csv, NULL, plot};
+    static const struct bench_writers writers = {"rondo bench matrix", print_csv, make_json, plot};
 
     return bench_write_files(&writers, &matrix->options->bench, matrix);
 }
