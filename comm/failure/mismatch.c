@@ -54,8 +54,9 @@ static rondo_result past_mismatch(rondo_comm *comm, uint32_t call, int peer)
     return comm_break(comm, RONDO_ERROR_MISMATCH, peer);
 }
 
-/* The last calls that both have made, the oldest first: it is the one that went wrong. */
-static rondo_result compare_past(rondo_comm *comm)
+/* The last calls up to this one that both have made, the oldest first: it is the one that went
+ * wrong, and all that came after it may differ, too. */
+static rondo_result compare_past(rondo_comm *comm, uint32_t last)
 {
     rondo_result result = RONDO_OK;
 
@@ -63,7 +64,7 @@ static rondo_result compare_past(rondo_comm *comm)
         const struct status *status = rank == comm->rank ? NULL : health_status(comm, rank);
         uint32_t theirs =
             status ? atomic_load_explicit(&status->call.sequence, memory_order_acquire) / 2 : 0;
-        uint32_t both = theirs < comm->calls ? theirs : comm->calls;
+        uint32_t both = theirs < last ? theirs : last;
 
         for (uint32_t i = CALL_HEADER_READ; i-- > 0 && !result && status;)
             if (both > i && comm->calls - (both - i) < CALL_HEADER_READ)
@@ -75,18 +76,20 @@ static rondo_result compare_past(rondo_comm *comm)
 rondo_result mismatch_look(rondo_comm *comm, const struct task *task)
 {
     struct call_record own, theirs;
+    rondo_result result;
 
     if (collective_is_pair(task->key.collective) ||
         !status_read(comm->status_pages[comm->rank], comm->calls, &own))
         return RONDO_OK;
-    for (int rank = 0; rank < comm->size; rank++) {
+    result = compare_past(comm, comm->calls - 1);
+    for (int rank = 0; rank < comm->size && !result; rank++) {
         const struct status *status = rank == comm->rank ? NULL : health_status(comm, rank);
 
         if (status && status_read(status, comm->calls, &theirs) &&
             theirs.fingerprint != own.fingerprint && health_status(comm, rank))
             return mismatch(comm, task, rank, &theirs);
     }
-    return compare_past(comm);
+    return result ? result : compare_past(comm, comm->calls);
 }
 
 rondo_result mismatch_unheard(rondo_comm *comm, const struct task *task)
@@ -100,7 +103,7 @@ rondo_result mismatch_unheard(rondo_comm *comm, const struct task *task)
     seen = seen || exec_unexpected(&task->execution, task->choice->deaf_channels);
     if (!result && seen)
         result = health_adopt(comm);
-    return !result && seen ? compare_past(comm) : result;
+    return !result && seen ? compare_past(comm, comm->calls) : result;
 }
 
 /* True if a message between two ranks with that type and count has the fingerprint that came. */

@@ -142,6 +142,20 @@ Test(health, a_peer_that_calls_something_else_is_named_with_both_calls)
     expect_sentence("rank 2 called broadcast of 8 float64, root 1");
 }
 
+Test(health, the_first_call_that_differs_is_named_where_both_are_in_a_later_one)
+{
+    struct call_record record = {.fingerprint = 3, .collective = RONDO_ALL_REDUCE, .count = 5};
+
+    peer_calls(1, (struct call_record){.fingerprint = 2, .collective = RONDO_BROADCAST});
+    comms[0]->calls++;
+    call_header_begin(&comms[0]->status_pages[0]->call, comms[0]->calls, &record, false);
+    record.fingerprint = 4;
+    peer_calls(1, record);
+    cr_expect(health_check(comms[0], &task, 1) == RONDO_ERROR_MISMATCH);
+    expect_sentence("Call 1 of the communicator differed");
+    expect_sentence("rank 1 called broadcast");
+}
+
 Test(health, peers_that_ask_for_different_algorithms_are_told_so)
 {
     peer_calls(
