@@ -3,6 +3,8 @@
 #include "../comm/command.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static const char *said;
 
@@ -75,14 +77,22 @@ Test(run_elastic, there_are_no_more_restarts_than_allowed)
     cr_assert_eq(command_count(said, "takes its place"), 2, "%s", said);
 }
 
+/* The one that came stays until the other has asked for one too many, which it says by a file. */
 Test(run_elastic, one_more_comes_when_asked_for_and_not_too_many)
 {
+    char asked[] = "/tmp/rondo-asked-XXXXXX";
+
+    close(mkstemp(asked));
+    unlink(asked);
+    setenv("ASKED", asked, 1);
     cr_assert_eq(run("-n 1 --bind none --elastic 1:2 "
                      "sh -c 'test -n \"$RONDO_JOIN\" || { " RUN
-                     " --join $PPID; echo status $?; " RUN " --join $PPID; echo status $?; }; "
-                     "sleep 0.3; "
+                     " --join $PPID; echo status $?; " RUN
+                     " --join $PPID; echo status $?; touch $ASKED; }; "
+                     "until test -e $ASKED; do sleep 0.01; done; "
                      "echo through'"),
                  0, "%s", said);
+    unlink(asked);
     check_says("place 1 (pid ");
     check_says("comes to the job, as one of 2 ranks\n");
     check_says("status 0\n");
