@@ -128,7 +128,7 @@ static rondo_result make_scratch(struct exec_world *world, size_t bytes)
 
 /*
  * Ways to store that may differ: long messages, and outputs that caches have no use for. All ranks
- * find the same, whatever their part in the collective.
+ * find the same, whatever their part in the collective; of a message either end decides for itself.
  */
 static unsigned ways_to_store(const struct tuning *tuning, const struct choice *choice,
                               bool is_long)
@@ -139,9 +139,9 @@ static unsigned ways_to_store(const struct tuning *tuning, const struct choice *
 
     if (tuning->streams >= 0)
         return 1u << (tuning->streams ? PAST_CACHE_SLOTS : 0);
-    if (longest >= PAST_CACHE_FROM / choice->shape.element)
+    if (plan->collective != RONDO_RECV && longest >= PAST_CACHE_FROM / choice->shape.element)
         ways |= ways << PAST_CACHE_SLOTS;
-    if (is_long)
+    if (plan->collective != RONDO_SEND && is_long)
         ways |= ways << PAST_CACHE_OUTPUTS;
     return ways;
 }

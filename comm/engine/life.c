@@ -63,7 +63,8 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     x->fingerprint = choice->hash;
     x->unreachable = false;
     x->past_cache = choice->stores.now;
-    task->began = choice->stores.trying ? clock_seconds() : 0;
+    task->began =
+        choice->stores.trying && !collective_is_pair(task->key.collective) ? clock_seconds() : 0;
     if (task->key.no_peer_memory && !task->again)
         comm->attempts.backoff--;
     if (!task->again)
@@ -163,6 +164,21 @@ __attribute__((noinline)) static void note_reads(const struct task *task)
                    seconds_since(task->offered));
 }
 
+/* Who sends is through before the receiver has the message, and what the way to store is worth
+ * shows when the next one can go: a message takes from the end of the one before to its own. */
+static double seconds_of(const struct task *task)
+{
+    struct choice *choice = task->choice;
+    double before = choice->ended;
+
+    if (!collective_is_pair(task->key.collective))
+        return seconds_since(task->began);
+    if (!choice->stores.trying)
+        return INFINITY;
+    choice->ended = clock_seconds();
+    return choice->ended - before;
+}
+
 /* How long it took tells which way to store, unless another call has taken the choice's place. */
 __attribute__((noinline)) static void note_time(const struct task *task)
 {
@@ -173,7 +189,7 @@ __attribute__((noinline)) static void note_time(const struct task *task)
 
     if (choice->plan == task->execution.plan &&
         choice->shape.count == task->execution.shape.count &&
-        trial_note(&choice->stores, task->execution.past_cache, seconds_since(task->began)))
+        trial_note(&choice->stores, task->execution.past_cache, seconds_of(task)))
         log_debug("%s of %zu elements: stores %s from now on",
                   rondo_collective_name(choice->key.collective), choice->shape.count,
                   names[choice->stores.way]);

@@ -61,6 +61,7 @@ struct choice {
     uint32_t hash; /* of the key and the algorithm: a fingerprint without the sequence number */
     struct trial stores;       /* ways are sums of PAST_CACHE_... (plan/exec.h) */
     struct trial reads;        /* ways are READS_... */
+    double ended;              /* of a message: when the last one that was tried did */
     struct recorder_kind kind; /* of its calls, whichever path they take */
 };
 
