@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int by_begin(const void *a, const void *b)
 {
@@ -64,17 +63,6 @@ struct sum {
     double seconds, longest, in_calls;
 };
 
-static struct sum *sum_of(struct sum *sums, int *count, const char *name)
-{
-    for (int i = 0; i < *count; i++)
-        if (!strcmp(sums[i].name, name))
-            return &sums[i];
-    if (*count == TRACE_NAMES)
-        return NULL;
-    sums[*count].name = name;
-    return &sums[(*count)++];
-}
-
 static void add_file(const struct traced *traced, int file, struct stretch *stretches,
                      struct sum *sums, int *count)
 {
@@ -86,7 +74,8 @@ static void add_file(const struct traced *traced, int file, struct stretch *stre
 
         if (span->file != file || !span->ended)
             continue;
-        sum = sum_of(sums, count, traced->files[file].page->name[span->name]);
+        sum =
+            traced_of_name(sums, sizeof(*sums), count, traced->files[file].page->name[span->name]);
         if (!sum)
             continue;
         sum->count++;

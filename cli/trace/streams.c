@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_ROWS = 10 };
 
@@ -45,17 +44,6 @@ static int by_seconds(const void *a, const void *b)
     return one->took < other->took ? 1 : one->took > other->took ? -1 : 0;
 }
 
-static struct sum *sum_of(struct sum *sums, uint32_t *count, const char *name)
-{
-    for (uint32_t i = 0; i < *count; i++)
-        if (!strcmp(sums[i].name, name))
-            return &sums[i];
-    if (*count == TRACE_NAMES)
-        return NULL;
-    sums[*count].name = name;
-    return &sums[(*count)++];
-}
-
 static void add(struct sum *sum, const struct traced_queued *queued)
 {
     double waited = queued->begin - queued->queued, took = queued->end - queued->begin;
@@ -85,20 +73,21 @@ static void write_sum(const struct sum *sum)
 void traced_report_streams(const struct traced *traced)
 {
     struct sum *sums = calloc(TRACE_NAMES, sizeof(*sums));
-    uint32_t count = 0;
+    int count = 0;
 
     for (uint32_t i = 0; i < traced->queued_count && sums; i++) {
-        struct sum *sum = sum_of(sums, &count, name_of(traced, &traced->queued[i]));
+        struct sum *sum =
+            traced_of_name(sums, sizeof(*sums), &count, name_of(traced, &traced->queued[i]));
 
         if (sum)
             add(sum, &traced->queued[i]);
     }
     if (count) {
-        qsort(sums, count, sizeof(*sums), by_seconds);
+        qsort(sums, (size_t)count, sizeof(*sums), by_seconds);
         printf("\nCalls on CUDA streams: how long they waited there, and ran\n"
                "     calls     waited    longest   together       mean    longest\n");
     }
-    for (uint32_t i = 0; i < count && i < MOST_ROWS; i++)
+    for (int i = 0; i < count && i < MOST_ROWS; i++)
         write_sum(&sums[i]);
     free(sums);
 }

@@ -77,24 +77,25 @@ uint64_t traced_sum_calls(const struct traced_file *file)
 
 /* ---- All ranks together ---------------------------------------------------------------------- */
 
-static struct traced_kind *kind_of(struct traced_kind *kinds, int *count, const char *name)
+void *traced_of_name(void *table, size_t size, int *count, const char *name)
 {
-    int at = 0;
+    for (int i = 0; i < *count; i++) {
+        const char **found = (const char **)((char *)table + (size_t)i * size);
 
-    while (at < *count && strcmp(kinds[at].name, name) != 0)
-        at++;
-    if (at == TRACE_NAMES)
+        if (!strcmp(*found, name))
+            return found;
+    }
+    if (*count == TRACE_NAMES)
         return NULL;
-    if (at == *count)
-        kinds[(*count)++].name = name;
-    return &kinds[at];
+    return memcpy((char *)table + (size_t)(*count)++ * size, &name, sizeof(name));
 }
 
 static void add_file(const struct trace_page *page, struct traced_kind *kinds, int *count)
 {
     for (uint32_t i = 0; i < TRACE_NAMES; i++) {
         const struct trace_sum *sum = &page->sum[i];
-        struct traced_kind *kind = has_ended(page, i) ? kind_of(kinds, count, page->name[i]) : NULL;
+        struct traced_kind *kind =
+            has_ended(page, i) ? traced_of_name(kinds, sizeof(*kinds), count, page->name[i]) : NULL;
 
         if (!kind)
             continue;
@@ -122,7 +123,8 @@ struct traced_kind *traced_kinds(const struct traced *traced, int *ret_count)
         add_file(traced->files[i].page, kinds, ret_count);
     for (uint32_t i = 0; i < traced->call_count && kinds; i++) {
         const struct traced_call *call = &traced->calls[i];
-        struct traced_kind *kind = kind_of(kinds, ret_count, traced_name(traced, call));
+        struct traced_kind *kind =
+            traced_of_name(kinds, sizeof(*kinds), ret_count, traced_name(traced, call));
 
         if (!kind)
             continue;

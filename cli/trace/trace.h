@@ -152,6 +152,10 @@ void traced_report_streams(const struct traced *traced);
 void traced_chrome_streams(const struct traced *traced, double zero, FILE *to);
 
 /* The calls of one name, of all ranks. */
+/* Returns what has that name in a table of TRACE_NAMES, whose structs have their names first; it is
+ * added if it was not there. NULL: the table is full. */
+void *traced_of_name(void *table, size_t size, int *count, const char *name);
+
 struct traced_kind {
     const char *name;
     uint64_t calls; /* that have ended */

@@ -164,8 +164,9 @@ __attribute__((noinline)) static void note_reads(const struct task *task)
                    seconds_since(task->offered));
 }
 
-/* Who sends is through before the receiver has the message, and what the way to store is worth
- * shows when the next one can go: a message takes from the end of the one before to its own. */
+/* Returns how long the call took. A sender is through before the receiver has the message, and what
+ * a way to store is worth shows when the next one can go: so a message takes from the end of the
+ * one before to its own. */
 static double seconds_of(const struct task *task)
 {
     struct choice *choice = task->choice;

@@ -9,7 +9,8 @@
  *
  * Who takes a way is not who gains: the reader waits for the lines that the writer stored. So all
  * ranks try the same way in the same calls, by counting them, and what each measures is what the
- * way means for all. Each then keeps to what it finds best itself.
+ * way means for all. Each then keeps to what it finds best itself. Of a message each end counts its
+ * own, and only the sender's way into slots matters.
  */
 #ifndef RONDO_COMM_STATE_TRIAL_H
 #define RONDO_COMM_STATE_TRIAL_H
@@ -27,7 +28,7 @@ struct trial_rules {
 
 struct trial {
     const struct trial_rules *rules;
-    unsigned ways;            /* bit 1 << way: to be tried; the same on all ranks */
+    unsigned ways;            /* bit 1 << way: to be tried; the same on all ranks of a collective */
     unsigned way;             /* the best so far */
     unsigned now;             /* the one in use: the best, or one that is being tried */
     unsigned tried;           /* calls of it, while it is tried */
