@@ -126,10 +126,8 @@ static rondo_result make_scratch(struct exec_world *world, size_t bytes)
     return RONDO_OK;
 }
 
-/*
- * Ways to store that may differ: long messages, and outputs that caches have no use for. All ranks
- * find the same, whatever their part in the collective; of a message either end decides for itself.
- */
+/* Ways to store that may differ: long messages, and outputs that caches have no use for. All ranks
+ * find the same, whatever their part in the collective. */
 static unsigned ways_to_store(const struct tuning *tuning, const struct choice *choice,
                               bool is_long)
 {
@@ -139,9 +137,9 @@ static unsigned ways_to_store(const struct tuning *tuning, const struct choice *
 
     if (tuning->streams >= 0)
         return 1u << (tuning->streams ? PAST_CACHE_SLOTS : 0);
-    if (plan->collective != RONDO_RECV && longest >= PAST_CACHE_FROM / choice->shape.element)
+    if (longest >= PAST_CACHE_FROM / choice->shape.element)
         ways |= ways << PAST_CACHE_SLOTS;
-    if (plan->collective != RONDO_SEND && is_long)
+    if (is_long)
         ways |= ways << PAST_CACHE_OUTPUTS;
     return ways;
 }
@@ -149,9 +147,11 @@ static unsigned ways_to_store(const struct tuning *tuning, const struct choice *
 static void open_trials(const struct tuning *tuning, struct choice *choice)
 {
     bool is_long = choice->shape.count >= tuning->long_output / choice->shape.element;
+    const struct trial_rules *rules = is_long ? &tuning->long_stores : &tuning->stores;
 
-    trial_init(&choice->stores, is_long ? &tuning->long_stores : &tuning->stores,
-               ways_to_store(tuning, choice, is_long), tuning->past_cache);
+    if (collective_is_pair(choice->key.collective))
+        rules = &tuning->pair_stores;
+    trial_init(&choice->stores, rules, ways_to_store(tuning, choice, is_long), tuning->past_cache);
     trial_init(&choice->reads, &tuning->reads, 1u << READS_ACROSS | 1u << READS_STAGED,
                READS_ACROSS);
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 
 enum { LONGER = 4 };               /* how much longer each pause is than the one before */
-static const double BETTER = 0.95; /* a way has to heartbeat those before it by so much */
+static const double BETTER = 0.95; /* a way has to beat those before it by so much */
 
 /* The first way to try from `way` on; TRIAL_WAYS: there is none. */
 static unsigned next_way(const struct trial *trial, unsigned way)
@@ -70,6 +70,9 @@ static bool end_trials(struct trial *trial)
 
 bool trial_note(struct trial *trial, unsigned went, double seconds)
 {
+    const struct trial_rules *rules = trial->rules;
+    unsigned timed;
+
     if (!trial->trying) {
         if (!--trial->until)
             begin_trials(trial);
@@ -77,13 +80,18 @@ bool trial_note(struct trial *trial, unsigned went, double seconds)
     }
     /* The first call of a way finds what another one has left in the caches, or pages that nobody
      * has touched. */
-    if (trial->tried++ == 0) {
+    if (trial->tried++ < rules->skipped) {
         trial->least = INFINITY;
+        trial->sum = 0;
         return false;
     }
-    if (went == trial->now && seconds < trial->least)
-        trial->least = seconds;
-    if (trial->tried < trial->rules->calls)
+    trial->sum += went == trial->now ? seconds : INFINITY;
+    timed = trial->tried - rules->skipped;
+    if (timed % rules->as_one == 0) {
+        trial->least = fmin(trial->least, trial->sum / rules->as_one);
+        trial->sum = 0;
+    }
+    if (timed < rules->timed)
         return false;
     keep_time(&trial->times[trial->now], trial->least);
     trial->tried = 0;

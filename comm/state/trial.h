@@ -9,8 +9,11 @@
  *
  * Who takes a way is not who gains: the reader waits for the lines that the writer stored. So all
  * ranks try the same way in the same calls, by counting them, and what each measures is what the
- * way means for all. Each then keeps to what it finds best itself. Of a message each end counts its
- * own, and only the sender's way into slots matters.
+ * way means for all. Each then keeps to what it finds best itself.
+ *
+ * A sender is ahead of its receiver by all the slots there are. So messages of one way count only
+ * once slots are full of them, and several are timed as one: what one takes depends on whether the
+ * peer has just made room.
  */
 #ifndef RONDO_COMM_STATE_TRIAL_H
 #define RONDO_COMM_STATE_TRIAL_H
@@ -23,7 +26,9 @@ enum { TRIAL_WAYS = 4 };
 struct trial_rules {
     unsigned first;          /* before the first trials */
     unsigned pause, longest; /* until the second trials; each pause is longer than the last */
-    unsigned calls;          /* of each way, the first of which does not count */
+    unsigned skipped;        /* of each way, before any counts */
+    unsigned timed;          /* of each way, then */
+    unsigned as_one;         /* of those, in one time */
 };
 
 struct trial {
@@ -34,7 +39,8 @@ struct trial {
     unsigned tried;           /* calls of it, while it is tried */
     bool trying;              /* the next call's time will count */
     unsigned pause, until;    /* calls between trials, and to the next ones */
-    double least;             /* seconds of the quicker ones that were tried */
+    double sum;               /* seconds of those that are timed as one */
+    double least;             /* seconds of a call in the quickest of such times */
     double times[TRIAL_WAYS]; /* seconds of a call, as last tried; 0: not yet */
 };
 

@@ -11,9 +11,12 @@ void tuning_init(struct tuning *tuning, const struct comm_settings *settings)
         .reads_across = settings->reads > 0,
         .streams = settings->streams,
         .long_output = 4 << 20,
-        .reads = {.first = 0, .pause = 58, .longest = 58, .calls = 3},
-        .stores = {.first = 8, .pause = 32, .longest = 1024, .calls = 3},
-        .long_stores = {.first = 8, .pause = 32, .longest = 128, .calls = 2},
+        .reads = {.pause = 58, .longest = 58, .skipped = 1, .timed = 2, .as_one = 1},
+        .stores = {.first = 8, .pause = 32, .longest = 1024, .skipped = 1, .timed = 2, .as_one = 1},
+        .long_stores =
+            {.first = 8, .pause = 32, .longest = 128, .skipped = 1, .timed = 1, .as_one = 1},
+        .pair_stores =
+            {.first = 8, .pause = 32, .longest = 4096, .skipped = 8, .timed = 16, .as_one = 8},
         .messages = {.few_segments = 8, .good = 32 << 10, .good_of_many = 128 << 10},
     };
 }

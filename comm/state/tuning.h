@@ -40,7 +40,7 @@ struct tuning {
     int streams;             /* past the cache into slots: 1 yes, 0 no, -1 calls try */
     unsigned past_cache;     /* what calls begin to store that way (PAST_CACHE_...) */
     size_t long_output;      /* bytes from which on caches may have no use for an output */
-    struct trial_rules reads, stores, long_stores;
+    struct trial_rules reads, stores, long_stores, pair_stores; /* pair: a send, or a receive */
     size_t long_slot_bytes; /* of slots over TCP, at least what other slots have */
     struct tuning_segments segments[RONDO_COLLECTIVES];
     struct tuning_messages messages;

@@ -3,12 +3,18 @@
 #include "comm/state/trial.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 enum { ALL = 15, LONGEST = 128 };
 
-static const struct trial_rules often = {.first = 8, .pause = 32, .longest = LONGEST, .calls = 2};
-static const struct trial_rules seldom = {.first = 8, .pause = 32, .longest = 1024, .calls = 3};
-static const struct trial_rules at_once = {.first = 0, .pause = 58, .longest = 58, .calls = 3};
+static const struct trial_rules often = {
+    .first = 8, .pause = 32, .longest = LONGEST, .skipped = 1, .timed = 1, .as_one = 1};
+static const struct trial_rules seldom = {
+    .first = 8, .pause = 32, .longest = 1024, .skipped = 1, .timed = 2, .as_one = 1};
+static const struct trial_rules at_once = {
+    .pause = 58, .longest = 58, .skipped = 1, .timed = 2, .as_one = 1};
+static const struct trial_rules pair = {
+    .first = 8, .pause = 32, .longest = 4096, .skipped = 8, .timed = 16, .as_one = 8};
 
 /* Calls that take what their way takes; which way they went is counted. */
 static void run(struct trial *trial, const double *seconds, int calls, int *ret_went)
@@ -92,6 +98,33 @@ Test(trial, one_disturbed_call_does_not_decide)
     for (int i = 0; i < 2000; i++) {
         trial_note(&trial, trial.now, i % 7 ? seconds[trial.now] : 50);
         cr_assert(trial.way == 0);
+    }
+}
+
+/* Which way a sender finds that may be so many slots ahead of its receiver, if to store a message
+ * and to read it take so long each way. */
+static unsigned found_by_sender(const double store[2], const double read[2], int slots)
+{
+    double stored = 0, was_read[8] = {0};
+    struct trial trial;
+
+    trial_init(&trial, &pair, 3, 0);
+    for (int i = 0; i < 1000; i++) {
+        unsigned way = trial.now;
+        double before = stored, last_read = was_read[(i + slots - 1) % slots];
+
+        stored = fmax(stored, was_read[i % slots]) + store[way];
+        was_read[i % slots] = fmax(stored, last_read) + read[way];
+        trial_note(&trial, way, stored - before);
+    }
+    return trial.way;
+}
+
+Test(trial, a_sender_that_is_ahead_finds_what_is_quickest_for_both)
+{
+    for (int slots = 1; slots <= 8; slots++) {
+        cr_expect(found_by_sender((double[]){1, 0.5}, (double[]){1, 3}, slots) == 0, "%d", slots);
+        cr_expect(found_by_sender((double[]){1, 2}, (double[]){4, 1}, slots) == 1, "%d", slots);
     }
 }
 

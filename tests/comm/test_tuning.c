@@ -77,6 +77,7 @@ Test(tuning, is_inherited_by_a_split)
         tuning->reads.longest++;
         tuning->stores.longest++;
         tuning->long_stores.longest++;
+        tuning->pair_stores.longest++;
         tuning->messages.few_segments++;
     }
     split_all();
