@@ -1,32 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * chrome.c - a simulated call as a time line: a process for each kind of rank, a thread for each of
- * its programs, and one for what it sends between hosts. chrome://tracing and Perfetto read it.
+ * its programs, and beside them what it sends to others. chrome://tracing and Perfetto read it.
  */
 #include "cli/simulate/simulate.h"
 
 #include "cli/common/output.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
-enum { SENDING = PLAN_PROGRAMS_MAX };
-
-static void write_record(const struct programs *programs, const struct record *record, FILE *to)
+/* Slices of a thread that follow each other meet in the same whole nanosecond: readers drop those
+ * that overlap. */
+static double microseconds_at(double seconds)
 {
-    bool flow = record->kind == RECORD_FLOW;
-    int thread = flow ? SENDING : programs->tracks[record->track].number;
-    char name[64] = "copy or reduce", pace[160] = "the rank itself";
+    return round(seconds * 1e9) / 1e3;
+}
 
-    if (flow)
-        snprintf(name, sizeof(name), "to rank %d", record->to);
+/* A rank sends to several others at a time, so this is no slice of a thread. */
+static void write_flow(const struct record *flow, uint32_t number, const char *pace, FILE *to)
+{
+    fprintf(to,
+            ",\n{\"name\":\"to rank %d\",\"cat\":\"message\",\"ph\":\"b\",\"id2\":{\"local\":"
+            "\"%u\"},\"pid\":%d,\"tid\":0,\"ts\":%.3f,\"args\":{\"paced by\":\"%s\"}},\n"
+            "{\"name\":\"to rank %d\",\"cat\":\"message\",\"ph\":\"e\",\"id2\":{\"local\":"
+            "\"%u\"},\"pid\":%d,\"tid\":0,\"ts\":%.3f}",
+            flow->to, number, flow->rank, microseconds_at(flow->begin), pace, flow->to, number,
+            flow->rank, microseconds_at(flow->end));
+}
+
+static void write_record(const struct programs *programs, const struct simulate_result *times,
+                         uint32_t number, FILE *to)
+{
+    const struct record *record = &times->records[number];
+    double begin = microseconds_at(record->begin);
+    char pace[160] = "the rank itself";
+
     if (record->what >= 0)
         route_name(&programs->machine, &programs->hops[record->what], pace, sizeof(pace));
-    fprintf(to,
-            ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.4f,\"dur\":%.4f,"
-            "\"args\":{\"paced by\":\"%s\"}}",
-            name, record->rank, thread, record->begin * 1e6, (record->end - record->begin) * 1e6,
-            pace);
+    if (record->kind == RECORD_FLOW)
+        write_flow(record, number, pace, to);
+    else
+        fprintf(to,
+                ",\n{\"name\":\"copy or reduce\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
+                "\"dur\":%.3f,\"args\":{\"paced by\":\"%s\"}}",
+                record->rank, programs->tracks[record->track].number, begin,
+                microseconds_at(record->end) - begin, pace);
 }
 
 static void write_names(const struct programs *programs, FILE *to)
@@ -34,9 +54,8 @@ static void write_names(const struct programs *programs, FILE *to)
     for (int i = 0; i < programs->fold.period; i++)
         fprintf(to,
                 "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":"
-                "\"rank %d\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
-                "\"args\":{\"name\":\"sending\"}}",
-                i ? ",\n" : "", i, i, i, SENDING);
+                "\"rank %d\"}}",
+                i ? ",\n" : "", i, i);
     for (uint32_t i = 0; i < programs->track_count; i++)
         fprintf(
             to,
@@ -59,7 +78,7 @@ bool chrome_write(const char *file, const struct programs *programs,
         fprintf(to, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         write_names(programs, to);
         for (uint32_t i = 0; i < times->record_count; i++)
-            write_record(programs, &times->records[i], to);
+            write_record(programs, times, i, to);
         fprintf(to, "\n]}\n");
     }
     if (to && output_close(to))

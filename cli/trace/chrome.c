@@ -91,19 +91,22 @@ static void write_step(const struct traced *traced, const struct traced_step *st
             (unsigned long long)step->bytes);
 }
 
+/* This tells one slice of a process, which is none of a thread, from the next. An "id" would
+ * be one of all processes, and Perfetto would draw the slice beside no rank. */
+#define LOCAL_ID "\"id2\":{\"local\":\"%u\"}"
+
 /* Spans of one name may overlap, so they are no slices of a thread. */
 static void write_span(const struct traced *traced, uint32_t number, double zero, FILE *to)
 {
     const struct traced_span *span = &traced->spans[number];
     const char *name = traced->files[span->file].page->name[span->name];
 
-    fprintf(
-        to,
-        ",\n{\"name\":\"%s\",\"cat\":\"span\",\"ph\":\"b\",\"id\":%u,\"pid\":%d,\"tid\":0,"
-        "\"ts\":%.3f,\"args\":{\"number\":%u}},\n{\"name\":\"%s\",\"cat\":\"span\",\"ph\":\"e\","
-        "\"id\":%u,\"pid\":%d,\"tid\":0,\"ts\":%.3f}",
-        name, number, span->file, (span->begin - zero) * 1e6, span->number, name, number,
-        span->file, (span->end - zero) * 1e6);
+    fprintf(to,
+            ",\n{\"name\":\"%s\",\"cat\":\"span\",\"ph\":\"b\"," LOCAL_ID ",\"pid\":%d,\"tid\":0,"
+            "\"ts\":%.3f,\"args\":{\"number\":%u}},\n{\"name\":\"%s\",\"cat\":\"span\",\"ph\":"
+            "\"e\"," LOCAL_ID ",\"pid\":%d,\"tid\":0,\"ts\":%.3f}",
+            name, number, span->file, (span->begin - zero) * 1e6, span->number, name, number,
+            span->file, (span->end - zero) * 1e6);
 }
 
 /* Messages are under way side by side, so they are no slices of a thread either; those with one
@@ -115,10 +118,10 @@ static void write_message(const struct traced *traced, uint32_t number, double z
 
     traced_name_message(message, name, sizeof(name));
     fprintf(to,
-            ",\n{\"name\":\"%s\",\"cat\":\"message\",\"ph\":\"b\",\"id\":%u,\"pid\":%d,"
+            ",\n{\"name\":\"%s\",\"cat\":\"message\",\"ph\":\"b\"," LOCAL_ID ",\"pid\":%d,"
             "\"tid\":0,\"ts\":%.3f,\"args\":{\"peer\":%d,\"tag\":%d,\"bytes\":%llu,"
             "\"communicator\":\"%04llx\",\"state\":\"%s\"}},\n{\"name\":\"%s\",\"cat\":"
-            "\"message\",\"ph\":\"e\",\"id\":%u,\"pid\":%d,\"tid\":0,\"ts\":%.3f}",
+            "\"message\",\"ph\":\"e\"," LOCAL_ID ",\"pid\":%d,\"tid\":0,\"ts\":%.3f}",
             name, number, message->file, (message->begin - zero) * 1e6, message->peer, message->tag,
             (unsigned long long)message->bytes,
             (unsigned long long)(traced->files[message->file].page->comm[message->comm].id >> 48),

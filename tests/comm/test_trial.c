@@ -101,8 +101,8 @@ Test(trial, one_disturbed_call_does_not_decide)
     }
 }
 
-/* Which way a sender finds that may be so many slots ahead of its receiver, if to store a message
- * and to read it take so long each way. */
+/* Returns the way that a sender finds if a message takes so long to store and to read each way, and
+ * it may be so many slots ahead of its receiver. */
 static unsigned found_by_sender(const double store[2], const double read[2], int slots)
 {
     double stored = 0, was_read[8] = {0};

@@ -14,13 +14,13 @@
 /* For ranks. HERE is a folder of the test's own. */
 #define UNTIL(condition) "until " condition "; do sleep 0.01; done; "
 #define SAYS(text)       "grep -q \"" text "\" $HERE/said"
-/* Who has ended and was not waited for by a parent yet (Z) is gone, too. */
+/* A process is gone, too, that has ended and that its parent has not waited for yet (Z). */
 #define GONE(file) \
     "test -s $HERE/" file " && ! grep -qs \"^State:.[^Z]\" /proc/$(cat $HERE/" file ")/status"
 
 static const char *said;
 
-/* What the command and its ranks have said goes into a file, where ranks see it, then to `said`. */
+/* The command and its ranks write into a file, where ranks see what was said; then it is `said`. */
 static int run(const char *arguments)
 {
     char here[] = "/tmp/rondo-elastic-XXXXXX", command[2048];

@@ -64,15 +64,15 @@ class Line:
         self.spans, self.messages = collections.defaultdict(dict), collections.defaultdict(dict)
         for event in events:
             if event.get("cat") == "message" and event["ph"] == "b":
-                self.messages[event["pid"]][event["id"]] = event
+                self.messages[event["pid"]][event["id2"]["local"]] = event
             elif event.get("cat") == "message":
-                begun = self.messages[event["pid"]][event["id"]]
+                begun = self.messages[event["pid"]][event["id2"]["local"]]
                 assert event["ph"] == "e" and event["name"] == begun["name"], event
                 begun["dur"] = event["ts"] - begun["ts"]
             elif event["ph"] == "b":
-                self.spans[event["pid"]][event["id"]] = [event["name"], event["args"]["number"], event["ts"]]
+                self.spans[event["pid"]][event["id2"]["local"]] = [event["name"], event["args"]["number"], event["ts"]]
             elif event["ph"] == "e":
-                self.spans[event["pid"]][event["id"]].append(event["ts"])
+                self.spans[event["pid"]][event["id2"]["local"]].append(event["ts"])
             elif event["ph"] == "X":
                 kind = self.calls if event["cat"] == "call" else self.steps
                 kind[event["pid"]].append(event)
