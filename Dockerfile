@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Rondo in a container, for the course and for machines that are not Linux: docker build -t rondo .
-# and docker run -it --shm-size=1g rondo (ranks share memory in /dev/shm, where a container has 64 MB unless asked).
+# and docker run -it rondo. The 64 MB of /dev/shm that a container has are enough.
 FROM debian:bookworm AS build
 WORKDIR /rondo
 COPY . .
