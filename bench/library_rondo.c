@@ -140,7 +140,7 @@ static void *rondo_open(struct bench_place *place)
     return state;
 }
 
-/* Whole pages, so that nothing else lies in the last one. */
+/* Whole pages, of which calls have nothing to copy. */
 static void *registered_alloc(struct state *state, size_t bytes)
 {
     struct registered *entry = malloc(sizeof(*entry));

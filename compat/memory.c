@@ -8,7 +8,6 @@
 #include "compat/compat.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 NCCL_API(ncclResult_t, ncclMemAlloc, void **ptr, size_t size)
 {
@@ -28,13 +27,11 @@ NCCL_API(ncclResult_t, ncclMemFree, void *ptr)
                                                            : rondo_cuda_mem_free(ptr));
 }
 
-/* Whole pages of host memory are given to Rondo; a page that is only partly the client's is not. */
 static rondo_registration *adopt(ncclComm_t comm, void *memory, size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     rondo_registration *registration = NULL;
 
-    if (comm->device >= 0 || (uintptr_t)memory % page || bytes % page)
+    if (comm->device >= 0)
         return NULL;
     return rondo_comm_register(comm->calls, memory, bytes, &registration) ? NULL : registration;
 }

@@ -209,8 +209,10 @@ void task_end(struct batch *batch, struct task *task)
         note_time(task);
     if (task->offer)
         note_reads(task);
-    if (task->execution.plan->address_messages)
+    if (task->execution.plan->address_messages) {
+        address_return(&task->execution, task->output);
         attempts_note(&batch->comm->attempts, false);
+    }
     task->state = TASK_DONE;
     if (--batch->left)
         networks_reclaim(batch->comm);

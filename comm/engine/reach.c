@@ -13,20 +13,59 @@
 #include "comm/state/address.h"
 #include "comm/state/comm.h"
 #include "transport/memory/heap.h"
+#include "transport/memory/page.h"
 #include "transport/memory/process.h"
+#include "transport/memory/registered.h"
 
-static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_address)
+#include <string.h>
+
+static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_address, bool *ret_parts)
 {
     *ret_address = 0;
     if (!memory || !bytes)
         return ADDRESS_NONE;
     if (heap_find(memory, bytes, ret_address))
         return ADDRESS_HEAP;
+    if (registered_room(memory, bytes, ret_address)) {
+        *ret_parts = true;
+        return ADDRESS_HEAP;
+    }
     *ret_address = (uint64_t)(uintptr_t)memory;
     return ADDRESS_PLAIN;
 }
 
-bool address_announce(rondo_comm *comm, const void *input, const void *output, struct execution *x)
+/* Copies what a buffer at `at` has of a first and of a last page that it does not fill. Where those
+ * are whole pages of a registered range, they are the same memory at both places. */
+static void copy_parts(char *to, const char *from, const char *at, size_t bytes)
+{
+    size_t first = page_after(at) < bytes ? page_after(at) : bytes;
+    size_t last = page_before(at + bytes) < bytes - first ? page_before(at + bytes) : bytes - first;
+
+    memcpy(to, from, first);
+    memcpy(to + bytes - last, from + bytes - last, last);
+}
+
+/* A buffer of which peers can't map every page lies in the heap for this call: peers see the bytes
+ * that this rank sees. The other one does, too, as the two may be one. */
+static void use_room(struct execution *x, size_t input_bytes)
+{
+    const char *input = x->input;
+
+    if (x->own.input_kind == ADDRESS_HEAP)
+        x->input = heap_base() + x->own.input;
+    if (x->own.output_kind == ADDRESS_HEAP)
+        x->output = heap_base() + x->own.output;
+    if (x->input != input)
+        copy_parts((char *)(uintptr_t)x->input, input, input, input_bytes);
+}
+
+void address_return(const struct execution *x, void *output)
+{
+    if (x->output != output)
+        copy_parts(output, x->output, output, address_lengths(x).output);
+}
+
+bool address_announce(rondo_comm *comm, const void *input, void *output, struct execution *x)
 {
     const struct address_lengths bytes = address_lengths(x);
     bool in_place = x->plan->collective == RONDO_ALL_TO_ALL && input == output && bytes.input;
@@ -34,17 +73,21 @@ bool address_announce(rondo_comm *comm, const void *input, const void *output, s
     /* Without a reduction nobody writes the output for us. */
     bool plain_output = comm->one_process || !x->op;
     struct link_addresses *own = &x->own;
-    bool reachable;
+    bool reachable, parts = false;
 
     if (x->op)
         exposure_open(&comm->exposure, output, bytes.output);
-    own->input_kind = address_of(input, bytes.input, &own->input);
-    own->output_kind = address_of(output, bytes.output, &own->output);
+    x->input = input;
+    x->output = output;
+    own->input_kind = address_of(input, bytes.input, &own->input, &parts);
+    own->output_kind = address_of(output, bytes.output, &own->output, &parts);
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
     if (!reachable) {
         address_hide(x);
         exposure_close(&comm->exposure);
+    } else if (parts) {
+        use_room(x, bytes.input);
     }
     return reachable;
 }

@@ -286,10 +286,10 @@ RONDO_API int rondo_version_number(void);  /* its RONDO_VERSION */
 RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
 RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL; waits for queued calls */
 /*
- * Give existing memory to the shared heap in place: the address stays, the pages become mapped by
- * peers. It must be private, anonymous, writable and page aligned, as aligned_alloc() gives it; a
- * mapped file, shared memory and the stack are RONDO_ERROR_INVALID. No driver may have pinned it,
- * nor another thread write the range (rounded up to pages) during the call. Deregister before
+ * Give existing memory to the shared heap in place: it keeps its address, peers map the whole pages
+ * of it, and calls copy what lies before and behind them. It must be private, anonymous, writable,
+ * as malloc() gives it; a mapped file, shared memory and the stack are RONDO_ERROR_INVALID. No
+ * driver may have pinned it, nor another thread write it during the call. Deregister before
  * freeing; closing the communicator deregisters the rest. Calls queued on streams are waited for.
  */
 RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,

@@ -156,7 +156,7 @@ class Communicator(Closing, Collectives, CountedCollectives):
     # ---- memory and operations ---------------------------------------------------------------------------------------
 
     def register(self, array: Any) -> Registration:
-        """Give the memory of a page-aligned array to the shared heap, in place; deregister before it is freed."""
+        """Give the memory of an array to the shared heap, in place; deregister before it is freed."""
         address, count, kind, keep = _buffers.describe(array, True)
         handle = ctypes.c_void_p()
         self._check(lib.comm_register(self._handle, address, count * _buffers.size_of(kind), ctypes.byref(handle)))

@@ -127,26 +127,105 @@ Test(memory, registered_in_place_keeps_contents_and_gives_right_results)
                   report.summary);
 }
 
+/* An all_reduce of bytes, by an algorithm that needs memory of its peers or none; NULL: any. */
+static rondo_result reduce_by(rondo_comm *comm, const char *algorithm, const void *input,
+                              void *output, size_t count)
+{
+    rondo_call call = {.struct_size = sizeof(call),
+                       .collective = RONDO_ALL_REDUCE,
+                       .type = RONDO_UINT8,
+                       .op = RONDO_SUM,
+                       .input = input,
+                       .output = output,
+                       .count = count,
+                       .comm = comm,
+                       .algorithm = algorithm};
+
+    return rondo_collective_call(&call);
+}
+
+/* Input and output lie one behind the other, in a range that begins and ends anywhere. */
+static rondo_result reduce_at(rondo_comm *comm, char *input, size_t count, char *sentence)
+{
+    static const char *const algorithms[] = {"zero_copy", "ring", NULL, "zero_copy"};
+    struct world_data data = {RONDO_UINT8, RONDO_SUM, rondo_comm_size(comm), 5};
+    char *output = input + count;
+    rondo_registration *registration = NULL;
+    rondo_result result = rondo_comm_register(comm, input, 2 * count, &registration);
+
+    world_fill(&data, rondo_comm_rank(comm), count, input);
+    for (int i = 0; i < 4 && !result; i++) {
+        bool in_place = i == 3;
+
+        if (in_place)
+            memcpy(output, input, count);
+        else
+            memset(output, i, count);
+        result = reduce_by(comm, algorithms[i], in_place ? output : input, output, count);
+        if (!result && !world_check_reduced(&data, 0, count, output, sentence))
+            return RONDO_ERROR_INTERNAL;
+    }
+    if (!result)
+        result = rondo_comm_deregister(comm, registration);
+    if (!result && !world_check_reduced(&data, 0, count, output, sentence))
+        return RONDO_ERROR_INTERNAL;
+    return result ? world_say(sentence, result, "%s", rondo_last_error(comm)) : RONDO_OK;
+}
+
+static rondo_result register_anywhere(rondo_comm *comm, void *argument, char *sentence)
+{
+    enum { PAGE = 4096, BYTES = 64 * PAGE, FILL = 0x5a };
+    static const size_t counts[] = {1, 100, PAGE / 2, PAGE, PAGE + 1, 6 * PAGE + 17, 100001};
+    static const size_t offsets[] = {0, 1, 16, 100, PAGE - 1};
+    char *memory = aligned_alloc(PAGE, BYTES);
+    rondo_result result = memory ? RONDO_OK : RONDO_ERROR_MEMORY;
+
+    (void)argument;
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+        for (size_t o = 0; o < sizeof(offsets) / sizeof(offsets[0]) && !result; o++) {
+            size_t begin = PAGE + offsets[o], end = begin + 2 * counts[c];
+
+            memset(memory, FILL, BYTES);
+            result = reduce_at(comm, memory + begin, counts[c], sentence);
+            for (size_t i = 0; i < BYTES && !result; i++)
+                if ((i < begin || i >= end) && memory[i] != FILL)
+                    result = world_say(sentence, RONDO_ERROR_INTERNAL, "byte %zu of %zu to %zu", i,
+                                       begin, end);
+        }
+    free(memory);
+    return result;
+}
+
+Test(memory, registered_ranges_begin_and_end_anywhere)
+{
+    for (int size = 1; size <= 3; size++) {
+        cr_expect(world_run_processes(size, register_anywhere, NULL, &report) == 0, "%s",
+                  report.summary);
+        cr_expect(world_run_threads(size, register_anywhere, NULL, &report) == 0, "%s",
+                  report.summary);
+    }
+}
+
 static rondo_result register_wrongly(rondo_comm *comm, void *argument, char *sentence)
 {
     rondo_registration *registration = NULL;
     char *memory = aligned_alloc(4096, 16384);
-    rondo_result unaligned, none, missing;
+    rondo_result empty, none, missing;
 
     if (!memory)
         return RONDO_ERROR_MEMORY;
-    unaligned = rondo_comm_register(comm, memory + 1, 4096, &registration);
+    empty = rondo_comm_register(comm, memory, 0, &registration);
     none = rondo_comm_register(comm, NULL, 4096, &registration);
     missing = rondo_comm_deregister(comm, (rondo_registration *)memory);
     free(memory);
-    if (unaligned != RONDO_ERROR_INVALID || none != RONDO_ERROR_INVALID ||
+    if (empty != RONDO_ERROR_INVALID || none != RONDO_ERROR_INVALID ||
         missing != RONDO_ERROR_INVALID || registration)
-        return world_say(sentence, RONDO_ERROR_INTERNAL, "%d %d %d", (int)unaligned, (int)none,
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "%d %d %d", (int)empty, (int)none,
                          (int)missing);
     return bodies_all_reduce(comm, 5, sentence);
 }
 
-Test(memory, registering_unaligned_or_unknown_memory_is_refused)
+Test(memory, registering_no_or_unknown_memory_is_refused)
 {
     cr_assert(world_run_processes(2, register_wrongly, NULL, &report) == 0, "%s", report.summary);
 }

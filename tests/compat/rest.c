@@ -235,7 +235,7 @@ bool rest_memory(struct client *client)
         client_ok(client, ncclCommRegister(client->comm, aligned, page, &handles[0]),
                   "ncclCommRegister of a page") &&
         client_ok(client, ncclCommRegister(client->comm, aligned + page + 4, 300, &handles[1]),
-                  "ncclCommRegister of what is no page");
+                  "ncclCommRegister of less than a page");
 
     fine = fine && reduce_in(client, aligned) && reduce_in(client, aligned + page + 4);
     for (int i = 0; i < 2; i++)

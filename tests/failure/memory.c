@@ -57,7 +57,8 @@ static rondo_result allocate(struct arena *arena, void *wish, rondo_comm *comm)
         result = map(arena, wish);
         if (result || !comm)
             return result;
-        return rondo_comm_register(comm, arena->base, arena->bytes, &arena->registration);
+        return rondo_comm_register(comm, arena->base + arena->begin, arena->end - arena->begin,
+                                   &arena->registration);
     default:
         return map(arena, wish);
     }
@@ -68,7 +69,8 @@ static rondo_result add(struct memory *memory, const struct arena *like, rondo_c
     struct arena *arena = &memory->arenas[memory->count];
     rondo_result result;
 
-    *arena = (struct arena){.kind = like->kind, .bytes = like->bytes};
+    *arena = (struct arena){
+        .kind = like->kind, .bytes = like->bytes, .begin = like->begin, .end = like->end};
     result = allocate(arena, like->base, comm);
     if (arena->base)
         memory->count++;
@@ -99,10 +101,11 @@ static void release(struct arena *arena)
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
-static rondo_result open_one(struct memory *memory, enum soak_memory kind, size_t bytes,
-                             rondo_comm *comm)
+static rondo_result open_one(struct memory *memory, enum soak_memory kind, size_t begin,
+                             size_t bytes, rondo_comm *comm)
 {
-    const struct arena like = {.kind = kind, .bytes = round_up(bytes + 1)};
+    size_t end = begin + bytes + 1;
+    const struct arena like = {.kind = kind, .bytes = round_up(end), .begin = begin, .end = end};
 
     return add(memory, &like, comm);
 }
@@ -131,13 +134,13 @@ rondo_result memory_open(const struct scene *scene, int rank, rondo_comm *comm,
     out = m->output_count * element;
     in_place = scene->in_place && in && out;
     together = in_place || scene->shares_page;
-    result = open_one(m, part->input,
-                      part->input_offset + (in_place   ? in > out ? in : out
-                                            : together ? in + out
-                                                       : in),
+    result = open_one(m, part->input, part->input_offset,
+                      in_place   ? in > out ? in : out
+                      : together ? in + out
+                                 : in,
                       comm);
     if (!result && !together)
-        result = open_one(m, part->output, part->output_offset + out, comm);
+        result = open_one(m, part->output, part->output_offset, out, comm);
     if (result)
         return result;
     m->input = m->output = m->arenas[0].base + part->input_offset;

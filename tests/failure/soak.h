@@ -232,6 +232,7 @@ struct arena {
     enum soak_memory kind;
     char *base;
     size_t bytes;
+    size_t begin, end; /* of what is registered */
     rondo_registration *registration;
 };
 

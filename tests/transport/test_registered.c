@@ -4,7 +4,9 @@
 #include "base/fail.h"
 #include "child.h"
 #include "transport/memory/heap.h"
+#include "transport/memory/page.h"
 #include "transport/memory/process.h"
+#include "transport/memory/registered.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, PAGES = 5 };
+enum { PAGES = 5 };
 
 static char *private_pages(size_t pages)
 {
@@ -53,26 +55,56 @@ Test(registered, contents_and_address_survive_the_way_in_and_out)
     cr_expect(!heap_find(memory, 1, &offset));
 }
 
-Test(registered, a_partial_last_page_moves_whole)
+Test(registered, only_whole_pages_move_and_the_place_has_room_for_the_rest)
 {
-    char *memory = private_pages(2);
-    uint64_t offset = 0;
+    char *memory = private_pages(PAGES), *begin = memory + 100;
+    uint64_t offset = 0, room = 0;
 
-    cr_assert(heap_register(memory, PAGE + 10) == RONDO_OK);
-    cr_expect(heap_find(memory, PAGE + 10, &offset));
-    cr_expect(is_pattern(memory, 2 * PAGE), "also what lies behind the range on its page");
-    memory[PAGE + 11] = 'y';
-    cr_assert(heap_deregister(memory) == RONDO_OK);
-    cr_expect(memory[PAGE + 11] == 'y');
+    cr_assert(heap_register(begin, 3 * PAGE) == RONDO_OK, "%s", fail_sentence());
+    cr_expect(heap_find(memory + PAGE, 2 * PAGE, &offset), "pages 1 and 2");
+    cr_expect(!heap_find(memory + PAGE - 1, 2, &room) && !heap_find(begin, 1, &room));
+    cr_expect(!heap_find(memory + 3 * PAGE - 1, 2, &room) && !heap_find(begin, 3 * PAGE, &room));
+    cr_assert(registered_room(begin, 3 * PAGE, &room));
+    cr_expect(room + PAGE - 100 == offset);
+    cr_expect(!registered_room(begin - 1, 2, &room) &&
+              !registered_room(begin, 3 * PAGE + 1, &room));
+    cr_expect(is_pattern(memory, PAGES * PAGE));
+    heap_base()[offset] = 'x';
+    cr_expect(memory[PAGE] == 'x', "page 1 is the same memory at both places");
+    memory[PAGE] = (char)(PAGE * 31 + 1);
+    memset(heap_base() + room, 'x', PAGE - 100);
+    memset(heap_base() + offset + 2 * PAGE, 'x', 100);
+    cr_expect(is_pattern(memory, PAGES * PAGE), "pages 0 and 3 are not");
+    cr_expect(heap_register(begin + 3 * PAGE - 1, PAGE) == RONDO_ERROR_INVALID, "one byte of it");
+    cr_expect(heap_register(begin + 3 * PAGE, PAGE) == RONDO_OK, "on the same page, behind it");
+    cr_expect(heap_deregister(begin) == RONDO_OK && heap_deregister(begin + 3 * PAGE) == RONDO_OK);
+    cr_expect(is_pattern(memory, PAGES * PAGE));
+    cr_expect(heap_base() == NULL, "nothing is left in the heap");
 }
 
-Test(registered, what_does_not_begin_on_a_page_or_is_empty_is_refused_in_a_sentence)
+Test(registered, less_than_a_page_has_room_too)
+{
+    char *memory = private_pages(2);
+    uint64_t room = 0;
+
+    for (char *begin = memory + PAGE - 12; begin < memory + PAGE + 2; begin++) {
+        cr_assert(heap_register(begin, 10) == RONDO_OK, "%s", fail_sentence());
+        cr_expect(!heap_find(begin, 10, &room));
+        cr_assert(registered_room(begin, 10, &room));
+        memcpy(heap_base() + room, begin, 10);
+        cr_assert(heap_deregister(begin) == RONDO_OK);
+    }
+    cr_expect(is_pattern(memory, 2 * PAGE) && heap_base() == NULL);
+}
+
+Test(registered, what_is_empty_or_no_memory_is_refused_in_a_sentence)
 {
     char *memory = private_pages(2);
 
-    cr_expect(heap_register(memory + 1, PAGE) == RONDO_ERROR_INVALID);
-    cr_expect(strstr(fail_sentence(), "begin on a page"), "%s", fail_sentence());
     cr_expect(heap_register(memory, 0) == RONDO_ERROR_INVALID);
+    cr_expect(strstr(fail_sentence(), "nothing to register"), "%s", fail_sentence());
+    cr_expect(heap_register(memory + 1, SIZE_MAX) == RONDO_ERROR_INVALID);
+    cr_expect(strstr(fail_sentence(), "Only private memory"), "%s", fail_sentence());
     cr_expect(heap_deregister(memory) == RONDO_ERROR_INVALID);
     cr_expect(strstr(fail_sentence(), "not registered"), "%s", fail_sentence());
     cr_expect(heap_base() == NULL);
@@ -196,4 +228,22 @@ Test(registered, a_forked_child_takes_nothing_from_its_parent)
     cr_expect(is_pattern(memory, 2 * PAGE));
     cr_assert(heap_deregister(memory) == RONDO_OK);
     cr_expect(is_pattern(memory, 2 * PAGE));
+}
+
+static int write_beside(void *argument)
+{
+    char *memory = argument;
+
+    memory[0] = memory[2 * PAGE - 1] = 'c';
+    return 0;
+}
+
+Test(registered, what_lies_on_the_pages_beside_a_range_is_private_in_a_forked_child)
+{
+    char *memory = private_pages(2);
+
+    cr_assert(heap_register(memory + 1, 2 * PAGE - 2) == RONDO_OK);
+    cr_expect(child_run(write_beside, memory) == 0);
+    cr_expect(is_pattern(memory, 2 * PAGE));
+    cr_assert(heap_deregister(memory + 1) == RONDO_OK);
 }

@@ -3,6 +3,8 @@
  * second mapping of the heap stands for a peer's. */
 #include "base/fail.h"
 #include "transport/memory/heap.h"
+#include "transport/memory/page.h"
+#include "transport/memory/registered.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, PAGES = 6 };
+enum { PAGES = 6 };
 
 /* ---- A lease that ends when the test says so ------------------------------------------------- */
 
@@ -275,24 +277,27 @@ Test(withdrawn, what_other_threads_store_meanwhile_is_not_lost, .init = open_hea
 
 /* ---- Registered memory ----------------------------------------------------------------------- */
 
-Test(withdrawn, a_registered_range_goes_back_to_private_pages, .init = open_heap,
-     .fini = close_heap)
+/* The range begins and ends so many bytes within its first and its last page. */
+static void withdraw_a_registered_range(size_t within)
 {
     struct switched lease = switched();
-    char *memory = aligned_alloc(PAGE, PAGES * PAGE), *theirs, *other;
+    char *memory = aligned_alloc(PAGE, PAGES * PAGE), *begin = memory + within, *theirs, *other;
+    size_t bytes = PAGES * PAGE - 2 * within;
     struct warning warning = {.count = 0};
     uint64_t offset, again;
 
     memset(memory, 7, PAGES * PAGE);
-    cr_assert(heap_register(memory, PAGES * PAGE) == RONDO_OK);
-    cr_assert(heap_find(memory, 1, &offset));
+    cr_assert(heap_register(begin, bytes) == RONDO_OK);
+    cr_assert(registered_room(begin, bytes, &offset));
+    offset -= within;
     theirs = peer + offset;
-    theirs[17] = 2;
-    cr_expect(memory[17] == 2);
-    memory[17] = 7;
-    cr_assert(withdraw(memory + 100, 10, &lease.lease, &warning) == RONDO_OK);
-    cr_expect(warning.begin == memory && warning.end == memory + PAGES * PAGE);
-    cr_expect(!heap_find(memory, 1, &again), "none of it is registered any more");
+    theirs[PAGE + 17] = 2;
+    cr_expect(memory[PAGE + 17] == 2);
+    memory[PAGE + 17] = 7;
+    cr_assert(withdraw(begin + 100, 10, &lease.lease, &warning) == RONDO_OK);
+    cr_expect(warning.begin == begin && warning.end == begin + bytes);
+    cr_expect(!registered_room(begin, 1, &again), "none of it is registered any more");
+    cr_expect(!heap_find(memory + PAGE, 1, &again));
     memset(theirs, 1, PAGES * PAGE);
     cr_expect(is_all(memory, PAGES * PAGE, 7));
     other = block(PAGES * PAGE);
@@ -303,10 +308,22 @@ Test(withdrawn, a_registered_range_goes_back_to_private_pages, .init = open_heap
     cr_expect(other == heap_base() + offset && closed == 1);
     cr_expect(is_all(memory, PAGES * PAGE, 7), "also when its place has been given back");
     heap_free(other);
-    cr_expect(heap_register(memory, PAGES * PAGE) == RONDO_OK, "it can be registered once more");
+    cr_expect(heap_register(begin, bytes) == RONDO_OK, "it can be registered once more");
     cr_expect(is_all(memory, PAGES * PAGE, 7));
-    cr_expect(heap_deregister(memory) == RONDO_OK);
+    cr_expect(heap_deregister(begin) == RONDO_OK);
     free(memory);
+}
+
+Test(withdrawn, a_registered_range_goes_back_to_private_pages, .init = open_heap,
+     .fini = close_heap)
+{
+    withdraw_a_registered_range(0);
+}
+
+Test(withdrawn, so_does_one_that_fills_no_first_and_no_last_page, .init = open_heap,
+     .fini = close_heap)
+{
+    withdraw_a_registered_range(1000);
 }
 
 /* ---- Retired places -------------------------------------------------------------------------- */

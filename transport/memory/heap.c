@@ -14,6 +14,7 @@
 #include "base/lock.h"
 #include "transport/memory/registered.h"
 #include "transport/memory/heap_file.h"
+#include "transport/memory/page.h"
 #include "transport/memory/pages.h"
 #include "transport/memory/retired.h"
 #include "transport/memory/spans.h"
@@ -24,8 +25,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-enum { PAGE = 4096 };
 
 static struct {
     struct lock lock;
@@ -361,20 +360,17 @@ rondo_result heap_register(void *memory, size_t bytes)
     rondo_result result;
     char *place = NULL;
 
-    if ((uintptr_t)memory % PAGE != 0 || !bytes)
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "Registered memory must begin on a page (%d bytes) and not be empty; %p "
-                          "with %zu bytes does not: use aligned_alloc(), or rondo_mem_alloc().",
-                          PAGE, memory, bytes);
+    if (!bytes)
+        return rondo_fail(RONDO_ERROR_INVALID, "There is nothing to register in 0 bytes at %p.",
+                          memory);
     lock_take(&heap.lock);
     result = ensure_open();
     if (!result)
         result = check_private(memory, bytes);
     if (!result)
-        result = take(bytes, &place);
+        result = take(page_before(memory) + bytes, &place);
     if (!result) {
-        result = registered_move_in(memory, (bytes + PAGE - 1) / PAGE * PAGE, heap.file.fd,
-                                    heap_base(), place);
+        result = registered_move_in(memory, bytes, heap.file.fd, heap_base(), place);
         if (result)
             give(place);
     }
@@ -403,7 +399,7 @@ rondo_result heap_deregister(void *memory)
  * its addresses are the caller's. */
 static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal)
 {
-    char *begin;
+    char *begin, *first, *end;
     size_t bytes;
     uint64_t offset;
     rondo_result result;
@@ -412,7 +408,10 @@ static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal
         return RONDO_OK;                       /* by another call that failed */
     atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
     withdrawal->warn(withdrawal->context, begin, begin + bytes);
-    result = withdrawn_exchange(begin, begin + bytes, heap.file.fd, offset);
+    first = begin + page_after(begin);
+    end = begin + bytes - page_before(begin + bytes);
+    result = withdrawn_exchange(first, end, heap.file.fd,
+                                offset + page_before(begin) + page_after(begin));
     if (!result)
         heap_retire(heap_base() + offset, 0, withdrawal->lease);
     return result;

@@ -66,7 +66,7 @@ char *heap_base(void);
 /* The allocation or registered range that `memory` lies in; false: it is no such memory. */
 bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 
-/* Move the pages of a private range into the heap, at the same address; and back. Page aligned. */
+/* Move the whole pages of a private range into the heap, at the same address; and back. */
 rondo_result heap_register(void *memory, size_t bytes);
 rondo_result heap_deregister(void *memory);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/setting.h"
 #include "transport/memory/heap.h"
+#include "transport/memory/page.h"
 #include "transport/memory/pages.h"
 
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 #include <unistd.h>
 
 enum {
-    PAGE = 4096,
     HEAP_LEAST = 2 * PAGE,
     STEP = 64 << 20 /* bytes by which the mapping grows */
 };

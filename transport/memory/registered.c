@@ -5,6 +5,7 @@
 #include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/lock.h"
+#include "transport/memory/page.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -16,8 +17,23 @@ struct range {
     struct range *next;
     char *memory;
     size_t bytes;
+    uint64_t offset; /* of `memory` in the heap */
+};
+
+/* The whole pages of a range. */
+struct whole {
+    char *memory;
+    size_t bytes; /* 0: there are none */
     uint64_t offset;
 };
+
+static struct whole whole_of(const struct range *range)
+{
+    size_t before = page_after(range->memory);
+    size_t bytes = range->bytes > before ? (range->bytes - before) / PAGE * PAGE : 0;
+
+    return (struct whole){range->memory + before, bytes, range->offset + before};
+}
 
 static struct range *ranges;
 static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_REGISTERED);
@@ -69,7 +85,7 @@ static const char *why_not(const struct mapping *mapping)
 rondo_result registered_check(const void *memory, size_t bytes)
 {
     FILE *maps = descriptor_stream("/proc/self/maps", "r");
-    uintptr_t at = (uintptr_t)memory, end = at + bytes;
+    uintptr_t at = (uintptr_t)memory, end = bytes < UINTPTR_MAX - at ? at + bytes : UINTPTR_MAX;
     const char *reason = NULL;
     struct mapping mapping;
 
@@ -100,18 +116,21 @@ rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *
                                 const char *place)
 {
     struct range *range = malloc(sizeof(*range));
-    uint64_t offset = (uint64_t)(place - base);
+    struct whole whole;
 
     if (!range)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while registering memory.");
-    memcpy((char *)(uintptr_t)place, memory, bytes);
-    if (mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
-             (off_t)offset) == MAP_FAILED) {
+    *range = (struct range){
+        .memory = memory, .bytes = bytes, .offset = (uint64_t)(place - base) + page_before(memory)};
+    whole = whole_of(range);
+    memcpy((char *)(uintptr_t)base + whole.offset, whole.memory, whole.bytes);
+    if (whole.bytes &&
+        mmap(whole.memory, whole.bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)whole.offset) == MAP_FAILED) {
         free(range);
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot map %zu bytes of registered memory",
                                 bytes);
     }
-    *range = (struct range){.memory = memory, .bytes = bytes, .offset = offset};
     lock_shared_write(&ranges_lock);
     range->next = ranges;
     ranges = range;
@@ -121,19 +140,21 @@ rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *
 }
 
 /* Private pages with the same contents take the place of the mapping. */
-static rondo_result restore(const struct range *range)
+static rondo_result restore(struct whole whole)
 {
-    void *fresh =
-        mmap(NULL, range->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *fresh;
 
+    if (!whole.bytes)
+        return RONDO_OK;
+    fresh = mmap(NULL, whole.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED)
         return rondo_fail_errno(RONDO_ERROR_MEMORY, "No memory to deregister %zu bytes into",
-                                range->bytes);
-    memcpy(fresh, range->memory, range->bytes);
-    if (mremap(fresh, range->bytes, range->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, range->memory) ==
+                                whole.bytes);
+    memcpy(fresh, whole.memory, whole.bytes);
+    if (mremap(fresh, whole.bytes, whole.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, whole.memory) ==
         MAP_FAILED) {
-        munmap(fresh, range->bytes);
-        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot deregister %zu bytes", range->bytes);
+        munmap(fresh, whole.bytes);
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot deregister %zu bytes", whole.bytes);
     }
     return RONDO_OK;
 }
@@ -148,11 +169,11 @@ rondo_result registered_move_out(void *memory, uint64_t *ret_offset)
     while (*link && (*link)->memory != memory)
         link = &(*link)->next;
     range = *link;
-    result = range ? restore(range)
+    result = range ? restore(whole_of(range))
                    : rondo_fail(RONDO_ERROR_INVALID, "%p is not registered memory.", memory);
     if (!result) {
         *link = range->next;
-        *ret_offset = range->offset;
+        *ret_offset = range->offset - page_before(memory);
         atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
         free(range);
     }
@@ -171,18 +192,33 @@ static const struct range *holding(const char *at, size_t bytes)
     return range;
 }
 
-bool registered_find(const void *memory, size_t bytes, uint64_t *ret_offset)
+static bool find(const char *at, size_t bytes, bool in_whole_pages, uint64_t *ret_offset)
 {
     const struct range *range;
+    bool found = false;
 
     if (!atomic_load_explicit(&range_count, memory_order_relaxed))
         return false;
     lock_shared_read(&ranges_lock);
-    range = holding(memory, bytes);
-    if (range)
-        *ret_offset = range->offset + (uint64_t)((const char *)memory - range->memory);
+    range = holding(at, bytes);
+    if (range) {
+        struct whole whole = whole_of(range);
+
+        found = !in_whole_pages || (at >= whole.memory && at + bytes <= whole.memory + whole.bytes);
+        *ret_offset = range->offset + (uint64_t)(at - range->memory);
+    }
     lock_shared_give(&ranges_lock);
-    return range;
+    return found;
+}
+
+bool registered_find(const void *memory, size_t bytes, uint64_t *ret_offset)
+{
+    return find(memory, bytes, true, ret_offset);
+}
+
+bool registered_room(const void *memory, size_t bytes, uint64_t *ret_offset)
+{
+    return find(memory, bytes, false, ret_offset);
 }
 
 bool registered_block(const void *memory, char **ret_begin, size_t *ret_bytes)
@@ -214,7 +250,7 @@ bool registered_drop(const void *memory, char **ret_begin, size_t *ret_bytes, ui
         *link = range->next;
         *ret_begin = range->memory;
         *ret_bytes = range->bytes;
-        *ret_offset = range->offset;
+        *ret_offset = range->offset - page_before(range->memory);
         atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
     }
     found = range != NULL;

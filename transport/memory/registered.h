@@ -4,9 +4,14 @@
  * (rondo_comm_register).
  *
  * The contents are copied to a place in the heap, then that place is mapped over the old pages.
- * Peers see it as any other offset. Moving out copies back into fresh private pages. Changes are
- * guarded by the heap's lock, lookups by a read lock of their own that is only taken when there is
- * anything to find.
+ * Peers see it as any other offset. Moving out copies back into fresh private pages.
+ *
+ * Only whole pages move: what else lies on the first and on the last page is somebody else's
+ * business. The place has room for what the range has of those two as well, at the same distance,
+ * so that all of the range can lie there; a call that uses those bytes copies them.
+ *
+ * Changes are guarded by the heap's lock, lookups by a read lock of their own that is only taken
+ * when there is anything to find.
  */
 #ifndef RONDO_TRANSPORT_MEMORY_REGISTERED_H
 #define RONDO_TRANSPORT_MEMORY_REGISTERED_H
@@ -18,15 +23,18 @@
 /* RONDO_OK for private anonymous memory that may be written. Whatever else is moved changes for
  * somebody: a file, a worker process, a driver; or for its owner, who has write-protected it. */
 rondo_result registered_check(const void *memory, size_t bytes);
-/* `bytes` is a multiple of a page; `place` is in the heap that begins at `base`. */
+/* `place` is in the heap that begins at `base`, and has all pages that the range touches. */
 rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *base,
                                 const char *place);
-/* Back to private pages; tells which offset of the heap is free now. */
+/* Back to private pages; tells at which offset of the heap the place is. */
 rondo_result registered_move_out(void *memory, uint64_t *ret_offset);
+/* False: it is not all in whole pages of a range. */
 bool registered_find(const void *memory, size_t bytes, uint64_t *ret_offset);
+/* Tells where there is room for all of it; false: it is not all in a range. */
+bool registered_room(const void *memory, size_t bytes, uint64_t *ret_offset);
 /*
  * The registered range that holds `memory` is none from now on: its pages stay where they are, and
- * what lies there is the caller's business. False: there is none.
+ * what lies there is the caller's business; `offset`: of its place. False: there is none.
  */
 bool registered_drop(const void *memory, char **ret_begin, size_t *ret_bytes, uint64_t *ret_offset);
 /* The registered range that holds `memory`; false: there is none. */

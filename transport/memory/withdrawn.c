@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/lock.h"
+#include "transport/memory/page.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,8 +12,6 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-
-enum { PAGE = 4096 };
 
 struct range {
     struct range *next;

@@ -106,11 +106,11 @@ static rondo_result free_what_is_not_ours(rondo_comm *comm, int32_t *buffer)
     return rondo_mem_free(buffer);
 }
 
-static rondo_result register_half_a_page(rondo_comm *comm, int32_t *buffer)
+static rondo_result register_nothing(rondo_comm *comm, int32_t *buffer)
 {
     rondo_registration *registration;
 
-    return rondo_comm_register(comm, buffer + 1, 8, &registration);
+    return rondo_comm_register(comm, buffer, 0, &registration);
 }
 
 static rondo_result deregister_nothing(rondo_comm *comm, int32_t *buffer)
@@ -157,7 +157,7 @@ static rondo_result make_mistakes(struct player *player)
         {"no such collective", no_collective},
         {"another struct", other_struct},
         {"freeing what is not ours", free_what_is_not_ours},
-        {"registering half a page", register_half_a_page},
+        {"registering nothing", register_nothing},
         {"deregistering nothing", deregister_nothing},
         {"ending no group", end_no_group},
         {"a split into less than none", split_below},
