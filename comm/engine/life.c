@@ -198,6 +198,8 @@ __attribute__((noinline)) static void note_time(const struct task *task)
 
 void task_end(struct batch *batch, struct task *task)
 {
+    if (task->execution.plan->address_messages)
+        address_return(&task->execution, task->output);
     batch->result = leave_well(batch->comm, task);
     if (batch->result)
         return;
@@ -209,10 +211,8 @@ void task_end(struct batch *batch, struct task *task)
         note_time(task);
     if (task->offer)
         note_reads(task);
-    if (task->execution.plan->address_messages) {
-        address_return(&task->execution, task->output);
+    if (task->execution.plan->address_messages)
         attempts_note(&batch->comm->attempts, false);
-    }
     task->state = TASK_DONE;
     if (--batch->left)
         networks_reclaim(batch->comm);

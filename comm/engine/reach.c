@@ -34,35 +34,59 @@ static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_addre
     return ADDRESS_PLAIN;
 }
 
-/* Copies what a buffer at `at` has of a first and of a last page that it does not fill. Where those
- * are whole pages of a registered range, they are the same memory at both places. */
-static void copy_parts(char *to, const char *from, const char *at, size_t bytes)
+/* Fills x->own; true if peers can't map every page of a buffer, though there is room for it. */
+static bool look_up(struct execution *x, const void *input, const void *output)
 {
-    size_t first = page_after(at) < bytes ? page_after(at) : bytes;
-    size_t last = page_before(at + bytes) < bytes - first ? page_before(at + bytes) : bytes - first;
+    const struct address_lengths bytes = address_lengths(x);
+    bool parts = false;
+
+    x->own.input_kind = address_of(input, bytes.input, &x->own.input, &parts);
+    x->own.output_kind = address_of(output, bytes.output, &x->own.output, &parts);
+    return parts;
+}
+
+/* Copies what a buffer has of a first and of a last page that it does not fill. If they are filled
+ * by the range that it lies in, both places are the same memory, and nothing changes. */
+static void copy_parts(char *to, const char *from, size_t bytes)
+{
+    size_t first = page_after(to) < bytes ? page_after(to) : bytes;
+    size_t last = page_before(to + bytes) < bytes - first ? page_before(to + bytes) : bytes - first;
 
     memcpy(to, from, first);
     memcpy(to + bytes - last, from + bytes - last, last);
 }
 
-/* A buffer of which peers can't map every page lies in the heap for this call: peers see the bytes
- * that this rank sees. The other one does, too, as the two may be one. */
-static void use_room(struct execution *x, size_t input_bytes)
+/* While the execution uses places of registered ranges itself, no call of another communicator may
+ * take one of them back without this one failing. */
+static void expose_both(struct exposure *exposure, const char *input, const char *output,
+                        struct address_lengths bytes)
 {
-    const char *input = x->input;
+    const char *begin = bytes.input && input ? input : output;
+    const char *end = bytes.input && input ? input + bytes.input : output + bytes.output;
 
+    if (bytes.output && output && output < begin)
+        begin = output;
+    if (bytes.output && output && output + bytes.output > end)
+        end = output + bytes.output;
+    exposure_open(exposure, begin, (size_t)(end - begin));
+}
+
+/* The execution finds a buffer where peers see all of it. If one buffer is found elsewhere, so is
+ * the other: in a call in place they are the same memory. */
+static void use_room(struct execution *x, const void *input)
+{
     if (x->own.input_kind == ADDRESS_HEAP)
         x->input = heap_base() + x->own.input;
     if (x->own.output_kind == ADDRESS_HEAP)
         x->output = heap_base() + x->own.output;
     if (x->input != input)
-        copy_parts((char *)(uintptr_t)x->input, input, input, input_bytes);
+        copy_parts((char *)(uintptr_t)x->input, input, address_lengths(x).input);
 }
 
 void address_return(const struct execution *x, void *output)
 {
     if (x->output != output)
-        copy_parts(output, x->output, output, address_lengths(x).output);
+        copy_parts(output, x->output, address_lengths(x).output);
 }
 
 bool address_announce(rondo_comm *comm, const void *input, void *output, struct execution *x)
@@ -72,22 +96,25 @@ bool address_announce(rondo_comm *comm, const void *input, void *output, struct 
     bool plain_input = comm->one_process || (comm->tuning.reads_across && !x->op);
     /* Without a reduction nobody writes the output for us. */
     bool plain_output = comm->one_process || !x->op;
-    struct link_addresses *own = &x->own;
-    bool reachable, parts = false;
+    const struct link_addresses *own = &x->own;
+    bool reachable, parts;
 
-    if (x->op)
-        exposure_open(&comm->exposure, output, bytes.output);
     x->input = input;
     x->output = output;
-    own->input_kind = address_of(input, bytes.input, &own->input, &parts);
-    own->output_kind = address_of(output, bytes.output, &own->output, &parts);
+    if (x->op)
+        exposure_open(&comm->exposure, output, bytes.output);
+    parts = look_up(x, input, output);
+    if (parts) {
+        expose_both(&comm->exposure, input, output, bytes);
+        parts = look_up(x, input, output); /* one may have been taken back before that */
+    }
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
     if (!reachable) {
         address_hide(x);
         exposure_close(&comm->exposure);
     } else if (parts) {
-        use_room(x, bytes.input);
+        use_room(x, input);
     }
     return reachable;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exposure.h - memory of this process that peers write to at the moment, call by call.
+ * exposure.h - memory of this process that peers write to at the moment, call by call; and that
+ * calls use at another place than the caller's (reach.c).
  *
  * Memory that is taken back from the peers of one communicator (leave.h) takes whole pages. What
  * peers of another communicator write on the same pages would be lost without anybody noticing; so

@@ -127,12 +127,12 @@ Test(memory, registered_in_place_keeps_contents_and_gives_right_results)
                   report.summary);
 }
 
-/* An all_reduce of bytes, by an algorithm that needs memory of its peers or none; NULL: any. */
-static rondo_result reduce_by(rondo_comm *comm, const char *algorithm, const void *input,
-                              void *output, size_t count)
+/* A call with bytes, by an algorithm that needs memory of its peers or none; NULL: any. */
+static rondo_result call_by(rondo_comm *comm, rondo_collective collective, const char *algorithm,
+                            const void *input, void *output, size_t count)
 {
     rondo_call call = {.struct_size = sizeof(call),
-                       .collective = RONDO_ALL_REDUCE,
+                       .collective = collective,
                        .type = RONDO_UINT8,
                        .op = RONDO_SUM,
                        .input = input,
@@ -142,6 +142,22 @@ static rondo_result reduce_by(rondo_comm *comm, const char *algorithm, const voi
                        .algorithm = algorithm};
 
     return rondo_collective_call(&call);
+}
+
+/* Blocks of all ranks, each written by its own, in all of a registered range. */
+static bool gather_at(rondo_comm *comm, char *range, size_t each, char *sentence)
+{
+    struct world_data data = {RONDO_UINT8, WORLD_MOVED, rondo_comm_size(comm), 6};
+    char *own = range + (size_t)rondo_comm_rank(comm) * each;
+    bool good;
+
+    memset(range, 0, (size_t)data.size * each);
+    world_fill(&data, rondo_comm_rank(comm), each, own);
+    good = !world_say(sentence, call_by(comm, RONDO_ALL_GATHER, "zero_copy", own, range, each),
+                      "%s", rondo_last_error(comm));
+    for (int rank = 0; rank < data.size && good; rank++)
+        good = world_check_moved(&data, rank, 0, each, range + (size_t)rank * each, sentence);
+    return good;
 }
 
 /* Input and output lie one behind the other, in a range that begins and ends anywhere. */
@@ -161,14 +177,15 @@ static rondo_result reduce_at(rondo_comm *comm, char *input, size_t count, char 
             memcpy(output, input, count);
         else
             memset(output, i, count);
-        result = reduce_by(comm, algorithms[i], in_place ? output : input, output, count);
+        result = call_by(comm, RONDO_ALL_REDUCE, algorithms[i], in_place ? output : input, output,
+                         count);
         if (!result && !world_check_reduced(&data, 0, count, output, sentence))
             return RONDO_ERROR_INTERNAL;
     }
+    if (!result && !gather_at(comm, input, 2 * count / (size_t)data.size, sentence))
+        return RONDO_ERROR_INTERNAL;
     if (!result)
         result = rondo_comm_deregister(comm, registration);
-    if (!result && !world_check_reduced(&data, 0, count, output, sentence))
-        return RONDO_ERROR_INTERNAL;
     return result ? world_say(sentence, result, "%s", rondo_last_error(comm)) : RONDO_OK;
 }
 

@@ -305,7 +305,9 @@ static void withdraw_a_registered_range(size_t within)
     heap_free(other);
     lease.over = true;
     other = block(PAGES * PAGE);
-    cr_expect(other == heap_base() + offset && closed == 1);
+    /* This process may be storing into a place with room for parts of pages. */
+    cr_expect((other == heap_base() + offset) == !within);
+    cr_expect(closed == 1);
     cr_expect(is_all(memory, PAGES * PAGE, 7), "also when its place has been given back");
     heap_free(other);
     cr_expect(heap_register(begin, bytes) == RONDO_OK, "it can be registered once more");

@@ -399,6 +399,7 @@ rondo_result heap_deregister(void *memory)
  * its addresses are the caller's. */
 static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal)
 {
+    struct lease *lease = withdrawal->lease;
     char *begin, *first, *end;
     size_t bytes;
     uint64_t offset;
@@ -408,12 +409,17 @@ static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal
         return RONDO_OK;                       /* by another call that failed */
     atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
     withdrawal->warn(withdrawal->context, begin, begin + bytes);
+    if (withdrawal->lease && (page_before(begin) || page_before(begin + bytes))) {
+        /* Calls of this process may be storing into the place itself: it is never handed out. */
+        withdrawal->lease->ops->close(withdrawal->lease);
+        lease = NULL;
+    }
     first = begin + page_after(begin);
     end = begin + bytes - page_before(begin + bytes);
     result = withdrawn_exchange(first, end, heap.file.fd,
                                 offset + page_before(begin) + page_after(begin));
     if (!result)
-        heap_retire(heap_base() + offset, 0, withdrawal->lease);
+        heap_retire(heap_base() + offset, 0, lease);
     return result;
 }
 

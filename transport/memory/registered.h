@@ -8,7 +8,8 @@
  *
  * Only whole pages move: what else lies on the first and on the last page is somebody else's
  * business. The place has room for what the range has of those two as well, at the same distance,
- * so that all of the range can lie there; a call that uses those bytes copies them.
+ * so that all of the range can lie there; a call that uses those bytes copies them there and back.
+ * Between calls they are not looked at.
  *
  * Changes are guarded by the heap's lock, lookups by a read lock of their own that is only taken
  * when there is anything to find.

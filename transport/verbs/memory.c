@@ -3,6 +3,7 @@
 #include "transport/verbs/memory.h"
 
 #include "base/fail.h"
+#include "transport/memory/page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { PAGE = 4096, IDLE_MOST = 256 << 20 };
+enum { IDLE_MOST = 256 << 20 };
 
 void verbs_memory_init(struct verbs_memory *memory, const struct verbs_calls *calls,
                        struct ibv_pd *pd, const char *device)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "transport/memory/heap.h"
+#include "transport/memory/page.h"
 
 #include <sched.h>
 #include <string.h>
@@ -64,6 +65,9 @@ static struct verbs_region *find_region(struct verbs_memory *memory, const char 
         rondo_fail(RONDO_ERROR_INVALID, "memory of a zero-copy send is not one allocation");
         return NULL;
     }
+    /* Only whole pages come here, and pages that are partly of others are none of the adapter's. */
+    length = (length - page_after(block)) / PAGE * PAGE;
+    block += page_after(block);
     before = (size_t)(at - block) / PART * PART;
     after = ((size_t)(at - block) + bytes + PART - 1) / PART * PART;
     if (verbs_memory_get(memory, block + before, (after < length ? after : length) - before,
