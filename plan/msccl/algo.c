@@ -337,9 +337,9 @@ static bool nest(struct reader *reader)
     if (!reader->tag[0] && reader->depth)
         return refuse(reader, "%s is not closed: is the end of the file missing?", inner);
     if (reader->tag[0] == '/') {
-        if (strcmp(reader->tag + 1, inner) != 0)
-            return refuse(reader, "%s is closed where %s is open", reader->tag + 1,
-                          *inner ? inner : "nothing");
+        if (!reader->depth || strcmp(reader->tag + 1, inner) != 0)
+            return refuse(reader, "</%s> stands where %s is open", reader->tag + 1,
+                          reader->depth ? inner : "nothing");
         reader->depth--;
     } else if (reader->tag[0] && !reader->is_empty) {
         if (reader->depth == DEPTH)

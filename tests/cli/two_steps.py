@@ -216,7 +216,8 @@ XML = {
     "a peer that is not there": ('send="1"', 'send="7"', r"line 4: send is 7; it may be -1 to 3"),
     "a chunk that is not there": ('srcoff="0" dstbuf="o"', 'srcoff="5" dstbuf="o"', r"GPU 0, block 0, step 0"),
     "no end": ("</algo>", "", r"line \d+: algo is not closed"),
-    "an end too early": ("</tb>", "</gpu>", r"line 7: gpu is closed where tb is open"),
+    "an end too early": ("</tb>", "</gpu>", r"line 7: </gpu> stands where tb is open"),
+    "an end of nothing": ("<algo", "</><algo", r"line \d+: </> stands where nothing is open"),
     "a sum that is not added": ('type="rrc" srcbuf="o"', 'type="r" srcbuf="o"', r"rank \d"),
     "a message that nobody takes": ('<step s="1" type="rrc" srcbuf="o" srcoff="0" dstbuf="o" dstoff="0" cnt="1" '
                                     'depid="-1" deps="-1" hasdep="0"/>', "", r"rank \d|gpu \d"),
