@@ -198,7 +198,7 @@ __attribute__((noinline)) static void note_time(const struct task *task)
 
 void task_end(struct batch *batch, struct task *task)
 {
-    if (task->execution.plan->address_messages)
+    if (task->execution.output != task->output)
         address_return(&task->execution, task->output);
     batch->result = leave_well(batch->comm, task);
     if (batch->result)

@@ -35,9 +35,9 @@ static uint32_t address_of(const void *memory, size_t bytes, uint64_t *ret_addre
 }
 
 /* Fills x->own; true if peers can't map every page of a buffer, though there is room for it. */
-static bool look_up(struct execution *x, const void *input, const void *output)
+static bool look_up(struct execution *x, const void *input, const void *output,
+                    struct address_lengths bytes)
 {
-    const struct address_lengths bytes = address_lengths(x);
     bool parts = false;
 
     x->own.input_kind = address_of(input, bytes.input, &x->own.input, &parts);
@@ -58,17 +58,17 @@ static void copy_parts(char *to, const char *from, size_t bytes)
 
 /* While the execution uses places of registered ranges itself, no call of another communicator may
  * take one of them back without this one failing. */
-static void expose_both(struct exposure *exposure, const char *input, const char *output,
-                        struct address_lengths bytes)
+static void expose_both(rondo_comm *comm, const struct execution *x, const char *input,
+                        const char *output)
 {
-    const char *begin = bytes.input && input ? input : output;
-    const char *end = bytes.input && input ? input + bytes.input : output + bytes.output;
+    const char *input_end = input + address_lengths(x).input;
+    const char *output_end = output + address_lengths(x).output;
+    bool no_input = x->own.input_kind == ADDRESS_NONE;
+    bool no_output = x->own.output_kind == ADDRESS_NONE;
+    const char *begin = no_input || (!no_output && output < input) ? output : input;
+    const char *end = no_input || (!no_output && output_end > input_end) ? output_end : input_end;
 
-    if (bytes.output && output && output < begin)
-        begin = output;
-    if (bytes.output && output && output + bytes.output > end)
-        end = output + bytes.output;
-    exposure_open(exposure, begin, (size_t)(end - begin));
+    exposure_open(&comm->exposure, begin, (size_t)(end - begin));
 }
 
 /* The execution finds a buffer where peers see all of it. If one buffer is found elsewhere, so is
@@ -85,8 +85,7 @@ static void use_room(struct execution *x, const void *input)
 
 void address_return(const struct execution *x, void *output)
 {
-    if (x->output != output)
-        copy_parts(output, x->output, address_lengths(x).output);
+    copy_parts(output, x->output, address_lengths(x).output);
 }
 
 bool address_announce(rondo_comm *comm, const void *input, void *output, struct execution *x)
@@ -103,10 +102,10 @@ bool address_announce(rondo_comm *comm, const void *input, void *output, struct 
     x->output = output;
     if (x->op)
         exposure_open(&comm->exposure, output, bytes.output);
-    parts = look_up(x, input, output);
+    parts = look_up(x, input, output, bytes);
     if (parts) {
-        expose_both(&comm->exposure, input, output, bytes);
-        parts = look_up(x, input, output); /* one may have been taken back before that */
+        expose_both(comm, x, input, output);
+        parts = look_up(x, input, output, bytes); /* one may have been taken back before that */
     }
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;

@@ -11,8 +11,8 @@ extern const struct exec_world_ops comm_world_ops;
 /* Fill x->own, and say where the execution finds the buffers: x->input and x->output. False if some
  * peer could not reach them, so that none of them tries. */
 bool address_announce(rondo_comm *comm, const void *input, void *output, struct execution *x);
-/* Gives the caller what the execution has of the output elsewhere, once all is done. Comes before
- * leave_well(), which lets the memory be taken back. */
+/* Gives the caller what the execution has of the output, if x->output is elsewhere, once all is
+ * done. Comes before leave_well(), which lets the memory be taken back. */
 void address_return(const struct execution *x, void *output);
 
 /* True if x->own said where a plain input is. Peers of other processes read it, and all of them

@@ -183,7 +183,7 @@ void leave_warn(void *context, const char *begin, const char *end)
         if (comm == failed || !exposure_touches(&comm->exposure, begin, end))
             continue;
         rondo_fail(RONDO_ERROR_PEER,
-                   "The output of rank %d lies on pages of memory that were taken back from peers "
+                   "A buffer of rank %d lies on pages of memory that were taken back from peers "
                    "of another communicator, in which a call failed. Buffers of calls that run at "
                    "the same time should not share pages.",
                    comm->rank);

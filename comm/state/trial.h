@@ -33,7 +33,7 @@ struct trial_rules {
 
 struct trial {
     const struct trial_rules *rules;
-    unsigned ways;            /* bit 1 << way: to be tried; the same on all ranks of a collective */
+    unsigned ways;            /* bit 1 << way: to be tried; the same on all ranks */
     unsigned way;             /* the best so far */
     unsigned now;             /* the one in use: the best, or one that is being tried */
     unsigned tried;           /* calls of it, while it is tried */

@@ -7,6 +7,8 @@
 
 void tuning_init(struct tuning *tuning, const struct comm_settings *settings)
 {
+    unsigned slots = (unsigned)settings->slots;
+
     *tuning = (struct tuning){
         .reads_across = settings->reads > 0,
         .streams = settings->streams,
@@ -16,7 +18,7 @@ void tuning_init(struct tuning *tuning, const struct comm_settings *settings)
         .long_stores =
             {.first = 8, .pause = 32, .longest = 128, .skipped = 1, .timed = 1, .as_one = 1},
         .pair_stores =
-            {.first = 8, .pause = 32, .longest = 4096, .skipped = 8, .timed = 16, .as_one = 8},
+            {.first = 8, .pause = 32, .longest = 4096, .skipped = slots, .timed = 16, .as_one = 8},
         .messages = {.few_segments = 8, .good = 32 << 10, .good_of_many = 128 << 10},
     };
 }

@@ -137,7 +137,7 @@ def by_keyboard(browser):
         stands = browser.run(PLACES)
         expect(stands == stood, f'cells jump in step {number}, from {stood} to {stands}')
     expect(complete(browser), 'at the end some cell of some rank is not complete')
-    expect(browser.run('return document.querySelector("#live").textContent').startswith(f'Step {steps} of {steps}'),
+    expect(f'Step {steps} of {steps}: ' in browser.run('return document.querySelector("#live").textContent'),
            'a screen reader hears of the last step')
     browser.press(KEYS['left'])
     expect(browser.run('return step') == steps - 1, 'a key goes back')
@@ -172,6 +172,22 @@ def by_playing(browser):
     expect(complete(browser), 'playing comes to the end')
     browser.press(KEYS['space'], KEYS['space'])
     expect(not browser.run('return playing'), 'the space key pauses')
+
+
+def in_calm(browser, page):
+    """Where nothing shall move, each step shows what came with it, and playing leaves none out."""
+    browser.ask('POST', '/url', {'url': page.as_uri()})
+    browser.press(KEYS['right'], KEYS['right'], KEYS['right'])
+    shown = browser.run('return document.querySelectorAll(".move").length')
+    expect(shown > 0 and browser.run('return calm.matches'), f'{shown} chunks of step 3 are shown')
+    browser.run("""seek((moments[2] + moments[3]) / 2);
+        const usual = go; window.gone = []; go = number => { gone.push(number); usual(number); }; play(true)""")
+    limit = time.monotonic() + PATIENCE
+    while browser.run('return gone.length') < 2 and time.monotonic() < limit:
+        time.sleep(0.5)
+    browser.run('play(false)')
+    gone = browser.run('return gone')
+    expect(gone[:2] == [3, 4], f'from within step 3 it plays {gone}')
 
 
 def check_names(browser):
@@ -289,6 +305,11 @@ def main():
                     look_at(browser, pages if look == 'light' else pages[:2], phone, f'{size}-{look}', options, axe)
                 finally:
                     browser.close()
+        browser = Browser(driver, chromium, folder / 'calm', 1280, 900, False, ['--force-prefers-reduced-motion'])
+        try:
+            in_calm(browser, ring)
+        finally:
+            browser.close()
     print('the pages are right' + ('' if axe else '; axe-core is not installed, its rules were not tried'))
 
 
