@@ -170,11 +170,12 @@ static void write_head(const struct writer *writer)
 
     fprintf(writer->to,
             "{\"name\":\"%s\",\"collective\":\"%s\",\"summary\":\"%s\",\"formula\":\"%s\",\n"
-            "\"ranks\":%d,\"root\":%d,\"rounds\":%d,\"reduces\":%s,\"end\":%.0f,\"groups\":[",
+            "\"ranks\":%d,\"root\":%d,\"rounds\":%d,\"count\":%.0f,\"reduces\":%s,\"end\":%.0f,"
+            "\"groups\":[",
             subject->plans[0]->algorithm, rondo_collective_name(subject->collective),
             subject->algorithm->summary, formula ? formula : "", subject->ranks, subject->root,
-            writer->drawing.record.levels, machine_of(writer)->reduces ? "true" : "false",
-            nanoseconds(writer->drawing.times.end));
+            writer->drawing.record.levels, subject->count,
+            machine_of(writer)->reduces ? "true" : "false", nanoseconds(writer->drawing.times.end));
     for (int r = 0; groups && r < subject->ranks; r++)
         fprintf(writer->to, "%s%d", r ? "," : "", groups->group_of[r]);
     fputs("],\n", writer->to);

@@ -130,6 +130,9 @@ def by_keyboard(browser):
     steps = browser.run('return moments.length - 1')
     browser.press(KEYS['home'])
     expect(not complete(browser), 'all is there at the start')
+    label = 'return plans.map(plan => plan.canvas.getAttribute("aria-label"))'
+    expect(all('and 0 sums' not in one for one in browser.run(label)), 'a screen reader hears of sums that have begun')
+    expect(' 12000 elements ' in browser.run('return at("about").textContent'), 'the page says how long the vector is')
     stood = browser.run(PLACES)
     for number in range(1, steps + 1):
         browser.press(KEYS['right'])
