@@ -5,12 +5,49 @@
 #include "base/clock.h"
 
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/resource.h>
 
-enum { YIELDS_PER_LOOK = 16 }; /* looking at the clock costs a tenth of a yield */
+enum {
+    YIELDS_PER_LOOK = 16, /* looking at the clock costs a tenth of a yield */
+    TURNS_AHEAD = 10,     /* after one turn so many are expected */
+};
+
+/* Until when the host of this virtual machine is expected to run its processors in turns:
+ * nanoseconds of the clock, for all threads. */
+static _Atomic uint64_t turns_until;
+
+/* Returns how often the thread has left its processor, for another thread or to sleep. */
+static long count_switches(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+static double doze_after(double now)
+{
+    uint64_t until = atomic_load_explicit(&turns_until, memory_order_relaxed);
+
+    return now < 1e-9 * (double)until ? DOZE_TURNS : DOZE_AFTER;
+}
+
+/*
+ * A thread that stood still for so long although it never left its processor was stopped by the
+ * host, which has fewer processors than its virtual machines and runs those in turns. Who spins
+ * there uses up a turn before the rank that it waits for may have one; who dozes gives it away.
+ */
+static void note_turns(const struct waiter *waiter, double away)
+{
+    if (away > TURN_LEAST && count_switches() == waiter->switches)
+        atomic_store_explicit(&turns_until, (uint64_t)(1e9 * (waiter->now + TURNS_AHEAD * away)),
+                              memory_order_relaxed);
+}
 
 bool waiter_pause_slow(struct waiter *waiter)
 {
-    if (waiter->since > 0 && waiter->now - waiter->since > DOZE_AFTER) {
+    if (waiter->since > 0 && waiter->now - waiter->since > doze_after(waiter->now)) {
         doze_for(DOZE_PEER * waiter->policy->ranks_per_core);
         waiter->yields = YIELDS_PER_LOOK;
     } else {
@@ -29,10 +66,17 @@ double waiter_sleep(const struct waiter *waiter, bool woken)
 
 bool waiter_look(struct waiter *waiter)
 {
+    double before = waiter->now;
+
     waiter->yields = 0;
     waiter->now = clock_seconds();
-    if (waiter->since == 0)
+    if (waiter->since == 0) {
         waiter->since = waiter->checked = waiter->now;
+        /* Ranks that share a processor leave it all the time. */
+        waiter->switches = waiter->policy->ranks_per_core > 1 ? -1 : count_switches();
+    } else {
+        note_turns(waiter, waiter->now - before);
+    }
     if (waiter->now - waiter->checked < LOOK_PEERS * waiter->policy->ranks_per_core)
         return false;
     waiter->checked = waiter->now;

@@ -150,8 +150,8 @@ static rondo_result call_with_own_root(rondo_comm *comm, void *argument, char *s
     return result ? world_say(sentence, result, "%s", rondo_last_error(comm)) : RONDO_OK;
 }
 
-/* Ranks of a host look at each other's past calls and name the first. Over a network, a rank that hears
- * of the failure before it hears of the first call names the one that the sender is in. */
+/* Ranks of a host look at each other's past calls and name the first. Over a network, a rank that
+ * hears of the failure before it hears of the first call names the one that the sender is in. */
 static void expect_roots_are_named(const struct own_roots *own, int size)
 {
     const char *call = getenv("RONDO_TRANSPORT") ? "Call " : "Call 1 ";

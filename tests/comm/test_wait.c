@@ -79,3 +79,38 @@ Test(wait, looks_at_networks_so_often_before_it_sleeps_and_shortly_where_nobody_
     cr_expect(looks == spinning.network_spins);
     cr_expect(waiter_sleep(&waiter, false) < waiter_sleep(&waiter, true));
 }
+
+/* True if a wait of a millisecond dozes after its last two looks at the clock seemed to be `away`
+ * seconds apart; `sleeps`: the thread left its processor in between. */
+static bool dozes_after(double away, bool sleeps)
+{
+    struct waiter waiter;
+
+    waiter_init(&waiter, &looking);
+    waiter_look(&waiter);
+    if (sleeps)
+        doze_for(1e-6);
+    waiter.now -= away;
+    waiter_look(&waiter);
+    waiter.since -= 1e-3;
+    waiter_pause_slow(&waiter);
+    return waiter.yields == 0; /* a doze ends with a look, a yield counts */
+}
+
+/* True if the answer comes: what the machine does to the test may hide it for a while. */
+static bool comes(bool wanted, double away, bool sleeps)
+{
+    for (int i = 0; i < 100000; i++)
+        if (dozes_after(away, sleeps) == wanted)
+            return true;
+    return false;
+}
+
+Test(wait, dozes_soon_where_the_host_runs_processors_in_turns)
+{
+    cr_expect(comes(false, 0, false), "a millisecond is spent with yields");
+    cr_expect(comes(false, 2, true),
+              "who left the processor by itself was not stopped by the host");
+    cr_expect(comes(true, 2, false), "who stood still for seconds lets others have their turn");
+    cr_expect(comes(true, 0, false), "the next wait does, too");
+}
