@@ -23,6 +23,7 @@ struct reading {
     struct plan_file *file;
     struct plan *plan; /* of the rank that is being read */
     int rank, program, step;
+    size_t programs; /* of the rank */
     uint32_t parts, message_atoms, scratch_blocks;
     struct plan_operand *operands; /* of a step: sources, then destinations */
     uint32_t lines_room;
@@ -39,9 +40,11 @@ refuse(const struct reading *reading, const struct json_value *at, const char *f
 
     if (reading->rank != NOWHERE)
         length = (size_t)snprintf(place, sizeof(place), ", rank %d", reading->rank);
+    if (reading->step != NOWHERE && reading->programs > 1)
+        length += (size_t)snprintf(place + length, sizeof(place) - length, ", program %d",
+                                   reading->program);
     if (reading->step != NOWHERE)
-        snprintf(place + length, sizeof(place) - length, ", program %d, step %d", reading->program,
-                 reading->step);
+        snprintf(place + length, sizeof(place) - length, ", step %d", reading->step);
     va_start(arguments, format);
     vsnprintf(why, sizeof(why), format, arguments);
     va_end(arguments);
@@ -314,6 +317,7 @@ static bool read_plan(struct reading *reading, const struct json_value *value)
     if (!programs || programs->type != JSON_ARRAY || programs->members > PLAN_PROGRAMS_MAX)
         return refuse(reading, programs ? programs : value, "\"programs\" lists 1 to %d programs",
                       PLAN_PROGRAMS_MAX);
+    reading->programs = programs->members;
     reading->program = 0;
     for (program = json_first(&reading->json, programs); program;
          program = json_next(&reading->json, program), reading->program++) {

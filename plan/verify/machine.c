@@ -179,13 +179,14 @@ void verify_place(const struct verify_machine *machine, const struct verify_acto
 {
     const struct plan *plan = machine->plans[actor->member];
     uint32_t number = step + (plan->taken && step + 1 >= plan->taken);
-    char words[200], line[24] = "";
+    char words[200], program[24] = "", line[24] = "";
 
     plan_describe_step(plan, &plan->steps[step], words, sizeof(words));
     if (plan->lines)
         snprintf(line, sizeof(line), " in line %u", plan->lines[number]);
-    snprintf(text, size, "rank %d, program %d, step %u%s (%s)", plan->rank, actor->program, number,
-             line, words);
+    if (plan->programs > 1)
+        snprintf(program, sizeof(program), "program %d, ", actor->program);
+    snprintf(text, size, "rank %d, %sstep %u%s (%s)", plan->rank, program, number, line, words);
 }
 
 bool verify_refuse(struct verify_machine *machine, const char *format, ...)

@@ -158,6 +158,7 @@ static bool tell_deadlock(struct verify_machine *machine, int start)
     size_t at = 0;
     int end = follow(machine, start, machine->actor_count), number = start, shown = 0;
     bool circle = end != VERIFY_NOBODY && machine->actors[end].blocked != VERIFY_NO_LINK;
+    const struct plan *plan;
 
     if (circle)
         number = end;
@@ -176,9 +177,11 @@ static bool tell_deadlock(struct verify_machine *machine, int start)
     if (circle)
         return verify_refuse(machine, "deadlock: %s%s", text,
                              number == end ? "that is a circle" : "and so on in a circle");
-    return verify_refuse(machine, "deadlock: %srank %d, program %d, has ended", text,
-                         machine->plans[machine->actors[number].member]->rank,
-                         machine->actors[number].program);
+    plan = machine->plans[machine->actors[number].member];
+    if (plan->programs > 1)
+        return verify_refuse(machine, "deadlock: %srank %d, program %d, has ended", text,
+                             plan->rank, machine->actors[number].program);
+    return verify_refuse(machine, "deadlock: %srank %d has ended", text, plan->rank);
 }
 
 static bool check_ended(struct verify_machine *machine)

@@ -21,7 +21,7 @@ import cases  # pylint: disable=wrong-import-position
 
 SOURCE, RONDO, WORKERS, LIBRARIES = map(os.path.abspath, sys.argv[1:])
 PLANS = os.path.join(SOURCE, "examples", "plans")
-STEP = re.compile(r"rank \d, program \d, step \d+[:( ]")
+STEP = re.compile(r"rank \d, (program \d, )?step \d+[:( ]")
 
 
 def rondo(*arguments, **settings):

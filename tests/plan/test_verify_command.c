@@ -84,7 +84,7 @@ Test(verify_command, a_broken_plan_is_refused_with_its_step)
     assert_ran("verify all_reduce --algo ring -n 3 --break 4 --rank 2", 1,
                "root 0: without rank 2's step 4");
     assert_ran("verify all_reduce --algo ring -n 3 --break 0", 1,
-               "rank 0, program 0, step 1 (copy"); /* as --steps numbers it */
+               "rank 0, step 1 (copy"); /* as --steps numbers it */
     assert_ran("verify send --algo direct -n 3 --break 0 --rank 2", 1, "without rank 2's step 0");
     assert_ran("verify all -n 3 --break random --rank 1", 2, "rank 1 of 3 has no steps of send");
 }

@@ -153,7 +153,7 @@ Test(plan_file, what_is_no_plan_is_refused_with_its_place)
          "\"ranks\" is 2, but \"plans\" lists 0"},
         {HEAD "\"ranks\": 1.5, \"message_atoms\": 0}", "no whole number"},
         {HEAD "\"ranks\": 1, \"message_atoms\": 0, \"plans\": [{\"rank\": 0}]}", "1 to 5 programs"},
-        {ONE("{\"do\": \"move\"}"), "rank 0, program 0, step 0: \"do\" is one of"},
+        {ONE("{\"do\": \"move\"}"), "rank 0, step 0: \"do\" is one of"},
         {ONE("{\"do\": \"copy\", \"frm\": []}"), "nothing is called \"frm\" here"},
         {ONE("{\"do\": \"copy\", \"from\": [{\"input\": 0}], \"to\": []}"), "1 to 3 operands"},
         {ONE("{\"do\": \"copy\", \"from\": [{}], \"to\": [{\"output\": 0}]}"), "is one of input"},

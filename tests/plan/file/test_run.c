@@ -138,7 +138,7 @@ Test(plan_run, a_wrong_plan_never_runs)
         "{\"do\": \"copy\", \"from\": [{\"input\": 60000}], \"to\": [{\"output\": 0}], \"finish\": "
         "true}]]}]}\n");
 
-    expect_refusal(path, 1, "rank 0, program 0, step 0");
+    expect_refusal(path, 1, "rank 0, step 0");
     expect_refusal(path, 1, "line 3");
     unlink(path);
     free(path);

@@ -38,41 +38,35 @@ struct mistake {
 };
 
 static const struct mistake mistakes[] = {
-    {"a dropped wait for a message",
-     EVENT("wait", "data"),
-     "",
-     {"rank 0, program 0, step 3", "line 7"}},
-    {"a dropped wait for a slot",
-     EVENT("wait", "credit"),
-     "",
-     {"rank 0, program 0, step 0", "line 4"}},
-    {"a message that is never sent", EVENT("signal", "data"), "", {"rank 0, program 0, step"}},
+    {"a dropped wait for a message", EVENT("wait", "data"), "", {"rank 0, step 3", "line 7"}},
+    {"a dropped wait for a slot", EVENT("wait", "credit"), "", {"rank 0, step 0", "line 4"}},
+    {"a message that is never sent", EVENT("signal", "data"), "", {"rank 0, step"}},
     {"a slot that is not given back",
      ",\n{\"do\": \"signal\", \"event\": \"credit\", \"peer\": 1}",
      "",
-     {"rank 0, program 0, step 4", "open"}},
+     {"rank 0, step 4", "open"}},
     {"a swapped chunk",
      COPY,
      "{\"do\": \"copy\", \"from\": [{\"input\": 0, \"first\": 1}], \"to\": [{\"slot\": 1}]},\n"
      "{\"do\": \"copy\", \"from\": [{\"input\": 0}], \"to\": [{\"slot\": 1}]}",
-     {"rank 1, program 0, step", "line 13"}},
+     {"rank 1, step", "line 13"}},
     {"more messages than slots",
      EVENT("wait", "credit") COPY ",\n" EVENT("signal", "data"),
      EVENT("wait", "credit") COPY ",\n" EVENT("signal", "data") EVENT("wait", "credit") COPY
      ",\n" EVENT("signal", "data") EVENT("wait", "credit") COPY ",\n" EVENT("signal", "data"),
-     {"rank 0, program 0, step"}},
+     {"rank 0, step"}},
     {"an unknown rank",
      "\"to\": [{\"slot\": 1}]",
      "\"to\": [{\"slot\": 2}]",
-     {"rank 0, program 0, step 1", "there is no rank 2 among 2", "line 5"}},
+     {"rank 0, step 1", "there is no rank 2 among 2", "line 5"}},
     {"a range outside",
      "[{\"input\": 0}], \"to\": [{\"slot\": 1}]",
      "[{\"input\": 0, \"first\": 1}], \"to\": [{\"slot\": 1}]",
-     {"rank 0, program 0, step 1", "lies outside"}},
+     {"rank 0, step 1", "lies outside"}},
     {"a block outside",
      "[{\"input\": 0}], \"to\": [{\"slot\": 1}]",
      "[{\"input\": 65535}], \"to\": [{\"slot\": 1}]",
-     {"rank 0, program 0, step 1", "lies outside"}},
+     {"rank 0, step 1", "lies outside"}},
     {"a race",
      "\"programs\": [[\n",
      "\"programs\": [[{\"do\": \"copy\", \"atoms\": 2, \"from\": [{\"input\": 0}], \"to\": "
@@ -81,31 +75,28 @@ static const struct mistake mistakes[] = {
     {"a share that counts twice",
      "[{\"input\": 0}, {\"slot\": 1}]",
      "[{\"input\": 0}, {\"input\": 0}, {\"slot\": 1}]",
-     {"rank 0, program 0, step 4", "twice"}},
+     {"rank 0, step 4", "twice"}},
     {"a sum without the peer's share",
      "[{\"input\": 0}, {\"slot\": 1}]",
      "[{\"input\": 0}, {\"input\": 0, \"first\": 0}]",
-     {"rank 0, program 0, step 4"}},
+     {"rank 0, step 4"}},
     {"a sum that is never finished",
      ", \"finish\": true",
      "",
-     {"rank 0 ends with an unfinished output", "written by rank 0, program 0, step 4 in line 8"}},
+     {"rank 0 ends with an unfinished output", "written by rank 0, step 4 in line 8"}},
     {"an input that is written",
      "\"to\": [{\"output\": 0}]",
      "\"to\": [{\"input\": 0}]",
-     {"rank 0, program 0, step 4", "never written"}},
+     {"rank 0, step 4", "never written"}},
     {"scratch that nobody wrote",
      "[{\"input\": 0}, {\"slot\": 1}]",
      "[{\"scratch\": 0}, {\"slot\": 1}]",
-     {"rank 0, program 0, step 4", "nobody has written"}},
-    {"a message that is too long",
-     "\"message_atoms\": 2",
-     "\"message_atoms\": 1",
-     {"program 0, step 1"}},
+     {"rank 0, step 4", "nobody has written"}},
+    {"a message that is too long", "\"message_atoms\": 2", "\"message_atoms\": 1", {"step 1"}},
     {"a wait at the wrong peer",
      "\"wait\", \"event\": \"data\", \"peer\": 1",
      "\"wait\", \"event\": \"data\", \"peer\": 0",
-     {"rank 0, program 0, step 3"}},
+     {"rank 0, step 3"}},
 };
 
 /* The text with something else in one place, to free(). */
@@ -162,7 +153,7 @@ Test(plan_wrong, ranks_that_wait_for_each_other_are_told_as_a_circle)
 
     cr_assert(!prove(one, 0), "one that only waits earlier is right: %s", fail_sentence());
     cr_assert_eq(prove(both, 0), RONDO_ERROR_INVALID);
-    cr_assert(strstr(fail_sentence(), "deadlock: rank 0, program 0, step 0") &&
+    cr_assert(strstr(fail_sentence(), "deadlock: rank 0, step 0") &&
                   strstr(fail_sentence(), "line 4") && strstr(fail_sentence(), "that is a circle"),
               "%s", fail_sentence());
     free(one);
@@ -195,8 +186,8 @@ Test(plan_wrong, more_messages_than_slots_are_a_deadlock_and_right_with_more_slo
     fputs("]}", to);
     cr_assert_eq(fclose(to), 0);
     cr_assert_eq(prove(text, 2), RONDO_ERROR_INVALID);
-    cr_assert(strstr(fail_sentence(), "rank 0, program 0, step 6 in line 6 (wait for a free slot"),
-              "%s", fail_sentence());
+    cr_assert(strstr(fail_sentence(), "rank 0, step 6 in line 6 (wait for a free slot"), "%s",
+              fail_sentence());
     cr_assert(!prove(text, 3), "%s", fail_sentence());
     free(text);
 }
