@@ -209,11 +209,30 @@ static long memory_noise(void)
 #endif
 }
 
+/* Queues, completion queues, memory and all else that adapters of a guest (tests/vm) hold for both
+ * ranks. No rank has, or opens, a communicator beside `comm` meanwhile. */
+static rondo_result count_resources(rondo_comm *comm, long *ret_count)
+{
+    rondo_result result = rondo_barrier(comm, NULL);
+    FILE *said = getenv("RXE_DEV") ? popen("rdma resource show", "r") : NULL;
+    char word[64], *end;
+
+    *ret_count = 0;
+    while (said && fscanf(said, "%63s", word) == 1) {
+        long number = strtol(word, &end, 10);
+
+        *ret_count += *end ? 0 : number;
+    }
+    if (said)
+        pclose(said);
+    return result ? result : rondo_barrier(comm, NULL);
+}
+
 static int run_lives(rondo_comm *comm, const char *text)
 {
     int lives = atoi(text), before = count_descriptors();
+    long memory = 0, resources = 0, left = 0;
     rondo_result result = RONDO_OK;
-    long memory = 0;
 
     for (int i = 0; i < lives && !result; i++) {
         rondo_comm *life = NULL;
@@ -224,7 +243,14 @@ static int run_lives(rondo_comm *comm, const char *text)
         rondo_comm_close(life);
         if (i <= lives / 4) /* by then all there will be is there */
             memory = count_memory();
+        if (i == lives / 4 && !result)
+            result = count_resources(comm, &resources);
     }
+    if (!result)
+        result = count_resources(comm, &left);
+    if (!result && left != resources)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "%ld resources of adapters became %ld",
+                           resources, left);
     if (!result && count_memory() > memory + memory_noise())
         result =
             world_say(sentence, RONDO_ERROR_INTERNAL, "%ld KiB became %ld", memory, count_memory());
