@@ -11,7 +11,7 @@
 
 enum {
     YIELDS_PER_LOOK = 16, /* looking at the clock costs a tenth of a yield */
-    TURNS_AHEAD = 10,     /* after one turn so many are expected */
+    TURNS_AHEAD = 10,     /* so many more are expected after one that was noticed */
 };
 
 /* Until when the host of this virtual machine is expected to run its processors in turns:
@@ -23,14 +23,17 @@ static long count_switches(void)
 {
     struct rusage usage;
 
-    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw + usage.ru_nivcsw;
+    return getrusage(RUSAGE_THREAD, &usage) ? -1 : usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+static double turns_end(void)
+{
+    return 1e-9 * (double)atomic_load_explicit(&turns_until, memory_order_relaxed);
 }
 
 static double doze_after(double now)
 {
-    uint64_t until = atomic_load_explicit(&turns_until, memory_order_relaxed);
-
-    return now < 1e-9 * (double)until ? DOZE_TURNS : DOZE_AFTER;
+    return now < turns_end() ? DOZE_TURNS : DOZE_AFTER;
 }
 
 /*
@@ -38,15 +41,23 @@ static double doze_after(double now)
  * host, which has fewer processors than its virtual machines and runs those in turns. Who spins
  * there uses up a turn before the rank that it waits for may have one; who dozes gives it away.
  */
-static void note_turns(const struct waiter *waiter, double away)
+static void note_turns(struct waiter *waiter, double away)
 {
-    if (away > TURN_LEAST && count_switches() == waiter->switches)
+    long switches;
+
+    if (away < TURN_LEAST || away > TURN_MOST || waiter->switches < 0)
+        return;
+    switches = count_switches();
+    if (switches == waiter->switches && waiter->now + TURNS_AHEAD * away > turns_end())
         atomic_store_explicit(&turns_until, (uint64_t)(1e9 * (waiter->now + TURNS_AHEAD * away)),
                               memory_order_relaxed);
+    waiter->switches = switches;
 }
 
 bool waiter_pause_slow(struct waiter *waiter)
 {
+    bool looks;
+
     if (waiter->since > 0 && waiter->now - waiter->since > doze_after(waiter->now)) {
         doze_for(DOZE_PEER * waiter->policy->ranks_per_core);
         waiter->yields = YIELDS_PER_LOOK;
@@ -54,7 +65,13 @@ bool waiter_pause_slow(struct waiter *waiter)
         sched_yield();
         waiter->yields++;
     }
-    return waiter->yields < YIELDS_PER_LOOK ? false : waiter_look(waiter);
+    if (waiter->yields < YIELDS_PER_LOOK)
+        return false;
+    looks = waiter_look(waiter);
+    /* Ranks that share a processor leave it all the time, and who waits for a network sleeps. */
+    if (waiter->switches < 0 && waiter->policy->ranks_per_core == 1)
+        waiter->switches = count_switches();
+    return looks;
 }
 
 double waiter_sleep(const struct waiter *waiter, bool woken)
@@ -72,8 +89,7 @@ bool waiter_look(struct waiter *waiter)
     waiter->now = clock_seconds();
     if (waiter->since == 0) {
         waiter->since = waiter->checked = waiter->now;
-        /* Ranks that share a processor leave it all the time. */
-        waiter->switches = waiter->policy->ranks_per_core > 1 ? -1 : count_switches();
+        waiter->switches = -1;
     } else {
         note_turns(waiter, waiter->now - before);
     }

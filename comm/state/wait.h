@@ -24,7 +24,7 @@ struct waiter {
     double now;   /* when time was last looked at */
     double since; /* when the present wait began, 0: not yet known */
     double checked;
-    long switches; /* of the thread until `since` */
+    long switches; /* of the thread when it looked last, -1: not known */
 };
 
 static inline void waiter_init(struct waiter *waiter, const struct wait_policy *policy)

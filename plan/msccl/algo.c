@@ -22,7 +22,7 @@ struct attribute {
 struct reader {
     const char *path, *at, *end;
     uint32_t line;
-    char tag[WORD]; /* with a slash before it if it closes */
+    char tag[1 + WORD]; /* with a slash before it if it closes */
     struct attribute attributes[ATTRIBUTES];
     int count;
     bool is_empty; /* the element ends with its tag */
@@ -127,7 +127,7 @@ static bool read_tag(struct reader *reader)
     reader->count = 0;
     for (;;) {
         skip_blanks(reader);
-        if (!look(reader))
+        if (reader->at == reader->end)
             return true;
         if (next(reader) != '<')
             return refuse(reader, "there is text between the elements");
@@ -141,6 +141,8 @@ static bool read_tag(struct reader *reader)
         reader->tag[0] = (char)next(reader);
     if (!read_word(reader, " \n\t\r/>", reader->tag + (reader->tag[0] == '/')))
         return false;
+    if (!reader->tag[0])
+        return refuse(reader, "an element has no name");
     for (skip_blanks(reader); look(reader) && look(reader) != '/' && look(reader) != '>';
          skip_blanks(reader))
         if (!read_attribute(reader))
@@ -226,8 +228,6 @@ static bool read_gpu(struct reader *reader, int *ret_rank)
     static const char *const names[] = {"i_chunks", "o_chunks", "s_chunks"};
     int rank;
 
-    if (!reader->algo->ranks)
-        return refuse(reader, "gpu is not inside of algo");
     if (!read_whole(reader, "id", 0, reader->algo->ranks - 1, &rank))
         return false;
     if (reader->algo->seen[rank])
@@ -246,8 +246,6 @@ static bool read_block(struct reader *reader, int rank)
     struct msccl_block block = {.rank = rank, .first = algo->step_count};
     int most = algo->ranks - 1;
 
-    if (rank < 0)
-        return refuse(reader, "tb is not inside of gpu");
     if (!read_whole(reader, "id", 0, 4096, &block.id) ||
         !read_whole(reader, "send", -1, most, &block.send) ||
         !read_whole(reader, "recv", -1, most, &block.receive) ||
@@ -306,8 +304,6 @@ static bool read_step(struct reader *reader)
     if (!type || i == TYPES)
         return refuse(reader, "no step has the type %s", type ? type : "\"\"");
     step.does = types[i].does;
-    if (!algo->block_count)
-        return refuse(reader, "step is not inside of tb");
     block = &algo->blocks[algo->block_count - 1];
     if (!read_whole(reader, "s", 0, 1 << 20, &number) ||
         !read_buffer(reader, "srcbuf", "srcoff", &step.from, &step.from_at) ||
@@ -318,7 +314,7 @@ static bool read_step(struct reader *reader)
         !grow(reader, (void **)&algo->steps, algo->step_count, &algo->step_room, sizeof(step)))
         return false;
     if ((size_t)number != block->count)
-        return refuse(reader, "step %d follows step %zu", number, block->count - 1);
+        return refuse(reader, "step %d stands where step %zu is due", number, block->count);
     if (((step.does & MSCCL_SENDS) && block->send < 0) ||
         ((step.does & MSCCL_RECEIVES) && block->receive < 0))
         return refuse(reader, "GPU %d, block %d, step %d: the block has no such peer", block->rank,
@@ -326,6 +322,15 @@ static bool read_step(struct reader *reader)
     block->count++;
     algo->steps[algo->step_count++] = step;
     return true;
+}
+
+/* True if the element that was read stands directly in one of that name. */
+static bool is_inside(const struct reader *reader, const char *parent)
+{
+    int depth = reader->depth - !reader->is_empty;
+
+    return (depth > 0 && !strcmp(reader->open[depth - 1], parent)) ||
+           refuse(reader, "%s is not inside of %s", reader->tag, parent);
 }
 
 /* Elements end in the order in which they stand in each other, so a file that was cut off, or put
@@ -361,11 +366,11 @@ static bool read_all(struct reader *reader)
         if (!strcmp(reader->tag, "algo"))
             good = read_algo(reader);
         else if (!strcmp(reader->tag, "gpu"))
-            good = read_gpu(reader, &rank);
+            good = is_inside(reader, "algo") && read_gpu(reader, &rank);
         else if (!strcmp(reader->tag, "tb"))
-            good = read_block(reader, rank);
+            good = is_inside(reader, "gpu") && read_block(reader, rank);
         else if (!strcmp(reader->tag, "step"))
-            good = read_step(reader);
+            good = is_inside(reader, "tb") && read_step(reader);
         else if (reader->tag[0] != '/')
             good = refuse(reader, "there is no element %s", reader->tag);
         if (!good)

@@ -54,7 +54,7 @@ def run(build, name, seconds, again):
     if done is None or done.returncode == 0:
         # The seed says which inputs come next; by default the folder is read again whenever a second has passed.
         same = ['-seed=1', '-reload=0'] if again else []
-        fixed = FIXED if again and not subprocess.run([*FIXED, 'true'], capture_output=True).returncode else []
+        fixed = FIXED if again and shutil.which(FIXED[0]) and not subprocess.run([*FIXED, 'true']).returncode else []
         done = call(build, name, folder, *same, f'-max_total_time={seconds}', '-max_len=4096', '-timeout=150',
                     '-rss_limit_mb=3000', '-print_final_stats=1', f'-artifact_prefix={found}/{name}-', before=fixed)
     units = re.findall(r'number_of_executed_units: (\d+)', done.stderr)

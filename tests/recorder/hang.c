@@ -138,7 +138,7 @@ static double now(void)
 }
 
 /* One rank comes late to calls that are long enough that each is timed, and as many as are kept. On
- * a busy machine others do as well: then it comes twice as late to as many again. */
+ * a busy machine others come late as well: then it comes twice as late to as many more. */
 static rondo_result be_late(bool late)
 {
     enum { KEPT = 256 };
@@ -165,7 +165,7 @@ static rondo_result be_late(bool late)
         more = late && paused < 4 * waited;
         pause_time.tv_nsec *= 2;
         result = rondo_all_reduce(&more, &any, 1, RONDO_FLOAT32, RONDO_SUM, comm, NULL);
-    } while (!result && any > 0 && pause_time.tv_nsec < 1000 * 1000 * 1000);
+    } while (!result && any > 0 && pause_time.tv_nsec < 200 * 1000 * 1000);
     return result;
 }
 

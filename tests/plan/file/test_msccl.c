@@ -119,8 +119,11 @@ Test(msccl, what_is_wrong_is_refused_with_its_place)
     refuse_change("cnt=\"1\"", "cnt=\"0\"", "the message that comes has another length");
     refuse_change("<gpu id=\"1\"", "<gpu id=\"0\"", "GPU 0 was there before");
     refuse_change("type=\"rrc\"", "type=\"r\"", "rank 0");
-    refuse_change("step s=\"1\"", "step s=\"2\"", "step 2 follows step 0");
+    refuse_change("step s=\"1\"", "step s=\"2\"", "step 2 stands where step 1 is due");
     refuse_change("</algo>", "</algo", "has no end");
+    refuse_change("<tb ", "</gpu><tb ", "tb is not inside of gpu");
+    refuse_change("<step ", "</tb><step ", "step is not inside of tb");
+    refuse_change("<algo ", "<>", "an element has no name");
     refuse_change("proto=\"Simple\"", "proto=Simple", "not in quotes");
 }
 
