@@ -61,10 +61,10 @@ static void copy_parts(char *to, const char *from, size_t bytes)
 static void expose_both(rondo_comm *comm, const struct execution *x, const char *input,
                         const char *output)
 {
-    const char *input_end = input + address_lengths(x).input;
-    const char *output_end = output + address_lengths(x).output;
     bool no_input = x->own.input_kind == ADDRESS_NONE;
     bool no_output = x->own.output_kind == ADDRESS_NONE;
+    const char *input_end = no_input ? NULL : input + address_lengths(x).input;
+    const char *output_end = no_output ? NULL : output + address_lengths(x).output;
     const char *begin = no_input || (!no_output && output < input) ? output : input;
     const char *end = no_input || (!no_output && output_end > input_end) ? output_end : input_end;
 
