@@ -64,6 +64,8 @@ static bool grow(void **array, size_t size, uint32_t needed, uint32_t *room)
 
     if (needed <= *room)
         return true;
+    if (needed > UINT32_MAX / 2)
+        return false;
     while (wanted < needed)
         wanted *= 2;
     moved = realloc(*array, size * wanted);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +42,19 @@ uint32_t traced_comms(const struct trace_page *page)
     return count < TRACE_COMMS ? count : TRACE_COMMS;
 }
 
-/* Names come from a file that anybody may have written: they end, and no sign of theirs means
- * something in JSON or to a terminal. */
+/* Names come from a file that anybody may have written: they end, they are UTF-8, and no sign of
+ * theirs means something in JSON or to a terminal. */
 static void clean(char *text, size_t size)
 {
+    json_t *utf8;
+
     text[size - 1] = 0;
+    utf8 = *text ? json_string(text) : NULL; /* of other bytes there is none */
     for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\' || *text == 127)
+        if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\' || *text == 127 ||
+            (!utf8 && (unsigned char)*text > 127))
             *text = '?';
+    json_decref(utf8);
 }
 
 /* Private, as clean() writes into it. */
@@ -125,9 +131,12 @@ static void keep_last_job(struct traced *traced)
 static int by_rank(const void *a, const void *b)
 {
     const struct traced_file *one = a, *other = b;
-    int difference = traced_rank(one) - traced_rank(other);
+    int a_rank = traced_rank(one), b_rank = traced_rank(other);
+    int a_pid = one->page->header.pid, b_pid = other->page->header.pid;
 
-    return difference ? difference : one->page->header.pid - other->page->header.pid;
+    if (a_rank != b_rank)
+        return a_rank < b_rank ? -1 : 1;
+    return a_pid < b_pid ? -1 : a_pid > b_pid;
 }
 
 bool traced_read(const char *file, struct traced *ret_traced)

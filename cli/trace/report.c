@@ -100,7 +100,9 @@ static int by_pair(const void *a, const void *b)
 
     if (one->file != other->file)
         return one->file - other->file;
-    return one->comm != other->comm ? one->comm - other->comm : one->peer - other->peer;
+    if (one->comm != other->comm)
+        return one->comm - other->comm;
+    return one->peer < other->peer ? -1 : one->peer > other->peer;
 }
 
 static int by_length(const void *a, const void *b)

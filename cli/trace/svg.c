@@ -48,9 +48,9 @@ static void spread(const struct picture *picture, double begin, double end, floa
 {
     double each = (picture->last - picture->first) / COLUMNS;
     double from = (begin - picture->first) / each, to = (end - picture->first) / each;
-    int last = (int)fmin(ceil(to), COLUMNS);
+    int last = (int)fmax(fmin(ceil(to), COLUMNS), 0);
 
-    for (int i = (int)fmax(from, 0); i < last; i++)
+    for (int i = (int)fmin(fmax(from, 0), last); i < last; i++)
         columns[i] += (float)(each * fmax(fmin(to, i + 1) - fmax(from, i), 0));
 }
 

@@ -314,7 +314,8 @@ static bool read_plan(struct reading *reading, const struct json_value *value)
     if (!open_plan(reading, value))
         return false;
     programs = json_member(&reading->json, value, "programs");
-    if (!programs || programs->type != JSON_ARRAY || programs->members > PLAN_PROGRAMS_MAX)
+    if (!programs || programs->type != JSON_ARRAY || !programs->members ||
+        programs->members > PLAN_PROGRAMS_MAX)
         return refuse(reading, programs ? programs : value, "\"programs\" lists 1 to %d programs",
                       PLAN_PROGRAMS_MAX);
     reading->programs = programs->members;

@@ -2,6 +2,7 @@
 /* fuzz.c - see fuzz.h. */
 #include "tests/fuzz/fuzz.h"
 
+#include <jansson.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,17 @@ void fuzz_expect(bool is_so, const char *sentence)
         return;
     dprintf(STDERR_FILENO, "fuzz: it is not so that %s\n", sentence);
     abort();
+}
+
+void fuzz_expect_json(const char *text, size_t length)
+{
+    json_error_t error = {.text = ""};
+    json_t *json = json_loadb(text, length, JSON_DECODE_INT_AS_REAL, &error);
+
+    if (!json)
+        dprintf(STDERR_FILENO, "fuzz: JSON, byte %d: %s\n", error.position, error.text);
+    fuzz_expect(json, "what is written as JSON is read as JSON");
+    json_decref(json);
 }
 
 char *fuzz_text(struct fuzz_input *input, char separator)
@@ -98,6 +110,31 @@ void fuzz_environment(char *lines)
     }
     list[count] = NULL;
     environ = list;
+}
+
+/* ---- What is written to stdout --------------------------------------------------------------- */
+
+static struct {
+    FILE *before;
+    char *text;
+    size_t length;
+} heard;
+
+void fuzz_listen(void)
+{
+    FILE *to = open_memstream(&heard.text, &heard.length);
+
+    fuzz_expect(to, "there is memory for a text");
+    heard.before = stdout;
+    stdout = to;
+}
+
+char *fuzz_heard(size_t *ret_length)
+{
+    fuzz_expect(!fclose(stdout), "a text in memory is written");
+    stdout = heard.before;
+    *ret_length = heard.length;
+    return heard.text;
 }
 
 /* ---- Nonces ---------------------------------------------------------------------------------- */

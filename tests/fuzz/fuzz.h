@@ -41,6 +41,9 @@ char *fuzz_text(struct fuzz_input *input, char separator);
 /* Ends the program, with the sentence, if it is not so. */
 void fuzz_expect(bool is_so, const char *sentence);
 
+/* Ends the program, with what is wrong, if the text is no JSON. */
+void fuzz_expect_json(const char *text, size_t length);
+
 /* A file in memory with these bytes, and its name; it is the same one each time. */
 const char *fuzz_file(const void *bytes, size_t count);
 /* Two connected sockets, neither of which blocks. */
@@ -51,6 +54,10 @@ void fuzz_drain(int end);
 /* Make the environment of the process these lines, "NAME=VALUE" each, and nothing else; the text
  * is kept by the caller until the next call, NULL: empty. */
 void fuzz_environment(char *lines);
+
+/* Collects what is written to stdout between these two, as a text: free() it. */
+void fuzz_listen(void);
+char *fuzz_heard(size_t *ret_length);
 
 /* Random numbers of libsodium are a fixed row of them from here on. */
 void fuzz_seed_nonces(void);

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -234,6 +235,7 @@ static int run_lives(rondo_comm *comm, const char *text)
     long memory = 0, resources = 0, left = 0;
     rondo_result result = RONDO_OK;
 
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* else the kernel makes its heap a page of 2 MiB */
     for (int i = 0; i < lives && !result; i++) {
         rondo_comm *life = NULL;
 

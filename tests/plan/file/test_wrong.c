@@ -144,6 +144,15 @@ Test(plan_wrong, every_mistake_is_refused_with_its_step)
     }
 }
 
+Test(plan_wrong, a_rank_without_a_program_is_refused)
+{
+    char *text = change(right, "[[\n" SEND ",\n" RECEIVE "]]", "[]");
+
+    cr_assert_eq(prove(text, 0), RONDO_ERROR_INVALID);
+    cr_assert(strstr(fail_sentence(), "\"programs\" lists 1 to"), "%s", fail_sentence());
+    free(text);
+}
+
 Test(plan_wrong, ranks_that_wait_for_each_other_are_told_as_a_circle)
 {
     char *one = change(
