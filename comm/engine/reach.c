@@ -56,21 +56,6 @@ static void copy_parts(char *to, const char *from, size_t bytes)
     memcpy(to + bytes - last, from + bytes - last, last);
 }
 
-/* While the execution uses places of registered ranges itself, no call of another communicator may
- * take one of them back without this one failing. */
-static void expose_both(rondo_comm *comm, const struct execution *x, const char *input,
-                        const char *output)
-{
-    bool no_input = x->own.input_kind == ADDRESS_NONE;
-    bool no_output = x->own.output_kind == ADDRESS_NONE;
-    const char *input_end = no_input ? NULL : input + address_lengths(x).input;
-    const char *output_end = no_output ? NULL : output + address_lengths(x).output;
-    const char *begin = no_input || (!no_output && output < input) ? output : input;
-    const char *end = no_input || (!no_output && output_end > input_end) ? output_end : input_end;
-
-    exposure_open(&comm->exposure, begin, (size_t)(end - begin));
-}
-
 /* The execution finds a buffer where peers see all of it. If one buffer is found elsewhere, so is
  * the other: in a call in place they are the same memory. */
 static void use_room(struct execution *x, const void *input)
@@ -100,12 +85,11 @@ bool address_announce(rondo_comm *comm, const void *input, void *output, struct 
 
     x->input = input;
     x->output = output;
-    if (x->op)
-        exposure_open(&comm->exposure, output, bytes.output);
+    exposure_open(&comm->exposure, x->op ? output : NULL, bytes.output, input, bytes.input);
     parts = look_up(x, input, output, bytes);
-    if (parts) {
-        expose_both(comm, x, input, output);
-        parts = look_up(x, input, output, bytes); /* one may have been taken back before that */
+    if (parts && !x->op) { /* then the execution itself writes where the output's room is */
+        exposure_open(&comm->exposure, output, bytes.output, input, bytes.input);
+        parts = look_up(x, input, output, bytes); /* it may have been taken back before that */
     }
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;

@@ -173,14 +173,22 @@ static void forget_registration(rondo_comm *comm, const char *begin, const char 
     lock_give(&comm->registrations_lock);
 }
 
-void leave_warn(void *context, const char *begin, const char *end)
+/* True if peers of it would write what nobody reads, or read what nobody wrote. */
+static bool is_hurt(const struct exposure *exposure, const char *begin, const char *end,
+                    bool emptied)
+{
+    return exposed_touches(&exposure->written, begin, end) ||
+           (emptied && exposed_touches(&exposure->read, begin, end));
+}
+
+void leave_warn(void *context, const char *begin, const char *end, bool emptied)
 {
     const rondo_comm *failed = context;
 
     lock_take(&list_lock);
     for (rondo_comm *comm = list; comm; comm = comm->next) {
         forget_registration(comm, begin, end);
-        if (comm == failed || !exposure_touches(&comm->exposure, begin, end))
+        if (comm == failed || !is_hurt(&comm->exposure, begin, end, emptied))
             continue;
         rondo_fail(RONDO_ERROR_PEER,
                    "A buffer of rank %d lies on pages of memory that were taken back from peers "

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "comm/engine/call.h"
-#include "tests/patience.h"
+#include "tests/world.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/shm.h"
 
@@ -272,28 +272,119 @@ Test(leave, a_rank_that_called_something_else_is_named_also_when_it_has_closed)
               "%s", rondo_last_error(comms[1]));
 }
 
-Test(leave, an_output_on_the_pages_of_a_failed_call_is_not_written_unseen)
+Test(leave, buffers_on_the_pages_of_a_failed_call_are_not_used_unseen)
 {
-    rondo_comm *others[RANKS];
+    rondo_comm *others[3][RANKS];
     char *memory = memory_of_heap(2 * 4096);
-    struct exposure exposure = {NULL, NULL};
+    struct exposure exposure = {0};
 
-    exposure_open(&exposure, memory + 4000, 200);
-    cr_expect(exposure_touches(&exposure, memory, memory + 4096));
-    cr_expect(exposure_touches(&exposure, memory + 4096, memory + 2 * 4096));
-    cr_expect(!exposure_touches(&exposure, memory, memory + 4000));
-    cr_expect(!exposure_touches(&exposure, memory + 4200, memory + 5000));
+    exposure_open(&exposure, NULL, 200, memory + 4000, 200);
+    cr_expect(!exposed_touches(&exposure.written, memory, memory + 2 * 4096));
+    cr_expect(exposed_touches(&exposure.read, memory, memory + 4096));
+    cr_expect(exposed_touches(&exposure.read, memory + 4096, memory + 2 * 4096));
+    cr_expect(!exposed_touches(&exposure.read, memory, memory + 4000));
+    cr_expect(!exposed_touches(&exposure.read, memory + 4200, memory + 5000));
     exposure_close(&exposure);
-    cr_expect(!exposure_touches(&exposure, memory, memory + 2 * 4096));
+    cr_expect(!exposed_touches(&exposure.read, memory, memory + 2 * 4096));
 
-    cr_assert(rondo_comm_open_all(RANKS, NULL, others) == RONDO_OK);
-    exposure_open(&others[0]->exposure, memory + 4000, 200);
-    leave_warn(comms[0], memory, memory + 4096);
-    cr_expect(rondo_comm_query(others[0]) == RONDO_ERROR_PEER);
-    cr_expect(strstr(rondo_last_error(others[0]), "share pages"), "%s",
-              rondo_last_error(others[0]));
+    for (int i = 0; i < 3; i++)
+        cr_assert(rondo_comm_open_all(RANKS, NULL, others[i]) == RONDO_OK);
+    exposure_open(&others[0][0]->exposure, memory + 4000, 200, NULL, 0);
+    exposure_open(&others[1][0]->exposure, NULL, 0, memory + 4000, 200);
+    leave_warn(comms[0], memory, memory + 4096, false);
+    cr_expect(rondo_comm_query(others[0][0]) == RONDO_ERROR_PEER, "what peers write would be lost");
+    cr_expect(rondo_comm_query(others[1][0]) == RONDO_OK, "peers read what was there");
+    leave_warn(comms[0], memory, memory + 4096, true);
+    cr_expect(rondo_comm_query(others[1][0]) == RONDO_ERROR_PEER, "peers would read zeros");
+    cr_expect(rondo_comm_query(others[2][0]) == RONDO_OK, "it shows nothing there");
+    for (int i = 0; i < 2; i++)
+        cr_expect(strstr(rondo_last_error(others[i][0]), "share pages"), "%s",
+                  rondo_last_error(others[i][0]));
     cr_expect(rondo_comm_query(comms[0]) == RONDO_OK, "the one that warns has failed before");
-    for (int r = 0; r < RANKS; r++)
-        rondo_comm_close(others[r]);
+    for (int i = 0; i < 3 * RANKS; i++)
+        rondo_comm_close(others[i / RANKS][i % RANKS]);
     rondo_mem_free(memory);
+}
+
+/* ---- Memory that a call of another communicator takes back --------------------------------- */
+
+enum { TAKEN = 1 << 20 };
+
+static rondo_result gather(rondo_comm *comm, void *input, void *output)
+{
+    const rondo_call call = {sizeof(call), RONDO_ALL_GATHER, RONDO_UINT8, RONDO_SUM, 0,
+                             input,        output,           TAKEN,       comm,      NULL,
+                             "zero_copy"};
+
+    return rondo_collective_call(&call);
+}
+
+struct gathering {
+    rondo_comm *comm;
+    char *input, *output;
+    rondo_result result;
+};
+
+static void *gather_in_thread(void *argument)
+{
+    struct gathering *gathering = argument;
+
+    gathering->result = gather(gathering->comm, gathering->input, gathering->output);
+    return NULL;
+}
+
+/* Takes the input back while the other rank, which comes later, knows where it is. */
+static rondo_result show_and_take_back(struct gathering *gathering, _Atomic bool *taken)
+{
+    rondo_registration *registration = NULL;
+    rondo_result result =
+        rondo_comm_register(gathering->comm, gathering->input, TAKEN, &registration);
+    struct exposed *read = &gathering->comm->exposure.read;
+    pthread_t thread;
+
+    if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
+        return RONDO_ERROR_SYSTEM;
+    while (!atomic_load_explicit(&read->end, memory_order_acquire))
+        sched_yield();
+    result = heap_withdraw(
+        &(struct heap_withdrawal){.memory = gathering->input, .bytes = TAKEN, .warn = leave_warn});
+    atomic_store_explicit(taken, true, memory_order_release);
+    pthread_join(thread, NULL);
+    return result ? result : gathering->result;
+}
+
+static rondo_result gather_what_is_taken_back(rondo_comm *comm, void *argument, char *sentence)
+{
+    char *memory =
+        mmap(NULL, 3 * TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct gathering gathering = {.comm = comm, .input = memory, .output = memory + TAKEN};
+    _Atomic bool *taken = argument;
+    rondo_result result;
+
+    memset(gathering.input, 7, TAKEN);
+    if (rondo_comm_rank(comm) == 0) {
+        result = show_and_take_back(&gathering, taken);
+    } else {
+        while (!atomic_load_explicit(taken, memory_order_acquire))
+            sched_yield();
+        result = gather(comm, gathering.input, gathering.output);
+    }
+    for (int i = 0; i < 2 * TAKEN && !result; i++)
+        if (gathering.output[i] != 7)
+            result = world_say(sentence, RONDO_ERROR_INTERNAL, "RONDO_OK, and byte %d is %d", i,
+                               gathering.output[i]);
+    munmap(memory, 3 * TAKEN);
+    return result;
+}
+
+Test(leave_apart, an_input_that_is_taken_back_is_not_read_as_zeros)
+{
+    static struct world_report report;
+    struct world world = {.size = 2, .processes = true};
+    _Atomic bool *taken = world_share(sizeof(*taken));
+
+    world_run(&world, gather_what_is_taken_back, taken, &report);
+    for (int rank = 0; rank < 2; rank++)
+        cr_expect_eq(report.results[rank], RONDO_ERROR_PEER, "%s", report.sentences[rank]);
+    world_unshare(taken, sizeof(*taken));
 }

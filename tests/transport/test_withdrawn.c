@@ -87,7 +87,7 @@ struct warning {
     uint32_t before;                /* the rounds by then */
 };
 
-static void note_warning(void *context, const char *begin, const char *end)
+static void note_warning(void *context, const char *begin, const char *end, bool emptied)
 {
     struct warning *warning = context;
 

@@ -408,7 +408,7 @@ static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal
     if (!registered_drop(withdrawal->memory, &begin, &bytes, &offset))
         return RONDO_OK;                       /* by another call that failed */
     atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
-    withdrawal->warn(withdrawal->context, begin, begin + bytes);
+    withdrawal->warn(withdrawal->context, begin, begin + bytes, true);
     if (withdrawal->lease && (page_before(begin) || page_before(begin + bytes))) {
         /* Calls of this process may be storing into the place itself: it is never handed out. */
         withdrawal->lease->ops->close(withdrawal->lease);
@@ -436,6 +436,6 @@ rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal)
     result = withdrawn_note(begin, end, withdrawal->lease);
     if (result)
         return result;
-    withdrawal->warn(withdrawal->context, begin, end);
+    withdrawal->warn(withdrawal->context, begin, end, false);
     return withdrawn_exchange(begin, end, heap.file.fd, (uint64_t)(begin - heap_base()));
 }

@@ -48,8 +48,9 @@ struct heap_withdrawal {
     const void *memory;
     size_t bytes;
     struct lease *lease; /* over when they will not touch it any more; NULL: never */
-    /* Peers are told of none of [begin, end) from now on, but may have been told before. */
-    void (*warn)(void *context, const char *begin, const char *end);
+    /* Peers are told of none of [begin, end) from now on, but may have been told before. `emptied`:
+     * the pages that they know hold nothing soon, else what they held. */
+    void (*warn)(void *context, const char *begin, const char *end, bool emptied);
     void *context;
 };
 /*
