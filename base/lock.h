@@ -22,6 +22,7 @@
  * docs/locks.md is made from it and says how to add one. */
 #define FOR_EACH_LOCK(X)                                                                     \
     X(P2P, "messages with tags of a rank, and who waits for them")                           \
+    X(WITHDRAWAL, "a registered range while it is taken back from peers")                    \
     X(COMM_LIST, "the list of this process's communicators")                                 \
     X(COMM_REGISTRATIONS, "the registered memory of a communicator")                         \
     X(THREADS_GATE, "that no thread of a step begins before all of them are there")          \

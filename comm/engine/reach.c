@@ -56,8 +56,8 @@ static void copy_parts(char *to, const char *from, size_t bytes)
     memcpy(to + bytes - last, from + bytes - last, last);
 }
 
-/* The execution finds a buffer where peers see all of it. If one buffer is found elsewhere, so is
- * the other: in a call in place they are the same memory. */
+/* The execution uses a buffer where peers see all of it, in the heap, instead of at the caller's
+ * address; and the other one, too: in a call in place they are the same memory. */
 static void use_room(struct execution *x, const void *input)
 {
     if (x->own.input_kind == ADDRESS_HEAP)

@@ -18,6 +18,7 @@
 #include "transport/memory/shm.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 
 /* ---- All communicators of this process ------------------------------------------------------- */
@@ -181,6 +182,18 @@ static bool is_hurt(const struct exposure *exposure, const char *begin, const ch
            (emptied && exposed_touches(&exposure->read, begin, end));
 }
 
+/* Another thread may be about to break it for another reason, and tell its peers of that. */
+static void break_now(rondo_comm *comm)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+    int culprit;
+
+    comm_break(comm, RONDO_ERROR_PEER, comm->rank);
+    while (!status_failure(comm->status_pages[comm->rank], &culprit, sentence))
+        sched_yield();
+    leave_ring(comm);
+}
+
 void leave_warn(void *context, const char *begin, const char *end, bool emptied)
 {
     const rondo_comm *failed = context;
@@ -191,11 +204,11 @@ void leave_warn(void *context, const char *begin, const char *end, bool emptied)
         if (comm == failed || !is_hurt(&comm->exposure, begin, end, emptied))
             continue;
         rondo_fail(RONDO_ERROR_PEER,
-                   "A buffer of rank %d lies on pages of memory that were taken back from peers "
-                   "of another communicator, in which a call failed. Buffers of calls that run at "
-                   "the same time should not share pages.",
+                   "A buffer of rank %d lies on pages, or in a registered range, that were taken "
+                   "back from peers of another communicator, in which a call failed. Buffers of "
+                   "calls that run at the same time should share neither.",
                    comm->rank);
-        comm_break(comm, RONDO_ERROR_PEER, comm->rank);
+        break_now(comm);
     }
     lock_give(&list_lock);
 }

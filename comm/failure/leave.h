@@ -69,8 +69,8 @@ static inline rondo_result leave_well(rondo_comm *comm, struct task *task)
 bool leave_done(struct batch *batch);
 /*
  * The pages of [begin, end) are about to be exchanged, for a call of the communicator `context`.
- * What peers of another one write there from then on would be lost, and if the pages that they know
- * are `emptied` they would read zeros: so that one is broken.
+ * What peers of another one write there from then on would be lost, and `emptied` says that they
+ * would read zeros (heap.h): so that one is broken, and its peers hear of it before this returns.
  */
 void leave_warn(void *context, const char *begin, const char *end, bool emptied);
 /* The alarm is on: is the collective in progress, the last one that began, spoilt? */

@@ -26,7 +26,8 @@ static inline void exposed_set(struct exposed *exposed, const void *memory, size
     const char *begin = memory;
 
     atomic_store_explicit(&exposed->begin, begin, memory_order_relaxed);
-    atomic_store_explicit(&exposed->end, begin ? begin + bytes : NULL, memory_order_relaxed);
+    atomic_store_explicit(&exposed->end, begin && bytes ? begin + bytes : NULL,
+                          memory_order_relaxed);
 }
 
 /* Before it is asked whether peers can be told of that memory, and before they are. NULL: there is
@@ -36,7 +37,7 @@ static inline void exposure_open(struct exposure *exposure, const void *written,
 {
     exposed_set(&exposure->written, written, to_write);
     exposed_set(&exposure->read, read, to_read);
-    /* Pairs with the fence in withdrawn_note(). */
+    /* Pairs with the fences in withdrawn_note() and heap_withdraw(). */
     atomic_thread_fence(memory_order_seq_cst);
 }
 

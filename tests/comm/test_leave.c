@@ -298,7 +298,7 @@ Test(leave, buffers_on_the_pages_of_a_failed_call_are_not_used_unseen)
     cr_expect(rondo_comm_query(others[1][0]) == RONDO_ERROR_PEER, "peers would read zeros");
     cr_expect(rondo_comm_query(others[2][0]) == RONDO_OK, "it shows nothing there");
     for (int i = 0; i < 2; i++)
-        cr_expect(strstr(rondo_last_error(others[i][0]), "share pages"), "%s",
+        cr_expect(strstr(rondo_last_error(others[i][0]), "should share neither"), "%s",
                   rondo_last_error(others[i][0]));
     cr_expect(rondo_comm_query(comms[0]) == RONDO_OK, "the one that warns has failed before");
     for (int i = 0; i < 3 * RANKS; i++)
@@ -322,6 +322,7 @@ static rondo_result gather(rondo_comm *comm, void *input, void *output)
 struct gathering {
     rondo_comm *comm;
     char *input, *output;
+    _Atomic pid_t number; /* of the thread, which is about to call */
     rondo_result result;
 };
 
@@ -329,26 +330,27 @@ static void *gather_in_thread(void *argument)
 {
     struct gathering *gathering = argument;
 
+    atomic_store_explicit(&gathering->number, gettid(), memory_order_relaxed);
     gathering->result = gather(gathering->comm, gathering->input, gathering->output);
     return NULL;
 }
 
-/* Takes the input back while the other rank, which comes later, knows where it is. */
-static rondo_result show_and_take_back(struct gathering *gathering, _Atomic bool *taken)
+/* Takes the input back while the other rank, which comes later, has been told where it is. */
+static rondo_result show_and_take_back(struct gathering *gathering, char *sentence)
 {
     rondo_registration *registration = NULL;
+    pthread_t thread;
     rondo_result result =
         rondo_comm_register(gathering->comm, gathering->input, TAKEN, &registration);
-    struct exposed *read = &gathering->comm->exposure.read;
-    pthread_t thread;
 
     if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
-        return RONDO_ERROR_SYSTEM;
-    while (!atomic_load_explicit(&read->end, memory_order_acquire))
-        sched_yield();
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(gathering->comm));
+    world_await_told(&gathering->number);
+    if (!exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
     result = heap_withdraw(
         &(struct heap_withdrawal){.memory = gathering->input, .bytes = TAKEN, .warn = leave_warn});
-    atomic_store_explicit(taken, true, memory_order_release);
+    world_will_wait(0);
     pthread_join(thread, NULL);
     return result ? result : gathering->result;
 }
@@ -358,15 +360,14 @@ static rondo_result gather_what_is_taken_back(rondo_comm *comm, void *argument, 
     char *memory =
         mmap(NULL, 3 * TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct gathering gathering = {.comm = comm, .input = memory, .output = memory + TAKEN};
-    _Atomic bool *taken = argument;
     rondo_result result;
 
     memset(gathering.input, 7, TAKEN);
     if (rondo_comm_rank(comm) == 0) {
-        result = show_and_take_back(&gathering, taken);
+        result = show_and_take_back(&gathering, sentence);
+        world_will_wait(0); /* the other one comes, whatever happened here */
     } else {
-        while (!atomic_load_explicit(taken, memory_order_acquire))
-            sched_yield();
+        world_await_rank(0);
         result = gather(comm, gathering.input, gathering.output);
     }
     for (int i = 0; i < 2 * TAKEN && !result; i++)
@@ -381,10 +382,8 @@ Test(leave_apart, an_input_that_is_taken_back_is_not_read_as_zeros)
 {
     static struct world_report report;
     struct world world = {.size = 2, .processes = true};
-    _Atomic bool *taken = world_share(sizeof(*taken));
 
-    world_run(&world, gather_what_is_taken_back, taken, &report);
+    world_run(&world, gather_what_is_taken_back, NULL, &report);
     for (int rank = 0; rank < 2; rank++)
         cr_expect_eq(report.results[rank], RONDO_ERROR_PEER, "%s", report.sentences[rank]);
-    world_unshare(taken, sizeof(*taken));
 }

@@ -395,11 +395,11 @@ rondo_result heap_deregister(void *memory)
     return result;
 }
 
-/* Where a range that was registered lies in the heap's file, peers may store until the lease ends;
- * its addresses are the caller's. */
-static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal)
+/* The addresses of a range that was registered are the caller's. Where it lies in the heap, peers
+ * of any communicator may store, as may calls of this process that use the place itself: it is
+ * never handed out again, and its pages go back to the system. */
+static rondo_result drop_registered(const struct heap_withdrawal *withdrawal)
 {
-    struct lease *lease = withdrawal->lease;
     char *begin, *first, *end;
     size_t bytes;
     uint64_t offset;
@@ -409,17 +409,25 @@ static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal
         return RONDO_OK;                       /* by another call that failed */
     atomic_thread_fence(memory_order_seq_cst); /* as in withdrawn_note() */
     withdrawal->warn(withdrawal->context, begin, begin + bytes, true);
-    if (withdrawal->lease && (page_before(begin) || page_before(begin + bytes))) {
-        /* Calls of this process may be storing into the place itself: it is never handed out. */
-        withdrawal->lease->ops->close(withdrawal->lease);
-        lease = NULL;
-    }
     first = begin + page_after(begin);
     end = begin + bytes - page_before(begin + bytes);
     result = withdrawn_exchange(first, end, heap.file.fd,
                                 offset + page_before(begin) + page_after(begin));
     if (!result)
-        heap_retire(heap_base() + offset, 0, lease);
+        heap_retire(heap_base() + offset, 0, NULL);
+    return result;
+}
+
+static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal)
+{
+    static struct lock lock = LOCK_AT(LOCK_WITHDRAWAL);
+    rondo_result result;
+
+    if (withdrawal->lease)
+        withdrawal->lease->ops->close(withdrawal->lease);
+    lock_take(&lock); /* who finds it dropped returns when its pages have been exchanged */
+    result = drop_registered(withdrawal);
+    lock_give(&lock);
     return result;
 }
 

@@ -49,7 +49,8 @@ struct heap_withdrawal {
     size_t bytes;
     struct lease *lease; /* over when they will not touch it any more; NULL: never */
     /* Peers are told of none of [begin, end) from now on, but may have been told before. `emptied`:
-     * the pages that they know hold nothing soon, else what they held. */
+     * it is a whole registered range, whose pages in the heap are given back to the system next, so
+     * that peers read zeros there; else they read what was there. */
     void (*warn)(void *context, const char *begin, const char *end, bool emptied);
     void *context;
 };
