@@ -138,6 +138,8 @@ static bool read_members(struct reader *reader, uint32_t whole, bool named)
             return refuse(reader, "a comma or a closing bracket is missing");
         reader->at += last != 0;
         skip_blanks(reader);
+        if (is_at(reader, close))
+            return refuse(reader, "there is a comma before a closing bracket");
         if (named && !read_name(reader, &name, &length))
             return false;
         member = read_value(reader);
@@ -207,6 +209,8 @@ bool json_open(struct json *json, const char *text, size_t length, char *why, si
     skip_blanks(&reader);
     if (!json->values)
         return refuse(&reader, "out of memory");
+    if (reader.at == reader.end)
+        return refuse(&reader, "there is nothing in it");
     if (!read_value(&reader))
         return false;
     skip_blanks(&reader);

@@ -163,7 +163,8 @@ static bool read_operands(const struct reading *reading, const struct json_value
     int count = 0, most = reading->file->size + 2;
 
     if (!list || list->type != JSON_ARRAY || !list->members || list->members > (uint32_t)most)
-        return refuse(reading, list ? list : step, "\"%s\" lists 1 to %d operands", name, most);
+        return refuse(reading, list ? list : step, "\"%s\" lists 1 to %d operands, here %u", name,
+                      most, list ? list->members : 0);
     for (value = json_first(&reading->json, list); value; value = json_next(&reading->json, value))
         if (!read_operand(reading, value, &operands[count++]))
             return false;

@@ -119,8 +119,9 @@ static void refuse_text(const char *text, const char *says)
 
 Test(plan_file, what_is_no_json_is_refused_with_its_line)
 {
-    refuse_text("", "line 1");
-    refuse_text("{\n\"a\": 1,\n}", "line 3");
+    refuse_text("\n", "line 2: there is nothing in it");
+    refuse_text("{\n\"a\": 1,\n}", "line 3: there is a comma before a closing bracket");
+    refuse_text("[1,]", "a comma before a closing bracket");
     refuse_text("[1, 2", "a comma or a closing bracket is missing");
     refuse_text("{} {}", "there is more behind the end");
     refuse_text("[[[[[[[[[[[[[[[[[[[[", "brackets are too deep");
@@ -155,7 +156,8 @@ Test(plan_file, what_is_no_plan_is_refused_with_its_place)
         {HEAD "\"ranks\": 1, \"message_atoms\": 0, \"plans\": [{\"rank\": 0}]}", "1 to 5 programs"},
         {ONE("{\"do\": \"move\"}"), "rank 0, step 0: \"do\" is one of"},
         {ONE("{\"do\": \"copy\", \"frm\": []}"), "nothing is called \"frm\" here"},
-        {ONE("{\"do\": \"copy\", \"from\": [{\"input\": 0}], \"to\": []}"), "1 to 3 operands"},
+        {ONE("{\"do\": \"copy\", \"from\": [{\"input\": 0}], \"to\": []}"),
+         "1 to 3 operands, here 0"},
         {ONE("{\"do\": \"copy\", \"from\": [{}], \"to\": [{\"output\": 0}]}"), "is one of input"},
         {ONE("{\"do\": \"reduce\", \"from\": [{\"input\": 0}], \"to\": [{\"output\": 0}]}"),
          "copy has one source"},
