@@ -19,5 +19,10 @@ def steps(rank):
             {"do": "combine", "from": in_rank_order(sum_of_two, second, rank ^ 2), "to": [sum_of_two], "finish": True}]
 
 
-print(json.dumps({"format": "rondo plan 1", "collective": "all_reduce", "algorithm": "pairs", "ranks": 4,
-                  "message_atoms": 1, "plans": [{"rank": r, "programs": [steps(r)]} for r in range(4)]}, indent=1))
+def lines(rank):
+    return ",\n".join("   " + json.dumps(step) for step in steps(rank))
+
+
+print('{"format": "rondo plan 1", "collective": "all_reduce", "algorithm": "pairs", "ranks": 4, "message_atoms": 1,')
+print(' "plans": [')
+print(",\n".join(f'  {{"rank": {rank}, "programs": [[\n{lines(rank)}]]}}' for rank in range(4)) + "]}")
