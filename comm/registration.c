@@ -2,6 +2,7 @@
 /* registration.c - memory that peers can map: the calls that make it, and that register it. */
 #include "comm/registration.h"
 
+#include "base/caller/times.h"
 #include "base/cancel.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -9,10 +10,12 @@
 #include "comm/engine/post.h"
 #include "comm/engine/stream.h"
 #include "comm/failure/error.h"
+#include "comm/failure/leave.h"
 #include "comm/state/comm.h"
 #include "comm/state/registration.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/pages.h"
+#include "transport/memory/registered.h"
 
 #include <stdlib.h>
 
@@ -93,58 +96,105 @@ static rondo_registration **find(rondo_comm *comm, const rondo_registration *reg
     return link;
 }
 
-/* A call that fails takes the lock, so it is not held while calls are waited for. */
-static rondo_result wait_for_calls(rondo_comm *comm, const rondo_registration *registration)
+/* Its memory; NULL: it is not of this communicator, or its memory was taken back from peers. */
+static void *memory_of(rondo_comm *comm, const rondo_registration *registration)
 {
     const rondo_registration *found;
-    const void *memory;
+    void *memory;
 
     lock_take(&comm->registrations_lock);
     found = *find(comm, registration);
     memory = found ? found->memory : NULL;
     lock_give(&comm->registrations_lock);
-    return memory ? let_go(memory, "rondo_comm_deregister") : RONDO_OK;
+    return memory;
+}
+
+struct block {
+    char *begin;
+    size_t bytes;
+};
+
+static bool is_shown(rondo_comm *comm, void *context)
+{
+    const struct block *block = context;
+    const char *end = block->begin + block->bytes;
+
+    return !turn_idle(&comm->turn) &&
+           (exposed_touches(&comm->exposure.written, block->begin, end) ||
+            exposed_touches(&comm->exposure.read, block->begin, end));
+}
+
+/* Any thread may be in a call, of any communicator, whose peers use the range where it is: these
+ * are waited for as well. Calls that come find it private. A call that fails takes the lock of
+ * registrations, so that is not held here. */
+static rondo_result let_go_range(const void *memory, const char *function)
+{
+    rondo_result result = let_go(memory, function);
+    struct block block;
+
+    if (result || !heap_block(memory, &block.begin, &block.bytes))
+        return result;
+    registered_hide(memory);
+    while (leave_any(is_shown, &block)) {
+        posts_let_go(block.begin, block.bytes); /* whoever has posted it may wait for this thread */
+        doze_for(DOZE_OWN);
+    }
+    return RONDO_OK;
+}
+
+/* The memory becomes private again. */
+static rondo_result take_back(rondo_comm *comm, const rondo_registration *registration,
+                              const char *function)
+{
+    void *memory = memory_of(comm, registration);
+    rondo_result result = memory ? let_go_range(memory, function) : RONDO_OK;
+    const rondo_registration *found;
+
+    if (result)
+        return result;
+    lock_take(&comm->registrations_lock);
+    found = *find(comm, registration);
+    if (!found)
+        result = rondo_fail(RONDO_ERROR_INVALID, "%s: this communicator has no such registration.",
+                            function);
+    else if (found->memory)
+        result = heap_deregister(found->memory);
+    lock_give(&comm->registrations_lock);
+    return result;
+}
+
+static void unlist(rondo_comm *comm, rondo_registration *registration)
+{
+    rondo_registration **link;
+
+    lock_take(&comm->registrations_lock);
+    link = find(comm, registration);
+    *link = registration->next;
+    lock_give(&comm->registrations_lock);
+    free(registration);
 }
 
 rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration)
 {
     CANCEL_LATER();
     rondo_result result;
-    rondo_registration **link;
 
     if (!comm || !registration)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "rondo_comm_deregister: needs a communicator and a registration.");
     if (fork_is_foreign(comm->home))
         return comm_refuse(comm, "rondo_comm_deregister");
-    result = wait_for_calls(comm, registration);
-    if (result)
-        return comm_note_error(comm, result);
-    lock_take(&comm->registrations_lock);
-    link = find(comm, registration);
-    if (!*link)
-        result = rondo_fail(RONDO_ERROR_INVALID, "rondo_comm_deregister: this communicator has no "
-                                                 "such registration.");
-    else if (registration->memory)
-        result = heap_deregister(registration->memory);
+    result = take_back(comm, registration, "rondo_comm_deregister");
     if (!result)
-        *link = registration->next;
-    lock_give(&comm->registrations_lock);
-    if (!result)
-        free(registration);
+        unlist(comm, registration);
     return comm_note_error(comm, result);
 }
 
 void registration_drop_all(rondo_comm *comm)
 {
     while (comm->registrations) {
-        rondo_registration *registration = comm->registrations;
-
-        comm->registrations = registration->next;
-        if (registration->memory && !let_go(registration->memory, "rondo_comm_close"))
-            heap_deregister(registration->memory);
-        else if (registration->memory)
+        if (take_back(comm, comm->registrations, "rondo_comm_close"))
             log_warn("%s It stays registered.", fail_sentence());
-        free(registration);
+        unlist(comm, comm->registrations);
     }
 }

@@ -107,7 +107,9 @@ static bool concerns_all(const struct batch *batch)
 static void batch_close(struct batch *batch)
 {
     batch->done = true;
-    if (!batch->result)
+    if (batch->result)
+        exposure_close(&batch->comm->exposure); /* it has left: see leave_done() */
+    else
         batch->result = batch->refused;
     if (batch->comm->settle && concerns_all(batch))
         batch->result = batch->comm->settle(batch->comm, batch->result);

@@ -270,7 +270,6 @@ static void begin_to_leave(struct batch *batch)
     networks_let_go(comm);
     /* Release, pairs with the acquire in is_inside(): nothing of peers is touched from here on. */
     atomic_store_explicit(&comm->status_pages[comm->rank]->inside, 0, memory_order_release);
-    exposure_close(&comm->exposure);
     /* The alarm was rung when the communicator was broken; pairs with the fence in step_enter(). */
     atomic_thread_fence(memory_order_seq_cst);
 }

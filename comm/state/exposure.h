@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 struct exposed {
-    _Atomic(const char *) begin, end; /* equal: nothing */
+    _Atomic(const char *) begin, end; /* `end` NULL: nothing */
 };
 
 struct exposure {

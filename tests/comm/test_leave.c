@@ -355,7 +355,9 @@ static rondo_result show_and_take_back(struct gathering *gathering, char *senten
     return result ? result : gathering->result;
 }
 
-static rondo_result gather_what_is_taken_back(rondo_comm *comm, void *argument, char *sentence)
+/* Rank 0 does that with its input, in a call to which the other one comes later. */
+static rondo_result gather_while(rondo_result (*act)(struct gathering *, char *sentence),
+                                 rondo_comm *comm, char *sentence)
 {
     char *memory =
         mmap(NULL, 3 * TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -364,7 +366,7 @@ static rondo_result gather_what_is_taken_back(rondo_comm *comm, void *argument, 
 
     memset(gathering.input, 7, TAKEN);
     if (rondo_comm_rank(comm) == 0) {
-        result = show_and_take_back(&gathering, sentence);
+        result = act(&gathering, sentence);
         world_will_wait(0); /* the other one comes, whatever happened here */
     } else {
         world_await_rank(0);
@@ -376,6 +378,51 @@ static rondo_result gather_what_is_taken_back(rondo_comm *comm, void *argument, 
                                gathering.output[i]);
     munmap(memory, 3 * TAKEN);
     return result;
+}
+
+static rondo_result gather_what_is_taken_back(rondo_comm *comm, void *argument, char *sentence)
+{
+    (void)argument;
+    return gather_while(show_and_take_back, comm, sentence);
+}
+
+static rondo_result close_what_registered(struct gathering *gathering, char *sentence)
+{
+    rondo_registration *registration = NULL;
+    rondo_comm *other = NULL;
+    pthread_t thread;
+    uint64_t offset;
+    rondo_result result = rondo_comm_open_all(1, NULL, &other);
+
+    if (!result)
+        result = rondo_comm_register(other, gathering->input, TAKEN, &registration);
+    if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(other));
+    world_await_told(&gathering->number);
+    if (!exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
+    world_will_wait(0); /* for the call of the thread, which ends when the other rank has come */
+    rondo_comm_close(other);
+    if (heap_find(gathering->input, TAKEN, &offset))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "it is registered yet");
+    pthread_join(thread, NULL);
+    return gathering->result;
+}
+
+static rondo_result gather_what_is_let_go(rondo_comm *comm, void *argument, char *sentence)
+{
+    (void)argument;
+    return gather_while(close_what_registered, comm, sentence);
+}
+
+Test(leave_apart, who_closes_waits_for_calls_of_other_communicators_that_show_what_it_registered)
+{
+    static struct world_report report;
+    struct world world = {.size = 2, .processes = true};
+
+    world_run(&world, gather_what_is_let_go, NULL, &report);
+    for (int rank = 0; rank < 2; rank++)
+        cr_expect_eq(report.results[rank], RONDO_OK, "%s", report.sentences[rank]);
 }
 
 Test(leave_apart, an_input_that_is_taken_back_is_not_read_as_zeros)

@@ -154,7 +154,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     struct sightings sightings = {0};
 
     if (fuzz_byte(&input) & 1)
-        (void)!ps_read(&raw, make(&input, &raw), "there", &sightings);
+        fuzz_expect(ps_read(&raw, make(&input, &raw), "there", &sightings),
+                    "what is written as by `rondo ps --raw` is read");
     else
         (void)!ps_read(bytes, count, "there", &sightings);
     sightings_sort(&sightings);

@@ -18,6 +18,7 @@ struct range {
     char *memory;
     size_t bytes;
     uint64_t offset; /* of `memory` in the heap */
+    bool hidden;     /* it is about to be moved out */
 };
 
 /* The whole pages of a range. */
@@ -159,15 +160,36 @@ static rondo_result restore(struct whole whole)
     return RONDO_OK;
 }
 
-rondo_result registered_move_out(void *memory, uint64_t *ret_offset)
+/* With the lock: the link to the range that begins there; to NULL: there is none. */
+static struct range **link_to(const void *memory)
 {
     struct range **link = &ranges;
+
+    while (*link && (*link)->memory != memory)
+        link = &(*link)->next;
+    return link;
+}
+
+void registered_hide(const void *memory)
+{
+    struct range *range;
+
+    lock_shared_write(&ranges_lock);
+    range = *link_to(memory);
+    if (range)
+        range->hidden = true;
+    lock_shared_give(&ranges_lock);
+    atomic_thread_fence(memory_order_seq_cst); /* pairs with the one in exposure_open() */
+}
+
+rondo_result registered_move_out(void *memory, uint64_t *ret_offset)
+{
+    struct range **link;
     struct range *range;
     rondo_result result;
 
     lock_shared_write(&ranges_lock);
-    while (*link && (*link)->memory != memory)
-        link = &(*link)->next;
+    link = link_to(memory);
     range = *link;
     result = range ? restore(whole_of(range))
                    : rondo_fail(RONDO_ERROR_INVALID, "%p is not registered memory.", memory);
@@ -176,6 +198,8 @@ rondo_result registered_move_out(void *memory, uint64_t *ret_offset)
         *ret_offset = range->offset - page_before(memory);
         atomic_fetch_sub_explicit(&range_count, 1, memory_order_relaxed);
         free(range);
+    } else if (range) {
+        range->hidden = false;
     }
     lock_shared_give(&ranges_lock);
     return result;
@@ -201,7 +225,7 @@ static bool find(const char *at, size_t bytes, bool in_whole_pages, uint64_t *re
         return false;
     lock_shared_read(&ranges_lock);
     range = holding(at, bytes);
-    if (range) {
+    if (range && !range->hidden) {
         struct whole whole = whole_of(range);
 
         found = !in_whole_pages || (at >= whole.memory && at + bytes <= whole.memory + whole.bytes);

@@ -27,7 +27,14 @@ rondo_result registered_check(const void *memory, size_t bytes);
 /* `place` is in the heap that begins at `base`, and has all pages that the range touches. */
 rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *base,
                                 const char *place);
-/* Back to private pages; tells at which offset of the heap the place is. */
+/*
+ * The range that begins at `memory` is about to be moved out: it is not found from now on, but is
+ * still a block. A call either does not find it, or whoever looks after this finds what the call
+ * shows (comm/state/exposure.h).
+ */
+void registered_hide(const void *memory);
+/* Back to private pages; tells at which offset of the heap the place is. If it fails, the range is
+ * found again. */
 rondo_result registered_move_out(void *memory, uint64_t *ret_offset);
 /* False: it is not all in whole pages of a range. */
 bool registered_find(const void *memory, size_t bytes, uint64_t *ret_offset);
