@@ -96,7 +96,7 @@ static rondo_registration **find(rondo_comm *comm, const rondo_registration *reg
     return link;
 }
 
-/* Its memory; NULL: it is not of this communicator, or its memory was taken back from peers. */
+/* Returns its memory; NULL: it is not of this communicator, or was taken back from peers. */
 static void *memory_of(rondo_comm *comm, const rondo_registration *registration)
 {
     const rondo_registration *found;

@@ -29,7 +29,7 @@ static void print_promises(unsigned promises)
 
 /*
  * Prints what a plan costs whatever the count is, so that two plans of a collective can be
- * compared. It is counted with the fewest slots, so a plan that needs more has no such line.
+ * compared. It is counted with the fewest slots, so a plan that needs more has none.
  */
 static void print_cost(const struct plan_file *file)
 {
@@ -37,8 +37,10 @@ static void print_cost(const struct plan_file *file)
     struct explain_totals totals;
     double blocks;
 
-    if (explain_plans(file->plans, file->size, &style, NULL, &totals))
+    if (explain_plans(file->plans, file->size, &style, NULL, &totals)) {
+        printf("no cost: it is counted with the fewest slots, with which this plan fails\n");
         return;
+    }
     blocks = (double)totals.most_sent / totals.parts;
     printf("%d round%s, %lu message%s; a rank sends at most %.4g block%s\n", totals.rounds,
            totals.rounds == 1 ? "" : "s", totals.messages, totals.messages == 1 ? "" : "s", blocks,

@@ -52,6 +52,8 @@ def figures_of(row, first):
 
 
 def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as file:
         result = json.load(file)
     wanted = sys.argv[2:]

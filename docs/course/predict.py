@@ -47,6 +47,8 @@ def predict(collective, ranks, algorithm, size, costs):
 
 
 def main():
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
     collective, ranks, algorithms, sizes = sys.argv[1:]
     runs = {algorithm: measure(collective, ranks, algorithm, sizes) for algorithm in algorithms.split(",")}
     costs = min((costs for _, costs in runs.values()), key=lambda three: float(three[0]))  # the calmest opening

@@ -85,7 +85,7 @@ static bool read_number(struct reader *reader, uint32_t value)
     digits = reader->at;
     skip_digits(reader);
     if (reader->at == digits || (*digits == '0' && reader->at > digits + 1))
-        return refuse(reader, "that is no number");
+        return refuse(reader, "that is no number, nor true, false or null, nor text in quotes");
     if (is_at(reader, '.')) {
         digits = ++reader->at;
         skip_digits(reader);
@@ -233,6 +233,12 @@ const struct json_value *json_next(const struct json *json, const struct json_va
     return value->next ? &json->values[value->next] : NULL;
 }
 
+static bool is_named(const struct json_value *value, const char *name)
+{
+    return value->name && value->name_length == strlen(name) &&
+           memcmp(value->name, name, value->name_length) == 0;
+}
+
 const struct json_value *json_member(const struct json *json, const struct json_value *object,
                                      const char *name)
 {
@@ -240,15 +246,16 @@ const struct json_value *json_member(const struct json *json, const struct json_
 
     if (object->type == JSON_OBJECT)
         member = json_first(json, object);
-    while (member && !json_is_named(member, name))
+    while (member && !is_named(member, name))
         member = json_next(json, member);
     return member;
 }
 
-bool json_is_named(const struct json_value *value, const char *name)
+bool json_is_among(const struct json_value *value, const char *const *names)
 {
-    return value->name && value->name_length == strlen(name) &&
-           memcmp(value->name, name, value->name_length) == 0;
+    while (*names && !is_named(value, *names))
+        names++;
+    return *names;
 }
 
 bool json_is(const struct json_value *string, const char *word)

@@ -48,7 +48,8 @@ const struct json_value *json_member(const struct json *json, const struct json_
 const struct json_value *json_first(const struct json *json, const struct json_value *of);
 const struct json_value *json_next(const struct json *json, const struct json_value *value);
 bool json_is(const struct json_value *string, const char *word);
-bool json_is_named(const struct json_value *value, const char *name);
+/* True if it is a member with one of the names, which NULL ends. */
+bool json_is_among(const struct json_value *value, const char *const *names);
 /* True if it is a whole number from 0 to `most`. */
 bool json_whole(const struct json_value *number, uint32_t most, uint32_t *ret_whole);
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ATOMS_MAX = UINT16_MAX, NOWHERE = -1 };
+enum { ATOMS_MAX = UINT16_MAX, NOWHERE = -1, COMBINE = PLAN_WAIT + 1 /* beside enum plan_verb */ };
 
 struct reading {
     struct json json;
@@ -62,6 +62,18 @@ static bool no_memory(struct reading *reading)
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
+static bool refuse_name(const struct reading *reading, const struct json_value *member,
+                        const char *const *names)
+{
+    char list[160] = "";
+
+    for (size_t length = 0; *names; names++)
+        length += (size_t)snprintf(list + length, sizeof(list) - length, ", %s", *names);
+    return refuse(reading, member, "nothing is called \"%.*s\" here; known are %s",
+                  (int)(member->name_length < 40 ? member->name_length : 40), member->name,
+                  list + 2);
+}
+
 /* Every member has one of the names, which NULL ends. */
 static bool check_names(const struct reading *reading, const struct json_value *object,
                         const char *const *names)
@@ -71,15 +83,9 @@ static bool check_names(const struct reading *reading, const struct json_value *
     if (object->type != JSON_OBJECT)
         return refuse(reading, object, "an object, { }, is wanted here");
     for (member = json_first(&reading->json, object); member;
-         member = json_next(&reading->json, member)) {
-        int i = 0;
-
-        while (names[i] && !json_is_named(member, names[i]))
-            i++;
-        if (!names[i])
-            return refuse(reading, member, "nothing is called \"%.*s\" here",
-                          (int)(member->name_length < 40 ? member->name_length : 40), member->name);
-    }
+         member = json_next(&reading->json, member))
+        if (!json_is_among(member, names))
+            return refuse_name(reading, member, names);
     return true;
 }
 
@@ -163,8 +169,9 @@ static bool read_operands(const struct reading *reading, const struct json_value
     int count = 0, most = reading->file->size + 2;
 
     if (!list || list->type != JSON_ARRAY || !list->members || list->members > (uint32_t)most)
-        return refuse(reading, list ? list : step, "\"%s\" lists 1 to %d operands, here %u", name,
-                      most, list ? list->members : 0);
+        return refuse(reading, list ? list : step,
+                      "\"%s\" is a list, [ ], of 1 to %d operands, here of %u", name, most,
+                      list && list->type == JSON_ARRAY ? list->members : 0);
     for (value = json_first(&reading->json, list); value; value = json_next(&reading->json, value))
         if (!read_operand(reading, value, &operands[count++]))
             return false;
@@ -191,24 +198,20 @@ static bool read_move(const struct reading *reading, const struct json_value *va
     to.operands = reading->operands + from.count;
     if (!read_operands(reading, value, "to", reading->operands + from.count, &to.count))
         return false;
-    if (verb >= 0 && (verb == PLAN_REDUCE) != (from.count > 1))
+    if (verb != COMBINE && (verb == PLAN_REDUCE) != (from.count > 1))
         return refuse(reading, value, "copy has one source, reduce has several");
-    if (verb >= 0)
-        plan_move(plan, atoms, flags, from, to);
-    else
-        plan_combine(plan, atoms, flags, from, to);
+    (verb == COMBINE ? plan_combine : plan_move)(plan, atoms, flags, from, to);
     return true;
 }
 
-static bool read_event(const struct reading *reading, const struct json_value *value,
-                       enum plan_verb verb)
+static bool read_event(const struct reading *reading, const struct json_value *value, int verb)
 {
     static const char *const names[] = {"do",   "event", "peer", "channel", "addresses",
                                         "text", "start", "end",  NULL};
     const struct json_value *event = json_member(&reading->json, value, "event");
     uint32_t peer, channel;
     unsigned flags = 0;
-    struct plan_step step = {.verb = (uint8_t)verb};
+    struct plan_step step;
 
     if (!check_names(reading, value, names))
         return false;
@@ -218,33 +221,28 @@ static bool read_event(const struct reading *reading, const struct json_value *v
         !read_whole(reading, value, "channel", PLAN_CHANNELS - 1, 0, &channel) ||
         !read_flag(reading, value, "addresses", PLAN_ADDRESSES, &flags))
         return false;
-    step.event = json_is(event, "data") ? PLAN_DATA : PLAN_CREDIT;
-    step.peer = (int32_t)peer;
-    step.channel = (uint8_t)channel;
-    step.flags = (uint8_t)flags;
+    step = (struct plan_step){.verb = (uint8_t)verb,
+                              .event = json_is(event, "data") ? PLAN_DATA : PLAN_CREDIT,
+                              .flags = (uint8_t)flags,
+                              .channel = (uint8_t)channel,
+                              .peer = (int32_t)peer};
     plan_append(reading->plan, &step, NULL);
     return true;
 }
 
 static bool read_step(const struct reading *reading, const struct json_value *value)
 {
-    static const struct {
-        const char *word;
-        int verb; /* -1: combine */
-    } verbs[] = {{"combine", -1},
-                 {"copy", PLAN_COPY},
-                 {"reduce", PLAN_REDUCE},
-                 {"signal", PLAN_SIGNAL},
-                 {"wait", PLAN_WAIT}};
-    const struct json_value *verb = json_member(&reading->json, value, "do");
+    static const char *const words[] = {"copy", "reduce", "signal", "wait", "combine"};
+    const struct json_value *word = json_member(&reading->json, value, "do");
+    int verb = 0;
 
-    for (size_t i = 0; verb && i < sizeof(verbs) / sizeof(verbs[0]); i++)
-        if (json_is(verb, verbs[i].word))
-            return verbs[i].verb == PLAN_SIGNAL || verbs[i].verb == PLAN_WAIT
-                       ? read_event(reading, value, (enum plan_verb)verbs[i].verb)
-                       : read_move(reading, value, verbs[i].verb);
-    return refuse(reading, verb ? verb : value,
-                  "\"do\" is one of \"combine\", \"copy\", \"reduce\", \"signal\" and \"wait\"");
+    while (word && verb <= COMBINE && !json_is(word, words[verb]))
+        verb++;
+    if (!word || verb > COMBINE)
+        return refuse(reading, word ? word : value,
+                      "\"do\" is \"combine\", \"copy\", \"reduce\", \"signal\" or \"wait\"");
+    return (verb == PLAN_SIGNAL || verb == PLAN_WAIT ? read_event : read_move)(reading, value,
+                                                                               verb);
 }
 
 /* ---- Ranks ----------------------------------------------------------------------------------- */

@@ -73,10 +73,14 @@ static enum verify_state wait_data(struct verify_machine *machine, struct verify
     if (link->sent == link->received)
         return VERIFY_BLOCKED;
     if (slot->lap != verify_lap(machine, actor))
-        return failed(verify_fail(machine, actor,
-                                  "the message that comes is of another segment or "
-                                  "call, sent by %s",
-                                  sender_of(machine, link, sender, sizeof(sender))));
+        return failed(
+            verify_fail(machine, actor,
+                        slot->lap < verify_lap(machine, actor)
+                            ? "the message that comes is left over from an earlier segment "
+                              "or call, in which no step took it; it was sent by %s"
+                            : "no message was sent for it: what comes is of a later segment "
+                              "or call, sent by %s",
+                        sender_of(machine, link, sender, sizeof(sender))));
     if ((slot->flags ^ step->flags) & PLAN_ADDRESSES)
         return failed(verify_fail(machine, actor,
                                   "the message %s where the sender's buffers are, "

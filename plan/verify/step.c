@@ -62,10 +62,9 @@ static bool align(struct move *move, uint32_t first, int rank)
     if (move->has_first && move->first != first)
         return verify_fail(
             move->machine, move->actor,
-            "different parts of a vector come together, whose lengths differ when the "
-            "count does not divide: one operand begins at atom %u, what is of rank "
-            "%d at atom %u",
-            move->first, rank, first);
+            "wrong output: different parts of a vector meet, atom %u and atom %u of rank %d, which "
+            "need not be of one length",
+            move->first, first, rank);
     move->has_first = true;
     move->first = first;
     return true;
@@ -182,15 +181,16 @@ static bool read_source(struct move *move, int source, uint32_t index, verify_va
     if (cell->value == VALUE_NONE ||
         (range->kind == RANGE_SCRATCH && cell->written_in != verify_lap(machine, move->actor)))
         return verify_fail(machine, move->actor,
-                           "it reads atom %u of %s block %u of rank %d, "
+                           "wrong output: it reads atom %u of %s block %u of rank %d, "
                            "which nobody has written in this segment",
                            move->first + index, kind_names[range->kind], operand->block,
                            operand->rank);
     if (machine->reduces && (range->kind == RANGE_INPUT) != ((cell->value & VALUE_RAW) != 0))
-        return verify_fail(machine, move->actor, "%s",
-                           range->kind == RANGE_INPUT
-                               ? "the input was overwritten before (it is the output, in place)"
-                               : "an original input is read as if it were prepared");
+        return verify_fail(
+            machine, move->actor, "%s",
+            range->kind == RANGE_INPUT
+                ? "wrong output: the input was overwritten before (it is the output, in place)"
+                : "wrong output: an original input is read as if it were prepared");
     *ret_value = cell->value & ~(verify_value)VALUE_RAW;
     return true;
 }
@@ -233,7 +233,8 @@ static bool explain_error(struct move *move, enum value_error error, uint32_t in
     if (error == VALUE_NO_MEMORY)
         return verify_no_memory(machine);
     if (error == VALUE_IS_FINISHED)
-        return verify_fail(machine, move->actor, "atom %u of a source was finished before", atom);
+        return verify_fail(machine, move->actor,
+                           "wrong output: atom %u of a source was finished before", atom);
     for (int i = 0; i < move->step->sources && length < 400; i++) {
         verify_describe_ranks(machine, machine->sums[i], false, one, sizeof(one));
         value_describe(&machine->values, machine->sums[i], &node);
@@ -241,7 +242,8 @@ static bool explain_error(struct move *move, enum value_error error, uint32_t in
             (size_t)snprintf(more + length, sizeof(more) - length, "%s%u:%u of %s", i ? " + " : "",
                              node.position / machine->parts, node.position % machine->parts, one);
     }
-    return verify_fail(machine, move->actor, "%s in atom %u (sources as block:atom): %s",
+    return verify_fail(machine, move->actor,
+                       "wrong output: %s in atom %u (sources as block:atom): %s",
                        error == VALUE_TWICE ? "a rank's share would count twice"
                                             : "it adds different elements of the inputs",
                        atom, more);
@@ -271,8 +273,7 @@ static bool combine(struct move *move, uint32_t index, verify_value *ret_value)
     if (node.count != machine->ranks) {
         verify_describe_ranks(machine, *ret_value, true, missing, sizeof(missing));
         return verify_fail(machine, move->actor,
-                           "it finishes atom %u, which lacks the share of "
-                           "%s",
+                           "wrong output: it finishes atom %u, which lacks the share of %s",
                            move->first + index, missing);
     }
     *ret_value |= count == 1 && machine->ranks > 1 ? VALUE_FINISHED | VALUE_LATE : VALUE_FINISHED;

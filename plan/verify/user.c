@@ -24,7 +24,7 @@ static bool overwrite(struct verify_machine *machine, const struct verify_member
         if (other) {
             verify_describe_epoch(machine, other, text, sizeof(text));
             return verify_refuse(machine,
-                                 "rank %d's user reuses block %u of its %s when its "
+                                 "race: rank %d's user reuses block %u of its %s when its "
                                  "call has ended, but nothing orders that with %s",
                                  member->plan->rank, i / machine->parts, input ? "input" : "output",
                                  text);
@@ -162,13 +162,13 @@ static bool check_output(struct verify_machine *machine, const struct verify_mem
         if (other) {
             verify_describe_epoch(machine, other, text, sizeof(text));
             return verify_refuse(machine,
-                                 "rank %d's call ends before its output is complete: "
+                                 "race: rank %d's call ends before its output is complete: "
                                  "nothing orders that with %s",
                                  plan->rank, text);
         }
         if (cell->value == VALUE_NONE)
             return verify_refuse(machine,
-                                 "rank %d ends without output: block %u, atom %u, was "
+                                 "rank %d ends with a wrong output: block %u, atom %u, was "
                                  "never written",
                                  plan->rank, i / machine->parts, i % machine->parts);
         if (machine->reduces ? !check_sum(machine, plan, i, cell->value)

@@ -180,7 +180,7 @@ Test(verify, pieces_of_unequal_length_are_refused)
     for (int i = 0; i < 2; i++)
         plan_combine(plan, 1, 0, PLAN_LIST(plan_slot(0, 0)),
                      PLAN_LIST(plan_output(plan, 0, 1 - i)));
-    assert_refused(&forms, "rank 1, step 1", "lengths differ");
+    assert_refused(&forms, "rank 1, step 1", "need not be of one length");
 }
 
 Test(verify, a_message_of_two_pieces_taken_as_one_is_refused)
