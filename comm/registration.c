@@ -4,6 +4,7 @@
 
 #include "base/caller/times.h"
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "comm/engine/call.h"
@@ -119,24 +120,30 @@ static bool is_shown(rondo_comm *comm, void *context)
     const struct block *block = context;
     const char *end = block->begin + block->bytes;
 
-    return !turn_idle(&comm->turn) &&
-           (exposed_touches(&comm->exposure.written, block->begin, end) ||
-            exposed_touches(&comm->exposure.read, block->begin, end));
+    return !turn_idle(&comm->turn) && (exposed_maps(&comm->exposure.written, block->begin, end) ||
+                                       exposed_maps(&comm->exposure.read, block->begin, end));
 }
 
-/* Any thread may be in a call, of any communicator, whose peers use the range where it is: these
- * are waited for as well. Calls that come find it private. A call that fails takes the lock of
- * registrations, so that is not held here. */
-static rondo_result let_go_range(const void *memory, const char *function)
+/*
+ * Any thread may be in a call, of any communicator, whose peers use the range in the heap: these
+ * are waited for as well; calls that come find it private. Who closes a broken communicator may be
+ * about to break those others, too, so does not wait for ever: then they fail, instead of their
+ * peers reading zeros. A call that fails takes the lock of registrations, so that is not held here.
+ */
+static rondo_result let_go_range(rondo_comm *comm, const void *memory, const char *function)
 {
     rondo_result result = let_go(memory, function);
+    double since = clock_seconds();
     struct block block;
 
     if (result || !heap_block(memory, &block.begin, &block.bytes))
         return result;
     registered_hide(memory);
     while (leave_any(is_shown, &block)) {
-        posts_let_go(block.begin, block.bytes); /* whoever has posted it may wait for this thread */
+        if (atomic_load_explicit(&comm->broken, memory_order_relaxed) &&
+            clock_seconds() - since > PATIENCE_SHARED)
+            return heap_withdraw(&(struct heap_withdrawal){
+                .memory = memory, .bytes = block.bytes, .warn = leave_warn, .context = comm});
         doze_for(DOZE_OWN);
     }
     return RONDO_OK;
@@ -147,7 +154,7 @@ static rondo_result take_back(rondo_comm *comm, const rondo_registration *regist
                               const char *function)
 {
     void *memory = memory_of(comm, registration);
-    rondo_result result = memory ? let_go_range(memory, function) : RONDO_OK;
+    rondo_result result = memory ? let_go_range(comm, memory, function) : RONDO_OK;
     const rondo_registration *found;
 
     if (result)

@@ -30,6 +30,7 @@
 #define PATIENCE_SUSPECT  5.0 /* the same in an agreement, which leaves it out; timeout / 2 */
 #define PATIENCE_INSIDE   0.1 /* a peer that runs is outside of memory of ours within a step */
 #define PATIENCE_DEVICE   0.5 /* the same of its device, within some looks of its watchdog */
+#define PATIENCE_SHARED   0.5 /* calls end that use what another, broken communicator registered */
 #define PATIENCE_GRAPHS   0.05 /* kernels of graphs end, of which nobody knows whether they run */
 #define PATIENCE_STREAM   1.0  /* a stream gets on that has all that it waits for */
 #define PATIENCE_LET_GO   2.0  /* streams that were let go end */

@@ -96,8 +96,11 @@ bool address_announce(rondo_comm *comm, const void *input, void *output, struct 
     if (!reachable) {
         address_hide(x);
         exposure_close(&comm->exposure);
-    } else if (parts) {
-        use_room(x, input);
+    } else {
+        exposure_tell(&comm->exposure, own->output_kind == ADDRESS_PLAIN,
+                      own->input_kind == ADDRESS_PLAIN);
+        if (parts)
+            use_room(x, input);
     }
     return reachable;
 }

@@ -107,10 +107,10 @@ static bool concerns_all(const struct batch *batch)
 static void batch_close(struct batch *batch)
 {
     batch->done = true;
-    if (batch->result)
-        exposure_close(&batch->comm->exposure); /* it has left: see leave_done() */
-    else
+    if (!batch->result)
         batch->result = batch->refused;
+    if (batch->result)
+        exposure_close(&batch->comm->exposure); /* it has left, or a device refused it */
     if (batch->comm->settle && concerns_all(batch))
         batch->result = batch->comm->settle(batch->comm, batch->result);
     if (batch->call && !batch->result)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/collective.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "comm/failure/error.h"
@@ -57,7 +58,7 @@ bool leave_any(bool (*function)(rondo_comm *comm, void *context), void *context)
 
     lock_take(&list_lock);
     for (rondo_comm *comm = list; comm && !any; comm = comm->next)
-        any = function(comm, context);
+        any = !fork_is_foreign(comm->home) && function(comm, context);
     lock_give(&list_lock);
     return any;
 }
@@ -179,7 +180,7 @@ static bool is_hurt(const struct exposure *exposure, const char *begin, const ch
                     bool emptied)
 {
     return exposed_touches(&exposure->written, begin, end) ||
-           (emptied && exposed_touches(&exposure->read, begin, end));
+           (emptied && exposed_maps(&exposure->read, begin, end));
 }
 
 /* Another thread may be about to break it for another reason, and tell its peers of that. */
@@ -200,6 +201,8 @@ void leave_warn(void *context, const char *begin, const char *end, bool emptied)
 
     lock_take(&list_lock);
     for (rondo_comm *comm = list; comm; comm = comm->next) {
+        if (fork_is_foreign(comm->home))
+            continue; /* its peers are the parent's */
         forget_registration(comm, begin, end);
         if (comm == failed || !is_hurt(&comm->exposure, begin, end, emptied))
             continue;

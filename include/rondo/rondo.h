@@ -289,7 +289,7 @@ RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL; waits for 
  * Give existing memory to the shared heap in place: it keeps its address, peers map the whole pages
  * of it, and calls copy what lies before and behind them. It must be private, anonymous, writable,
  * as malloc() gives it; a mapped file, shared memory and the stack are RONDO_ERROR_INVALID. No
- * driver may have pinned it, nor another thread write it during either call. Before it is freed,
+ * driver may have pinned it, nor another thread, or call of one, write it meanwhile. To be freed,
  * deregister it, or close `comm`: both wait for queued calls, and for any that show it to peers.
  */
 RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_shared_range.c - a registered range that calls of several communicators use, and that goes
+ * back to its owner: one of them closes, or a call of it fails. */
+#include "base/fail.h"
+#include "comm/failure/leave.h"
+#include "tests/world.h"
+#include "transport/memory/heap.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 2, TAKEN = 1 << 20, HANGS = 60 /* seconds */ };
+
+/* ---- Calls that are in progress, as far as others can see ------------------------------------ */
+
+static rondo_comm *pair[RANKS], *alone;
+static char *range;
+
+static void open_all(void)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+
+    config.timeout = HANGS;
+    range = mmap(NULL, TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(rondo_comm_open_all(RANKS, &config, pair) == RONDO_OK &&
+                  rondo_comm_open_all(1, NULL, &alone) == RONDO_OK,
+              "%s", rondo_last_error(NULL));
+    alarm(HANGS);
+}
+
+static void close_all(void)
+{
+    for (int r = 0; r < RANKS; r++)
+        rondo_comm_close(pair[r]);
+    rondo_comm_close(alone);
+    munmap(range, TAKEN);
+}
+
+TestSuite(shared_range, .init = open_all, .fini = close_all);
+
+static void register_on(rondo_comm *comm)
+{
+    rondo_registration *registration;
+
+    cr_assert(rondo_comm_register(comm, range, TAKEN, &registration) == RONDO_OK, "%s",
+              rondo_last_error(comm));
+}
+
+static void begin_to_show(rondo_comm *comm)
+{
+    turn_take(&comm->turn);
+    exposure_open(&comm->exposure, NULL, 0, range, TAKEN);
+}
+
+static void end_to_show(rondo_comm *comm)
+{
+    exposure_close(&comm->exposure);
+    turn_pass(&comm->turn);
+}
+
+static bool is_registered(void)
+{
+    uint64_t offset;
+
+    return heap_find(range, TAKEN, &offset);
+}
+
+Test(shared_range, who_closes_a_broken_communicator_does_not_wait_for_calls_of_others_for_ever)
+{
+    register_on(alone);
+    begin_to_show(pair[0]);
+    rondo_comm_abort(alone);
+    rondo_comm_close(alone);
+    alone = NULL;
+    cr_expect(!is_registered());
+    cr_expect(rondo_comm_query(pair[0]) == RONDO_ERROR_PEER, "peers would read zeros");
+    cr_expect(strstr(rondo_last_error(pair[0]), "a registered range"), "%s",
+              rondo_last_error(pair[0]));
+    end_to_show(pair[0]);
+}
+
+Test(shared_range, who_closes_does_not_wait_for_calls_that_came_later)
+{
+    register_on(alone);
+    begin_to_show(pair[0]);
+    exposure_tell(&pair[0]->exposure, false, true); /* they find it private */
+    rondo_comm_close(alone);
+    alone = NULL;
+    cr_expect(!is_registered());
+    cr_expect(rondo_comm_query(pair[0]) == RONDO_OK);
+    end_to_show(pair[0]);
+}
+
+/* Closes what it registered; true: its parent's call is not broken. */
+static bool close_in_child(void)
+{
+    rondo_registration *registration;
+    rondo_comm *own;
+
+    alarm(HANGS);
+    if (rondo_comm_open_all(1, NULL, &own) || rondo_comm_register(own, range, TAKEN, &registration))
+        return false;
+    rondo_comm_close(own);
+    return !is_registered();
+}
+
+Test(shared_range, a_forked_child_does_not_wait_for_calls_of_its_parent)
+{
+    int status = -1;
+    pid_t child;
+
+    begin_to_show(pair[0]);
+    child = fork();
+    if (!child)
+        _exit(close_in_child() ? 0 : 1);
+    cr_expect(waitpid(child, &status, 0) == child && status == 0, "status %d", status);
+    end_to_show(pair[0]);
+    cr_expect(rondo_comm_query(pair[0]) == RONDO_OK);
+}
+
+static void *close_first(void *argument)
+{
+    (void)argument;
+    rondo_comm_close(pair[0]);
+    pair[0] = NULL;
+    return NULL;
+}
+
+Test(shared_range, peers_hear_of_a_rank_that_closes_while_it_waits)
+{
+    pthread_t thread;
+    char *begin;
+    size_t bytes;
+
+    register_on(pair[0]);
+    begin_to_show(alone);
+    cr_assert(pthread_create(&thread, NULL, close_first, NULL) == 0);
+    cr_expect(rondo_barrier(pair[1], NULL) == RONDO_ERROR_PEER, "%s", rondo_last_error(pair[1]));
+    cr_expect(heap_block(range, &begin, &bytes), "it waits for the call that shows it");
+    end_to_show(alone);
+    pthread_join(thread, NULL);
+    cr_expect(!is_registered());
+}
+
+/* ---- Ranks that are processes ---------------------------------------------------------------- */
+
+static rondo_result gather(rondo_comm *comm, void *input, void *output)
+{
+    const rondo_call call = {sizeof(call), RONDO_ALL_GATHER, RONDO_UINT8, RONDO_SUM, 0,
+                             input,        output,           TAKEN,       comm,      NULL,
+                             "zero_copy"};
+
+    return rondo_collective_call(&call);
+}
+
+struct gathering {
+    rondo_comm *comm;
+    char *input, *output;
+    _Atomic pid_t number; /* of the thread, which is about to call */
+    rondo_result result;
+};
+
+static void *gather_in_thread(void *argument)
+{
+    struct gathering *gathering = argument;
+
+    atomic_store_explicit(&gathering->number, gettid(), memory_order_relaxed);
+    gathering->result = gather(gathering->comm, gathering->input, gathering->output);
+    return NULL;
+}
+
+/* Takes the input back while the other rank, which comes later, has been told where it is. */
+static rondo_result show_and_take_back(struct gathering *gathering, char *sentence)
+{
+    rondo_registration *registration = NULL;
+    pthread_t thread;
+    rondo_result result =
+        rondo_comm_register(gathering->comm, gathering->input, TAKEN, &registration);
+
+    if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(gathering->comm));
+    world_await_told(&gathering->number);
+    if (!exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
+    result = heap_withdraw(
+        &(struct heap_withdrawal){.memory = gathering->input, .bytes = TAKEN, .warn = leave_warn});
+    world_will_wait(0);
+    pthread_join(thread, NULL);
+    return result ? result : gathering->result;
+}
+
+/* Rank 0 does that with its input, in a call to which the other one comes later. */
+static rondo_result gather_while(rondo_result (*act)(struct gathering *, char *sentence),
+                                 rondo_comm *comm, char *sentence)
+{
+    char *memory =
+        mmap(NULL, 3 * TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct gathering gathering = {.comm = comm, .input = memory, .output = memory + TAKEN};
+    rondo_result result;
+
+    memset(gathering.input, 7, TAKEN);
+    if (rondo_comm_rank(comm) == 0) {
+        result = act(&gathering, sentence);
+        world_will_wait(0); /* the other one comes, whatever happened here */
+    } else {
+        world_await_rank(0);
+        result = gather(comm, gathering.input, gathering.output);
+    }
+    for (int i = 0; i < 2 * TAKEN && !result; i++)
+        if (gathering.output[i] != 7)
+            result = world_say(sentence, RONDO_ERROR_INTERNAL, "RONDO_OK, and byte %d is %d", i,
+                               gathering.output[i]);
+    munmap(memory, 3 * TAKEN);
+    return result;
+}
+
+static rondo_result gather_what_is_taken_back(rondo_comm *comm, void *argument, char *sentence)
+{
+    (void)argument;
+    return gather_while(show_and_take_back, comm, sentence);
+}
+
+static rondo_result close_what_registered(struct gathering *gathering, char *sentence)
+{
+    rondo_registration *registration = NULL;
+    rondo_comm *other = NULL;
+    pthread_t thread;
+    uint64_t offset;
+    rondo_result result = rondo_comm_open_all(1, NULL, &other);
+
+    if (!result)
+        result = rondo_comm_register(other, gathering->input, TAKEN, &registration);
+    if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(other));
+    world_await_told(&gathering->number);
+    if (!exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
+    world_will_wait(0); /* for the call of the thread, which ends when the other rank has come */
+    rondo_comm_close(other);
+    if (heap_find(gathering->input, TAKEN, &offset))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "it is registered yet");
+    pthread_join(thread, NULL);
+    return gathering->result;
+}
+
+static rondo_result gather_what_is_let_go(rondo_comm *comm, void *argument, char *sentence)
+{
+    (void)argument;
+    return gather_while(close_what_registered, comm, sentence);
+}
+
+Test(shared_range_apart,
+     who_closes_waits_for_calls_of_other_communicators_that_show_what_it_registered)
+{
+    static struct world_report report;
+    struct world world = {.size = 2, .processes = true};
+
+    world_run(&world, gather_what_is_let_go, NULL, &report);
+    for (int rank = 0; rank < 2; rank++)
+        cr_expect_eq(report.results[rank], RONDO_OK, "%s", report.sentences[rank]);
+}
+
+Test(shared_range_apart, an_input_that_is_taken_back_is_not_read_as_zeros)
+{
+    static struct world_report report;
+    struct world world = {.size = 2, .processes = true};
+
+    world_run(&world, gather_what_is_taken_back, NULL, &report);
+    for (int rank = 0; rank < 2; rank++)
+        cr_expect_eq(report.results[rank], RONDO_ERROR_PEER, "%s", report.sentences[rank]);
+}
