@@ -276,6 +276,7 @@ static void close_arena(rondo_comm *comm, bool broken)
         heap_free(comm->arena);
         return;
     }
+    leave_for_good(comm);
     if (comm->lease)
         unused = comm->lease->ops->is_over(comm->lease);
     if (unused && comm->lease)
@@ -326,9 +327,7 @@ void comm_free(rondo_comm *comm)
     recovery_close(comm);
     networks_close(comm);
     gpu_close(comm_gpu(comm), comm);
-    if (comm->status)
-        leave_for_good(
-            comm); /* first: calls of others, which may have to be waited for, wait for it */
+    leave_soon(comm);
     registration_drop_all(comm);
     leave_delist(comm);
     close_arena(comm, broken);

@@ -126,9 +126,10 @@ static bool is_shown(rondo_comm *comm, void *context)
 
 /*
  * Any thread may be in a call, of any communicator, whose peers use the range in the heap: these
- * are waited for as well; calls that come find it private. Who closes a broken communicator may be
- * about to break those others, too, so does not wait for ever: then they fail, instead of their
- * peers reading zeros. A call that fails takes the lock of registrations, so that is not held here.
+ * are waited for as well; calls that come find it private. If `comm` is broken, the caller may be
+ * about to break those others, too, so they are not waited for for ever: then they fail, instead of
+ * their peers reading zeros, and the range's place in the heap is not used again. A call that fails
+ * takes the lock of registrations, so that is not held here.
  */
 static rondo_result let_go_range(rondo_comm *comm, const void *memory, const char *function)
 {
@@ -201,7 +202,7 @@ void registration_drop_all(rondo_comm *comm)
 {
     while (comm->registrations) {
         if (take_back(comm, comm->registrations, "rondo_comm_close"))
-            log_warn("%s It stays registered.", fail_sentence());
+            log_warn("%s Its pages stay shared.", fail_sentence());
         unlist(comm, comm->registrations);
     }
 }

@@ -40,7 +40,7 @@ struct peers_lease {
 static bool has_left(const struct peers *peers, const struct peer *peer)
 {
     return atomic_load_explicit(&peers->alarm->gone[peer->rank], memory_order_acquire) ||
-           atomic_load_explicit(&peer->status->closed, memory_order_acquire) ||
+           atomic_load_explicit(&peer->status->closed, memory_order_acquire) == STATUS_CLOSED ||
            !process_alive(peer->process);
 }
 
@@ -125,6 +125,13 @@ void leave_with(rondo_comm *comm, const rondo_comm *parent)
         until->ops->close(until);
 }
 
+void leave_soon(const rondo_comm *comm)
+{
+    /* Release, pairs with the acquire in health_has_closed(). */
+    if (comm->status)
+        atomic_store_explicit(&comm->status->closed, STATUS_CLOSING, memory_order_release);
+}
+
 void leave_for_good(const rondo_comm *comm)
 {
     if (comm->lease)
@@ -136,5 +143,5 @@ void leave_for_good(const rondo_comm *comm)
     /* Last, as a peer that sees it may use its memory for something else, and the stores above went
      * there. Release, pairs with the acquire in has_left() and in health_has_closed(): what this
      * rank said in calls is there. */
-    atomic_store_explicit(&comm->status->closed, 1, memory_order_release);
+    atomic_store_explicit(&comm->status->closed, STATUS_CLOSED, memory_order_release);
 }

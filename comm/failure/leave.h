@@ -85,6 +85,9 @@ struct lease *leave_lease(const rondo_comm *comm);
  * know its peers, the lease on its arena is over when they have closed the parent: before that they
  * close what they opened of it. */
 void leave_with(rondo_comm *comm, const rondo_comm *parent);
+/* Peers hear that this rank closes it, and makes no more calls; it may have to wait before that is
+ * done, for calls of other communicators, which may wait for these peers. */
+void leave_soon(const rondo_comm *comm);
 /* This rank closes it, and touches nothing of peers from now on. Its status page stays until the
  * lease on the arena ends: peers read there what it called, and why it stopped. */
 void leave_for_good(const rondo_comm *comm);

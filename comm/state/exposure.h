@@ -41,7 +41,7 @@ static inline void exposure_open(struct exposure *exposure, const void *written,
 {
     exposed_set(&exposure->written, written, to_write);
     exposed_set(&exposure->read, read, to_read);
-    /* Pairs with the fences in withdrawn_note(), heap_withdraw() and registered_hide(). */
+    /* Pairs with the fences in withdrawn_note(), drop_registered() and registered_hide(). */
     atomic_thread_fence(memory_order_seq_cst);
 }
 

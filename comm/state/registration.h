@@ -5,7 +5,7 @@
 
 struct rondo_registration {
     struct rondo_registration *next;
-    void *memory; /* NULL: it was taken back from peers after a failed call */
+    void *memory; /* NULL: it was taken back from peers */
 };
 
 #endif

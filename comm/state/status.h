@@ -22,13 +22,19 @@ struct invitation {
 };
 enum { STATUS_INVITATION = sizeof(struct invitation) / sizeof(uint64_t) };
 
+enum status_closed {
+    STATUS_OPEN,
+    STATUS_CLOSING, /* the owner makes no more calls */
+    STATUS_CLOSED   /* nor does it touch anything of peers */
+};
+
 /* Three lines, by how often they change: peers look at the first one only after an alarm. */
 struct status {
     _Atomic uint64_t id;     /* of the communicator: the status page is in use */
     _Atomic uint32_t failed; /* a rondo_result; the fields below are written before */
     _Atomic int32_t culprit; /* the rank to blame, -1 unknown */
     _Atomic uint32_t spoils; /* the first call that its failure spoils, as `sequence` / 2 */
-    _Atomic uint32_t closed; /* nonzero: the owner has closed the communicator */
+    _Atomic uint32_t closed; /* enum status_closed */
     char unused[40];
     struct call_header_page call; /* begun last: its words are a struct call_record */
     char unused_too[32];

@@ -286,11 +286,11 @@ RONDO_API int rondo_version_number(void);  /* its RONDO_VERSION */
 RONDO_API rondo_result rondo_mem_alloc(size_t bytes, void **ret_memory);
 RONDO_API rondo_result rondo_mem_free(void *memory); /* accepts NULL; waits for queued calls */
 /*
- * Give existing memory to the shared heap in place: it keeps its address, peers map the whole pages
- * of it, and calls copy what lies before and behind them. It must be private, anonymous, writable,
- * as malloc() gives it; a mapped file, shared memory and the stack are RONDO_ERROR_INVALID. No
- * driver may have pinned it, nor another thread, or call of one, write it meanwhile. To be freed,
- * deregister it, or close `comm`: both wait for queued calls, and for any that show it to peers.
+ * Give existing memory to the shared heap in place: it keeps its address, peers map whole pages,
+ * calls copy what lies around them. Private, anonymous, writable memory, as malloc() gives it: else
+ * RONDO_ERROR_INVALID. Deregister it before it is freed, or close `comm`: these wait for queued
+ * calls, and for all whose peers use it (0.5 s if `comm` is broken: then those fail). During the
+ * three calls no driver may have it pinned, and no thread, nor call of one, write it: it gets lost.
  */
 RONDO_API rondo_result rondo_comm_register(rondo_comm *comm, void *memory, size_t bytes,
                                            rondo_registration **ret_registration);

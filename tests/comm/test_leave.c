@@ -232,8 +232,9 @@ static void see_store(int signal, siginfo_t *info, void *context)
     uintptr_t page = (uintptr_t)info->si_addr / 4096 * 4096;
 
     (void)signal, (void)context;
-    atomic_store_explicit(&early, atomic_load_explicit(&closer->closed, memory_order_relaxed) != 0,
-                          memory_order_relaxed);
+    atomic_store_explicit(
+        &early, atomic_load_explicit(&closer->closed, memory_order_relaxed) == STATUS_CLOSED,
+        memory_order_relaxed);
     if (mprotect((void *)page, 4096, PROT_READ | PROT_WRITE))
         _exit(1);
 }

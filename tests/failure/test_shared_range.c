@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static void open_all(void)
 {
     rondo_config config = RONDO_CONFIG_INIT;
 
-    config.timeout = HANGS;
+    config.timeout = HANGS / 2;
     range = mmap(NULL, TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cr_assert(rondo_comm_open_all(RANKS, &config, pair) == RONDO_OK &&
                   rondo_comm_open_all(1, NULL, &alone) == RONDO_OK,
@@ -97,7 +98,7 @@ Test(shared_range, who_closes_does_not_wait_for_calls_that_came_later)
     end_to_show(pair[0]);
 }
 
-/* Closes what it registered; true: its parent's call is not broken. */
+/* Takes back from peers, and closes, what it registered. */
 static bool close_in_child(void)
 {
     rondo_registration *registration;
@@ -106,11 +107,12 @@ static bool close_in_child(void)
     alarm(HANGS);
     if (rondo_comm_open_all(1, NULL, &own) || rondo_comm_register(own, range, TAKEN, &registration))
         return false;
+    leave_warn(own, range, range + TAKEN, true);
     rondo_comm_close(own);
-    return !is_registered();
+    return true;
 }
 
-Test(shared_range, a_forked_child_does_not_wait_for_calls_of_its_parent)
+Test(shared_range, a_forked_child_neither_waits_for_calls_of_its_parent_nor_breaks_them)
 {
     int status = -1;
     pid_t child;
@@ -121,7 +123,7 @@ Test(shared_range, a_forked_child_does_not_wait_for_calls_of_its_parent)
         _exit(close_in_child() ? 0 : 1);
     cr_expect(waitpid(child, &status, 0) == child && status == 0, "status %d", status);
     end_to_show(pair[0]);
-    cr_expect(rondo_comm_query(pair[0]) == RONDO_OK);
+    cr_expect(!leave_hears(pair[1]), "the child rings its peers' alarms, which are shared");
 }
 
 static void *close_first(void *argument)
@@ -146,6 +148,30 @@ Test(shared_range, peers_hear_of_a_rank_that_closes_while_it_waits)
     end_to_show(alone);
     pthread_join(thread, NULL);
     cr_expect(!is_registered());
+}
+
+Test(shared_range, who_waits_as_it_closes_rings_no_alarm_that_peers_have_given_back)
+{
+    rondo_comm *closing = pair[0];
+    pthread_t thread;
+    void *block = NULL;
+    uint64_t *words;
+
+    register_on(pair[0]);
+    begin_to_show(alone);
+    cr_assert(pthread_create(&thread, NULL, close_first, NULL) == 0);
+    while (atomic_load_explicit(&closing->status->closed, memory_order_acquire) == STATUS_OPEN)
+        sched_yield();
+    rondo_comm_close(pair[1]);
+    pair[1] = NULL;
+    cr_assert(rondo_mem_alloc(TAKEN, &block) == RONDO_OK);
+    rondo_comm_abort(closing);
+    words = block;
+    for (size_t i = 0; i < TAKEN / sizeof(*words); i++)
+        cr_assert(!words[i], "word %zu is written", i);
+    end_to_show(alone);
+    pthread_join(thread, NULL);
+    rondo_mem_free(block);
 }
 
 /* ---- Ranks that are processes ---------------------------------------------------------------- */
@@ -186,10 +212,11 @@ static rondo_result show_and_take_back(struct gathering *gathering, char *senten
     if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
         return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(gathering->comm));
     world_await_told(&gathering->number);
-    if (!exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
-        return world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
-    result = heap_withdraw(
-        &(struct heap_withdrawal){.memory = gathering->input, .bytes = TAKEN, .warn = leave_warn});
+    if (exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
+        result = heap_withdraw(&(struct heap_withdrawal){
+            .memory = gathering->input, .bytes = TAKEN, .warn = leave_warn});
+    else
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
     world_will_wait(0);
     pthread_join(thread, NULL);
     return result ? result : gathering->result;
@@ -240,13 +267,13 @@ static rondo_result close_what_registered(struct gathering *gathering, char *sen
         return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(other));
     world_await_told(&gathering->number);
     if (!exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
-        return world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
     world_will_wait(0); /* for the call of the thread, which ends when the other rank has come */
     rondo_comm_close(other);
     if (heap_find(gathering->input, TAKEN, &offset))
-        return world_say(sentence, RONDO_ERROR_INTERNAL, "it is registered yet");
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "it is registered yet");
     pthread_join(thread, NULL);
-    return gathering->result;
+    return result ? result : gathering->result;
 }
 
 static rondo_result gather_what_is_let_go(rondo_comm *comm, void *argument, char *sentence)

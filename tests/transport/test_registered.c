@@ -55,6 +55,22 @@ Test(registered, contents_and_address_survive_the_way_in_and_out)
     cr_expect(!heap_find(memory, 1, &offset));
 }
 
+Test(registered, a_range_that_is_about_to_move_out_is_a_block_that_calls_do_not_find)
+{
+    char *memory = private_pages(PAGES), *begin = NULL;
+    uint64_t offset = 0;
+    size_t bytes = 0;
+
+    cr_assert(heap_register(memory, PAGES * PAGE) == RONDO_OK, "%s", fail_sentence());
+    registered_hide(memory);
+    cr_expect(!heap_find(memory, PAGES * PAGE, &offset));
+    cr_expect(!registered_room(memory, PAGES * PAGE, &offset));
+    cr_expect(heap_block(memory, &begin, &bytes) && begin == memory && bytes == PAGES * PAGE);
+    cr_expect(heap_register(memory, PAGES * PAGE) == RONDO_ERROR_INVALID, "it is not private yet");
+    cr_assert(heap_deregister(memory) == RONDO_OK, "%s", fail_sentence());
+    cr_expect(is_pattern(memory, PAGES * PAGE));
+}
+
 Test(registered, only_whole_pages_move_and_the_place_has_room_for_the_rest)
 {
     char *memory = private_pages(PAGES), *begin = memory + 100;
