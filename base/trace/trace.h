@@ -60,6 +60,7 @@ static inline void trace_add(struct trace *trace, struct trace_event event)
         atomic_load_explicit(&trace->page->header.taken, memory_order_relaxed) >= trace->expires)
         trace_take_piece(trace);
     event.comm = trace->comm;
+    __builtin_prefetch(trace->next + 4, 1); /* the ring is longer than caches are */
     *trace->next++ = event;
 }
 
