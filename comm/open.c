@@ -321,6 +321,7 @@ void comm_free(rondo_comm *comm)
 
     if (!comm)
         return;
+    leave_pass();
     broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
     gpu_stop(comm_gpu(comm));
     answer_stop(comm);

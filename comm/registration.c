@@ -97,17 +97,16 @@ static rondo_registration **find(rondo_comm *comm, const rondo_registration *reg
     return link;
 }
 
-/* Returns its memory; NULL: it is not of this communicator, or was taken back from peers. */
-static void *memory_of(rondo_comm *comm, const rondo_registration *registration)
+/* False: it is not of this communicator. NULL: its memory was taken back from peers. */
+static bool memory_of(rondo_comm *comm, const rondo_registration *registration, void **ret_memory)
 {
     const rondo_registration *found;
-    void *memory;
 
     lock_take(&comm->registrations_lock);
     found = *find(comm, registration);
-    memory = found ? found->memory : NULL;
+    *ret_memory = found ? found->memory : NULL;
     lock_give(&comm->registrations_lock);
-    return memory;
+    return found;
 }
 
 struct block {
@@ -150,25 +149,22 @@ static rondo_result let_go_range(rondo_comm *comm, const void *memory, const cha
     return RONDO_OK;
 }
 
-/* The memory becomes private again. */
+/* The memory becomes private again, if a call that fails does not take it back at the same time. */
 static rondo_result take_back(rondo_comm *comm, const rondo_registration *registration,
                               const char *function)
 {
-    void *memory = memory_of(comm, registration);
-    rondo_result result = memory ? let_go_range(comm, memory, function) : RONDO_OK;
-    const rondo_registration *found;
+    rondo_result result = RONDO_OK;
+    void *memory;
 
-    if (result)
-        return result;
-    lock_take(&comm->registrations_lock);
-    found = *find(comm, registration);
-    if (!found)
-        result = rondo_fail(RONDO_ERROR_INVALID, "%s: this communicator has no such registration.",
-                            function);
-    else if (found->memory)
-        result = heap_deregister(found->memory);
-    lock_give(&comm->registrations_lock);
-    return result;
+    if (!memory_of(comm, registration, &memory))
+        return rondo_fail(RONDO_ERROR_INVALID, "%s: this communicator has no such registration.",
+                          function);
+    if (memory)
+        result = let_go_range(comm, memory, function);
+    if (!result)
+        result = heap_deregister(memory);
+    (void)memory_of(comm, registration, &memory);
+    return memory ? result : RONDO_OK;
 }
 
 static void unlist(rondo_comm *comm, rondo_registration *registration)

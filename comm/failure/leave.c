@@ -33,6 +33,7 @@ rondo_result leave_enlist(rondo_comm *comm)
     if (!comm->lease)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
                           comm->size);
+    fork_renews(&list_lock);
     lock_take(&list_lock);
     comm->next = list;
     list = comm;
@@ -61,6 +62,12 @@ bool leave_any(bool (*function)(rondo_comm *comm, void *context), void *context)
         any = !fork_is_foreign(comm->home) && function(comm, context);
     lock_give(&list_lock);
     return any;
+}
+
+void leave_pass(void)
+{
+    lock_take(&list_lock);
+    lock_give(&list_lock);
 }
 
 /* ---- The alarm ------------------------------------------------------------------------------- */

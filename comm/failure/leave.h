@@ -85,6 +85,8 @@ struct lease *leave_lease(const rondo_comm *comm);
  * know its peers, the lease on its arena is over when they have closed the parent: before that they
  * close what they opened of it. */
 void leave_with(rondo_comm *comm, const rondo_comm *parent);
+/* Waits for threads that break communicators in leave_warn(): before one of them is taken apart. */
+void leave_pass(void);
 /* Peers hear that this rank closes it, and makes no more calls; it may have to wait before that is
  * done, for calls of other communicators, which may wait for these peers. */
 void leave_soon(const rondo_comm *comm);

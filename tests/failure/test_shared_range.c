@@ -174,6 +174,84 @@ Test(shared_range, who_waits_as_it_closes_rings_no_alarm_that_peers_have_given_b
     rondo_mem_free(block);
 }
 
+struct closing {
+    pthread_t thread;
+    _Atomic pid_t number; /* of the thread, which is about to close */
+    bool begins;
+};
+
+static void *tell_and_close(void *argument)
+{
+    struct closing *closing = argument;
+
+    atomic_store_explicit(&closing->number, gettid(), memory_order_relaxed);
+    return close_first(NULL);
+}
+
+/* The list is locked, as leave_warn() has it when it breaks a communicator. */
+static bool close_meanwhile(rondo_comm *comm, void *context)
+{
+    struct closing *closing = context;
+
+    if (comm != pair[0])
+        return false;
+    cr_assert(pthread_create(&closing->thread, NULL, tell_and_close, closing) == 0);
+    world_await_told(&closing->number);
+    closing->begins =
+        atomic_load_explicit(&comm->status->closed, memory_order_relaxed) != STATUS_OPEN;
+    return true;
+}
+
+Test(shared_range, a_communicator_that_is_being_broken_is_not_taken_apart)
+{
+    struct closing closing = {0};
+
+    cr_expect(leave_any(close_meanwhile, &closing));
+    pthread_join(closing.thread, NULL);
+    cr_expect(!closing.begins);
+}
+
+struct dropping {
+    rondo_registration *registration;
+    pthread_t thread;
+    _Atomic pid_t number; /* of the thread, which is about to deregister */
+    bool waits;
+    rondo_result result;
+};
+
+static void *deregister_in_thread(void *argument)
+{
+    struct dropping *dropping = argument;
+
+    atomic_store_explicit(&dropping->number, gettid(), memory_order_relaxed);
+    dropping->result = rondo_comm_deregister(alone, dropping->registration);
+    return NULL;
+}
+
+/* The range is registered no more, and its pages are still shared. */
+static void deregister_meanwhile(void *context, const char *begin, const char *end, bool emptied)
+{
+    struct dropping *dropping = context;
+
+    leave_warn(NULL, begin, end, emptied);
+    cr_assert(pthread_create(&dropping->thread, NULL, deregister_in_thread, dropping) == 0);
+    dropping->waits = world_await_told(&dropping->number);
+}
+
+Test(shared_range, who_deregisters_waits_for_a_failed_call_that_takes_the_range_back)
+{
+    struct dropping dropping = {0};
+
+    cr_assert(rondo_comm_register(alone, range, TAKEN, &dropping.registration) == RONDO_OK);
+    cr_expect(
+        heap_withdraw(&(struct heap_withdrawal){
+            .memory = range, .bytes = TAKEN, .warn = deregister_meanwhile, .context = &dropping}) ==
+        RONDO_OK);
+    pthread_join(dropping.thread, NULL);
+    cr_expect(dropping.waits, "else the caller frees memory that is about to be mapped anew");
+    cr_expect(dropping.result == RONDO_OK, "%s", rondo_last_error(alone));
+}
+
 /* ---- Ranks that are processes ---------------------------------------------------------------- */
 
 static rondo_result gather(rondo_comm *comm, void *input, void *output)

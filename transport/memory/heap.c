@@ -38,6 +38,7 @@ static struct {
     size_t used; /* pages: those behind were never handed out */
     unsigned char id[16];
 } heap = {.lock = LOCK_AT(LOCK_HEAP), .file.fd = -1};
+static struct lock withdrawal_lock = LOCK_AT(LOCK_WITHDRAWAL);
 
 char *heap_base(void)
 {
@@ -52,6 +53,7 @@ static rondo_result open_heap(void)
     if (result)
         return result;
     fork_renews(&heap.lock);
+    fork_renews(&withdrawal_lock);
     memcpy(heap.id, ((struct heap_head *)(void *)file.base)->id, sizeof(heap.id));
     heap.file = file;
     heap.pid = getpid();
@@ -65,8 +67,7 @@ static rondo_result open_heap(void)
     return RONDO_OK;
 }
 
-/* With the lock held: open, and not what a fork() left us of
- * the parent's, whose pages are not ours to give back. */
+/* With the lock held: open, and not the parent's, whose pages are not ours to give back. */
 static bool is_ours(void)
 {
     return heap_base() && !fork_is_foreign(heap.home);
@@ -106,8 +107,7 @@ static void close_if_unused(void)
     spans_done(&heap.spans);
 }
 
-/* With the lock held: the heap of this process is open. A
- * child after fork() leaves its parent's alone. */
+/* With the lock held. A child after fork() leaves its parent's heap alone. */
 static rondo_result ensure_open(void)
 {
     if (is_ours())
@@ -385,6 +385,7 @@ rondo_result heap_deregister(void *memory)
     uint64_t offset = 0;
 
     forget(memory);
+    lock_take(&withdrawal_lock);
     lock_take(&heap.lock);
     result = registered_move_out(memory, &offset);
     if (!result &&
@@ -392,6 +393,7 @@ rondo_result heap_deregister(void *memory)
         result = give(heap_base() + offset);
     close_if_unused();
     lock_give(&heap.lock);
+    lock_give(&withdrawal_lock);
     return result;
 }
 
@@ -420,14 +422,13 @@ static rondo_result drop_registered(const struct heap_withdrawal *withdrawal)
 
 static rondo_result withdraw_registered(const struct heap_withdrawal *withdrawal)
 {
-    static struct lock lock = LOCK_AT(LOCK_WITHDRAWAL);
     rondo_result result;
 
     if (withdrawal->lease)
         withdrawal->lease->ops->close(withdrawal->lease);
-    lock_take(&lock); /* who finds it dropped returns when its pages have been exchanged */
+    lock_take(&withdrawal_lock); /* who finds it dropped waits until its pages are exchanged */
     result = drop_registered(withdrawal);
-    lock_give(&lock);
+    lock_give(&withdrawal_lock);
     return result;
 }
 

@@ -68,7 +68,8 @@ char *heap_base(void);
 /* The allocation or registered range that `memory` lies in; false: it is no such memory. */
 bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 
-/* Move the whole pages of a private range into the heap, at the same address; and back. */
+/* Move the whole pages of a private range into the heap, at the same address; and back, which waits
+ * for withdrawals: when it says that nothing is registered there, the pages are private. */
 rondo_result heap_register(void *memory, size_t bytes);
 rondo_result heap_deregister(void *memory);
 
