@@ -2,6 +2,8 @@
 /* steps.c - `rondo explain --steps`: the plan as it is, with the numbers that --break takes. */
 #include "cli/explain/subject.h"
 
+#include <string.h>
+
 static int print_rank(const struct plan *plan)
 {
     char text[400];
@@ -25,6 +27,10 @@ int subject_print_steps(const struct subject *subject, int rank)
     for (int i = 0; i < subject->plan_count; i++)
         if (subject->plans[i] && (rank == STEPS_ALL || subject->plans[i]->rank == rank))
             printed += print_rank(subject->plans[i]);
+    if (printed && !strncmp(subject->algorithm->name, "file:", 5)) {
+        printf("Take a line out of the file, and `rondo verify --plan` says what is wrong then.\n");
+        return 0;
+    }
     if (printed) {
         printf("`rondo verify %s --algo %s --ranks %d --break STEP --rank RANK` proves it without "
                "one of them.\n",

@@ -135,7 +135,7 @@ int subject_print(const struct subject *subject, const struct link_costs *costs)
         return 1;
     }
     printf(style.bold ? "\033[1m%s by %s, %d rank%s\033[0m\n\n" : "%s by %s, %d rank%s\n\n",
-           rondo_collective_name(subject->collective), algorithm->name, subject->ranks,
+           rondo_collective_name(subject->collective), subject->plans[0]->algorithm, subject->ranks,
            subject->ranks == 1 ? "" : "s");
     printf("%s\n", algorithm->summary);
     if (subject->automatic)

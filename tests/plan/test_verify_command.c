@@ -305,6 +305,9 @@ Test(explain_command, a_plan_goes_to_a_file_and_comes_back)
     assert_ran(arguments, 0, "4 rounds, 12 messages; a rank sends at most 1.333 blocks");
     snprintf(arguments, sizeof(arguments), "explain --plan %s", name);
     assert_ran(arguments, 0, "Round 4 of 4");
+    assert_ran(arguments, 0, "all_reduce by ring, 3 ranks");
+    snprintf(arguments, sizeof(arguments), "explain --plan %s --steps 0", name);
+    assert_ran(arguments, 0, "Take a line out of the file");
     snprintf(arguments, sizeof(arguments), "explain --plan %s --json -", name);
     assert_ran(arguments, 0, "\"algorithm\": \"ring\"");
     unlink(name);
