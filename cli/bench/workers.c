@@ -184,10 +184,17 @@ static void wait_for_news(const struct bench_group *group, const struct bench_re
 static void say_silent(const struct bench_group *group, const struct bench_reply *replies,
                        const struct wait *wait)
 {
-    for (int rank = 0; rank < group->size; rank++)
-        if (replies[rank].status == UINT32_MAX)
-            fprintf(stderr, "rondo bench: rank %d of %s has not come back %s\n", rank,
-                    group->kind->name, wait->when);
+    char others[32] = "";
+    int first = 0;
+
+    while (first < group->size - 1 && replies[first].status != UINT32_MAX)
+        first++;
+    if (wait->missing > 1)
+        snprintf(others, sizeof(others), " (and %d more)", wait->missing - 1);
+    fprintf(stderr,
+            "rondo bench: rank %d%s of %s has not come back %s; --timeout says how many seconds "
+            "it may take\n",
+            first, others, group->kind->name, wait->when);
 }
 
 static enum bench_status collect(struct bench_group *group, struct bench_reply *replies,
