@@ -149,22 +149,28 @@ static rondo_result let_go_range(rondo_comm *comm, const void *memory, const cha
     return RONDO_OK;
 }
 
+static rondo_result no_such(const char *function)
+{
+    return rondo_fail(RONDO_ERROR_INVALID, "%s: this communicator has no such registration.",
+                      function);
+}
+
 /* The memory becomes private again, if a call that fails does not take it back at the same time. */
 static rondo_result take_back(rondo_comm *comm, const rondo_registration *registration,
                               const char *function)
 {
-    rondo_result result = RONDO_OK;
+    rondo_result result;
     void *memory;
 
     if (!memory_of(comm, registration, &memory))
-        return rondo_fail(RONDO_ERROR_INVALID, "%s: this communicator has no such registration.",
-                          function);
-    if (memory)
-        result = let_go_range(comm, memory, function);
-    if (!result)
-        result = heap_deregister(memory);
-    (void)memory_of(comm, registration, &memory);
-    return memory ? result : RONDO_OK;
+        return no_such(function);
+    result = memory ? let_go_range(comm, memory, function) : RONDO_OK;
+    if (result)
+        return result;
+    if (!memory_of(comm, registration, &memory)) /* by another thread */
+        return no_such(function);
+    result = heap_deregister(memory);
+    return memory_of(comm, registration, &memory) && !memory ? RONDO_OK : result;
 }
 
 static void unlist(rondo_comm *comm, rondo_registration *registration)
@@ -173,9 +179,11 @@ static void unlist(rondo_comm *comm, rondo_registration *registration)
 
     lock_take(&comm->registrations_lock);
     link = find(comm, registration);
-    *link = registration->next;
+    if (*link) {
+        *link = registration->next;
+        free(registration);
+    }
     lock_give(&comm->registrations_lock);
-    free(registration);
 }
 
 rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registration)

@@ -127,7 +127,8 @@ void leave_with(rondo_comm *comm, const rondo_comm *parent)
 
 void leave_soon(const rondo_comm *comm)
 {
-    /* Release, pairs with the acquire in health_has_closed(). */
+    /* Release, pairs with the acquire in health_has_closed(), to see what this rank said in calls,
+     * and with those in is_inside(). */
     if (comm->status)
         atomic_store_explicit(&comm->status->closed, STATUS_CLOSING, memory_order_release);
 }
@@ -141,7 +142,6 @@ void leave_for_good(const rondo_comm *comm)
             /* Release, pairs with the acquire in has_left(): nothing is written there any more. */
             atomic_store_explicit(&comm->alarms[rank]->gone[comm->rank], 1, memory_order_release);
     /* Last, as a peer that sees it may use its memory for something else, and the stores above went
-     * there. Release, pairs with the acquire in has_left() and in health_has_closed(): what this
-     * rank said in calls is there. */
+     * there. Release, pairs with the acquire in has_left(). */
     atomic_store_explicit(&comm->status->closed, STATUS_CLOSED, memory_order_release);
 }

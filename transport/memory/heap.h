@@ -69,7 +69,7 @@ char *heap_base(void);
 bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 
 /* Move the whole pages of a private range into the heap, at the same address; and back, which waits
- * for withdrawals: when it says that nothing is registered there, the pages are private. */
+ * for withdrawals: if nothing is registered there, none of them is about to map the pages anew. */
 rondo_result heap_register(void *memory, size_t bytes);
 rondo_result heap_deregister(void *memory);
 
