@@ -15,6 +15,7 @@ static _Atomic uint32_t last; /* number that was given out; children count on */
 _Atomic(_Atomic uint32_t *) fork_number = &none;
 
 static _Atomic(struct lock *) locks[LOCKS];
+static _Atomic(struct lock_shared *) shared_locks[LOCKS];
 static atomic_flag handling = ATOMIC_FLAG_INIT;
 
 static struct kept {
@@ -28,9 +29,12 @@ static void begin_child(void)
     atomic_store_explicit(&none, 0, memory_order_relaxed);
     for (int i = 0; i < LOCKS; i++) {
         struct lock *lock = atomic_load_explicit(&locks[i], memory_order_relaxed);
+        struct lock_shared *shared = atomic_load_explicit(&shared_locks[i], memory_order_relaxed);
 
         if (lock)
             lock_init(lock, lock->level);
+        if (shared)
+            lock_shared_init(shared, shared->level);
     }
 }
 
@@ -94,6 +98,19 @@ void fork_renews(struct lock *lock)
 
         if (atomic_compare_exchange_strong_explicit(&locks[i], &before, lock, memory_order_relaxed,
                                                     memory_order_relaxed) ||
+            before == lock)
+            return;
+    }
+}
+
+void fork_renews_shared(struct lock_shared *lock)
+{
+    handle_forks();
+    for (int i = 0; i < LOCKS; i++) {
+        struct lock_shared *before = NULL;
+
+        if (atomic_compare_exchange_strong_explicit(&shared_locks[i], &before, lock,
+                                                    memory_order_relaxed, memory_order_relaxed) ||
             before == lock)
             return;
     }

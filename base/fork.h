@@ -41,6 +41,7 @@ rondo_result fork_refuse(const char *function, const char *what);
 /* A lock of the whole process may be held by another thread when it forks, which the child does
  * not have: there it shall be a new one. For the first few locks; calling it again does nothing. */
 void fork_renews(struct lock *lock);
+void fork_renews_shared(struct lock_shared *lock);
 
 /* Memory of the parent's that a child gives up without freeing what hangs on it, which would be
  * another process's: it stays as it is until the child ends. */

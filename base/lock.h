@@ -185,6 +185,12 @@ static inline bool lock_wait_until(struct lock *lock, pthread_cond_t *changed,
     return !error;
 }
 
+static inline void lock_shared_init(struct lock_shared *lock, enum lock_level level)
+{
+    pthread_rwlock_init(&lock->rwlock, NULL);
+    lock->level = level;
+}
+
 static inline void lock_shared_read(struct lock_shared *lock)
 {
     lock_note_wait(lock->level);

@@ -202,31 +202,36 @@ static void wait_with_a_lower_one(void)
 #endif
 }
 
-static void *hold_outer(void *unused)
+static void *hold_both(void *unused)
 {
     lock_take(&outer);
+    lock_shared_read(&readers);
     pause();
     return unused;
 }
 
-/* A child of fork() has a new lock in place of the one that a thread of its parent holds. */
+/* A child of fork() has new locks in place of those that a thread of its parent holds. */
 static void renew(void)
 {
     pthread_t thread;
     int status;
 
     fork_renews(&outer);
-    if (pthread_create(&thread, NULL, hold_outer, NULL))
+    fork_renews_shared(&readers);
+    if (pthread_create(&thread, NULL, hold_both, NULL))
         _exit(1);
-    while (lock_try(&outer)) {
-        lock_give(&outer);
+    while (lock_shared_try(&readers)) {
+        lock_shared_give(&readers);
         usleep(1000);
     }
     if (!fork()) {
+        alarm(20);
         lock_take(&outer);
+        lock_shared_write(&readers);
+        lock_shared_give(&readers);
         lock_give(&outer);
         lock_take(&inner);
-        _exit(outer.level == LOCK_COMM_LIST ? 0 : 1);
+        _exit(outer.level == LOCK_COMM_LIST && readers.level == LOCK_REGISTERED ? 0 : 1);
     }
     wait(&status);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
@@ -284,7 +289,7 @@ Test(lock, giving_a_lock_that_is_not_held_is_caught)
 }
 #endif
 
-Test(lock, a_forked_child_has_a_new_lock_of_the_same_level)
+Test(lock, a_forked_child_has_new_locks_of_the_same_levels)
 {
     passes(renew);
 }

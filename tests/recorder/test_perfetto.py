@@ -72,7 +72,9 @@ def a_training_has_its_phases_and_its_buckets():
     assert len({process for process, *_ in rows}) == 2, rows
     assert times["forward"] == times["backward"] == times["update"] == 60, rows
     agreement = sums["agreement on a step"]
-    hidden = 1 - (sums["wait for gradients"] + agreement) / (sums["exchange of a bucket"] + agreement)
+    communicating = sums["exchange of a bucket"] + agreement
+    hidden = 1 - (sums["wait for gradients"] + agreement) / communicating
+    assert abs(communicating / 2 / told["communicating"] - 1) <= 0.05, (communicating / 2, told["communicating"])
     assert abs(hidden - told["hidden"]) <= 0.01, f"{hidden} hidden by the trace, {told['hidden']} by the training"
 
 

@@ -4,6 +4,7 @@
 
 #include "base/caller/descriptor.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "transport/memory/page.h"
 
@@ -38,7 +39,13 @@ static struct whole whole_of(const struct range *range)
 
 static struct range *ranges;
 static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_REGISTERED);
-static atomic_uint range_count; /* lets calls without registered memory skip the lock */
+static atomic_uint range_count;
+
+/* Lets calls without registered memory skip the lock. */
+static bool nothing_is_registered(void)
+{
+    return !atomic_load_explicit(&range_count, memory_order_relaxed);
+}
 
 /* ---- What may be moved ----------------------------------------------------------------------- */
 
@@ -132,6 +139,7 @@ rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot map %zu bytes of registered memory",
                                 bytes);
     }
+    fork_renews_shared(&ranges_lock);
     lock_shared_write(&ranges_lock);
     range->next = ranges;
     ranges = range;
@@ -221,7 +229,7 @@ static bool find(const char *at, size_t bytes, bool in_whole_pages, uint64_t *re
     const struct range *range;
     bool found = false;
 
-    if (!atomic_load_explicit(&range_count, memory_order_relaxed))
+    if (nothing_is_registered())
         return false;
     lock_shared_read(&ranges_lock);
     range = holding(at, bytes);
@@ -249,6 +257,8 @@ bool registered_block(const void *memory, char **ret_begin, size_t *ret_bytes)
 {
     const struct range *range;
 
+    if (nothing_is_registered())
+        return false;
     lock_shared_read(&ranges_lock);
     range = holding(memory, 0);
     if (range) {
@@ -288,6 +298,8 @@ bool registered_overlaps(const void *memory, size_t bytes)
     const char *at = memory;
     bool found = false;
 
+    if (nothing_is_registered())
+        return false;
     lock_shared_read(&ranges_lock);
     for (const struct range *range = ranges; range && !found; range = range->next)
         found = at < range->memory + range->bytes && range->memory < at + bytes;

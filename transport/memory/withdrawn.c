@@ -3,6 +3,7 @@
 #include "transport/memory/withdrawn.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "transport/memory/page.h"
 
@@ -43,6 +44,7 @@ rondo_result withdrawn_note(char *begin, char *end, struct lease *lease)
 
     if (!range)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while taking memory back from peers.");
+    fork_renews_shared(&ranges_lock);
     lock_shared_write(&ranges_lock);
     *range = (struct range){.next = ranges, .begin = begin, .end = end, .lease = lease};
     ranges = range;
