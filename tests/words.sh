@@ -10,7 +10,7 @@
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 
-side_by_side=4 # programs at a time: most of them wait for each other's ranks. What measures runs alone.
+side_by_side=6 # programs at a time: most of them wait for each other's ranks, and nothing measures
 bundled=(cuda gpu compat train_cuda) # suites whose programs `./dev bundle` takes along, and a plain test tries
 logs=()
 

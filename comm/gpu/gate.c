@@ -24,6 +24,7 @@
  */
 #include "comm/engine/group_run.h"
 #include "comm/engine/threads.h"
+#include "comm/failure/health.h"
 #include "comm/gpu/arena.h"
 
 #include "base/clock.h"
@@ -181,6 +182,8 @@ static void await(const rondo_comm *comm, int peer, const struct condition *cond
             sched_yield();
             continue;
         }
+        if (health_has_closed(comm, peer)) /* it never comes: the watchdog finds that out */
+            return;
         began = began > 0 ? began : clock_seconds();
         if (!threads_is_step() &&
             atomic_load_explicit(&gate->hands[peer], memory_order_relaxed) == threads_caller())

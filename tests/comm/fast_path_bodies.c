@@ -273,7 +273,7 @@ static rondo_result fast_path_beside(void *argument)
     return result;
 }
 
-const char *threads_fast_path_each_other(int times)
+const char *threads_repeat_each_other(int times)
 {
     return run_both(fast_path_beside, 2, times);
 }

@@ -13,7 +13,7 @@ const char *repetitions_do_what_is_asked(int times);
 /* More kinds of calls than are remembered come between two that are the same. */
 const char *repetitions_outlive_their_choices(void);
 /* Two threads of each rank make the same call at the same time. */
-const char *threads_fast_path_each_other(int times);
+const char *threads_repeat_each_other(int times);
 /* After some repetitions one rank calls something else: both say so, and do not hang. */
 const char *a_repetition_meets_another_call(void);
 /* One rank aborts while the other's repetition waits for it. */

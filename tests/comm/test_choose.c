@@ -220,3 +220,40 @@ Test(choose, an_all_reduce_of_ranks_with_a_core_each_uses_whole_slots)
     cr_expect_eq(decide(0, &key)->shape.longest, 128 << 10);
     close_ranks();
 }
+
+/* Another key in between: whoever asks for the same one again is answered from the last choice. */
+Test(choose, a_decision_is_made_once_and_its_plan_kept)
+{
+    struct choice_key key = key_of(RONDO_ALL_REDUCE, 1000), other = key_of(RONDO_ALL_REDUCE, 1001);
+    const struct plan *plan;
+    struct choice *first;
+    unsigned made;
+
+    open_ranks("ring", 0);
+    made = comms[0]->choices.made;
+    first = decide(0, &key);
+    plan = first->plan;
+    cr_expect(decide(0, &other)->plan == plan, "plans know no counts");
+    cr_expect(decide(0, &other)->shape.count == 1001);
+    cr_expect(decide(0, &key) == first && first->plan == plan);
+    cr_expect_eq(comms[0]->choices.made, made + 2);
+    key.root = 2;
+    key.collective = RONDO_BROADCAST;
+    plan = decide(0, &key)->plan;
+    key.root = 1;
+    cr_expect(decide(0, &key)->plan != plan, "but roots");
+    close_ranks();
+}
+
+Test(choose, the_second_attempt_without_peers_memory_does_not_push_out_the_first)
+{
+    struct choice_key key = key_of(RONDO_ALL_GATHER, 1 << 16), second = key;
+    struct choice *choice;
+
+    open_ranks("auto", 0);
+    second.no_peer_memory = true;
+    choice = decide(1, &key);
+    cr_expect(decide(1, &second) != choice);
+    cr_expect(choice->valid && !choice->key.no_peer_memory && decide(1, &key) == choice);
+    close_ranks();
+}

@@ -19,9 +19,9 @@ Test(fast_path, repetitions_outlive_their_choices)
     expect_null(repetitions_outlive_their_choices());
 }
 
-Test(fast_path, threads_fast_path_each_other)
+Test(fast_path, threads_repeat_each_other)
 {
-    expect_null(threads_fast_path_each_other(2000));
+    expect_null(threads_repeat_each_other(2000));
 }
 
 Test(fast_path, a_repetition_meets_another_call)

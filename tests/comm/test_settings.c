@@ -25,6 +25,16 @@ static uint32_t hash(const struct comm_settings *settings)
     return comm_settings_hash(settings, text);
 }
 
+Test(settings, have_the_documented_defaults)
+{
+    struct comm_settings settings = read_settings(NULL, 4);
+
+    cr_expect(settings.slot_bytes == 128 << 10 && settings.slots == 8);
+    cr_expect(settings.timeout == 300 && settings.spin == -1 && !settings.deterministic);
+    cr_expect(settings.reads == -1 && settings.automatic && !settings.uniform);
+    cr_expect_str_eq(settings.algorithm, "auto");
+}
+
 Test(settings, the_configuration_comes_before_the_environment_and_that_before_defaults)
 {
     rondo_config config = RONDO_CONFIG_INIT;

@@ -430,7 +430,7 @@ Test(stages, that_fail_between_ranks_that_know_each_other_keep_no_place_in_the_h
               next_place());
 }
 
-Test(stages, do_not_begin_with_a_endpoint_that_others_have_changed)
+Test(stages, do_not_begin_with_an_endpoint_that_others_have_changed)
 {
     struct comm_settings settings;
     struct endpoint endpoint;

@@ -3,10 +3,12 @@
  * needs it are compiled and linked here in every build. */
 #include "rondo/cuda.h"
 
+#include "bench/device.h"
 #include "cli/doctor/report.h"
 #include "comm/gpu/gpu.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <string.h>
 
 Test(cuda_absent, calls_say_that_this_build_has_no_cuda)
@@ -40,4 +42,15 @@ Test(cuda_absent, the_doctor_says_so_in_a_line)
     doctor_check_cuda(&report);
     cr_assert(report.count == 1 && strstr(report.line[0].found, "built without the CUDA toolkit"),
               "%s", report.line[0].found);
+}
+
+Test(cuda_absent, a_benchmark_with_memory_of_a_device_says_why_not)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    char sentence[256] = "";
+
+    if (driver)
+        cr_skip_test("there is a driver");
+    cr_assert(device_open(0, sentence, sizeof(sentence)) == NULL);
+    cr_expect(strstr(sentence, "GPU memory needs NVIDIA's driver"), "%s", sentence);
 }

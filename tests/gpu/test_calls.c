@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static struct world_report report;
@@ -171,7 +172,18 @@ Test(gpu_calls, a_rank_that_closes_too_early_is_named)
 {
     expect(gpu_misses_a_closed_rank, 3, true, false);
     expect(gpu_misses_a_closed_rank, 2, true, false);
+}
+
+/* They wait for each other at a gate, where one that has closed does not come any more. */
+Test(gpu_calls, a_thread_that_closes_too_early_is_not_waited_for)
+{
+    int file = memfd_create("log", MFD_CLOEXEC);
+    char log[1 << 16] = "";
+
+    setenv("RONDO_LOG", "info", 1);
+    dup2(file, STDERR_FILENO);
     expect(gpu_misses_a_closed_rank, 3, false, false);
+    cr_assert(pread(file, log, sizeof(log) - 1, 0) > 0 && !strstr(log, "has been late"), "%s", log);
 }
 
 static void expect_survivors(world_body body, int size, int devices)

@@ -98,7 +98,7 @@ static struct plan *empty_plan(unsigned parts, unsigned message_atoms, unsigned 
     return plan;
 }
 
-Test(exec, a_message_takes_as_many_packed_as_its_bytes_need_up_to_ten)
+Test(exec, a_message_takes_as_many_lines_as_its_bytes_need_up_to_ten)
 {
     struct plan *plan = empty_plan(1, 1, 0);
     struct exec_shape shape;

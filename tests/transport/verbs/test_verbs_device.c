@@ -111,7 +111,7 @@ Test(verbs_device, an_adapter_that_refuses_device_memory_is_not_used)
     cr_expect(strstr(fail_sentence(), "refused 262144 bytes"), "%s", fail_sentence());
 }
 
-Test(verbs_device, a_device_that_zcopies_nothing_is_not_used)
+Test(verbs_device, a_device_that_is_full_is_not_used)
 {
     fake_device.full = true;
     cr_expect_eq(try_as("dmabuf"), DEVICE_STAGED);

@@ -169,7 +169,7 @@ Test(verbs_rails, long_messages_are_spread_over_all_rails, .fini = end)
     cr_expect_gt(fake.immediates, fake.writes / 4);
 }
 
-Test(verbs_rails, memory_is_zcopy_to_all_rails, .fini = end)
+Test(verbs_rails, memory_is_shown_to_all_rails, .fini = end)
 {
     open_with(3);
     nodes_zcopy = true;

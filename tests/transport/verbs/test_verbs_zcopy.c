@@ -201,7 +201,7 @@ Test(verbs_zcopy, memory_that_is_freed_is_not_registered_any_more)
     cr_expect_eq(come(2), 'n', "the pages of before were sent");
 }
 
-Test(verbs_zcopy, memory_that_was_registered_is_zcopy_until_it_is_private_again)
+Test(verbs_zcopy, memory_that_was_registered_is_sent_from_until_it_is_private_again)
 {
     char *own = aligned_alloc(4096, 128 << 10);
     int before;
