@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -54,12 +55,21 @@ static void note_turns(struct waiter *waiter, double away)
     waiter->switches = switches;
 }
 
+/* A wait that has lasted for long may last a little longer: looks every 50 us take a tenth of a
+ * core, which others may need. */
+static double doze_time(const struct waiter *waiter, double least)
+{
+    double waited = waiter->since > 0 ? waiter->now - waiter->since : 0;
+
+    return fmax(least, fmin(DOZE_PART * waited, LOOK_PEERS * waiter->policy->ranks_per_core));
+}
+
 bool waiter_pause_slow(struct waiter *waiter)
 {
     bool looks;
 
     if (waiter->since > 0 && waiter->now - waiter->since > doze_after(waiter->now)) {
-        doze_for(DOZE_PEER * waiter->policy->ranks_per_core);
+        doze_for(doze_time(waiter, DOZE_PEER * waiter->policy->ranks_per_core));
         waiter->yields = YIELDS_PER_LOOK;
     } else {
         sched_yield();
@@ -78,7 +88,8 @@ double waiter_sleep(const struct waiter *waiter, bool woken)
 {
     int ranks_per_core = waiter->policy->ranks_per_core;
 
-    return woken ? LOOK_PEERS * ranks_per_core : DOZE_PEER * (1 + ranks_per_core / 8);
+    return woken ? LOOK_PEERS * ranks_per_core
+                 : doze_time(waiter, DOZE_PEER * (1 + ranks_per_core / 8));
 }
 
 bool waiter_look(struct waiter *waiter)

@@ -4,6 +4,7 @@
 #include "comm/state/wait.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 static const struct wait_policy spinning = {
     .ranks_per_core = 1, .polls = 16, .spins = 100, .network_spins = 20};
@@ -78,6 +79,25 @@ Test(wait, looks_at_networks_so_often_before_it_sleeps_and_shortly_where_nobody_
         looks++;
     cr_expect(looks == spinning.network_spins);
     cr_expect(waiter_sleep(&waiter, false) < waiter_sleep(&waiter, true));
+}
+
+Test(wait, sleeps_longer_the_longer_it_has_lasted_up_to_the_time_of_a_look)
+{
+    double most, before = 0;
+    struct waiter waiter;
+
+    waiter_init(&waiter, &crowded);
+    most = waiter_sleep(&waiter, true);
+    for (double waited = 1e-3; waited < 100; waited *= 10) {
+        double sleeps;
+
+        waiter.since = 1;
+        waiter.now = waiter.since + waited;
+        sleeps = waiter_sleep(&waiter, false);
+        cr_expect(sleeps >= before && sleeps <= fmax(waited / 20, 1e-4) && sleeps <= most);
+        before = sleeps;
+    }
+    cr_expect(before == most, "%g s, not %g", before, most);
 }
 
 #define TURN 0.05 /* seconds */
