@@ -28,9 +28,9 @@ def environment(**more):
     return {**cases.clean_environment(), "OPENBLAS_NUM_THREADS": "1", **{k: str(v) for k, v in more.items()}}
 
 
-def start(*options, **more):
-    return subprocess.Popen([RONDO, "train", *SMALL, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env=environment(**more))
+def start(*options, stderr=subprocess.PIPE, **more):
+    return subprocess.Popen([RONDO, "train", *SMALL, *options], stdout=subprocess.PIPE, stderr=stderr, text=True,
+                            env=environment(**more))
 
 
 def finish(job, status=0):
@@ -139,18 +139,26 @@ def rank_0_may_end_before_it_has_written_what_counts():
 
 
 def newcomers_take_places():
-    job = start("-n", "4", "--elastic", "3:4", "--max-restarts=2", f"--steps={2 * STEPS}", "--csv=places.csv",
-                "--json=places.json")
-    for killed in (1, 2):
-        wait_for_steps(job, "places.csv", killed * NOTICED)
-        os.kill(cases.children_of(job.pid)[killed], signal.SIGKILL)
-    output, said = finish(job)
-    assert "(restart 2 of 2)" in said and "0 lost, 1 new: goes on with 4 ranks" in said, said
+    steps = 8 * STEPS
+    with open("places.log", "a", encoding="utf-8") as log, open("places.log", encoding="utf-8") as text:
+        job = start("-n", "4", "--elastic", "3:4", "--max-restarts=2", f"--steps={steps}", "--csv=places.csv",
+                    "--json=places.json", stderr=log)
+        said = ""
+        for killed in (1, 2):
+            wait_for_steps(job, "places.csv", killed * NOTICED)
+            os.kill(cases.children_of(job.pid)[killed], signal.SIGKILL)
+            while said.count("0 lost, 1 new: goes on with 4 ranks") < killed:  # two that are away are too many
+                assert job.poll() is None, said
+                time.sleep(0.01)
+                said += text.read()
+        output, _ = finish(job)
+        said += text.read()
+    assert "(restart 2 of 2)" in said, said
     with open("places.json", encoding="utf-8") as file:
         summary = json.load(file)
     assert (summary["lost"], summary["joined"], summary["ranks"]) == (2, 2, 4), summary
-    assert summary["samples"] == 2 * STEPS * 4 * 8 and "each counted once" in output
-    assert [int(row["step"]) for row in rows("places.csv")] == list(range(1, 2 * STEPS + 1))
+    assert summary["samples"] == steps * 4 * 8 and "each counted once" in output
+    assert [int(row["step"]) for row in rows("places.csv")] == list(range(1, steps + 1))
 
 
 def one_more_comes_when_asked_for():
