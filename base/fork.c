@@ -14,8 +14,7 @@ static _Atomic uint32_t none; /* nothing was made yet */
 static _Atomic uint32_t last; /* number that was given out; children count on */
 _Atomic(_Atomic uint32_t *) fork_number = &none;
 
-static _Atomic(struct lock *) locks[LOCKS];
-static _Atomic(struct lock_shared *) shared_locks[LOCKS];
+static _Atomic(void *) locks[LOCKS], shared_locks[LOCKS];
 static atomic_flag handling = ATOMIC_FLAG_INIT;
 
 static struct kept {
@@ -90,30 +89,27 @@ rondo_result fork_refuse(const char *function, const char *what)
                       function, (int)getpid(), what);
 }
 
-void fork_renews(struct lock *lock)
+static void note_lock(_Atomic(void *) list[LOCKS], void *lock)
 {
     handle_forks();
     for (int i = 0; i < LOCKS; i++) {
-        struct lock *before = NULL;
+        void *before = NULL;
 
-        if (atomic_compare_exchange_strong_explicit(&locks[i], &before, lock, memory_order_relaxed,
+        if (atomic_compare_exchange_strong_explicit(&list[i], &before, lock, memory_order_relaxed,
                                                     memory_order_relaxed) ||
             before == lock)
             return;
     }
 }
 
+void fork_renews(struct lock *lock)
+{
+    note_lock(locks, lock);
+}
+
 void fork_renews_shared(struct lock_shared *lock)
 {
-    handle_forks();
-    for (int i = 0; i < LOCKS; i++) {
-        struct lock_shared *before = NULL;
-
-        if (atomic_compare_exchange_strong_explicit(&shared_locks[i], &before, lock,
-                                                    memory_order_relaxed, memory_order_relaxed) ||
-            before == lock)
-            return;
-    }
+    note_lock(shared_locks, lock);
 }
 
 void fork_keep(void *memory)
