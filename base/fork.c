@@ -8,14 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LOCKS = 8 };
-
 static _Atomic uint32_t none; /* nothing was made yet */
 static _Atomic uint32_t last; /* number that was given out; children count on */
 _Atomic(_Atomic uint32_t *) fork_number = &none;
 
-static _Atomic(void *) locks[LOCKS], shared_locks[LOCKS];
-static atomic_flag handling = ATOMIC_FLAG_INIT;
+/* The section of all lists, whose bounds the linker sets. */
+extern const struct fork_renewed __start_fork_renewed[] __attribute__((weak, visibility("hidden")));
+extern const struct fork_renewed __stop_fork_renewed[] __attribute__((weak, visibility("hidden")));
 
 static struct kept {
     struct kept *next;
@@ -26,22 +25,20 @@ static struct kept {
 static void begin_child(void)
 {
     atomic_store_explicit(&none, 0, memory_order_relaxed);
-    for (int i = 0; i < LOCKS; i++) {
-        struct lock *lock = atomic_load_explicit(&locks[i], memory_order_relaxed);
-        struct lock_shared *shared = atomic_load_explicit(&shared_locks[i], memory_order_relaxed);
-
-        if (lock)
-            lock_init(lock, lock->level);
-        if (shared)
-            lock_shared_init(shared, shared->level);
+    /* Between two lists there may be gaps, of zeros. */
+    for (const struct fork_renewed *one = __start_fork_renewed; one < __stop_fork_renewed; one++) {
+        if (one->lock)
+            lock_init(one->lock, one->lock->level);
+        if (one->shared)
+            lock_shared_init(one->shared, one->shared->level);
     }
 }
 
-/* The C library forgets the handler when it unloads the library whose it is. */
-static void handle_forks(void)
+/* Before any thread can hold a lock. The C library forgets the handler when it unloads the library
+ * whose it is. */
+__attribute__((constructor)) static void handle_forks(void)
 {
-    if (!atomic_flag_test_and_set_explicit(&handling, memory_order_relaxed))
-        pthread_atfork(NULL, NULL, begin_child);
+    pthread_atfork(NULL, NULL, begin_child);
 }
 
 /* A page that is wiped; without one (Linux before 4.14) a variable that begin_child() clears. */
@@ -67,7 +64,6 @@ uint32_t fork_home(void)
     _Atomic uint32_t *number = atomic_load_explicit(&fork_number, memory_order_acquire);
     uint32_t home, before = 0;
 
-    handle_forks();
     if (number == &none && !atomic_load_explicit(&none, memory_order_relaxed))
         number = make_number();
     home = atomic_load_explicit(number, memory_order_relaxed);
@@ -87,29 +83,6 @@ rondo_result fork_refuse(const char *function, const char *what)
                       "it, which does nothing to the parent, start a program (exec), or open a "
                       "communicator of its own.",
                       function, (int)getpid(), what);
-}
-
-static void note_lock(_Atomic(void *) list[LOCKS], void *lock)
-{
-    handle_forks();
-    for (int i = 0; i < LOCKS; i++) {
-        void *before = NULL;
-
-        if (atomic_compare_exchange_strong_explicit(&list[i], &before, lock, memory_order_relaxed,
-                                                    memory_order_relaxed) ||
-            before == lock)
-            return;
-    }
-}
-
-void fork_renews(struct lock *lock)
-{
-    note_lock(locks, lock);
-}
-
-void fork_renews_shared(struct lock_shared *lock)
-{
-    note_lock(shared_locks, lock);
 }
 
 void fork_keep(void *memory)

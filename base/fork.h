@@ -38,10 +38,19 @@ static inline bool fork_is_foreign(uint32_t home)
 /* RONDO_ERROR_INVALID, with a sentence about the foreign `what` of `function`. */
 rondo_result fork_refuse(const char *function, const char *what);
 
-/* A lock of the whole process may be held by another thread when it forks, which the child does
- * not have: there it shall be a new one. For the first few locks; calling it again does nothing. */
-void fork_renews(struct lock *lock);
-void fork_renews_shared(struct lock_shared *lock);
+/*
+ * A lock of the whole process may be held by another thread when it forks, which the child does
+ * not have: there it shall be a new one. So each file that has such locks lists them once, as
+ * {.lock = &one} or {.shared = &one}; the linker puts the lists of all files into one section.
+ */
+struct fork_renewed {
+    struct lock *lock;
+    struct lock_shared *shared;
+};
+#define FORK_RENEWS(...)                                                                   \
+    __attribute__((used, section("fork_renewed"),                                          \
+                   aligned(sizeof(struct fork_renewed)))) static const struct fork_renewed \
+        fork_renewed_here[] = {__VA_ARGS__}
 
 /* Memory of the parent's that a child gives up without freeing what hangs on it, which would be
  * another process's: it stays as it is until the child ends. */

@@ -3,6 +3,7 @@
 
 #include "base/caller/descriptor.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -160,6 +161,7 @@ static rondo_result load_all(struct cuda_launcher *launcher)
 
 static struct cuda_launcher *launchers;
 static struct lock launchers_lock = LOCK_AT(LOCK_CUDA_LAUNCHERS);
+FORK_RENEWS({.lock = &launchers_lock});
 
 /* Free a launcher after its last user, or after nobody could open it. */
 static void discard(struct cuda_launcher *launcher)

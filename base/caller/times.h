@@ -152,7 +152,7 @@
 #define TURN_MOST   0.1   /* a machine that stood still for longer was moved, and has no turns */
 #define DOZE_OWN    20e-6 /* for threads and streams of this process, which are about to be done */
 #define DOZE_PEER   50e-6 /* for ranks and devices: the system's timers add as much by themselves */
-#define DOZE_PART   0.01  /* a doze may last so much of the wait that it is part of */
+#define DOZE_PART   0.01  /* of a wait: what dozes of all its ranks may add up to */
 #define DOZE_NEWS   1e-3  /* for news of processes that end, which the system takes as long for */
 #define DOZE_PROOF  5e-3  /* for a proof that a peer has ended, after all else is known */
 #define DOZE_NAME   0.01  /* for an address, a name or a place that another process holds */

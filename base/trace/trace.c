@@ -19,6 +19,7 @@
 #include <string.h>
 
 static struct lock lock = LOCK_AT(LOCK_TRACE);
+FORK_RENEWS({.lock = &lock});
 /* The page is that of this process, or of the one that forked it; NULL: nothing is traced so
  * far. */
 static _Atomic(struct trace_page *) page_now;

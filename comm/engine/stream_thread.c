@@ -16,6 +16,7 @@
 #include "base/caller/times.h"
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/spare.h"
 
@@ -48,6 +49,7 @@ struct thread_stream {
 };
 
 static struct lock list_lock = LOCK_AT(LOCK_STREAM_LIST);
+FORK_RENEWS({.lock = &list_lock});
 static struct thread_stream *list;
 
 /* A thread of a stream keeps the result of the call that it has run last. */
@@ -339,7 +341,6 @@ rondo_result rondo_stream_open(rondo_stream **ret_stream)
         free(stream);
         return RONDO_ERROR_SYSTEM;
     }
-    fork_renews(&list_lock);
     list_add(stream);
     *ret_stream = &stream->base;
     return RONDO_OK;

@@ -25,6 +25,7 @@
 /* ---- All communicators of this process ------------------------------------------------------- */
 
 static struct lock list_lock = LOCK_AT(LOCK_COMM_LIST);
+FORK_RENEWS({.lock = &list_lock});
 static rondo_comm *list;
 
 rondo_result leave_enlist(rondo_comm *comm)
@@ -33,7 +34,6 @@ rondo_result leave_enlist(rondo_comm *comm)
     if (!comm->lease)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a communicator of %d ranks.",
                           comm->size);
-    fork_renews(&list_lock);
     lock_take(&list_lock);
     comm->next = list;
     list = comm;

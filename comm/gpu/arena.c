@@ -9,6 +9,7 @@
 #include "comm/gpu/arena.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct pin {
 
 static struct pin *pins;
 static struct lock lock = LOCK_AT(LOCK_GPU_PINS);
+FORK_RENEWS({.lock = &lock});
 
 /* Finds the pointer of the list that leads to the pin; it is NULL if there is none. */
 static struct pin **place_of(const void *memory, uint64_t comm)

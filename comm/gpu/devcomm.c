@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "comm/failure/health.h"
@@ -155,6 +156,7 @@ struct left_behind {
 
 static struct left_behind *left_behind;
 static struct lock left_behind_lock = LOCK_AT(LOCK_GPU_LEFT_BEHIND);
+FORK_RENEWS({.lock = &left_behind_lock});
 
 /* With the lock held; NULL: out of memory. */
 static struct left_behind **find_left_behind(uint64_t id)

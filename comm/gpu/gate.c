@@ -25,11 +25,13 @@
 #include "comm/engine/group_run.h"
 #include "comm/engine/threads.h"
 #include "comm/failure/health.h"
+#include "comm/failure/leave.h"
 #include "comm/gpu/arena.h"
 
 #include "base/clock.h"
 #include "base/collective.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "transport/memory/process.h"
 
@@ -50,6 +52,7 @@ struct gpu_gate {
 
 static struct gpu_gate *gates;
 static struct lock gates_lock = LOCK_AT(LOCK_GPU_GATES);
+FORK_RENEWS({.lock = &gates_lock});
 static _Thread_local bool not_waiting;
 
 static bool is_member(const rondo_comm *comm, int rank)
@@ -168,7 +171,7 @@ static void open_gate(struct gpu_gate *gate, const rondo_comm *comm, int peer, c
                  peer, why, comm->rank);
 }
 
-static void await(const rondo_comm *comm, int peer, const struct condition *condition)
+static void await(rondo_comm *comm, int peer, const struct condition *condition)
 {
     enum { POLLS = 500 };
     struct gpu_gate *gate = comm_gpu(comm)->gate;
@@ -182,7 +185,8 @@ static void await(const rondo_comm *comm, int peer, const struct condition *cond
             sched_yield();
             continue;
         }
-        if (health_has_closed(comm, peer)) /* it never comes: the watchdog finds that out */
+        /* It never comes, as the call's own looks at its peers will find. */
+        if (health_has_closed(comm, peer) || (leave_hears(comm) && health_adopt(comm)))
             return;
         began = began > 0 ? began : clock_seconds();
         if (!threads_is_step() &&
@@ -210,7 +214,7 @@ void gpu_gate_tell(const rondo_comm *comm, int to, int from, int channel, uint32
                           memory_order_release);
 }
 
-void gpu_gate_await(const rondo_comm *comm, int peer, int channel, bool data)
+void gpu_gate_await(rondo_comm *comm, int peer, int channel, bool data)
 {
     const struct gpu_gate *gate = comm_gpu(comm)->gate;
     const struct condition condition = {.word = data ? flag_of(gate, comm->rank, peer, channel)
@@ -235,7 +239,7 @@ static uint32_t count_passed(const rondo_comm *comm)
     return count_up(&gate->passed[comm->rank]);
 }
 
-static void await_passed(const rondo_comm *comm, uint32_t passed)
+static void await_passed(rondo_comm *comm, uint32_t passed)
 {
     for (int rank = 0; rank < comm->size; rank++) {
         const struct condition condition = {&comm_gpu(comm)->gate->passed[rank], passed, HAS_COME};
@@ -245,7 +249,7 @@ static void await_passed(const rondo_comm *comm, uint32_t passed)
     }
 }
 
-void gpu_gate_pass(const rondo_comm *comm)
+void gpu_gate_pass(rondo_comm *comm)
 {
     if (comm_gpu(comm)->gate)
         await_passed(comm, count_passed(comm));
@@ -263,7 +267,7 @@ static _Atomic uint32_t *posted(const rondo_comm *comm, const struct choice_key 
 
 void gpu_gate_pass_batch(const struct batch *batch)
 {
-    const rondo_comm *comm = batch->comm;
+    rondo_comm *comm = batch->comm;
     uint32_t passed = 0;
 
     if (!comm_gpu(comm)->gate)

@@ -11,6 +11,7 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/setting.h"
 #include "cuda/module.h"
@@ -132,6 +133,7 @@ void gpu_spare_give(struct gpu *gpu, void *memory)
 }
 
 static struct lock finding = LOCK_AT(LOCK_GPU_FINDING);
+FORK_RENEWS({.lock = &finding});
 
 rondo_result gpu_of(rondo_comm *comm, struct gpu **ret_gpu)
 {

@@ -136,9 +136,9 @@ bool gpu_gate_has(const rondo_comm *comm, int peer);
 /* Notes what a mailbox will hold by what is queued: the fingerprint of a message, or 0. */
 void gpu_gate_tell(const rondo_comm *comm, int to, int from, int channel, uint32_t full);
 /* Until the peer has queued what ends that wait. */
-void gpu_gate_await(const rondo_comm *comm, int peer, int channel, bool data);
+void gpu_gate_await(rondo_comm *comm, int peer, int channel, bool data);
 /* A part of a collective call is queued: until all of those ranks have queued it. */
-void gpu_gate_pass(const rondo_comm *comm);
+void gpu_gate_pass(rondo_comm *comm);
 /* Waits as gpu_gate_pass() does, for calls by way of the host, each until the ranks that it is with
  * have queued it. */
 void gpu_gate_pass_batch(const struct batch *batch);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "comm/failure/health.h"
 
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 
 static struct lock list_lock = LOCK_AT(LOCK_GPU_JUDGED);
+FORK_RENEWS({.lock = &list_lock});
 static struct gpu_plans *list;
 
 void gpu_judge_enlist(struct gpu_plans *plans)

@@ -298,10 +298,13 @@ void progress_hand_over(rondo_p2p *p2p)
 void *progress_run(void *argument)
 {
     rondo_p2p *p2p = argument;
+    struct wait_policy prompt = p2p->comm->tuning.wait;
     struct waiter waiter;
 
+    /* A message that is posted while this thread dozes has not waited yet. */
+    prompt.doze_part = 0;
     lock_take(&p2p->lock);
-    waiter_init(&waiter, &p2p->comm->tuning.wait);
+    waiter_init(&waiter, &prompt);
     while (!p2p->failed) {
         if (p2p->closing)
             give_up(p2p);

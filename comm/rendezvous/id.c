@@ -15,6 +15,7 @@
 #include "comm/rendezvous/socket.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/net/address.h"
 #include "base/setting.h"
@@ -58,6 +59,7 @@ struct id_server {
 };
 
 static struct lock servers_lock = LOCK_AT(LOCK_ID_SERVERS);
+FORK_RENEWS({.lock = &servers_lock});
 static struct id_server *servers;
 
 static rondo_result look(void *context)

@@ -19,6 +19,7 @@
 #include "base/caller/descriptor.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -45,6 +46,7 @@ struct launch_claim {
 };
 
 static struct lock claims_lock = LOCK_AT(LOCK_LAUNCH_CLAIMS);
+FORK_RENEWS({.lock = &claims_lock});
 static struct launch_claim *claims;
 
 /* The process in which this library was loaded: a child of fork() is another one. */

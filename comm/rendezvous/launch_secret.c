@@ -9,6 +9,7 @@
 #include "comm/rendezvous/launch.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 
 #include <sodium.h>
@@ -27,6 +28,7 @@ static struct {
     unsigned char text[32], key[BOOTSTRAP_SECRET]; /* a hash of the text */
     bool known;
 } last = {.lock = LOCK_AT(LOCK_LAUNCH_SECRET)};
+FORK_RENEWS({.lock = &last.lock});
 
 bool launch_secret_is_strong(const char *secret)
 {

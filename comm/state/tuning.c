@@ -81,8 +81,9 @@ static int count_cores(const rondo_comm *comm)
     return (int)(((long)comm->size * worst.cores + worst.ranks - 1) / worst.ranks);
 }
 
-/* Spin only where the rank that we wait for can run at the same time. */
-static struct wait_policy wait_policy_for(struct load load, double wanted)
+/* Spin only where the rank that we wait for can run at the same time. Along a ring each rank may be
+ * in a doze when the one before has done its part, so what they may last is divided among them. */
+static struct wait_policy wait_policy_for(struct load load, int size, double wanted)
 {
     const double round = 2e-8; /* seconds of one pause */
     const double look = 5e-7;  /* seconds of one look at the network */
@@ -100,7 +101,8 @@ static struct wait_policy wait_policy_for(struct load load, double wanted)
                                                           : 2000,
                                 .network_spins = spin >= 0        ? (int)(spin / look)
                                                  : oversubscribed ? 2
-                                                                  : 200};
+                                                                  : 200,
+                                .doze_part = DOZE_PART / size};
 }
 
 /*
@@ -166,7 +168,7 @@ void tuning_fit(rondo_comm *comm)
     bool shares_cores = comm->local_size == comm->size && load.ranks > load.cores;
 
     comm->tuning.costs.cores = count_cores(comm);
-    comm->tuning.wait = wait_policy_for(load, comm->settings.spin);
+    comm->tuning.wait = wait_policy_for(load, comm->size, comm->settings.spin);
     comm->tuning.ll_depths = comm->world.ll_depths = ll_depths_for(load, comm->size);
     comm->tuning.looks_per_tcp = networks_carry_by_calls(&comm->networks) ? 16 : 256;
     fit_segments(comm, shares_cores);

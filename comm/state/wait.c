@@ -61,7 +61,8 @@ static double doze_time(const struct waiter *waiter, double least)
 {
     double waited = waiter->since > 0 ? waiter->now - waiter->since : 0;
 
-    return fmax(least, fmin(DOZE_PART * waited, LOOK_PEERS * waiter->policy->ranks_per_core));
+    return fmax(least, fmin(waiter->policy->doze_part * waited,
+                            LOOK_PEERS * waiter->policy->ranks_per_core));
 }
 
 bool waiter_pause_slow(struct waiter *waiter)

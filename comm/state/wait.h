@@ -15,6 +15,7 @@ struct wait_policy {
     int polls;          /* times that flags alone are looked at */
     int spins;          /* pauses before a wait yields */
     int network_spins;  /* looks at the networks before a wait sleeps */
+    double doze_part;   /* a doze may last so much of the wait that it is part of */
 };
 
 struct waiter {

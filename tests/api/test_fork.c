@@ -263,3 +263,40 @@ Test(fork, a_child_born_during_a_call_of_another_thread_neither_hangs_nor_harms)
               report.summary);
     world_unshare(busy.children, sizeof(atomic_int));
 }
+
+/* This thread has all locks in turn that opening and closing take. */
+static void *open_and_close(void *argument)
+{
+    const atomic_bool *over = argument;
+    rondo_comm *comm;
+
+    while (!atomic_load_explicit(over, memory_order_relaxed))
+        if (!rondo_comm_open_all(1, NULL, &comm))
+            rondo_comm_close(comm);
+    return NULL;
+}
+
+Test(fork, children_born_while_another_thread_opens_and_closes_have_their_own)
+{
+    enum { CHILDREN = 500 };
+    atomic_bool over = false;
+    pthread_t thread;
+    int status = 0;
+
+#ifdef __SANITIZE_ADDRESS__
+    cr_skip_test("a child may find locks of the sanitizer's memory taken");
+#endif
+    cr_assert(pthread_create(&thread, NULL, open_and_close, &over) == 0);
+    for (int i = 0; i < CHILDREN && !status; i++) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            alarm(PATIENCE);
+            _exit(own_communicators_work() ? CHILD_FINE : OWN_FAILED);
+        }
+        cr_assert(waitpid(child, &status, 0) == child);
+        cr_expect(status == 0, "child %d ended with status %x", i, (unsigned)status);
+    }
+    atomic_store_explicit(&over, true, memory_order_relaxed);
+    pthread_join(thread, NULL);
+}

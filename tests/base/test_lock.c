@@ -17,6 +17,7 @@ static struct lock middle = LOCK_AT(LOCK_TCP_NETWORK);
 static struct lock other_middle = LOCK_AT(LOCK_TCP_NETWORK);
 static struct lock inner = LOCK_AT(LOCK_HEAP);
 static struct lock_shared readers = LOCK_SHARED_AT(LOCK_REGISTERED);
+FORK_RENEWS({.lock = &outer}, {.shared = &readers});
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 static char said[4096]; /* by the last child */
@@ -216,8 +217,7 @@ static void renew(void)
     pthread_t thread;
     int status;
 
-    fork_renews(&outer);
-    fork_renews_shared(&readers);
+    fork_home(); /* base/fork.c is in a program that asks for something of it */
     if (pthread_create(&thread, NULL, hold_both, NULL))
         _exit(1);
     while (lock_shared_try(&readers)) {

@@ -9,7 +9,8 @@
 static const struct wait_policy spinning = {
     .ranks_per_core = 1, .polls = 16, .spins = 100, .network_spins = 20};
 static const struct wait_policy looking = {.ranks_per_core = 1, .spins = 0};
-static const struct wait_policy crowded = {.ranks_per_core = 2, .spins = 1, .network_spins = 1};
+static const struct wait_policy crowded = {
+    .ranks_per_core = 2, .spins = 1, .network_spins = 1, .doze_part = 0.01};
 
 Test(wait, spins_so_many_rounds_before_it_looks_at_anything)
 {

@@ -81,7 +81,9 @@ static rondo_result abort_in_flight(struct gpu_rank *rank)
                                   rank->stream);
     if (!result)
         result = expect_broken(rank, RONDO_ERROR_ABORTED, "abort");
-    return result;
+    /* The one that aborts closes when the others know, so that it is no closed rank that ends their
+     * calls. */
+    return result ? result : rondo_barrier(rank->outer, NULL);
 }
 
 rondo_result gpu_aborts_in_flight(rondo_comm *comm, void *scene, char *sentence)

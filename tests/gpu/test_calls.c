@@ -174,16 +174,31 @@ Test(gpu_calls, a_rank_that_closes_too_early_is_named)
     expect(gpu_misses_a_closed_rank, 2, true, false);
 }
 
-/* They wait for each other at a gate, where one that has closed does not come any more. */
-Test(gpu_calls, a_thread_that_closes_too_early_is_not_waited_for)
+/* They wait for each other at a gate, to which one that has closed or aborted comes no more. */
+static void expect_not_late(world_body body, bool host)
 {
     int file = memfd_create("log", MFD_CLOEXEC);
     char log[1 << 16] = "";
 
     setenv("RONDO_LOG", "info", 1);
     dup2(file, STDERR_FILENO);
-    expect(gpu_misses_a_closed_rank, 3, false, false);
+    expect(body, 3, false, host);
     cr_assert(pread(file, log, sizeof(log) - 1, 0) > 0 && !strstr(log, "has been late"), "%s", log);
+}
+
+Test(gpu_calls, a_thread_that_closes_too_early_is_not_waited_for)
+{
+    expect_not_late(gpu_misses_a_closed_rank, false);
+}
+
+Test(gpu_calls, a_thread_that_aborts_is_not_waited_for)
+{
+    expect_not_late(gpu_aborts_in_flight, false);
+}
+
+Test(gpu_calls, a_thread_that_aborts_is_not_waited_for_by_way_of_the_host)
+{
+    expect_not_late(gpu_aborts_in_flight, true);
 }
 
 static void expect_survivors(world_body body, int size, int devices)

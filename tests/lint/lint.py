@@ -110,6 +110,8 @@ TIME = re.compile(r"\bstruct (?:timespec|timeval)\s+\w+\s*=\s*\{[^}]*[1-9]|\.tv_
                   r"\benum\s*\{[^}]*(?:_|\b)(?:seconds|pause|ms|ns)\s*=\s*[\d.]|"
                   r"#[ \t]*define[ \t]+\w*(?:patience|seconds|pause|timeout|_ms|_ns)[ \t]+[\d.]", re.I)
 VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")
+# A lock of the whole process, as LOCK_AT() begins it; those of functions are indented.
+PROCESS_LOCK = re.compile(r"^[\w}].*\bLOCK_(?:SHARED_)?AT\(", re.M)
 
 complaints = []
 
@@ -214,6 +216,8 @@ def check_words(path, code):
             complain(path, number, "atomic operation without an explicit order")
         if ordered and PLAIN_LOCK.search(line):
             complain(path, number, "a lock has a level: use base/lock.h")
+        if library and PROCESS_LOCK.search(line) and "FORK_RENEWS(" not in code:
+            complain(path, number, "a forked child may find this lock taken: list it by FORK_RENEWS()")
         if library and LEAVES.search(line):
             complain(path, number, "the library never ends the process: return an error")
         if library and STDOUT.search(line):

@@ -140,6 +140,14 @@ class Lint(unittest.TestCase):
         self.accepts("base/lock.h", text)
         self.accepts("compat/a.c", text)  # it sees nothing of base/
 
+    def test_a_lock_that_a_forked_child_may_find_taken_is_refused(self):
+        text = SPDX + "static struct lock lock = LOCK_AT(LOCK_HEAP);\n"
+        self.refuses("comm/a.c", text, "FORK_RENEWS")
+        self.refuses("comm/a.c", SPDX + "static struct {\n    int a;\n} one = {.lock = LOCK_SHARED_AT(LOCK_HEAP)};\n",
+                     "FORK_RENEWS")
+        self.accepts("comm/a.c", text + "FORK_RENEWS({.lock = &lock});\n")
+        self.accepts("comm/a.c", SPDX + "void f(void)\n{\n    struct lock lock = LOCK_AT(LOCK_HEAP);\n}\n")
+
     def test_an_atomic_without_order_is_refused(self):
         self.refuses("base/a.c", SPDX + "void f(void)\n{\n    atomic_store(&a, 1);\n}\n", "explicit order")
         self.refuses("base/a.c", SPDX + "void f(void)\n{\n    atomic_fetch_or(&a, 1);\n}\n", "explicit order")

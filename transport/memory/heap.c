@@ -39,6 +39,7 @@ static struct {
     unsigned char id[16];
 } heap = {.lock = LOCK_AT(LOCK_HEAP), .file.fd = -1};
 static struct lock withdrawal_lock = LOCK_AT(LOCK_WITHDRAWAL);
+FORK_RENEWS({.lock = &heap.lock}, {.lock = &withdrawal_lock});
 
 char *heap_base(void)
 {
@@ -52,8 +53,6 @@ static rondo_result open_heap(void)
 
     if (result)
         return result;
-    fork_renews(&heap.lock);
-    fork_renews(&withdrawal_lock);
     memcpy(heap.id, ((struct heap_head *)(void *)file.base)->id, sizeof(heap.id));
     heap.file = file;
     heap.pid = getpid();

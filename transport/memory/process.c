@@ -41,6 +41,7 @@ struct process {
 };
 
 static struct lock table_lock = LOCK_AT(LOCK_PROCESSES);
+FORK_RENEWS({.lock = &table_lock});
 static struct process *table;
 
 /* Why a file of the process can't be opened, by errno. */
@@ -267,7 +268,6 @@ rondo_result process_attach(const struct heap_handle *handle, struct process **r
     bool own = handle->pid == (int32_t)getpid();
     struct process *process;
 
-    fork_renews(&table_lock);
     lock_take(&table_lock);
     for (process = table; process; process = process->next)
         if (memcmp(process->handle.id, handle->id, sizeof(handle->id)) == 0 &&

@@ -39,6 +39,7 @@ static struct whole whole_of(const struct range *range)
 
 static struct range *ranges;
 static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_REGISTERED);
+FORK_RENEWS({.shared = &ranges_lock});
 static atomic_uint range_count;
 
 /* Lets calls without registered memory skip the lock. */
@@ -139,7 +140,6 @@ rondo_result registered_move_in(void *memory, size_t bytes, int fd, const char *
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot map %zu bytes of registered memory",
                                 bytes);
     }
-    fork_renews_shared(&ranges_lock);
     lock_shared_write(&ranges_lock);
     range->next = ranges;
     ranges = range;

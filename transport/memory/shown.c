@@ -4,6 +4,7 @@
 
 #include "base/caller/descriptor.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "transport/memory/pages.h"
@@ -29,6 +30,7 @@ static struct {
     unsigned users;
     struct spans spans;
 } shown = {.lock = LOCK_AT(LOCK_SHOWN), .fd = -1};
+FORK_RENEWS({.lock = &shown.lock});
 
 char *shown_base(void)
 {

@@ -24,6 +24,7 @@ struct range {
 atomic_uint withdrawn_count;
 static struct range *ranges;
 static struct lock_shared ranges_lock = LOCK_SHARED_AT(LOCK_WITHDRAWN);
+FORK_RENEWS({.shared = &ranges_lock});
 
 bool withdrawn_search(const void *memory, size_t bytes)
 {
@@ -44,7 +45,6 @@ rondo_result withdrawn_note(char *begin, char *end, struct lease *lease)
 
     if (!range)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory while taking memory back from peers.");
-    fork_renews_shared(&ranges_lock);
     lock_shared_write(&ranges_lock);
     *range = (struct range){.next = ranges, .begin = begin, .end = end, .lease = lease};
     ranges = range;

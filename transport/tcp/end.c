@@ -6,6 +6,7 @@
 #include "transport/tcp/engine.h"
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/lock.h"
 
 #include <linux/sockios.h>
@@ -146,6 +147,7 @@ static void acknowledge_all(const struct tcp_network *network)
 
 /* Ranks of this process: who closes them one after another waits for those that nobody runs. */
 static struct lock open_lock = LOCK_AT(LOCK_TCP_LIST);
+FORK_RENEWS({.lock = &open_lock});
 static struct tcp_network *open_networks;
 
 void tcp_enlist(struct tcp_network *network)

@@ -3,6 +3,7 @@
 #include "transport/verbs/open.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -18,6 +19,7 @@ static struct {
     unsigned users;
     pid_t pid; /* whose they are: a forked child opens its own */
 } shared = {.lock = LOCK_AT(LOCK_VERBS_RAILS)};
+FORK_RENEWS({.lock = &shared.lock});
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@
 
 static struct gpu_left *list;
 static struct lock list_lock = LOCK_AT(LOCK_GPU_LEFT_BEHIND);
+FORK_RENEWS({.lock = &list_lock});
 
 /* Take those out of the list whose peers have all gone. A child's driver knows nothing of what its
  * parent had. */

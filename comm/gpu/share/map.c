@@ -17,6 +17,7 @@
 
 #include "base/caller/times.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "transport/memory/process.h"
@@ -33,7 +34,8 @@ enum { RETIRED_MOST = 16 };
 /* ---- When to unmap --------------------------------------------------------------------------- */
 
 static struct lock_shared queueing = LOCK_SHARED_AT(LOCK_GPU_QUEUEING); /* readers queue calls */
-static _Atomic int inflights;                                           /* of all communicators */
+FORK_RENEWS({.shared = &queueing});
+static _Atomic int inflights; /* of all communicators */
 
 void gpu_queueing_begin(void)
 {
