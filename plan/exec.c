@@ -181,6 +181,16 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
     return RONDO_OK;
 }
 
+void exec_shape_in_parts(struct exec_shape *shape, size_t slot_bytes, uint32_t parts)
+{
+    if (shape->lines || shape->longest > LINK_PART || parts < 2 || parts * LINK_PART > slot_bytes)
+        return;
+    shape->parted = true;
+    shape->lines = 1;
+    shape->place = LINK_PART;
+    shape->last_place = parts - 1;
+}
+
 size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shape)
 {
     return plan->scratch_blocks * shape->segment * shape->element;

@@ -72,7 +72,8 @@ struct exec_shape {
     size_t longest;    /* bytes of user data in the longest message */
     size_t each, rest; /* in a whole segment: grains per atom, and how many atoms get one more */
     unsigned lines;    /* LL lines of every message; 0: messages are plain */
-    /* Plain messages that are much shorter than a slot use its places in turn. */
+    bool parted;       /* so they are; then `lines` is 1, where the flag is */
+    /* Payloads that are much shorter than a slot use its places in turn. */
     size_t place;        /* bytes from one to the next */
     uint32_t last_place; /* counted from 0; their number is a power of 2 */
 };
@@ -125,6 +126,9 @@ struct execution {
 /* RONDO_ERROR_UNSUPPORTED if the slots are too small for one element per message. */
 rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t element,
                              size_t slot_bytes, struct exec_shape *ret_shape);
+/* Has short messages use so many parts of a slot in turn, if the slots of this shape are as long as
+ * that, so that as many times more of them may be under way. */
+void exec_shape_in_parts(struct exec_shape *shape, size_t slot_bytes, uint32_t parts);
 /* Bytes of scratch that an execution of this shape needs. */
 size_t exec_scratch_bytes(const struct plan *plan, const struct exec_shape *shape);
 

@@ -54,6 +54,12 @@ STEP_FUNCTION struct link_line *step_in_head(const struct execution *x, const st
     return lines && in->ll ? step_ll_head(x, in->ll, in->received, lines) : &step_in_slot(in)->head;
 }
 
+/* True if the payload shares the line of the flag. */
+STEP_FUNCTION bool step_inlines(const struct execution *x)
+{
+    return x->shape.lines == 1 && !x->shape.parted;
+}
+
 /* True if the message of this step travels packed, where messages are of more than one LL line. A
  * message with addresses does not. */
 STEP_FUNCTION bool step_packs(const struct plan_step *step, const struct link_ll *ll)
@@ -83,7 +89,7 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
             return EXEC_BLOCKED;
         }
         in->take = in->packed;
-    } else if (x->shape.lines == 1) {
+    } else if (step_inlines(x)) {
         in->take = (char *)head->payload;
     } else {
         in->take = step_in_slot(in)->payload;
@@ -95,6 +101,19 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
     return EXEC_MOVED;
 }
 
+/* How many messages may be under way, if so many are consumed. The slot of a plain one may be the
+ * one whose part a parted message would get. */
+STEP_FUNCTION uint32_t step_room(const struct execution *x, const struct link_out *out,
+                                 uint32_t consumed)
+{
+    if (!x->shape.lines || !out->ll)
+        return out->slot_count;
+    if (!x->shape.parted)
+        return step_ll_depth(x, x->shape.lines);
+    return (int32_t)(consumed - out->plain) < 0 ? out->slot_count
+                                                : out->slot_count * (x->shape.last_place + 1);
+}
+
 /*
  * True if a slot is free for the message that follows `ahead` others. The reader's counter is
  * looked at only when the last look no longer tells; and who has filled all slots waits until half
@@ -104,13 +123,12 @@ STEP_FUNCTION enum exec_state step_wait_data(struct execution *x, const struct p
  */
 STEP_FUNCTION bool step_has_room(const struct execution *x, struct link_out *out, uint32_t ahead)
 {
-    uint32_t room = x->shape.lines && out->ll ? step_ll_depth(x, x->shape.lines) : out->slot_count;
-
-    if (out->sent + ahead - out->consumed >= room) {
-        /* Plans are proved for 2 slots, so half of 4 or more is never waited for in vain. */
-        uint32_t most = room >= 4 ? room / 2 : room - 1;
+    if (out->sent + ahead - out->consumed >= step_room(x, out, out->consumed)) {
         /* Acquire, pairs with the release in step_give_back(): the reader is done with the slot. */
         uint32_t consumed = step_load(&out->credit->consumed);
+        uint32_t room = step_room(x, out, consumed);
+        /* Plans are proved for 2 slots, so half of 4 or more is never waited for in vain. */
+        uint32_t most = room >= 4 ? room / 2 : room - 1;
 
         if (out->sent + ahead - consumed > most)
             return false;
@@ -128,9 +146,9 @@ STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct
         x->blamed = step->peer;
         return EXEC_BLOCKED;
     }
-    if (x->shape.lines == 1) {
+    if (step_inlines(x)) {
         out->fill = step_out_head(x, out)->payload;
-    } else if (x->shape.lines && out->ll) {
+    } else if (x->shape.lines && !x->shape.parted && out->ll) {
         out->fill = out->packed;
     } else {
         out->fill = step_out_slot(out)->payload;
@@ -152,11 +170,13 @@ STEP_FUNCTION void step_sweep_flag(const struct link_out *out, struct link_line 
 
 /* Flags that have grown old must not be there when their numbers come again: see link.h. Without
  * short forms every flag is overwritten each time round. */
-STEP_FUNCTION void step_sweep(const struct execution *x, const struct link_out *out)
+STEP_FUNCTION void step_sweep(const struct execution *x, struct link_out *out)
 {
     for (uint32_t i = 0; i < out->slot_count; i++)
         step_sweep_flag(out, &((struct link_slot *)(out->slots + i * out->stride))->head);
     step_sweep_ll(x, out);
+    if ((int32_t)(out->consumed - out->plain) >= 0)
+        out->plain = out->consumed; /* nor may its number be that of one to come */
 }
 
 /* Signal, data: publish the open slot. */
@@ -177,8 +197,10 @@ STEP_FUNCTION enum exec_state step_publish(struct execution *x, const struct pla
     else
         step_store(&head->flag, flag);
     step_push(out, step_out_slot(out),
-              x->shape.lines == 1 ? head->payload : step_out_slot(out)->payload, flag);
+              step_inlines(x) ? head->payload : step_out_slot(out)->payload, flag);
     out->sent++;
+    if (!x->shape.lines)
+        out->plain = out->sent;
     if (++out->index == out->slot_count) {
         out->index = 0;
         out->lap++;

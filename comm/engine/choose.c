@@ -137,7 +137,8 @@ static unsigned ways_to_store(const struct tuning *tuning, const struct choice *
 
     if (tuning->streams >= 0)
         return 1u << (tuning->streams ? PAST_CACHE_SLOTS : 0);
-    if (longest >= PAST_CACHE_FROM / choice->shape.element)
+    /* Parted messages are read after a change of process, from the second cache. */
+    if (longest >= PAST_CACHE_FROM / choice->shape.element && !choice->shape.parted)
         ways |= ways << PAST_CACHE_SLOTS;
     if (is_long)
         ways |= ways << PAST_CACHE_OUTPUTS;
@@ -174,6 +175,8 @@ static rondo_result plan_in_pieces(rondo_comm *comm, const struct algorithm *alg
                                  &choice->shape);
     if (segments->in_one_place)
         choice->shape.last_place = 0;
+    else if (!result)
+        exec_shape_in_parts(&choice->shape, segments->slot_bytes, segments->parts);
     return result;
 }
 

@@ -3,6 +3,7 @@
 #include "comm/state/tuning.h"
 
 #include "base/caller/times.h"
+#include "base/collective.h"
 #include "comm/state/comm.h"
 
 void tuning_init(struct tuning *tuning, const struct comm_settings *settings)
@@ -127,6 +128,24 @@ static struct link_depths ll_depths_for(struct load load, int size)
 /* ---- Segments -------------------------------------------------------------------------------- */
 
 /*
+ * Into how many parts slots are cut for short messages. Who shares its core sends as many as it can
+ * before a change of process, as long as they stay in the second cache. Where all ranks send to all
+ * in each call, nobody gets ahead, and parts in turn only cost cache.
+ */
+static uint32_t parts_for(const rondo_comm *comm, rondo_collective collective)
+{
+    enum { PARTS_MOST = 256 }; /* into a rank */
+    uint32_t slots = (uint32_t)comm->settings.slots, parts = 1;
+
+    if (!collective_has_root(collective) && collective != RONDO_ALL_GATHER)
+        return 1;
+    while (2 * parts * slots * (uint32_t)comm->size <= PARTS_MOST &&
+           2 * parts * slots <= comm->world.ll_depths.inlined)
+        parts *= 2;
+    return parts;
+}
+
+/*
  * Where ranks share cores, what one of them writes is read after a change of process, by when it
  * has left the first cache in any case. Short segments that lie in the same place again and again
  * stay in the second one; shallow channels, as short as any plan can do with, are the other half of
@@ -140,8 +159,10 @@ static void fit_segments(rondo_comm *comm, bool shares_cores)
     struct tuning_segments *sums = &tuning->segments[RONDO_ALL_REDUCE];
 
     for (int collective = 0; collective < RONDO_COLLECTIVES; collective++)
-        tuning->segments[collective] =
-            (struct tuning_segments){.slot_bytes = slot, .slices_most = 1};
+        tuning->segments[collective] = (struct tuning_segments){
+            .slot_bytes = slot,
+            .parts = shares_cores ? parts_for(comm, (rondo_collective)collective) : 1,
+            .slices_most = 1};
     *sums = (struct tuning_segments){
         .slot_bytes = shares_cores && slot > SMALL_SLOT ? SMALL_SLOT : slot,
         .alone = tuning->long_slot_bytes > slot ? tuning->long_slot_bytes : 0,

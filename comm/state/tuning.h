@@ -22,6 +22,7 @@ struct comm_settings;
 struct tuning_segments {
     size_t slot_bytes; /* a message has at most so many */
     size_t alone;      /* ... or so many, if then one segment is enough; 0: never */
+    uint32_t parts;    /* of a slot, a power of 2; of all slots no more than ll_depths.inlined */
     bool in_one_place; /* all segments lie in the same place, which stays in the cache */
     int slices_most; /* that a segment between groups may be cut into, see struct grouping's cut */
 };

@@ -57,6 +57,7 @@ rondo_result estimates_tell(rondo_comm *comm, void *argument, char *sentence);
 
 /* kinds.c */
 rondo_result kinds_change(rondo_comm *comm, void *argument, char *sentence);
+rondo_result kinds_of_messages_take_turns(rondo_comm *comm, void *argument, char *sentence);
 
 /* in_use.c: rank 0 takes memory away under a call that waits for the others */
 rondo_result in_use_deregister(rondo_comm *comm, void *argument, char *sentence);

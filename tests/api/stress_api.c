@@ -58,6 +58,7 @@ static int run_bodies(void)
         {"copies by several threads", splits_by_several_threads},
         {"odd and even parts", splits_odd_and_even},
         {"parts of parts", splits_nest},
+        {"messages of all lengths", kinds_of_messages_take_turns},
         {"a copy", splits_dup_has_its_own_order},
         {"memory of changing kinds", kinds_change},
         {"maps in rank order", operations_affine_maps_in_rank_order},

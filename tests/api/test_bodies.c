@@ -4,6 +4,7 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <string.h>
 
 static struct world_report report;
@@ -148,6 +149,17 @@ Test(operations, maps_that_do_not_commute_are_combined_in_rank_order)
 Test(operations, a_commutative_one_gets_its_context)
 {
     run_on(operations_commutative, 1, 8);
+}
+
+/* On one processor, so that the root gets ahead as far as it can before anybody reads. */
+Test(kinds, messages_of_all_lengths_arrive_whole_while_the_root_is_ahead)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    cr_assert(sched_setaffinity(0, sizeof(one), &one) == 0);
+    run_on(kinds_of_messages_take_turns, 2, 8);
 }
 
 Test(operations, ranks_may_have_made_different_numbers_of_them)

@@ -218,6 +218,7 @@ bool trial_run(struct trial *trial)
     if (exec_shape_plan(trial->plans[0], trial->count, trial->element, trial->slot_bytes,
                         &trial->shape))
         return false;
+    exec_shape_in_parts(&trial->shape, trial->slot_bytes, 2);
     rings = aligned_alloc(LINK_LINE, bytes);
     if (!rings)
         return false;

@@ -87,6 +87,20 @@ Test(exec, messages_under_way_survive_a_sweep)
     }
 }
 
+Test(exec, short_messages_go_in_parts_of_slots)
+{
+    const size_t longest = 2 * LINK_PART;
+
+    for (uint32_t before = 0; before < 12; before++)
+        for (size_t count = 150; count <= longest / 4; count += 379) {
+            const char *wrong = trial_check_relay(count, 5, longest, LINK_SWEEP - before);
+
+            cr_assert(!wrong, "%zu elements, %u messages before: %s", count, before, wrong);
+            wrong = trial_check_two_programs(count, longest, UINT32_MAX - before);
+            cr_assert(!wrong, "%zu elements, %u messages before: %s", count, before, wrong);
+        }
+}
+
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static struct plan *empty_plan(unsigned parts, unsigned message_atoms, unsigned scratch)
@@ -115,6 +129,29 @@ Test(exec, a_message_takes_as_many_lines_as_its_bytes_need_up_to_ten)
     cr_expect(shape.lines == 1);
     cr_assert(exec_shape_plan(plan, 0, 8, 1024, &shape) == RONDO_OK);
     cr_expect(shape.lines == 1 && shape.segment == 0);
+    plan_close(plan);
+}
+
+Test(exec, messages_are_parted_if_they_fit_into_parts_and_parts_into_slots)
+{
+    struct plan *plan = empty_plan(1, 1, 0);
+    const struct {
+        size_t bytes, slot;
+        uint32_t parts;
+        bool parted;
+    } cases[] = {{560, 4 * LINK_PART, 4, false},      {561, 4 * LINK_PART, 4, true},
+                 {LINK_PART, 4 * LINK_PART, 4, true}, {LINK_PART + 1, 4 * LINK_PART, 4, false},
+                 {561, 4 * LINK_PART - 1, 4, false},  {561, 4 * LINK_PART, 1, false}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct exec_shape shape;
+
+        cr_assert(exec_shape_plan(plan, cases[i].bytes, 1, cases[i].slot, &shape) == RONDO_OK);
+        exec_shape_in_parts(&shape, cases[i].slot, cases[i].parts);
+        cr_expect(shape.parted == cases[i].parted, "case %zu", i);
+        cr_expect(!shape.parted || (shape.lines == 1 && shape.last_place == cases[i].parts - 1 &&
+                                    shape.place == LINK_PART));
+    }
     plan_close(plan);
 }
 

@@ -10,17 +10,21 @@
  * Message number s (from 1) lives in slot (s - 1) % slots. It is published by storing its flag,
  * number and the call's fingerprint in one 64-bit word, after its payload; the reader polls that
  * word. Both sides know every length from the plan, so nothing that a peer writes is ever used as a
- * length or an index. A message has one of three forms, by the length that both know:
+ * length or an index. A message has one of four forms, by the length that both know:
  *
  *     inlined  <= LINK_INLINE bytes: the payload shares the flag's cache line
  *     LL lines  <= LINK_LINES lines, each with a flag of its own: all lines travel at once, where
  *              payload behind a flag would travel only after the flag has arrived
+ *     parted   <= LINK_PART bytes: the payload is a part of a slot, the flag a line elsewhere
  *     plain    the payload lies behind the flag's line
  *
  * In shared memory the first two live in rings of their own, struct link_ll, by the same numbers:
  * there may be more of them under way, and their lines lie side by side. These lines hold nothing
  * else, ever, so that no payload can look like a flag. Both sides have a message in LL lines in one
- * piece in memory of their own, `packed`.
+ * piece in memory of their own, `packed`. The flag of a parted message is in a line of an inlined
+ * one, and its payload in slot (s - 1) % slots as well, but each time round in another part of it.
+ * So parts times slots may be under way, unless a plain message is among them, whose slot may be
+ * theirs (tests/models/parts.pml). Where there are no LL lines they are plain.
  *
  * Numbers wrap, and while messages are of one form, flags of the others grow old: after 2^32
  * messages an old flag would have the number of a new one. So a writer clears the flags of what has
@@ -53,6 +57,7 @@ enum {
     LINK_INLINE = 56,
     LINK_LINES = 10,
     LINK_PACKED = LINK_LINES * LINK_INLINE, /* bytes */
+    LINK_PART = 8 << 10,                    /* bytes */
     /* Entries that there are for messages of the short forms; struct link_depths says how many are
      * used. */
     LINK_INLINED_MOST = 256,
@@ -103,6 +108,7 @@ struct link_out {
     char *packed;       /* LINK_PACKED bytes of this rank, if it has LL lines */
     uint32_t slot_count;
     uint32_t sent;     /* messages published */
+    uint32_t plain;    /* the number of the last plain one, if it is not long ago */
     uint32_t consumed; /* what credit->consumed was when last looked at */
     uint32_t index;    /* slot of the next message */
     uint32_t lap;      /* times round the ring */
