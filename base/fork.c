@@ -13,8 +13,10 @@ static _Atomic uint32_t last; /* number that was given out; children count on */
 _Atomic(_Atomic uint32_t *) fork_number = &none;
 
 /* The section of all lists, whose bounds the linker sets. */
-extern const struct fork_renewed __start_fork_renewed[] __attribute__((weak, visibility("hidden")));
-extern const struct fork_renewed __stop_fork_renewed[] __attribute__((weak, visibility("hidden")));
+extern const struct fork_renewed __start_fork_renewed[] __attribute__((visibility("hidden")));
+extern const struct fork_renewed __stop_fork_renewed[] __attribute__((visibility("hidden")));
+static struct lock no_lock;
+FORK_RENEWS({.lock = &no_lock}); /* so that it is there in programs without such locks */
 
 static struct kept {
     struct kept *next;

@@ -47,8 +47,15 @@ struct fork_renewed {
     struct lock *lock;
     struct lock_shared *shared;
 };
+#define FORK_RETAIN
+#ifdef __has_attribute
+#if __has_attribute(retain)
+#undef FORK_RETAIN
+#define FORK_RETAIN retain, /* whatever a linker takes for garbage */
+#endif
+#endif
 #define FORK_RENEWS(...)                                                                   \
-    __attribute__((used, section("fork_renewed"),                                          \
+    __attribute__((used, FORK_RETAIN section("fork_renewed"),                              \
                    aligned(sizeof(struct fork_renewed)))) static const struct fork_renewed \
         fork_renewed_here[] = {__VA_ARGS__}
 

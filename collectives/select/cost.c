@@ -23,12 +23,13 @@
 /* Load sums up how much several ranks copy, or reduce. */
 struct load {
     double most, second;               /* of the two busiest ranks */
+    double root, others_sum;           /* of rank 0, and of all others that are read */
     double busiest[PLAN_PROGRAMS_MAX]; /* the busiest one, by programs */
     double others[PLAN_PROGRAMS_MAX];  /* sum of the other ones, by programs */
     double last;                       /* of the rank added last, its busiest program */
 };
 
-static void load_add(struct load *load, const double *programs, bool aside)
+static void load_add(struct load *load, const double *programs, bool is_root, bool aside)
 {
     double sum = 0;
 
@@ -42,6 +43,10 @@ static void load_add(struct load *load, const double *programs, bool aside)
         if (sum > load->most)
             load->busiest[p] = programs[p];
     }
+    if (is_root)
+        load->root = sum;
+    else
+        load->others_sum += sum;
     load->second = fmax(load->second, fmin(sum, load->most));
     load->most = fmax(load->most, sum);
 }
@@ -164,8 +169,8 @@ static void add_tally(struct survey *survey, const struct plan *plan, struct tal
     }
     survey->copied_far = fmax(survey->copied_far, tally->copied_far);
     survey->reduced_far = fmax(survey->reduced_far, tally->reduced_far);
-    load_add(&survey->copied, tally->copied, plan->rank == survey->aside);
-    load_add(&survey->reduced, tally->reduced, plan->rank == survey->aside);
+    load_add(&survey->copied, tally->copied, plan->rank == 0, plan->rank == survey->aside);
+    load_add(&survey->reduced, tally->reduced, plan->rank == 0, plan->rank == survey->aside);
     if (survey->groups) {
         add_sent_far(survey, plan->rank,
                      flags ? tally->sent_far + tally->taken_far
@@ -252,6 +257,14 @@ static void count_one_level(struct survey *survey, struct count *count)
     }
 }
 
+/* Returns what all ranks do together: the ones that are read stand for the others. */
+static double load_of_all(const struct load *load, const struct survey *survey)
+{
+    double others = survey->subject->size - 1, read = survey->count - 1;
+
+    return load->root + (read > 0 ? load->others_sum * others / read : 0);
+}
+
 static void count_two_levels(struct survey *survey, struct count *count)
 {
     int groups = survey->groups->groups;
@@ -273,7 +286,8 @@ void count_numbers(struct count *count, double *numbers[COUNT_NUMBERS])
     double *const all[COUNT_NUMBERS] = {
         &count->near.steps, &count->far.steps,     &count->near.message,   &count->far.message,
         &count->message,    &count->copied,        &count->reduced,        &count->sent,
-        &count->sent_far,   &count->copied_before, &count->reduced_before, &count->relayed};
+        &count->sent_far,   &count->copied_before, &count->reduced_before, &count->relayed,
+        &count->all_copied, &count->all_reduced};
 
     for (int i = 0; i < COUNT_NUMBERS; i++)
         numbers[i] = all[i];
@@ -307,6 +321,8 @@ static rondo_result take_count(const struct cost_subject *subject, const struct 
     count.message = survey.message;
     count.copied = survey.copied.most;
     count.reduced = survey.reduced.most;
+    count.all_copied = load_of_all(&survey.copied, &survey);
+    count.all_reduced = load_of_all(&survey.reduced, &survey);
     count.sent = survey.sent;
     count.sent_far = survey.sent_far;
     if (groups)
@@ -403,6 +419,8 @@ void cost_of(const struct count *count, double bytes, struct cost *ret_cost, str
                               .copied = (count->copied + count->relayed) * bytes +
                                         count->copied_before * segment,
                               .reduced = count->reduced * bytes + count->reduced_before * segment,
+                              .all_copied = count->all_copied * bytes,
+                              .all_reduced = count->all_reduced * bytes,
                               .sent = count->sent * bytes};
     *ret_far = (struct cost){.steps = far, .sent = count->sent_far * bytes};
 }

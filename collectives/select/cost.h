@@ -10,6 +10,8 @@
  *            beyond the first, which is written but not read again
  *   reduced  the length of each reduce step, once per source
  *   sent     what the busiest rank sends, or takes if that is more
+ *   all_...  what all ranks copy and reduce, if the ones that are read stand for the others; so
+ *            they do where a root does much and the others do alike
  *
  * Ranks that wait for each other in every round pay the steps again for each segment. Where
  * segments follow each other through ranks, the last rank starts late instead: what the others do
@@ -31,7 +33,8 @@ enum { COST_SLOT = 131072 }; /* bytes; about what a slot holds: longer messages 
  */
 struct cost {
     double steps;
-    double copied, reduced, sent; /* bytes */
+    double copied, reduced, sent;   /* bytes */
+    double all_copied, all_reduced; /* by all ranks together */
 };
 
 struct count_steps {
@@ -45,6 +48,7 @@ struct count {
     struct count_steps near, far; /* far: from group to group, in plans of two levels */
     double message;               /* the longest that a plan may have: it makes the segments */
     double copied, reduced, sent;
+    double all_copied, all_reduced;
     double copied_before, reduced_before; /* of the first segment, by others on its way */
     double relayed;                       /* copied by one more rank, before all can be copied on */
     double sent_far;                      /* by all ranks of a group to other groups */
@@ -71,7 +75,7 @@ rondo_result cost_count_many(const struct cost_subject *subject, struct count *r
 void cost_go_on(const struct count samples[3], int doublings, struct count *ret_count);
 
 /* All numbers of a count. */
-enum { COUNT_NUMBERS = 12 };
+enum { COUNT_NUMBERS = 14 };
 void count_numbers(struct count *count, double *numbers[COUNT_NUMBERS]);
 
 /* Count as cost_count_many(), or find in `counts`, which may be NULL. */

@@ -5,8 +5,10 @@
  *     time = steps * latency + copied / copy_bw + reduced / reduce_bw
  *
  * with numbers that were measured once and are the same on every rank, so that all ranks choose
- * alike. When ranks outnumber cores everything takes as many times longer as there are ranks on a
- * core: their work adds up, and a message arrives only when its reader gets its turn.
+ * alike. The busiest rank's bytes count. When ranks outnumber cores everything takes as many times
+ * longer as there are ranks on a core: their work adds up, and a message arrives only when its
+ * reader gets its turn. But a root may do much more than the others. So where there is one, a call
+ * takes what the cores need for the work of all ranks together, and no less than the root does.
  *
  * Where ranks are in groups with slower ways between them, what a group sends to others is added,
  *
@@ -23,6 +25,7 @@
 #include "collectives/levels/grouping.h"
 #include "collectives/select/tally.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,7 +105,7 @@ rondo_result select_predict(const struct algorithm *algorithm, const struct sele
     int ranks_per_core = links->cores > 0 ? (selection->size + links->cores - 1) / links->cores : 1;
     struct count count;
     struct cost cost, across;
-    double copying, reducing;
+    double copying, reducing, work;
     rondo_result result = cost_count(&subject, selection->counts, &count);
 
     if (result)
@@ -113,7 +116,13 @@ rondo_result select_predict(const struct algorithm *algorithm, const struct sele
     /* In a reduce of one round the others copy while the root adds up. */
     if (selection->collective == RONDO_REDUCE && cost.steps <= tally_round(selection->size - 1))
         copying = copying > reducing ? copying - reducing : 0;
-    *ret_seconds = ranks_per_core * (cost.steps * links->latency + copying + reducing) +
+    work = copying + reducing;
+    if (!collective_has_root(selection->collective))
+        work *= ranks_per_core;
+    else if (links->cores > 0)
+        work =
+            fmax(work, (cost.all_copied / move_bw + cost.all_reduced / reduce_bw) / links->cores);
+    *ret_seconds = ranks_per_core * cost.steps * links->latency + work +
                    time_across(algorithm, selection, links, &cost, subject.groups ? &across : NULL);
     return RONDO_OK;
 }

@@ -8,6 +8,7 @@
 #include "comm/gpu/plan.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -339,10 +340,12 @@ static void close_device(struct gpu_plans *plans)
             gpu_unpin(cuda, plans->views[rank].arena, plans->comm->id);
 }
 
+static struct lock abandoned_lock = LOCK_AT(LOCK_GPU_ABANDONED);
+FORK_RENEWS({.lock = &abandoned_lock});
+
 /* Streams may still use all of it, the arenas of peers too. */
 static void leave_alone(struct gpu_plans *plans)
 {
-    static struct lock lock = LOCK_AT(LOCK_GPU_ABANDONED);
     static struct gpu_plans *left;
     rondo_comm *comm = plans->comm;
     struct heap_handle endpoint;
@@ -352,10 +355,10 @@ static void leave_alone(struct gpu_plans *plans)
     for (int rank = 0; rank < comm->size; rank++)
         (void)process_attach(&comm->endpoints[rank].heap, &process);
     plans->gpu->arena = NULL;
-    lock_take(&lock);
+    lock_take(&abandoned_lock);
     plans->next = left;
     left = plans;
-    lock_give(&lock);
+    lock_give(&abandoned_lock);
     log_info("what streams of a broken communicator may still use stays where it is");
 }
 

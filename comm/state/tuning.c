@@ -140,7 +140,8 @@ static uint32_t parts_for(const rondo_comm *comm, rondo_collective collective)
     if (!collective_has_root(collective) && collective != RONDO_ALL_GATHER)
         return 1;
     while (2 * parts * slots * (uint32_t)comm->size <= PARTS_MOST &&
-           2 * parts * slots <= comm->world.ll_depths.inlined)
+           2 * parts * slots <= comm->world.ll_depths.inlined &&
+           2 * parts * LINK_PART <= comm->world.slot_bytes)
         parts *= 2;
     return parts;
 }

@@ -39,7 +39,8 @@ static const char tail[] =
     "   then any place will do, best near the end.\n"
     "2. Add a line between the two to `FOR_EACH_LOCK` in `base/lock.h`, with what it guards.\n"
     "   If there is no place between them, one of the two has to be taken at another time.\n"
-    "3. Begin it with `LOCK_AT()` or `lock_init()`.\n"
+    "3. Begin it with `LOCK_AT()` or `lock_init()`. One of the whole process is listed by\n"
+    "   `FORK_RENEWS()` of `base/fork.h`, so that a forked child has a new one; lint checks it.\n"
     "4. Make this page anew: `build/tests/base/locks > docs/locks.md`.\n"
     "5. Run the tests of the rooms that take it, those of failures too: an order that no test\n"
     "   takes is not checked.\n";

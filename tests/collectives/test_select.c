@@ -192,9 +192,27 @@ Test(select, ranks_that_share_a_core_take_turns)
     struct selection selection = call(RONDO_ALL_REDUCE, 8, 1e6);
     struct link_costs oversubscribed = links;
 
-    oversubscribed.cores = 3;
+    oversubscribed.cores = 2;
     cr_expect_float_eq(predicted(ring, &selection, &oversubscribed),
-                       3 * predicted(ring, &selection, &links), 1e-9);
+                       4 * predicted(ring, &selection, &links), 1e-9);
+}
+
+/* A root makes more copies than each of the others, so all of them make less than as many times. */
+Test(select, cores_share_the_work_of_all_ranks_though_one_does_most)
+{
+    const struct algorithm *direct = algorithm_find("direct");
+    struct selection selection = call(RONDO_BROADCAST, 8, 1e5), empty = call(RONDO_BROADCAST, 8, 0);
+    struct link_costs two = links, one = links;
+    double steps = predicted(direct, &empty, &links);
+    double root = predicted(direct, &selection, &links) - steps;
+    double by_two, by_one;
+
+    two.cores = 2;
+    one.cores = 1;
+    by_two = predicted(direct, &selection, &two) - 4 * steps;
+    by_one = predicted(direct, &selection, &one) - 8 * steps;
+    cr_expect_float_eq(by_one, 2 * by_two, 1e-9);
+    cr_expect(by_two > root && by_two < 2 * root, "%g and %g s", by_two, root);
 }
 
 Test(select, a_prediction_is_steps_and_bytes)

@@ -110,8 +110,8 @@ TIME = re.compile(r"\bstruct (?:timespec|timeval)\s+\w+\s*=\s*\{[^}]*[1-9]|\.tv_
                   r"\benum\s*\{[^}]*(?:_|\b)(?:seconds|pause|ms|ns)\s*=\s*[\d.]|"
                   r"#[ \t]*define[ \t]+\w*(?:patience|seconds|pause|timeout|_ms|_ns)[ \t]+[\d.]", re.I)
 VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")
-# A lock of the whole process, as LOCK_AT() begins it; those of functions are indented.
-PROCESS_LOCK = re.compile(r"^[\w}].*\bLOCK_(?:SHARED_)?AT\(", re.M)
+# A lock of the whole process, as LOCK_AT() begins it.
+PROCESS_LOCK = re.compile(r"^(?:\}|\s*static\b).*\bLOCK_(?:SHARED_)?AT\(")
 
 complaints = []
 

@@ -145,6 +145,8 @@ class Lint(unittest.TestCase):
         self.refuses("comm/a.c", text, "FORK_RENEWS")
         self.refuses("comm/a.c", SPDX + "static struct {\n    int a;\n} one = {.lock = LOCK_SHARED_AT(LOCK_HEAP)};\n",
                      "FORK_RENEWS")
+        inside = "void f(void)\n{\n    static struct lock a = LOCK_AT(LOCK_HEAP);\n}\n"
+        self.refuses("comm/a.c", SPDX + inside, "FORK_RENEWS")
         self.accepts("comm/a.c", text + "FORK_RENEWS({.lock = &lock});\n")
         self.accepts("comm/a.c", SPDX + "void f(void)\n{\n    struct lock lock = LOCK_AT(LOCK_HEAP);\n}\n")
 

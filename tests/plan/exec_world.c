@@ -53,6 +53,7 @@ static void make_links(struct member *member)
                 .packed = packed,
                 .sent = trial->start,
                 .consumed = trial->start,
+                .plain = trial->start,
                 .index = index};
             member->world.in[at] = (struct link_in){
                 .credit = (struct link_credit *)(void *)ours,
