@@ -12,6 +12,7 @@
 #include "comm/stage.h"
 #include "comm/state/comm.h"
 
+#include "base/caller/times.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -180,10 +181,6 @@ static void measure_alone(char *memory, struct link_costs *costs)
     costs->reduce_bw = 2.0 * LARGE / reduce;
 }
 
-/* Seconds until another process has the core, which messages wait for where ranks outnumber
- * cores. */
-static const double process_change = 1.5e-6;
-
 static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
 {
     rondo_result result = RONDO_OK;
@@ -198,8 +195,8 @@ static rondo_result find_costs(rondo_comm *comm, struct measured *measured)
     if (comm->size > 1)
         result = measure_pair(comm, memory, measured);
     /* The two ranks had a core each by chance, while the others slept. */
-    if (comm->size > measured->costs.cores && measured->costs.latency < process_change)
-        measured->costs.latency = process_change;
+    if (comm->size > measured->costs.cores && measured->costs.latency < CORE_CHANGE)
+        measured->costs.latency = CORE_CHANGE;
     if (!result)
         measure_alone(memory, &measured->costs);
     free(memory);

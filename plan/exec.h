@@ -72,7 +72,7 @@ struct exec_shape {
     size_t longest;    /* bytes of user data in the longest message */
     size_t each, rest; /* in a whole segment: grains per atom, and how many atoms get one more */
     unsigned lines;    /* LL lines of every message; 0: messages are plain */
-    bool parted;       /* so they are; then `lines` is 1, where the flag is */
+    bool parted;       /* messages are; `lines` is 1 then, of which only the flag is used */
     /* Payloads that are much shorter than a slot use its places in turn. */
     size_t place;        /* bytes from one to the next */
     uint32_t last_place; /* counted from 0; their number is a power of 2 */

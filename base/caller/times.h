@@ -146,11 +146,12 @@
 
 /* ---- How long we doze ------------------------------------------------------------------------ */
 
-#define DOZE_AFTER  20e-3 /* by then the peer is busy with something else, and pauses are dozes */
-#define DOZE_TURNS  2e-4  /* the same where a host runs our processors in turns */
-#define TURN_LEAST  1e-3  /* who stands still so long was stopped: few interrupts take longer */
-#define TURN_MOST   0.1   /* a machine that stood still for longer was moved, and has no turns */
-#define DOZE_OWN    20e-6 /* for threads and streams of this process, which are about to be done */
+#define DOZE_AFTER  20e-3  /* by then the peer is busy with something else, and pauses are dozes */
+#define DOZE_TURNS  2e-4   /* the same where a host runs our processors in turns */
+#define TURN_LEAST  1e-3   /* who stands still so long was stopped: few interrupts take longer */
+#define TURN_MOST   0.1    /* a machine that stood still for longer was moved, and has no turns */
+#define CORE_CHANGE 1.5e-6 /* until another rank has the core that it shares with this one */
+#define DOZE_OWN    20e-6  /* for threads and streams of this process, which are about to be done */
 #define DOZE_PEER   50e-6 /* for ranks and devices: the system's timers add as much by themselves */
 #define DOZE_PART   0.01  /* of a wait: what dozes of all its ranks may add up to */
 #define DOZE_NEWS   1e-3  /* for news of processes that end, which the system takes as long for */

@@ -129,8 +129,8 @@ static struct link_depths ll_depths_for(struct load load, int size)
 
 /*
  * Into how many parts slots are cut for short messages. Who shares its core sends as many as it can
- * before a change of process, as long as they stay in the second cache. Where all ranks send to all
- * in each call, nobody gets ahead, and parts in turn only cost cache.
+ * before a change of process, as long as they stay in the second cache. Roots get ahead, and ranks
+ * of an all_gather a little; in other calls ranks wait for each other, and parts only cost cache.
  */
 static uint32_t parts_for(const rondo_comm *comm, rondo_collective collective)
 {
@@ -166,6 +166,7 @@ static void fit_segments(rondo_comm *comm, bool shares_cores)
             .slices_most = 1};
     *sums = (struct tuning_segments){
         .slot_bytes = shares_cores && slot > SMALL_SLOT ? SMALL_SLOT : slot,
+        .parts = 1,
         .alone = tuning->long_slot_bytes > slot ? tuning->long_slot_bytes : 0,
         .in_one_place = shares_cores,
         .slices_most = comm->local_size < comm->size ? SLICES_MOST : 1};
