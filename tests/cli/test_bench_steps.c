@@ -37,7 +37,8 @@ static json_t *rows_of(const char *line)
     json_t *all, *rows;
 
     close(mkstemp(path));
-    snprintf(full, sizeof(full), "%s --rounds 2 --seconds 0.01 --json %s", line, path);
+    snprintf(full, sizeof(full), "%s --rounds 2 --seconds 0.01 --timeout 600 --json %s", line,
+             path);
     run = bench(TEST_WORKERS, full);
     cr_assert_eq(run->status, 0, "%s: %s", line, run->err);
     cr_expect(strstr(run->out, "wrong values: 0 OK"), "%s: %s", line, run->out);

@@ -42,9 +42,10 @@ def search(cc, model, defines, options):
     """(errors found, or None if the search is no proof; what the tools said)"""
     claims = "-a" in options
     with tempfile.TemporaryDirectory() as folder:
-        # Not optimised: to compile the search takes ten times as long otherwise, and longer than it runs.
+        # To compile the search takes longer than it runs: TCC takes a fiftieth of the time, and searches are as quick.
+        compiler = ["tcc"] if shutil.which("tcc") else [*cc, "-O0"]
         for command in (["spin", *defines, "-a", model],
-                        [*cc, "-O0", "-w", *([] if claims else ["-DSAFETY"]), "-o", "pan", "pan.c"]):
+                        [*compiler, "-w", *([] if claims else ["-DSAFETY"]), "-o", "pan", "pan.c"]):
             status, said = run(command, folder)
             if status:
                 return None, said

@@ -123,12 +123,12 @@ static int run_calls(rondo_comm *comm, const char *bytes)
 /* Slow ranks are no dead ranks. */
 static int run_sleep(rondo_comm *comm, const char *seconds)
 {
-    rondo_result result = bodies_all_reduce(comm, 1 << 20, sentence);
+    rondo_result result = bodies_all_reduce(comm, 1 << 16, sentence);
 
     if (rondo_comm_rank(comm) == rondo_comm_size(comm) - 1)
         sleep((unsigned)atoi(seconds));
     if (!result)
-        result = bodies_all_reduce(comm, 1 << 20, sentence);
+        result = bodies_all_reduce(comm, 1 << 16, sentence);
     return say(comm, result, "sleep");
 }
 

@@ -71,7 +71,7 @@ def accuracy_of(output):
 
 
 def learns():
-    output = train("-n", "2", *SMALL, "--batch=128", "--steps=900", "--svg=l.svg", "--json=l.json",
+    output = train("-n", "2", *SMALL, "--batch=64", "--steps=900", "--svg=l.svg", "--json=l.json",
                    "--csv=l.csv", "--samples=3")
     assert accuracy_of(output) >= 90, output
     assert output.count(" + ") == 3, output

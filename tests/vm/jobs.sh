@@ -40,8 +40,9 @@ good_over() { # SECONDS "WHAT NETEM DOES" ARGUMENTS...
         ip netns exec host$i tc qdisc add dev end root netem $wire || return
     done
     for i in 0 1; do
+        # A guest that gets no processor for seconds is no host that is gone.
         ip netns exec host$i env RONDO_TRANSPORT=tcp RONDO_RANK=$i RONDO_HOST_ID=$i RONDO_ADDRESS=10.78.0.1:7001 \
-            timeout "$seconds" "$net_rank" "$@" >"$scratch/$i" 2>&1 &
+            RONDO_TCP_TIMEOUT=100 timeout "$seconds" "$net_rank" "$@" >"$scratch/$i" 2>&1 &
         pids+=($!)
     done
     for i in 0 1; do wait "${pids[i]}" || status=1; done
