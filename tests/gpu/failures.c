@@ -118,8 +118,8 @@ static rondo_result abort_and_ask(struct gpu_rank *rank, int32_t *memory, bool c
     if (!result)
         result = drain(rank);
     /* A watchdog that sees the end after the abort has to take the call for spoilt, so each rank
-     * sees it before; the stream is not asked. */
-    if (!result && !cut)
+     * whose last call it is sees it before; the stream is not asked. */
+    if (!result && (!cut || aborts))
         result = rondo_comm_query(rank->comm);
     if (!result)
         result = gpu_come_late(rank, aborts, gettid());
