@@ -15,17 +15,29 @@ _Atomic(_Atomic uint32_t *) fork_number = &none;
 /* The section of all lists, whose bounds the linker sets. */
 extern const struct fork_renewed __start_fork_renewed[] __attribute__((visibility("hidden")));
 extern const struct fork_renewed __stop_fork_renewed[] __attribute__((visibility("hidden")));
-static struct lock no_lock;
-FORK_RENEWS({.lock = &no_lock}); /* so that it is there in programs without such locks */
+
+static struct lock loading = LOCK_AT(LOCK_LOADING);
+FORK_RENEWS({.lock = &loading});
 
 static struct kept {
     struct kept *next;
     void *memory;
 } * _Atomic kept;
 
+void fork_prevent(void)
+{
+    lock_take(&loading);
+}
+
+void fork_allow(void)
+{
+    lock_give(&loading);
+}
+
 /* In a child of fork(), before anything else runs. For `none` where a page can't be wiped. */
 static void begin_child(void)
 {
+    fork_allow();
     atomic_store_explicit(&none, 0, memory_order_relaxed);
     /* Between two lists there may be gaps, of zeros. */
     for (const struct fork_renewed *one = __start_fork_renewed; one < __stop_fork_renewed; one++) {
@@ -40,7 +52,7 @@ static void begin_child(void)
  * whose it is. */
 __attribute__((constructor)) static void handle_forks(void)
 {
-    pthread_atfork(NULL, NULL, begin_child);
+    pthread_atfork(fork_prevent, fork_allow, begin_child);
 }
 
 /* A page that is wiped; without one (Linux before 4.14) a variable that begin_child() clears. */

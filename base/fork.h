@@ -59,6 +59,12 @@ struct fork_renewed {
                    aligned(sizeof(struct fork_renewed)))) static const struct fork_renewed \
         fork_renewed_here[] = {__VA_ARGS__}
 
+/* From here until fork_allow() other threads wait in fork(): what the C library knows of loaded
+ * libraries is not whole for a child that is born while one is looked for. For what is done again
+ * and again, and runs no code of others: that may want locks that a thread in fork() has. */
+void fork_prevent(void);
+void fork_allow(void);
+
 /* Memory of the parent's that a child gives up without freeing what hangs on it, which would be
  * another process's: it stays as it is until the child ends. */
 void fork_keep(void *memory);

@@ -61,7 +61,8 @@
     X(SHOWN, "the pages on which ranks show their state")                                    \
     X(REGISTERED, "the registered memory that was moved into the shared heap")               \
     X(WITHDRAWN, "the memory that was taken back from peers")                                \
-    X(TRACE, "the file of this process's trace, and the names in it")
+    X(TRACE, "the file of this process's trace, and the names in it")                        \
+    X(LOADING, "that no child is born while a library is looked for")
 
 #define LOCK_LEVEL(level, guards) LOCK_##level,
 enum lock_level { FOR_EACH_LOCK(LOCK_LEVEL) LOCK_LEVELS };

@@ -3,6 +3,7 @@
 #include "cuda/driver.h"
 
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/log.h"
 
 #include <dlfcn.h>
@@ -96,12 +97,14 @@ rondo_result cuda_load(const struct cuda_driver **ret_driver)
 const struct cuda_driver *cuda_loaded(void)
 {
     const struct cuda_driver *driver = NULL;
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD | RTLD_LOCAL);
+    void *library;
 
-    if (!library)
-        return NULL;
-    dlclose(library);
-    return cuda_load(&driver) ? NULL : driver;
+    fork_prevent();
+    library = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD | RTLD_LOCAL);
+    if (library)
+        dlclose(library);
+    fork_allow();
+    return !library || cuda_load(&driver) ? NULL : driver;
 }
 
 rondo_result cuda_result(CUresult code, const char *call)
