@@ -34,7 +34,8 @@ void fork_allow(void)
     lock_give(&loading);
 }
 
-/* In a child of fork(), before anything else runs. For `none` where a page can't be wiped. */
+/* In a child of fork(), before anything else runs: gives the lock that this thread took in the
+ * parent, and clears `none`, for where a page can't be wiped. */
 static void begin_child(void)
 {
     fork_allow();

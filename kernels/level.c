@@ -46,10 +46,12 @@ static void find_levels(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && has_half_floats()) {
         add_level(&kernel_avx2);
+#ifdef KERNEL_AVX512
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
             __builtin_cpu_supports("avx512vbmi"))
             add_level(&kernel_avx512);
+#endif
     }
 #endif
 #ifdef KERNEL_NEON

@@ -7,8 +7,12 @@
 # reason that a comment at the test gives, and a few that are marked `twice`. build-tsan runs the stress programs once
 # more, for what only threads do wrong, and build-fuzz the parsers of bytes from outside. build-test is for people: it
 # has assertions, and is compiled soon.
-export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
+#
+# Criterion looks at how a case ends: it sees a signal, but not the exit status by which leaks are told otherwise. It
+# closes stderr, so reports go to files.
+reports=$PWD/out/sanitizer
+export ASAN_OPTIONS=handle_sigill=1:abort_on_error=1:log_path=$reports
+export TSAN_OPTIONS=halt_on_error=1:log_path=$reports:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 
 side_by_side=6 # programs at a time: most of them wait for each other's ranks, and nothing measures
 bundled=(cuda gpu compat train_cuda) # suites whose programs `./dev bundle` takes along, and a plain test tries
@@ -31,16 +35,26 @@ tests_of() { # FOLDER OPTIONS of meson test...
     logs+=("$log")
 }
 
-# -g1: a sanitizer names functions and lines; to write down where variables are, too, takes a quarter of the compiler's
-# time. Null pointers and ends of objects are found by AddressSanitizer as well.
-once=-fno-sanitize=null,object-size
+tally() { # LOGS...: the end of a run
+    local report
+    for report in "$reports".*; do
+        [ ! -e "$report" ] || { printf '   %s:\n' "$report" && head -n 25 "$report"; }
+    done
+    python3 tests/lint/tally.py "$@"
+}
+
+# Undefined behaviour is an illegal instruction, and AddressSanitizer says in which line: with sentences of their own
+# objects are five times as large, and each process has a second runtime, whose memory is searched for leaks, too. Null
+# pointers, ends of objects, and pointers beyond them are found by AddressSanitizer when they are used. -g1: to write
+# down where variables are as well takes a quarter of the compiler's time.
+sanitized="-g1 -fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=null,object-size,pointer-overflow"
 
 test_build() { # FOLDER: configures one of the builds above
     case $1 in
     build-release) configure build-release --buildtype=release -Dwerror=true ;;
     build-test) configure build-test "${checked[@]}" ;;
-    build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dfuzz_seconds=0 -Dgpu_architectures= -Dc_args="-g1 $once" -Dcpp_args="-g1 $once" ;;
+    build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address -Db_lundef=false \
+        -Dfuzz_seconds=0 -Dgpu_architectures= -Dc_args="$sanitized" -Dcpp_args="$sanitized" ;;
     build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false \
         -Dgpu_architectures= -Dc_args=-g1 -Dcpp_args=-g1 ;;
     build-fuzz) fuzz_build ;;
@@ -63,7 +77,7 @@ test_some() { # [FOLDER] ROOM or TEST...: those alone, after building only what 
     step "tests of $*"
     rm -f "$folder/meson-logs/testlog.json" "$folder/meson-logs/again.json"
     run meson test -C "$folder" --print-errorlogs "${selection[@]}" || echo "   $folder: see above"
-    python3 tests/lint/tally.py "$folder/meson-logs/testlog.json"
+    tally "$folder/meson-logs/testlog.json"
 }
 
 test_again() { # what failed in the last run of everything, each program in its build
@@ -76,7 +90,7 @@ test_again() { # what failed in the last run of everything, each program in its 
             </dev/null || echo "   it fails"
         logs+=("$folder/meson-logs/one-$name.json")
     done < <(cat out/failed)
-    python3 tests/lint/tally.py "${logs[@]}"
+    tally "${logs[@]}"
 }
 
 test_all() {
@@ -90,7 +104,8 @@ test_all() {
 
     step "under AddressSanitizer and UndefinedBehaviorSanitizer, assertions on"
     test_build build-asan
-    compile build-asan
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-asan)
+    compile build-asan "${targets[@]}"
     tests_of build-asan --no-suite plain
 
     step "the stress programs under ThreadSanitizer"
@@ -106,11 +121,12 @@ test_all() {
     tests_of build-fuzz --suite fuzz
 
     step "all parts together"
-    mkdir -p out
-    python3 tests/lint/tally.py --keep out "${logs[@]}"
+    tally --keep out "${logs[@]}"
 }
 
 word_test() { # everything, [BUILD] and rooms (comm, plan, ...) or tests, --again what failed, or torch (3 GB)
+    mkdir -p out
+    rm -f "$reports".*
     case ${1:-} in
     '') test_all ;;
     --again) test_again ;;

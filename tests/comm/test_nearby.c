@@ -21,6 +21,7 @@ static rondo_result find(const char *hosts, struct grouping **ret_groups)
         comm.endpoints[r].host[3] = (unsigned char)hosts[r];
     result = comm_find_groups(&comm);
     free(comm.endpoints);
+    free(comm.order);
     *ret_groups = comm.groups;
     return result;
 }

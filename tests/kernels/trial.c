@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { GUARD = 96, DESTINATIONS_MAX = 3, GUARD_BYTE = 0xa5 };
 
@@ -103,18 +105,24 @@ static void place(const struct memory *memory, const struct trial *trial, size_t
             buffer_at(memory, memory->used, (int)(count + 1) % trial->source_count);
 }
 
+static struct kernel_call call_of(const struct trial *trial, const void **sources,
+                                  void **destinations, size_t count)
+{
+    return (struct kernel_call){.sources = sources,
+                                .destinations = destinations,
+                                .source_count = trial->source_count,
+                                .destination_count = trial->destination_count,
+                                .count = count,
+                                .order = trial->order,
+                                .scaled = trial->scaled,
+                                .finish = trial->finish};
+}
+
 static const char *attempt(const struct memory *memory, const struct trial *trial, size_t count)
 {
     const void *sources[REFERENCE_SOURCES_MAX];
     void *destinations[DESTINATIONS_MAX];
-    struct kernel_call call = {.sources = sources,
-                               .destinations = destinations,
-                               .source_count = trial->source_count,
-                               .destination_count = trial->destination_count,
-                               .count = count,
-                               .order = trial->order,
-                               .scaled = trial->scaled,
-                               .finish = trial->finish};
+    struct kernel_call call = call_of(trial, sources, destinations, count);
 
     memcpy(memory->used, memory->master, stride_of(memory) * (size_t)memory->buffers);
     for (int i = 0; i < trial->source_count; i++)
@@ -123,6 +131,53 @@ static const char *attempt(const struct memory *memory, const struct trial *tria
     kernel_reduce(&trial->op, &call);
     return judge(memory, destinations, trial->destination_count,
                  count * reference_size(trial->op.type));
+}
+
+/*
+ * The end of a page that nothing may follow: there is one for each buffer, an access beyond it ends
+ * the test. NULL: the system has no memory for them.
+ */
+static unsigned char *page_end(int index)
+{
+    static unsigned char *pages;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), buffers = REFERENCE_SOURCES_MAX + DESTINATIONS_MAX;
+
+    if (pages == NULL) {
+        unsigned char *place = mmap(NULL, 2 * buffers * page, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (place == MAP_FAILED)
+            return NULL;
+        for (size_t i = 0; i < buffers; i++) {
+            if (mprotect(place + (2 * i + 1) * page, page, PROT_NONE) != 0)
+                return NULL;
+        }
+        pages = place;
+    }
+    return pages + (2 * (size_t)index + 1) * page;
+}
+
+/* Makes the call of attempt() on buffers that end where a page does. */
+static const char *attempt_at_ends(const struct memory *memory, const struct trial *trial,
+                                   size_t count)
+{
+    const void *sources[REFERENCE_SOURCES_MAX];
+    void *destinations[DESTINATIONS_MAX];
+    struct kernel_call call = call_of(trial, sources, destinations, count);
+    size_t bytes = count * reference_size(trial->op.type);
+
+    if (page_end(0) == NULL)
+        return "no memory for pages with an end";
+    for (int i = 0; i < trial->source_count; i++)
+        sources[i] = memcpy(page_end(i) - bytes, buffer_at(memory, memory->master, i), bytes);
+    for (int i = 0; i < trial->destination_count; i++)
+        destinations[i] = page_end(REFERENCE_SOURCES_MAX + i) - bytes;
+    kernel_reduce(&trial->op, &call);
+    for (int i = 0; i < trial->destination_count; i++) {
+        if (memcmp(destinations[i], memory->expected, bytes) != 0)
+            return "wrong result at the end of a page";
+    }
+    return NULL;
 }
 
 static int note(const struct trial *trial, size_t count, const char *what, char *complaint,
@@ -154,6 +209,9 @@ int trial_run(const struct trial *trial, size_t step, char *complaint, size_t si
         kernel_use_level(*level);
         for (size_t count = 0; count < TRIAL_COUNT_MAX; count += step) {
             const char *what = attempt(&memory, trial, count);
+
+            if (what == NULL)
+                what = attempt_at_ends(&memory, trial, count);
             wrong += note(trial, count, what, wrong ? NULL : complaint, wrong ? 0 : size);
         }
     }

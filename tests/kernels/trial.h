@@ -19,8 +19,9 @@ struct trial {
 /*
  * On every level, for counts 0 .. TRIAL_COUNT_MAX - 1 in steps of `step`: buffers at odd offsets,
  * every third time a destination is a source. Checks every element, the bytes around destinations,
- * and that other sources stay as they were. Returns how many calls were wrong and writes the first
- * one to `complaint`.
+ * and that other sources stay as they were; then with buffers that end where a page does, so that
+ * an access beyond an end is a crash. Returns how many calls were wrong and writes the first one to
+ * `complaint`.
  */
 int trial_run(const struct trial *trial, size_t step, char *complaint, size_t size);
 /* Runs a trial on one level with one count of any size. */

@@ -10,8 +10,9 @@ tally.py --failed LOG           print the names of programs that failed, if they
 tally.py --watch LIST           read what `meson test` prints, and print a line for each suite that has ended; LIST is a
                                 file with what its --list prints
 tally.py --suites FOLDER        print the suites of a build folder, one for each room
-tally.py --targets FOLDER SUITE...
-                                print the files that are installed, and those that the tests of some suites need
+tally.py --targets FOLDER [SUITE...]
+                                print the files that are installed, and those that the tests of some suites need; of all
+                                suites but `plain` if none is named
 tally.py --stress FOLDER        print target and test name of the stress programs of a build folder
 """
 import collections
@@ -186,7 +187,9 @@ def suites(folder):
 def targets(folder, *wanted):
     known = json.loads(subprocess.check_output(["meson", "introspect", "--targets", folder]))
     files = {target["id"]: target["filename"] for target in known}
-    needed = {target for test in tests_of(folder) if suites_of(test) & set(wanted) for target in test["depends"]}
+    tests = [test for test in tests_of(folder)
+             if (suites_of(test) & set(wanted) if wanted else "plain" not in suites_of(test))]
+    needed = {target for test in tests for target in test["depends"]}
     needed |= {target["id"] for target in known if target["installed"]}
     print("\n".join(sorted({os.path.relpath(file, os.path.abspath(folder)) for target in needed
                             for file in files[target]})))

@@ -131,7 +131,7 @@ check "rondo doctor says what is missing" doctor_says_what_is_missing
 check "the matrix of collectives is right over verbs" good 600 matrix 5
 check "groups, streams and splits are right over verbs" good 600 bodies
 check "they are right over two rails" over_both_rails
-check "nothing is left of many communicators" many_communicators 24
+check "nothing is left of many communicators" many_communicators 12
 check "messages are long where the kernel moves the bytes" slots_are $((512 << 10)) unlimited
 check "they are not where little memory may be locked" slots_are $((128 << 10)) 65536
 check "memory that cannot be locked is a sentence" little_locked_memory
