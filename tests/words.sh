@@ -4,9 +4,9 @@
 #
 # Each test runs once. build-asan has assertions and sanitizers, and runs all that they can run: what is wrong in memory
 # or in arithmetic ends it there. build-release is what people install; it runs the tests that are marked `plain`, for a
-# reason that a comment at the test gives, and a few that are marked `twice`. build-tsan runs the stress programs once
-# more, for what only threads do wrong, and build-fuzz the parsers of bytes from outside. build-test is for people: it
-# has assertions, and is compiled soon.
+# reason that a comment at the test gives, and a few that are marked `twice`. build-tsan runs those that are marked
+# `stress`, for what only threads do wrong, and build-fuzz the parsers of bytes from outside. build-test is for people:
+# it has assertions, and is compiled soon.
 #
 # Criterion looks at how a case ends: it sees a signal, but not the exit status by which leaks are told otherwise. It
 # closes stderr, so reports go to files.
@@ -35,11 +35,8 @@ tests_of() { # FOLDER OPTIONS of meson test...
     logs+=("$log")
 }
 
-tally() { # LOGS...: the end of a run
-    local report
-    for report in "$reports".*; do
-        [ ! -e "$report" ] || { printf '   %s:\n' "$report" && head -n 25 "$report"; }
-    done
+tally() { # LOGS...: the end of a run, and what sanitizers said in it
+    grep -hsE -A 20 'ERROR: |WARNING: ThreadSanitizer' "$reports".* | head -n 100 || true
     python3 tests/lint/tally.py "$@"
 }
 
@@ -98,23 +95,22 @@ test_all() {
     word_deps
     step "what people install, and the tests that no sanitizer can run"
     test_build build-release
-    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-release plain twice "${bundled[@]}")
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-release installed plain twice "${bundled[@]}")
     compile build-release "${targets[@]}"
     tests_of build-release --suite plain --suite twice
 
     step "under AddressSanitizer and UndefinedBehaviorSanitizer, assertions on"
     test_build build-asan
-    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-asan)
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-asan installed -plain -stress)
     compile build-asan "${targets[@]}"
-    tests_of build-asan --no-suite plain
+    tests_of build-asan --no-suite plain --no-suite stress
 
     step "the stress programs under ThreadSanitizer"
     test_build build-tsan
-    mapfile -t targets < <(python3 tests/lint/tally.py --stress build-tsan | cut -f 1)
-    mapfile -t names < <(python3 tests/lint/tally.py --stress build-tsan | cut -f 2)
-    [ ${#names[@]} -gt 0 ] || die "build-tsan has no stress programs: tests/*/meson.build should name some"
+    mapfile -t targets < <(python3 tests/lint/tally.py --targets build-tsan stress)
+    [ ${#targets[@]} -gt 0 ] || die "build-tsan has no stress programs: tests/*/meson.build should name some"
     compile build-tsan "${targets[@]}"
-    tests_of build-tsan "${names[@]}"
+    tests_of build-tsan --suite stress
 
     step "parsers of bytes from outside under libFuzzer, $fuzz_seconds s each"
     test_build build-fuzz

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kill_and_join.py - `rondo train --elastic` while ranks are killed and others come, beside restarts from checkpoints.
 
-Usage: kill_and_join.py RONDO [--seconds S] [--kill-every S] [--join-every S] [--every STEPS] [--batch N]
+Usage: kill_and_join.py RONDO [--seconds S] [--kill-every S] [--join-every S] [--every STEPS] [--batch N] [--alone]
 
 1. undisturbed: how many steps are done in S seconds, and what was learned by then
 2. the same number of steps, with a rank killed and another one started again and again
 3. the same with restarts: a rank is killed, the job ends, and is begun again from the last checkpoint
+With --alone only the second.
 
 Prints, of the last two, how many steps were done again and how many seconds went by without work that counts, and
 fails if a sample was lost or counted twice, or if something that was learned was lost with a rank.
@@ -35,6 +36,7 @@ parser.add_argument("--every", type=int, default=50, help="steps between checkpo
 parser.add_argument("--steps", type=int, default=0, help="0: as many as take about --seconds")
 parser.add_argument("--batch", type=int, default=32)
 parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--alone", action="store_true", help="neither the undisturbed job nor restarts")
 asked = parser.parse_args()
 RONDO, RANKS = os.path.abspath(asked.rondo), 4
 CHANCE = random.Random(asked.seed)
@@ -127,7 +129,9 @@ def elastic(steps):
     greatest = greatest_loss()
     assert greatest < FORGOTTEN_LOSS, f"after step {LEARNED_STEPS} there is a loss of {greatest}\n{said()[-6000:]}"
     assert killed > 0 and summary["lost"] > 0, "nobody was killed: make it longer"
-    return summary, killed
+    print(f"  held-out loss {summary['held_out_loss']:.4f}, accuracy {100 * summary['held_out_accuracy']:.1f} %; "
+          f"per rank killed: {summary['undone'] / killed:.2f} steps and {summary['recovering'] / killed:.3f} s lost")
+    return killed
 
 
 def steps_done(kept):
@@ -165,25 +169,29 @@ def restarted(steps, kills):
     return None
 
 
+def undisturbed(steps):
+    began = time.monotonic()
+    _, calm = end_of(start(f"--steps={steps}", "--elastic", f"2:{RANKS}", "--json=summary.json"), "undisturbed")
+    print(f"undisturbed: {steps} steps in {time.monotonic() - began:.1f} s, held-out loss {calm['held_out_loss']:.4f}, "
+          f"accuracy {100 * calm['held_out_accuracy']:.1f} %")
+
+
+def compare_with_restarts(steps, killed):
+    again, restarts, undone, idle = restarted(steps, max(1, min(killed, 5)))
+    print(f"restarted from checkpoints of every {asked.every} steps: {restarts} killed; held-out loss "
+          f"{again['held_out_loss']:.4f}, accuracy {100 * again['held_out_accuracy']:.1f} %; per rank killed: "
+          f"{undone / max(1, restarts):.1f} steps and {idle / max(1, restarts):.2f} s lost")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         steps = asked.steps or count_steps()
-        began = time.monotonic()
-        _, calm = end_of(start(f"--steps={steps}", "--elastic", f"2:{RANKS}", "--json=summary.json"), "undisturbed")
-        calm_seconds = time.monotonic() - began
-        print(f"undisturbed: {steps} steps in {calm_seconds:.1f} s, held-out loss {calm['held_out_loss']:.4f}, "
-              f"accuracy {100 * calm['held_out_accuracy']:.1f} %")
-        began = time.monotonic()
-        summary, killed = elastic(steps)
-        print(f"  held-out loss {summary['held_out_loss']:.4f}, accuracy {100 * summary['held_out_accuracy']:.1f} %; "
-              f"{time.monotonic() - began:.1f} s; per rank killed: {summary['undone'] / killed:.2f} steps and "
-              f"{summary['recovering'] / killed:.3f} s lost")
-        restarts = max(1, min(killed, 5))
-        again, restarts, undone, idle = restarted(steps, restarts)
-        print(f"restarted from checkpoints of every {asked.every} steps: {restarts} killed; held-out loss "
-              f"{again['held_out_loss']:.4f}, accuracy {100 * again['held_out_accuracy']:.1f} %; per rank killed: "
-              f"{undone / max(1, restarts):.1f} steps and {idle / max(1, restarts):.2f} s lost")
+        if asked.alone:
+            elastic(steps)
+        else:
+            undisturbed(steps)
+            compare_with_restarts(steps, elastic(steps))
         os.chdir("/")
 
 

@@ -10,10 +10,9 @@ tally.py --failed LOG           print the names of programs that failed, if they
 tally.py --watch LIST           read what `meson test` prints, and print a line for each suite that has ended; LIST is a
                                 file with what its --list prints
 tally.py --suites FOLDER        print the suites of a build folder, one for each room
-tally.py --targets FOLDER [SUITE...]
-                                print the files that are installed, and those that the tests of some suites need; of all
-                                suites but `plain` if none is named
-tally.py --stress FOLDER        print target and test name of the stress programs of a build folder
+tally.py --targets FOLDER SUITE...
+                                print the files that the tests of some suites need; a suite that begins with '-' is left
+                                out, of all others; `installed` stands for the files that are installed
 """
 import collections
 import json
@@ -187,20 +186,12 @@ def suites(folder):
 def targets(folder, *wanted):
     known = json.loads(subprocess.check_output(["meson", "introspect", "--targets", folder]))
     files = {target["id"]: target["filename"] for target in known}
-    tests = [test for test in tests_of(folder)
-             if (suites_of(test) & set(wanted) if wanted else "plain" not in suites_of(test))]
-    needed = {target for test in tests for target in test["depends"]}
-    needed |= {target["id"] for target in known if target["installed"]}
+    without = {suite[1:] for suite in wanted if suite.startswith("-")}
+    needed = {target for test in tests_of(folder) for target in test["depends"]
+              if suites_of(test) & set(wanted) or without and not suites_of(test) & without}
+    needed |= {target["id"] for target in known if target["installed"] and "installed" in wanted}
     print("\n".join(sorted({os.path.relpath(file, os.path.abspath(folder)) for target in needed
                             for file in files[target]})))
-    return 0
-
-
-def stress(folder):
-    for test in tests_of(folder):
-        program = test["cmd"][0]
-        if os.path.basename(program).startswith("stress_"):
-            print(os.path.relpath(program, folder), test["name"], sep="\t")
     return 0
 
 
@@ -210,7 +201,7 @@ def print_failed(log):
 
 
 def main(arguments):
-    words = {"--watch": watch, "--suites": suites, "--targets": targets, "--stress": stress, "--failed": print_failed}
+    words = {"--watch": watch, "--suites": suites, "--targets": targets, "--failed": print_failed}
     if arguments and arguments[0] in words:
         return words[arguments[0]](*arguments[1:])
     if arguments[:1] == ["--keep"]:
