@@ -8,11 +8,9 @@
 # `stress`, for what only threads do wrong, and build-fuzz the parsers of bytes from outside. build-test is for people:
 # it has assertions, and is compiled soon.
 #
-# Criterion looks at how a case ends: it sees a signal, but not the exit status by which leaks are told otherwise. It
-# closes stderr, so reports go to files.
-reports=$PWD/out/sanitizer
-export ASAN_OPTIONS=handle_sigill=1:abort_on_error=1:log_path=$reports
-export TSAN_OPTIONS=halt_on_error=1:log_path=$reports:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
+# Criterion looks at how a case ends: it sees a signal, but not the exit status by which leaks are told otherwise.
+export ASAN_OPTIONS=handle_sigill=1:abort_on_error=1
+export TSAN_OPTIONS=handle_sigill=1:halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp
 
 side_by_side=6 # programs at a time: most of them wait for each other's ranks, and nothing measures
 bundled=(cuda gpu compat train_cuda) # suites whose programs `./dev bundle` takes along, and a plain test tries
@@ -40,7 +38,7 @@ tally() { # LOGS...: the end of a run, and what sanitizers said in it
     python3 tests/lint/tally.py "$@"
 }
 
-# Undefined behaviour is an illegal instruction, and AddressSanitizer says in which line: with sentences of their own
+# Undefined behaviour is an illegal instruction, and the other sanitizer says in which line: with sentences of their own
 # objects are five times as large, and each process has a second runtime, whose memory is searched for leaks, too. Null
 # pointers, ends of objects, and pointers beyond them are found by AddressSanitizer when they are used. -g1: to write
 # down where variables are as well takes a quarter of the compiler's time.
@@ -53,7 +51,7 @@ test_build() { # FOLDER: configures one of the builds above
     build-asan) configure build-asan -Doptimization=1 -Db_sanitize=address -Db_lundef=false \
         -Dfuzz_seconds=0 -Dgpu_architectures= -Dc_args="$sanitized" -Dcpp_args="$sanitized" ;;
     build-tsan) configure build-tsan -Doptimization=1 -Db_sanitize=thread -Db_lundef=false \
-        -Dgpu_architectures= -Dc_args=-g1 -Dcpp_args=-g1 ;;
+        -Dgpu_architectures= -Dc_args="$sanitized" -Dcpp_args="$sanitized" ;;
     build-fuzz) fuzz_build ;;
     esac
 }
@@ -121,8 +119,11 @@ test_all() {
 }
 
 word_test() { # everything, [BUILD] and rooms (comm, plan, ...) or tests, --again what failed, or torch (3 GB)
+    # Criterion closes stderr, so reports of sanitizers go to files.
+    reports=$PWD/out/sanitizer
     mkdir -p out
     rm -f "$reports".*
+    export ASAN_OPTIONS+=:log_path=$reports TSAN_OPTIONS+=:log_path=$reports
     case ${1:-} in
     '') test_all ;;
     --again) test_again ;;
