@@ -364,13 +364,11 @@ static int record(struct measure *measure, const struct bench_command *command, 
                   size_t *turn)
 {
     int failed = device_record_begin(measure->device);
-    int ended;
 
     if (failed)
         return failed;
     failed = call_in_turns(measure, command, calls, turn);
-    ended = device_record_end(measure->device);
-    if (failed || ended)
+    if (device_record_end(measure->device) || failed)
         return -1;
     return device_replay(measure->device) || device_wait(measure->device) ? -1 : 0;
 }
@@ -384,12 +382,9 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
     int failed;
     double start;
 
-    if (command->rewrite &&
-        write_input(measure, &command->call, *turn % turns_of(measure, command)))
-        return -1;
-    if (command->graph && record(measure, command, per_graph, turn))
-        return -1;
-    if (meet(measure))
+    if ((command->rewrite &&
+         write_input(measure, &command->call, *turn % turns_of(measure, command))) ||
+        (command->graph && record(measure, command, per_graph, turn)) || meet(measure))
         return -1;
     start = work_clock();
     failed = command->graph ? 0 : call_in_turns(measure, command, calls, turn);
@@ -402,14 +397,26 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
     return failed ? -1 : 0;
 }
 
+static void time_batches(struct measure *measure, const struct bench_command *command,
+                         struct bench_reply *reply)
+{
+    size_t turn = 0;
+
+    for (int i = 0; i < command->batches && reply->status == BENCH_OK; i++)
+        if (time_batch(measure, command, &turn, &reply->seconds[i]))
+            measure_fail(measure, reply, "a timed call");
+    if (reply->status == BENCH_OK && measure->library->ran &&
+        bench_collective_has_algorithm(command->call.collective))
+        snprintf(reply->ran, sizeof(reply->ran), "%s", measure->library->ran(measure->state));
+}
+
 void measure_run(struct measure *measure, const struct bench_command *command,
                  struct bench_reply *ret_reply)
 {
     const char *lack = step_lacks(measure, command);
-    size_t turn = 0;
 
-    memset(ret_reply, 0, sizeof(*ret_reply));
-    ret_reply->rank_bytes = ret_reply->communicator_bytes = ret_reply->predicted_us = -1;
+    *ret_reply =
+        (struct bench_reply){.rank_bytes = -1, .communicator_bytes = -1, .predicted_us = -1};
     if (lack) {
         ret_reply->status = BENCH_UNAVAILABLE;
         snprintf(ret_reply->sentence, sizeof(ret_reply->sentence), "%s", lack);
@@ -419,17 +426,13 @@ void measure_run(struct measure *measure, const struct bench_command *command,
         measure_fail(measure, ret_reply, "allocating the buffers");
         return;
     }
-    if (command->check) {
+    if (command->check)
         check(measure, command, ret_reply);
-        return;
-    }
-    for (int i = 0; i < command->batches && ret_reply->status == BENCH_OK; i++)
-        if (time_batch(measure, command, &turn, &ret_reply->seconds[i]))
-            measure_fail(measure, ret_reply, "a timed call");
-    if (ret_reply->status == BENCH_OK && measure->library->ran &&
-        bench_collective_has_algorithm(command->call.collective))
-        snprintf(ret_reply->ran, sizeof(ret_reply->ran), "%s",
-                 measure->library->ran(measure->state));
+    else
+        time_batches(measure, command, ret_reply);
+    /* In MPI a peer's last message may need a call of this rank, which now waits for commands. */
+    if (ret_reply->status == BENCH_OK && meet(measure))
+        measure_fail(measure, ret_reply, "the barrier behind the calls");
 }
 
 void measure_done(struct measure *measure)

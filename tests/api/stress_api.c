@@ -29,6 +29,7 @@ static int run_matrix(void)
     static char sentence[WORLD_SENTENCE];
     struct matrix *matrix = world_share(sizeof(*matrix));
     struct matrix_part part = {matrix, false};
+    const int sizes[] = {2, 3, 5, 8};
     int failed = 0;
 
     matrix_init(matrix, 3, sentence);
@@ -36,8 +37,8 @@ static int run_matrix(void)
         printf("FAILED to find out what forms there are: %s\n", sentence);
         return 1;
     }
-    for (int size = 2; size <= 8; size += size < 5 ? 1 : 3)
-        failed += run("the matrix of calls", size, matrix_run, &part);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        failed += run("the matrix of calls", sizes[i], matrix_run, &part);
     return failed;
 }
 

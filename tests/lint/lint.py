@@ -9,6 +9,7 @@ C++98 and C++17, or, as a wrapper, as C++11 and C++20. With --library FILE the s
 """
 import argparse
 import collections
+import functools
 import os
 import re
 import shutil
@@ -280,10 +281,17 @@ def check_functions(paths):
             complain(fields[1], begin.group(1), f"{fields[0]}() has {length} lines, more than {FUNCTION_LINES}")
 
 
-def check_layout(paths):
+@functools.cache
+def clang_format():
+    """The program of the one version whose layout is ours, or None."""
     tool = shutil.which("clang-format-14") or shutil.which("clang-format")
     version = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout if tool else ""
-    if " 14." not in version:
+    return tool if " 14." in version else None
+
+
+def check_layout(paths):
+    tool = clang_format()
+    if not tool:
         print("lint: clang-format 14 is not installed, layout is not checked")
         return
     if not paths:
@@ -301,8 +309,7 @@ def check_header(path):
                  ["g++", "-std=c++17", "-x", "c++"], ["clang++", "-std=c++17", "-x", "c++"],
                  ["gcc", "-std=c89", "-x", "c"], ["g++", "-std=c++98", "-x", "c++"]]  # programs are older than Rondo
     if path.endswith(".hpp"):
-        compilers = [[name, standard, "-x", "c++"] for name in ("g++", "clang++") for standard in
-                     ("-std=c++11", "-std=c++20")]
+        compilers = [["g++", "-std=c++11", "-x", "c++"], ["clang++", "-std=c++20", "-x", "c++"]]
     header = os.path.relpath(path, "include")
     for compiler in compilers:
         if not shutil.which(compiler[0]):
@@ -346,14 +353,9 @@ def check_plain(path, text):
                 complain(path, number, f"a {word} test needs a comment \"{word.capitalize()}: ...\" above, why it is")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), "..", ".."))
-    parser.add_argument("--library")
-    arguments = parser.parse_args()
-    library = os.path.abspath(arguments.library) if arguments.library else None
-    os.chdir(arguments.root)
-
+def lint(library):
+    """Judges the files of the current folder; true if there is nothing to complain about."""
+    complaints.clear()
     files = tracked_files()
     sources = [path for path in files if path.endswith(SOURCES)]
     scripts = [path for path in files if path.endswith((".py", ".sh", "meson.build")) or path in ("dev", ".ci/run")]
@@ -386,7 +388,16 @@ def main():
         check_symbols(library)
     print("\n".join(complaints))
     print(f"lint: {len(sources)} C files, {len(scripts)} scripts, {len(complaints)} complaints")
-    return 1 if complaints else 0
+    return not complaints
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library")
+    arguments = parser.parse_args()
+    library = os.path.abspath(arguments.library) if arguments.library else None
+    os.chdir(os.path.join(os.path.dirname(__file__), "..", ".."))
+    return 0 if lint(library) else 1
 
 
 if __name__ == "__main__":

@@ -1,27 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """test_lint.py - does lint.py refuse what it says it refuses? Each case is one bad file in a tree of its own."""
+import contextlib
+import io
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import unittest
+
+import lint
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SPDX = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
 
 
-def lint(files):
+def judge(files):
+    """Is a tree of these files accepted, and what is printed of it."""
+    output = io.StringIO()
     with tempfile.TemporaryDirectory() as root:
         shutil.copy(os.path.join(HERE, "..", "..", ".clang-format"), root)
         for path, text in files.items():
             os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
             with open(os.path.join(root, path), "w", encoding="utf-8") as file:
                 file.write(text)
-        result = subprocess.run([sys.executable, os.path.join(HERE, "lint.py"), "--root", root], capture_output=True,
-                                text=True)
-    return result.returncode, result.stdout
+        os.chdir(root)
+        with contextlib.redirect_stdout(output):
+            accepted = lint.lint(None)
+        os.chdir(HERE)
+    return accepted, output.getvalue()
 
 
 class Lint(unittest.TestCase):
@@ -29,20 +35,20 @@ class Lint(unittest.TestCase):
         self.refuses_files({path: text}, words)
 
     def refuses_files(self, files, words):
-        status, output = lint(files)
-        self.assertEqual(status, 1, output)
+        accepted, output = judge(files)
+        self.assertFalse(accepted, output)
         self.assertIn(words, output)
 
     def accepts(self, path, text):
-        status, output = lint({path: text})
-        self.assertEqual(status, 0, output)
+        accepted, output = judge({path: text})
+        self.assertTrue(accepted, output)
 
     def test_a_clean_file_passes(self):
         self.accepts("plan/a.c", SPDX + '#include "plan/a.h"\n#include "base/fail.h"\n#include <stdio.h>\n')
 
     def test_a_layout_of_its_own_is_refused_once(self):
-        status, output = lint({"plan/a.c": SPDX + "int  a;\nint  b;\n", "plan/b.c": SPDX + "int c;\n"})
-        self.assertEqual(status, 1, output)
+        accepted, output = judge({"plan/a.c": SPDX + "int  a;\nint  b;\n", "plan/b.c": SPDX + "int c;\n"})
+        self.assertFalse(accepted, output)
         self.assertIn("plan/a.c:2: layout differs", output)
         self.assertEqual(output.count("layout differs"), 1, output)
 
@@ -177,8 +183,8 @@ class Lint(unittest.TestCase):
     def test_a_document_names_what_there_is(self):
         there = {"base/a.c": SPDX + "void rondo_do(void);\n", "base/setting.c": SPDX + '/* "RONDO_LOG" "--bytes" */\n'}
         good = "`base/a.c`, `a.c`, `base/{a,setting}.c`, `rondo_do()`, RONDO_LOG, `--bytes`, [here](base/a.c)\n"
-        status, output = lint({**there, "A.md": good})
-        self.assertEqual(status, 0, output)
+        accepted, output = judge({**there, "A.md": good})
+        self.assertTrue(accepted, output)
         for bad, words in (("`base/b.c`", "there is no base/b.c"), ("`b.c`", "there is no b.c"),
                            ("`base/{a,b}.c`", "no base/b.c"), ("`rondo_undo()`", "nothing is called rondo_undo"),
                            ("RONDO_LOK", "RONDO_LOK is no setting"), ("`--byte`", "there is no option --byte"),

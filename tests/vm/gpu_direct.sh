@@ -1,7 +1,12 @@
+#!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# gpu_direct.sh: sourced inside of a guest. GPU buffers over RDMA: the driver is the one of standin, whose
-# device memory soft-RoCE may register as it is, and by dmabuf where direct_rank.c stands in for that.
-direct_rank=$build/tests/gpu/direct_rank
+# gpu_direct.sh: what is tested inside of a guest of GPU buffers over RDMA. The driver is the one of standin, whose
+# device memory soft-RoCE may register as it is, and by dmabuf where direct_rank.c stands in for that. $1: the build
+# folder.
+set -u
+build=$1 rondo=$1/cli/rondo direct_rank=$1/tests/gpu/direct_rank
+. "$(dirname "$0")/checks.sh"
+. "$(dirname "$0")/jobs.sh"
 
 direct_environment() {
     export LD_LIBRARY_PATH=$build/standin RONDO_CUDA_IMAGE=$build/tests/cuda/kernels.so
@@ -63,24 +68,22 @@ doctor_tells_of_gpu_direct() {
         grep -q "note *GPUDirect: $RXE_PEER_DEV and GPU 0: neither" "$scratch/doctor"
 }
 
-check_gpu_direct() {
-    local directly="GPU buffers go to other nodes by"
-    check "GPU buffers go from device to device by peer memory" direct peer "$directly peer memory" plain matrix 40
-    check "GPU buffers go from device to device by dmabuf" direct auto "$directly dmabuf" dmabuf matrix 40
-    check "messages go from device to device" direct dmabuf "$directly dmabuf" dmabuf messages
-    check "graphs with calls of several hosts are replayed" direct dmabuf "$directly dmabuf" dmabuf graphs
-    check "ranks of two hosts with two ranks each reach all others" \
-        direct_over_hosts dmabuf "$directly dmabuf" dmabuf matrix 24
-    check "an adapter that writes elsewhere is found out, and not used" \
-        direct auto "GPU buffers are staged between nodes" astray matrix 16
-    check "an adapter that refuses memory of the device is not used" \
-        direct auto "GPU buffers are staged between nodes" refused matrix 16
-    check "an adapter that has room for little of it writes to the host" \
-        direct auto "go through slots of the host: .*refused .* bytes" window matrix 40
-    check "an adapter that knows no dmabuf is not used" \
-        direct auto "GPU buffers are staged between nodes" plain matrix 16
-    check "GPU buffers are staged if that is asked for" direct off "works on CUDA device" dmabuf matrix 16
-    check "an abort lets streams go whose messages are on their way" direct dmabuf "$directly dmabuf" dmabuf abort
-    check "rondo doctor says which adapter could use memory of which GPU" doctor_tells_of_gpu_direct
-    check "a peer that is killed with memory registered is named" direct_killed_peer
-}
+directly="GPU buffers go to other nodes by"
+check "GPU buffers go from device to device by peer memory" direct peer "$directly peer memory" plain matrix 40
+check "GPU buffers go from device to device by dmabuf" direct auto "$directly dmabuf" dmabuf matrix 40
+check "messages go from device to device" direct dmabuf "$directly dmabuf" dmabuf messages
+check "graphs with calls of several hosts are replayed" direct dmabuf "$directly dmabuf" dmabuf graphs
+check "ranks of two hosts with two ranks each reach all others" \
+    direct_over_hosts dmabuf "$directly dmabuf" dmabuf matrix 24
+check "an adapter that writes elsewhere is found out, and not used" \
+    direct auto "GPU buffers are staged between nodes" astray matrix 16
+check "an adapter that refuses memory of the device is not used" \
+    direct auto "GPU buffers are staged between nodes" refused matrix 16
+check "an adapter that has room for little of it writes to the host" \
+    direct auto "go through slots of the host: .*refused .* bytes" window matrix 40
+check "an adapter that knows no dmabuf is not used" \
+    direct auto "GPU buffers are staged between nodes" plain matrix 16
+check "GPU buffers are staged if that is asked for" direct off "works on CUDA device" dmabuf matrix 16
+check "an abort lets streams go whose messages are on their way" direct dmabuf "$directly dmabuf" dmabuf abort
+check "rondo doctor says which adapter could use memory of which GPU" doctor_tells_of_gpu_direct
+check "a peer that is killed with memory registered is named" direct_killed_peer

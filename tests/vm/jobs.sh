@@ -26,6 +26,8 @@ good() { # SECONDS ARGUMENTS...: both say so
     [ "$(grep -c 'good$' "$scratch/job")" = 2 ]
 }
 
+no_queue_is_left() { [ "$(rdma resource show qp | grep -vc 'type GSI')" = 0 ]; }
+
 # A job over TCP between two hosts with one wire between them, which are namespaces of this guest.
 good_over() { # SECONDS "WHAT NETEM DOES" ARGUMENTS...
     local seconds=$1 wire=$2 i pids=() status=0

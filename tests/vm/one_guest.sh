@@ -6,7 +6,6 @@ set -u
 build=$1 rondo=$1/cli/rondo
 . "$(dirname "$0")/checks.sh"
 . "$(dirname "$0")/jobs.sh"
-. "$(dirname "$0")/gpu_direct.sh"
 
 devices_are_there() {
     local device
@@ -33,8 +32,6 @@ doctor_says_what_is_missing() {
     grep -q "note *RDMA port: $RXE_DEV port 1 has no address in the range" "$scratch/doctor" &&
         grep -q "note *RDMA memory: .*limited to 0.1 MiB" "$scratch/doctor"
 }
-
-no_queue_is_left() { [ "$(rdma resource show qp | grep -vc 'type GSI')" = 0 ]; }
 
 many_communicators() { good 1500 lives "$1" && no_queue_is_left; }
 
@@ -141,7 +138,5 @@ check "ranks that are left go on with each other after others were killed" going
 check "ranks that may not attach to each other work all the same" under_yama
 wait $bad_wire
 cat "$scratch/over_a_bad_wire"
-# Not built where there is no CUDA toolkit. A subshell, as drivers come by the environment.
-[ -x "$direct_rank" ] && (check_gpu_direct)
 # Last: routes go with the link.
 check "a link that went down is named, with the port" link_down

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# verbs.sh: the tests over RDMA verbs, in guests (rxe-vm): one that is two hosts in one, then two guests as two hosts.
-# Speaks TAP: what guests print as "ok NAME" is passed on. $1: the build folder, whose programs the guests run.
+# verbs.sh: the tests over RDMA verbs, in guests (rxe-vm). Speaks TAP: what guests print as "ok NAME" is passed on.
+# $1: the build folder, whose programs the guests run; $2: a part, or all of them without it. one: a guest that is two
+# hosts in one; gpu: one more, for buffers of GPUs; two: two guests as two hosts.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd)
-only=${2:-all} # one, two: only that part
+parts=${2:-one gpu two}
 ran=0
 # Jobs take half the time without AVX, which is emulated slowly and would be taken for the best.
 export RXE_VM_CPU=max,-erms,-smap,-avx,-avx2
@@ -33,15 +34,15 @@ report() { # NAME STATUS OUTPUT
     fi
 }
 
-one_guest() {
-    "$here/rxe-vm" -t 2500 -- "$here/one_guest.sh" "$build" >"$scratch/one" 2>&1
+one_guest() { # SCRIPT
+    "$here/rxe-vm" -t 2500 -- "$here/$1" "$build" >"$scratch/one" 2>&1
     report "a guest" $? "$scratch/one"
 }
 
 two_guests() {
     local pids=() node
     for node in 1 2; do
-        "$here/rxe-vm" -t 2500 -c 1 -m 1024 -N $node:"$scratch" -- "$here/two_guests.sh" "$build" \
+        "$here/rxe-vm" -t 2500 -m 1024 -N $node:"$scratch" -- "$here/two_guests.sh" "$build" \
             >"$scratch/host$node" 2>&1 &
         pids+=($!)
     done
@@ -52,6 +53,11 @@ two_guests() {
 }
 
 "$here/rxe-vm" -p >&2 || { echo "Bail out! There is no kernel for the guest."; exit 1; }
-[ "$only" = two ] || one_guest
-[ "$only" = one ] || two_guests
+for part in $parts; do
+    case $part in
+    one) one_guest one_guest.sh ;;
+    gpu) one_guest gpu_direct.sh ;;
+    two) two_guests ;;
+    esac
+done
 echo "1..$ran"
