@@ -134,7 +134,7 @@ static const char *use_what_was_left(rondo_comm *const comms[2])
     if (!lease || pthread_create(&thread, NULL, leave, comms[1]))
         return "cannot start";
     while (!lease->ops->is_over(lease))
-        ;
+        sched_yield();
     ((unsigned char *)comms[0]->alarms[0])[offsetof(struct shm_alarm, gone) + 1] = 0;
     pthread_join(thread, NULL);
     lease->ops->close(lease);

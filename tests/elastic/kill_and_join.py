@@ -13,6 +13,7 @@ Prints, of the last two, how many steps were done again and how many seconds wen
 fails if a sample was lost or counted twice, or if something that was learned was lost with a rank.
 """
 import argparse
+import contextlib
 import csv
 import json
 import os
@@ -57,14 +58,17 @@ def start(*options):
 
 def kill_one(job, killed):
     """The launcher's children are the ranks, and newcomers that wait to be let in: then nobody is killed, and neither
-    while the others have not yet said that they noticed the last death."""
-    ranks = cases.children_of(job.pid)
-    last = re.findall(r"goes on with (\d+) rank|rondo train: (\d+) ranks, a model", said())
-    members = int("".join(last[-1])) if last else 0
-    noticed = sum(int(lost) for lost in re.findall(r"rondo train: (\d+) lost", said()))
-    if len(ranks) == members > 2 and noticed == killed:
-        os.kill(CHANCE.choice(ranks), signal.SIGKILL)
-        return 1
+    while the others have not yet said that they noticed the last death, nor before newcomers have done a step, as
+    ranks that have the state of the job may be few until then."""
+    ranks, words = cases.children_of(job.pid), said()
+    members = re.findall(r"goes on with (\d+) rank|rondo train: (\d+) ranks, a model", words)
+    reached = re.findall(r"goes on with .* after step (\d+)", words)
+    noticed = sum(int(lost) for lost in re.findall(r"rondo train: (\d+) lost", words))
+    if members and len(ranks) == int("".join(members[-1])) > 2 and noticed == killed and \
+            last_step() > int(reached[-1] if reached else 0):
+        with contextlib.suppress(ProcessLookupError):  # it may have done its work by now
+            os.kill(CHANCE.choice(ranks), signal.SIGKILL)
+            return 1
     return 0
 
 
@@ -109,6 +113,15 @@ def count_steps():
         end_of(start(f"--steps={steps}", "--elastic", f"2:{RANKS}", "--json=summary.json"), "how fast it is")
         took.append(time.monotonic() - began)
     return max(2 * LEARNED_STEPS, int(5 * TINY_STEPS * asked.seconds / max(0.1, took[1] - took[0])))
+
+
+def last_step():
+    """A step has its line when all ranks have done it."""
+    try:
+        with open("steps.csv", encoding="utf-8") as file:
+            return max((int(row["step"]) for row in csv.DictReader(file)), default=0)
+    except OSError:
+        return 0
 
 
 def greatest_loss():

@@ -102,8 +102,7 @@ static void place_buffers(struct member *member)
         member->input = member->memory + (in < out ? mine : 0);
         member->output = member->memory + (out < in ? mine : 0);
     }
-    for (size_t i = 0; i < member->bytes / 4; i++)
-        ((int32_t *)(void *)member->memory)[i] = -1;
+    memset(member->memory, 0xff, member->bytes);
     for (size_t i = 0; i < in / 4; i++)
         ((int32_t *)(void *)member->input)[i] =
             (int32_t)(i * 31 + (size_t)member->rank * 70001 + 5);

@@ -16,7 +16,7 @@ enum { RANKS = 17, NUMBERS = 4, STEPS = 400000 };
 /* Sanitizers make a trial eight times as long, and see in few what is wrong in memory or
  * arithmetic; the build without them makes all. */
 #ifdef __SANITIZE_ADDRESS__
-enum { TRIALS = 3000 };
+enum { TRIALS = 1000 };
 #else
 enum { TRIALS = 30000 };
 #endif
