@@ -42,8 +42,7 @@ __attribute__((format(printf, 3, 4))) static void decide(struct roster *roster, 
 
 static void fill_member(struct member *member, unsigned pid, const char *host)
 {
-    member->present = true;
-    member->pid = pid;
+    *member = (struct member){.present = true, .pid = pid};
     memcpy(member->host, host, WIRE_HOST);
     member->host[WIRE_HOST - 1] = '\0';
 }

@@ -13,9 +13,8 @@ export RXE_VM_CPU=max,-erms,-smap,-avx,-avx2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# A larger share where other tests run beside this one: a processor of the guest that waits for one of ours may have a
-# lock for which the guest's others spin, and with a sixth of two cores a guest takes four times as long. Linux shares
-# cores among sessions, where it groups them, and meson gives each test one of its own.
+# A larger share where other tests run beside this one, as guests take the longest. Linux shares cores among sessions,
+# where it groups them, and meson gives each test one of its own.
 if [ "$(ps -o sid= -p $$ | tr -d ' ')" = $$ ]; then
     { echo -5 >/proc/self/autogroup; } 2>/dev/null
     renice -n -5 -p $$ >/dev/null 2>&1

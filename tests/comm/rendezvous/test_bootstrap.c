@@ -4,10 +4,12 @@
 #include "tests/log_copy.h"
 #include "tests/patience.h"
 
+#include "comm/rendezvous/server.h"
 #include "comm/rendezvous/socket.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <endian.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -378,4 +380,30 @@ Test(bootstrap, who_serves_looks_on_for_as_long_as_the_watch_wants_when_all_have
     check_all(&ranks[1], 1, RONDO_ERROR_INVALID, "somebody else came");
     cr_expect_eq(looks, 50);
     party_free(ranks);
+}
+
+static __attribute__((noinline)) void fill_stack(void)
+{
+    unsigned char bytes[16384];
+
+    memset(bytes, 1, sizeof(bytes));
+    __asm__("" : : "r"(bytes) : "memory");
+}
+
+Test(bootstrap, a_rank_is_missing_until_its_blob_is_there)
+{
+    const struct bootstrap_place place = {.address = "here"};
+    const struct server_task task = {.place = &place};
+    struct wire_claim claim = {.size = htole32(3), .pid = htole32(7), .host = "a"};
+    struct roster roster;
+
+    cr_assert_eq(roster_init(&roster, &task), RONDO_OK);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        claim.rank = htole32(rank);
+        fill_stack(); /* what lay there before is nothing that a rank has done */
+        cr_assert(roster_claim(&roster, &claim, 8));
+    }
+    roster_time_out(&roster, 1, 0);
+    cr_expect(strstr(roster.sentence, "for ranks 0 to 2 of 3 at here"), "%s", roster.sentence);
+    roster_done(&roster);
 }
