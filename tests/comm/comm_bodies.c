@@ -145,15 +145,15 @@ const char *closing_is_the_last_store(int times)
 {
     const char *wrong = NULL;
 
+    setenv("RONDO_COSTS", "1,5,5", 1); /* measuring would take longer than all else */
     for (int i = 0; i < times && !wrong; i++) {
-        rondo_comm *comms[2];
+        rondo_comm *comms[2] = {NULL, NULL};
 
-        if (rondo_comm_open_all(2, NULL, comms))
-            return "cannot open";
-        wrong = use_what_was_left(comms);
+        wrong = rondo_comm_open_all(2, NULL, comms) ? "cannot open" : use_what_was_left(comms);
         for (int r = 0; r < 2; r++)
             rondo_comm_close(comms[r]);
     }
+    unsetenv("RONDO_COSTS");
     return wrong;
 }
 

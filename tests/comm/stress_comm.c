@@ -21,7 +21,7 @@ int main(void)
     int failed = say("status pages", status_pages_are_never_torn(20000));
 
     failed += say("failures on status pages", failures_are_whole(50));
-    failed += say("closing", closing_is_the_last_store(20));
+    failed += say("closing", closing_is_the_last_store(60));
     failed += say("events", events_keep_their_point());
     failed += say("streams that close", streams_close_while_queued(10));
     failed += say("groups", groups_mix_streams_and_ranks(10));

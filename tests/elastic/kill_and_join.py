@@ -115,19 +115,21 @@ def count_steps():
     return max(2 * LEARNED_STEPS, int(5 * TINY_STEPS * asked.seconds / max(0.1, took[1] - took[0])))
 
 
-def last_step():
-    """A step has its line when all ranks have done it."""
+def rows():
+    """Those since the job's last start: a step has its row when all ranks have done it."""
     try:
         with open("steps.csv", encoding="utf-8") as file:
-            return max((int(row["step"]) for row in csv.DictReader(file)), default=0)
+            return list(csv.DictReader(file))
     except OSError:
-        return 0
+        return []
+
+
+def last_step():
+    return max((int(row["step"]) for row in rows()), default=0)
 
 
 def greatest_loss():
-    with open("steps.csv", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return max(float(row["loss"]) for row in rows if int(row["step"]) > LEARNED_STEPS)
+    return max(float(row["loss"]) for row in rows() if int(row["step"]) > LEARNED_STEPS)
 
 
 def elastic(steps):
@@ -147,15 +149,6 @@ def elastic(steps):
     return killed
 
 
-def steps_done(kept):
-    """Those of this start are in the file: it is removed before each."""
-    try:
-        with open("steps.csv", encoding="utf-8") as file:
-            return kept + max(0, sum(1 for _ in file) - 1)
-    except OSError:
-        return kept
-
-
 def restarted(steps, kills):
     """As torchrun does it: all ranks end with the one that failed, and begin again from the checkpoint."""
     undone, idle, reached, kept = 0, 0.0, 0, 0
@@ -163,7 +156,7 @@ def restarted(steps, kills):
         began = time.monotonic()
         job = start(f"--steps={steps}", "--json=summary.json", "--checkpoint=restart.ck",
                     f"--every={asked.every}", *(["--resume"] if kill else []))
-        while kill and job.poll() is None and steps_done(kept) < max(reached, kept + 1):
+        while kill and job.poll() is None and kept + len(rows()) < max(reached, kept + 1):
             time.sleep(0.01)
         idle += time.monotonic() - killed if kill else 0
         while kill < kills and job.poll() is None and (time.monotonic() < began + asked.kill_every
@@ -174,7 +167,7 @@ def restarted(steps, kills):
         os.kill(CHANCE.choice(cases.children_of(job.pid)), signal.SIGKILL)
         killed = time.monotonic()
         job.communicate()
-        reached = steps_done(kept)
+        reached = kept + len(rows())
         kept = reached - reached % asked.every
         undone += reached - kept
         if os.path.exists("steps.csv"):  # else it was killed before its first step

@@ -309,7 +309,8 @@ def check_header(path):
                  ["g++", "-std=c++17", "-x", "c++"], ["clang++", "-std=c++17", "-x", "c++"],
                  ["gcc", "-std=c89", "-x", "c"], ["g++", "-std=c++98", "-x", "c++"]]  # programs are older than Rondo
     if path.endswith(".hpp"):
-        compilers = [["g++", "-std=c++11", "-x", "c++"], ["clang++", "-std=c++20", "-x", "c++"]]
+        compilers = [[compiler, standard, "-x", "c++"] for compiler in ("g++", "clang++")
+                     for standard in ("-std=c++11", "-std=c++20")]
     header = os.path.relpath(path, "include")
     for compiler in compilers:
         if not shutil.which(compiler[0]):

@@ -23,10 +23,8 @@ def judge(files):
             os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
             with open(os.path.join(root, path), "w", encoding="utf-8") as file:
                 file.write(text)
-        os.chdir(root)
-        with contextlib.redirect_stdout(output):
+        with contextlib.chdir(root), contextlib.redirect_stdout(output):
             accepted = lint.lint(None)
-        os.chdir(HERE)
     return accepted, output.getvalue()
 
 
