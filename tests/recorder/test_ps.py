@@ -331,8 +331,10 @@ class TwoHosts:
         go = os.path.join(self.scratch.name, "go")
         self.ranks = self.hosts.start(command, RANKS // 2, **{**QUIET, **self.more, "HANG_GO": go})
         for rank in self.ranks:
-            line = rank.process.stdout.readline()
-            assert line == "ready\n", f"rank {rank.number} said {line!r}"
+            said = []
+            while "ready\n" not in said:  # its log comes the same way, with a reminder where others come late
+                said.append(rank.process.stdout.readline())
+                assert said[-1], f"rank {rank.number} said {said}"
         open(go, "w", encoding="utf-8").close()
 
     def __exit__(self, *_):
