@@ -146,7 +146,6 @@ static bool ask_records(const rondo_comm *comm, struct wait_line *line, char *te
     bool found = false;
     int own = -1;
 
-    recorder_hold_wait(comm->recorder, line->on_stream, true);
     if (comm->recorder && gather_here(0, &sightings))
         own = find_own(comm, &sightings);
     if (own >= 0) {
@@ -154,7 +153,6 @@ static bool ask_records(const rondo_comm *comm, struct wait_line *line, char *te
         found = wait_line_explain(&sightings, own, line);
     }
     sightings_done(&sightings);
-    recorder_hold_wait(comm->recorder, line->on_stream, false);
     return found;
 }
 
@@ -189,6 +187,7 @@ static void make_line(rondo_comm *comm, const struct blame *blame, const struct 
 
 void long_wait_tell(rondo_comm *comm, struct blame *blame, const struct task *task, double now)
 {
+    const bool on_stream = blame == &comm->stream_blame;
     char text[FAIL_SENTENCE_MAX];
     struct wait_line line;
 
@@ -196,22 +195,29 @@ void long_wait_tell(rondo_comm *comm, struct blame *blame, const struct task *ta
         !log_wants(LOG_WARN))
         return;
     blame->told++;
+    recorder_hold_wait(comm->recorder, on_stream, true);
     make_line(comm, blame, task, now - blame->began, &line, text);
+    recorder_hold_wait(comm->recorder, on_stream, false);
     log_warn("%s%s", text, line.step);
 }
 
 rondo_result long_wait_end(rondo_comm *comm, const struct blame *blame, const struct task *task,
                            double waited)
 {
+    const bool on_stream = blame == &comm->stream_blame;
     char text[FAIL_SENTENCE_MAX];
     struct wait_line line;
     rondo_result result;
 
+    recorder_hold_wait(comm->recorder, on_stream, true);
     make_line(comm, blame, task, waited, &line, text);
     /* That may have taken seconds: a peer that was quicker has said why, and waits no more. */
     result = health_adopt(comm);
-    if (result)
-        return result;
-    rondo_fail(RONDO_ERROR_TIMEOUT, "%s RONDO_TIMEOUT sets how long to wait.%s", text, line.step);
-    return comm_break(comm, RONDO_ERROR_TIMEOUT, line.peer);
+    if (!result) {
+        rondo_fail(RONDO_ERROR_TIMEOUT, "%s RONDO_TIMEOUT sets how long to wait.%s", text,
+                   line.step);
+        result = comm_break(comm, RONDO_ERROR_TIMEOUT, line.peer);
+    }
+    recorder_hold_wait(comm->recorder, on_stream, false);
+    return result;
 }

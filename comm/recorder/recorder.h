@@ -54,8 +54,8 @@ void recorder_close(struct recorder *recorder);
 void recorder_name(struct recorder *recorder, uint64_t comm);
 void recorder_complete(struct recorder *recorder, uint32_t internal);
 void recorder_wait(struct recorder *recorder, int which, const struct recorder_waiting *waiting);
-/* The rank that waits looks into all records, which may take seconds on a busy machine: it goes on
- * waiting in the eyes of others until it is no longer held. */
+/* The rank that waits looks into all records, which may take seconds on a busy machine, and twice
+ * where it gives up: it goes on waiting in the eyes of others until it is no longer held. */
 void recorder_hold_wait(struct recorder *recorder, int which, bool held);
 /* The first failure of the communicator. */
 void recorder_fail(struct recorder *recorder, int result, int culprit, const char *sentence);
