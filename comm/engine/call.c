@@ -248,6 +248,7 @@ static rondo_result spoil(rondo_result result)
 static rondo_result run(const rondo_call *call)
 {
     rondo_result result;
+    bool grouped;
 
     if (!call->comm)
         return spoil(
@@ -256,12 +257,10 @@ static rondo_result run(const rondo_call *call)
     if (result && call->comm->settle && !fork_is_foreign(call->comm->home))
         return run_new(call, RONDO_OK); /* peers may not know, and agree with this rank about it */
     if (!result && !call->stream) {
-        if (group_is_open()) {
-            if (group_repeat_call(call))
-                return RONDO_OK;
-        } else if (fast_path_run(call, &result)) {
+        if (group_repeat_call(call, &grouped))
+            return RONDO_OK;
+        if (!grouped && fast_path_run(call, &result))
             return result;
-        }
     }
     return run_new(call, result);
 }

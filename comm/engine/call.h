@@ -25,9 +25,9 @@ bool call_uses(const rondo_comm *comm, const struct choice_key *key, const void 
 bool group_is_open(void); /* of the calling thread */
 /* Remember a call, or the joining of a communicator, until the group ends. */
 rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct task *task);
-/* Does the same for a call that was one of the thread's last group; false: it was not, or has to
- * be checked again. */
-bool group_repeat_call(const rondo_call *call);
+/* Does the same for a call without a stream that was one of the thread's last group; false: it was
+ * not, or has to be checked again, or `ret_open` says that no group is open. */
+bool group_repeat_call(const rondo_call *call, bool *ret_open);
 /* `join` is called with `argument` in a thread of its own, beside others; then that is freed. */
 rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument);
 /* The call number `index` of the thread's open group; false: it has fewer. The key is good until

@@ -25,12 +25,15 @@ struct joining {
 static _Thread_local int depth;
 
 static _Thread_local struct pending few[GROUP_FEW];
+static _Thread_local struct group_path path;
+_Static_assert((int)GROUP_PATH_CALLS <= (int)GROUP_FEW, "what is repeated can be written out");
 
 static _Thread_local struct {
     rondo_result spoiled;
     struct pending *calls; /* `few`, or allocated; NULL: there are none */
     size_t call_count, call_room;
-    size_t repeated; /* of the calls, those that were in the last group at the same place */
+    /* Calls that were in the last group at the same place, and are not in `calls`. */
+    size_t repeated;
     struct joining *joins;
     size_t join_count, join_room;
     uint32_t home; /* of the process that made the calls: fork_home() */
@@ -73,11 +76,22 @@ static rondo_result make_room(void **array, size_t size, size_t count, size_t *r
     return RONDO_OK;
 }
 
+/* The group is not only a repeated one, or somebody looks at its calls. */
+static void write_repeated(void)
+{
+    size_t count = group.repeated;
+
+    group.repeated = 0;
+    for (size_t i = 0; i < count; i++)
+        (void)group_add_call(path.comm, NULL, &path.tasks[i]); /* there is room in `few` */
+}
+
 rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct task *task)
 {
     struct pending *pending;
     rondo_result result;
 
+    write_repeated();
     if (!group.calls) {
         group.calls = few;
         group.call_room = GROUP_FEW;
@@ -100,15 +114,13 @@ rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct
     return RONDO_OK;
 }
 
-bool group_repeat_call(const rondo_call *call)
+bool group_repeat_call(const rondo_call *call, bool *ret_open)
 {
-    const struct task *task;
-
-    if (group.repeated != group.call_count)
+    *ret_open = depth > 0;
+    if (!depth || group.call_count || !group_path_has(&path, call, group.repeated))
         return false;
-    task = group_path_find(call, group.call_count);
-    if (!task || group_add_call(call->comm, NULL, task))
-        return false;
+    if (!group.home)
+        group.home = fork_home();
     group.repeated++;
     return true;
 }
@@ -131,6 +143,7 @@ bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key)
 {
     const struct pending *pending;
 
+    write_repeated();
     if (index >= group.call_count)
         return false;
     pending = &group.calls[index];
@@ -143,6 +156,7 @@ bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key)
 bool group_holds(const rondo_comm *comm, const rondo_stream *stream, const char *function,
                  const char *what)
 {
+    write_repeated();
     for (size_t i = 0; i < group.call_count; i++) {
         if (group.calls[i].comm != comm && (!stream || group.calls[i].stream != stream))
             continue;
@@ -157,6 +171,7 @@ bool group_holds(const rondo_comm *comm, const rondo_stream *stream, const char 
 
 bool group_uses(const void *memory, size_t bytes)
 {
+    write_repeated();
     for (size_t i = 0; i < group.call_count; i++) {
         const struct pending *call = &group.calls[i];
 
@@ -204,8 +219,12 @@ static rondo_result run_joins(void)
 /* Runs the group if it repeats the last one. */
 static bool run_repeated(rondo_result *ret_result)
 {
-    return group.repeated == GROUP_PATH_CALLS && group.call_count == GROUP_PATH_CALLS &&
-           !group.join_count && group_path_run(ret_result);
+    if (group.repeated < GROUP_PATH_CALLS || group.join_count || group.spoiled ||
+        !group_path_run(&path, ret_result))
+        return false;
+    group.repeated = 0;
+    group.home = 0;
+    return true;
 }
 
 static void forget(void)
@@ -218,9 +237,24 @@ static void forget(void)
     memset(&group, 0, sizeof(group));
 }
 
-rondo_result rondo_group_end(void)
+static rondo_result end_group(void)
 {
     CANCEL_LATER();
+    rondo_result result = group.spoiled;
+
+    write_repeated();
+    if (!result && group.call_count + group.join_count && fork_is_foreign(group.home))
+        result = fork_refuse("rondo_group_end", "group");
+    if (!result)
+        result = run_joins();
+    if (!result && group.call_count)
+        result = group_run(group.calls, group.call_count, &path);
+    forget();
+    return result;
+}
+
+rondo_result rondo_group_end(void)
+{
     rondo_result result;
 
     if (!depth)
@@ -228,13 +262,5 @@ rondo_result rondo_group_end(void)
                           "rondo_group_end: there was no rondo_group_start() on this thread.");
     if (--depth)
         return RONDO_OK;
-    result = group.spoiled;
-    if (!result && group.call_count + group.join_count && fork_is_foreign(group.home))
-        result = fork_refuse("rondo_group_end", "group");
-    if (!result)
-        result = run_joins();
-    if (!result && group.call_count && !run_repeated(&result))
-        result = group_run(group.calls, group.call_count);
-    forget();
-    return result;
+    return run_repeated(&result) ? result : end_group();
 }

@@ -320,6 +320,11 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
     return RONDO_OK;
 }
 
+bool choice_fits(const struct choice *choice, const struct choice_key *key)
+{
+    return choice->valid && key_equal(&choice->key, key);
+}
+
 rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice)
 {
     /* A send and a receive hash alike, and so do the two ways of a call that tries peers' memory
@@ -328,7 +333,7 @@ rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choic
     uint64_t place;
     rondo_result result;
 
-    if (choice && choice->valid && key_equal(&choice->key, key)) {
+    if (choice && choice_fits(choice, key)) {
         *ret_choice = choice;
         return RONDO_OK;
     }
@@ -337,7 +342,7 @@ rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choic
         place += 4 * (uint64_t)key->op;
     choice = &comm->choices.slots[place % CHOICES];
 
-    if (!choice->valid || !key_equal(&choice->key, key)) {
+    if (!choice_fits(choice, key)) {
         uint64_t callers = float_mode_enter(); /* all ranks decide alike */
 
         choice->valid = false;

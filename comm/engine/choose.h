@@ -12,6 +12,9 @@
 /* The decision for a call; *ret_choice is valid until the
  * next call of this function. Needs the turn. */
 rondo_result choose(rondo_comm *comm, const struct choice_key *key, struct choice **ret_choice);
+/* True if a decision is there, and still that of calls of the key: another one may have taken its
+ * place. Needs the turn. */
+bool choice_fits(const struct choice *choice, const struct choice_key *key);
 /* The name of the algorithm that the call has to take, "auto": any. */
 const char *choice_wanted(const rondo_comm *comm, const struct choice_key *key);
 /* Returns what a call is, in few words. */

@@ -2,6 +2,7 @@
 /* group_path.c - the short way of a repeated group, see group_path.h. */
 #include "comm/engine/group_path.h"
 
+#include "comm/engine/choose.h"
 #include "comm/engine/life.h"
 #include "comm/failure/error.h"
 
@@ -9,61 +10,49 @@
 
 static _Atomic uint64_t last_serial;
 
-static _Thread_local struct {
-    rondo_comm *comm; /* NULL: nothing was noted */
-    uint64_t serial;  /* of this note, on `comm` too for as long as it holds */
-    bool ready;       /* tasks are bound; else they only say which calls they were */
-    unsigned made;    /* choices made by then */
-    struct task tasks[GROUP_PATH_CALLS];
-} path;
-
 /* Without the turn: whether `comm`, which is open, is the one of the note. */
-static bool is_noted(rondo_comm *comm)
+static bool is_noted(const struct group_path *path, const rondo_comm *comm)
 {
-    return path.comm == comm &&
-           atomic_load_explicit(&comm->group_serial, memory_order_relaxed) == path.serial;
+    return path->comm == comm &&
+           atomic_load_explicit(&comm->group_serial, memory_order_relaxed) == path->serial;
 }
 
-const struct task *group_path_find(const rondo_call *call, size_t index)
+bool group_path_has(const struct group_path *path, const rondo_call *call, size_t index)
 {
-    const struct task *task = &path.tasks[index < GROUP_PATH_CALLS ? index : 0];
+    const struct task *task = &path->tasks[index < GROUP_PATH_CALLS ? index : 0];
 
-    if (index >= GROUP_PATH_CALLS || !path.ready || !is_noted(call->comm) || call->algorithm ||
-        task->key.collective != call->collective || task->key.root != call->root ||
-        task->key.count != call->count || task->key.type != call->type ||
-        task->input != call->input || task->output != call->output)
-        return NULL;
-    return task;
+    return index < GROUP_PATH_CALLS && path->ready && is_noted(path, call->comm) &&
+           !call->algorithm && task->key.collective == call->collective &&
+           task->key.root == call->root && task->key.count == call->count &&
+           task->key.type == call->type && task->input == call->input &&
+           task->output == call->output;
 }
 
-static bool is_bound(const rondo_comm *comm)
+static bool is_bound(const struct group_path *path)
 {
-    bool bound = path.made == comm->choices.made;
+    bool bound = path->made == path->comm->choices.made;
 
     for (int i = 0; i < GROUP_PATH_CALLS; i++)
-        bound = bound && path.tasks[i].choice->valid;
+        bound = bound && path->tasks[i].choice->valid;
     return bound;
 }
 
-bool group_path_run(rondo_result *ret_result)
+bool group_path_run(struct group_path *path, rondo_result *ret_result)
 {
-    rondo_comm *comm = path.comm;
+    rondo_comm *comm = path->comm;
     struct batch batch = {
-        .comm = comm, .tasks = path.tasks, .count = GROUP_PATH_CALLS, .left = GROUP_PATH_CALLS};
+        .comm = comm, .tasks = path->tasks, .count = GROUP_PATH_CALLS, .left = GROUP_PATH_CALLS};
 
     if (comm_check(comm) || !turn_take_idle(&comm->turn, &batch.ticket))
         return false;
-    if (!is_bound(comm) || !is_noted(comm)) {
+    if (!is_bound(path) || !is_noted(path, comm)) {
         turn_pass(&comm->turn);
         return false;
     }
-    for (int i = 0; i < GROUP_PATH_CALLS; i++) {
-        path.tasks[i].suspect = 0;
-        (void)task_begin(comm, &path.tasks[i]); /* this thread refuses none */
-        task_record(comm, &path.tasks[i]);
-    }
-    *ret_result = run_batches(&batch, 1);
-    path.ready = !*ret_result;
+    for (int i = 0; i < GROUP_PATH_CALLS; i++)
+        path->tasks[i].suspect = 0;
+    *ret_result = run_ready_messages(&batch);
+    path->ready = !*ret_result;
     return true;
 }
 
@@ -85,29 +74,30 @@ static bool is_same(const struct task *a, const struct task *b)
            a->key.count == b->key.count && a->key.type == b->key.type;
 }
 
-void group_path_note(rondo_comm *comm, const struct task *tasks)
+void group_path_note(struct group_path *path, rondo_comm *comm, const struct task *tasks)
 {
     unsigned ticket;
     bool again;
 
-    path.ready = false;
+    path->ready = false;
     if (comm_gpu(comm) || comm_backend(comm) != &thread_backend || !may_repeat(tasks) ||
         !turn_take_idle(&comm->turn, &ticket))
         return;
-    again =
-        is_noted(comm) && is_same(&path.tasks[0], &tasks[0]) && is_same(&path.tasks[1], &tasks[1]);
+    again = is_noted(path, comm) && is_same(&path->tasks[0], &tasks[0]) &&
+            is_same(&path->tasks[1], &tasks[1]);
     for (int i = 0; i < GROUP_PATH_CALLS; i++) {
         if (again)
-            path.tasks[i] = tasks[i];
+            path->tasks[i] = tasks[i];
         else
-            task_init(&path.tasks[i], &tasks[i].key, tasks[i].input, tasks[i].output);
+            task_init(&path->tasks[i], &tasks[i].key, tasks[i].input, tasks[i].output);
     }
     if (!again) {
-        path.comm = comm;
-        path.serial = atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed) + 1;
-        atomic_store_explicit(&comm->group_serial, path.serial, memory_order_relaxed);
+        path->comm = comm;
+        path->serial = atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed) + 1;
+        atomic_store_explicit(&comm->group_serial, path->serial, memory_order_relaxed);
     }
-    path.made = comm->choices.made;
-    path.ready = again;
+    path->made = comm->choices.made;
+    path->ready = again && choice_fits(tasks[0].choice, &tasks[0].key) &&
+                  choice_fits(tasks[1].choice, &tasks[1].key);
     turn_pass(&comm->turn);
 }

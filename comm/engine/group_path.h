@@ -15,12 +15,20 @@
 
 enum { GROUP_PATH_CALLS = 2 };
 
-/* Returns the task that call number `index` of a group was the last time; NULL: it was another
- * call. */
-const struct task *group_path_find(const rondo_call *call, size_t index);
-/* If nothing has happened that the two calls depend on, runs them. Both were found. */
-bool group_path_run(rondo_result *ret_result);
+/* The note of a thread. It begins as zeros. */
+struct group_path {
+    rondo_comm *comm; /* NULL: nothing was noted */
+    uint64_t serial;  /* of this note, on `comm` too for as long as it holds */
+    bool ready;       /* tasks are bound; else they only say which calls they were */
+    unsigned made;    /* choices made by then */
+    struct task tasks[GROUP_PATH_CALLS];
+};
+
+/* True if the call, which has no stream, is call number `index` of the noted group. */
+bool group_path_has(const struct group_path *path, const rondo_call *call, size_t index);
+/* If nothing has happened that the two calls depend on, runs them. The path had both. */
+bool group_path_run(struct group_path *path, rondo_result *ret_result);
 /* A group of two tasks on a communicator has ended well. */
-void group_path_note(rondo_comm *comm, const struct task *tasks);
+void group_path_note(struct group_path *path, rondo_comm *comm, const struct task *tasks);
 
 #endif

@@ -258,13 +258,13 @@ static rondo_result check_uniform(const struct calls *calls)
 }
 
 /* A group of two calls on one communicator without a stream has ended well. */
-static void note(const struct batch *batch, size_t count)
+static void note(struct group_path *path, const struct batch *batch, size_t count)
 {
     if (count == GROUP_PATH_CALLS && batch->done && batch->count == GROUP_PATH_CALLS)
-        group_path_note(batch->comm, batch->tasks);
+        group_path_note(path, batch->comm, batch->tasks);
 }
 
-rondo_result group_run(struct pending *pending, size_t count)
+rondo_result group_run(struct pending *pending, size_t count, struct group_path *path)
 {
     struct calls list = {pending, count}, *calls = &list;
     struct task few_tasks[GROUP_FEW], *tasks = few_tasks;
@@ -285,7 +285,7 @@ rondo_result group_run(struct pending *pending, size_t count)
     else
         result = run_streams(calls, tasks, batches);
     if (!result)
-        note(batches, count);
+        note(path, batches, count);
     if (count > GROUP_FEW) {
         free(tasks);
         free(batches);

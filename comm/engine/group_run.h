@@ -5,6 +5,8 @@
 
 #include "comm/engine/call.h"
 
+struct group_path;
+
 /* A call, with what its task begins with. */
 struct pending {
     rondo_comm *comm;
@@ -18,8 +20,9 @@ struct pending {
 /* A group of so many calls, one message each way, allocates nothing. */
 enum { GROUP_FEW = 2 };
 
-/* Runs the calls, whose array is used up by it: the first error of any. */
-rondo_result group_run(struct pending *pending, size_t count);
+/* Runs the calls, whose array is used up by it: the first error of any. Notes those that may be
+ * repeated. */
+rondo_result group_run(struct pending *pending, size_t count, struct group_path *path);
 /* This thread queues the calls of a group with several communicators, stream after stream. */
 bool group_is_of_many(void);
 

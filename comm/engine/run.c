@@ -255,8 +255,16 @@ rondo_result run_batches(struct batch *batches, int count)
     return result;
 }
 
-/* Both do what stay() and task_react() do, for a thread that may not be cancelled where these
- * sleep. Neither is inlined, so that short calls save no registers for them. */
+/* These do what exec_advance(), stay() and task_react() do, for a thread that may not be cancelled
+ * where those sleep, or use sockets. None is inlined, so that short calls save no registers for
+ * them. */
+__attribute__((noinline)) static enum exec_state advance_later(struct execution *x)
+{
+    CANCEL_LATER();
+
+    return exec_advance(x);
+}
+
 __attribute__((noinline)) static enum exec_state
 stay_later(rondo_comm *comm, struct execution *x, struct waiter *waiter, enum exec_state state)
 {
@@ -265,32 +273,41 @@ stay_later(rondo_comm *comm, struct execution *x, struct waiter *waiter, enum ex
     return stay(comm, x, waiter, state);
 }
 
-__attribute__((noinline)) static void react_later(struct batch *batch, enum exec_state state)
+__attribute__((noinline)) static void react_later(struct batch *batch, struct task *task,
+                                                  enum exec_state state)
 {
     CANCEL_LATER();
 
-    task_react(batch, batch->tasks, state);
+    task_react(batch, task, state);
 }
 
 /* Bytes per block up to which a call's first steps take a few microseconds. */
 enum { RECORD_BEHIND = 32768 };
 
-/* Most calls end here, and are not made longer by what only others need. */
-rondo_result run_ready(struct batch *batch)
+/* Takes the first steps of a task. A short one is written down while its messages travel from core
+ * to core. */
+static inline enum exec_state start_ready(rondo_comm *comm, struct task *task)
 {
-    rondo_comm *comm = batch->comm;
-    struct task *task = batch->tasks;
     struct execution *x = &task->execution;
-    /* Short calls are written down while their messages travel from core to core. */
     bool is_short = x->shape.count * x->shape.element <= RECORD_BEHIND;
     enum exec_state state;
 
     (void)task_begin(comm, task); /* this thread refuses none */
     if (!is_short)
         task_record(comm, task);
-    state = exec_advance(x);
+    state = networks_any(comm) ? advance_later(x) : exec_advance(x);
     if (is_short)
         task_record(comm, task);
+    return state;
+}
+
+/* Stays with the only task that is left, and ends the batch with it. */
+static inline rondo_result finish_ready(struct batch *batch, struct task *task,
+                                        enum exec_state state)
+{
+    rondo_comm *comm = batch->comm;
+    struct execution *x = &task->execution;
+
     if (state != EXEC_DONE) {
         struct waiter waiter;
 
@@ -301,10 +318,35 @@ rondo_result run_ready(struct batch *batch)
     if (state == EXEC_DONE)
         task_end(batch, task);
     else
-        react_later(batch, state);
+        react_later(batch, task, state);
     if (!batch->result && is_over(batch))
         batch_close(batch);
     return batch->done ? batch->result : run_batches(batch, 1);
+}
+
+/* Most calls end here, and are not made longer by what only others need. */
+rondo_result run_ready(struct batch *batch)
+{
+    return finish_ready(batch, batch->tasks, start_ready(batch->comm, batch->tasks));
+}
+
+/* A message waits for no other one of its batch, so all can begin at once. It breaks the
+ * communicator if it fails, so those behind it need not begin. */
+rondo_result run_ready_messages(struct batch *batch)
+{
+    struct task *task = batch->tasks;
+    enum exec_state state;
+
+    for (int i = 0; i < batch->count && !batch->result; i++, task++) {
+        state = start_ready(batch->comm, task);
+        if (batch->left == 1)
+            return finish_ready(batch, task, state);
+        if (state == EXEC_DONE)
+            task_end(batch, task);
+        else
+            react_later(batch, task, state);
+    }
+    return run_batches(batch, 1);
 }
 
 rondo_result run_task(rondo_comm *comm, struct task *task)

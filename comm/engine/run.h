@@ -29,6 +29,8 @@ int batches_round(struct batch *batches, int count, struct waiter *waiter);
 /* Runs a batch of one task that this thread moves, whose choice was made before and its execution
  * bound to that; its turn has come. Returns its error. */
 rondo_result run_ready(struct batch *batch);
+/* Does the same for a batch of messages that differ in their peer or their direction. */
+rondo_result run_ready_messages(struct batch *batch);
 /* Runs all batches to the end by the backends of their communicators, so for memory of any kind;
  * returns the error of the first batch that has one. */
 rondo_result run_by_backend(struct batch *batches, int count);

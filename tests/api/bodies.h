@@ -15,6 +15,7 @@ rondo_result groups_exchange_with_all(rondo_comm *comm, void *argument, char *se
 rondo_result groups_nest(rondo_comm *comm, void *argument, char *sentence);
 rondo_result groups_send_recv_chain(rondo_comm *comm, void *argument, char *sentence);
 rondo_result groups_repeat(rondo_comm *comm, void *argument, char *sentence);
+rondo_result groups_repeat_two_lengths(rondo_comm *comm, void *argument, char *sentence);
 rondo_result groups_repeat_after_opening(char *sentence);
 /* All ranks in the calling thread: their calls in one group; with `by_id` their opening too. */
 rondo_result groups_run_in_one_thread(int size, bool by_id, char *sentence);

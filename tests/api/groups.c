@@ -238,6 +238,30 @@ rondo_result groups_repeat(rondo_comm *comm, void *argument, char *sentence)
     return result;
 }
 
+/* Two lengths may have the same place among decisions that are remembered. */
+rondo_result groups_repeat_two_lengths(rondo_comm *comm, void *argument, char *sentence)
+{
+    enum { LENGTHS = 16, GROUPS = 4 };
+    int rank = rondo_comm_rank(comm);
+    float out[LENGTHS] = {0}, in[LENGTHS];
+    rondo_result result = RONDO_OK;
+
+    for (size_t i = 0; i < LENGTHS * LENGTHS * GROUPS && !result; i++) {
+        size_t lengths[] = {1 + i / GROUPS % LENGTHS, 1 + i / GROUPS / LENGTHS};
+
+        result = rondo_group_start();
+        if (!result)
+            result = rondo_send(out, lengths[rank], RONDO_FLOAT32, 1 - rank, comm, NULL);
+        if (!result)
+            result = rondo_recv(in, lengths[1 - rank], RONDO_FLOAT32, 1 - rank, comm, NULL);
+        result = result ? result : rondo_group_end();
+        if (result)
+            return world_say(sentence, result, "%zu and %zu: %s", lengths[0], lengths[1],
+                             rondo_last_error(comm));
+    }
+    return result;
+}
+
 /* A communicator that is opened where one was closed is another one. */
 rondo_result groups_repeat_after_opening(char *sentence)
 {

@@ -48,6 +48,11 @@ Test(groups, a_repeated_group_moves_what_is_there_at_the_time)
     run_on(groups_repeat, 1, 5);
 }
 
+Test(groups, a_repeated_group_may_have_messages_of_any_two_lengths)
+{
+    run_on(groups_repeat_two_lengths, 2, 2);
+}
+
 Test(groups, a_repeated_group_is_of_its_communicator)
 {
     static char sentence[WORLD_SENTENCE];

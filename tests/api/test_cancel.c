@@ -16,9 +16,9 @@ static struct world_report report;
 struct caller {
     rondo_comm *comm;
     rondo_stream *stream; /* if it waits for one */
-    float value;
+    float value, got;
     rondo_result result;
-    bool returned;
+    bool in_group, returned;
     pthread_t thread;
     _Atomic pid_t number; /* of the thread that is about to wait */
 };
@@ -102,6 +102,62 @@ Test(cancel, a_call_that_waits_is_finished_and_others_follow)
         cr_expect_eq(world_run(&world, cancel_in_a_call, &calls, &report), 0, "%s", report.summary);
         world.processes = false;
         cr_expect_eq(world_run(&world, cancel_in_a_call, &calls, &report), 0, "%s", report.summary);
+    }
+}
+
+/* A message to the right and one from the left, or a sum, so often that the short way is taken; in
+ * the last one the thread has been cancelled before. */
+static void *call_when_cancelled(void *argument)
+{
+    enum { CALLS = 6 };
+    struct caller *me = argument;
+    int size = rondo_comm_size(me->comm), rank = rondo_comm_rank(me->comm);
+    int before;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    pthread_cancel(pthread_self());
+    for (int i = 0; i < CALLS && !me->result; i++) {
+        if (i == CALLS - 1)
+            pthread_setcancelstate(before, NULL);
+        if (me->in_group) {
+            rondo_group_start();
+            rondo_send(&me->value, 1, RONDO_FLOAT32, (rank + 1) % size, me->comm, NULL);
+            rondo_recv(&me->got, 1, RONDO_FLOAT32, (rank + size - 1) % size, me->comm, NULL);
+            me->result = rondo_group_end();
+        } else {
+            me->result =
+                rondo_all_reduce(&me->value, &me->got, 1, RONDO_FLOAT32, RONDO_SUM, me->comm, NULL);
+        }
+    }
+    me->returned = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* `argument`: whether the calls are groups. */
+static rondo_result cancel_before_a_call(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct caller caller = {.comm = comm, .in_group = *(const bool *)argument};
+    void *end = NULL;
+
+    if (pthread_create(&caller.thread, NULL, call_when_cancelled, &caller))
+        return world_say(sentence, RONDO_ERROR_SYSTEM, "no thread");
+    pthread_join(caller.thread, &end);
+    if (end != PTHREAD_CANCELED || !caller.returned || caller.result)
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "cancelled: %d, returned: %d, %s",
+                         end == PTHREAD_CANCELED, caller.returned, rondo_last_error(comm));
+    return add_up(comm, NULL, &caller.value, sentence);
+}
+
+Test(cancel, a_repeated_call_is_finished_by_a_thread_that_has_been_cancelled_before)
+{
+    const struct world world = {.size = 3, .processes = true};
+
+    for (int in_group = 0; in_group < 2; in_group++) {
+        bool groups = in_group;
+
+        cr_expect_eq(world_run(&world, cancel_before_a_call, &groups, &report), 0, "%s",
+                     report.summary);
     }
 }
 

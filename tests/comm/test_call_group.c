@@ -5,6 +5,8 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static rondo_comm *comms[2];
 static int32_t values[2];
@@ -268,4 +270,62 @@ Test(group, memory_of_its_calls_is_not_freed)
     cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
     cr_expect(*(int32_t *)memory == 2);
     cr_expect(rondo_mem_free(memory) == RONDO_OK);
+}
+
+/* A message of this rank to itself. */
+static rondo_result pass(rondo_comm *comm, int32_t *memory)
+{
+    rondo_result result = rondo_send(&memory[0], 1, RONDO_INT32, 0, comm, NULL);
+
+    return result ? result : rondo_recv(&memory[1], 1, RONDO_INT32, 0, comm, NULL);
+}
+
+static bool child_is_refused(void)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    if (!child)
+        _exit(rondo_group_end() != RONDO_ERROR_INVALID ||
+              !strstr(rondo_last_error(NULL), "rondo_group_end"));
+    cr_assert(child > 0 && waitpid(child, &status, 0) == child);
+    return !status;
+}
+
+Test(group, a_repeated_one_holds_its_calls_as_any_other_does)
+{
+    rondo_comm *self = NULL;
+    void *memory = NULL;
+    double estimate = 0;
+    int32_t *numbers;
+
+    cr_assert(rondo_comm_open_all(1, NULL, &self) == RONDO_OK);
+    cr_assert(rondo_mem_alloc(4096, &memory) == RONDO_OK);
+    numbers = memory;
+    for (numbers[0] = 1; numbers[0] < 6; numbers[0]++) {
+        cr_expect(rondo_group_start() == RONDO_OK && pass(self, numbers) == RONDO_OK);
+        if (numbers[0] == 4) {
+            cr_expect(rondo_mem_free(memory) == RONDO_ERROR_INVALID);
+            cr_expect(strstr(rondo_last_error(NULL), "open group"), "%s", rondo_last_error(NULL));
+        }
+        if (numbers[0] == 5) {
+            cr_expect(child_is_refused());
+            cr_expect(rondo_group_estimate(&estimate) == RONDO_OK && estimate > 0);
+        }
+        cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+        cr_expect_eq(numbers[1], numbers[0]);
+    }
+    cr_expect(rondo_group_start() == RONDO_OK && pass(self, numbers) == RONDO_OK);
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    numbers[1] = 0;
+    cr_expect(rondo_group_start() == RONDO_OK && pass(self, numbers + 2) == RONDO_OK);
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect_eq(numbers[1], 0, "what was repeated is not made once more");
+    cr_expect(rondo_group_start() == RONDO_OK && pass(self, numbers + 2) == RONDO_OK);
+    rondo_comm_close(self);
+    cr_expect(strstr(rondo_last_error(NULL), "rondo_comm_close"), "%s", rondo_last_error(NULL));
+    cr_expect(rondo_group_end() == RONDO_ERROR_INVALID);
+    rondo_comm_close(self);
+    cr_expect(rondo_mem_free(memory) == RONDO_OK);
+    expect_that_groups_work();
 }
