@@ -159,6 +159,7 @@
 #define DOZE_NAME   0.01  /* for an address, a name or a place that another process holds */
 #define DOZE_KNOCK  0.02  /* for a meeting point that is not there after some attempts */
 #define DOZE_RUMOUR 0.2   /* the same, if another one holds its address: it may last */
+#define DOZE_WRITER 1e-4  /* for a rank that lost its processor while it wrote; then twice that */
 #define DOZE_WORKER 2e-3  /* for workers of rondo bench that close their libraries */
 
 static inline uint64_t clock_nanoseconds(void)

@@ -50,17 +50,23 @@ static bool read_all(int folder, const char *name, struct gathered *one)
     return one->length == sizeof(one->bytes);
 }
 
-/* Copies a record three times, so that what changes while it is copied is known, and again if that
- * was the wait: a rank that waits writes it about once a millisecond. */
+/*
+ * Copies a record three times, so that what changes while it is copied is known, and again if that
+ * was the wait: a rank that waits writes it about once a millisecond. On a busy machine it may lose
+ * its processor in the middle, and whose wait is not known would be named as one that does not
+ * wait: so later attempts leave it time, for each twice as much as for the one before.
+ */
 static bool copy(int folder, const char *name, struct gathered *one)
 {
-    enum { ATTEMPTS = 16 };
+    enum { ATTEMPTS = 16, AT_ONCE = 4 };
     struct gathered *others = malloc(2 * sizeof(*others));
     struct recorder_identity identity;
     bool read = others, whole = false;
     uint64_t now = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS && read && !whole; attempt++) {
+        if (attempt >= AT_ONCE)
+            doze_for(DOZE_WRITER * (1 << (attempt - AT_ONCE)));
         now = clock_nanoseconds();
         read = read_all(folder, name, &others[0]) && read_all(folder, name, one) &&
                read_all(folder, name, &others[1]);

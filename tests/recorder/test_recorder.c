@@ -17,6 +17,22 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A rank has begun to write this, and has written it at the third doze of who reads; NULL: none. */
+static _Atomic uint64_t *unfinished;
+static int dozes;
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest);
+
+/* Dozes take no time here, as a rank that writes without a pause would make them all long. */
+int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest)
+{
+    (void)time;
+    (void)ret_rest;
+    if (unfinished && ++dozes == 3)
+        atomic_fetch_add_explicit(unfinished, 1, memory_order_release);
+    return 0;
+}
+
 static char place[] = "/tmp/rondo_recorder_XXXXXX";
 
 static struct recorder *open_one(int rank, int size)
@@ -234,6 +250,21 @@ Test(recorder, a_rank_that_says_why_it_waits_is_waiting)
     cr_expect(is_seen_waiting());
     recorder_wait(recorder, 1, &waiting);
     cr_expect_not(is_seen_waiting());
+    recorder_close(recorder);
+}
+
+Test(recorder, a_rank_that_loses_its_processor_while_it_writes_is_waiting)
+{
+    struct recorder *recorder = open_one(0, 2);
+
+    cr_assert_not_null(recorder);
+    recorder_complete(recorder, 0);
+    recorder_wait(recorder, 1, &(struct recorder_waiting){.culprit = -1, .peers_count = 1});
+    recorder_hold_wait(recorder, 1, true);
+    unfinished = &recorder->page->waits[1].changes;
+    atomic_fetch_add_explicit(unfinished, 1, memory_order_relaxed);
+    cr_expect(is_seen_waiting());
+    cr_expect_eq(dozes, 3);
     recorder_close(recorder);
 }
 
