@@ -4,7 +4,6 @@
 #include "rondo/bindings.h"
 
 #include "comm/engine/call.h"
-#include "comm/engine/group_path.h"
 #include "comm/engine/group_run.h"
 #include "comm/engine/threads.h"
 
@@ -26,7 +25,6 @@ static _Thread_local int depth;
 
 static _Thread_local struct pending few[GROUP_FEW];
 static _Thread_local struct group_path path;
-_Static_assert((int)GROUP_PATH_CALLS <= (int)GROUP_FEW, "what is repeated can be written out");
 
 static _Thread_local struct {
     rondo_result spoiled;

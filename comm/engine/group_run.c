@@ -7,8 +7,6 @@
  */
 #include "comm/engine/group_run.h"
 
-#include "comm/engine/group_path.h"
-
 #include "comm/engine/stream.h"
 #include "comm/engine/threads.h"
 

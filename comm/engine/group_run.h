@@ -4,8 +4,7 @@
 #define RONDO_COMM_ENGINE_GROUP_RUN_H
 
 #include "comm/engine/call.h"
-
-struct group_path;
+#include "comm/engine/group_path.h"
 
 /* A call, with what its task begins with. */
 struct pending {
@@ -17,8 +16,9 @@ struct pending {
     void *output;
 };
 
-/* A group of so many calls, one message each way, allocates nothing. */
-enum { GROUP_FEW = 2 };
+/* A group of so many calls, one message each way, allocates nothing; so has one that is repeated
+ * always room to be written out. */
+enum { GROUP_FEW = GROUP_PATH_CALLS };
 
 /* Runs the calls, whose array is used up by it: the first error of any. Notes those that may be
  * repeated. */

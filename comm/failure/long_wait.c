@@ -185,9 +185,14 @@ static void make_line(rondo_comm *comm, const struct blame *blame, const struct 
     wait_line_write(line, text, FAIL_SENTENCE_MAX);
 }
 
+/* Peers see this rank wait while it looks into records, and until they know that it gives up. */
+static void hold_wait(const rondo_comm *comm, const struct blame *blame, bool held)
+{
+    recorder_hold_wait(comm->recorder, blame == &comm->stream_blame, held);
+}
+
 void long_wait_tell(rondo_comm *comm, struct blame *blame, const struct task *task, double now)
 {
-    const bool on_stream = blame == &comm->stream_blame;
     char text[FAIL_SENTENCE_MAX];
     struct wait_line line;
 
@@ -195,21 +200,20 @@ void long_wait_tell(rondo_comm *comm, struct blame *blame, const struct task *ta
         !log_wants(LOG_WARN))
         return;
     blame->told++;
-    recorder_hold_wait(comm->recorder, on_stream, true);
+    hold_wait(comm, blame, true);
     make_line(comm, blame, task, now - blame->began, &line, text);
-    recorder_hold_wait(comm->recorder, on_stream, false);
+    hold_wait(comm, blame, false);
     log_warn("%s%s", text, line.step);
 }
 
 rondo_result long_wait_end(rondo_comm *comm, const struct blame *blame, const struct task *task,
                            double waited)
 {
-    const bool on_stream = blame == &comm->stream_blame;
     char text[FAIL_SENTENCE_MAX];
     struct wait_line line;
     rondo_result result;
 
-    recorder_hold_wait(comm->recorder, on_stream, true);
+    hold_wait(comm, blame, true);
     make_line(comm, blame, task, waited, &line, text);
     /* That may have taken seconds: a peer that was quicker has said why, and waits no more. */
     result = health_adopt(comm);
@@ -218,6 +222,6 @@ rondo_result long_wait_end(rondo_comm *comm, const struct blame *blame, const st
                    line.step);
         result = comm_break(comm, RONDO_ERROR_TIMEOUT, line.peer);
     }
-    recorder_hold_wait(comm->recorder, on_stream, false);
+    hold_wait(comm, blame, false);
     return result;
 }

@@ -119,8 +119,8 @@ static void open_four_that_warn(void)
     open_four();
 }
 
-/* For its sentence, and for the table of all ranks. Otherwise its peers blame it instead of the
- * rank that it waits for. */
+/* A rank that gives up looks twice, for its sentence and for the table of all ranks. Peers that did
+ * not see it wait meanwhile would blame it instead of the rank that it waits for. */
 Test(blame_log, a_rank_that_looks_into_records_is_seen_to_wait, .init = open_four_that_warn,
      .fini = close_four)
 {
