@@ -141,7 +141,9 @@ enum exec_state exec_advance(struct execution *execution);
 bool exec_sends_first(const struct execution *execution);
 /*
  * Blocked: look up to `looks` times whether a message is there that some program waits for. A look
- * is a load, where exec_advance() takes as long as tens of them.
+ * is a load, where exec_advance() takes as long as tens of them. If all programs wait for room for
+ * inlined messages, true after a few pauses: half of many have to be taken until there is, and each
+ * look at the counter takes its line from the reader, who counts every message.
  */
 bool exec_poll(const struct execution *execution, int looks);
 /*

@@ -47,6 +47,23 @@ static inline bool ll_read(const struct link_depths *ll_depths, const struct lin
     return true;
 }
 
+/*
+ * Asks for the line of a later message. The reader's core has had it since it read it a lap ago,
+ * and a store that waits for its line holds back all stores behind it; so a stream of messages
+ * would go at the pace of these journeys. Messages of more lines gain nothing.
+ */
+static inline void ll_fetch_ahead(const struct link_depths *ll_depths, const struct link_out *out)
+{
+    enum { AHEAD = 4 }; /* far enough from the line that the reader polls; less than a lap */
+    const struct link_line *line = ll_head(ll_depths, out->ll, out->sent + AHEAD, 1);
+
+#if defined(__x86_64__)
+    __asm__ __volatile__("prefetchw %0" : : "m"(*line)); /* does nothing where it is not known */
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /* Call `sweep` for every line of a link that may have a flag. */
 static inline void ll_sweep(const struct link_depths *ll_depths, const struct link_out *out,
                             void (*sweep)(const struct link_out *, struct link_line *))
@@ -61,6 +78,8 @@ static inline void ll_sweep(const struct link_depths *ll_depths, const struct li
 #define step_write_ll(x, out, lines, flag) ll_write(&(x)->world->ll_depths, out, lines, flag)
 #define step_read_ll(x, in, lines, flag)   ll_read(&(x)->world->ll_depths, in, lines, flag)
 #define step_ll_head(x, ll, before, lines) ll_head(&(x)->world->ll_depths, ll, before, lines)
+#define step_fetch_ahead(x, out) \
+    ((out)->ll && (x)->shape.lines == 1 ? ll_fetch_ahead(&(x)->world->ll_depths, out) : (void)0)
 #define step_ll_depth(x, lines) \
     ((lines) == 1 ? (x)->world->ll_depths.inlined : (x)->world->ll_depths.packed)
 /* The flags of a link are swept by a function that step_slots.h has. */

@@ -184,24 +184,7 @@ static void reduce(struct execution *x, const struct plan_step *step, int destin
     kernel_reduce(x->op, &call);
 }
 
-/* The step of short messages: one to one, and through the cache. */
-static enum exec_state copy_one(struct execution *x, const struct exec_program *program,
-                                const struct plan_step *step, size_t bytes)
-{
-    const struct plan_operand *operands = plan_sources(x->plan, step);
-    const char *from = locate(x, program, &operands[0], true, bytes);
-    char *to = locate(x, program, &operands[1], false, bytes);
-
-    if (!from && bytes) {
-        x->world->destinations[0] = to;
-        return read_across(x, program, step, bytes);
-    }
-    if (to != from)
-        kernel_copy(to, from, bytes);
-    return EXEC_MOVED;
-}
-
-/* Every other step. Not inlined, so that copy_one() saves no registers for it. */
+/* Every other step. Not inlined, so that copy_short() saves no registers for it. */
 __attribute__((noinline)) static enum exec_state move_any(struct execution *x,
                                                           const struct exec_program *program,
                                                           const struct plan_step *step,
@@ -234,13 +217,32 @@ __attribute__((noinline)) static enum exec_state move_any(struct execution *x,
     return EXEC_MOVED;
 }
 
+/* The step of short messages: a copy through the cache. */
+static enum exec_state copy_short(struct execution *x, const struct exec_program *program,
+                                  const struct plan_step *step, size_t count)
+{
+    const struct plan_operand *operand = plan_sources(x->plan, step);
+    const struct plan_operand *last = operand + step->destinations;
+    size_t bytes = count * x->shape.element;
+    const char *from = locate(x, program, operand, true, bytes);
+
+    if (!from)
+        return move_any(x, program, step, count);
+    do {
+        char *to = locate(x, program, ++operand, false, bytes);
+
+        if (to != from)
+            kernel_copy(to, from, bytes);
+    } while (operand < last);
+    return EXEC_MOVED;
+}
+
 enum exec_state move_step(struct execution *x, struct exec_program *program,
                           const struct plan_step *step)
 {
     size_t count = step_elements(x, program, step);
 
-    if (step->sources == 1 && step->destinations == 1 && !x->past_cache && !x->zcopies &&
-        only_copies(x, step))
-        return copy_one(x, program, step, count * x->shape.element);
+    if (step->sources == 1 && !x->past_cache && !x->zcopies && only_copies(x, step))
+        return copy_short(x, program, step, count);
     return move_any(x, program, step, count);
 }

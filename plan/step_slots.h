@@ -23,6 +23,7 @@
  *     step_ll_head(x, ll, before, lines), step_ll_depth(x, lines)
  *                                       the line with the flag of message `before` + 1 in a short
  *                                       form, and how many of that form may be under way
+ *     step_fetch_ahead(x, out)          a message has left; ask for the line of a later one
  *     step_clear(p)                     store a flag of 0; needs no order
  *     step_sweep_ll(x, out)             step_sweep_flag() for every line of its short forms that
  *                                       has a flag
@@ -199,6 +200,7 @@ STEP_FUNCTION enum exec_state step_publish(struct execution *x, const struct pla
     step_push(out, step_out_slot(out),
               step_inlines(x) ? head->payload : step_out_slot(out)->payload, flag);
     out->sent++;
+    step_fetch_ahead(x, out);
     if (!x->shape.lines)
         out->plain = out->sent;
     if (++out->index == out->slot_count) {

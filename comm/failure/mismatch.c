@@ -94,7 +94,7 @@ rondo_result mismatch_look(rondo_comm *comm, const struct task *task)
 
 rondo_result mismatch_unheard(rondo_comm *comm, const struct task *task)
 {
-    enum { LOOK_EVERY = 16, NETWORK_EVERY = 4 };
+    enum { LOOK_EVERY = 64, NETWORK_EVERY = 4 };
     rondo_result result = RONDO_OK;
     bool moved, seen = comm->calls % LOOK_EVERY == 0;
 

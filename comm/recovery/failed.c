@@ -53,7 +53,7 @@ void recovery_find_failed(rondo_comm *comm, uint64_t set[VOTE_SET])
         networks_look(&comm->networks, 1, &moved);
     while (!vote_read(&comm->status->vote, &seen, &own) &&
            atomic_load_explicit(&comm->status->vote.changes, memory_order_relaxed))
-        wait_relax(); /* another thread shows a vote */
+        relax(); /* another thread shows a vote */
     set_join(set, own.verdict.failed);
     for (int rank = 0; rank < comm->size; rank++)
         if (!set_has(set, rank) && recovery_has_ended(comm, rank, networks))

@@ -7,6 +7,8 @@
 #ifndef RONDO_COMM_STATE_WAIT_H
 #define RONDO_COMM_STATE_WAIT_H
 
+#include "base/relax.h"
+
 #include <stdbool.h>
 
 /* A policy says how the waits of a communicator spin; tuning.c chooses it. */
@@ -70,20 +72,11 @@ double waiter_sleep(const struct waiter *waiter, bool woken);
 /* Does what waiter_pause_slow() does after a sleep, for a caller that slept otherwise. */
 bool waiter_look(struct waiter *waiter);
 
-static inline void wait_relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
-}
-
 static inline bool waiter_pause(struct waiter *waiter)
 {
     if (waiter->rounds < waiter->policy->spins) {
         waiter->rounds++;
-        wait_relax();
+        relax();
         return false;
     }
     return waiter_pause_slow(waiter);

@@ -131,6 +131,11 @@ LANE_FUNCTION void step_return(const struct link_in *in)
     (void)in;
 }
 
+LANE_FUNCTION void step_fetch_ahead(const struct execution *x, const struct link_out *out)
+{
+    (void)x, (void)out;
+}
+
 LANE_FUNCTION void step_push(const struct link_out *out, const struct link_slot *slot,
                              const char *base, uint64_t flag);
 LANE_FUNCTION void step_sweep_ll(const struct execution *x, const struct link_out *out);
