@@ -32,7 +32,7 @@ static struct topology *machine; /* this one, read once per process; NULL: it ca
 
 static void read_machine(void)
 {
-    if (topology_open(NULL, &machine))
+    if (topology_open_cores(&machine))
         log_info("ranks stand in rings by their numbers: %s", fail_sentence());
 }
 

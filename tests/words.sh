@@ -44,6 +44,16 @@ tally() { # LOGS...: the end of a run, and what sanitizers said in it
 # down where variables are as well takes a quarter of the compiler's time.
 sanitized="-g1 -fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=null,object-size,pointer-overflow"
 
+beside() { # LOG COMMAND...: on what others leave of the processors; `wait "$beside"` has its status
+    local log=$1
+    shift
+    (
+        renice -n 19 $BASHPID >/dev/null
+        "$@"
+    ) >"$log" 2>&1 &
+    beside=$!
+}
+
 test_build() { # FOLDER: configures one of the builds above
     case $1 in
     build-release) configure build-release --buildtype=release -Dwerror=true ;;
@@ -108,10 +118,11 @@ test_all() {
     mapfile -t targets < <(python3 tests/lint/tally.py --targets build-tsan stress)
     [ ${#targets[@]} -gt 0 ] || die "build-tsan has no stress programs: tests/*/meson.build should name some"
     compile build-tsan "${targets[@]}"
+    beside out/build-fuzz.log test_build build-fuzz
     tests_of build-tsan --suite stress
 
     step "parsers of bytes from outside under libFuzzer, $fuzz_seconds s each"
-    test_build build-fuzz
+    wait "$beside" || die "build-fuzz was not compiled: $(tail -n 25 out/build-fuzz.log)"
     tests_of build-fuzz --suite fuzz
 
     step "all parts together"

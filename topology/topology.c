@@ -44,7 +44,7 @@ static rondo_result load_recording(const char *file, struct topology *topology)
     return result;
 }
 
-static rondo_result load(const char *xml, struct topology *topology)
+static rondo_result load(const char *xml, bool devices, struct topology *topology)
 {
     topology->hwloc = topology_prepare();
     if (!topology->hwloc)
@@ -52,6 +52,8 @@ static rondo_result load(const char *xml, struct topology *topology)
     if (xml)
         return load_recording(xml, topology);
     leave_out_slow_components(topology->hwloc);
+    if (!devices)
+        hwloc_topology_set_io_types_filter(topology->hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (hwloc_topology_load(topology->hwloc))
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "hwloc cannot read this machine; "
                                                     "`lstopo` may say more");
@@ -101,21 +103,21 @@ static rondo_result find_cores(struct topology *topology)
     return RONDO_OK;
 }
 
-rondo_result topology_open(const char *xml, struct topology **ret_topology)
+static rondo_result open_machine(const char *xml, bool devices, struct topology **ret_topology)
 {
     struct topology *topology = calloc(1, sizeof(*topology));
     rondo_result result;
 
     if (!topology)
         return rondo_fail(RONDO_ERROR_MEMORY, "out of memory while reading the machine");
-    result = load(xml && *xml ? xml : NULL, topology);
+    result = load(xml, devices, topology);
     if (!result)
         result = find_usable(topology);
     if (!result)
         result = find_cores(topology);
     if (!result && !topology->recorded)
         topology->cpu_limit = topology_read_quota("/proc/self/cgroup", "/sys/fs/cgroup");
-    if (!result)
+    if (!result && devices)
         result = topology_find_devices(topology);
     if (result) {
         topology_close(topology);
@@ -123,6 +125,16 @@ rondo_result topology_open(const char *xml, struct topology **ret_topology)
     }
     *ret_topology = topology;
     return RONDO_OK;
+}
+
+rondo_result topology_open(const char *xml, struct topology **ret_topology)
+{
+    return open_machine(xml && *xml ? xml : NULL, true, ret_topology);
+}
+
+rondo_result topology_open_cores(struct topology **ret_topology)
+{
+    return open_machine(NULL, false, ret_topology);
 }
 
 void topology_close(struct topology *topology)

@@ -169,7 +169,7 @@ static void choose_places(struct run_job *job)
 
     if (!job->bind || job->hosts)
         return;
-    if (topology_open(NULL, &job->topology)) {
+    if (topology_open_cores(&job->topology)) {
         fprintf(stderr, "rondo run: ranks are not bound to cores: %s\n", fail_sentence());
         return;
     }

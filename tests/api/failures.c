@@ -177,6 +177,8 @@ rondo_result failures_wait_in_chain(rondo_comm *comm, void *argument, char *sent
     rondo_result result = rondo_barrier(comm, NULL);
     pthread_t thread;
 
+    if (!result && f->timeout > 0)
+        result = rondo_comm_set_timeout(comm, f->timeout);
     if (!result && culprit && f->stops) {
         started = !pthread_create(&thread, NULL, stop_when_it_waits, f);
         result = started ? RONDO_OK : RONDO_ERROR_SYSTEM;

@@ -18,6 +18,7 @@ struct failures {
     double died;         /* when, by the monotonic clock */
     bool stops;          /* the culprit of a chain: in its call; else it makes none */
     _Atomic int process; /* that has stopped */
+    double timeout;      /* seconds that ranks of a chain wait; 0: the setting */
     double noticed[WORLD_RANKS];
 };
 

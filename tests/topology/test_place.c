@@ -95,6 +95,27 @@ Test(place, binding_leaves_the_thread_on_its_core_only)
     topology_close(topology);
 }
 
+Test(place, the_machine_without_its_devices_has_the_same_places)
+{
+    struct topology *whole = NULL, *cores = NULL;
+    int size;
+
+    cr_assert_eq(topology_open(NULL, &whole), RONDO_OK, "%s", fail_sentence());
+    cr_assert_eq(topology_open_cores(&cores), RONDO_OK, "%s", fail_sentence());
+    size = topology_cores(whole);
+    cr_expect_eq(topology_cores(cores), size);
+    cr_expect_eq(topology_numa_nodes(cores), topology_numa_nodes(whole));
+    cr_expect_eq(topology_devices(cores), 0);
+    for (int rank = 0; rank < size; rank++) {
+        struct topology_place here = place(cores, rank, size), there = place(whole, rank, size);
+
+        cr_expect_eq(here.core, there.core);
+        cr_expect_eq(topology_place_distance(&here, &there), TOPOLOGY_SAME);
+    }
+    topology_close(cores);
+    topology_close(whole);
+}
+
 Test(place, a_shared_core_is_not_bound_to)
 {
     struct topology *topology = NULL;
