@@ -217,7 +217,7 @@ __attribute__((noinline)) static enum exec_state move_any(struct execution *x,
     return EXEC_MOVED;
 }
 
-/* The step of short messages: a copy through the cache. */
+/* The step of short messages: a copy through the cache. Every step has a destination. */
 static enum exec_state copy_short(struct execution *x, const struct exec_program *program,
                                   const struct plan_step *step, size_t count)
 {

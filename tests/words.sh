@@ -118,7 +118,7 @@ test_all() {
     mapfile -t targets < <(python3 tests/lint/tally.py --targets build-tsan stress)
     [ ${#targets[@]} -gt 0 ] || die "build-tsan has no stress programs: tests/*/meson.build should name some"
     compile build-tsan "${targets[@]}"
-    beside out/build-fuzz.log test_build build-fuzz
+    beside out/build-fuzz.log test_build build-fuzz # the longest of these programs leave a processor idle
     tests_of build-tsan --suite stress
 
     step "parsers of bytes from outside under libFuzzer, $fuzz_seconds s each"

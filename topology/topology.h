@@ -30,8 +30,8 @@ struct topology_device {
  * `rondo topo` and `rondo doctor` do with RONDO_TOPOLOGY.
  */
 rondo_result topology_open(const char *xml, struct topology **ret_topology);
-/* This machine without its devices, for who places ranks on cores: those take six times as long to
- * read as all else. */
+/* This machine as if it had no devices, for callers that only place ranks on cores: reading devices
+ * takes six times as long as reading all else. */
 rondo_result topology_open_cores(struct topology **ret_topology);
 void topology_close(struct topology *topology);
 

@@ -5,6 +5,7 @@
 
 #include "base/cancel.h"
 #include "base/fail.h"
+#include "base/relax.h"
 #include "comm/engine/call.h"
 #include "comm/failure/error.h"
 #include "comm/failure/network.h"

@@ -125,9 +125,11 @@ LINES = {  # way: ranks, culprit, and what rank 0 says, with the culprit's proce
 }
 
 
-def is_of_a_call(line):
-    """Ranks may also wait while they open the communicator: at the meeting point, and in an agreement."""
-    return re.search(r"warn: Rank \d has waited", line) and " in agreement " not in line
+def seconds_of_call(line):
+    """How long the rank has waited in a call; None: it waits while it opens the communicator, at the meeting point or
+    in an agreement, or the line says something else."""
+    waited = re.search(r"warn: Rank \d has waited (\d+\.\d) s", line)
+    return float(waited[1]) if waited and " in agreement " not in line else None
 
 
 LASTS = cases.patience(4)  # seconds: no call before the last takes so long
@@ -138,8 +140,7 @@ def line_of(log, *parts):
     busy machine; but the wait in the last call, whose line comes again and again, has to be the one that is meant."""
     said = []
     while not (said and all(re.search(part, said[-1]) for part in parts)):
-        waited = re.search(r"has waited (\d+\.\d) s", said[-1]) if said and is_of_a_call(said[-1]) else None
-        assert not waited or float(waited[1]) < LASTS, f"{parts} are not in: {''.join(said)}"
+        assert not said or (seconds_of_call(said[-1]) or 0) < LASTS, f"{parts} are not in: {''.join(said)}"
         said.append(log.readline())
         assert said[-1], f"{parts} are not in: {''.join(said)}"
     return said[-1]
@@ -174,7 +175,7 @@ def the_line_comes_again_after_ten_times_as_long_alone():
              RONDO_TIMEOUT=str(cases.patience(3))) as job:
         assert "has waited" in job.ranks[0].stdout.readline()
         os.killpg(job.ranks[0].pid, signal.SIGKILL)
-        lines = [line for line in job.ranks[0].stderr.read().splitlines() if is_of_a_call(line)]
+        lines = [line for line in job.ranks[0].stderr.read().splitlines() if seconds_of_call(line) is not None]
         assert len(lines) == 2, lines
 
 
