@@ -12,9 +12,13 @@
  * mapped can still be read across processes.
  *
  * Invariant: memory of a peer is touched only between its address message and my last message to
- * it. All ranks exchange addresses in every collective, so that all know alike whether all memory
- * can be reached, before anything has moved.
+ * it, or the last of a sender's messages that I give back. All ranks exchange addresses in every
+ * collective, so that all know alike whether all memory can be reached, before anything has moved.
  * Cost: 2 rounds of flags; each byte is moved once, where slots move it twice.
+ *
+ * A message between two ranks is of this kind, too, but nobody answers it, as the link back is that
+ * of other messages. The sender says where its input is, and sends an empty message behind it; the
+ * receiver gives that one back when it has read the input, for which the sender waits.
  */
 #include "collectives/algorithm.h"
 #include "collectives/operands.h"
@@ -161,6 +165,22 @@ static void gather(struct plan *plan)
     }
 }
 
+static void send_to(struct plan *plan)
+{
+    plan_shape(plan, 1, 0, 0);
+    plan_notify(plan, plan->root, PLAN_CHANNEL_P2P, PLAN_ADDRESSES);
+    plan_notify(plan, plan->root, PLAN_CHANNEL_P2P, 0);
+    plan_settle(plan, plan->root, PLAN_CHANNEL_P2P);
+}
+
+static void recv_from(struct plan *plan)
+{
+    plan_shape(plan, 1, 0, 0);
+    plan_await(plan, plan->root, PLAN_CHANNEL_P2P, PLAN_ADDRESSES);
+    pull(plan, plan_peer_input(plan->root, 0, 0), 0);
+    plan_await(plan, plan->root, PLAN_CHANNEL_P2P, 0);
+}
+
 enum {
     PULLS = PROMISE_PEER_MEMORY,
     PULLS_IN_PLACE = PROMISE_PEER_MEMORY | PROMISE_IN_PLACE,
@@ -183,5 +203,7 @@ const struct algorithm zero_copy_algorithm = {
             [RONDO_GATHER] = {gather, PULLS_IN_PLACE, "2 rounds of flags, the root reads n blocks"},
             [RONDO_SCATTER] = {scatter, PULLS_IN_PLACE,
                                "2 rounds of flags, each rank reads its block"},
+            [RONDO_SEND] = {send_to, PULLS_IN_PLACE, "2 flags, the receiver reads the message"},
+            [RONDO_RECV] = {recv_from, PULLS_IN_PLACE, "2 flags, the message read once"},
         },
 };

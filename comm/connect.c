@@ -115,6 +115,9 @@ static rondo_result name_rank(rondo_result result, int rank)
     return rondo_fail(result, "Rank %d cannot be reached: %s", rank, sentence);
 }
 
+/* Their credit lines are kept when a rank closes (transport/memory/shm.h). */
+_Static_assert(PLAN_CHANNEL_P2P == PLAN_CHANNELS - 1, "messages have the last channel");
+
 static rondo_result connect_rank(rondo_comm *comm, int rank)
 {
     struct transport_pair pair = {.own = &comm->endpoints[comm->rank],

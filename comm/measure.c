@@ -76,10 +76,11 @@ static void forget_choices(rondo_comm *comm)
     memset(comm->choices.slots, 0, sizeof(comm->choices.slots));
 }
 
-/* Large messages both ways at once, as in most collectives. */
+/* Large messages both ways at once, through slots, as in most collectives. */
 static rondo_result exchange_large(rondo_comm *comm, char *memory, bool streams, double *ret_time)
 {
-    const struct choice_key key = {.type = RONDO_UINT8, .root = 1 - comm->rank, .count = LARGE};
+    const struct choice_key key = {
+        .type = RONDO_UINT8, .root = 1 - comm->rank, .count = LARGE, .algorithm = "direct"};
     double best = 1;
 
     comm->tuning.streams = streams;

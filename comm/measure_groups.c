@@ -27,7 +27,8 @@ enum direction { THERE = 1, BACK = 2, BOTH = 3 };
 static rondo_result pass(rondo_comm *comm, int peer, enum direction direction, char *memory,
                          size_t bytes)
 {
-    const struct choice_key key = {.type = RONDO_UINT8, .root = peer, .count = bytes};
+    const struct choice_key key = {
+        .type = RONDO_UINT8, .root = peer, .count = bytes, .algorithm = "direct"};
     struct task tasks[2];
     struct batch batch;
     int count = 0;

@@ -72,7 +72,9 @@ static void lay_out(rondo_comm *comm, struct block *block)
     world->out = lay(block, links, sizeof(*world->out));
     world->in = lay(block, links, sizeof(*world->in));
     world->packed = lay(block, 2 * links, LINK_PACKED);
-    world->peers = lay(block, size, sizeof(*world->peers));
+    comm->exposures = lay(block, 1 + size, sizeof(*comm->exposures));
+    comm->attempts = lay(block, 1 + 2 * size, sizeof(*comm->attempts));
+    world->peers = lay(block, 2 * size, sizeof(*world->peers));
     world->sources = lay(block, size + 2, sizeof(*world->sources));
     world->destinations = lay(block, size + 2, sizeof(*world->destinations));
 }

@@ -118,9 +118,12 @@ static bool is_shown(rondo_comm *comm, void *context)
 {
     const struct block *block = context;
     const char *end = block->begin + block->bytes;
+    bool shown = false;
 
-    return !turn_idle(&comm->turn) && (exposed_maps(&comm->exposure.written, block->begin, end) ||
-                                       exposed_maps(&comm->exposure.read, block->begin, end));
+    for (int i = 0; i <= comm->size && !shown; i++)
+        shown = exposed_maps(&comm->exposures[i].written, block->begin, end) ||
+                exposed_maps(&comm->exposures[i].read, block->begin, end);
+    return shown && !turn_idle(&comm->turn);
 }
 
 /*

@@ -101,6 +101,12 @@ static void hand_over(struct plan *plan, const struct plan_step *step)
     plan->step_count = plan->operand_count = 0;
 }
 
+static void count_addresses(struct plan *plan, const struct plan_step *step)
+{
+    if (step->verb == PLAN_SIGNAL && step->flags & PLAN_ADDRESSES)
+        ++*(step->event == PLAN_DATA ? &plan->address_signals : &plan->address_messages);
+}
+
 static void append_event(struct plan *plan, enum plan_verb verb, enum plan_event event,
                          struct plan_operand slot, unsigned flags)
 {
@@ -112,6 +118,7 @@ static void append_event(struct plan *plan, enum plan_verb verb, enum plan_event
     step->peer = slot.rank;
     step->channel = slot.channel;
     step->flags = (uint8_t)flags;
+    count_addresses(plan, step);
     hand_over(plan, step);
 }
 
@@ -135,6 +142,11 @@ void plan_release(struct plan *plan, int peer, int channel)
     append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, plan_slot(peer, channel), 0);
 }
 
+void plan_settle(struct plan *plan, int peer, int channel)
+{
+    append_event(plan, PLAN_WAIT, PLAN_CREDIT, plan_slot(peer, channel), PLAN_SETTLED);
+}
+
 void plan_notify(struct plan *plan, int peer, int channel, unsigned flags)
 {
     plan_acquire(plan, peer, channel);
@@ -145,8 +157,6 @@ void plan_await(struct plan *plan, int peer, int channel, unsigned flags)
 {
     plan_wait(plan, peer, channel, flags);
     append_event(plan, PLAN_SIGNAL, PLAN_CREDIT, plan_slot(peer, channel), flags);
-    if (flags & PLAN_ADDRESSES)
-        plan->address_messages++;
 }
 
 static bool append_operands(struct plan *plan, struct plan_list list)
@@ -214,8 +224,7 @@ void plan_append(struct plan *plan, const struct plan_step *step,
         return;
     *own = *step;
     own->operand = operands ? operand : 0;
-    if (step->verb == PLAN_SIGNAL && step->event == PLAN_CREDIT && (step->flags & PLAN_ADDRESSES))
-        plan->address_messages++;
+    count_addresses(plan, own);
     hand_over(plan, own);
 }
 

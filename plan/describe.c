@@ -140,6 +140,9 @@ void plan_describe_step(const struct plan *plan, const struct plan_step *step, c
         if (step->event == PLAN_DATA)
             add(&out, "wait for a message from rank %d on lane %u%s", step->peer, step->channel,
                 addresses);
+        else if (step->flags & PLAN_SETTLED)
+            add(&out, "wait until rank %d has given back all slots on lane %u", step->peer,
+                step->channel);
         else
             add(&out, "wait for a free slot to rank %d on lane %u", step->peer, step->channel);
         break;

@@ -48,8 +48,17 @@ static inline bool is_left(const struct execution *x)
 {
     const _Atomic uint32_t *alarm = x->world->alarm;
 
-    return alarm && atomic_load_explicit(alarm, memory_order_acquire) &&
-           x->world->ops->is_left(x->world);
+    return alarm && atomic_load_explicit(alarm, memory_order_acquire) && x->world->ops->is_left(x);
+}
+
+/* The count is of executions of this rank, so no other thread changes it meanwhile. Release, pairs
+ * with the acquire in leave_done(): what was touched before is not touched any more. */
+static void count_inside(const struct execution *x, int more)
+{
+    LINK_ATOMIC(uint32_t) *inside = x->world->inside;
+    uint32_t count = atomic_load_explicit(inside, memory_order_relaxed);
+
+    atomic_store_explicit(inside, count + (uint32_t)more, memory_order_release);
 }
 
 static enum exec_state step_enter(struct execution *x)
@@ -57,7 +66,7 @@ static enum exec_state step_enter(struct execution *x)
     if (!x->world->inside)
         return EXEC_MOVED;
     x->entered = true;
-    atomic_store_explicit(x->world->inside, 1, memory_order_relaxed);
+    count_inside(x, 1);
     /* Pairs with the fence in leave_done(): either this rank sees the alarm of one that has left,
      * or that one sees it inside, and waits. */
     atomic_thread_fence(memory_order_seq_cst);
@@ -76,8 +85,7 @@ static inline bool step_holds(const struct execution *x)
 static void go_outside(struct execution *x)
 {
     x->entered = false;
-    /* Release, pairs with the acquire in leave_done(): the touching came before. */
-    atomic_store_explicit(x->world->inside, 0, memory_order_release);
+    count_inside(x, -1);
 }
 
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said);
@@ -221,13 +229,16 @@ void exec_start(struct execution *x)
 static void step_addresses(struct execution *x, int peer, const struct link_addresses *said)
 {
     const struct plan *plan = x->plan;
+    rondo_collective other = plan->collective == RONDO_RECV ? RONDO_SEND : plan->collective;
     size_t block = x->shape.count * x->shape.element;
-    size_t inputs = (size_t)plan_input_blocks(plan->collective, plan->size, peer, plan->root);
-    size_t outputs = (size_t)plan_output_blocks(plan->collective, plan->size, peer, plan->root);
+    size_t inputs = (size_t)plan_input_blocks(other, plan->size, peer, plan->root);
+    size_t outputs = (size_t)plan_output_blocks(other, plan->size, peer, plan->root);
     const size_t bytes[2] = {inputs * block, outputs * block};
-    struct exec_peer *at = &x->world->peers[peer];
+    struct exec_peer *at = exec_peer(x, peer);
 
     x->world->ops->resolve(x->world, peer, said, bytes, at);
+    if (other != plan->collective && peer == plan->rank) /* a message to oneself */
+        x->input = at->input;
     /* What is reduced must be mapped, not only readable. */
     if (bytes[0] && !at->input && (x->op || !at->remote_input))
         x->unreachable = true;
@@ -385,7 +396,7 @@ bool exec_sends_first(const struct execution *x)
     enum { STEPS = 1024 }; /* going through more of them takes too long for a short call */
     const struct plan *plan = x->plan;
 
-    if (plan->address_messages || plan->step_count > STEPS || x->shape.segment < x->shape.count)
+    if (plan_reaches(plan) || plan->step_count > STEPS || x->shape.segment < x->shape.count)
         return false;
     for (int i = 0; i < plan->programs; i++)
         if (!program_sends_first(x, &plan->program[i]))

@@ -10,6 +10,7 @@
 #ifndef RONDO_PLAN_EXEC_H
 #define RONDO_PLAN_EXEC_H
 
+#include "base/collective.h"
 #include "kernels/kernels.h"
 #include "plan/plan.h"
 #include "transport/link/link.h"
@@ -21,6 +22,7 @@ struct exec_peer {
 };
 
 struct exec_world;
+struct execution;
 struct exec_world_ops {
     /* Turn what `peer` said (not trusted) into `ret_peer`.
      * `bytes`: how long its input and output are. */
@@ -28,8 +30,9 @@ struct exec_world_ops {
                     const size_t bytes[2], struct exec_peer *ret_peer);
     /* Copy from the memory of a peer that is not mapped. */
     rondo_result (*read)(struct exec_world *world, int peer, void *to, uint64_t from, size_t bytes);
-    /* The alarm is on: has a rank of this host left the call in progress? */
-    bool (*is_left)(struct exec_world *world);
+    /* The alarm is on: has a rank of this host left the collective in progress or, of a message
+     * that is received, has its sender failed? */
+    bool (*is_left)(const struct execution *x);
 };
 
 /* The part of a communicator that the executions of one rank use. */
@@ -40,14 +43,15 @@ struct exec_world {
     struct link_depths ll_depths;
     struct link_out *out; /* [channel * size + peer] */
     struct link_in *in;
-    struct exec_peer *peers; /* [rank], of the call in progress */
-    const void **sources;    /* room for the operands of the longest step */
+    /* [rank], of the collective in progress; and then [rank], of messages that are received */
+    struct exec_peer *peers;
+    const void **sources; /* room for the operands of the longest step */
     void **destinations;
     char *packed; /* memory that the links pack their short messages in */
     char *scratch;
     size_t scratch_bytes;
     /* Ranks touch each other's memory only under these (failure/leave.h). NULL: they never do. */
-    LINK_ATOMIC(uint32_t) * inside; /* nonzero: this rank may be touching memory of peers */
+    LINK_ATOMIC(uint32_t) * inside; /* how many executions may be touching memory of peers */
     /* Nonzero: some rank of this host has left a call with an error */
     LINK_ATOMIC(uint32_t) * alarm;
     struct trace *trace; /* of this rank's steps; NULL: they are not traced */
@@ -122,6 +126,14 @@ struct execution {
     bool our_mode;
     struct exec_program programs[PLAN_PROGRAMS_MAX];
 };
+
+/* Returns what a peer's message with addresses has said. */
+static inline struct exec_peer *exec_peer(const struct execution *execution, int rank)
+{
+    const struct plan *plan = execution->plan;
+
+    return &execution->world->peers[(collective_is_pair(plan->collective) ? plan->size : 0) + rank];
+}
 
 /* RONDO_ERROR_UNSUPPORTED if the slots are too small for one element per message. */
 rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t element,

@@ -46,10 +46,10 @@ static inline char *locate(struct execution *x, const struct exec_program *progr
                (operand->block * x->shape.segment + atom_start(x, program, operand->first)) *
                    x->shape.element;
     case PLAN_INPUT:
-        at = own ? (char *)(uintptr_t)x->input : world->peers[operand->rank].input;
+        at = own ? (char *)(uintptr_t)x->input : exec_peer(x, operand->rank)->input;
         break;
     default:
-        at = own ? x->output : world->peers[operand->rank].output;
+        at = own ? x->output : exec_peer(x, operand->rank)->output;
     }
     return at ? at + user_offset(x, program, operand) : NULL;
 }
@@ -60,7 +60,7 @@ static enum exec_state read_across(struct execution *x, const struct exec_progra
 {
     const struct plan_operand *source = plan_sources(x->plan, step);
     void **to = x->world->destinations;
-    uint64_t from = x->world->peers[source->rank].remote_input + user_offset(x, program, source);
+    uint64_t from = exec_peer(x, source->rank)->remote_input + user_offset(x, program, source);
     rondo_result result = x->world->ops->read(x->world, source->rank, to[0], from, bytes);
 
     for (int i = 1; i < step->destinations && !result; i++)

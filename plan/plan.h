@@ -8,7 +8,8 @@
  *   reduce  k source ranges combined into one or more destinations
  *   signal  publish what was written into the outgoing slot (PLAN_DATA), or give an incoming slot
  *           back (PLAN_CREDIT)
- *   wait    for a message from a peer (PLAN_DATA), or for a free outgoing slot (PLAN_CREDIT)
+ *   wait    for a message from a peer (PLAN_DATA), or for a free outgoing slot (PLAN_CREDIT); or,
+ *           with PLAN_SETTLED, until the peer has given back all slots
  *
  * Copies may be carried out by others than the executor: a network may send from the buffer what a
  * step stores into a slot, and put what a step takes out of one into the output before the wait for
@@ -58,6 +59,9 @@ enum plan_flag {
     PLAN_BALANCED = 2,
     /* signal, wait: the message tells where the sender's input and output are */
     PLAN_ADDRESSES = 4,
+    /* wait, credit: for all messages of the link to be given back; no slot is opened. What the
+     * peer did before it gave the last one back is done. */
+    PLAN_SETTLED = 8,
 };
 
 struct plan_operand {
@@ -106,6 +110,7 @@ struct plan {
     unsigned message_atoms; /* the most in any message of any rank; 0: none carries user data */
     unsigned scratch_blocks;
     unsigned address_messages; /* how many PLAN_ADDRESSES messages this rank waits for */
+    unsigned address_signals;  /* and how many it sends */
     int programs;
     struct plan_program program[PLAN_PROGRAMS_MAX];
     struct plan_step *steps;
@@ -171,15 +176,24 @@ void plan_move(struct plan *plan, unsigned atoms, unsigned flags, struct plan_li
 void plan_append(struct plan *plan, const struct plan_step *step,
                  const struct plan_operand *operands);
 
+/* Wait until the peer has given back every message. */
+void plan_settle(struct plan *plan, int peer, int channel);
+
 /*
  * acquire + signal of an empty message, and wait + release of one: a flag between two ranks. With
  * PLAN_ADDRESSES every rank must tell every other before any of them touches memory of peers: then
- * all know alike whether all is reachable.
+ * all know alike whether all is reachable. A sender tells its receiver alone, and knows by itself.
  */
 void plan_notify(struct plan *plan, int peer, int channel, unsigned flags);
 void plan_await(struct plan *plan, int peer, int channel, unsigned flags);
 
 /* ---- Reading --------------------------------------------------------------------------------- */
+
+/* True if ranks that run the plan touch user buffers of peers, or have theirs touched. */
+static inline bool plan_reaches(const struct plan *plan)
+{
+    return plan->address_messages || plan->address_signals;
+}
 
 /* Blocks of `count` elements in the user's buffers of this rank; 0: the buffer is not used. */
 int plan_input_blocks(rondo_collective collective, int size, int rank, int root);

@@ -138,12 +138,23 @@ STEP_FUNCTION bool step_has_room(const struct execution *x, struct link_out *out
     return true;
 }
 
+/* True if the reader has given back all messages. */
+STEP_FUNCTION bool step_is_settled(struct link_out *out)
+{
+    /* Acquire, pairs with the release in step_give_back(): the reader has done what came before. */
+    out->consumed = step_load(&out->credit->consumed);
+    return out->consumed == out->sent;
+}
+
 /* Wait, credit. */
 STEP_FUNCTION enum exec_state step_wait_credit(struct execution *x, const struct plan_step *step)
 {
     struct link_out *out = &x->world->out[step->channel * x->world->size + step->peer];
+    bool settles = step->flags & PLAN_SETTLED;
 
-    if (!step_has_room(x, out, 0)) {
+    if (settles && step_is_settled(out))
+        return EXEC_MOVED;
+    if (settles || !step_has_room(x, out, 0)) {
         x->blamed = step->peer;
         return EXEC_BLOCKED;
     }
@@ -210,7 +221,11 @@ STEP_FUNCTION enum exec_state step_publish(struct execution *x, const struct pla
     out->fill = NULL;
     if (out->sent % LINK_SWEEP == 0 && out->ll)
         step_sweep(x, out);
-    return EXEC_MOVED;
+    /* A rank that takes no addresses need not wait: it knows whether its own memory can be
+     * reached. */
+    return step->flags & PLAN_ADDRESSES && x->unreachable && !x->plan->address_messages
+               ? EXEC_FALLBACK
+               : EXEC_MOVED;
 }
 
 /* Signal, credit: the open message has been read. After the last one
@@ -219,6 +234,8 @@ STEP_FUNCTION enum exec_state step_give_back(struct execution *x, const struct p
 {
     struct link_in *in = &x->world->in[step->channel * x->world->size + step->peer];
 
+    if (x->entered && !step_holds(x))
+        return EXEC_LEFT;
     in->received++;
     if (++in->index == in->slot_count) {
         in->index = 0;

@@ -62,9 +62,24 @@ static unsigned obstacles(const struct algorithm *algorithm, const struct select
  * needs groups of several ranks. */
 static bool is_candidate(const struct algorithm *algorithm, const struct selection *selection)
 {
-    return algorithm->forms[selection->collective].write &&
-           (!algorithm->levels || grouping_has_levels(selection->groups)) &&
+    const struct form *form = &algorithm->forms[selection->collective];
+
+    return form->write && (!algorithm->levels || grouping_has_levels(selection->groups)) &&
            !obstacles(algorithm, selection);
+}
+
+/*
+ * Unless somebody wishes otherwise, a message that is shorter than a usual slot leaves without its
+ * receiver, which matters where many go one way. A longer one would have to wait for him sooner or
+ * later, so he reads it where it is, if he can.
+ */
+static bool suits(const struct algorithm *algorithm, const struct selection *selection)
+{
+    unsigned promises = algorithm->forms[selection->collective].promises;
+    bool reaches = selection->bytes >= COST_SLOT && !(selection->forbid & PROMISE_PEER_MEMORY);
+
+    return is_candidate(algorithm, selection) && (!collective_is_pair(selection->collective) ||
+                                                  !(promises & PROMISE_PEER_MEMORY) == !reaches);
 }
 
 /* Seconds of what goes from group to group; `across`: of an algorithm in two levels, that part. */
@@ -95,9 +110,12 @@ static double time_across(const struct algorithm *algorithm, const struct select
 rondo_result select_predict(const struct algorithm *algorithm, const struct selection *selection,
                             const struct link_costs *links, double *ret_seconds)
 {
-    const struct form *form = &algorithm->forms[selection->collective];
-    const struct cost_subject subject = {algorithm, selection->collective, selection->size,
+    /* What a message costs is what it costs its receiver, who ends last. */
+    bool pair = collective_is_pair(selection->collective);
+    const struct cost_subject subject = {algorithm, pair ? RONDO_RECV : selection->collective,
+                                         selection->size,
                                          algorithm->levels ? selection->groups : NULL};
+    const struct form *form = &algorithm->forms[subject.collective];
     double move_bw = form->promises & PROMISE_PEER_MEMORY ? links->direct_bw : links->copy_bw;
     /* About half of what is reduced was just written by a
      * peer, and arrives no faster than a copy. */
@@ -216,7 +234,7 @@ static void explain(const struct selection *selection, const struct link_costs *
         char candidate[64];
         double seconds;
 
-        if (!is_candidate(algorithms[i], selection) ||
+        if (!suits(algorithms[i], selection) ||
             select_predict(algorithms[i], selection, links, &seconds))
             continue;
         snprintf(candidate, sizeof(candidate), "%s %.1f us", algorithms[i]->name, 1e6 * seconds);
@@ -244,7 +262,7 @@ rondo_result select_algorithm(const struct selection *selection, const struct li
         double time;
         rondo_result result;
 
-        if (!is_candidate(algorithms[i], selection))
+        if (!suits(algorithms[i], selection))
             continue;
         result = select_predict(algorithms[i], selection, links, &time);
         if (result)

@@ -26,15 +26,6 @@ static bool key_equal(const struct choice_key *a, const struct choice_key *b)
             (a->algorithm && b->algorithm && strcmp(a->algorithm, b->algorithm) == 0));
 }
 
-static uint32_t name_hash(const char *name)
-{
-    uint64_t hash = 0;
-
-    for (; *name; name++)
-        hash = choice_mix(hash + (unsigned char)*name);
-    return (uint32_t)hash;
-}
-
 static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
                             const struct algorithm *algorithm, int cut,
                             const struct plan **ret_plan)
@@ -62,7 +53,8 @@ static rondo_result compile(rondo_comm *comm, const struct choice_key *key,
 /*
  * The name that selection has to honour. A setting for the whole communicator is a wish: a
  * collective that the algorithm has no form of, or memory that it can't reach, gets the best of the
- * others. A name in a call is an order: by that algorithm, or not at all.
+ * others, and so do messages, of which short ones shall not wait for their receivers. A name in a
+ * call is an order: by that algorithm, or not at all.
  */
 const char *choice_wanted(const rondo_comm *comm, const struct choice_key *key)
 {
@@ -73,7 +65,8 @@ const char *choice_wanted(const rondo_comm *comm, const struct choice_key *key)
         return name;
     if (!algorithm_has(algorithm, key->collective, comm->size, key->root))
         return "auto";
-    if ((key->no_peer_memory || comm->local_size < comm->size) &&
+    if ((key->no_peer_memory || comm->local_size < comm->size ||
+         collective_is_pair(key->collective)) &&
         algorithm->forms[key->collective].promises & PROMISE_PEER_MEMORY)
         return "auto";
     return name;
@@ -216,7 +209,8 @@ struct call_record choice_record(const struct choice_key *key)
         .op = (int16_t)choice_op(key),
         .root = key->root,
         .count = key->count,
-        .fingerprint = choice_fingerprint(key) ^ name_hash(key->algorithm ? key->algorithm : ""),
+        .fingerprint =
+            choice_fingerprint(key) ^ choice_name_hash(key->algorithm ? key->algorithm : ""),
     };
 }
 
@@ -312,7 +306,7 @@ static rondo_result decide(rondo_comm *comm, const struct choice_key *key, struc
         .is_long = key->collective != RONDO_BARRIER &&
                    key->count >= RECORDER_LONG / rondo_type_size(key->type),
     };
-    choice->hash = choice->kind.record.fingerprint ^ name_hash(algorithm->name);
+    choice->hash = choice->kind.record.fingerprint ^ choice_name_hash(algorithm->name);
     choice->deaf_channels =
         collective_is_pair(key->collective) ? 0 : exec_deaf_channels(choice->plan);
     choice->valid = true;

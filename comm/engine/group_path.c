@@ -33,7 +33,8 @@ static bool is_bound(const struct group_path *path)
     bool bound = path->made == path->comm->choices.made;
 
     for (int i = 0; i < GROUP_PATH_CALLS; i++)
-        bound = bound && path->tasks[i].choice->valid;
+        bound = bound && path->tasks[i].choice->valid && !path->tasks[i].again &&
+                path->tasks[i].key.no_peer_memory == task_backs_off(path->comm, &path->tasks[i]);
     return bound;
 }
 

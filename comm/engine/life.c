@@ -66,7 +66,7 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     task->began =
         choice->stores.trying && !collective_is_pair(task->key.collective) ? clock_seconds() : 0;
     if (task->key.no_peer_memory && !task->again)
-        comm->attempts.backoff--;
+        comm_attempts(comm, task->key.collective, task->key.root)->backoff--;
     if (!task->again)
         task->offer = NULL;
     if (task->numbered)
@@ -74,7 +74,7 @@ rondo_result task_begin(rondo_comm *comm, struct task *task)
     x->fingerprint = link_fingerprint(x->fingerprint);
     if (comm->world.trace)
         trace_call(comm, task);
-    if (x->plan->address_messages) {
+    if (x->plan->address_signals) {
         x->unreachable = !address_announce(comm, task->input, task->output, x);
         if (!x->unreachable)
             offer_reads(comm, task);
@@ -159,8 +159,8 @@ __attribute__((noinline)) static void note_reads(const struct task *task)
     struct choice *offer = task->offer;
 
     if (offer->valid && offer->plan->collective == x->plan->collective &&
-        offer->plan->address_messages && offer->shape.count == x->shape.count)
-        trial_note(&offer->reads, x->plan->address_messages ? READS_ACROSS : READS_STAGED,
+        plan_reaches(offer->plan) && offer->shape.count == x->shape.count)
+        trial_note(&offer->reads, plan_reaches(x->plan) ? READS_ACROSS : READS_STAGED,
                    seconds_since(task->offered));
 }
 
@@ -196,6 +196,11 @@ __attribute__((noinline)) static void note_time(const struct task *task)
                   names[choice->stores.way]);
 }
 
+static void note_attempt(const rondo_comm *comm, const struct task *task, bool in_vain)
+{
+    attempts_note(comm_attempts(comm, task->key.collective, task->key.root), in_vain);
+}
+
 void task_end(struct batch *batch, struct task *task)
 {
     if (task->execution.output != task->output)
@@ -211,8 +216,8 @@ void task_end(struct batch *batch, struct task *task)
         note_time(task);
     if (task->offer)
         note_reads(task);
-    if (task->execution.plan->address_messages)
-        attempts_note(&batch->comm->attempts, false);
+    if (plan_reaches(task->execution.plan))
+        note_attempt(batch->comm, task, false);
     task->state = TASK_DONE;
     if (--batch->left)
         networks_reclaim(batch->comm);
@@ -221,11 +226,12 @@ void task_end(struct batch *batch, struct task *task)
 /* Peers' memory is out of reach: start once more, in a way that does without. */
 static void start_again(struct batch *batch, struct task *task)
 {
-    exposure_close(&batch->comm->exposure);
+    if (task->execution.plan->address_signals)
+        exposure_close(comm_exposure(batch->comm, task->key.collective, task->key.root));
     batch->result = comm_check(batch->comm); /* perhaps it is this rank that could not reach it */
     if (batch->result)
         return;
-    attempts_note(&batch->comm->attempts, true);
+    note_attempt(batch->comm, task, true);
     if (batch->comm->recorder)
         recorder_end(batch->comm->recorder, task->recorded, RECORDER_REPEATED);
     task->again = true;

@@ -11,12 +11,13 @@
  * True if the task would skip trying peers' memory if it started now. Whether peers can reach the
  * buffers shows in a round of messages, a quarter of what a call of 4 KiB takes. After some
  * attempts in vain it is not tried for a while, whatever the memory. All ranks have seen the same
- * attempts in the same collectives, so all do alike.
+ * attempts in the same collectives, and the two ends of messages in those, so all do alike.
  */
 static inline bool task_backs_off(const rondo_comm *comm, const struct task *task)
 {
-    return comm->attempts.backoff && comm->settings.automatic && !task->key.algorithm &&
-           !collective_is_pair(task->key.collective);
+    return comm_attempts(comm, task->key.collective, task->key.root)->backoff &&
+           (comm->settings.automatic || collective_is_pair(task->key.collective)) &&
+           !task->key.algorithm;
 }
 /* Make the task's choice, and bind its execution to that. Nothing is begun. */
 rondo_result task_prepare(rondo_comm *comm, struct task *task);

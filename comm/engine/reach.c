@@ -7,6 +7,7 @@
  */
 #include "comm/engine/reach.h"
 
+#include "base/collective.h"
 #include "base/fail.h"
 #include "comm/failure/error.h"
 #include "comm/failure/leave.h"
@@ -73,31 +74,41 @@ void address_return(const struct execution *x, void *output)
     copy_parts(output, x->output, address_lengths(x).output);
 }
 
+/* True if peers may read an input that is not in the heap. Across processes a call of the kernel
+ * does, which is quicker than slots or several times as slow. Collectives try (life.c), but the
+ * sender of a message does not see how long its receiver takes. */
+static bool shows_plain_input(const rondo_comm *comm, const struct execution *x)
+{
+    return comm->one_process ||
+           (comm->tuning.reads_across && !x->op && !collective_is_pair(x->plan->collective));
+}
+
 bool address_announce(rondo_comm *comm, const void *input, void *output, struct execution *x)
 {
     const struct address_lengths bytes = address_lengths(x);
     bool in_place = x->plan->collective == RONDO_ALL_TO_ALL && input == output && bytes.input;
-    bool plain_input = comm->one_process || (comm->tuning.reads_across && !x->op);
+    bool plain_input = shows_plain_input(comm, x);
     /* Without a reduction nobody writes the output for us. */
     bool plain_output = comm->one_process || !x->op;
+    struct exposure *exposure = comm_exposure(comm, x->plan->collective, x->plan->root);
     const struct link_addresses *own = &x->own;
     bool reachable, parts;
 
     x->input = input;
     x->output = output;
-    exposure_open(&comm->exposure, x->op ? output : NULL, bytes.output, input, bytes.input);
+    exposure_open(exposure, x->op ? output : NULL, bytes.output, input, bytes.input);
     parts = look_up(x, input, output, bytes);
     if (parts && !x->op) { /* then the execution itself writes where the output's room is */
-        exposure_open(&comm->exposure, output, bytes.output, input, bytes.input);
+        exposure_open(exposure, output, bytes.output, input, bytes.input);
         parts = look_up(x, input, output, bytes); /* it may have been taken back before that */
     }
     reachable = (own->input_kind != ADDRESS_PLAIN || plain_input) &&
                 (own->output_kind != ADDRESS_PLAIN || plain_output) && !in_place;
     if (!reachable) {
         address_hide(x);
-        exposure_close(&comm->exposure);
+        exposure_close(exposure);
     } else {
-        exposure_tell(&comm->exposure, own->output_kind == ADDRESS_PLAIN,
+        exposure_tell(exposure, own->output_kind == ADDRESS_PLAIN,
                       own->input_kind == ADDRESS_PLAIN);
         if (parts)
             use_room(x, input);
@@ -159,9 +170,12 @@ static rondo_result read_across(struct exec_world *world, int peer, void *to, ui
     return process_read(comm->processes[peer], to, from, bytes);
 }
 
-static bool is_left(struct exec_world *world)
+static bool is_left(const struct execution *x)
 {
-    return leave_spoils((const rondo_comm *)world);
+    const rondo_comm *comm = (const rondo_comm *)x->world;
+
+    return collective_is_pair(x->plan->collective) ? leave_lost(comm, x->plan->root)
+                                                   : leave_spoils(comm);
 }
 
 const struct exec_world_ops comm_world_ops = {

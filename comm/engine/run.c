@@ -110,7 +110,7 @@ static void batch_close(struct batch *batch)
     if (!batch->result)
         batch->result = batch->refused;
     if (batch->result)
-        exposure_close(&batch->comm->exposure); /* it has left, or a device refused it */
+        leave_unexposed(batch->comm); /* it has left, or a device refused it */
     if (batch->comm->settle && concerns_all(batch))
         batch->result = batch->comm->settle(batch->comm, batch->result);
     if (batch->call && !batch->result)

@@ -92,6 +92,16 @@ bool leave_spoils(const rondo_comm *comm)
     return false;
 }
 
+bool leave_lost(const rondo_comm *comm, int rank)
+{
+    const struct status *status = comm->status_pages[rank];
+
+    return atomic_load_explicit(&comm->broken, memory_order_acquire) ||
+           (comm->alarms[rank] &&
+            atomic_load_explicit(&status->id, memory_order_acquire) == comm->id &&
+            atomic_load_explicit(&status->failed, memory_order_acquire));
+}
+
 /* ---- The end of a call ----------------------------------------------------------------------- */
 
 rondo_result leave_too(rondo_comm *comm)
@@ -110,10 +120,12 @@ rondo_result leave_warily(rondo_comm *comm, struct task *task)
 {
     rondo_result result = task->choice->deaf_channels ? mismatch_unheard(comm, task) : RONDO_OK;
 
-    if (result || collective_is_pair(task->key.collective))
-        return result; /* what came from a rank was sent before it failed */
-    if (task->execution.plan->address_messages)
-        exposure_close(&comm->exposure);
+    if (result)
+        return result;
+    if (task->execution.plan->address_signals)
+        exposure_close(comm_exposure(comm, task->key.collective, task->key.root));
+    if (collective_is_pair(task->key.collective))
+        return RONDO_OK; /* what came from a rank was sent, or could be read, before it failed */
     if (leave_hears(comm) && leave_spoils(comm))
         return leave_too(comm);
     status_end(comm->status_pages[comm->rank], comm->calls);
@@ -158,7 +170,7 @@ static bool is_exposed(const struct task *task)
 {
     const struct execution *x = &task->execution;
 
-    return task->state == TASK_RUNNING && x->plan->address_messages && !x->unreachable &&
+    return task->state == TASK_RUNNING && x->plan->address_signals && !x->unreachable &&
            !task->backend->on_device;
 }
 
@@ -190,6 +202,14 @@ static bool is_hurt(const struct exposure *exposure, const char *begin, const ch
            (emptied && exposed_maps(&exposure->read, begin, end));
 }
 
+static bool any_is_hurt(const rondo_comm *comm, const char *begin, const char *end, bool emptied)
+{
+    for (int i = 0; i <= comm->size; i++)
+        if (is_hurt(&comm->exposures[i], begin, end, emptied))
+            return true;
+    return false;
+}
+
 /* Another thread may be about to break it for another reason, and tell its peers of that. */
 static void break_now(rondo_comm *comm)
 {
@@ -211,7 +231,7 @@ void leave_warn(void *context, const char *begin, const char *end, bool emptied)
         if (fork_is_foreign(comm->home))
             continue; /* its peers are the parent's */
         forget_registration(comm, begin, end);
-        if (comm == failed || !is_hurt(&comm->exposure, begin, end, emptied))
+        if (comm == failed || !any_is_hurt(comm, begin, end, emptied))
             continue;
         rondo_fail(RONDO_ERROR_PEER,
                    "A buffer of rank %d lies on pages, or in a registered range, that were taken "
@@ -282,6 +302,12 @@ static void begin_to_leave(struct batch *batch)
     atomic_store_explicit(&comm->status_pages[comm->rank]->inside, 0, memory_order_release);
     /* The alarm was rung when the communicator was broken; pairs with the fence in step_enter(). */
     atomic_thread_fence(memory_order_seq_cst);
+}
+
+void leave_unexposed(const rondo_comm *comm)
+{
+    for (int i = 0; i <= comm->size; i++)
+        exposure_close(&comm->exposures[i]);
 }
 
 bool leave_done(struct batch *batch)

@@ -7,11 +7,15 @@
  * memory of its own:
  *
  *     to touch                              to leave
- *       inside = 1                            failed = why, with a sentence
+ *       inside + 1                            failed = why, with a sentence
  *       alarm? leave with an error            alarm of every peer = 1
  *       touch                                 inside of every peer = 0? return the error
  *       alarm? leave with an error            not for a while? take the memory back, return it
- *       tell others, inside = 0
+ *       tell others, inside - 1
+ *
+ * `inside` is a count, as a rank may receive several messages beside a collective. A collective is
+ * left when any rank has failed in it, a message when its sender has failed; and a sender returns
+ * when its receiver has given back what it took, so nobody is told after that.
  *
  * Both sides store before they look, so one of them sees the other: a peer that did not see the
  * alarm is waited for. And one that touched memory whose owner had left finds the alarm before it
@@ -67,6 +71,8 @@ static inline rondo_result leave_well(rondo_comm *comm, struct task *task)
  * peer touches memory of its calls from now on, so the error may be returned; false: ask again.
  */
 bool leave_done(struct batch *batch);
+/* Peers use no buffer of this rank any more. */
+void leave_unexposed(const rondo_comm *comm);
 /*
  * The pages of [begin, end) are about to be exchanged, for a call of the communicator `context`.
  * What peers of another one write there from then on would be lost, and `emptied` says that they
@@ -75,6 +81,8 @@ bool leave_done(struct batch *batch);
 void leave_warn(void *context, const char *begin, const char *end, bool emptied);
 /* The alarm is on: is the collective in progress, the last one that began, spoilt? */
 bool leave_spoils(const rondo_comm *comm);
+/* The alarm is on: has this rank failed, so that its memory is no longer what it was? */
+bool leave_lost(const rondo_comm *comm, int rank);
 /* Every rank of this host is to look at the status pages. From any thread. */
 void leave_ring(const rondo_comm *comm);
 

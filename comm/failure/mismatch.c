@@ -106,12 +106,15 @@ rondo_result mismatch_unheard(rondo_comm *comm, const struct task *task)
     return !result && seen ? compare_past(comm, comm->calls) : result;
 }
 
-/* True if a message between two ranks with that type and count has the fingerprint that came. */
+/* True if a message between two ranks with that type and count has the fingerprint that came, by
+ * the algorithm of the task or the other one that messages have. */
 static bool would_match(const struct task *task, struct choice_key *key)
 {
     uint32_t same = task->choice->hash ^ choice_fingerprint(&task->key);
+    uint32_t sent = same ^ choice_fingerprint(key), foreign = task->execution.foreign;
+    uint32_t other = choice_name_hash("direct") ^ choice_name_hash("zero_copy");
 
-    return link_fingerprint(same ^ choice_fingerprint(key)) == task->execution.foreign;
+    return link_fingerprint(sent) == foreign || link_fingerprint(sent ^ other) == foreign;
 }
 
 /*

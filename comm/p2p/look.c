@@ -129,18 +129,19 @@ static rondo_result judge_silence(rondo_p2p *p2p, int peer, double now)
     return RONDO_OK;
 }
 
-/* Looks whether a peer will ever do what transfers wait for. */
+/* Looks whether a peer will ever do what transfers wait for. One that has closed its end sends no
+ * more, but may have taken all before that. */
 static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
 {
     struct route *route = &p2p->routes[peer];
-    bool known = is_awaited(p2p, peer) || route->first;
+    bool awaited = is_awaited(p2p, peer);
     rondo_result result = RONDO_OK;
 
-    if (!known || route->moved == 0) {
+    if (!(awaited || route->first) || route->moved == 0) {
         route->moved = now;
         route->reminders = 0;
     }
-    if ((known || any) && p2p_task_from(p2p, peer)->state == TASK_RUNNING)
+    if ((awaited || any) && p2p_task_from(p2p, peer)->state == TASK_RUNNING)
         result = health_check(p2p->comm, p2p_task_from(p2p, peer), 0);
     if (!result && route->first && p2p_task_to(p2p, peer)->state == TASK_RUNNING)
         result = health_check(p2p->comm, p2p_task_to(p2p, peer), 0);

@@ -81,7 +81,7 @@ static rondo_result start(rondo_p2p *p2p)
         p2p_task_to(p2p, peer)->state = TASK_DONE;
         progress_await_envelope(p2p, peer);
     }
-    batch_open(&p2p->batch, p2p->comm, p2p->tasks, 0);
+    batch_open(&p2p->batch, p2p->comm, p2p->tasks, 2 * (int)size);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&p2p->thread, NULL, progress_run, p2p);

@@ -264,6 +264,7 @@ static void settle(rondo_p2p *p2p)
         return;
     while (!leave_done(&p2p->batch))
         sched_yield();
+    leave_unexposed(p2p->comm);
     fail(p2p);
 }
 

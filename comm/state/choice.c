@@ -26,3 +26,12 @@ uint32_t choice_fingerprint(const struct choice_key *key)
 {
     return (uint32_t)choice_hash(key);
 }
+
+uint32_t choice_name_hash(const char *name)
+{
+    uint64_t hash = 0;
+
+    for (; *name; name++)
+        hash = choice_mix(hash + (unsigned char)*name);
+    return (uint32_t)hash;
+}

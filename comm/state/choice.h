@@ -40,6 +40,8 @@ uint64_t choice_mix(uint64_t value); /* a hash of it */
 uint64_t choice_hash(const struct choice_key *key);
 /* 32 bits of that. */
 uint32_t choice_fingerprint(const struct choice_key *key);
+/* Returns what a fingerprint has of the algorithm's name. */
+uint32_t choice_name_hash(const char *name);
 
 /*
  * Plain memory is read across processes, or staged in slots: a read costs a system call and

@@ -10,6 +10,7 @@
 #ifndef RONDO_COMM_STATE_COMM_H
 #define RONDO_COMM_STATE_COMM_H
 
+#include "base/collective.h"
 #include "base/fork.h"
 #include "base/lock.h"
 #include "comm/recorder/recorder.h"
@@ -70,7 +71,7 @@ struct rondo_comm {
     struct status **status_pages; /* [rank], own one included; mirrors of ranks of other nodes */
     struct status *mirrors;       /* [rank], NULL: all ranks are on this node */
     struct shm_alarm **alarms;    /* [rank], of the ranks of this node; NULL: others */
-    struct exposure exposure;     /* leave.h */
+    struct exposure *exposures;   /* [1 + size], comm_exposure() */
     struct lease *lease;          /* on the arena; NULL: not all peers are known */
     rondo_comm *next;             /* in the list of all, leave.c */
     struct networks networks;     /* to ranks of other nodes */
@@ -91,7 +92,7 @@ struct rondo_comm {
     uint32_t calls;            /* collectives begun: their sequence number */
     uint32_t chain;            /* of all calls so far, which fingerprints depend on */
     uint32_t internal;         /* of these calls, those that no user made */
-    struct attempts attempts;  /* to reach peers' memory, by collectives (life.c) */
+    struct attempts *attempts; /* [1 + 2 * size], comm_attempts() */
     atomic_int broken;         /* a rondo_result: the first failure */
     struct lock error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
@@ -134,6 +135,22 @@ static inline void comm_set_gpu(rondo_comm *comm, struct gpu *gpu, const struct 
 {
     atomic_store_explicit(&comm->gpu_now, gpu, memory_order_release);
     atomic_store_explicit(&comm->backend_now, backend, memory_order_release);
+}
+
+/* Buffers of the collective in progress, or of the message to a peer. */
+static inline struct exposure *comm_exposure(const rondo_comm *comm, rondo_collective collective,
+                                             int peer)
+{
+    return &comm->exposures[collective == RONDO_SEND ? 1 + peer : 0];
+}
+
+/* Attempts to reach peers' memory: by collectives, or by messages one way to or from a peer. */
+static inline struct attempts *comm_attempts(const rondo_comm *comm, rondo_collective collective,
+                                             int peer)
+{
+    int first = collective == RONDO_SEND ? 1 : 1 + comm->size;
+
+    return &comm->attempts[collective_is_pair(collective) ? first + peer : 0];
 }
 
 /* Seconds that a peer may be silent, 0: for ever. It may change at any time. */

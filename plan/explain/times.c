@@ -88,6 +88,10 @@ static double wait_end(const struct clockwork *clockwork, const struct runner *r
 
     if (step_of(clockwork, runner)->event == PLAN_DATA)
         return line->awaited < line->sent.count ? line->sent.at[line->awaited] : HUGE_VAL;
+    if (step_of(clockwork, runner)->flags & PLAN_SETTLED)
+        return line->freed.count < line->sent.count ? HUGE_VAL
+               : line->freed.count                  ? line->freed.at[line->freed.count - 1]
+                                                    : 0;
     if (line->acquired < slots)
         return 0;
     return line->acquired - slots < line->freed.count ? line->freed.at[line->acquired - slots]
@@ -160,7 +164,8 @@ static bool run_step(struct clockwork *clockwork, struct runner *runner, double 
         struct line *line = own_line(clockwork, runner);
 
         span->start = runner->time;
-        ++*(step->event == PLAN_DATA ? &line->awaited : &line->acquired);
+        if (!(step->flags & PLAN_SETTLED))
+            ++*(step->event == PLAN_DATA ? &line->awaited : &line->acquired);
     } else if (step->verb == PLAN_SIGNAL) {
         struct line *line = own_line(clockwork, runner);
 

@@ -257,6 +257,9 @@ static void read_step(struct plan_reader *reader, const struct plan *plan,
     struct programs *programs = compiler->programs;
     bool sends = (step->verb == PLAN_SIGNAL) == (step->event == PLAN_DATA);
     static const uint8_t kinds[2][2] = {{OP_SEND, OP_RELEASE}, {OP_AWAIT, OP_ACQUIRE}};
+    uint8_t kind = step->flags & PLAN_SETTLED
+                       ? OP_SETTLE
+                       : kinds[step->verb == PLAN_WAIT][step->event == PLAN_CREDIT];
     int rank = compiler->rank;
 
     if (compiler->out_of_memory || programs->op_count > programs->steps_most)
@@ -266,10 +269,9 @@ static void read_step(struct plan_reader *reader, const struct plan *plan,
     if (step->verb == PLAN_COPY || step->verb == PLAN_REDUCE)
         read_move(compiler, plan, step);
     else
-        append(compiler,
-               (struct op){.kind = kinds[step->verb == PLAN_WAIT][step->event == PLAN_CREDIT],
-                           .link = find_wire(programs, sends ? rank : step->peer,
-                                             sends ? step->peer : rank, step->channel)});
+        append(compiler, (struct op){.kind = kind,
+                                     .link = find_wire(programs, sends ? rank : step->peer,
+                                                       sends ? step->peer : rank, step->channel)});
     if (programs->track_count)
         programs->tracks[programs->track_count - 1].end = programs->op_count;
 }

@@ -14,6 +14,7 @@
 enum op_kind {
     OP_AWAIT,   /* wait for a message of `link` */
     OP_ACQUIRE, /* wait for a free slot of it */
+    OP_SETTLE,  /* wait until all its messages are given back */
     OP_FILL,    /* so many atoms of the move that follows go over it */
     OP_MOVE,    /* copy and reduce; `link` says how many fills it has */
     OP_SEND,    /* publish what was filled in */

@@ -127,28 +127,36 @@ static bool do_await(struct simulation *s, int32_t index, struct track_state *tr
     return go_on(track, m->cause);
 }
 
+/* Waits for so many messages of the wire to be given back. */
+static bool await_back(struct simulation *s, int32_t index, struct track_state *track,
+                       int32_t number, uint32_t most)
+{
+    struct wire_state *wire = &s->wires[number];
+    struct message_state *m = most ? message(s, number, most - 1) : NULL;
+
+    if (!m)
+        return go_on(track, 0);
+    if (wire->freed < most) {
+        wire->sender = index;
+        return stop(s, track, WAIT_SLOT);
+    }
+    if (m->free > s->now) {
+        post(s, m->free, EVENT_RESUME, index, 0);
+        return stop(s, track, WAIT_SLOT);
+    }
+    return go_on(track, m->back);
+}
+
 static bool do_acquire(struct simulation *s, int32_t index, struct track_state *track,
                        int32_t number)
 {
     struct wire_state *wire = &s->wires[number];
     uint32_t slots = (uint32_t)s->programs->machine.slots;
-    struct message_state *m;
+    uint32_t most = wire->acquired < slots ? 0 : wire->acquired - slots + 1;
+    bool free = await_back(s, index, track, number, most);
 
-    if (wire->acquired < slots) {
-        wire->acquired++;
-        return go_on(track, 0);
-    }
-    if (wire->acquired - slots == wire->freed) {
-        wire->sender = index;
-        return stop(s, track, WAIT_SLOT);
-    }
-    m = message(s, number, wire->acquired - slots);
-    if (m->free > s->now) {
-        post(s, m->free, EVENT_RESUME, index, 0);
-        return stop(s, track, WAIT_SLOT);
-    }
-    wire->acquired++;
-    return go_on(track, m->back);
+    wire->acquired += free;
+    return free;
 }
 
 static bool do_release(struct simulation *s, struct track_state *track, int32_t number)
@@ -166,16 +174,6 @@ static bool do_release(struct simulation *s, struct track_state *track, int32_t 
 
 /* ---- Moves ----------------------------------------------------------------------------------- */
 
-/* From 0 to 1, always the same of the same move. */
-static double chance(uint64_t seed, uint64_t rank, uint64_t move)
-{
-    uint64_t mixed = seed + rank * 0x9e3779b97f4a7c15u + move * 0xbf58476d1ce4e5b9u;
-
-    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
-    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
-    return ((double)((mixed ^ mixed >> 31) >> 11) + 0.5) / 9007199254740992.0;
-}
-
 static double own_seconds(struct simulation *s, const struct track *track,
                           struct track_state *state, const struct op *op)
 {
@@ -187,7 +185,7 @@ static double own_seconds(struct simulation *s, const struct track *track,
     if (s->call->jitter > 0) {
         uint64_t who = (uint64_t)track->rank * PLAN_PROGRAMS_MAX + (uint64_t)track->number;
 
-        seconds *= 1 - s->call->jitter * log(chance(s->call->seed, who, state->moves++));
+        seconds *= 1 - s->call->jitter * log(state_chance(s->call->seed, who, state->moves++));
     }
     return seconds * s->ranks[track->rank].slow;
 }
@@ -279,6 +277,8 @@ static bool do_op(struct simulation *s, int32_t index, struct track_state *track
         return do_await(s, index, track, op->link);
     case OP_ACQUIRE:
         return do_acquire(s, index, track, op->link);
+    case OP_SETTLE:
+        return await_back(s, index, track, op->link, s->wires[op->link].sent);
     case OP_MOVE:
         return do_move(s, index, track, op);
     case OP_SEND:

@@ -110,3 +110,12 @@ void state_extrapolate(struct simulation *s)
     /* The last one is shorter. */
     result->seconds += each * (result->segments - run - 1 + s->last_atom / s->atom);
 }
+
+double state_chance(uint64_t seed, uint64_t rank, uint64_t move)
+{
+    uint64_t mixed = seed + rank * 0x9e3779b97f4a7c15u + move * 0xbf58476d1ce4e5b9u;
+
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
+    return ((double)((mixed ^ mixed >> 31) >> 11) + 0.5) / 9007199254740992.0;
+}

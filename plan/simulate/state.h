@@ -67,6 +67,8 @@ bool state_open(struct simulation *simulation);
 void state_begin(struct simulation *simulation);
 /* Adds the time of segments that were not run. */
 void state_extrapolate(struct simulation *simulation);
+/* Returns a number from 0 to 1, always the same of the same move. */
+double state_chance(uint64_t seed, uint64_t rank, uint64_t move);
 /* Note that something took time; returns its number, 0: nothing is noted. */
 uint32_t record_add(struct simulation *simulation, struct record record);
 /* The sentence of a simulation in which nothing happens any more. */

@@ -5,9 +5,12 @@
  * Message number s lives in slot s % slots. To open it the sender waits until the message `slots`
  * before it was given back. What it signals orders its past before the receiver's wait. A free slot
  * orders nothing: with more slots it would have come earlier, and plans must be right with any
- * number of slots from the given one on.
+ * number of slots from the given one on. But who waits for all messages to be given back knows what
+ * the receiver did before that.
  */
 #include "plan/verify/machine.h"
+
+#include "base/collective.h"
 
 #include <string.h>
 
@@ -43,6 +46,22 @@ static enum verify_state failed(bool result)
     return result ? VERIFY_MOVED : VERIFY_FAILED;
 }
 
+/* Wait for all messages to be given back. */
+static enum verify_state settle(struct verify_machine *machine, struct verify_actor *actor,
+                                const struct verify_link *link)
+{
+    const struct verify_slot *last = &link->slot[(link->sent - 1) % (uint32_t)machine->slots];
+
+    if (link->sent != link->received)
+        return VERIFY_BLOCKED;
+    if (!link->sent)
+        return VERIFY_MOVED;
+    verify_join(machine, own_clock(machine, actor), last->freed_clock);
+    if (last->freed_level + 1 > actor->level)
+        actor->level = last->freed_level + 1;
+    return VERIFY_MOVED;
+}
+
 static enum verify_state wait_credit(struct verify_machine *machine, struct verify_actor *actor)
 {
     struct verify_link *link = link_of(machine, actor);
@@ -50,6 +69,8 @@ static enum verify_state wait_credit(struct verify_machine *machine, struct veri
 
     if (link->writing)
         return failed(verify_fail(machine, actor, "the slot it opened before was not signalled"));
+    if (step_of(machine, actor)->flags & PLAN_SETTLED)
+        return settle(machine, actor, link);
     if (link->sent - link->received >= (uint32_t)machine->slots)
         return VERIFY_BLOCKED;
     if (slot->freed_level > actor->level)
@@ -66,6 +87,7 @@ static enum verify_state wait_data(struct verify_machine *machine, struct verify
     struct verify_link *link = link_of(machine, actor);
     struct verify_slot *slot = &link->slot[link->received % (uint32_t)machine->slots];
     size_t number = (size_t)(actor - machine->actors);
+    bool pair = collective_is_pair(machine->members[actor->member].plan->collective);
     char sender[256];
 
     if (link->reading)
@@ -94,7 +116,7 @@ static enum verify_state wait_data(struct verify_machine *machine, struct verify
     if (step->flags & PLAN_ADDRESSES) {
         uint8_t *met = &machine->introduced[number * (size_t)machine->ranks + (size_t)link->from];
 
-        actor->met += *met != (uint8_t)slot->lap && link->from != link->to;
+        actor->met += *met != (uint8_t)slot->lap && (pair || link->from != link->to);
         *met = (uint8_t)slot->lap;
     }
     link->reading = true;
@@ -151,6 +173,8 @@ static bool give_back(struct verify_machine *machine, struct verify_actor *actor
                            "a message with addresses is given back with "
                            "PLAN_ADDRESSES, others are not");
     slot->freed_level = actor->level;
+    memcpy(slot->freed_clock, own_clock(machine, actor),
+           (size_t)machine->actor_count * sizeof(*slot->freed_clock));
     link->reading = false;
     link->received++;
     actor->open--;

@@ -25,7 +25,7 @@ static bool open_links(struct verify_machine *machine)
     clocks = machine->clock_pool;
     for (size_t i = 0; i < count; i++) {
         machine->slot_pool[i].parcels = parcels + i * atoms;
-        machine->slot_pool[i].sent_clock = clocks + i * actors;
+        machine->slot_pool[i].sent_clock = machine->slot_pool[i].freed_clock = clocks + i * actors;
     }
     for (int i = 0; i < machine->link_count; i++)
         machine->links[i].slot = machine->slot_pool + (size_t)i * slots;

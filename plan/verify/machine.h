@@ -75,7 +75,8 @@ struct verify_parcel {
 
 struct verify_slot {
     struct verify_parcel *parcels;
-    uint32_t *sent_clock; /* what the sender knew */
+    uint32_t *sent_clock;  /* what the sender knew */
+    uint32_t *freed_clock; /* what the receiver knew when it gave it back; the same memory */
     uint32_t length;
     uint32_t lap;  /* call and segment it belongs to */
     uint32_t step; /* that signalled it */

@@ -34,17 +34,26 @@ static bool same_shape(struct verify_machine *machine, const struct plan *plan,
  */
 static bool check_introductions(struct verify_machine *machine, const struct plan *plan)
 {
-    uint32_t count = 0;
+    uint32_t taken = 0, sent = 0;
 
-    for (uint32_t i = 0; i < plan->step_count; i++)
-        count += plan->steps[i].verb == PLAN_SIGNAL && plan->steps[i].event == PLAN_CREDIT &&
-                 (plan->steps[i].flags & PLAN_ADDRESSES);
-    if (count != plan->address_messages)
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        bool signals = plan->steps[i].verb == PLAN_SIGNAL && plan->steps[i].flags & PLAN_ADDRESSES;
+
+        taken += signals && plan->steps[i].event == PLAN_CREDIT;
+        sent += signals && plan->steps[i].event == PLAN_DATA;
+    }
+    if (taken != plan->address_messages || sent != plan->address_signals)
         return verify_refuse(machine,
-                             "rank %d's plan says it takes %u messages with addresses, "
-                             "its steps take %u",
-                             plan->rank, plan->address_messages, count);
-    if (count && plan->message_atoms)
+                             "rank %d's plan says it takes %u messages with addresses and sends "
+                             "%u, its steps take %u and send %u",
+                             plan->rank, plan->address_messages, plan->address_signals, taken,
+                             sent);
+    if (!taken != !sent && !collective_is_pair(plan->collective))
+        return verify_refuse(machine,
+                             "rank %d's plan %s messages with addresses, and %s none: it would not "
+                             "know whether all ranks can be reached",
+                             plan->rank, taken ? "takes" : "sends", taken ? "sends" : "takes");
+    if ((taken || sent) && plan->message_atoms)
         return verify_refuse(machine,
                              "rank %d's plan mixes messages with addresses and messages "
                              "with data: where addresses go, message_atoms is 0",
@@ -130,6 +139,8 @@ static bool check_step(struct verify_machine *machine, struct verify_actor *acto
                            step->peer);
     if ((step->flags & PLAN_ADDRESSES) && step->verb == PLAN_WAIT && step->event == PLAN_CREDIT)
         return verify_fail(machine, actor, "a free slot says nothing about addresses");
+    if ((step->flags & PLAN_SETTLED) && (step->verb != PLAN_WAIT || step->event != PLAN_CREDIT))
+        return verify_fail(machine, actor, "only a sender waits for what is given back");
     return true;
 }
 

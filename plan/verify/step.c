@@ -8,6 +8,8 @@
  */
 #include "plan/verify/machine.h"
 
+#include "base/collective.h"
+
 #include <stdio.h>
 
 struct move {
@@ -23,9 +25,29 @@ struct move {
 
 static const char *const kind_names[] = {"input", "output", "scratch", "slot"};
 
+/* The members that a program may touch memory of: of a collective, one for each rank; of a message,
+ * whose rank may be the same at both ends, the other one. */
+static int find_owner(const struct move *move, int rank)
+{
+    const struct verify_machine *machine = move->machine;
+
+    if (move->plan->collective != RONDO_RECV)
+        return machine->member_of[rank];
+    for (int i = 0; i < machine->size; i++) {
+        const struct plan *plan = machine->plans[i];
+
+        if (plan && plan->collective == RONDO_SEND && plan->rank == rank &&
+            plan->root == move->plan->rank)
+            return i;
+    }
+    return VERIFY_NOBODY;
+}
+
 static bool is_peers(const struct move *move, const struct plan_operand *operand)
 {
-    return operand->rank != move->plan->rank;
+    bool sent = move->plan->collective == RONDO_RECV && operand->buffer == PLAN_INPUT;
+
+    return sent || operand->rank != move->plan->rank;
 }
 
 /* The member whose memory it is, if this program may touch it. */
@@ -33,12 +55,13 @@ static struct verify_member *owner_of(struct move *move, const struct plan_opera
 {
     struct verify_machine *machine = move->machine;
     uint8_t *introduced = machine->introduced + (size_t)move->number * (size_t)machine->ranks;
-    int member;
+    int member = VERIFY_NOBODY;
 
     if (!is_peers(move, operand))
         return &machine->members[move->actor->member];
-    if (operand->rank < 0 || operand->rank >= machine->ranks ||
-        machine->member_of[operand->rank] == VERIFY_NOBODY) {
+    if (operand->rank >= 0 && operand->rank < machine->ranks)
+        member = find_owner(move, operand->rank);
+    if (member == VERIFY_NOBODY) {
         verify_fail(machine, move->actor, "there is no rank %d", operand->rank);
         return NULL;
     }
@@ -52,7 +75,6 @@ static struct verify_member *owner_of(struct move *move, const struct plan_opera
         return NULL;
     }
     machine->report->peer_memory = true;
-    member = machine->member_of[operand->rank];
     return &machine->members[member];
 }
 
@@ -280,6 +302,12 @@ static bool combine(struct move *move, uint32_t index, verify_value *ret_value)
     return true;
 }
 
+/* The ranks that tell a rank where their buffers are: all others, or who sends it a message. */
+static int others_that_tell(const struct verify_machine *machine, const struct plan *plan)
+{
+    return collective_is_pair(plan->collective) ? 1 : machine->ranks - 1;
+}
+
 bool verify_move(struct verify_machine *machine, struct verify_actor *actor)
 {
     const struct plan *plan = machine->members[actor->member].plan;
@@ -289,7 +317,7 @@ bool verify_move(struct verify_machine *machine, struct verify_actor *actor)
                         .plan = plan,
                         .step = &plan->steps[actor->step]};
 
-    if (plan->address_messages && actor->met < machine->ranks - 1)
+    if (plan->address_messages && actor->met < others_that_tell(machine, plan))
         return verify_fail(machine, actor,
                            "data moves before all ranks have said where their "
                            "buffers are, so it is too late for another algorithm");

@@ -4,6 +4,7 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,23 +102,46 @@ Test(mismatch, threads_that_call_something_else_are_named_on_every_rank)
         expect_mismatch(&mismatches[i], false);
 }
 
+struct counts {
+    size_t sent, received;
+};
+
 static rondo_result send_and_receive_differ(rondo_comm *comm, void *argument, char *sentence)
 {
-    int32_t values[10] = {0};
+    const struct counts *counts = argument;
+    int32_t *values = calloc(counts->sent + counts->received, sizeof(*values));
+    rondo_result result = !values ? RONDO_ERROR_MEMORY
+                          : rondo_comm_rank(comm) == 0
+                              ? rondo_send(values, counts->sent, RONDO_INT32, 1, comm, NULL)
+                              : rondo_recv(values, counts->received, RONDO_INT32, 0, comm, NULL);
 
-    return rondo_comm_rank(comm) == 0 ? rondo_send(values, 10, RONDO_INT32, 1, comm, NULL)
-                                      : rondo_recv(values, 9, RONDO_INT32, 0, comm, NULL);
+    world_say(sentence, result, "%s", rondo_last_error(comm));
+    free(values);
+    return result;
 }
 
-Test(mismatch, a_receive_of_another_count_than_the_send_is_refused)
+static void expect_count_is_named(size_t sent, size_t received)
 {
+    struct counts counts = {sent, received};
     rondo_config config = RONDO_CONFIG_INIT;
     struct world world = {.size = 2, .processes = true, .config = &config};
+    char count[40];
 
     config.timeout = 100;
-    world_run(&world, send_and_receive_differ, NULL, &report);
+    world_run(&world, send_and_receive_differ, &counts, &report);
+    snprintf(count, sizeof(count), "there has %zu int32", sent);
     cr_expect(report.results[1] == RONDO_ERROR_MISMATCH, "%s", report.summary);
-    cr_expect(strcasestr(report.sentences[1], "rank 0"), "%s", report.summary);
+    cr_expect(strcasestr(report.sentences[1], "rank 0") && strstr(report.sentences[1], count), "%s",
+              report.summary);
+}
+
+/* Messages from 128 KiB up go in another way. */
+Test(mismatch, a_receive_of_another_count_than_the_send_is_refused)
+{
+    expect_count_is_named(10, 9);
+    expect_count_is_named(40000, 30000);
+    expect_count_is_named(30000, 40000);
+    expect_count_is_named(40000, 50000);
 }
 
 /* ---- Roots that differ, so that some ranks wait for nobody ----------------------------------- */

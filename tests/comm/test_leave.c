@@ -290,8 +290,8 @@ Test(leave, buffers_on_the_pages_of_a_failed_call_are_not_used_unseen)
 
     for (int i = 0; i < 3; i++)
         cr_assert(rondo_comm_open_all(RANKS, NULL, others[i]) == RONDO_OK);
-    exposure_open(&others[0][0]->exposure, memory + 4000, 200, NULL, 0);
-    exposure_open(&others[1][0]->exposure, NULL, 0, memory + 4000, 200);
+    exposure_open(others[0][0]->exposures, memory + 4000, 200, NULL, 0);
+    exposure_open(others[1][0]->exposures, NULL, 0, memory + 4000, 200);
     leave_warn(comms[0], memory, memory + 4096, false);
     cr_expect(rondo_comm_query(others[0][0]) == RONDO_ERROR_PEER, "what peers write would be lost");
     cr_expect(rondo_comm_query(others[1][0]) == RONDO_OK, "peers read what was there");

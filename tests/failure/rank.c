@@ -54,6 +54,20 @@ static void prepare(struct rank *rank, unsigned call)
     memory_push(&rank->memory);
 }
 
+static rondo_result send_around(const struct rank *rank)
+{
+    const struct scene *scene = rank->scene;
+    int right = (rank->number + 1) % scene->size;
+    int left = (rank->number + scene->size - 1) % scene->size;
+    rondo_result result = rondo_group_start();
+
+    if (!result)
+        result = rondo_send(rank->memory.input, scene->count, scene->type, right, rank->comm, NULL);
+    if (!result)
+        result = rondo_recv(rank->memory.output, scene->count, scene->type, left, rank->comm, NULL);
+    return result ? result : rondo_group_end();
+}
+
 static rondo_result make_call(struct rank *rank)
 {
     const struct scene *scene = rank->scene;
@@ -68,7 +82,8 @@ static rondo_result make_call(struct rank *rank)
                              .comm = rank->comm,
                              .stream = rank->device->stream,
                              .algorithm = rank->algorithm};
-    rondo_result result = rondo_collective_call(&call);
+    rondo_result result =
+        call.collective == RONDO_SEND ? send_around(rank) : rondo_collective_call(&call);
 
     if (result || !call.stream)
         return result;
@@ -109,6 +124,9 @@ static bool output_is_right(const struct rank *rank)
         return world_check_reduced(&rank->data, mine, scene->count, output, wrong);
     case RONDO_BROADCAST:
         return world_check_moved(&rank->data, scene->root, 0, scene->count, output, wrong);
+    case RONDO_SEND:
+        return world_check_moved(&rank->data, (rank->number + scene->size - 1) % scene->size, 0,
+                                 scene->count, output, wrong);
     case RONDO_SCATTER:
         return world_check_moved(&rank->data, scene->root, mine, scene->count, output, wrong);
     case RONDO_ALL_GATHER:

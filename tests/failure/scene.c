@@ -175,6 +175,16 @@ static void draw_fate(uint64_t *state, struct scene *scene)
     fate->lingers = percent(state, 60);
 }
 
+/* All send to the right and receive from the left. What one of them is refused the others may not
+ * be, so no algorithm is named. */
+static void send_instead(struct scene *scene)
+{
+    scene->collective = RONDO_SEND;
+    scene->algorithm = NULL;
+    scene->op = WORLD_MOVED;
+    scene->in_place = false;
+}
+
 void scene_make(uint64_t seed, enum soak_transport transport, double patience,
                 struct scene *ret_scene)
 {
@@ -188,6 +198,8 @@ void scene_make(uint64_t seed, enum soak_transport transport, double patience,
     draw_settings(&state, ret_scene);
     draw_parts(&state, ret_scene);
     draw_fate(&state, ret_scene);
+    if (transport != SOAK_GPU && percent(&state, 15))
+        send_instead(ret_scene);
     waits = ret_scene->fate.kind == FATE_STOP || ret_scene->fate.kind == FATE_SLOW ||
             ret_scene->fate.kind == FATE_LATE;
     ret_scene->timeout = waits ? world_patience(SHORT_TIMEOUT) * patience : LONG_TIMEOUT * patience;
@@ -210,9 +222,10 @@ void scene_lengths(const struct scene *scene, int rank, size_t *ret_input, size_
     const size_t input[] = {count, count, root ? count : 0, count, all, all, count, root ? all : 0};
     const size_t output[] = {count, root ? count : 0, count, all, count,
                              all,   root ? all : 0,   count};
+    bool message = scene->collective == RONDO_SEND;
 
-    *ret_input = input[scene->collective];
-    *ret_output = output[scene->collective];
+    *ret_input = message ? count : input[scene->collective];
+    *ret_output = message ? count : output[scene->collective];
 }
 
 void scene_describe(const struct scene *scene, char *text, size_t size)

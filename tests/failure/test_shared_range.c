@@ -56,12 +56,12 @@ static void register_on(rondo_comm *comm)
 static void begin_to_show(rondo_comm *comm)
 {
     turn_take(&comm->turn);
-    exposure_open(&comm->exposure, NULL, 0, range, TAKEN);
+    exposure_open(comm->exposures, NULL, 0, range, TAKEN);
 }
 
 static void end_to_show(rondo_comm *comm)
 {
-    exposure_close(&comm->exposure);
+    exposure_close(comm->exposures);
     turn_pass(&comm->turn);
 }
 
@@ -90,7 +90,7 @@ Test(shared_range, who_closes_does_not_wait_for_calls_that_came_later)
 {
     register_on(alone);
     begin_to_show(pair[0]);
-    exposure_tell(&pair[0]->exposure, false, true); /* they find it private */
+    exposure_tell(pair[0]->exposures, false, true); /* they find it private */
     rondo_comm_close(alone);
     alone = NULL;
     cr_expect(!is_registered());
@@ -292,7 +292,7 @@ static rondo_result show_and_take_back(struct gathering *gathering, char *senten
     if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
         return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(gathering->comm));
     world_await_told(&gathering->number);
-    if (exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
+    if (exposed_touches(&gathering->comm->exposures->read, gathering->input, gathering->output))
         result = heap_withdraw(&(struct heap_withdrawal){
             .memory = gathering->input, .bytes = TAKEN, .warn = leave_warn});
     else
@@ -346,7 +346,7 @@ static rondo_result close_what_registered(struct gathering *gathering, char *sen
     if (result || pthread_create(&thread, NULL, gather_in_thread, gathering))
         return world_say(sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(other));
     world_await_told(&gathering->number);
-    if (!exposed_touches(&gathering->comm->exposure.read, gathering->input, gathering->output))
+    if (!exposed_touches(&gathering->comm->exposures->read, gathering->input, gathering->output))
         result = world_say(sentence, RONDO_ERROR_INTERNAL, "it waits, and shows nothing");
     world_will_wait(0); /* for the call of the thread, which ends when the other rank has come */
     rondo_comm_close(other);

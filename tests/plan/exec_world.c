@@ -147,7 +147,7 @@ static bool make_member(struct member *member, struct trial *trial, int rank)
                                  .ll_depths = trial->start ? many : few,
                                  .out = calloc(links, sizeof(*world->out)),
                                  .in = calloc(links, sizeof(*world->in)),
-                                 .peers = calloc((size_t)trial->size, sizeof(*world->peers)),
+                                 .peers = calloc(2 * (size_t)trial->size, sizeof(*world->peers)),
                                  .sources = calloc(16, sizeof(*world->sources)),
                                  .destinations = calloc(16, sizeof(*world->destinations))};
     world->scratch_bytes = exec_scratch_bytes(trial->plans[rank], &trial->shape);

@@ -230,10 +230,10 @@ static void fetch(struct forms *forms, bool farewell)
     plan_await(to, 0, 0, PLAN_ADDRESSES);
     plan_combine(from, 1, 0, PLAN_LIST(plan_input(from, 0, 0)), PLAN_LIST(plan_output(from, 0, 0)));
     plan_combine(to, 1, 0, PLAN_LIST(plan_peer_input(0, 0, 0)), PLAN_LIST(plan_output(to, 0, 0)));
-    if (!farewell)
-        return;
-    plan_notify(to, 0, 0, 0);
-    plan_await(from, 1, 0, 0);
+    if (farewell) {
+        plan_notify(to, 0, 0, 0);
+        plan_await(from, 1, 0, 0);
+    }
 }
 
 Test(verify, a_peer_may_read_between_hello_and_farewell)
@@ -252,18 +252,32 @@ Test(verify, touching_a_peers_memory_without_farewell_is_a_race_with_its_user)
     assert_refused(&forms, "rank 1", "nothing orders");
 }
 
+static void say_nothing(struct plan *plan, bool sent)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (sent == (plan->steps[i].verb == PLAN_SIGNAL && plan->steps[i].event == PLAN_DATA))
+            plan->steps[i].flags &= (uint8_t)~PLAN_ADDRESSES;
+    *(sent ? &plan->address_signals : &plan->address_messages) = 0;
+}
+
 Test(verify, touching_a_peers_memory_before_it_said_where_is_refused)
 {
     struct forms forms;
-    struct plan *to;
 
     fetch(&forms, true);
-    to = forms.plans[1];
-    for (uint32_t i = 2; i < 4; i++) /* wait and release change places with the copy after them */
-        to->steps[i].flags = 0;
-    to->address_messages = 0;
-    forms.plans[0]->steps[1].flags = 0;
+    for (int i = 0; i < 4; i++)
+        say_nothing(forms.plans[i / 2], i % 2);
     assert_refused(&forms, "rank 1", "has not said where its buffers are");
+}
+
+Test(verify, who_says_where_its_buffers_are_hears_of_others_too)
+{
+    struct forms forms;
+
+    fetch(&forms, true);
+    say_nothing(forms.plans[0], false);
+    say_nothing(forms.plans[1], true);
+    assert_refused(&forms, "rank 0", "would not know");
 }
 
 /* Two programs of a rank share scratch; only a message orders them. */
@@ -343,8 +357,6 @@ Test(verify, send_to_oneself_is_a_pair_of_plans_of_one_rank)
     const struct algorithm *direct = algorithm_find("direct");
     struct forms forms = {.size = 2};
 
-    cr_assert_not_null(direct);
-    cr_assert_not_null(direct->forms[RONDO_SEND].write);
     cr_assert_eq(algorithm_plan(direct, RONDO_SEND, 1, 0, 0, &forms.plans[0]), RONDO_OK);
     cr_assert_eq(algorithm_plan(direct, RONDO_RECV, 1, 0, 0, &forms.plans[1]), RONDO_OK);
     assert_proved(&forms);

@@ -184,6 +184,11 @@ Test(verify_mutants, addresses_that_nobody_sent_or_reads_are_refused)
     hunt_all(mutate_addresses, never);
 }
 
+Test(verify_mutants, who_does_not_wait_for_all_slots_or_opens_none_is_refused)
+{
+    hunt_all(mutate_settled, never);
+}
+
 Test(verify_mutants, a_lost_share_is_refused)
 {
     hunt_all(mutate_lose_source, never);

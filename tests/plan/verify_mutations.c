@@ -44,7 +44,7 @@ static bool is_idempotent(const struct plan *plan, const struct plan_step *step)
     const struct plan_operand *sources = plan_sources(plan, step);
 
     if (!is_move(step))
-        return false;
+        return step->flags & PLAN_SETTLED;
     for (int i = 0; i < step->sources + step->destinations; i++)
         if (sources[i].buffer == PLAN_SLOT)
             return false;
@@ -155,6 +155,16 @@ bool mutate_addresses(struct plan *plan, uint32_t step, int variant)
     if (variant > 0 || is_move(&plan->steps[step]))
         return false;
     plan->steps[step].flags ^= PLAN_ADDRESSES;
+    return true;
+}
+
+bool mutate_settled(struct plan *plan, uint32_t step, int variant)
+{
+    struct plan_step *at = &plan->steps[step];
+
+    if (variant > 0 || at->verb != PLAN_WAIT || at->event != PLAN_CREDIT)
+        return false;
+    at->flags ^= PLAN_SETTLED;
     return true;
 }
 

@@ -21,6 +21,7 @@ mutation mutate_channel;          /* another channel */
 mutation mutate_event;            /* data for credit and the other way round */
 mutation mutate_finish;           /* lose PLAN_FINISH, or finish where it is not complete */
 mutation mutate_addresses;        /* lose PLAN_ADDRESSES, or claim it */
+mutation mutate_settled;          /* lose PLAN_SETTLED, or claim it */
 mutation mutate_lose_source;      /* a share is missing */
 mutation mutate_lose_destination; /* a place is not written */
 mutation mutate_input;            /* read output or scratch where the input is meant */

@@ -86,7 +86,7 @@ Test(shm, rings_neither_overlap_nor_leave_their_arena)
     static struct endpoint endpoints[RANKS];
     static struct link_out out[RANKS][CHANNELS * RANKS];
     static struct link_in in[RANKS][CHANNELS * RANKS];
-    struct ring rings[CHANNELS * RANKS];
+    struct ring rings[2 * CHANNELS * RANKS]; /* and their credit lines */
 
     for (int rank = 0; rank < RANKS; rank++)
         cr_assert(prepare(rank, RANKS, &endpoints[rank]));
@@ -94,14 +94,20 @@ Test(shm, rings_neither_overlap_nor_leave_their_arena)
     for (int rank = 0; rank < RANKS; rank++) {
         char *arena = heap_base() + endpoints[rank].arena;
 
-        for (int i = 0; i < CHANNELS * RANKS; i++)
-            rings[i] = (struct ring){(char *)in[rank][i].credit,
-                                     in[rank][i].slots + SLOTS * in[rank][i].stride};
-        qsort(rings, CHANNELS * RANKS, sizeof(rings[0]), compare_rings);
-        cr_expect(rings[0].begin >= arena);
-        for (int i = 1; i < CHANNELS * RANKS; i++)
+        for (int i = 0; i < CHANNELS * RANKS; i++) {
+            char *credit = (char *)in[rank][i].credit;
+            bool stays = credit < arena + shm_alarm_bytes(RANKS);
+
+            rings[2 * i] = (struct ring){credit, credit + sizeof(struct link_credit)};
+            rings[2 * i + 1] = (struct ring){(char *)in[rank][i].ll,
+                                             in[rank][i].slots + SLOTS * in[rank][i].stride};
+            cr_expect_eq(stays, i / RANKS == CHANNELS - 1, "the last channel's outlive the rank's");
+        }
+        qsort(rings, 2 * CHANNELS * RANKS, sizeof(rings[0]), compare_rings);
+        cr_expect(rings[0].begin >= arena + offsetof(struct shm_alarm, gone) + RANKS);
+        for (int i = 1; i < 2 * CHANNELS * RANKS; i++)
             cr_expect(rings[i].begin >= rings[i - 1].end);
-        cr_expect(rings[CHANNELS * RANKS - 1].end <=
+        cr_expect(rings[2 * CHANNELS * RANKS - 1].end <=
                   arena + shm_arena_bytes(RANKS, CHANNELS, SLOTS, SLOT_BYTES));
     }
 }

@@ -5,6 +5,7 @@
  *
  *     arena of rank r:  | alarm | from 0: channel 0 | channel 1 | ... | from 1: channel 0 | ...
  *     ring:             | credit line | LL lines | slot 0 | slot 1 | ...
+ *     alarm:            | rung | gone | of the last channel, credit lines from 0, 1, ...
  *
  * The writer stores into the reader's memory, so a reader polls lines that are its own until a
  * message arrives. Rings that are never used cost address space only. An arena goes by peer and
@@ -35,9 +36,17 @@ static size_t ring_bytes(int slots, size_t slot_bytes)
     return page_up(sizeof(struct link_ll) + link_ring_bytes(slots, slot_bytes));
 }
 
+/* Returns where the alarm has the credit line of that rank's messages on the last channel. */
+static size_t credit_at(int size, int from)
+{
+    size_t gone = ((size_t)size + LINK_LINE - 1) / LINK_LINE * LINK_LINE;
+
+    return sizeof(struct shm_alarm) + gone + (size_t)from * sizeof(struct link_credit);
+}
+
 size_t shm_alarm_bytes(int size)
 {
-    return page_up(sizeof(struct shm_alarm) + (size_t)size);
+    return page_up(credit_at(size, size));
 }
 
 size_t shm_arena_bytes(int size, int channels, int slots, size_t slot_bytes)
@@ -60,6 +69,35 @@ static uint64_t ring_offset(const struct endpoint *owner, int from, int channel,
            ((uint64_t)from * (uint64_t)channels + (uint64_t)channel) * bytes;
 }
 
+/* Maps a part of the peer's arena. */
+static rondo_result map_part(const struct transport_pair *pair, uint64_t offset, size_t bytes,
+                             char **ret_part)
+{
+    rondo_result result = process_map(pair->process, offset, bytes, ret_part);
+
+    if (result == RONDO_ERROR_PEER)
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "Rank %d says that its slots are outside of its shared heap, or it "
+                          "has ended.",
+                          pair->peer->rank);
+    return result;
+}
+
+/* The credit lines of the last channel are those that stay. */
+static rondo_result keep_credits(const struct transport_pair *pair, struct link_out *out,
+                                 struct link_in *in)
+{
+    const struct endpoint *own = pair->own, *peer = pair->peer;
+    int at = (pair->channels - 1) * own->size + peer->rank;
+    char *ours = heap_base() + own->arena + credit_at(own->size, peer->rank), *theirs = NULL;
+    rondo_result result = map_part(pair, peer->arena + credit_at(own->size, own->rank),
+                                   sizeof(struct link_credit), &theirs);
+
+    in[at].credit = (struct link_credit *)(void *)ours;
+    out[at].credit = (struct link_credit *)(void *)theirs;
+    return result;
+}
+
 static rondo_result shm_connect(const struct transport_pair *pair, struct link_out *out,
                                 struct link_in *in)
 {
@@ -72,14 +110,9 @@ static rondo_result shm_connect(const struct transport_pair *pair, struct link_o
         int at = channel * own->size + peer->rank;
         char *ours = heap_base() + ring_offset(own, peer->rank, channel, pair->channels);
         char *theirs = NULL;
-        rondo_result result = process_map(
-            pair->process, ring_offset(peer, own->rank, channel, pair->channels), bytes, &theirs);
+        rondo_result result =
+            map_part(pair, ring_offset(peer, own->rank, channel, pair->channels), bytes, &theirs);
 
-        if (result == RONDO_ERROR_PEER)
-            return rondo_fail(RONDO_ERROR_PEER,
-                              "Rank %d says that its slots are outside of its shared heap, or it "
-                              "has ended.",
-                              peer->rank);
         if (result)
             return result;
         out[at] = (struct link_out){.credit = (struct link_credit *)(void *)theirs,
@@ -93,7 +126,7 @@ static rondo_result shm_connect(const struct transport_pair *pair, struct link_o
                                   .stride = stride,
                                   .slot_count = own->slots};
     }
-    return RONDO_OK;
+    return keep_credits(pair, out, in);
 }
 
 const struct transport_ops shm_transport = {

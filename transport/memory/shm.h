@@ -12,8 +12,9 @@
 
 /* Bytes of a rank's arena: its alarm, and the rings of all channels from all ranks. */
 size_t shm_arena_bytes(int size, int channels, int slots, size_t slot_bytes);
-/* At the beginning of it: an alarm that all peers ring, and a byte for each peer that it alone
- * stores. */
+/* At the beginning of it, and there when the rank has closed the communicator: an alarm that all
+ * peers ring, a byte for each peer that it alone stores, and behind them the credit lines of the
+ * last channel, whose writers may wait for all their messages to be given back. */
 struct shm_alarm {
     _Atomic uint32_t rung; /* nonzero: look at the status pages of all ranks of this host */
     char unused[60];

@@ -281,7 +281,7 @@ rondo_result gpu_move_begin(rondo_comm *comm, struct task *task)
     size_t scratch = exec_scratch_bytes(x->plan, &x->shape);
     rondo_result result;
 
-    if (x->plan->address_messages)
+    if (plan_reaches(x->plan))
         return rondo_fail(RONDO_ERROR_UNSUPPORTED,
                           "%s reaches into memory of peers, which ranks of other hosts cannot.",
                           x->plan->algorithm);

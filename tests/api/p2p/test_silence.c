@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 
 enum { RANKS = 2 };
 
@@ -73,4 +74,70 @@ Test(silence, a_timeout_counts_from_when_it_was_set)
     cr_expect(rondo_transfer_wait(any, -1, NULL) == RONDO_ERROR_TIMEOUT);
     rondo_transfer_close(known);
     rondo_transfer_close(any);
+}
+
+/* ---- Memory that is shown -------------------------------------------------------------------- */
+
+enum { LONG = 1 << 20 };
+
+static bool is_shown(void)
+{
+    return atomic_load_explicit(&ends[0]->comm->exposures[1 + 1].read.end, memory_order_acquire);
+}
+
+/* Rank 1 goes on only when the test has it do so. */
+static void drive(bool driven)
+{
+    lock_take(&ends[1]->lock);
+    ends[1]->driven = driven;
+    lock_give(&ends[1]->lock);
+}
+
+/* Has rank 1 ask for the message, and no more. */
+static void accept_message(void)
+{
+    lock_take(&ends[1]->lock);
+    while (ends[1]->receives.first || ends[1]->routes[0].first)
+        progress_peers(ends[1], 0, 0);
+    lock_give(&ends[1]->lock);
+}
+
+static void *abort_first(void *argument)
+{
+    (void)argument;
+    rondo_p2p_abort(ends[0]);
+    return NULL;
+}
+
+Test(silence, a_sender_that_gives_up_waits_until_its_receiver_is_not_inside)
+{
+    static char input[LONG], output[LONG];
+    rondo_transfer *sent, *received;
+    _Atomic uint32_t *inside;
+    pthread_t thread;
+
+    drive(true);
+    cr_assert(rondo_p2p_send(ends[0], input, LONG, 1, 7, &sent) == RONDO_OK);
+    cr_assert(rondo_p2p_recv(ends[1], output, LONG, 0, 7, &received) == RONDO_OK);
+    accept_message();
+    while (!is_shown())
+        sched_yield();
+
+    inside = &ends[1]->comm->status_pages[1]->inside;
+    atomic_store_explicit(inside, 1, memory_order_seq_cst);
+    cr_assert_eq(pthread_create(&thread, NULL, abort_first, NULL), 0);
+    while (!atomic_load_explicit(&ends[0]->comm->broken, memory_order_acquire))
+        sched_yield();
+    for (int i = 0; i < 1000; i++)
+        sched_yield();
+    cr_expect(is_shown(), "its receiver reads it");
+    atomic_store_explicit(inside, 0, memory_order_seq_cst);
+    pthread_join(thread, NULL);
+    cr_expect(rondo_transfer_wait(sent, -1, NULL) == RONDO_ERROR_ABORTED);
+    cr_expect(!is_shown());
+    rondo_transfer_close(sent);
+
+    drive(false);
+    cr_expect(rondo_transfer_wait(received, -1, NULL) == RONDO_ERROR_ABORTED);
+    rondo_transfer_close(received);
 }
