@@ -198,6 +198,7 @@ NCCL_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm)
                            "ncclCommDestroy: the communicator is not ready yet; wait for it, or "
                            "end it by ncclCommAbort().");
     wait_for_calls(comm);
+    compat_jobs_end(comm);
     communicator_drop(comm);
     return ncclSuccess;
 }
@@ -219,6 +220,7 @@ NCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm)
             rondo_comm_abort(comm->control);
         wait_for_calls(comm);
     }
+    compat_jobs_end(comm);
     communicator_drop(comm);
     return ncclSuccess;
 }

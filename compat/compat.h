@@ -80,6 +80,7 @@ struct ncclComm {
     struct made_operation *operations;
     int operation_count;
     struct registered *registered;
+    struct background *jobs; /* that make it in the background, or derive others; job.c */
     char error[SENTENCE_MAX];
 };
 
@@ -150,6 +151,9 @@ ncclResult_t compat_job_submit(const struct job *job);
 ncclResult_t compat_job_run_all(struct job *jobs, int count);
 /* Give back what it holds, without having been run. */
 void compat_job_discard(struct job *job);
+/* The client destroys the communicator: wait until no thread is about to end that made it. Those
+ * that still wait for other ranks are left behind. */
+void compat_jobs_end(ncclComm_t comm);
 
 /* ---- group.c --------------------------------------------------------------------------------- */
 

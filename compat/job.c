@@ -4,7 +4,9 @@
  *
  * Alone it is done by the calling thread; of a group, by a thread each, as they may be ranks that
  * wait for each other; where the client asked for a communicator that does not block, by a thread
- * that nobody waits for. The job holds what it works on, so the client may abort it at any time.
+ * in the background. The job holds what it works on, so the client may abort it at any time. Who
+ * destroys a communicator waits for the ends of threads that need nothing of other ranks any more:
+ * so when the client unloads the library, or ends, none of them is in it.
  */
 #include "compat/compat.h"
 
@@ -16,6 +18,15 @@ struct worker {
     pthread_t thread;
     bool started;
     ncclResult_t result;
+};
+
+enum { WAITS, ENDS, LEFT };
+
+struct background {
+    struct background *next; /* of the same communicator */
+    struct job job;
+    pthread_t thread;
+    atomic_int phase; /* WAITS: for other ranks; LEFT: nobody waits for it, it frees itself */
 };
 
 void compat_job_discard(struct job *job)
@@ -76,16 +87,19 @@ static ncclResult_t finish(struct job *job, rondo_result made, bool waited)
     return result;
 }
 
-static ncclResult_t run(struct job *job, bool waited)
+static rondo_result make(struct job *job)
 {
     rondo_result result;
 
     if (job->parent)
         atomic_fetch_add_explicit(&job->parent->deriving, 1, memory_order_relaxed);
     result = job->run(job);
-    if (!result && job->comm)
-        result = open_control(job->comm);
-    return finish(job, result, waited);
+    return result || !job->comm ? result : open_control(job->comm);
+}
+
+static ncclResult_t run(struct job *job, bool waited)
+{
+    return finish(job, make(job), waited);
 }
 
 static void *work(void *argument)
@@ -98,11 +112,59 @@ static void *work(void *argument)
 
 static void *work_alone(void *argument)
 {
-    struct job *job = argument;
+    struct background *own = argument;
+    rondo_result result = make(&own->job);
+    int waits = WAITS;
+    bool awaited = atomic_compare_exchange_strong_explicit(
+        &own->phase, &waits, ENDS, memory_order_acq_rel, memory_order_acquire);
 
-    run(job, false);
-    free(job);
+    finish(&own->job, result, false);
+    if (!awaited)
+        free(own);
     return NULL;
+}
+
+/* Starts its thread, and gives it to the communicator, the parent's if there is no new one. */
+static bool start_thread(struct background *own)
+{
+    ncclComm_t comm = own->job.comm ? own->job.comm : own->job.parent;
+    bool started;
+
+    pthread_mutex_lock(&comm->lock);
+    started = !pthread_create(&own->thread, NULL, work_alone, own);
+    if (started) {
+        own->next = comm->jobs;
+        comm->jobs = own;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return started;
+}
+
+void compat_jobs_end(ncclComm_t comm)
+{
+    struct background *own, *next;
+
+    /* In a forked child, where a query says so, there are no threads of its parent's. */
+    if (atomic_load_explicit(&comm->joined, memory_order_acquire) &&
+        rondo_comm_query(comm->calls) == RONDO_ERROR_INVALID)
+        return;
+    pthread_mutex_lock(&comm->lock);
+    next = comm->jobs;
+    comm->jobs = NULL;
+    pthread_mutex_unlock(&comm->lock);
+    while ((own = next)) {
+        pthread_t thread = own->thread; /* who is left may free it at once */
+        int waits = WAITS;
+
+        next = own->next;
+        if (atomic_compare_exchange_strong_explicit(&own->phase, &waits, LEFT, memory_order_acq_rel,
+                                                    memory_order_acquire)) {
+            pthread_detach(thread);
+        } else {
+            pthread_join(thread, NULL);
+            free(own);
+        }
+    }
 }
 
 static bool waits(const struct job *job)
@@ -112,25 +174,19 @@ static bool waits(const struct job *job)
 
 static ncclResult_t start_alone(struct job *job)
 {
-    struct job *copy = malloc(sizeof(*copy));
-    pthread_attr_t attributes;
-    pthread_t thread;
-    int error;
+    struct background *own = malloc(sizeof(*own));
 
-    if (!copy) {
+    if (!own) {
         compat_job_discard(job);
         return compat_fail(NULL, ncclSystemError, "Out of memory for making a communicator.");
     }
-    *copy = *job;
+    own->job = *job;
+    atomic_init(&own->phase, WAITS);
     set_state(job->parent, ncclInProgress);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    error = pthread_create(&thread, &attributes, work_alone, copy);
-    pthread_attr_destroy(&attributes);
-    if (!error)
+    if (start_thread(own))
         return ncclInProgress;
     set_state(job->parent, ncclSuccess);
-    free(copy);
+    free(own);
     compat_job_discard(job);
     return compat_fail(NULL, ncclSystemError, "Cannot start a thread for making a communicator.");
 }

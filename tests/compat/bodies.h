@@ -58,6 +58,7 @@ bool derive_grow(struct client *client);
 /* ends.c */
 bool ends_join_in_the_background(struct client *client);
 bool ends_abort_a_join(struct client *client);
+bool ends_leave_no_thread(struct client *client);
 bool ends_abort_in_mid_flight(struct client *client);
 bool ends_finalize(struct client *client);
 

@@ -2,8 +2,10 @@
 /* ends.c - joining without waiting, and leaving while others wait. */
 #include "bodies.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* Returns what the communicator says when it is no longer in progress. */
@@ -73,6 +75,68 @@ bool ends_abort_a_join(struct client *client)
     return fine &&
            client_refused(client, ncclCommDestroy(comm), ncclInvalidArgument, "not ready") &&
            client_ok(client, ncclCommAbort(comm), "ncclCommAbort");
+}
+
+/* True if the kernel has not begun to take the thread away, as it has of one that was joined. */
+static bool is_there(const char *number)
+{
+    enum { EXITS = 4 }; /* PF_EXITING */
+    char name[300];
+    unsigned flags = EXITS;
+    FILE *file;
+
+    snprintf(name, sizeof(name), "/proc/self/task/%s/stat", number);
+    file = fopen(name, "r");
+    if (file && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+        flags = EXITS;
+    if (file)
+        fclose(file);
+    return !(flags & EXITS);
+}
+
+static int count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    const struct dirent *entry;
+    int count = 0;
+
+    while (folder && (entry = readdir(folder)))
+        count += entry->d_name[0] != '.' && is_there(entry->d_name);
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* Makes a communicator of this rank alone and destroys it as soon as that is possible. */
+static bool join_and_destroy(struct client *client)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclResult_t state = ncclInProgress;
+    ncclComm_t comm = NULL;
+    ncclUniqueId id;
+    bool fine;
+
+    config.blocking = 0;
+    fine = client_ok(client, ncclGetUniqueId(&id), "ncclGetUniqueId") &&
+           client_refused(client, ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInProgress,
+                          "");
+    while (fine && state == ncclInProgress)
+        fine = client_ok(client, ncclCommGetAsyncError(comm, &state), "asking");
+    return fine && client_ok(client, state, "joining") &&
+           client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy");
+}
+
+bool ends_leave_no_thread(struct client *client)
+{
+    enum { ROUNDS = 50 };
+    bool fine = join_and_destroy(client);
+    int before = count_threads();
+
+    for (int i = 0; i < ROUNDS && fine; i++)
+        fine = join_and_destroy(client) &&
+               (count_threads() == before ||
+                client_say(client, "round %d leaves %d threads more", i, count_threads() - before));
+    return fine;
 }
 
 struct watchdog {

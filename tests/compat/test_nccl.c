@@ -188,6 +188,12 @@ Test(ends, a_join_is_aborted)
     run(&(struct client_world){.size = 1, .apart = true}, ends_abort_a_join);
 }
 
+/* A thread might be in the library when that is unloaded. */
+Test(ends, a_communicator_leaves_no_thread)
+{
+    run(&(struct client_world){.size = 1, .apart = true}, ends_leave_no_thread);
+}
+
 Test(ends, a_watchdog_aborts_a_call_in_flight)
 {
     as_threads(3, ends_abort_in_mid_flight);

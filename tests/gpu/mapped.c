@@ -101,7 +101,8 @@ rondo_result mapped_sum(struct gpu_rank *rank, int32_t *memory, int value)
     return RONDO_OK;
 }
 
-/* Counts the peers whose file at `memory` there is mapped here; -1: there are no files. */
+/* Counts the peers whose file at `memory` there is mapped here; -1: there are no files, on any
+ * rank. */
 static rondo_result count_mapped(struct gpu_rank *rank, const void *memory, int *ret_count)
 {
     static struct files files;
@@ -111,9 +112,9 @@ static rondo_result count_mapped(struct gpu_rank *rank, const void *memory, int 
     if (rondo_all_gather(&number, numbers, 1, RONDO_UINT64, rank->comm, NULL))
         return mapped_fail(rank, "all_gather");
     list_files(&files);
-    *ret_count = number ? 0 : -1;
-    for (int peer = 0; number && peer < size; peer++)
-        *ret_count += peer != own && has_file(&files, numbers[peer]);
+    *ret_count = device_standin_stop() ? 0 : -1;
+    for (int peer = 0; *ret_count >= 0 && peer < size; peer++)
+        *ret_count += peer != own && numbers[peer] && has_file(&files, numbers[peer]);
     /* Nobody goes on, and has something replaced, before all have looked. */
     return rondo_barrier(rank->comm, NULL) ? mapped_fail(rank, "barrier") : RONDO_OK;
 }
@@ -132,7 +133,7 @@ rondo_result mapped_expect(struct gpu_rank *rank, const void *memory, int wanted
 rondo_result mapped_expect_all(struct gpu_rank *rank, int32_t *memory, const char *what)
 {
     enum { MORE = 100 };
-    int others = rondo_comm_size(rank->comm) - 1, own, least;
+    int others = rondo_comm_size(rank->comm) - 1, own = 0, least = 0;
     rondo_result result = RONDO_OK;
 
     for (int more = 0; more < MORE && !result; more++) {
@@ -144,5 +145,9 @@ rondo_result mapped_expect_all(struct gpu_rank *rank, int32_t *memory, const cha
         usleep(10000);
         result = mapped_sum(rank, memory, more);
     }
-    return result ? result : mapped_expect(rank, memory, others, what);
+    if (result || least < 0 || least == others)
+        return result;
+    return world_say(rank->sentence, RONDO_ERROR_INTERNAL,
+                     "%s: mapped of %d peers, on some rank of %d, not of %d", what, own, least,
+                     others);
 }
