@@ -144,17 +144,53 @@ static uint64_t comm_of(const struct sightings *sightings, const struct finding 
     return sightings->at[finding->chain[at]]->record.comm;
 }
 
-/* True if a finding before the last one is about calls of the same two communicators: made in
- * different orders on several hosts, they make a circle on each, and that is one cause. */
+/* Finds the first two neighbours in the circle that are of different hosts. */
+static bool find_link(const struct sightings *sightings, const struct finding *finding,
+                      const struct sighting *ret_ends[2])
+{
+    for (int i = 0; i < finding->length; i++) {
+        ret_ends[0] = sightings->at[finding->chain[i]];
+        ret_ends[1] = sightings->at[finding->chain[(i + 1) % finding->length]];
+        if (!sightings_share_memory(ret_ends[0], ret_ends[1]))
+            return true;
+    }
+    return false;
+}
+
+/* True if both circles go over the link between the same two hosts. */
+static bool share_link(const struct sightings *sightings, const struct finding *one,
+                       const struct finding *other)
+{
+    const struct sighting *a[2], *b[2];
+
+    if (!find_link(sightings, one, a) || !find_link(sightings, other, b))
+        return false;
+    return (sightings_share_memory(a[0], b[0]) && sightings_share_memory(a[1], b[1])) ||
+           (sightings_share_memory(a[0], b[1]) && sightings_share_memory(a[1], b[0]));
+}
+
+/* True if both findings have one cause: a link that is cut, over which several pairs of ranks wait
+ * for each other; or calls of the same two communicators, which, made in different orders on
+ * several hosts, make a circle on each. */
+static bool is_same_cause(const struct sightings *sightings, const struct finding *known,
+                          const struct finding *last)
+{
+    uint64_t one = comm_of(sightings, last, 0), other = comm_of(sightings, last, 1);
+
+    if (last->cause == CAUSE_LINK)
+        return known->cause == CAUSE_LINK && known->comm == last->comm &&
+               share_link(sightings, known, last);
+    return known->cause == CAUSE_DEADLOCK && one != other &&
+           ((comm_of(sightings, known, 0) == one && comm_of(sightings, known, 1) == other) ||
+            (comm_of(sightings, known, 0) == other && comm_of(sightings, known, 1) == one));
+}
+
 static bool is_known(const struct sightings *sightings, const struct findings *findings)
 {
     const struct finding *last = &findings->at[findings->count - 1];
-    uint64_t one = comm_of(sightings, last, 0), other = comm_of(sightings, last, 1);
 
     for (const struct finding *known = findings->at; known < last; known++)
-        if (known->cause == CAUSE_DEADLOCK && one != other &&
-            ((comm_of(sightings, known, 0) == one && comm_of(sightings, known, 1) == other) ||
-             (comm_of(sightings, known, 0) == other && comm_of(sightings, known, 1) == one)))
+        if (is_same_cause(sightings, known, last))
             return true;
     return false;
 }

@@ -377,21 +377,23 @@ def the_line_names_a_rank_of_another_host():
     return None
 
 
-def a_link_that_is_cut_is_named():
-    why = hosts.why_not()
-    if why:
-        return why
-    with TwoHosts("link") as job:
-        job.hosts.link(1, "down")
-        until = time.monotonic() + PATIENCE
-        while True:
-            found = all_causes(job.ps("--json"))
-            if [cause["cause"] for cause in found] == ["link cut"]:
-                break
-            assert time.monotonic() < until, f"{json.dumps(found, indent=1)}\n{job.ps()}"
-            time.sleep(0.1)
-        print(f"# {found[0]['sentence']}")
-    return None
+def names_a_cut_link(algorithm):
+    def case():
+        why = hosts.why_not()
+        if why:
+            return why
+        with TwoHosts("link", RONDO_ALGORITHM=algorithm) as job:
+            job.hosts.link(1, "down")
+            until = time.monotonic() + PATIENCE
+            while True:
+                found = all_causes(job.ps("--json"))
+                if [cause["cause"] for cause in found] == ["link cut"]:
+                    break
+                assert time.monotonic() < until, f"{json.dumps(found, indent=1)}\n{job.ps()}"
+                time.sleep(0.1)
+            print(f"# {found[0]['sentence']}")
+        return None
+    return f"a link that is cut is named once, {algorithm}", case
 
 
 sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] +
@@ -411,5 +413,4 @@ sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] 
     bytes_that_are_no_record_are_passed_over,
 ]) + [names_on_two_hosts(way) for way in WAYS] + cases.named([
     the_line_names_a_rank_of_another_host,
-    a_link_that_is_cut_is_named,
-])))
+]) + [names_a_cut_link("ring"), names_a_cut_link("doubling")]))
