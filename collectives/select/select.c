@@ -70,8 +70,8 @@ static bool is_candidate(const struct algorithm *algorithm, const struct selecti
 
 /*
  * Unless somebody wishes otherwise, a message that is shorter than a usual slot leaves without its
- * receiver, which matters where many go one way. A longer one would have to wait for him sooner or
- * later, so he reads it where it is, if he can.
+ * receiver, which matters where many go one way. A longer one would have to wait for its receiver
+ * sooner or later, so it is read where it is, if it can be.
  */
 static bool suits(const struct algorithm *algorithm, const struct selection *selection)
 {

@@ -107,12 +107,11 @@ rondo_result mismatch_unheard(rondo_comm *comm, const struct task *task)
 }
 
 /* True if a message between two ranks with that type and count has the fingerprint that came, by
- * the algorithm of the task or the other one that messages have. */
-static bool would_match(const struct task *task, struct choice_key *key)
+ * the algorithm of the task or the other one that messages have: `other` is what differs then. */
+static bool would_match(const struct task *task, const struct choice_key *key, uint32_t other)
 {
     uint32_t same = task->choice->hash ^ choice_fingerprint(&task->key);
     uint32_t sent = same ^ choice_fingerprint(key), foreign = task->execution.foreign;
-    uint32_t other = choice_name_hash("direct") ^ choice_name_hash("zero_copy");
 
     return link_fingerprint(sent) == foreign || link_fingerprint(sent ^ other) == foreign;
 }
@@ -125,18 +124,19 @@ static bool would_match(const struct task *task, struct choice_key *key)
 static bool find_message(const struct task *task, struct choice_key *ret_key)
 {
     enum { COUNTS = 4 << 20 };
+    const uint32_t other = choice_name_hash("direct") ^ choice_name_hash("zero_copy");
 
     if (!collective_is_pair(task->key.collective) || task->backend->on_device)
         return false;
     *ret_key = task->key;
     for (int type = 0; type < RONDO_TYPES; type++) {
         ret_key->type = (rondo_type)type;
-        if (would_match(task, ret_key))
+        if (would_match(task, ret_key, other))
             return true;
     }
     ret_key->type = task->key.type;
     for (ret_key->count = 0; ret_key->count < COUNTS; ret_key->count++)
-        if (would_match(task, ret_key))
+        if (would_match(task, ret_key, other))
             return true;
     return false;
 }
