@@ -126,6 +126,8 @@ static bool join_and_destroy(struct client *client)
            client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy");
 }
 
+/* A driver starts threads of its own when it needs them, so with a device there are no numbers to
+ * compare. */
 bool ends_leave_no_thread(struct client *client)
 {
     enum { ROUNDS = 50 };
@@ -134,7 +136,7 @@ bool ends_leave_no_thread(struct client *client)
 
     for (int i = 0; i < ROUNDS && fine; i++)
         fine = join_and_destroy(client) &&
-               (count_threads() == before ||
+               (client_on_device() || count_threads() == before ||
                 client_say(client, "round %d leaves %d threads more", i, count_threads() - before));
     return fine;
 }
