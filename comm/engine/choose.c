@@ -240,7 +240,7 @@ static rondo_result describe(rondo_comm *comm, const struct choice_key *key, str
                       atomic_load_explicit(&comm->own_call, memory_order_relaxed);
     if (!selection.quiet && !key->algorithm && !comm->settings.automatic &&
         strcmp(selection.wanted, "auto") == 0)
-        log_info("%s has no form for a call of %s, so that the best of the others runs it "
+        log_info("%s is not taken for this call of %s, but the best there is for it "
                  "(RONDO_ALGORITHM or the configuration)",
                  comm->settings.algorithm, rondo_collective_name(key->collective));
     selection.need = choice_needs(comm, key, ret_operation, selection.wanted);

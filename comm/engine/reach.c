@@ -3,7 +3,8 @@
  * reach.c - user buffers in the eyes of peers.
  *
  * A rank announces its buffers as reachable only if every peer can reach them; so all ranks,
- * whichever process they are in, draw the same conclusion from the same announcements.
+ * whichever process they are in, draw the same conclusion from the same announcements. Of a message
+ * only the sender's buffer matters, which it announces to its receiver.
  */
 #include "comm/engine/reach.h"
 
