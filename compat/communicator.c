@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const uint64_t magic = 0x6f646e6f72636363;
 
@@ -23,6 +24,7 @@ ncclComm_t communicator_new(int size, int rank, int device, const struct wishes 
     if (!comm)
         return NULL;
     comm->magic = magic;
+    comm->maker = getpid();
     comm->size = size;
     comm->rank = rank;
     comm->device = device;
@@ -31,6 +33,11 @@ ncclComm_t communicator_new(int size, int rank, int device, const struct wishes 
     atomic_init(&comm->state, ncclInProgress);
     pthread_mutex_init(&comm->lock, NULL);
     return comm;
+}
+
+bool communicator_is_forked(ncclComm_t comm)
+{
+    return comm->maker != getpid();
 }
 
 void communicator_hold(ncclComm_t comm)
@@ -162,10 +169,9 @@ NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asy
 
 static void wait_for_calls(ncclComm_t comm)
 {
-    /* In a forked child nobody ends the calls that its parent's threads were in: a query, which
-     * says RONDO_ERROR_INVALID there only, tells. */
+    /* In a forked child nobody ends the calls that its parent's threads were in. */
     while (atomic_load_explicit(&comm->calling, memory_order_acquire) &&
-           rondo_comm_query(comm->calls) != RONDO_ERROR_INVALID)
+           !communicator_is_forked(comm))
         doze_for(DOZE_OWN);
 }
 

@@ -62,6 +62,7 @@ struct wishes {
 
 struct ncclComm {
     uint64_t magic;
+    pid_t maker;         /* the process; a forked child has neither its threads nor their calls */
     atomic_int holders;  /* the client, jobs, calls; the last one frees it */
     atomic_int calling;  /* calls in progress */
     atomic_int deriving; /* jobs that make communicators out of it */
@@ -81,6 +82,7 @@ struct ncclComm {
     int operation_count;
     struct registered *registered;
     struct background *jobs; /* that make it in the background, or derive others; job.c */
+    bool jobs_left;          /* nobody will wait for the end of one that starts now */
     char error[SENTENCE_MAX];
 };
 
@@ -106,6 +108,8 @@ ncclResult_t compat_device_read(ncclComm_t comm, void *to, const void *from, siz
 
 /* NULL: out of memory. State ncclInProgress, one holder. */
 ncclComm_t communicator_new(int size, int rank, int device, const struct wishes *wishes);
+/* True in a child of the process that made it. */
+bool communicator_is_forked(ncclComm_t comm);
 void communicator_hold(ncclComm_t comm);
 void communicator_drop(ncclComm_t comm);
 /* The sentence names `function` where this is no communicator, or one that is not ready. */
@@ -152,7 +156,7 @@ ncclResult_t compat_job_run_all(struct job *jobs, int count);
 /* Give back what it holds, without having been run. */
 void compat_job_discard(struct job *job);
 /* The client destroys the communicator: wait until no thread is about to end that made it. Those
- * that still wait for other ranks are left behind. */
+ * that still wait for other ranks, and those that start later, are left behind. */
 void compat_jobs_end(ncclComm_t comm);
 
 /* ---- group.c --------------------------------------------------------------------------------- */

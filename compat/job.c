@@ -124,35 +124,30 @@ static void *work_alone(void *argument)
     return NULL;
 }
 
-/* Starts its thread, and gives it to the communicator, the parent's if there is no new one. */
-static bool start_thread(struct background *own)
+/* Takes jobs off the list: those of threads that are about to end, or all. */
+static struct background *take_jobs(ncclComm_t comm, bool all)
 {
-    ncclComm_t comm = own->job.comm ? own->job.comm : own->job.parent;
-    bool started;
+    struct background **link = &comm->jobs, *taken = NULL;
 
-    pthread_mutex_lock(&comm->lock);
-    started = !pthread_create(&own->thread, NULL, work_alone, own);
-    if (started) {
-        own->next = comm->jobs;
-        comm->jobs = own;
+    while (*link) {
+        struct background *own = *link;
+
+        /* Relaxed: pthread_join() orders what the thread did. */
+        if (all || atomic_load_explicit(&own->phase, memory_order_relaxed) == ENDS) {
+            *link = own->next;
+            own->next = taken;
+            taken = own;
+        } else {
+            link = &own->next;
+        }
     }
-    pthread_mutex_unlock(&comm->lock);
-    return started;
+    return taken;
 }
 
-void compat_jobs_end(ncclComm_t comm)
+/* Waits for the ends of threads that need nothing of other ranks; leaves the others. */
+static void end_jobs(struct background *jobs)
 {
-    struct background *own, *next;
-
-    /* In a forked child, where a query says so, there are no threads of its parent's. */
-    if (atomic_load_explicit(&comm->joined, memory_order_acquire) &&
-        rondo_comm_query(comm->calls) == RONDO_ERROR_INVALID)
-        return;
-    pthread_mutex_lock(&comm->lock);
-    next = comm->jobs;
-    comm->jobs = NULL;
-    pthread_mutex_unlock(&comm->lock);
-    while ((own = next)) {
+    for (struct background *own = jobs, *next; own; own = next) {
         pthread_t thread = own->thread; /* who is left may free it at once */
         int waits = WAITS;
 
@@ -165,6 +160,39 @@ void compat_jobs_end(ncclComm_t comm)
             free(own);
         }
     }
+}
+
+/* Starts its thread, and gives it to the communicator, the parent's if there is no new one, unless
+ * the client has left that already. */
+static bool start_thread(struct background *own)
+{
+    ncclComm_t comm = own->job.comm ? own->job.comm : own->job.parent;
+    struct background *jobs;
+    bool started;
+
+    pthread_mutex_lock(&comm->lock);
+    started = !pthread_create(&own->thread, NULL, work_alone, own);
+    if (started) {
+        own->next = comm->jobs;
+        comm->jobs = own;
+    }
+    jobs = take_jobs(comm, comm->jobs_left);
+    pthread_mutex_unlock(&comm->lock);
+    end_jobs(jobs);
+    return started;
+}
+
+void compat_jobs_end(ncclComm_t comm)
+{
+    struct background *jobs;
+
+    if (communicator_is_forked(comm))
+        return;
+    pthread_mutex_lock(&comm->lock);
+    comm->jobs_left = true;
+    jobs = take_jobs(comm, true);
+    pthread_mutex_unlock(&comm->lock);
+    end_jobs(jobs);
 }
 
 static bool waits(const struct job *job)

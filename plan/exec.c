@@ -141,6 +141,9 @@ enum {
      * that have left a second cache are handed over faster, those that fit no cache slower. */
     SPREAD = 256 << 10,
     PLACE_ALIGN = 256, /* bytes */
+    /* A message that its receiver reads where it is, is read in pieces of so many bytes: after each
+     * both ranks see that it moves, and other threads get their turn. */
+    READ_MOST = 64 << 20,
 };
 
 /* Computes how many places of a slot messages of up to `longest` bytes use in turn. */
@@ -177,6 +180,8 @@ rondo_result exec_shape_plan(const struct plan *plan, size_t count, size_t eleme
         if (atom <= count / plan->parts) /* else the whole count fits one segment; no overflow */
             shape.segment = atom * plan->parts;
         longest = range_start(shape.segment, shape.grain, plan->parts, 1);
+    } else if (collective_is_pair(plan->collective) && count > READ_MOST / element) {
+        shape.segment = READ_MOST / element;
     }
     grains = (shape.segment + shape.grain - 1) / shape.grain;
     shape.each = grains / plan->parts;

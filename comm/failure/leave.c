@@ -80,6 +80,18 @@ void leave_ring(const rondo_comm *comm)
             atomic_store_explicit(&comm->alarms[rank]->rung, 1, memory_order_release);
 }
 
+/* Another thread may have broken the communicator, and be about to tell its peers: they know when
+ * this returns. */
+static void await_alarm(const rondo_comm *comm)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+    int culprit;
+
+    while (!status_failure(comm->status_pages[comm->rank], &culprit, sentence))
+        sched_yield();
+    leave_ring(comm);
+}
+
 bool leave_spoils(const rondo_comm *comm)
 {
     if (atomic_load_explicit(&comm->broken, memory_order_acquire))
@@ -147,24 +159,6 @@ static bool is_inside(const rondo_comm *comm, int rank)
            process_alive(comm->processes[rank]);
 }
 
-static enum whereabouts look_inside(const rondo_comm *comm, int *ret_rank)
-{
-    enum whereabouts found = NOBODY;
-
-    for (int rank = 0; rank < comm->size; rank++) {
-        enum whereabouts where;
-
-        if (rank == comm->rank || !comm->alarms[rank] || !is_inside(comm, rank))
-            continue;
-        where = process_is_own(comm->processes[rank]) ? THIS_PROCESS : ANOTHER_PROCESS;
-        if (where > found) {
-            found = where;
-            *ret_rank = rank;
-        }
-    }
-    return found;
-}
-
 /* True if peers have been told where buffers of this call are. */
 static bool is_exposed(const struct task *task)
 {
@@ -174,12 +168,38 @@ static bool is_exposed(const struct task *task)
            !task->backend->on_device;
 }
 
-static bool exposes(const struct batch *batch)
+/* True if this rank has been told where buffers of the batch are: of a message only its receiver
+ * has. */
+static bool may_touch(const struct batch *batch, int rank)
 {
-    for (int i = 0; i < batch->count; i++)
-        if (is_exposed(&batch->tasks[i]))
+    for (int i = 0; i < batch->count; i++) {
+        const struct task *task = &batch->tasks[i];
+
+        if (is_exposed(task) &&
+            (!collective_is_pair(task->key.collective) || task->key.root == rank))
             return true;
+    }
     return false;
+}
+
+static enum whereabouts look_inside(const struct batch *batch, int *ret_rank)
+{
+    const rondo_comm *comm = batch->comm;
+    enum whereabouts found = NOBODY;
+
+    for (int rank = 0; rank < comm->size; rank++) {
+        enum whereabouts where;
+
+        if (rank == comm->rank || !comm->alarms[rank] || !may_touch(batch, rank) ||
+            !is_inside(comm, rank))
+            continue;
+        where = process_is_own(comm->processes[rank]) ? THIS_PROCESS : ANOTHER_PROCESS;
+        if (where > found) {
+            found = where;
+            *ret_rank = rank;
+        }
+    }
+    return found;
 }
 
 /* ---- Taking memory back ---------------------------------------------------------------------- */
@@ -210,18 +230,6 @@ static bool any_is_hurt(const rondo_comm *comm, const char *begin, const char *e
     return false;
 }
 
-/* Another thread may be about to break it for another reason, and tell its peers of that. */
-static void break_now(rondo_comm *comm)
-{
-    char sentence[FAIL_SENTENCE_MAX];
-    int culprit;
-
-    comm_break(comm, RONDO_ERROR_PEER, comm->rank);
-    while (!status_failure(comm->status_pages[comm->rank], &culprit, sentence))
-        sched_yield();
-    leave_ring(comm);
-}
-
 void leave_warn(void *context, const char *begin, const char *end, bool emptied)
 {
     const rondo_comm *failed = context;
@@ -238,7 +246,8 @@ void leave_warn(void *context, const char *begin, const char *end, bool emptied)
                    "back from peers of another communicator, in which a call failed. Buffers of "
                    "calls that run at the same time should share neither.",
                    comm->rank);
-        break_now(comm);
+        comm_break(comm, RONDO_ERROR_PEER, comm->rank);
+        await_alarm(comm);
     }
     lock_give(&list_lock);
 }
@@ -300,7 +309,9 @@ static void begin_to_leave(struct batch *batch)
     networks_let_go(comm);
     /* Release, pairs with the acquire in is_inside(): nothing of peers is touched from here on. */
     atomic_store_explicit(&comm->status_pages[comm->rank]->inside, 0, memory_order_release);
-    /* The alarm was rung when the communicator was broken; pairs with the fence in step_enter(). */
+    if (atomic_load_explicit(&comm->broken, memory_order_acquire))
+        await_alarm(comm);
+    /* Pairs with the fence in step_enter(). */
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -316,9 +327,7 @@ bool leave_done(struct batch *batch)
 
     if (batch->leaving <= 0)
         begin_to_leave(batch);
-    if (!exposes(batch))
-        return true;
-    switch (look_inside(batch->comm, &rank)) {
+    switch (look_inside(batch, &rank)) {
     case NOBODY:
         return true;
     case ANOTHER_PROCESS:

@@ -144,29 +144,34 @@ static uint64_t comm_of(const struct sightings *sightings, const struct finding 
     return sightings->at[finding->chain[at]]->record.comm;
 }
 
-/* Finds the first two neighbours in the circle that are of different hosts. */
-static bool find_link(const struct sightings *sightings, const struct finding *finding,
-                      const struct sighting *ret_ends[2])
+/* Two ranks of different hosts, one of which waits for the other. */
+struct link_ends {
+    const struct sighting *here, *there;
+};
+
+/* Returns the ends of the last such link of the circle, which the sentence names. */
+static struct link_ends ends_of(const struct sightings *sightings, const struct finding *finding)
 {
+    struct link_ends found = {NULL, NULL};
+
     for (int i = 0; i < finding->length; i++) {
-        ret_ends[0] = sightings->at[finding->chain[i]];
-        ret_ends[1] = sightings->at[finding->chain[(i + 1) % finding->length]];
-        if (!sightings_share_memory(ret_ends[0], ret_ends[1]))
-            return true;
+        int next = finding->chain[(i + 1) % finding->length];
+        const struct sighting *here = sightings->at[finding->chain[i]];
+
+        if (!sightings_share_memory(here, sightings->at[next]))
+            found = (struct link_ends){here, sightings->at[next]};
     }
-    return false;
+    return found;
 }
 
 /* True if both circles go over the link between the same two hosts. */
 static bool share_link(const struct sightings *sightings, const struct finding *one,
                        const struct finding *other)
 {
-    const struct sighting *a[2], *b[2];
+    struct link_ends a = ends_of(sightings, one), b = ends_of(sightings, other);
 
-    if (!find_link(sightings, one, a) || !find_link(sightings, other, b))
-        return false;
-    return (sightings_share_memory(a[0], b[0]) && sightings_share_memory(a[1], b[1])) ||
-           (sightings_share_memory(a[0], b[1]) && sightings_share_memory(a[1], b[0]));
+    return (sightings_share_memory(a.here, b.here) && sightings_share_memory(a.there, b.there)) ||
+           (sightings_share_memory(a.here, b.there) && sightings_share_memory(a.there, b.here));
 }
 
 /* True if both findings have one cause: a link that is cut, over which several pairs of ranks wait
@@ -178,28 +183,29 @@ static bool is_same_cause(const struct sightings *sightings, const struct findin
     uint64_t one = comm_of(sightings, last, 0), other = comm_of(sightings, last, 1);
 
     if (last->cause == CAUSE_LINK)
-        return known->cause == CAUSE_LINK && known->comm == last->comm &&
+        return known->cause == CAUSE_LINK && comm_of(sightings, known, 0) == one &&
                share_link(sightings, known, last);
     return known->cause == CAUSE_DEADLOCK && one != other &&
            ((comm_of(sightings, known, 0) == one && comm_of(sightings, known, 1) == other) ||
             (comm_of(sightings, known, 0) == other && comm_of(sightings, known, 1) == one));
 }
 
-static bool is_known(const struct sightings *sightings, const struct findings *findings)
+/* Returns the finding that has the cause of the last one; NULL: there is none. */
+static struct finding *find_known(const struct sightings *sightings, struct findings *findings)
 {
     const struct finding *last = &findings->at[findings->count - 1];
 
-    for (const struct finding *known = findings->at; known < last; known++)
+    for (struct finding *known = findings->at; known < last; known++)
         if (is_same_cause(sightings, known, last))
-            return true;
-    return false;
+            return known;
+    return NULL;
 }
 
 void circle_add(const struct sightings *sightings, const int *from, int start, bool *in_circle,
                 struct findings *findings)
 {
     struct circle circle = {0};
-    struct finding *finding;
+    struct finding *finding, *known;
 
     walk(sightings, from, start, &circle);
     if (circle.length < 2)
@@ -220,8 +226,12 @@ void circle_add(const struct sightings *sightings, const int *from, int start, b
             finding->seconds = waited;
     }
     say_circle(sightings, &circle, finding);
-    if (is_known(sightings, findings))
-        findings->count--;
+    known = find_known(sightings, findings);
+    if (!known)
+        return;
+    findings->count--;
+    if (finding->seconds > known->seconds)
+        known->seconds = finding->seconds;
 }
 
 /* ---- Failures -------------------------------------------------------------------------------- */

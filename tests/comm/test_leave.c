@@ -37,7 +37,7 @@ static void close_ranks(void)
         rondo_comm_close(comms[r]);
 }
 
-TestSuite(leave, .init = open_ranks, .fini = close_ranks);
+TestSuite(leave, .init = open_ranks, .fini = close_ranks, .timeout = 120);
 
 struct part {
     pthread_t thread;
@@ -47,6 +47,7 @@ struct part {
     size_t count;
     void *memory;
     rondo_result result;
+    bool told; /* when the call returned, the status page said that it has failed */
 };
 
 static void *all_reduce(void *argument)
@@ -58,6 +59,7 @@ static void *all_reduce(void *argument)
 
     atomic_store_explicit(&part->number, gettid(), memory_order_relaxed);
     part->result = rondo_collective_call(&call);
+    part->told = atomic_load_explicit(&comms[part->rank]->status->failed, memory_order_acquire);
     return NULL;
 }
 
@@ -169,6 +171,45 @@ Test(leave, who_leaves_waits_for_ranks_of_its_process_that_are_inside)
     pthread_join(part.thread, NULL);
     cr_expect(part.result == RONDO_ERROR_TIMEOUT);
     rondo_mem_free(part.memory);
+}
+
+/* Else they could begin to read what the caller writes next. */
+Test(leave, who_leaves_waits_until_the_thread_that_broke_the_call_has_told_the_peers)
+{
+    struct part part = {.algorithm = "zero_copy",
+                        .rank = 0,
+                        .count = COUNT,
+                        .memory = memory_of_heap(COUNT * sizeof(int32_t))};
+
+    rondo_comm_set_timeout(comms[0], 0);
+    start(&part);
+    cr_expect(world_await_told(&part.number));
+    /* The test is that thread, and stops between the two. */
+    atomic_store_explicit(&comms[0]->broken, RONDO_ERROR_ABORTED, memory_order_release);
+    for (int i = 0; i < 1000 && !turn_idle(&comms[0]->turn); i++)
+        sched_yield();
+    status_fail(comms[0]->status, RONDO_ERROR_ABORTED, 0, "aborted");
+    pthread_join(part.thread, NULL);
+    cr_expect(part.result == RONDO_ERROR_ABORTED);
+    cr_expect(part.told);
+    rondo_mem_free(part.memory);
+}
+
+Test(leave, who_gives_up_a_message_does_not_wait_for_those_that_it_was_not_for)
+{
+    enum { SIZE = 3, BYTES = 1 << 20 };
+    rondo_config config = RONDO_CONFIG_INIT;
+    void *memory = memory_of_heap(BYTES);
+    rondo_comm *three[SIZE];
+
+    config.timeout = world_patience(0.3);
+    cr_assert(rondo_comm_open_all(SIZE, &config, three) == RONDO_OK);
+    /* Rank 2 reads from somebody else, and does not end. */
+    atomic_store_explicit(&three[2]->status->inside, 1, memory_order_release);
+    cr_expect(rondo_send(memory, BYTES, RONDO_UINT8, 1, three[0], NULL) == RONDO_ERROR_TIMEOUT);
+    for (int r = 0; r < SIZE; r++)
+        rondo_comm_close(three[r]);
+    rondo_mem_free(memory);
 }
 
 Test(leave, who_did_not_tell_peers_where_its_memory_is_does_not_wait_for_them)

@@ -59,6 +59,8 @@ bool derive_grow(struct client *client);
 bool ends_join_in_the_background(struct client *client);
 bool ends_abort_a_join(struct client *client);
 bool ends_leave_no_thread(struct client *client);
+bool ends_keep_no_stacks(struct client *client);
+bool ends_abort_before_a_join(struct client *client);
 bool ends_abort_in_mid_flight(struct client *client);
 bool ends_finalize(struct client *client);
 

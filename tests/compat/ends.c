@@ -3,6 +3,7 @@
 #include "bodies.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -77,21 +78,89 @@ bool ends_abort_a_join(struct client *client)
            client_ok(client, ncclCommAbort(comm), "ncclCommAbort");
 }
 
-/* True if the kernel has not begun to take the thread away, as it has of one that was joined. */
-static bool is_there(const char *number)
-{
-    enum { EXITS = 4 }; /* PF_EXITING */
-    char name[300];
-    unsigned flags = EXITS;
-    FILE *file;
+static atomic_int joins; /* of any threads, by this process */
 
-    snprintf(name, sizeof(name), "/proc/self/task/%s/stat", number);
-    file = fopen(name, "r");
-    if (file && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
-        flags = EXITS;
+/* The library's calls come here, too. */
+__attribute__((visibility("default"))) int pthread_join(pthread_t thread, void **ret_value)
+{
+    int (*next)(pthread_t, void **);
+
+    *(void **)&next = dlsym(RTLD_NEXT, "pthread_join");
+    atomic_fetch_add_explicit(&joins, 1, memory_order_relaxed);
+    return next(thread, ret_value);
+}
+
+/* Makes a communicator of this rank alone, in the background. */
+static bool join_alone(struct client *client, ncclComm_t *ret_comm)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId id;
+
+    config.blocking = 0;
+    return client_ok(client, ncclGetUniqueId(&id), "ncclGetUniqueId") &&
+           client_refused(client, ncclCommInitRankConfig(ret_comm, 1, id, 0, &config),
+                          ncclInProgress, "") &&
+           client_ok(client, poll(*ret_comm), "joining");
+}
+
+/* Splits it, which takes a thread, and destroys the part as soon as that is possible. */
+static bool split_and_destroy(struct client *client, ncclComm_t comm)
+{
+    ncclResult_t state = ncclInProgress;
+    ncclComm_t part = NULL;
+    bool fine = client_refused(client, ncclCommSplit(comm, 0, 0, &part, NULL), ncclInProgress, "");
+
+    while (fine && state == ncclInProgress)
+        fine = client_ok(client, ncclCommGetAsyncError(part, &state), "asking");
+    return fine && client_ok(client, state, "splitting") &&
+           client_ok(client, ncclCommDestroy(part), "ncclCommDestroy");
+}
+
+bool ends_leave_no_thread(struct client *client)
+{
+    enum { ROUNDS = 50 };
+    ncclComm_t comm = NULL;
+    bool fine = join_alone(client, &comm);
+
+    for (int i = 0; i < ROUNDS && fine; i++) {
+        int before = atomic_load_explicit(&joins, memory_order_relaxed);
+
+        fine = split_and_destroy(client, comm) &&
+               (atomic_load_explicit(&joins, memory_order_relaxed) == before + 1 ||
+                client_say(client, "the thread of round %d was not joined", i)) &&
+               client_ok(client, poll(comm), "the parent");
+    }
+    return client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy") && fine;
+}
+
+/* Two lines for the stack of each thread that has not been joined. */
+static int count_mappings(void)
+{
+    FILE *file = fopen("/proc/self/maps", "r");
+    int count = 0;
+
+    for (int c; file && (c = getc(file)) != EOF;)
+        count += c == '\n';
     if (file)
         fclose(file);
-    return !(flags & EXITS);
+    return count;
+}
+
+/* Splits without a color have no communicator to join their threads: the next split does. */
+bool ends_keep_no_stacks(struct client *client)
+{
+    enum { ROUNDS = 200 };
+    ncclComm_t comm = NULL, part = NULL;
+    bool fine = join_alone(client, &comm);
+    int before = count_mappings();
+
+    for (int i = 0; i < ROUNDS && fine; i++)
+        fine = client_refused(client, ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &part, NULL),
+                              ncclInProgress, "") &&
+               client_ok(client, poll(comm), "splitting");
+    if (fine && count_mappings() - before > ROUNDS)
+        fine = client_say(client, "%d splits leave %d mappings", ROUNDS, count_mappings() - before);
+    return client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy") && fine;
 }
 
 static int count_threads(void)
@@ -101,43 +170,30 @@ static int count_threads(void)
     int count = 0;
 
     while (folder && (entry = readdir(folder)))
-        count += entry->d_name[0] != '.' && is_there(entry->d_name);
+        count += entry->d_name[0] != '.';
     if (folder)
         closedir(folder);
     return count;
 }
 
-/* Makes a communicator of this rank alone and destroys it as soon as that is possible. */
-static bool join_and_destroy(struct client *client)
+/* The client has left when the group, at its end, starts the thread: it frees what it has made. */
+bool ends_abort_before_a_join(struct client *client)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    ncclResult_t state = ncclInProgress;
-    ncclComm_t comm = NULL;
+    int before = count_threads();
     ncclUniqueId id;
+    ncclComm_t comm = NULL;
     bool fine;
 
     config.blocking = 0;
     fine = client_ok(client, ncclGetUniqueId(&id), "ncclGetUniqueId") &&
-           client_refused(client, ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInProgress,
-                          "");
-    while (fine && state == ncclInProgress)
-        fine = client_ok(client, ncclCommGetAsyncError(comm, &state), "asking");
-    return fine && client_ok(client, state, "joining") &&
-           client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy");
-}
-
-/* A driver starts threads of its own when it needs them, so with a device there are no numbers to
- * compare. */
-bool ends_leave_no_thread(struct client *client)
-{
-    enum { ROUNDS = 50 };
-    bool fine = join_and_destroy(client);
-    int before = count_threads();
-
-    for (int i = 0; i < ROUNDS && fine; i++)
-        fine = join_and_destroy(client) &&
-               (client_on_device() || count_threads() == before ||
-                client_say(client, "round %d leaves %d threads more", i, count_threads() - before));
+           client_ok(client, ncclGroupStart(), "ncclGroupStart");
+    ncclCommInitRankConfig(&comm, 1, id, 0, &config);
+    fine = fine && client_ok(client, ncclCommAbort(comm), "ncclCommAbort") &&
+           client_refused(client, ncclGroupEnd(), ncclInProgress, "");
+    /* A driver has threads of its own, which stay. */
+    while (!client_on_device() && count_threads() > before)
+        client_sleep(1);
     return fine;
 }
 

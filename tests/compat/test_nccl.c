@@ -194,6 +194,16 @@ Test(ends, a_communicator_leaves_no_thread)
     run(&(struct client_world){.size = 1, .apart = true}, ends_leave_no_thread);
 }
 
+Test(ends, splits_without_a_color_leave_no_stacks)
+{
+    run(&(struct client_world){.size = 1, .apart = true}, ends_keep_no_stacks);
+}
+
+Test(ends, a_join_is_aborted_before_it_starts)
+{
+    run(&(struct client_world){.size = 1, .apart = true}, ends_abort_before_a_join);
+}
+
 Test(ends, a_watchdog_aborts_a_call_in_flight)
 {
     as_threads(3, ends_abort_in_mid_flight);

@@ -132,6 +132,20 @@ Test(exec, a_message_takes_as_many_lines_as_its_bytes_need_up_to_ten)
     plan_close(plan);
 }
 
+Test(exec, a_message_that_is_read_where_it_is_is_read_in_pieces)
+{
+    const size_t most = (64 << 20) / 8;
+    struct plan *plan = NULL;
+    struct exec_shape shape;
+
+    cr_assert(plan_open(RONDO_RECV, "trial", 2, 0, 1, &plan) == RONDO_OK);
+    plan_shape(plan, 1, 0, 0);
+    cr_assert(exec_shape_plan(plan, most, 8, 1024, &shape) == RONDO_OK && shape.segment == most);
+    cr_assert(exec_shape_plan(plan, most + 1, 8, 1024, &shape) == RONDO_OK);
+    cr_expect(shape.segment == most);
+    plan_close(plan);
+}
+
 Test(exec, messages_are_parted_if_they_fit_into_parts_and_parts_into_slots)
 {
     struct plan *plan = empty_plan(1, 1, 0);

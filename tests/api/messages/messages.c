@@ -258,6 +258,31 @@ rondo_result messages_to_oneself(rondo_comm *comm, void *argument, char *sentenc
     return result;
 }
 
+rondo_result messages_in_pieces(rondo_comm *comm, void *argument, char *sentence)
+{
+    const size_t bytes = 2 * (64 << 20) + 3; /* of a message, 64 MiB are read at once */
+    int size = rondo_comm_size(comm), rank = rondo_comm_rank(comm);
+    struct world_data data = data_of(0);
+    void *input = NULL, *output = NULL;
+    rondo_result result = rondo_mem_alloc(bytes, &input);
+
+    (void)argument;
+    if (!result)
+        result = rondo_mem_alloc(bytes, &output);
+    if (!result) {
+        world_fill(&data, rank, bytes, input);
+        result =
+            exchange(comm, &(struct buffer){.at = input}, &(struct buffer){.at = output}, bytes);
+    }
+    if (result)
+        world_say(sentence, result, "%s", rondo_last_error(comm));
+    else if (!world_check_moved(&data, (rank + size - 1) % size, 0, bytes, output, sentence))
+        result = RONDO_ERROR_INTERNAL;
+    rondo_mem_free(input);
+    rondo_mem_free(output);
+    return result;
+}
+
 /* ---- Failing --------------------------------------------------------------------------------- */
 
 rondo_result messages_given_up(rondo_comm *comm, void *argument, char *sentence)

@@ -13,6 +13,7 @@ rondo_result messages_beside_a_collective(rondo_comm *comm, void *argument, char
 /* The receiver closes the communicator as soon as it has the message. */
 rondo_result messages_before_closing(rondo_comm *comm, void *argument, char *sentence);
 rondo_result messages_to_oneself(rondo_comm *comm, void *argument, char *sentence);
+rondo_result messages_in_pieces(rondo_comm *comm, void *argument, char *sentence);
 /* The sender gives up while its receiver has not come: which then gets the error, not the data. */
 rondo_result messages_given_up(rondo_comm *comm, void *argument, char *sentence);
 

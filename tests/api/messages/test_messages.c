@@ -38,6 +38,12 @@ Test(messages, may_go_to_their_sender)
     run_on(messages_to_oneself);
 }
 
+Test(messages, of_many_bytes_come_in_pieces)
+{
+    cr_assert(world_run_threads(2, messages_in_pieces, NULL, &report) == 0, "%s", report.summary);
+    cr_assert(world_run_processes(2, messages_in_pieces, NULL, &report) == 0, "%s", report.summary);
+}
+
 Test(messages, of_a_sender_that_has_given_up_are_an_error)
 {
     rondo_config config = RONDO_CONFIG_INIT;
