@@ -176,7 +176,8 @@ static bool start_thread(struct background *own)
         own->next = comm->jobs;
         comm->jobs = own;
     }
-    jobs = take_jobs(comm, comm->jobs_left);
+    /* Those that a forked child has are its parent's. */
+    jobs = communicator_is_forked(comm) ? NULL : take_jobs(comm, comm->jobs_left);
     pthread_mutex_unlock(&comm->lock);
     end_jobs(jobs);
     return started;

@@ -80,16 +80,11 @@ void leave_ring(const rondo_comm *comm)
             atomic_store_explicit(&comm->alarms[rank]->rung, 1, memory_order_release);
 }
 
-/* Another thread may have broken the communicator, and be about to tell its peers: they know when
- * this returns. */
-static void await_alarm(const rondo_comm *comm)
+/* True if the status page says that the communicator is broken: who has broken it has still to ring
+ * the alarm. */
+static bool has_told(const rondo_comm *comm)
 {
-    char sentence[FAIL_SENTENCE_MAX];
-    int culprit;
-
-    while (!status_failure(comm->status_pages[comm->rank], &culprit, sentence))
-        sched_yield();
-    leave_ring(comm);
+    return atomic_load_explicit(&comm->status_pages[comm->rank]->failed, memory_order_acquire);
 }
 
 bool leave_spoils(const rondo_comm *comm)
@@ -230,6 +225,15 @@ static bool any_is_hurt(const rondo_comm *comm, const char *begin, const char *e
     return false;
 }
 
+/* Another thread may be about to break it for another reason, and tell its peers of that. */
+static void break_now(rondo_comm *comm)
+{
+    comm_break(comm, RONDO_ERROR_PEER, comm->rank);
+    while (!has_told(comm))
+        sched_yield();
+    leave_ring(comm);
+}
+
 void leave_warn(void *context, const char *begin, const char *end, bool emptied)
 {
     const rondo_comm *failed = context;
@@ -246,8 +250,7 @@ void leave_warn(void *context, const char *begin, const char *end, bool emptied)
                    "back from peers of another communicator, in which a call failed. Buffers of "
                    "calls that run at the same time should share neither.",
                    comm->rank);
-        comm_break(comm, RONDO_ERROR_PEER, comm->rank);
-        await_alarm(comm);
+        break_now(comm);
     }
     lock_give(&list_lock);
 }
@@ -301,18 +304,25 @@ static bool withdraw_all(struct batch *batch, int rank)
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-static void begin_to_leave(struct batch *batch)
+/* False: another thread has broken the communicator, and has yet to tell its peers. */
+static bool begin_to_leave(struct batch *batch)
 {
     rondo_comm *comm = batch->comm;
+    bool broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
 
+    if (broken && !has_told(comm)) {
+        batch->leaving = -1;
+        return false;
+    }
     batch->leaving = clock_seconds();
     networks_let_go(comm);
     /* Release, pairs with the acquire in is_inside(): nothing of peers is touched from here on. */
     atomic_store_explicit(&comm->status_pages[comm->rank]->inside, 0, memory_order_release);
-    if (atomic_load_explicit(&comm->broken, memory_order_acquire))
-        await_alarm(comm);
+    if (broken)
+        leave_ring(comm);
     /* Pairs with the fence in step_enter(). */
     atomic_thread_fence(memory_order_seq_cst);
+    return true;
 }
 
 void leave_unexposed(const rondo_comm *comm)
@@ -325,8 +335,8 @@ bool leave_done(struct batch *batch)
 {
     int rank = batch->comm->rank;
 
-    if (batch->leaving <= 0)
-        begin_to_leave(batch);
+    if (batch->leaving <= 0 && !begin_to_leave(batch))
+        return false;
     switch (look_inside(batch, &rank)) {
     case NOBODY:
         return true;

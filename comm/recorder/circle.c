@@ -24,14 +24,35 @@ static int next_of(const struct sightings *sightings, const int *from, int at)
     return waiting ? -1 : sightings_elsewhere(sightings, at);
 }
 
-/* A circle goes through these. */
 struct circle {
-    int members[CHAIN_MAX], length;
+    int members[CHAIN_MAX], kept, length; /* the first ones, how many they are, and of how many */
     bool several_comms, several_hosts, pairs;
     int here, there; /* sightings on different hosts, one of which waits for the other */
+    double seconds;  /* that the longest wait lasts */
 };
 
-static void walk(const struct sightings *sightings, const int *from, int start,
+static void note_member(const struct sightings *sightings, int at, int next, struct circle *circle)
+{
+    const struct sighting *sighting = sightings->at[at];
+    const struct sighting_call *call = sighting_call(sighting);
+    double waited = sighting_waited(sighting);
+
+    circle->length++;
+    if (circle->kept < CHAIN_MAX)
+        circle->members[circle->kept++] = at;
+    if (waited > circle->seconds)
+        circle->seconds = waited;
+    circle->pairs |= call && !call->call;
+    circle->several_comms |= sighting->record.comm != sightings->at[next]->record.comm;
+    if (!sightings_share_memory(sighting, sightings->at[next])) {
+        circle->several_hosts = true;
+        circle->here = at;
+        circle->there = next;
+    }
+}
+
+/* Walks from `start` into the circle and once around it. False: it is none, or was before. */
+static bool walk(const struct sightings *sightings, const int *from, int start, bool *in_circle,
                  struct circle *circle)
 {
     int at = start;
@@ -42,20 +63,14 @@ static void walk(const struct sightings *sightings, const int *from, int start,
     start = at;
     do {
         int next = next_of(sightings, from, at);
-        const struct sighting_call *call = sighting_call(sightings->at[at]);
 
-        if (circle->length == CHAIN_MAX || next < 0)
-            return;
-        circle->members[circle->length++] = at;
-        circle->pairs |= call && !call->call;
-        circle->several_comms |= sightings->at[at]->record.comm != sightings->at[next]->record.comm;
-        if (!sightings_share_memory(sightings->at[at], sightings->at[next])) {
-            circle->several_hosts = true;
-            circle->here = at;
-            circle->there = next;
-        }
+        if (next < 0 || in_circle[at])
+            return false;
+        in_circle[at] = true;
+        note_member(sightings, at, next, circle);
         at = next;
     } while (at != start);
+    return circle->length > 1;
 }
 
 /* Says who waits for each other: "rank 0 is in send of 8 float32 to rank 1, ...", of many the first
@@ -68,7 +83,7 @@ static void say_pairs(const struct sightings *sightings, const struct circle *ci
     char who[400] = "", call[100];
     bool all_pairs = true;
 
-    for (int i = 0; i < circle->length; i++) {
+    for (int i = 0; i < circle->kept; i++) {
         const struct sighting *sighting = sightings->at[finding->chain[i]];
         const struct sighting_call *own = sighting_call(sighting);
         size_t used = strlen(who);
@@ -110,6 +125,8 @@ static void say_circle(const struct sightings *sightings, const struct circle *c
     } else if (circle->several_hosts) {
         finding->cause = CAUSE_LINK;
         finding->culprit_rank = there->record.identity.rank;
+        finding->here = circle->here;
+        finding->there = circle->there;
         finding_say(finding,
                     "rank %d on %s and rank %d on %s wait for each other in the same call, %s: "
                     "what they sent does not arrive, so the link between these hosts is cut",
@@ -128,15 +145,16 @@ static void order_members(const struct sightings *sightings, const struct circle
 {
     int shift = 0;
 
-    for (int i = 0; i < circle->length; i++) {
-        int next = circle->members[(i + 1) % circle->length];
+    for (int i = 0; i < circle->kept; i++) {
+        int next = circle->members[(i + 1) % circle->kept];
 
         if (sightings->at[circle->members[i]]->record.comm != sightings->at[next]->record.comm)
             shift = i;
     }
-    for (int i = 0; i < circle->length; i++)
-        finding->chain[i] = circle->members[(i + shift) % circle->length];
-    finding->length = circle->length;
+    for (int i = 0; i < circle->kept; i++)
+        finding->chain[i] = circle->members[(i + shift) % circle->kept];
+    finding->length = circle->kept;
+    finding->seconds = circle->seconds;
 }
 
 static uint64_t comm_of(const struct sightings *sightings, const struct finding *finding, int at)
@@ -144,34 +162,15 @@ static uint64_t comm_of(const struct sightings *sightings, const struct finding 
     return sightings->at[finding->chain[at]]->record.comm;
 }
 
-/* Two ranks of different hosts, one of which waits for the other. */
-struct link_ends {
-    const struct sighting *here, *there;
-};
-
-/* Returns the ends of the last such link of the circle, which the sentence names. */
-static struct link_ends ends_of(const struct sightings *sightings, const struct finding *finding)
-{
-    struct link_ends found = {NULL, NULL};
-
-    for (int i = 0; i < finding->length; i++) {
-        int next = finding->chain[(i + 1) % finding->length];
-        const struct sighting *here = sightings->at[finding->chain[i]];
-
-        if (!sightings_share_memory(here, sightings->at[next]))
-            found = (struct link_ends){here, sightings->at[next]};
-    }
-    return found;
-}
-
-/* True if both circles go over the link between the same two hosts. */
+/* True if both circles were found to go over the link between the same two hosts. */
 static bool share_link(const struct sightings *sightings, const struct finding *one,
                        const struct finding *other)
 {
-    struct link_ends a = ends_of(sightings, one), b = ends_of(sightings, other);
+    const struct sighting *here = sightings->at[one->here], *there = sightings->at[one->there];
+    const struct sighting *a = sightings->at[other->here], *b = sightings->at[other->there];
 
-    return (sightings_share_memory(a.here, b.here) && sightings_share_memory(a.there, b.there)) ||
-           (sightings_share_memory(a.here, b.there) && sightings_share_memory(a.there, b.here));
+    return (sightings_share_memory(here, a) && sightings_share_memory(there, b)) ||
+           (sightings_share_memory(here, b) && sightings_share_memory(there, a));
 }
 
 /* True if both findings have one cause: a link that is cut, over which several pairs of ranks wait
@@ -207,24 +206,13 @@ void circle_add(const struct sightings *sightings, const int *from, int start, b
     struct circle circle = {0};
     struct finding *finding, *known;
 
-    walk(sightings, from, start, &circle);
-    if (circle.length < 2)
+    if (!walk(sightings, from, start, in_circle, &circle))
         return;
-    for (int i = 0; i < circle.length; i++)
-        if (in_circle[circle.members[i]])
-            return;
     finding = finding_add(findings);
     if (!finding)
         return;
     finding->comm = sightings_comm_begin(sightings, start);
     order_members(sightings, &circle, finding);
-    for (int i = 0; i < circle.length; i++) {
-        double waited = sighting_waited(sightings->at[circle.members[i]]);
-
-        in_circle[circle.members[i]] = true;
-        if (waited > finding->seconds)
-            finding->seconds = waited;
-    }
     say_circle(sightings, &circle, finding);
     known = find_known(sightings, findings);
     if (!known)

@@ -42,7 +42,7 @@ struct batch {
     unsigned ticket;        /* of the turn, taken when the calls were made */
     const rondo_call *call; /* that the only task is, where repetitions are looked for, or NULL */
     double still_since;     /* when the present wait was first noticed, 0: it moves */
-    double leaving;         /* since when it leaves a failed call (leave.h), 0: it doesn't */
+    double leaving; /* since when it leaves a failed call (leave.h), 0: it does not, -1: it will */
     bool done;
     rondo_result refused; /* the first error of a call that did not start */
     rondo_result result;
