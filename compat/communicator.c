@@ -32,6 +32,7 @@ ncclComm_t communicator_new(int size, int rank, int device, const struct wishes 
     atomic_init(&comm->holders, 1);
     atomic_init(&comm->state, ncclInProgress);
     pthread_mutex_init(&comm->lock, NULL);
+    compat_error_begin(comm);
     return comm;
 }
 
@@ -51,6 +52,7 @@ void communicator_drop(ncclComm_t comm)
     /* Release what this holder did, acquire what the others did before it is freed. */
     if (!comm || atomic_fetch_sub_explicit(&comm->holders, 1, memory_order_acq_rel) != 1)
         return;
+    compat_error_end(comm);
     compat_memory_forget(comm);
     rondo_comm_close(comm->calls);
     rondo_comm_close(comm->control);
@@ -58,6 +60,13 @@ void communicator_drop(ncclComm_t comm)
     pthread_mutex_destroy(&comm->lock);
     comm->magic = 0;
     free(comm);
+}
+
+void communicator_release(ncclComm_t comm)
+{
+    /* Acquire and release, as what comes of it is a drop. */
+    if (!atomic_exchange_explicit(&comm->released, true, memory_order_acq_rel))
+        communicator_drop(comm);
 }
 
 static ncclResult_t check_handle(ncclComm_t comm, const char *function)
@@ -102,9 +111,17 @@ ncclResult_t communicator_enter(ncclComm_t comm, const char *function)
         return compat_fail(comm, ncclInvalidUsage,
                            "%s: the communicator was finalized; it can only be destroyed.",
                            function);
+    communicator_call_begin(comm);
+    return ncclSuccess;
+}
+
+void communicator_call_begin(ncclComm_t comm)
+{
     communicator_hold(comm);
     atomic_fetch_add_explicit(&comm->calling, 1, memory_order_relaxed);
-    return ncclSuccess;
+    /* Pairs with the fence in wait_for_calls(): either the call hears that the communicator was
+     * aborted, or it is seen and waited for. */
+    atomic_thread_fence(memory_order_seq_cst);
 }
 
 void communicator_leave(ncclComm_t comm)
@@ -116,31 +133,31 @@ void communicator_leave(ncclComm_t comm)
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-static ncclResult_t ask(ncclComm_t comm, const char *function, int value, int *ret_value)
+static ncclResult_t ask(ncclComm_t comm, const char *function, const int *value, int *ret_value)
 {
-    ncclResult_t result = check_handle(comm, function);
+    ncclResult_t result = communicator_check(comm, function);
 
     if (!result && !ret_value)
         result = compat_fail(comm, ncclInvalidArgument, "%s: no place for the answer.", function);
     if (!result)
-        *ret_value = value;
+        *ret_value = *value;
     return result;
 }
 
 NCCL_API(ncclResult_t, ncclCommCount, const ncclComm_t comm, int *count)
 {
-    return ask(comm, "ncclCommCount", comm ? comm->size : 0, count);
+    return ask(comm, "ncclCommCount", &comm->size, count);
 }
 
 NCCL_API(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int *rank)
 {
-    return ask(comm, "ncclCommUserRank", comm ? comm->rank : 0, rank);
+    return ask(comm, "ncclCommUserRank", &comm->rank, rank);
 }
 
 /* Without CUDA the answer is -1, which the CUDA runtime calls cudaCpuDeviceId. */
 NCCL_API(ncclResult_t, ncclCommCuDevice, const ncclComm_t comm, int *device)
 {
-    return ask(comm, "ncclCommCuDevice", comm ? comm->device : 0, device);
+    return ask(comm, "ncclCommCuDevice", &comm->device, device);
 }
 
 NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asyncError)
@@ -154,7 +171,8 @@ NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asy
     if (result)
         return result;
     state = (ncclResult_t)atomic_load_explicit(&comm->state, memory_order_acquire);
-    if (!state && !atomic_load_explicit(&comm->revoked, memory_order_acquire)) {
+    if (!state && !atomic_load_explicit(&comm->revoked, memory_order_acquire) &&
+        !atomic_load_explicit(&comm->shrunk, memory_order_acquire)) {
         rondo_result broken = rondo_comm_query(comm->calls);
 
         if (broken)
@@ -169,6 +187,7 @@ NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asy
 
 static void wait_for_calls(ncclComm_t comm)
 {
+    atomic_thread_fence(memory_order_seq_cst);
     /* In a forked child nobody ends the calls that its parent's threads were in. */
     while (atomic_load_explicit(&comm->calling, memory_order_acquire) &&
            !communicator_is_forked(comm))
@@ -205,7 +224,7 @@ NCCL_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm)
                            "end it by ncclCommAbort().");
     wait_for_calls(comm);
     compat_jobs_end(comm);
-    communicator_drop(comm);
+    communicator_release(comm);
     return ncclSuccess;
 }
 
@@ -227,7 +246,7 @@ NCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm)
         wait_for_calls(comm);
     }
     compat_jobs_end(comm);
-    communicator_drop(comm);
+    communicator_release(comm);
     return ncclSuccess;
 }
 

@@ -75,6 +75,8 @@ struct ncclComm {
     atomic_bool aborted;  /* by the client, here */
     atomic_bool revoked;  /* no more calls, but splits */
     atomic_bool finished; /* ncclCommFinalize(): no more calls */
+    atomic_bool shrunk;   /* its calls were ended for ncclCommShrink(): no error of its own */
+    atomic_bool released; /* the client has given it back, or never got it */
     ncclUniqueId grow_id;
     bool has_grow_id;
     pthread_mutex_t lock; /* of all below */
@@ -84,6 +86,7 @@ struct ncclComm {
     struct background *jobs; /* that make it in the background, or derive others; job.c */
     bool jobs_left;          /* nobody will wait for the end of one that starts now */
     char error[SENTENCE_MAX];
+    ncclComm_t next; /* of all that there are, under the lock of error.c */
 };
 
 /* ---- error.c --------------------------------------------------------------------------------- */
@@ -92,6 +95,9 @@ struct ncclComm {
 ncclResult_t compat_fail(ncclComm_t comm, ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 ncclResult_t compat_translate(rondo_result result);
+/* The client may ask for the last error of communicators between these two. */
+void compat_error_begin(ncclComm_t comm);
+void compat_error_end(ncclComm_t comm);
 /* Translates what a function of Rondo returned on this thread, and keeps its sentence. */
 ncclResult_t compat_result(ncclComm_t comm, rondo_result result);
 
@@ -112,10 +118,14 @@ ncclComm_t communicator_new(int size, int rank, int device, const struct wishes 
 bool communicator_is_forked(ncclComm_t comm);
 void communicator_hold(ncclComm_t comm);
 void communicator_drop(ncclComm_t comm);
+/* Drops the client's share, once: who aborts a communicator that is being made has done so. */
+void communicator_release(ncclComm_t comm);
 /* The sentence names `function` where this is no communicator, or one that is not ready. */
 ncclResult_t communicator_check(ncclComm_t comm, const char *function);
 /* Does as communicator_check(), for calls: they hold the communicator until they leave. */
 ncclResult_t communicator_enter(ncclComm_t comm, const char *function);
+/* A call on it begins that has been checked before; it is left like one that was entered. */
+void communicator_call_begin(ncclComm_t comm);
 void communicator_leave(ncclComm_t comm);
 
 /* ---- stream.c -------------------------------------------------------------------------------- */

@@ -81,7 +81,8 @@ static ncclResult_t prepare(ncclComm_t parent, int size, int rank, const ncclCon
     ncclResult_t result;
     struct wishes wishes;
 
-    result = compat_config_read(config, &parent->wishes, &wishes);
+    /* What a configuration leaves out is the default, as with NCCL, not what the parent has. */
+    result = compat_config_read(config, config ? NULL : &parent->wishes, &wishes);
     if (result)
         return result;
     job->comm = communicator_new(size, rank, parent->device, &wishes);
@@ -183,8 +184,11 @@ NCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList,
     job.ranks = malloc((size_t)comm->size * sizeof(int));
     if (!job.ranks)
         return compat_spoil(compat_fail(comm, ncclSystemError, "Out of memory for shrinking."));
-    if (shrinkFlags == NCCL_SHRINK_ABORT)
+    if (shrinkFlags == NCCL_SHRINK_ABORT) {
+        /* Release, pairs with the acquire in ncclCommGetAsyncError(). */
+        atomic_store_explicit(&comm->shrunk, true, memory_order_release);
         rondo_comm_abort(comm->calls);
+    }
     result = start_shrink(comm, &job, excludeRanksList, excludeRanksCount, config);
     if (!job.parent) /* it was not submitted */
         free(job.ranks);

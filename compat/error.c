@@ -14,6 +14,26 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char last[SENTENCE_MAX]; /* of the process */
+static ncclComm_t all;          /* clients also name some that were destroyed */
+
+void compat_error_begin(ncclComm_t comm)
+{
+    pthread_mutex_lock(&lock);
+    comm->next = all;
+    all = comm;
+    pthread_mutex_unlock(&lock);
+}
+
+void compat_error_end(ncclComm_t comm)
+{
+    ncclComm_t *link = &all;
+
+    pthread_mutex_lock(&lock);
+    while (*link != comm)
+        link = &(*link)->next;
+    *link = comm->next;
+    pthread_mutex_unlock(&lock);
+}
 
 /* A communicator that has a name is called by it. */
 static void remember(ncclComm_t comm, const char *sentence)
@@ -75,18 +95,20 @@ ncclResult_t compat_result(ncclComm_t comm, rondo_result result)
 NCCL_API(const char *, ncclGetLastError, ncclComm_t comm)
 {
     static _Thread_local char copy[SENTENCE_MAX];
+    ncclComm_t named;
 
     copy[0] = '\0';
-    if (comm) {
-        pthread_mutex_lock(&comm->lock);
-        memcpy(copy, comm->error, sizeof(copy));
-        pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_lock(&lock);
+    for (named = all; named && named != comm;)
+        named = named->next;
+    if (named) {
+        pthread_mutex_lock(&named->lock);
+        memcpy(copy, named->error, sizeof(copy));
+        pthread_mutex_unlock(&named->lock);
     }
-    if (!copy[0]) {
-        pthread_mutex_lock(&lock);
+    if (!copy[0])
         memcpy(copy, last, sizeof(copy));
-        pthread_mutex_unlock(&lock);
-    }
+    pthread_mutex_unlock(&lock);
     return copy;
 }
 

@@ -4,7 +4,8 @@
  *
  * Communicators to be made are kept here and made first, each by a thread of its own. Collective
  * calls are Rondo's group, which begins with the first of them. Communicators with calls in the
- * group are held until it has ended.
+ * group are held until it has ended, and are in a call only while it ends: who aborts one does not
+ * wait for a group that its client has left open.
  */
 #include "compat/compat.h"
 
@@ -79,7 +80,6 @@ ncclResult_t compat_group_add_call(ncclComm_t comm)
         rondo_group_start();
     group.calls = true;
     communicator_hold(comm);
-    atomic_fetch_add_explicit(&comm->calling, 1, memory_order_relaxed);
     group.comms[group.comm_count++] = comm;
     return ncclSuccess;
 }
@@ -91,24 +91,36 @@ static rondo_result drop_calls(void)
     return rondo_group_end();
 }
 
+static ncclResult_t run_calls(void)
+{
+    ncclResult_t result;
+
+    for (int i = 0; i < group.comm_count; i++)
+        communicator_call_begin(group.comms[i]);
+    result = compat_result(group.comms[0], rondo_group_end());
+    for (int i = 0; i < group.comm_count; i++)
+        communicator_leave(group.comms[i]);
+    return result;
+}
+
 static ncclResult_t end(bool run)
 {
-    ncclResult_t result = ncclSuccess;
+    ncclResult_t result = ncclSuccess, called = ncclSuccess;
 
     if (run && group.job_count)
         result = compat_job_run_all(group.jobs, group.job_count);
     for (int i = 0; i < group.job_count && !run; i++)
         compat_job_discard(&group.jobs[i]);
-    if (group.calls && run && !result)
-        result = compat_result(group.comms[0], rondo_group_end());
+    if (group.calls && run && (!result || result == ncclInProgress))
+        called = run_calls();
     else if (group.calls)
         drop_calls();
     for (int i = 0; i < group.comm_count; i++)
-        communicator_leave(group.comms[i]);
+        communicator_drop(group.comms[i]);
     free(group.jobs);
     free(group.comms);
     memset(&group, 0, sizeof(group));
-    return result;
+    return called ? called : result;
 }
 
 NCCL_API(ncclResult_t, ncclGroupStart, void)
@@ -164,13 +176,13 @@ NCCL_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t *simInfo)
     if (!group.depth)
         return compat_fail(NULL, ncclInvalidUsage,
                            "ncclGroupSimulateEnd: there was no ncclGroupStart() on this thread.");
-    if (result)
-        return compat_spoil(result);
     if (group.depth > 1) {
+        compat_spoil(result);
         group.depth--;
-        return ncclSuccess;
+        return result;
     }
-    result = group.spoiled ? group.spoiled : estimate(&microseconds);
+    if (!result)
+        result = group.spoiled ? group.spoiled : estimate(&microseconds);
     end(false);
     if (!result && simInfo)
         simInfo->estimatedTime = microseconds;

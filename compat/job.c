@@ -31,9 +31,10 @@ struct background {
 
 void compat_job_discard(struct job *job)
 {
-    if (job->comm)
-        *job->ret_comm = NULL;
-    communicator_drop(job->comm); /* the client's share: it does not get it */
+    if (job->comm) {
+        *job->ret_comm = NULL; /* the client does not get it */
+        communicator_release(job->comm);
+    }
     communicator_drop(job->comm);
     communicator_drop(job->parent);
     free(job->ranks);
@@ -79,7 +80,7 @@ static ncclResult_t finish(struct job *job, rondo_result made, bool waited)
         set_state(job->parent, comm ? ncclSuccess : result);
     if (comm && result && waited) {
         *job->ret_comm = NULL;
-        communicator_drop(comm);
+        communicator_release(comm);
     }
     communicator_drop(comm);
     communicator_drop(job->parent);

@@ -33,6 +33,8 @@ bool forked_child_is_refused(struct client *client);
 bool groups_of_many_tensors(struct client *client);
 bool groups_nest_and_exchange(struct client *client);
 bool groups_with_an_error_do_nothing(struct client *client);
+bool groups_left_open_are_aborted(struct client *client);
+bool groups_call_beside_a_split(struct client *client);
 bool groups_are_simulated(struct client *client);
 bool groups_are_simulated_alike(struct client *client);
 bool groups_alone(struct client *clients);
@@ -58,6 +60,9 @@ bool derive_grow(struct client *client);
 /* ends.c */
 bool ends_join_in_the_background(struct client *client);
 bool ends_abort_a_join(struct client *client);
+bool ends_abort_a_join_that_blocks(struct client *client);
+bool ends_abort_in_groups(struct client *client);
+bool ends_ask_after_the_end(struct client *client);
 bool ends_leave_no_thread(struct client *client);
 bool ends_keep_no_stacks(struct client *client);
 bool ends_abort_before_a_join(struct client *client);

@@ -75,6 +75,17 @@ void client_sleep(int milliseconds)
     nanosleep(&time, NULL);
 }
 
+ncclResult_t client_poll(ncclComm_t comm)
+{
+    ncclResult_t state = ncclInProgress;
+
+    for (int i = 0; i < 20000 && state == ncclInProgress; i++) {
+        client_sleep(1);
+        ncclCommGetAsyncError(comm, &state);
+    }
+    return state;
+}
+
 static void take(struct runner *runner)
 {
     struct client *client = &runner->client;

@@ -53,6 +53,8 @@ bool client_ok(struct client *client, ncclResult_t result, const char *what);
 /* True if it is that error, with these words in the last error. */
 bool client_refused(struct client *client, ncclResult_t result, ncclResult_t expected,
                     const char *words);
+/* Returns what the communicator says when it is no longer in progress. */
+ncclResult_t client_poll(ncclComm_t comm);
 void client_sleep(int milliseconds);
 
 /* ---- Memory: of the device, or the host ------------------------------------------------------ */

@@ -98,7 +98,7 @@ bool config_fills_all(struct client *client)
 
 bool config_names_a_communicator(struct client *client)
 {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER, none = NCCL_CONFIG_INITIALIZER;
     ncclComm_t comm = NULL, part = NULL;
     int value = 0;
 
@@ -113,6 +113,12 @@ bool config_names_a_communicator(struct client *client)
     ncclBcast(&value, 1, ncclInt32, 99, part, client->stream);
     if (strncmp(ncclGetLastError(part), "tensor-parallel 7: ", 19) != 0)
         return client_say(client, "a part has no name: %s", ncclGetLastError(part));
+    if (!client_ok(client, ncclCommDestroy(part), "ncclCommDestroy of a part") ||
+        !client_ok(client, ncclCommSplit(comm, 0, client->rank, &part, &none), "ncclCommSplit"))
+        return false;
+    ncclBcast(&value, 1, ncclInt32, 99, part, client->stream);
+    if (strncmp(ncclGetLastError(part), "tensor-parallel 7: ", 19) == 0)
+        return client_say(client, "a configuration is inherited: %s", ncclGetLastError(part));
     return client_ok(client, ncclCommDestroy(part), "ncclCommDestroy of a part") &&
            client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy");
 }

@@ -71,13 +71,16 @@ static bool wait_for_failure(struct client *client, ncclResult_t result)
 static bool go_on_without(struct client *client, const int *missing, int count)
 {
     int excluded[CLIENT_RANKS];
+    ncclResult_t state = ncclInternalError;
     ncclComm_t rest = NULL;
     bool fine;
 
     memcpy(excluded, missing, (size_t)count * sizeof(int));
     fine = client_ok(client,
                      ncclCommShrink(client->comm, excluded, count, &rest, NULL, NCCL_SHRINK_ABORT),
-                     "ncclCommShrink after an abort");
+                     "ncclCommShrink after an abort") &&
+           client_ok(client, ncclCommGetAsyncError(client->comm, &state), "asking") &&
+           client_ok(client, state, "what was ended for a new communicator");
     fine = client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort") && fine;
     client->comm = rest;
     return fine && sums_up(client, rest);

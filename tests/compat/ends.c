@@ -7,19 +7,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
-
-/* Returns what the communicator says when it is no longer in progress. */
-static ncclResult_t poll(ncclComm_t comm)
-{
-    ncclResult_t state = ncclInProgress;
-
-    for (int i = 0; i < 20000 && state == ncclInProgress; i++) {
-        client_sleep(1);
-        ncclCommGetAsyncError(comm, &state);
-    }
-    return state;
-}
 
 /* Rank 0 comes when the others have seen what it is like to be in progress. */
 bool ends_join_in_the_background(struct client *client)
@@ -48,15 +37,15 @@ bool ends_join_in_the_background(struct client *client)
                    ncclInvalidArgument, "not ready");
     if (client->rank)
         atomic_fetch_add_explicit(seen, 1, memory_order_release);
-    fine =
-        fine && client_ok(client, poll(client->comm), "joining") && sums_up(client, client->comm);
+    fine = fine && client_ok(client, client_poll(client->comm), "joining") &&
+           sums_up(client, client->comm);
     /* a part inherits it, and the parent is busy meanwhile */
     fine = fine && client_refused(client, ncclCommSplit(client->comm, 0, 0, &part, NULL),
                                   ncclInProgress, "");
-    return fine && client_ok(client, poll(client->comm), "splitting") &&
-           client_ok(client, poll(part), "the part") && sums_up(client, part) &&
+    return fine && client_ok(client, client_poll(client->comm), "splitting") &&
+           client_ok(client, client_poll(part), "the part") && sums_up(client, part) &&
            client_ok(client, ncclCommFinalize(part), "ncclCommFinalize") &&
-           client_ok(client, poll(part), "finalizing") &&
+           client_ok(client, client_poll(part), "finalizing") &&
            client_ok(client, ncclCommDestroy(part), "ncclCommDestroy");
 }
 
@@ -66,6 +55,7 @@ bool ends_abort_a_join(struct client *client)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     const pid_t self = getpid();
     ncclComm_t comm = NULL;
+    int count = 0;
     bool fine;
 
     config.blocking = 0;
@@ -74,8 +64,51 @@ bool ends_abort_a_join(struct client *client)
                        ncclInProgress, "");
     world_await_quiet(&self, 1);
     return fine &&
+           client_refused(client, ncclCommCount(comm, &count), ncclInvalidArgument, "not ready") &&
            client_refused(client, ncclCommDestroy(comm), ncclInvalidArgument, "not ready") &&
            client_ok(client, ncclCommAbort(comm), "ncclCommAbort");
+}
+
+struct joiner {
+    struct client *client;
+    ncclComm_t comm;
+    ncclResult_t result;
+};
+
+static void *join_and_block(void *argument)
+{
+    struct joiner *joiner = argument;
+    const struct client *client = joiner->client;
+
+    joiner->result = ncclCommInitRank(&joiner->comm, client->size, client->id, client->rank);
+    return NULL;
+}
+
+/* Rank 1 comes when rank 0 has been aborted, by a second thread. */
+bool ends_abort_a_join_that_blocks(struct client *client)
+{
+    atomic_int *aborted = client->argument;
+    struct joiner joiner = {.client = client};
+    ncclComm_t comm = NULL;
+    pthread_t thread;
+    bool fine;
+
+    if (client->rank) {
+        /* Acquire, pairs with the release of who has aborted. */
+        while (!atomic_load_explicit(aborted, memory_order_acquire))
+            client_sleep(1);
+        return client_refused(client,
+                              ncclCommInitRank(&comm, client->size, client->id, client->rank),
+                              ncclRemoteError, "Rank 0");
+    }
+    pthread_create(&thread, NULL, join_and_block, &joiner);
+    while (!(comm = __atomic_load_n(&joiner.comm, __ATOMIC_ACQUIRE)))
+        client_sleep(1);
+    fine = client_ok(client, ncclCommAbort(comm), "ncclCommAbort");
+    atomic_store_explicit(aborted, 1, memory_order_release);
+    pthread_join(thread, NULL);
+    return fine && (joiner.result == ncclRemoteError ||
+                    client_say(client, "the join gave %d", (int)joiner.result));
 }
 
 static atomic_int joins; /* of any threads, by this process */
@@ -100,7 +133,7 @@ static bool join_alone(struct client *client, ncclComm_t *ret_comm)
     return client_ok(client, ncclGetUniqueId(&id), "ncclGetUniqueId") &&
            client_refused(client, ncclCommInitRankConfig(ret_comm, 1, id, 0, &config),
                           ncclInProgress, "") &&
-           client_ok(client, poll(*ret_comm), "joining");
+           client_ok(client, client_poll(*ret_comm), "joining");
 }
 
 /* Splits it, which takes a thread, and destroys the part as soon as that is possible. */
@@ -126,9 +159,9 @@ bool ends_leave_no_thread(struct client *client)
         int before = atomic_load_explicit(&joins, memory_order_relaxed);
 
         fine = split_and_destroy(client, comm) &&
-               (atomic_load_explicit(&joins, memory_order_relaxed) == before + 1 ||
+               (atomic_load_explicit(&joins, memory_order_relaxed) > before ||
                 client_say(client, "the thread of round %d was not joined", i)) &&
-               client_ok(client, poll(comm), "the parent");
+               client_ok(client, client_poll(comm), "the parent");
     }
     return client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy") && fine;
 }
@@ -157,7 +190,7 @@ bool ends_keep_no_stacks(struct client *client)
     for (int i = 0; i < ROUNDS && fine; i++)
         fine = client_refused(client, ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &part, NULL),
                               ncclInProgress, "") &&
-               client_ok(client, poll(comm), "splitting");
+               client_ok(client, client_poll(comm), "splitting");
     if (fine && count_mappings() - before > ROUNDS)
         fine = client_say(client, "%d splits leave %d mappings", ROUNDS, count_mappings() - before);
     return client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy") && fine;
@@ -194,6 +227,44 @@ bool ends_abort_before_a_join(struct client *client)
     /* A driver has threads of its own, which stay. */
     while (!client_on_device() && count_threads() > before)
         client_sleep(1);
+    return fine;
+}
+
+/* The group frees what the client has left, be it run or, after an error, dropped. */
+bool ends_abort_in_groups(struct client *client)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    bool fine = true;
+
+    config.blocking = 0;
+    for (int round = 0; round < 4 && fine; round++) {
+        bool spoiled = round % 2;
+        ncclComm_t comm = NULL;
+        ncclUniqueId id;
+
+        fine = client_ok(client, ncclGetUniqueId(&id), "ncclGetUniqueId") &&
+               client_ok(client, ncclGroupStart(), "ncclGroupStart");
+        ncclCommInitRankConfig(&comm, 1, id, 0, round < 2 ? NULL : &config);
+        if (spoiled)
+            ncclAllReduce(&fine, &fine, 1, ncclInt8, ncclSum, NULL, client->stream);
+        fine = fine && client_ok(client, ncclCommAbort(comm), "ncclCommAbort");
+        if (ncclGroupEnd() != ncclInvalidArgument && spoiled)
+            fine = client_say(client, "round %d is not spoiled", round);
+    }
+    return fine;
+}
+
+bool ends_ask_after_the_end(struct client *client)
+{
+    ncclComm_t comm = NULL, never = (ncclComm_t)client;
+    bool fine = join_alone(client, &comm) &&
+                client_refused(client, ncclCommSplit(comm, -7, 0, &never, NULL),
+                               ncclInvalidArgument, "color is -7") &&
+                client_ok(client, ncclCommDestroy(comm), "ncclCommDestroy");
+
+    if (fine && (!strstr(ncclGetLastError(comm), "-7") ||
+                 !strstr(ncclGetLastError((ncclComm_t)client), "-7")))
+        fine = client_say(client, "the last error was %s", ncclGetLastError(comm));
     return fine;
 }
 

@@ -117,6 +117,58 @@ bool groups_with_an_error_do_nothing(struct client *client)
            client_refused(client, ncclGroupEnd(), ncclInvalidUsage, "no ncclGroupStart()");
 }
 
+/* A client that cleans up after an error may not know that its thread has a group open. */
+bool groups_left_open_are_aborted(struct client *client)
+{
+    int *memory = client_alloc(sizeof(int));
+    bool fine;
+
+    ncclGroupStart();
+    fine = client_ok(
+               client,
+               ncclAllReduce(memory, memory, 1, ncclInt32, ncclSum, client->comm, client->stream),
+               "the call") &&
+           client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort");
+    client->comm = NULL;
+    fine = client_refused(client, ncclGroupEnd(), ncclRemoteError, "aborted") && fine;
+    client_wait(client->stream);
+    client_free(memory);
+    return fine;
+}
+
+/* A communicator that is made in the background does not take the group's calls along. */
+bool groups_call_beside_a_split(struct client *client)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t parent = NULL, part = NULL;
+    int *memory = client_alloc(sizeof(int)), one = 1, sum = 0;
+    bool fine;
+
+    config.blocking = 0;
+    client_write(memory, &one, sizeof(one));
+    fine = client_refused(client, ncclCommSplit(client->comm, 0, client->rank, &parent, &config),
+                          ncclInProgress, "") &&
+           client_ok(client, client_poll(parent), "the parent") &&
+           client_ok(client, client_poll(client->comm), "its parent");
+    ncclGroupStart();
+    fine = fine &&
+           client_ok(client, ncclCommSplit(parent, 0, client->rank, &part, NULL), "a split") &&
+           client_ok(
+               client,
+               ncclAllReduce(memory, memory, 1, ncclInt32, ncclSum, client->comm, client->stream),
+               "the call");
+    fine = client_refused(client, ncclGroupEnd(), ncclInProgress, "") && fine &&
+           client_ok(client, client_poll(part), "the part") &&
+           client_ok(client, client_poll(parent), "the parent");
+    client_wait(client->stream);
+    client_read(&sum, memory, sizeof(sum));
+    client_free(memory);
+    if (fine && sum != client->size)
+        fine = client_say(client, "the sum is %d", sum);
+    return fine && client_ok(client, ncclCommDestroy(part), "ncclCommDestroy of the part") &&
+           client_ok(client, ncclCommDestroy(parent), "ncclCommDestroy");
+}
+
 /* A group of one all_reduce, with a communicator to be made, simulated. */
 static bool simulate(struct client *client, void *memory, size_t count, int calls, float *ret)
 {
@@ -172,7 +224,7 @@ bool groups_are_simulated(struct client *client)
     fine = fine &&
            client_refused(client, ncclGroupSimulateEnd(&wrong), ncclInvalidArgument,
                           "NCCL_SIM_INFO_INITIALIZER") &&
-           client_refused(client, ncclGroupEnd(), ncclInvalidArgument, "") &&
+           client_refused(client, ncclGroupEnd(), ncclInvalidUsage, "no ncclGroupStart()") &&
            client_refused(client, ncclGroupSimulateEnd(&wrong), ncclInvalidUsage,
                           "no ncclGroupStart()");
     return fine && sums_up(client, client->comm);

@@ -66,6 +66,16 @@ Test(groups, with_a_mistake_inside_nothing_is_done)
     as_processes(2, groups_with_an_error_do_nothing);
 }
 
+Test(groups, left_open_are_aborted)
+{
+    as_processes(2, groups_left_open_are_aborted);
+}
+
+Test(groups, make_their_calls_also_when_a_split_goes_on_in_the_background)
+{
+    as_processes(2, groups_call_beside_a_split);
+}
+
 Test(groups, are_simulated_and_dropped)
 {
     as_processes(1, groups_are_simulated_alike);
@@ -186,6 +196,24 @@ Test(ends, joining_and_splitting_need_not_be_waited_for)
 Test(ends, a_join_is_aborted)
 {
     run(&(struct client_world){.size = 1, .apart = true}, ends_abort_a_join);
+}
+
+Test(ends, a_join_that_blocks_is_aborted)
+{
+    void *aborted = client_share(sizeof(int));
+
+    run(&(struct client_world){.size = 2, .apart = true, .argument = aborted},
+        ends_abort_a_join_that_blocks);
+}
+
+Test(ends, communicators_of_a_group_are_aborted_before_it_ends)
+{
+    run(&(struct client_world){.size = 1, .apart = true}, ends_abort_in_groups);
+}
+
+Test(ends, who_asks_for_the_error_of_what_is_gone_gets_the_last_one)
+{
+    run(&(struct client_world){.size = 1, .apart = true}, ends_ask_after_the_end);
 }
 
 /* A thread might be in the library when that is unloaded. */

@@ -41,14 +41,14 @@ over_both_rails() {
 
 # What the ranks say of their slots, if they may lock so many KiB.
 slots_are() { # BYTES KIB
-    (ulimit -l "$2" && RONDO_LOG=info job 30 "$net_rank" bodies) >"$scratch/job" 2>&1
+    (ulimit -l "$2" && RONDO_LOG=info job 600 "$net_rank" bodies) >"$scratch/job" 2>&1
     grep -E 'slots of|good$' "$scratch/job"
     [ "$(grep -c "slots of $1 bytes" "$scratch/job")" -ge 2 ] && [ "$(grep -c 'good$' "$scratch/job")" = 2 ]
 }
 
 little_locked_memory() { # root may lock what it likes, unless that right is taken away
     export -f job rank
-    (ulimit -l 256 && scratch=$scratch job 30 setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \
+    (ulimit -l 256 && scratch=$scratch job 600 setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \
         "$net_rank" bodies) >"$scratch/job" 2>&1
     cat "$scratch/job"
     grep -q 'locked memory is limited to 256 KiB' "$scratch/job" && no_queue_is_left
@@ -82,7 +82,8 @@ registrations_run_out() {
 
 # Ranks of both devices; three runs, as opening takes seconds here. More of them by hand: docs/recovery.md.
 going_on() {
-    timeout 300 "$build/tests/recovery/recovery_soak" --transport verbs --everywhere --ranks 3 --runs 3 >"$scratch/soak"
+    local soak=$build/tests/recovery/recovery_soak
+    timeout 2000 "$soak" --transport verbs --everywhere --ranks 3 --runs 3 >"$scratch/soak"
     cat "$scratch/soak"
     grep -q "3 runs over verbs, 0 went wrong" "$scratch/soak"
 }
