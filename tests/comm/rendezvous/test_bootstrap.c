@@ -267,10 +267,10 @@ Test(bootstrap, a_member_with_another_secret_is_told_and_harms_nobody)
         struct party_rank *ranks;
         struct party_rank other;
 
-        ranks = party_at(tcp, 3, 20);
+        ranks = party_at(tcp, 3, world_patience(20));
         other = ranks[2];
         other.place.secret[31] ^= 1;
-        other.timeout = world_patience(1);
+        other.timeout = ranks[2].timeout / 20;
         party_start(ranks, 2);
         party_take_part(&other);
         party_start(ranks + 2, 1);
