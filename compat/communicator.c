@@ -204,8 +204,8 @@ NCCL_API(ncclResult_t, ncclCommFinalize, ncclComm_t comm)
     if (atomic_load_explicit(&comm->revoked, memory_order_acquire))
         return compat_fail(comm, ncclInvalidUsage,
                            "ncclCommFinalize: the communicator was revoked; destroy it.");
-    wait_for_calls(comm);
     atomic_store_explicit(&comm->finished, true, memory_order_release);
+    wait_for_calls(comm);
     return ncclSuccess;
 }
 
@@ -222,6 +222,7 @@ NCCL_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm)
         return compat_fail(comm, ncclInvalidArgument,
                            "ncclCommDestroy: the communicator is not ready yet; wait for it, or "
                            "end it by ncclCommAbort().");
+    atomic_store_explicit(&comm->finished, true, memory_order_release);
     wait_for_calls(comm);
     compat_jobs_end(comm);
     communicator_release(comm);
@@ -237,6 +238,7 @@ NCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm)
     result = check_handle(comm, "ncclCommAbort");
     if (result)
         return result;
+    communicator_hold(comm); /* the thread that makes it may end meanwhile */
     atomic_store_explicit(&comm->aborted, true, memory_order_release);
     if (atomic_load_explicit(&comm->joined, memory_order_acquire)) {
         rondo_comm_abort(comm->calls);
@@ -247,6 +249,7 @@ NCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm)
     }
     compat_jobs_end(comm);
     communicator_release(comm);
+    communicator_drop(comm);
     return ncclSuccess;
 }
 

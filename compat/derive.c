@@ -145,23 +145,23 @@ static int survivors(const ncclComm_t comm, const int *excluded, int count, int 
     return left;
 }
 
-static ncclResult_t start_shrink(ncclComm_t comm, struct job *job, const int *excluded, int count,
+static ncclResult_t start_shrink(ncclComm_t comm, struct job *job, int size,
                                  const ncclConfig_t *config)
 {
-    int size = survivors(comm, excluded, count, job->ranks);
     int rank = 0;
     ncclResult_t result;
 
-    if (size < 1)
-        return compat_fail(
-            comm, ncclInvalidArgument,
-            "ncclCommShrink: of %d excluded ranks one is not in the communicator, or "
-            "is the caller.",
-            count);
     while (job->ranks[rank] != comm->rank)
         rank++;
     result = prepare(comm, size, rank, config, job);
     return result ? result : submit(comm, job);
+}
+
+/* Release, pairs with the acquire in ncclCommGetAsyncError(). */
+static void end_calls(ncclComm_t comm)
+{
+    atomic_store_explicit(&comm->shrunk, true, memory_order_release);
+    rondo_comm_abort(comm->calls);
 }
 
 NCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList,
@@ -169,6 +169,7 @@ NCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList,
 {
     struct job job = {.run = shrink, .ret_comm = newcomm};
     ncclResult_t result = communicator_check(comm, "ncclCommShrink");
+    int size;
 
     if (!result && (!newcomm || !excludeRanksList || excludeRanksCount < 1))
         result = compat_fail(comm, ncclInvalidArgument,
@@ -184,12 +185,17 @@ NCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList,
     job.ranks = malloc((size_t)comm->size * sizeof(int));
     if (!job.ranks)
         return compat_spoil(compat_fail(comm, ncclSystemError, "Out of memory for shrinking."));
-    if (shrinkFlags == NCCL_SHRINK_ABORT) {
-        /* Release, pairs with the acquire in ncclCommGetAsyncError(). */
-        atomic_store_explicit(&comm->shrunk, true, memory_order_release);
-        rondo_comm_abort(comm->calls);
-    }
-    result = start_shrink(comm, &job, excludeRanksList, excludeRanksCount, config);
+    size = survivors(comm, excludeRanksList, excludeRanksCount, job.ranks);
+    if (size < 1)
+        result =
+            compat_fail(comm, ncclInvalidArgument,
+                        "ncclCommShrink: of %d excluded ranks one is not in the communicator, or "
+                        "is the caller.",
+                        excludeRanksCount);
+    if (!result && shrinkFlags == NCCL_SHRINK_ABORT)
+        end_calls(comm);
+    if (!result)
+        result = start_shrink(comm, &job, size, config);
     if (!job.parent) /* it was not submitted */
         free(job.ranks);
     return compat_spoil(result);

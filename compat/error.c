@@ -16,6 +16,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char last[SENTENCE_MAX]; /* of the process */
 static ncclComm_t all;          /* clients also name some that were destroyed */
 
+/* A child of a process may find it taken by a thread that it does not have. */
+static void renew_lock(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, renew_lock);
+}
+
 void compat_error_begin(ncclComm_t comm)
 {
     pthread_mutex_lock(&lock);

@@ -93,11 +93,20 @@ static rondo_result drop_calls(void)
 
 static ncclResult_t run_calls(void)
 {
+    ncclComm_t finished = NULL;
     ncclResult_t result;
 
-    for (int i = 0; i < group.comm_count; i++)
+    for (int i = 0; i < group.comm_count; i++) {
         communicator_call_begin(group.comms[i]);
-    result = compat_result(group.comms[0], rondo_group_end());
+        if (atomic_load_explicit(&group.comms[i]->finished, memory_order_acquire))
+            finished = group.comms[i];
+    }
+    if (finished)
+        drop_calls();
+    result = finished ? compat_fail(finished, ncclInvalidUsage,
+                                    "ncclGroupEnd: a communicator was finalized or destroyed "
+                                    "while the group had calls on it; they are not made.")
+                      : compat_result(group.comms[0], rondo_group_end());
     for (int i = 0; i < group.comm_count; i++)
         communicator_leave(group.comms[i]);
     return result;

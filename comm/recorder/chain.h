@@ -51,7 +51,7 @@ struct finding {
     int comm;         /* the first sighting of the communicator where somebody waits */
     int culprit_rank; /* in the communicator of the last sighting of the chain; -1: none alone */
     int culprit;      /* its sighting, -1: it has none */
-    int here, there;  /* CAUSE_LINK: sightings at its ends */
+    int between[2];   /* sightings at the ends of a link, or of communicators that cross */
     int chain[CHAIN_MAX], length; /* sightings, from one that waits to the culprit */
     double seconds;               /* that the longest wait lasts */
     char sentence[512];

@@ -26,9 +26,10 @@ static int next_of(const struct sightings *sightings, const int *from, int at)
 
 struct circle {
     int members[CHAIN_MAX], kept, length; /* the first ones, how many they are, and of how many */
-    bool several_comms, several_hosts, pairs;
-    int here, there; /* sightings on different hosts, one of which waits for the other */
-    double seconds;  /* that the longest wait lasts */
+    bool several_comms, several_hosts;
+    bool any_pair, all_pairs; /* calls in it are sends and receives */
+    int link[2], change[2]; /* neighbours that are on different hosts, in different communicators */
+    double seconds;         /* that the longest wait lasts */
 };
 
 static void note_member(const struct sightings *sightings, int at, int next, struct circle *circle)
@@ -42,12 +43,17 @@ static void note_member(const struct sightings *sightings, int at, int next, str
         circle->members[circle->kept++] = at;
     if (waited > circle->seconds)
         circle->seconds = waited;
-    circle->pairs |= call && !call->call;
-    circle->several_comms |= sighting->record.comm != sightings->at[next]->record.comm;
+    circle->any_pair |= call && !call->call;
+    circle->all_pairs &= call && collective_is_pair(call->record.collective);
+    if (sighting->record.comm != sightings->at[next]->record.comm) {
+        circle->several_comms = true;
+        circle->change[0] = at;
+        circle->change[1] = next;
+    }
     if (!sightings_share_memory(sighting, sightings->at[next])) {
         circle->several_hosts = true;
-        circle->here = at;
-        circle->there = next;
+        circle->link[0] = at;
+        circle->link[1] = next;
     }
 }
 
@@ -81,52 +87,48 @@ static void say_pairs(const struct sightings *sightings, const struct circle *ci
     enum { NAMED = 3 };
     int others = circle->length - NAMED;
     char who[400] = "", call[100];
-    bool all_pairs = true;
 
-    for (int i = 0; i < circle->kept; i++) {
+    for (int i = 0; i < circle->kept && i < NAMED; i++) {
         const struct sighting *sighting = sightings->at[finding->chain[i]];
-        const struct sighting_call *own = sighting_call(sighting);
         size_t used = strlen(who);
 
-        all_pairs &= own && collective_is_pair(own->record.collective);
         sighting_describe_call(sighting, call, sizeof(call));
-        if (i < NAMED)
-            snprintf(who + used, sizeof(who) - used, "%srank %d is in %s", i ? ", " : "",
-                     sighting->record.identity.rank, call);
+        snprintf(who + used, sizeof(who) - used, "%srank %d is in %s", i ? ", " : "",
+                 sighting->record.identity.rank, call);
     }
     if (others > 0)
         snprintf(who + strlen(who), sizeof(who) - strlen(who), ", %d more likewise", others);
     finding_say(finding, "%s: they wait for each other. %s", who,
-                all_pairs ? "A call group (rondo_group_start()) makes such calls at once"
-                          : "All ranks have to make such calls in the same order");
+                circle->all_pairs ? "A call group (rondo_group_start()) makes such calls at once"
+                                  : "All ranks have to make such calls in the same order");
 }
 
 static void say_circle(const struct sightings *sightings, const struct circle *circle,
                        struct finding *finding)
 {
     const struct sighting *first = sightings->at[finding->chain[0]];
-    const struct sighting *here = sightings->at[circle->here],
-                          *there = sightings->at[circle->there];
+    const struct sighting *here = sightings->at[circle->link[0]],
+                          *there = sightings->at[circle->link[1]];
     char call[120] = "a call", one[160], other[160];
 
     if (sighting_call(first))
         call_describe(&sighting_call(first)->record, call, sizeof(call));
     if (circle->several_comms) {
         finding->cause = CAUSE_DEADLOCK;
-        sightings_describe_comm(sightings, finding->chain[0], one, sizeof(one));
-        sightings_describe_comm(sightings, finding->chain[1], other, sizeof(other));
+        memcpy(finding->between, circle->change, sizeof(finding->between));
+        sightings_describe_comm(sightings, circle->change[0], one, sizeof(one));
+        sightings_describe_comm(sightings, circle->change[1], other, sizeof(other));
         finding_say(finding,
                     "calls of %s and of %s were made in different orders, and wait for each other: "
                     "every rank has to make the calls of all its communicators in the same order",
                     one, other);
-    } else if (circle->pairs) {
+    } else if (circle->any_pair) {
         finding->cause = CAUSE_DEADLOCK;
         say_pairs(sightings, circle, finding);
     } else if (circle->several_hosts) {
         finding->cause = CAUSE_LINK;
         finding->culprit_rank = there->record.identity.rank;
-        finding->here = circle->here;
-        finding->there = circle->there;
+        memcpy(finding->between, circle->link, sizeof(finding->between));
         finding_say(finding,
                     "rank %d on %s and rank %d on %s wait for each other in the same call, %s: "
                     "what they sent does not arrive, so the link between these hosts is cut",
@@ -157,17 +159,19 @@ static void order_members(const struct sightings *sightings, const struct circle
     finding->seconds = circle->seconds;
 }
 
-static uint64_t comm_of(const struct sightings *sightings, const struct finding *finding, int at)
+static uint64_t comm_of(const struct sightings *sightings, const struct finding *finding, int end)
 {
-    return sightings->at[finding->chain[at]]->record.comm;
+    return sightings->at[finding->between[end]]->record.comm;
 }
 
 /* True if both circles were found to go over the link between the same two hosts. */
 static bool share_link(const struct sightings *sightings, const struct finding *one,
                        const struct finding *other)
 {
-    const struct sighting *here = sightings->at[one->here], *there = sightings->at[one->there];
-    const struct sighting *a = sightings->at[other->here], *b = sightings->at[other->there];
+    const struct sighting *here = sightings->at[one->between[0]],
+                          *there = sightings->at[one->between[1]];
+    const struct sighting *a = sightings->at[other->between[0]],
+                          *b = sightings->at[other->between[1]];
 
     return (sightings_share_memory(here, a) && sightings_share_memory(there, b)) ||
            (sightings_share_memory(here, b) && sightings_share_memory(there, a));
@@ -203,7 +207,7 @@ static struct finding *find_known(const struct sightings *sightings, struct find
 void circle_add(const struct sightings *sightings, const int *from, int start, bool *in_circle,
                 struct findings *findings)
 {
-    struct circle circle = {0};
+    struct circle circle = {.all_pairs = true};
     struct finding *finding, *known;
 
     if (!walk(sightings, from, start, in_circle, &circle))

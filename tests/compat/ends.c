@@ -327,12 +327,20 @@ bool ends_abort_in_mid_flight(struct client *client)
 
 bool ends_finalize(struct client *client)
 {
-    char byte = 0;
+    char *byte = client_alloc(1);
+    bool fine = sums_up(client, client->comm);
 
-    return sums_up(client, client->comm) &&
-           client_ok(client, ncclCommFinalize(client->comm), "ncclCommFinalize") &&
-           client_refused(
-               client,
-               ncclAllReduce(&byte, &byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
-               ncclInvalidUsage, "finalized");
+    ncclGroupStart();
+    fine = fine &&
+           client_ok(client,
+                     ncclAllReduce(byte, byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
+                     "a call of a group") &&
+           client_ok(client, ncclCommFinalize(client->comm), "ncclCommFinalize");
+    fine =
+        client_refused(client, ncclGroupEnd(), ncclInvalidUsage, "finalized") && fine &&
+        client_refused(
+            client, ncclAllReduce(byte, byte, 1, ncclInt8, ncclSum, client->comm, client->stream),
+            ncclInvalidUsage, "finalized");
+    client_free(byte);
+    return fine;
 }
