@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -43,16 +44,30 @@ static int is_current(int file, const char *path)
            opened.st_ino == named.st_ino;
 }
 
+/* Some network file systems have no locks: jobs on them are trusted to have paths of their own. */
+static bool lacks_locks(int error)
+{
+    return error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK;
+}
+
 /* The lock is taken before anything is cut off: until then it may be another job's work, which may
  * even have become its checkpoint between open() and flock(). */
 static rondo_result open_part(rondo_checkpoint *checkpoint)
 {
     int file = descriptor_above(
         open(checkpoint->part_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    bool locked;
 
     if (file < 0)
         return fail_errno(checkpoint, checkpoint->part_path);
-    if (flock(file, LOCK_EX | LOCK_NB) || !is_current(file, checkpoint->part_path)) {
+    locked = !flock(file, LOCK_EX | LOCK_NB);
+    if (!locked && errno != EWOULDBLOCK && !lacks_locks(errno)) {
+        rondo_result result = fail_errno(checkpoint, "flock");
+
+        close(file);
+        return result;
+    }
+    if ((!locked && errno == EWOULDBLOCK) || !is_current(file, checkpoint->part_path)) {
         close(file);
         return ddp_fail(RONDO_ERROR_SYSTEM,
                         "Checkpoint %s is just being written by another process: "

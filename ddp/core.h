@@ -91,6 +91,8 @@ struct rondo_ddp {
     int announced;   /* gradients in this pass */
     int next;        /* bucket to launch */
     int passes;      /* finished ones since the last exchange */
+    int own_passes;  /* those of them with data of this rank */
+    int made_passes; /* of the step, over all ranks, with the one that was announced; with join */
     int remaining;   /* ranks that have data; all without join */
     int root;        /* the lowest of them in the last pass */
     double began;    /* clock */

@@ -12,16 +12,19 @@
 #include "ddp/number.h"
 #include "rondo/bindings.h"
 
-/* Returns the divisor of the sum of gradients in this step. */
+/* Returns the divisor of the sum of gradients in this step. A rank that has joined within it made
+ * only some of its passes. */
 static double divisor_of(const rondo_ddp *ddp)
 {
-    int ranks = ddp->config.join == RONDO_DDP_JOIN_BY_REMAINING ? ddp->remaining : ddp->size;
+    int passes = ddp->passes + 1;
+    double made = ddp->config.join == RONDO_DDP_JOIN_BY_REMAINING ? ddp->made_passes
+                                                                  : (double)ddp->size * passes;
 
     switch (ddp->config.average) {
     case RONDO_DDP_BY_RANKS:
-        return ranks;
+        return made / passes;
     case RONDO_DDP_BY_PASSES:
-        return (double)ranks * (ddp->passes + 1);
+        return made;
     case RONDO_DDP_SUM:
         break;
     }

@@ -8,14 +8,33 @@
  */
 #include "ddp/core.h"
 
-rondo_result ddp_announce(rondo_ddp *ddp, enum ddp_state state)
+/* An announcement has the state in the lower bits, and above them how many passes of the step the
+ * rank has made. */
+enum { STATE_BITS = 2 };
+
+static rondo_result hear_announcements(rondo_ddp *ddp, enum ddp_state state)
 {
-    int32_t mine = (int32_t)state, *states = ddp->states;
-    int first = -1, remaining = 0;
+    int32_t mine = (int32_t)state | ddp->own_passes << STATE_BITS, *states = ddp->states;
     rondo_result result = rondo_all_gather(&mine, states, 1, RONDO_INT32, ddp->comm, NULL);
 
     if (result)
         return ddp_broken(ddp, result, ddp->comm, "Asking who still has data");
+    ddp->made_passes = 0;
+    for (int rank = 0; rank < ddp->size; rank++) {
+        ddp->made_passes += states[rank] >> STATE_BITS;
+        states[rank] &= (1 << STATE_BITS) - 1;
+    }
+    return RONDO_OK;
+}
+
+rondo_result ddp_announce(rondo_ddp *ddp, enum ddp_state state)
+{
+    const int32_t *states = ddp->states;
+    int first = -1, remaining = 0;
+    rondo_result result = hear_announcements(ddp, state);
+
+    if (result)
+        return result;
     for (int rank = 0; rank < ddp->size; rank++) {
         if (states[rank] == DDP_NO_DATA)
             continue;
@@ -29,6 +48,7 @@ rondo_result ddp_announce(rondo_ddp *ddp, enum ddp_state state)
         remaining++;
     }
     ddp->remaining = remaining;
+    ddp->made_passes += remaining;
     if (remaining)
         ddp->root = first;
     return RONDO_OK;
@@ -56,7 +76,9 @@ static rondo_result leave(rondo_ddp *ddp)
 {
     rondo_result result = ddp_agree(ddp, DDP_VOTE_PROBLEM + 1);
 
-    ddp->passes = 0; /* a step that was begun is forgotten */
+    if (!result && ddp->passes) /* a step that was begun is forgotten */
+        result = rondo_ddp_zero_gradients(ddp);
+    ddp->passes = ddp->own_passes = 0;
     for (int i = 0; i < ddp->parameter_count; i++)
         ddp->parameters[i].touched = false;
     if (!result)

@@ -253,12 +253,19 @@ void rondo_ddp_close(rondo_ddp *ddp)
     free(ddp);
 }
 
+/* False after rondo_ddp_move() has failed: there are no buckets to have them in. */
+static bool has_gradients(const rondo_ddp *ddp)
+{
+    return ddp->layout.buckets;
+}
+
 void *rondo_ddp_gradient(const rondo_ddp *ddp, int parameter)
 {
     if (!ddp || parameter < 0 || parameter >= ddp->parameter_count ||
         ddp->parameters[parameter].frozen)
         return NULL;
-    return ddp_gradient(ddp, &ddp->parameters[parameter]);
+    return has_gradients(ddp) ? ddp_gradient(ddp, &ddp->parameters[parameter])
+                              : ddp->parameters[parameter].own_gradient;
 }
 
 rondo_result rondo_ddp_zero_gradients(rondo_ddp *ddp)
@@ -267,6 +274,10 @@ rondo_result rondo_ddp_zero_gradients(rondo_ddp *ddp)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_ddp_zero_gradients: %s.",
                         ddp ? "not inside of a pass; call rondo_ddp_wait() first"
                             : "there is no rondo_ddp");
+    if (!has_gradients(ddp))
+        return ddp_fail(RONDO_ERROR_INVALID,
+                        "rondo_ddp_zero_gradients: rondo_ddp_move() has failed; move again, or "
+                        "close the rondo_ddp.");
     for (int i = 0; i < ddp->parameter_count; i++)
         if (!ddp->parameters[i].frozen)
             ddp_copy(ddp, ddp_gradient(ddp, &ddp->parameters[i]), NULL,

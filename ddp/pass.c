@@ -193,13 +193,7 @@ static void leave_out(rondo_ddp *ddp, struct ddp_tensor *parameter)
     void *gradient = ddp_gradient(ddp, parameter);
     size_t bytes = ddp_bytes(parameter);
 
-    if (ddp->config.accumulation == RONDO_DDP_TREE) {
-        memset(gradient, 0, bytes);
-        ddp_tree_add(ddp, parameter);
-    }
-    if (!ddp->exchange)
-        return;
-    if (!parameter->touched && ddp->config.find_unused) { /* maybe nobody has it */
+    if (ddp->exchange && !parameter->touched && ddp->config.find_unused) { /* maybe nobody has it */
         parameter->kept = malloc(bytes + 1);
         if (parameter->kept)
             memcpy(parameter->kept, gradient, bytes);
@@ -207,6 +201,12 @@ static void leave_out(rondo_ddp *ddp, struct ddp_tensor *parameter)
             ddp_problem(ddp, RONDO_ERROR_MEMORY, "Rank %d is out of memory for '%s'.", ddp->rank,
                         parameter->name);
     }
+    if (ddp->config.accumulation == RONDO_DDP_TREE) {
+        memset(gradient, 0, bytes);
+        ddp_tree_add(ddp, parameter);
+    }
+    if (!ddp->exchange)
+        return;
     put_into_bucket(ddp, parameter);
     if (!parameter->touched)
         ddp_copy(ddp, ddp_in_bucket(ddp, parameter), NULL, bytes);
@@ -292,7 +292,7 @@ static rondo_result finish_exchange(rondo_ddp *ddp)
     ddp->statistics.exchanges++;
     ddp->statistics.communication += clock_seconds() - heard;
     ddp->statistics.exposed += exposed + clock_seconds() - heard;
-    ddp->passes = 0;
+    ddp->passes = ddp->own_passes = 0;
     return result;
 }
 
@@ -307,6 +307,7 @@ rondo_result ddp_pass_finish(rondo_ddp *ddp)
             leave_out(ddp, &ddp->parameters[i]);
     if (!ddp->exchange) {
         ddp->passes++;
+        ddp->own_passes += !ddp->joined;
         ddp->in_pass = false;
         return RONDO_OK;
     }

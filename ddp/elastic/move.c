@@ -25,7 +25,8 @@ static void forget_step(rondo_ddp *ddp)
     ddp->in_pass = ddp->exchange = ddp->joined = false;
     ddp->order_known = ddp->order_is_new = ddp->rebuilt = false;
     ddp->late = (struct ddp_late){0};
-    ddp->announced = ddp->arrived = ddp->next = ddp->passes = ddp->root = 0;
+    ddp->announced = ddp->arrived = ddp->next = ddp->root = 0;
+    ddp->passes = ddp->own_passes = 0;
     ddp->problem = RONDO_OK;
     ddp->sentence[0] = 0;
     for (int i = 0; i < ddp->parameter_count; i++) {

@@ -76,6 +76,8 @@ rondo_result rondo_shards_parameter(rondo_shards *shards, int unit, int paramete
     struct shard_unit *owner;
     rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
+    if (!result)
+        result = shards_need(__func__, ret_values);
     if (result)
         return result;
     if (owner->place != SHARD_HERE)

@@ -115,6 +115,8 @@ rondo_result rondo_shards_gradient(rondo_shards *shards, int unit, int parameter
     rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
     if (!result)
+        result = shards_need(__func__, ret_gradients);
+    if (!result)
         result = settle_unit(shards, owner);
     if (!result && !owner->gradients) {
         result = shards_borrow(shards, &owner->gradients);

@@ -29,6 +29,12 @@ rondo_result shards_find(const char *function, rondo_shards *shards, int unit, i
     return RONDO_OK;
 }
 
+rondo_result shards_need(const char *function, const void *pointer)
+{
+    return pointer ? RONDO_OK
+                   : ddp_fail(RONDO_ERROR_INVALID, "%s: the pointer to values is NULL.", function);
+}
+
 rondo_result shards_check(rondo_shards *shards, const char *what)
 {
     rondo_result result = rondo_stream_query(shards->stream);
@@ -114,15 +120,21 @@ rondo_result shards_compare(rondo_shards *shards, uint64_t mine, const char *wha
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-static rondo_result check_config(const rondo_shards_config *config, const rondo_comm *comm)
+static rondo_result check_config(const rondo_shards_config *config, const rondo_comm *comm,
+                                 bool has_place)
 {
     if (!config || config->struct_size != sizeof(*config))
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_open: the config is %s.",
                         config ? "not of this version: set struct_size" : "NULL");
-    if (!comm)
-        return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_open: the communicator is NULL.");
+    if (!comm || !has_place)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_open: %s.",
+                        comm ? "there is no place for the rondo_shards"
+                             : "the communicator is NULL");
     if (ddp_check_call(comm, "rondo_shards_open"))
         return RONDO_ERROR_INVALID;
+    if (config->average < RONDO_DDP_BY_RANKS || config->average > RONDO_DDP_SUM)
+        return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_open: there is no average %d.",
+                        (int)config->average);
     if (config->level < RONDO_SHARD_OPTIMIZER || config->level > RONDO_SHARD_PARAMETERS)
         return ddp_fail(RONDO_ERROR_INVALID, "rondo_shards_open: there is no level %d, but 1 to 3.",
                         config->level);
@@ -137,7 +149,7 @@ static rondo_result check_config(const rondo_shards_config *config, const rondo_
 rondo_result rondo_shards_open(const rondo_shards_config *config, rondo_comm *comm,
                                rondo_shards **ret_shards)
 {
-    rondo_result result = check_config(config, comm);
+    rondo_result result = check_config(config, comm, ret_shards != NULL);
     rondo_shards *shards;
 
     if (result)

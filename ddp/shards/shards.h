@@ -98,6 +98,8 @@ static inline size_t shards_whole(const rondo_shards *shards, const struct shard
 /* The unit of that number, and (if ret_parameter) its parameter, for the public `function`. */
 rondo_result shards_find(const char *function, rondo_shards *shards, int unit, int parameter,
                          struct shard_unit **ret_unit, struct shard_parameter **ret_parameter);
+/* Refuses a NULL of the caller's of `function`. */
+rondo_result shards_need(const char *function, const void *pointer);
 /* Zeroed memory that peers can read, so that nothing is staged; never NULL on success. */
 rondo_result shards_allocate(size_t floats, float **ret_memory);
 /* A buffer as long as the largest unit, for a while. */

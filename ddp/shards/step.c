@@ -14,6 +14,8 @@ rondo_result rondo_shards_clip(rondo_shards *shards, double limit, double *ret_n
     float scale;
 
     if (!result)
+        result = shards_need(__func__, ret_norm);
+    if (!result)
         result = shards_finish_reductions(shards);
     if (result)
         return result;
@@ -117,6 +119,8 @@ rondo_result rondo_shards_export(rondo_shards *shards, int unit, int parameter, 
     rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
     if (!result)
+        result = shards_need(__func__, ret_values);
+    if (!result)
         result = check_state(shards, state);
     if (result)
         return result;
@@ -138,6 +142,8 @@ rondo_result rondo_shards_import(rondo_shards *shards, int unit, int parameter, 
     struct shard_piece piece;
     rondo_result result = shards_find(__func__, shards, unit, parameter, &owner, &found);
 
+    if (!result)
+        result = shards_need(__func__, values);
     if (!result)
         result = check_state(shards, state);
     if (!result && owner->place == SHARD_COMING)

@@ -92,9 +92,11 @@ typedef enum rondo_ddp_accumulation { RONDO_DDP_ADD = 0, RONDO_DDP_TREE } rondo_
 /* A mode says whether ranks have different numbers of steps, and what sums are divided by when some
  * have none left. */
 typedef enum rondo_ddp_join_mode {
-    RONDO_DDP_NO_JOIN = 0,      /* all ranks have the same number of steps */
-    RONDO_DDP_JOIN_BY_SIZE,     /* by all ranks: each sample weighs as much as before */
-    RONDO_DDP_JOIN_BY_REMAINING /* by those that still have data */
+    RONDO_DDP_NO_JOIN = 0,  /* all ranks have the same number of steps */
+    RONDO_DDP_JOIN_BY_SIZE, /* by all ranks: each sample weighs as much as before */
+    /* by those that still have data; where ranks join within a step, by the passes that they made
+       of it: BY_RANKS by how many ranks had data in a pass on average */
+    RONDO_DDP_JOIN_BY_REMAINING
 } rondo_ddp_join_mode;
 
 /* Compressed gradients are divided by the divisor, rounded to 16 bits and summed in that type. */

@@ -33,6 +33,7 @@ rondo_result mistakes_out_of_order(rondo_comm *comm, void *unused, char *sentenc
 rondo_result mistakes_nan(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_passes(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_leaving(rondo_comm *comm, void *unused, char *sentence);
+rondo_result mistakes_moving(rondo_comm *comm, void *unused, char *sentence);
 rondo_result mistakes_dead_peer(rondo_comm *comm, void *unused, char *sentence);
 
 /* joins.c */
@@ -42,6 +43,7 @@ rondo_result joins_step_everywhere(rondo_comm *comm, void *unused, char *sentenc
 rondo_result joins_whose_step_fails(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_are_not_chosen(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_within_a_step(rondo_comm *comm, void *unused, char *sentence);
+rondo_result joins_forget_a_step(rondo_comm *comm, void *unused, char *sentence);
 rondo_result joins_in_mixed_passes(rondo_comm *comm, void *unused, char *sentence);
 
 /* hooks.c */

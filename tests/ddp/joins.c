@@ -147,14 +147,24 @@ static double two_passes(const struct toy *toy, const void *context, int paramet
     return all;
 }
 
+static double mean_of_two_passes(const struct toy *toy, const void *context, int parameter,
+                                 size_t i)
+{
+    const double *divisor = context;
+
+    return (float)(two_passes(toy, NULL, parameter, i) / *divisor);
+}
+
 /* Rank 0 joins within a step of two passes: what it has accumulated counts. */
-rondo_result joins_within_a_step(rondo_comm *comm, void *unused, char *sentence)
+static rondo_result join_within_a_step(rondo_comm *comm, rondo_ddp_join_mode mode,
+                                       rondo_ddp_average average, double divisor, char *sentence)
 {
     struct toy *toy = toy_new(comm, false, sentence);
     rondo_ddp_config config = toy_config();
     rondo_result result;
 
-    config.join = RONDO_DDP_JOIN_BY_SIZE;
+    config.join = mode;
+    config.average = average;
     result = toy_open(toy, &config);
     if (!result)
         result = toy_pass(toy, 0, 0, true);
@@ -163,7 +173,57 @@ rondo_result joins_within_a_step(rondo_comm *comm, void *unused, char *sentence)
     if (!result)
         result = toy_say(toy, rondo_ddp_join(toy->ddp, NULL, NULL), "join");
     if (!result)
-        result = toy_check(toy, two_passes, NULL);
+        result = toy_check(toy, mean_of_two_passes, &divisor);
+    toy_free(toy);
+    return result;
+}
+
+rondo_result joins_within_a_step(rondo_comm *comm, void *unused, char *sentence)
+{
+    const int size = rondo_comm_size(comm), made = 2 * size - 1; /* passes, over all ranks */
+    const struct {
+        rondo_ddp_join_mode mode;
+        rondo_ddp_average average;
+        double divisor;
+    } cases[] = {{RONDO_DDP_JOIN_BY_SIZE, RONDO_DDP_SUM, 1},
+                 {RONDO_DDP_JOIN_BY_SIZE, RONDO_DDP_BY_PASSES, 2.0 * size},
+                 {RONDO_DDP_JOIN_BY_REMAINING, RONDO_DDP_BY_PASSES, made},
+                 {RONDO_DDP_JOIN_BY_REMAINING, RONDO_DDP_BY_RANKS, made / 2.0}};
+    rondo_result result = RONDO_OK;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]) && !result; i++)
+        result =
+            join_within_a_step(comm, cases[i].mode, cases[i].average, cases[i].divisor, sentence);
+    return result;
+}
+
+static double second_pass(const struct toy *toy, const void *context, int parameter, size_t i)
+{
+    double all = 0;
+
+    for (int rank = 0; rank < toy->size; rank++)
+        all += toy_gradient(rank, 1, parameter, i);
+    return (float)(all / toy->size);
+}
+
+/* All join in the middle of a step: the next one begins anew. */
+rondo_result joins_forget_a_step(rondo_comm *comm, void *unused, char *sentence)
+{
+    struct toy *toy = toy_new(comm, false, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result;
+
+    config.join = RONDO_DDP_JOIN_BY_REMAINING;
+    config.average = RONDO_DDP_BY_PASSES;
+    result = toy_open(toy, &config);
+    if (!result)
+        result = toy_pass(toy, 0, 0, true);
+    if (!result)
+        result = toy_say(toy, rondo_ddp_join(toy->ddp, NULL, NULL), "join");
+    if (!result)
+        result = toy_pass(toy, 1, 1, true);
+    if (!result)
+        result = toy_check(toy, second_pass, NULL);
     toy_free(toy);
     return result;
 }

@@ -242,6 +242,32 @@ rondo_result mistakes_leaving(rondo_comm *comm, void *unused, char *sentence)
     return result;
 }
 
+/* A model whose communicator can't be left for another one has no gradients any more. */
+rondo_result mistakes_moving(rondo_comm *comm, void *unused, char *sentence)
+{
+    struct toy *toy = toy_new(comm, false, sentence);
+    rondo_ddp_config config = toy_config();
+    rondo_result result = toy_open(toy, &config);
+    rondo_comm *revoked = NULL;
+    void *gradient;
+
+    if (!result)
+        result = rondo_comm_dup(comm, &revoked);
+    if (!result)
+        result = rondo_comm_revoke(revoked);
+    if (!result && !rondo_ddp_move(toy->ddp, revoked))
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "it has moved");
+    gradient = result ? NULL : rondo_ddp_gradient(toy->ddp, 0);
+    if (gradient)
+        result = world_say(sentence, RONDO_ERROR_INTERNAL, "there is a gradient");
+    if (!result)
+        result = toy_expect(toy, rondo_ddp_zero_gradients(toy->ddp), RONDO_ERROR_INVALID,
+                            "rondo_ddp_move() has failed", "close");
+    toy_free(toy);
+    rondo_comm_close(revoked);
+    return result;
+}
+
 /*
  * The last rank's process dies; the others are told, and everything after is refused. They return
  * an error, because not even finalizing works after that.

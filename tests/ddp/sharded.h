@@ -44,6 +44,7 @@ rondo_result sharded_step(rondo_comm *comm, rondo_shards *shards, const struct s
 
 /* One unit is different on rank 1; one gradient of rank 1 is NaN. */
 rondo_result sharded_mismatch(rondo_comm *comm, void *argument, char *sentence);
+rondo_result sharded_nulls(rondo_comm *comm, void *argument, char *sentence);
 rondo_result sharded_nan(rondo_comm *comm, void *argument, char *sentence);
 /* For processes: the last one is killed. */
 rondo_result sharded_death(rondo_comm *comm, void *argument, char *sentence);

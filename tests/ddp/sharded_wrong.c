@@ -44,6 +44,49 @@ rondo_result sharded_mismatch(rondo_comm *comm, void *argument, char *sentence)
     return result;
 }
 
+static rondo_result refuse_nulls(rondo_shards *shards, char *sentence)
+{
+    const struct {
+        rondo_result result;
+        const char *function;
+    } calls[] = {{rondo_shards_clip(shards, 1, NULL), "rondo_shards_clip"},
+                 {rondo_shards_parameter(shards, 0, 0, NULL), "rondo_shards_parameter"},
+                 {rondo_shards_gradient(shards, 0, 0, NULL), "rondo_shards_gradient"},
+                 {rondo_shards_export(shards, 0, 0, -1, NULL), "rondo_shards_export"},
+                 {rondo_shards_import(shards, 0, 0, -1, NULL), "rondo_shards_import"}};
+
+    if (!strstr(rondo_ddp_last_error(), "pointer to values is NULL"))
+        return world_say(sentence, RONDO_ERROR_INTERNAL, "%s", rondo_ddp_last_error());
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (calls[i].result != RONDO_ERROR_INVALID)
+            return world_say(sentence, RONDO_ERROR_INTERNAL, "%s: %s", calls[i].function,
+                             rondo_result_string(calls[i].result));
+    return RONDO_OK;
+}
+
+rondo_result sharded_nulls(rondo_comm *comm, void *argument, char *sentence)
+{
+    rondo_shards_config config = {.struct_size = sizeof(config), .level = 3};
+    rondo_parameter_spec spec = {"w", 3, NULL};
+    rondo_shards *shards = NULL;
+    rondo_result result = expect(rondo_shards_open(&config, comm, NULL), RONDO_ERROR_INVALID,
+                                 "no place for the rondo_shards", sentence);
+
+    config.average = (rondo_ddp_average)7;
+    if (!result)
+        result = expect(rondo_shards_open(&config, comm, &shards), RONDO_ERROR_INVALID,
+                        "no average 7", sentence);
+    config.average = RONDO_DDP_BY_RANKS;
+    if (!result)
+        result = rondo_shards_open(&config, comm, &shards);
+    if (!result)
+        result = rondo_shards_add_unit(shards, &spec, 1);
+    if (!result)
+        result = refuse_nulls(shards, sentence);
+    rondo_shards_close(shards);
+    return result;
+}
+
 /* The last rank leaves in its second step; the others must hear of it and get away. */
 rondo_result sharded_death(rondo_comm *comm, void *argument, char *sentence)
 {

@@ -133,6 +133,11 @@ Test(ddp_mistakes, a_rank_that_closes_within_a_pass_ends_it_for_all)
     run_on(mistakes_leaving, 2, 3);
 }
 
+Test(ddp_mistakes, a_model_that_could_not_move_has_no_gradients)
+{
+    run_on(mistakes_moving, 1, 3);
+}
+
 Test(ddp_mistakes, a_rank_that_dies_is_an_error_of_the_others_and_not_a_hang)
 {
     int failed = world_run_processes(3, mistakes_dead_peer, NULL, &report);
@@ -171,6 +176,11 @@ Test(ddp_join, who_waits_for_a_rank_with_fewer_steps_is_told_of_join_modes)
 Test(ddp_join, what_a_rank_has_accumulated_when_it_joins_counts)
 {
     run_on(joins_within_a_step, 2, 3);
+}
+
+Test(ddp_join, a_step_that_all_join_in_is_forgotten)
+{
+    run_on(joins_forget_a_step, 1, 3);
 }
 
 Test(ddp_join, ranks_that_disagree_about_exchanging_are_told_so)

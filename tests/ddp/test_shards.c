@@ -153,6 +153,11 @@ Test(shards, other_shapes_on_one_rank_are_told_to_all)
     cr_assert_eq(world_run_threads(3, sharded_mismatch, NULL, &report), 0, "%s", report.summary);
 }
 
+Test(shards, wrong_arguments_are_refused_before_anything_is_collective)
+{
+    cr_assert_eq(world_run_threads(2, sharded_nulls, NULL, &report), 0, "%s", report.summary);
+}
+
 Test(shards, a_gradient_that_is_no_number_is_named_on_all_ranks)
 {
     for (int level = 1; level <= 3; level++)
