@@ -44,6 +44,7 @@ struct thread_stream {
     struct job *running; /* NULL: none */
     struct spares jobs;  /* that were done */
     bool closing;
+    bool orphan;        /* closed by its own thread, which frees it; of that thread */
     rondo_result error; /* the first since the last synchronize */
     char sentence[FAIL_SENTENCE_MAX];
 };
@@ -110,17 +111,6 @@ static void do_job(struct thread_stream *stream, struct job *job)
     spare_give(&stream->jobs, job);
     pthread_cond_broadcast(&stream->changed);
     lock_give(&stream->lock);
-}
-
-static void *work(void *argument)
-{
-    struct thread_stream *stream = argument;
-    struct job *job;
-
-    outcome.stream = stream;
-    while ((job = next_job(stream)))
-        do_job(stream, job);
-    return NULL;
 }
 
 /* A job with room for that many bytes behind it; NULL: out of memory. */
@@ -261,6 +251,30 @@ rondo_result streams_let_go(const void *memory, size_t bytes, const char *functi
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
+static void free_stream(struct thread_stream *stream)
+{
+    list_remove(stream);
+    spares_done(&stream->jobs);
+    lock_done(&stream->lock);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
+}
+
+static void *work(void *argument)
+{
+    struct thread_stream *stream = argument;
+    struct job *job;
+
+    outcome.stream = stream;
+    while ((job = next_job(stream)))
+        do_job(stream, job);
+    if (stream->orphan)
+        free_stream(stream);
+    return NULL;
+}
+
+/* A function on the stream cannot wait for the jobs behind it: then the thread frees the stream
+ * when they are done. */
 static void close_thread(rondo_stream *base)
 {
     struct thread_stream *stream = (struct thread_stream *)base;
@@ -269,12 +283,13 @@ static void close_thread(rondo_stream *base)
     stream->closing = true;
     pthread_cond_broadcast(&stream->changed);
     lock_give(&stream->lock);
+    if (outcome.stream == stream) {
+        stream->orphan = true;
+        pthread_detach(stream->thread);
+        return;
+    }
     pthread_join(stream->thread, NULL);
-    list_remove(stream);
-    spares_done(&stream->jobs);
-    lock_done(&stream->lock);
-    pthread_cond_destroy(&stream->changed);
-    free(stream);
+    free_stream(stream);
 }
 
 /* With the lock held: hand out the error and forget it. */

@@ -425,8 +425,8 @@ RONDO_API rondo_result rondo_stream_synchronize(rondo_stream *stream);
 RONDO_API rondo_result rondo_stream_query(rondo_stream *stream);
 /*
  * A function of yours in the stream's order, in the stream's thread; what it wrote is seen by who
- * synchronizes after it. It must not wait for this stream. In a group it is queued at once, before
- * the group's calls.
+ * synchronizes after it. It must not wait for this stream, but may close it. In a group it is
+ * queued at once, before the group's calls.
  */
 typedef void (*rondo_stream_function)(void *context);
 RONDO_API rondo_result rondo_stream_call(rondo_stream *stream, rondo_stream_function function,

@@ -22,7 +22,9 @@ BOOL, COMPLEX64, COMPLEX128 = OTHER, OTHER + 1, OTHER + 2
 OPAQUE = OTHER + 64  # OPAQUE + n: elements of n bytes
 
 NAMES = {kind.name.lower(): int(kind) for kind in Type}
-NAMES.update({"float8_e4m3fn": int(Type.FLOAT8_E4M3), "bool": BOOL, "complex64": COMPLEX64, "complex128": COMPLEX128})
+NAMES["float8_e4m3fn"] = NAMES.pop("float8_e4m3")  # by the short name ml_dtypes means another type, with infinities
+NAME_OF = {kind: name for name, kind in NAMES.items()}
+NAMES.update({"bool": BOOL, "complex64": COMPLEX64, "complex128": COMPLEX128})
 SIZES = {int(kind): size for kind, size in zip(Type, (1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1))}
 SIZES.update({BOOL: 1, COMPLEX64: 8, COMPLEX128: 16})
 
@@ -91,7 +93,8 @@ def _read_numpy(array: Any, writes: bool, _one=ctypes.c_char.from_buffer, _addre
         raise _not_contiguous("array")
     if writes and not array.flags.writeable:
         raise _read_only("array")
-    return array.__array_interface__["data"][0], array.size, kind, array
+    interface = array.__array_interface__  # that of a scalar keeps the copy that it tells of
+    return interface["data"][0], array.size, kind, (array, interface)
 
 
 # ---- torch -----------------------------------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ def _read_tensor(tensor: Any, writes: bool) -> Buffer:
     kind = _torch_types.get(tensor.dtype)
     if kind is None:
         kind = _torch_type(tensor)
-    if kind >= OTHER and (tensor.is_conj() or tensor.is_neg()):
+    if tensor.is_conj() or tensor.is_neg():
         raise invalid("The tensor is a conjugated or negated view: use tensor.resolve_conj().resolve_neg().")
     return tensor.data_ptr(), tensor.numel(), kind, tensor
 

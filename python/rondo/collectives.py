@@ -20,7 +20,7 @@ from . import groups
 from ._buffers import OTHER, describe, moved, reduced
 from ._library import lib
 from .errors import failure, invalid
-from .operations import CODES, Operation, code_of
+from .operations import CODES, code_of, first_raised
 from .streams import Event, Stream
 
 _all_reduce = lib.all_reduce
@@ -55,16 +55,17 @@ class Collectives:
     def _end(self, result: int, out: Any, stream: Stream | None, keep: Any, op: Any = None) -> Any:
         """Raise, or return what the call returns: the output, or an event of the stream."""
         if result:
-            raise failure(result, self)
+            raise failure(result, self) from first_raised([op])
         group = groups.current()
         if group is not None:
-            group._add(self, stream, keep)
+            group._add(self, stream, keep, op)
             return out
-        if isinstance(op, Operation) and op._raised and stream is None:
-            raise op._raised.pop()
         if stream is None:
+            raised = first_raised([op])
+            if raised is not None:
+                raise raised
             return out
-        event = Event(stream, out, self, keep)
+        event = Event(stream, out, self, keep, [op])
         self._pending.add(event)
         event.when_done(lambda: self._pending.discard(event))
         return event

@@ -7,6 +7,7 @@ other, in the order of the ranks. That all blocks lie within the buffers is look
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any, Optional, Sequence
 
 from ._buffers import OTHER, describe, moved, reduced, size_of
@@ -22,7 +23,7 @@ class Blocks:
     """Counts and displacements of a call as arrays of C, in elements of the type that the library is told."""
 
     def __init__(self, size: int, counts: Counts, displacements: Optional[Counts], times: int) -> None:
-        given = [list(counts)] if displacements is None else [list(counts), list(displacements)]
+        given = [list(map(operator.index, numbers)) for numbers in (counts, displacements) if numbers is not None]
         for numbers in given:
             if len(numbers) != size or any(number < 0 for number in numbers):
                 raise invalid(f"{numbers} are not {size} counts or displacements from 0 up, one for each rank.")

@@ -7,6 +7,7 @@ from typing import Any, Generator
 
 from ._library import lib
 from .errors import failure
+from .operations import first_raised
 from .streams import Event, Stream
 
 
@@ -28,16 +29,18 @@ class Group:
 
     def __init__(self) -> None:
         self._keep: list[Any] = []
-        self._on_streams: dict[int, tuple[Stream, Any, list[Any]]] = {}
+        self._operations: list[Any] = []
+        self._on_streams: dict[int, tuple[Stream, Any, list[Any], list[Any]]] = {}
         self._events: list[Event] = []
         self._comm: Any = None
 
-    def _add(self, comm: Any, stream: Stream | None, keep: Any) -> None:
+    def _add(self, comm: Any, stream: Stream | None, keep: Any, op: Any = None) -> None:
         self._comm = comm
-        if stream is None:
-            self._keep.append(keep)
-        else:
-            self._on_streams.setdefault(id(stream), (stream, comm, []))[2].append(keep)
+        kept, operations = self._keep, self._operations
+        if stream is not None:
+            kept, operations = self._on_streams.setdefault(id(stream), (stream, comm, [], []))[2:]
+        kept.append(keep)
+        operations.append(op)
 
     def __enter__(self) -> Group:
         result = lib.group_start()
@@ -51,15 +54,22 @@ class Group:
         result = lib.group_end()
         if _mine.open:  # the outermost end runs all of them
             outer = _mine.open[-1]
-            outer._keep.append(self._keep)
-            for stream, comm, keep in self._on_streams.values():
-                outer._add(comm, stream, keep)
+            outer._keep += self._keep
+            outer._operations += self._operations
+            for stream, comm, kept, operations in self._on_streams.values():
+                for keep, op in zip(kept, operations):
+                    outer._add(comm, stream, keep, op)
             outer._comm = outer._comm or self._comm
-        elif not result:
-            self._events = [Event(stream, comm=comm, keep=keep) for stream, comm, keep in self._on_streams.values()]
-        self._keep = []
+            raised = None
+        else:
+            if not result:
+                self._events = [Event(stream, None, *rest) for stream, *rest in self._on_streams.values()]
+            raised = first_raised(self._operations)
+        self._keep, self._operations = [], []
         if result and error is None:
-            raise failure(result, self._comm)
+            raise failure(result, self._comm) from raised
+        if raised is not None and error is None:
+            raise raised
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait for the group's calls on streams, each at most `timeout` seconds; raises the first error."""

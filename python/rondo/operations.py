@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from . import _abi, _buffers
 from ._abi import Op
@@ -40,6 +40,16 @@ class Operation:
         self.close()
 
 
+def first_raised(operations: Iterable[Any]) -> BaseException | None:
+    """The exception that functions of the user's have raised since they were asked last; they forget it."""
+    raised: list[BaseException] = []
+    for operation in operations:
+        if isinstance(operation, Operation):
+            raised += operation._raised
+            operation._raised.clear()
+    return raised[0] if raised else None
+
+
 def code_of(op: Any) -> int:
     """The number by which C knows an operation."""
     if isinstance(op, Operation):
@@ -58,7 +68,7 @@ def _array(address: int, count: int, kind: int) -> Any:
     raw = (ctypes.c_char * (count * _buffers.SIZES[kind])).from_address(address)
     try:
         import numpy
-        return numpy.frombuffer(raw, _abi.Type(kind).name.lower())
+        return numpy.frombuffer(raw, _buffers.NAME_OF[kind])
     except (ImportError, TypeError):
         return memoryview(raw).cast("B")
 

@@ -7,12 +7,13 @@ import ctypes
 import itertools
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Generator
+from typing import TYPE_CHECKING, Any, Callable, Generator, Sequence
 
 from . import _abi
 from ._closing import Closing
 from ._library import lib
-from .errors import Error, check, failure
+from .errors import check, failure
+from .operations import first_raised
 
 if TYPE_CHECKING:
     from .communicator import Communicator
@@ -35,9 +36,11 @@ class Event:
     thread may wait, any event loop may await, as often as they like. Buffers of the call are kept until then.
     """
 
-    def __init__(self, stream: Stream, result: Any = None, comm: Communicator | None = None, keep: Any = None) -> None:
+    def __init__(self, stream: Stream, result: Any = None, comm: Communicator | None = None, keep: Any = None,
+                 operations: Sequence[Any] = ()) -> None:
         self._stream, self._result, self._comm, self._keep = stream, result, comm, keep
-        self._error: Error | None = None
+        self._operations = operations  # of the calls; C has no reference to their functions
+        self._error: BaseException | None = None
         self._done = False
         self._lock = threading.Lock()
         self._waiting: list[Callable[[], None]] = []
@@ -54,10 +57,14 @@ class Event:
     def _reach(self) -> None:
         comm = self._comm
         broken = lib.comm_query(comm._handle) if comm is not None and comm._handle else 0
+        raised = first_raised(self._operations)
         if broken:
             self._error = failure(broken, comm, lib.last_error(comm._handle).decode(errors="replace"))
+            self._error.__cause__ = raised
+        else:
+            self._error = raised
         with self._lock:
-            self._done, self._keep, self._comm = True, None, None
+            self._done, self._keep, self._comm, self._operations = True, None, None, ()
             waiting, self._waiting = self._waiting, []
         for function in waiting:
             function()
@@ -76,8 +83,8 @@ class Event:
         return self._done
 
     @property
-    def error(self) -> Error | None:
-        """The error of the call, if it has ended with one."""
+    def error(self) -> BaseException | None:
+        """The error of the call, or what an operation of yours has raised in it, if it has ended with one."""
         return self._error
 
     def wait(self, timeout: float | None = None) -> Any:

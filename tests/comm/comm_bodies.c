@@ -272,6 +272,43 @@ const char *streams_close_while_queued(int times)
     return wrong;
 }
 
+struct own_close {
+    rondo_stream *stream;
+    atomic_int queued, done;
+};
+
+static void close_own_stream(void *context)
+{
+    struct own_close *own = context;
+
+    while (!atomic_load_explicit(&own->queued, memory_order_acquire))
+        sched_yield();
+    rondo_stream_close(own->stream);
+}
+
+static void note_done(void *context)
+{
+    struct own_close *own = context;
+
+    atomic_store_explicit(&own->done, 1, memory_order_release);
+}
+
+const char *streams_close_themselves(int times)
+{
+    for (int i = 0; i < times; i++) {
+        struct own_close own = {.queued = 0};
+
+        if (rondo_stream_open(&own.stream) ||
+            rondo_stream_call(own.stream, close_own_stream, &own) ||
+            rondo_stream_call(own.stream, note_done, &own))
+            return "a stream could not be used";
+        atomic_store_explicit(&own.queued, 1, memory_order_release);
+        while (!atomic_load_explicit(&own.done, memory_order_acquire))
+            sched_yield();
+    }
+    return NULL;
+}
+
 static const char *group_once(struct bench *bench)
 {
     rondo_result result = rondo_group_start();

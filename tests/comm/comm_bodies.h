@@ -18,6 +18,8 @@ const char *closing_is_the_last_store(int times);
 const char *events_keep_their_point(void);
 /* Streams of two ranks, events between them, everything closed while it is queued. */
 const char *streams_close_while_queued(int times);
+/* Functions on a stream close it; those queued behind them are still called. */
+const char *streams_close_themselves(int times);
 /* Both ranks of one thread's group make calls on streams and without. */
 const char *groups_mix_streams_and_ranks(int times);
 

@@ -24,6 +24,7 @@ int main(void)
     failed += say("closing", closing_is_the_last_store(60));
     failed += say("events", events_keep_their_point());
     failed += say("streams that close", streams_close_while_queued(10));
+    failed += say("streams that close themselves", streams_close_themselves(10));
     failed += say("groups", groups_mix_streams_and_ranks(10));
     failed += say("ranks that hide", ranks_may_hide_in_any_set(3));
     failed += say("ranks that measure noise", ranks_may_measure_anything(3, 300));

@@ -21,6 +21,13 @@ Test(stream, closing_does_what_is_queued_also_with_events_that_are_closed)
     cr_expect(!wrong, "%s", wrong);
 }
 
+Test(stream, a_function_of_its_own_may_close_it_and_what_is_behind_it_is_done)
+{
+    const char *wrong = streams_close_themselves(20);
+
+    cr_expect(!wrong, "%s", wrong);
+}
+
 Test(stream, an_event_that_was_never_recorded_has_happened)
 {
     rondo_event *event = NULL;

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """test_collectives.py - every call of the package on NumPy's arrays, with what NumPy says it should give. TAP."""
+import ctypes
+import gc
 import sys
+import threading
+import weakref
 
 try:
     import numpy as np
@@ -11,6 +15,7 @@ except ImportError:
 
 import rondo
 import world
+from rondo import _buffers
 from world import raises, ranks
 
 SIZES = (1, 2, 3, 5)
@@ -176,6 +181,91 @@ def operations_of_your_own_run_in_rank_order():
     assert any(ranks(2, broken))
 
 
+def operations_are_kept_until_their_calls_are_over():
+    def body(comm):
+        def made():
+            def plus(lower, inout):
+                inout += lower
+            return comm.create_operation(plus), weakref.ref(plus)
+        go = threading.Event()
+        op, alive = made()
+        with rondo.Stream() as stream:
+            stream.call(go.wait)
+            event = comm.all_reduce(np.ones(3), op=op, stream=stream)
+            del op
+            gc.collect()
+            assert alive() is not None, "the function of a queued call is gone"
+            go.set()
+            same(event.wait(), np.full(3, 2.0))
+        op, alive = made()
+        with rondo.group():
+            with rondo.group():
+                out = comm.all_reduce(np.ones(3), op=op)
+            del op
+            gc.collect()
+            assert alive() is not None, "the function of a group's call is gone"
+        same(out, np.full(3, 2.0))
+    ranks(2, body)
+
+
+def operations_raise_where_their_calls_are_waited_for():
+    def body(comm):
+        def fails(_lower, inout):
+            if inout[0] < 0:
+                raise KeyError("mine")
+        x, failures = -np.ones(1), []
+
+        def noted(call):
+            try:
+                call()
+            except KeyError as error:
+                failures.append(error)
+
+        def in_groups(stream):
+            with rondo.group() as group:
+                with rondo.group():
+                    comm.all_reduce(x, op=op, stream=stream)
+            group.wait()
+
+        with comm.create_operation(fails) as op, rondo.Stream() as stream:
+            noted(lambda: comm.all_reduce(x, op=op, stream=stream).wait())
+            noted(lambda: in_groups(None))
+            noted(lambda: in_groups(stream))
+            comm.all_reduce(np.ones(1), op=op)  # nothing is left of them
+        return len(failures)
+    assert max(ranks(2, body)) == 3
+
+
+def scalars_are_read_where_their_value_is():
+    address, count, kind, keep = _buffers.describe(np.float64(2.5))
+    others = [np.full(1, float(i)) for i in range(100)]
+    assert (count, kind) == (1, rondo.Type.FLOAT64) and keep is not None and len(others) == 100
+    assert ctypes.c_double.from_address(address).value == 2.5
+    raises(rondo.InvalidArgument, lambda: _buffers.describe(np.float64(2.5), True), "read-only")
+
+
+def counts_may_be_of_numpy():
+    def body(comm):
+        counts, out = np.full(comm.size, 2), np.zeros(2 * comm.size)
+        comm.all_gather_v(np.full(2, float(comm.rank)), out, counts, 2 * np.arange(comm.size))
+        same(out, np.repeat(np.arange(float(comm.size)), 2))
+        raises(TypeError, lambda: comm.all_gather_v(np.ones(2), out, [2.0] * comm.size), "integer")
+    ranks(2, body)
+
+
+class OtherType:
+    """What _buffers asks a dtype of ml_dtypes for."""
+    isnative, hasobject, itemsize = True, False, 1
+
+    def __init__(self, name):
+        self.name = name
+
+
+def types_with_infinities_are_not_taken_for_those_without():
+    assert _buffers._numpy_type(OtherType("float8_e4m3")) >= _buffers.OTHER
+    assert _buffers._numpy_type(OtherType("float8_e4m3fn")) == rondo.Type.FLOAT8_E4M3
+
+
 def wrong_arguments_are_refused_and_nothing_is_started():
     def body(comm):
         x = np.ones(6, "float32")
@@ -259,4 +349,7 @@ if __name__ == "__main__":
         bool_is_any_and_all_and_complex_numbers_add, any_element_can_be_moved,
         blocks_may_differ_from_rank_to_rank, sums_may_be_scattered_in_blocks_of_any_length,
         blocks_outside_of_a_buffer_are_refused, what_is_not_set_is_what_the_header_says,
-        operations_of_your_own_run_in_rank_order, wrong_arguments_are_refused_and_nothing_is_started])))
+        operations_of_your_own_run_in_rank_order, operations_are_kept_until_their_calls_are_over,
+        operations_raise_where_their_calls_are_waited_for, scalars_are_read_where_their_value_is,
+        counts_may_be_of_numpy, types_with_infinities_are_not_taken_for_those_without,
+        wrong_arguments_are_refused_and_nothing_is_started])))

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import rondo
 import world
@@ -32,7 +33,7 @@ def elements_have_the_size_that_the_library_knows():
     from rondo import _buffers, _library
     for kind in rondo.Type:
         assert _buffers.SIZES[kind] == _library.lib.type_size(kind), kind
-        assert _library.lib.type_name(kind).decode() in _buffers.NAMES, kind
+        assert _library.lib.type_name(kind).decode().replace("e4m3", "e4m3fn") in _buffers.NAMES, kind
 
 
 def whatever_has_the_buffer_protocol_is_taken():
@@ -154,6 +155,20 @@ def a_stream_waits_for_an_event_of_another():
         go.set()
         second.synchronize()
         assert order == [1, 2] and event.done and event.wait() is None
+
+
+def the_last_reference_to_a_stream_may_go_in_its_own_thread():
+    before = len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        go = threading.Event()
+        stream = rondo.Stream()
+        stream.call(go.wait)
+        del stream  # now only what its thread has still to reach refers to it
+        go.set()
+    end = time.monotonic() + world.PATIENCE
+    while len(os.listdir("/proc/self/task")) > before:
+        assert time.monotonic() < end, "threads of streams are left"
+        time.sleep(0.001)
 
 
 def events_are_awaited_side_by_side():
@@ -414,7 +429,8 @@ if __name__ == "__main__":
         whatever_has_the_buffer_protocol_is_taken, dlpack_is_read_where_it_is,
         memory_of_the_shared_heap_is_freed_with_its_array,
         calls_on_a_stream_run_in_order_and_events_give_their_output, a_stream_waits_for_an_event_of_another,
-        events_are_awaited_side_by_side, a_group_on_a_stream_is_waited_for_as_one,
+        the_last_reference_to_a_stream_may_go_in_its_own_thread, events_are_awaited_side_by_side,
+        a_group_on_a_stream_is_waited_for_as_one,
         an_event_carries_the_error_of_its_call, waiting_for_an_event_may_have_an_end, a_mismatch_names_both_calls,
         an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
         communicators_are_split_copied_and_chosen, an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them,

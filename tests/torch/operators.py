@@ -78,6 +78,12 @@ def views(rank, size, group):
         assert ops.all_reduce(x, group).eq(-every).all()
         ops.all_reduce_(x, group)
         assert x.eq(-every).all(), x
+    for call in (rondo.torch.ops._comms[group].all_reduce, rondo.torch.ops._comms[group].broadcast):
+        try:
+            call(imaginary(1))
+            raise AssertionError("a negated view was taken for what is in memory")
+        except rondo.InvalidArgument as error:
+            assert "negated" in str(error), error
     conjugated = torch.full((2,), 1 + 1j * rank).conj()
     ops.all_reduce_(conjugated, group)
     assert conjugated.eq(size - 1j * (every - size)).all(), conjugated
