@@ -187,7 +187,7 @@ NCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asy
 
 static void wait_for_calls(ncclComm_t comm)
 {
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* pairs with that of communicator_call_begin() */
     /* In a forked child nobody ends the calls that its parent's threads were in. */
     while (atomic_load_explicit(&comm->calling, memory_order_acquire) &&
            !communicator_is_forked(comm))

@@ -74,7 +74,7 @@ struct ncclComm {
     atomic_int state;     /* an ncclResult_t: in progress, or the error of a job */
     atomic_bool aborted;  /* by the client, here */
     atomic_bool revoked;  /* no more calls, but splits */
-    atomic_bool finished; /* ncclCommFinalize(): no more calls */
+    atomic_bool finished; /* by the client, or destroyed: no more calls */
     atomic_bool shrunk;   /* its calls were ended for ncclCommShrink(): no error of its own */
     atomic_bool released; /* the client has given it back, or never got it */
     ncclUniqueId grow_id;

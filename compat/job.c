@@ -164,7 +164,7 @@ static void end_jobs(struct background *jobs)
 }
 
 /* Starts its thread, and gives it to the communicator, the parent's if there is no new one, unless
- * the client has left that already. */
+ * the client has left that already. Those whose threads are about to end are done with. */
 static bool start_thread(struct background *own)
 {
     ncclComm_t comm = own->job.comm ? own->job.comm : own->job.parent;

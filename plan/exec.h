@@ -118,7 +118,7 @@ struct execution {
     int blamed;          /* EXEC_BLOCKED, EXEC_MISMATCH: the peer */
     bool zcopies;        /* its messages are long enough, and some link does */
     bool unreachable; /* some rank's memory can't be reached; set by the caller for this rank's */
-    uint32_t awaited; /* address messages still to come */
+    uint32_t awaited; /* address messages of the first segment still to come; wraps in later ones */
     bool entered;     /* from here on memory of peers is touched */
     /* The thread is known to have the mode of base/caller/float_mode.h. It stays known because the
      * thread that started an execution which reduces is the one that advances it, and because a

@@ -15,7 +15,8 @@
  * step stores into a slot, and put what a step takes out of one into the output before the wait for
  * it ends (zcopy.h). The verifier proves that no other step can tell.
  *
- * A plan knows no counts. The vector is processed in *segments* that are as long as slots allow; in
+ * A plan knows no counts. The vector is processed in *segments*, which are as long as slots allow,
+ * or, of a message that its receiver reads where it is, as one step shall last (plan/exec.c); in
  * each segment every block is cut into `parts` *atoms* by the one remainder rule (base/range.h),
  * and a range is a run of atoms of one block. So any count works, and what is proved for atoms
  * holds for every count.

@@ -141,24 +141,6 @@ static void say_circle(const struct sightings *sightings, const struct circle *c
     }
 }
 
-/* The members where the communicator changes come first, so that the sentence can name both. */
-static void order_members(const struct sightings *sightings, const struct circle *circle,
-                          struct finding *finding)
-{
-    int shift = 0;
-
-    for (int i = 0; i < circle->kept; i++) {
-        int next = circle->members[(i + 1) % circle->kept];
-
-        if (sightings->at[circle->members[i]]->record.comm != sightings->at[next]->record.comm)
-            shift = i;
-    }
-    for (int i = 0; i < circle->kept; i++)
-        finding->chain[i] = circle->members[(i + shift) % circle->kept];
-    finding->length = circle->kept;
-    finding->seconds = circle->seconds;
-}
-
 static uint64_t comm_of(const struct sightings *sightings, const struct finding *finding, int end)
 {
     return sightings->at[finding->between[end]]->record.comm;
@@ -216,7 +198,9 @@ void circle_add(const struct sightings *sightings, const int *from, int start, b
     if (!finding)
         return;
     finding->comm = sightings_comm_begin(sightings, start);
-    order_members(sightings, &circle, finding);
+    memcpy(finding->chain, circle.members, sizeof(finding->chain));
+    finding->length = circle.kept;
+    finding->seconds = circle.seconds;
     say_circle(sightings, &circle, finding);
     known = find_known(sightings, findings);
     if (!known)
