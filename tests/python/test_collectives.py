@@ -194,8 +194,9 @@ def operations_are_kept_until_their_calls_are_over():
             event = comm.all_reduce(np.ones(3), op=op, stream=stream)
             del op
             gc.collect()
-            assert alive() is not None, "the function of a queued call is gone"
+            kept = alive() is not None
             go.set()
+            assert kept, "the function of a queued call is gone"
             same(event.wait(), np.full(3, 2.0))
         op, alive = made()
         with rondo.group():
@@ -246,7 +247,7 @@ def scalars_are_read_where_their_value_is():
 
 def counts_may_be_of_numpy():
     def body(comm):
-        counts, out = np.full(comm.size, 2), np.zeros(2 * comm.size)
+        counts, out = np.full(comm.size, 2, "uint64"), np.zeros(2 * comm.size)
         comm.all_gather_v(np.full(2, float(comm.rank)), out, counts, 2 * np.arange(comm.size))
         same(out, np.repeat(np.arange(float(comm.size)), 2))
         raises(TypeError, lambda: comm.all_gather_v(np.ones(2), out, [2.0] * comm.size), "integer")

@@ -44,6 +44,11 @@ def messages(rank, size):
         dist.send(torch.tensor([float(rank)]), 0)
 
 
+def virtual_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * 4096
+
+
 def of_compiled(rank, size):
     """What torch's wrapper of backends in Python does not pass on."""
     right, left, anybody = (rank + 1) % size, (rank - 1) % size, torch.zeros(1 << 20)
@@ -58,6 +63,12 @@ def of_compiled(rank, size):
     dist.barrier()
     dist.isend(torch.full((2,), float(rank)), right, tag=4)  # its work is dropped, and it arrives
     assert future.wait()[0].eq(left).all() and work.is_completed()
+    before = virtual_bytes()
+    for _ in range(200):
+        future = dist.irecv(late, left, tag=4).get_future()
+        dist.send(torch.zeros(2), right, tag=4)
+        future.wait()
+    assert virtual_bytes() - before < 1 << 29, "threads that completed futures have left their stacks"
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     mapped = backend.allocate_tensor(1 << 21, dtype=torch.float32, device=torch.device("cpu"))
     mapped.fill_(rank + 1)
@@ -112,10 +123,13 @@ def reductions(rank, size):
     scaled = torch.full((2,), 1.0)
     dist.all_reduce(scaled, op=dist._make_nccl_premul_sum(2.0))
     assert scaled.tolist() == [2.0 * size] * 2
-    sparse = torch.sparse_coo_tensor([[rank, 0]], [1.0, 1.0], (size,))
-    dist.all_reduce(sparse)
     wanted = [size + 1.0] + [1.0] * (size - 1)
-    assert sparse.to_dense().tolist() == wanted
+    for later in (False, True):
+        sparse = torch.sparse_coo_tensor([[rank, 0]], [1.0, 1.0], (size,))
+        work = dist.all_reduce(sparse, async_op=later)
+        if later:
+            work.wait()
+        assert sparse.to_dense().tolist() == wanted
     flags, numbers = torch.tensor([rank == 0, False]), torch.tensor([1 + 1j * rank])
     dist.all_reduce(flags)
     dist.all_reduce(numbers)
@@ -138,6 +152,40 @@ def reductions(rank, size):
     except ValueError as error:
         assert "bool" in str(error)
     dist.barrier()
+
+
+def inference(rank, size):
+    """Outputs are written in the mode of the caller, by whichever thread."""
+    with torch.inference_mode():
+        columns, rows = torch.ones(4, 6)[:, ::2], torch.zeros(size, 2).T
+        works = [dist.all_reduce(columns, async_op=True),
+                 dist.all_gather(list(rows.unbind(1)), torch.full((2,), float(rank)), async_op=True)]
+        sparse = torch.sparse_coo_tensor([[0]], [1.0], (size,))
+        works.append(dist.all_reduce(sparse, async_op=True))
+        here = torch.zeros(4, 6)[:, ::2]
+        works += [dist.irecv(here, (rank - 1) % size), dist.isend(torch.ones(4, 3), (rank + 1) % size)]
+    for work in works:
+        work.wait()
+    assert sparse.to_dense().tolist() == [float(size)] + [0.0] * (size - 1)
+    assert columns.eq(size).all() and here.eq(1).all() and rows[0].tolist() == list(range(size)), (columns, here, rows)
+
+
+def callbacks(rank, size):
+    """Functions behind futures make calls, and wait for futures of theirs."""
+    def more(done):
+        again = done.value()[0].clone()
+        dist.all_reduce(again)
+        return dist.all_reduce(again, async_op=True).get_future().wait()[0]
+
+    for count in (3, 100000):
+        x = torch.ones(count)
+        future = dist.all_reduce(x, async_op=True).get_future().then(more)
+        assert future.wait().eq(size ** 3).all(), future.value()
+    part = dist.new_group()
+    futures = [dist.all_reduce(torch.ones(100000), async_op=True, group=part).get_future() for _ in range(3)]
+    after = futures[2].then(lambda done: dist.all_reduce(done.value()[0], group=part))
+    dist.destroy_process_group(part)  # waits for all of it
+    assert after.done() and futures[2].value()[0].eq(size ** 2).all()
 
 
 def barriers(rank, size):
@@ -187,12 +235,19 @@ def groups(rank, size):
 def again(rank, size):
     """Groups that are made after the first ones were destroyed, in the same store."""
     for _ in range(3):
+        dist.monitored_barrier(timeout=timedelta(seconds=240))
         dist.destroy_process_group()
         dist.init_process_group("rondo", timeout=timedelta(seconds=240))
         one = torch.ones(1)
         dist.all_reduce(one, group=dist.new_group())
         dist.all_reduce(one)
         assert one.item() == size * size, one
+    if rank:
+        try:
+            dist.monitored_barrier(timeout=timedelta(seconds=1))
+            raise AssertionError("rank 0 did not come, but was not missed")
+        except RuntimeError as error:
+            assert "did not pass" in str(error), error
 
 
 def death(rank, size):
@@ -213,6 +268,7 @@ def death(rank, size):
 
 if __name__ == "__main__":
     dist.init_process_group("rondo", timeout=timedelta(seconds=240))
-    {"messages": messages, "short": short, "reductions": reductions, "barriers": barriers, "groups": groups,
-     "again": again, "death": death}[sys.argv[1]](dist.get_rank(), dist.get_world_size())
+    {"messages": messages, "short": short, "reductions": reductions, "inference": inference, "callbacks": callbacks,
+     "barriers": barriers, "groups": groups, "again": again,
+     "death": death}[sys.argv[1]](dist.get_rank(), dist.get_world_size())
     dist.destroy_process_group()

@@ -171,6 +171,17 @@ def groups(rank, size):
         assert all(now <= then for now, then in zip(left, before)), (left, before)
 
 
+def made_again(rank, size, backend):
+    """The next group has the name of one that was destroyed and is still referred to, and other ranks."""
+    kept, name = dist.group.WORLD, dist.group.WORLD.group_name
+    assert ops.all_reduce(torch.ones(2), name).eq(size).all()
+    dist.destroy_process_group()
+    assert name not in rondo.torch.ops._comms, "a group that was destroyed has its communicator"
+    dist.init_process_group(backend, timeout=timedelta(seconds=240))
+    assert kept is not dist.group.WORLD and dist.group.WORLD.group_name == name
+    assert ops.all_reduce(torch.ones(2), name).eq(size).all()
+
+
 if __name__ == "__main__":
     dist.init_process_group(sys.argv[1], timeout=timedelta(seconds=240))
     whoami = dist.get_rank(), dist.get_world_size()
@@ -178,4 +189,5 @@ if __name__ == "__main__":
         body(*whoami, dist.group.WORLD.group_name)
     hook(*whoami)
     groups(*whoami)
+    made_again(*whoami, sys.argv[1])
     dist.destroy_process_group()

@@ -186,6 +186,7 @@ if __name__ == "__main__":
         tensors_are_in_memory_that_peers_map_with_the_heap, survivors_of_a_death_have_its_sentence,
         ranks_with_different_kinds_of_the_backend_are_told_so]) + [
             calls(what, kind) for kind in KINDS
-            for what in ("messages", "short", "reductions", "barriers", "groups", "again")] + [
+            for what in ("messages", "short", "reductions", "inference", "callbacks", "barriers", "groups",
+                         "again")] + [
                 operators("gloo", ""), operators("rondo", "python"), engine("deepspeed", 2), engine("sglang", 3),
                 engine("vllm", 3)]))

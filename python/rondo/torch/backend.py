@@ -43,8 +43,10 @@ class Backend(Base):
         self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
         self._batch: list[Work] | None = None
         self._sequence = self._barriers = 0
-        self._worker = Worker()
+        self._worker = Worker(Worker())
         self._comm: rondo.Communicator | None = None
+        # A store may outlive a group, and have another one that counts from 0.
+        self._life = store.add(f"monitored/came/{rank}", 1)
         comm = meet(store, "world", rank, size, timeout.total_seconds())
         self._messages = Messages(comm, timeout.total_seconds())
         self._comm = comm
@@ -347,7 +349,7 @@ class Backend(Base):
         """Rank 0 looks who comes, in the store, so that it works beside a communicator that hangs or is broken."""
         timeout = options.timeout if options.timeout >= timedelta(0) else self._timeout
         self._barriers += 1
-        key = f"monitored/{self._barriers}"
+        key = f"monitored/{self._life}/{self._barriers}"
         if self._rank:
             self._store.set(f"{key}/{self._rank}", "here")
             try:

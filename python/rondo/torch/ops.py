@@ -53,11 +53,13 @@ def _open(name: str) -> rondo.Communicator:
             timeout = group._get_backend(torch.device("cpu")).options._timeout
         except (AttributeError, RuntimeError):  # it has none for the CPU
             timeout = c10d.default_pg_timeout
-        comm = meet(c10d._world.pg_map[group][1], "operators", group.rank(), group.size(), timeout.total_seconds())
+        store = c10d._world.pg_map[group][1]
+        comm = meet(store, "operators", group.rank(), group.size(), timeout.total_seconds())
         _comms[name] = comm
         if _native is not None:
             _native.rondo_operators_know(name.encode(), comm._handle)
-        weakref.finalize(group, _forget, name, comm)
+        # Torch drops the store when the group is destroyed, even if somebody keeps the group.
+        weakref.finalize(store, _forget, name, comm)
         return comm
 
 

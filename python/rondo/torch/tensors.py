@@ -50,10 +50,11 @@ def post(comm: rondo.Communicator, collective: Collective, x: torch.Tensor, out:
     """Begin a short call on plain tensors without waiting for peers: a request, 0 if it is over already, or None if it
     has to be made in another way. `x` and `out` belong to it until it is over."""
     kind = TYPES.get(x.dtype)
-    if kind is None or code is None or _groups.open or max(x.nbytes, out.nbytes) > POSTED_MOST or out.dtype != x.dtype:
+    if kind is None or code is None or _groups.open or out.dtype != x.dtype:
         return None
-    for tensor in (x, out):
-        if not tensor.is_cpu or tensor.layout != _STRIDED or not tensor.is_contiguous():
+    for tensor in (x, out):  # a sparse one has no bytes to count
+        if (not tensor.is_cpu or tensor.layout != _STRIDED or tensor.nbytes > POSTED_MOST or
+                not tensor.is_contiguous()):
             return None
     request = c_void_p()
     result = _post(byref(Call(sizeof(Call), collective, kind, code, 0, x.data_ptr(), out.data_ptr(), count,

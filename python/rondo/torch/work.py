@@ -36,8 +36,22 @@ def translated(error: BaseException, seconds: float | None = None) -> BaseExcept
     return made
 
 
+class _Here(threading.local):
+    """What this thread does."""
+
+    teller: Worker | None = None  # of a thread that makes calls: who completes their futures
+    tells = False  # it completes futures
+
+
+_here = _Here()
+
+
 class Work(dist.Work):
-    """A call on its way. Its future gives the list of outputs, as the hooks of DDP want it."""
+    """A call on its way. Its future gives the list of outputs, as the hooks of DDP want it.
+
+    Functions behind a future may make calls and wait for them. So no thread completes a future that makes calls, and
+    those that such functions ask for are not completed behind them.
+    """
 
     _ending = threading.Lock()  # of all: it is held for moments, when a future is made or a call ends
 
@@ -48,6 +62,8 @@ class Work(dist.Work):
         self._error: BaseException | None = None
         self._done = False
         self._future: torch.futures.Future | None = None
+        self._is_inner = False  # a function behind another future asked for it
+        self._inference = torch.is_inference_mode_enabled()  # of the caller: another thread may write the outputs
 
     def _settle(self, seconds: float | None) -> bool:
         """Wait at most so long (None: as long as it takes) and return whether the call has ended."""
@@ -58,13 +74,19 @@ class Work(dist.Work):
         threading.Thread(target=self._settle, args=(None,), daemon=True, name="rondo-future").start()
 
     def end(self, error: BaseException | None = None) -> None:
-        """The call has ended, with an error if there is one. Functions behind the future run in this thread."""
+        """The call has ended, with an error if there is one."""
         with Work._ending:
             if self._done:
                 return  # another thread has seen it, too
             self._error, self._done = error, True
             future = self._future
-        if future is not None:
+        if future is None:
+            return
+        if self._is_inner:
+            threading.Thread(target=self._tell, args=(future,), daemon=True, name="rondo-future").start()
+        elif _here.teller is not None:
+            _here.teller.give(lambda: self._tell(future))
+        else:
             self._tell(future)
 
     def _tell(self, future: torch.futures.Future) -> None:
@@ -90,6 +112,7 @@ class Work(dist.Work):
             if self._future is not None:
                 return self._future
             future = self._future = torch.futures.Future()
+            self._is_inner = _here.tells
             done = self._done
         if done:
             self._tell(future)
@@ -126,7 +149,8 @@ class Call(Work):
     def run(self, body: Callable[[], Any]) -> None:
         """Make the call and end."""
         try:
-            body()
+            with torch.inference_mode(self._inference):
+                body()
         except BaseException as error:  # it is raised where somebody waits
             self.end(translated(error))
         else:
@@ -189,9 +213,11 @@ class All(Work):
 
 
 class Worker:
-    """A thread that makes calls in the order in which they were given; it begins with the first one."""
+    """A thread that makes calls in the order in which they were given; it begins with the first one. It completes no
+    futures; its teller does, which is a worker itself and has none."""
 
-    def __init__(self) -> None:
+    def __init__(self, teller: Worker | None = None) -> None:
+        self._teller = teller
         self._jobs: queue.SimpleQueue = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._unfinished = 0
@@ -209,20 +235,31 @@ class Worker:
         with self._lock:
             self._unfinished += 1
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True, name="rondo-torch")
-                self._thread.start()
+                self._begin()
         self._jobs.put(job)
 
+    def _begin(self) -> None:
+        self._thread = threading.Thread(target=self._run, daemon=True, name="rondo-torch")
+        self._thread.start()
+
     def _run(self) -> None:
+        _here.teller, _here.tells = self._teller, self._teller is None
         while (job := self._jobs.get()) is not None:
             job()
             del job  # tensors are given back before somebody hears that we are idle
             with self._lock:
                 self._unfinished -= 1
 
-    def close(self, seconds: float | None = None) -> None:
-        """Wait for the calls that were given, at most so long."""
-        if self._thread is not None:
+    def close(self) -> None:
+        """Wait for the calls that were given, and for those that functions behind their futures make."""
+        while self._thread is not None:
             self._jobs.put(None)
-            if self._thread is not threading.current_thread():
-                self._thread.join(seconds)
+            if self._thread is threading.current_thread():
+                return
+            self._thread.join()
+            with self._lock:
+                self._thread = None
+                if self._unfinished:  # given while we waited
+                    self._begin()
+            if self._teller is not None:
+                self._teller.close()
