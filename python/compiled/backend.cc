@@ -38,10 +38,13 @@ class WithoutPython
 Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Milliseconds timeout,
                  const std::string &id)
     : c10d::Backend(rank, size), store_(std::move(store)), timeout_(timeout),
-      options_(c10::make_intrusive<Options>(title(), timeout)), queue_(std::make_unique<Queue>())
+      options_(c10::make_intrusive<Options>(title(), timeout)),
+      queue_(std::make_unique<Queue>(std::make_unique<Queue>()))
 {
     WithoutPython waiting;
 
+    /* A store may outlive a group, and have another one that counts from 0. */
+    life_ = store_->add("monitored/came/" + std::to_string(rank), 1);
     meet(id);
     try {
         messages_ = std::make_shared<Messages>(comm_);
@@ -162,14 +165,17 @@ void Backend::with_timeout(Milliseconds timeout, const Body &body)
 
     timeout_ = timeout;
     rondo_comm_set_timeout(comm_, (double)timeout.count() / 1000);
+    auto back = [this, usual] {
+        timeout_ = usual;
+        rondo_comm_set_timeout(comm_, (double)usual.count() / 1000);
+    };
     try {
         body();
     } catch (...) {
-        timeout_ = usual;
+        back();
         throw;
     }
-    timeout_ = usual;
-    rondo_comm_set_timeout(comm_, (double)usual.count() / 1000);
+    back();
 }
 
 WorkPtr Backend::noted(WorkPtr work)
@@ -338,14 +344,20 @@ WorkPtr Backend::recvAnysource(Tensors &tensors, int tag)
 
 /* ---- Who is missing? ------------------------------------------------------------------------- */
 
+std::string Backend::barrier_key() const
+{
+    return "monitored/" + std::to_string(life_) + "/" + std::to_string(barriers_) + "/";
+}
+
 /* Rank 0 looks who comes, in the store, so that it works beside a communicator that hangs or is
  * broken. */
 void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool wait_all_ranks)
 {
     WithoutPython waiting;
     Milliseconds timeout = options.timeout < kNoTimeout ? timeout_.load() : options.timeout;
-    std::string key = "monitored/" + std::to_string(++barriers_) + "/";
 
+    barriers_++;
+    std::string key = barrier_key();
     if (rank_ == 0) {
         wait_for_all(timeout, wait_all_ranks);
         return;
@@ -362,7 +374,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool wait_al
 
 void Backend::wait_for_all(Milliseconds timeout, bool wait_all_ranks)
 {
-    std::string key = "monitored/" + std::to_string(barriers_) + "/", missing;
+    std::string key = barrier_key(), missing;
 
     TORCH_CHECK(timeout != kNoTimeout, "Rank 0 timed out in monitoredBarrier after 0 ms: give it ",
                 "time for the others to come.");

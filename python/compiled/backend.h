@@ -119,7 +119,9 @@ class Backend : public c10d::Backend
     std::mutex posting_;
     WorkPtr posted_; /* the last one: its tensors must stay when nobody waits for it */
     std::atomic<uint64_t> sequence_{0};
+    int64_t life_ = 0; /* how often this rank came to a group with this store */
     int barriers_ = 0;
+    std::string barrier_key() const;
 };
 
 } // namespace rondo_torch

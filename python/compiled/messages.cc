@@ -33,9 +33,22 @@ Messages::~Messages()
 
 void Messages::later(Body body)
 {
+    auto done = std::make_shared<std::atomic<bool>>(false);
     std::lock_guard<std::mutex> hold(lock_);
 
-    threads_.emplace_back(std::move(body));
+    helpers_.remove_if([](Helper &helper) {
+        bool over = helper.done->load(std::memory_order_acquire);
+
+        if (over)
+            helper.thread.join();
+        return over;
+    });
+    helpers_.push_back({std::thread([body = std::move(body), done]() mutable {
+                            body();
+                            body = nullptr; /* it may hold the last reference to the messages */
+                            done->store(true, std::memory_order_release);
+                        }),
+                        done});
 }
 
 /* With the lock held: frees kept transfers that are over. */
@@ -66,8 +79,10 @@ void Messages::abort()
 
 void Messages::close()
 {
-    std::list<std::thread> threads;
+    std::list<Helper> helpers;
 
+    if (p2p) /* the wait for what was sent has an end */
+        rondo_p2p_set_timeout(p2p, (double)patience / 1000);
     rondo_p2p_close(p2p);
     p2p = nullptr;
     {
@@ -76,9 +91,9 @@ void Messages::close()
         for (auto &kept : kept_)
             rondo_transfer_close(kept.first);
         kept_.clear();
-        threads.swap(threads_);
+        helpers.swap(helpers_);
     }
-    for (std::thread &thread : threads)
+    for (auto &[thread, done] : helpers)
         if (thread.get_id() == std::this_thread::get_id() || home_ != getpid())
             thread.detach();
         else

@@ -35,7 +35,11 @@ class Messages
 
     std::mutex lock_;
     std::list<std::pair<rondo_transfer *, at::Tensor>> kept_;
-    std::list<std::thread> threads_;
+    struct Helper {
+        std::thread thread;
+        std::shared_ptr<std::atomic<bool>> done;
+    };
+    std::list<Helper> helpers_;
     pid_t home_; /* the process that has the threads: a forked child has none to join */
 };
 

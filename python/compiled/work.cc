@@ -8,6 +8,7 @@
 #include "work.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <map>
@@ -49,6 +50,12 @@ static const char *titled(const char *title)
     return other.c_str();
 }
 
+/* A thread either makes calls, whose futures `teller` completes, or completes futures (tells). */
+static thread_local struct {
+    Queue *teller = nullptr;
+    bool tells = false;
+} here;
+
 /* ---- A call ---------------------------------------------------------------------------------- */
 
 static std::optional<Tensors> inputs_of(const Call &call)
@@ -60,27 +67,28 @@ static std::optional<Tensors> inputs_of(const Call &call)
 
 Work::Work(int rank, uint64_t sequence, const Call &call)
     : c10d::Work(rank, call.type, titled(call.title), inputs_of(call)), outputs_(call.outputs),
-      sequence_(sequence)
+      inference_(c10::InferenceMode::is_enabled()), sequence_(sequence)
 {
 }
 
-void Work::run(const Body &body)
+void Work::make(const Body &body)
 {
     std::exception_ptr error;
 
     try {
+        c10::InferenceMode inference(inference_);
         at::NoGradGuard no_grad;
 
         body();
     } catch (...) {
         error = std::current_exception();
     }
-    end(error);
+    finish(std::move(error));
 }
 
-void Work::end(std::exception_ptr error)
+void Work::run(const Body &body)
 {
-    finish(std::move(error));
+    make(body);
     tell();
 }
 
@@ -92,10 +100,18 @@ void Work::tell()
         return;
     told_ = true;
     hold.unlock();
-    if (exception_)
-        future_->setError(exception_);
+    auto complete = [self = c10::intrusive_ptr<Work>::reclaim_copy(this)] {
+        if (self->exception_)
+            self->future_->setError(self->exception_);
+        else
+            self->future_->markCompleted(c10::IValue(self->outputs_));
+    };
+    if (is_inner_)
+        std::thread(complete).detach();
+    else if (here.teller)
+        here.teller->give(complete);
     else
-        future_->markCompleted(c10::IValue(outputs_));
+        complete();
 }
 
 [[noreturn]] static void time_is_over(Milliseconds timeout)
@@ -131,9 +147,11 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
     {
         std::lock_guard<std::mutex> hold(mutex_);
 
-        if (!future_)
+        if (!future_) {
             future_ = c10::make_intrusive<c10::ivalue::Future>(
                 c10::ListType::create(c10::TensorType::get()));
+            is_inner_ = here.tells;
+        }
         future = future_;
     }
     tell();
@@ -159,11 +177,15 @@ bool Waited::settle(double seconds)
     rondo_result result = look(seconds);
     if (result == RONDO_IN_PROGRESS)
         return false;
-    std::lock_guard<std::mutex> hold(settling_);
-    if (settled_.load(std::memory_order_relaxed))
-        return true;
-    run([&] { over(result); });
-    settled_.store(true, std::memory_order_release);
+    {
+        std::lock_guard<std::mutex> hold(settling_);
+
+        if (settled_.load(std::memory_order_relaxed))
+            return true;
+        make([&] { over(result); });
+        settled_.store(true, std::memory_order_release);
+    }
+    tell(); /* functions behind the future may ask for this work */
     return true;
 }
 
@@ -194,6 +216,10 @@ c10::intrusive_ptr<c10::ivalue::Future> Waited::getFuture()
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
+Queue::Queue(std::unique_ptr<Queue> teller) : teller_(std::move(teller))
+{
+}
+
 Queue::~Queue()
 {
     close();
@@ -210,11 +236,17 @@ void Queue::give(Body job)
 
     unfinished_.fetch_add(1, std::memory_order_relaxed);
     jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) {
-        home_ = getpid();
-        thread_ = std::thread([this] { serve(); });
-    }
+    if (!thread_.joinable())
+        begin();
     given_.notify_one();
+}
+
+/* With the lock held. */
+void Queue::begin()
+{
+    home_ = getpid();
+    closing_ = false;
+    thread_ = std::thread([this] { serve(); });
 }
 
 void Queue::serve()
@@ -222,6 +254,8 @@ void Queue::serve()
     std::unique_lock<std::mutex> hold(lock_);
 
     pthread_setname_np(pthread_self(), "rondo-torch");
+    here.teller = teller_.get();
+    here.tells = !teller_;
     for (;;) {
         given_.wait(hold, [this] { return closing_ || !jobs_.empty(); });
         if (jobs_.empty())
@@ -236,21 +270,35 @@ void Queue::serve()
     }
 }
 
-void Queue::close()
+/* Waits for the thread; true if another one began meanwhile, or may. */
+bool Queue::join()
 {
     {
         std::lock_guard<std::mutex> hold(lock_);
 
+        if (!thread_.joinable())
+            return false;
         closing_ = true;
         given_.notify_one();
     }
-    if (!thread_.joinable())
-        return;
     /* A call may hold the last reference to its group, whose end then comes in this very thread. */
-    if (thread_.get_id() == std::this_thread::get_id() || home_ != getpid())
+    if (thread_.get_id() == std::this_thread::get_id() || home_ != getpid()) {
         thread_.detach();
-    else
-        thread_.join();
+        return false;
+    }
+    thread_.join();
+    std::lock_guard<std::mutex> hold(lock_);
+    if (!jobs_.empty() &&
+        !thread_.joinable()) /* given when the thread had looked for the last time */
+        begin();
+    return true;
+}
+
+void Queue::close()
+{
+    while (join())
+        if (teller_)
+            teller_->close();
 }
 
 /* ---- Many calls as one ----------------------------------------------------------------------- */
@@ -309,13 +357,16 @@ c10::intrusive_ptr<c10::ivalue::Future> All::getFuture()
     if (asked_.exchange(true))
         return future;
     if (parts_.empty())
-        end(nullptr);
+        run([] {});
     auto self = c10::intrusive_ptr<All>::reclaim_copy(this);
     auto left = std::make_shared<std::atomic<size_t>>(parts_.size());
     for (const auto &part : parts_)
         part->getFuture()->addCallback([self, left](c10::ivalue::Future &) {
             if (left->fetch_sub(1) == 1)
-                self->end(self->first_error());
+                self->run([&self] {
+                    if (std::exception_ptr error = self->first_error())
+                        std::rethrow_exception(error);
+                });
         });
     return future;
 }

@@ -42,7 +42,6 @@ class Work : public c10d::Work
 
     /* Make the call and end; the error is raised where somebody waits. */
     void run(const Body &body);
-    void end(std::exception_ptr error);
 
     bool wait(Milliseconds timeout) override;
     Tensors result() override;
@@ -50,15 +49,22 @@ class Work : public c10d::Work
     uint64_t getSequencenumber() const override;
     void abort() override;
 
-  private:
-    /* Completes the future if there is one and the call has ended. Once. */
+  protected:
+    /* Makes the call in the mode of the caller, without telling the future. */
+    void make(const Body &body);
+    /* Completes the future if there is one and the call has ended. Once. Functions behind it may
+     * make calls and wait for them, so no thread does it that makes calls; and a future that such a
+     * function has asked for is not completed behind that function. */
     void tell();
 
+  private:
     Tensors outputs_;
+    bool inference_; /* the caller is in torch.inference_mode() */
     uint64_t sequence_;
     /* With mutex_ held. */
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     bool told_ = false;
+    bool is_inner_ = false; /* a function behind another future asked for this one */
 };
 
 /* A call that nobody makes in a thread: who asks for it goes on with it, or looks how far it is. */
@@ -91,20 +97,26 @@ class Waited : public Work
     std::atomic<bool> asked_{false};
 };
 
-/* A thread that makes calls in the order in which they were given; it begins with the first one. */
+/* A thread that makes calls in the order in which they were given; it begins with the first one.
+ * It completes no futures; its teller does, which is a queue itself and has none. */
 class Queue
 {
   public:
+    explicit Queue(std::unique_ptr<Queue> teller = nullptr);
     ~Queue();
     /* True if no call is waiting or under way. */
     bool idle() const;
     void give(Body job);
-    /* Waits for all calls. The caller must not hold Python's lock, which calls may need to end. */
+    /* Waits for all calls, also for those that functions behind their futures make. The caller must
+     * not hold Python's lock, which calls may need to end. */
     void close();
 
   private:
+    void begin();
     void serve();
+    bool join();
 
+    std::unique_ptr<Queue> teller_;
     std::mutex lock_;
     std::condition_variable given_;
     std::deque<Body> jobs_;
