@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import os
 import pathlib
+import platform
 import re
 import socket
 import subprocess
@@ -106,7 +107,10 @@ def measured(ways, sizes, types):
     for row in rows:
         found[row["what"], row["type"], row["bytes"]].append(row["way"])
         assert 0 < float(row["minimum_us"]) <= float(row["median_us"]) and row["ranks"] == "2", row
-    wanted = {(what, dtype, size): names for what, names in ways.items() for dtype in types for size in sizes
+    with open("/proc/cpuinfo", encoding="utf-8") as processors:
+        narrow = platform.machine() == "x86_64" and "avx512f" not in processors.read()
+    wanted = {(what, dtype, size): [name for name in names if name != "deepspeed" or dtype == "float32" or not narrow]
+              for what, names in ways.items() for dtype in types for size in sizes
               if dtype == "float32" or "alone" not in names}
     assert found == wanted, found
     for line, ((what, dtype, size), names) in zip(said, wanted.items(), strict=True):

@@ -13,6 +13,7 @@ import csv
 import importlib
 import itertools
 import os
+import platform
 import random
 import statistics
 import sys
@@ -43,13 +44,19 @@ class Groups(NamedTuple):
         return ("rondo", self.rondo), ("gloo", self.gloo)
 
 
+def deepspeed_takes(dtype: torch.dtype) -> bool:
+    """DeepSpeed adds 16-bit types up by AVX-512, and ends in an illegal instruction on an x86 that has none."""
+    wide = platform.machine() != "x86_64" or torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    return dtype is torch.float32 or wide and dtype in (torch.bfloat16, torch.float16)
+
+
 # ---- what is timed: the ways to do it, by name; the first one is what the others are compared with -------------------
 
 
 def all_reduce(x: torch.Tensor, groups: Groups) -> dict[str, Call]:
     """In place, by the operator, by DeepSpeed's, and by torch.distributed with each backend."""
     ways = {"operator": lambda: torch.ops.rondo.all_reduce_(x, groups.rondo.group_name)}
-    if groups.deepspeed and x.dtype in (torch.float32, torch.bfloat16, torch.float16):
+    if groups.deepspeed and deepspeed_takes(x.dtype):
         ways["deepspeed"] = lambda: torch.ops.deepspeed.inference_all_reduce_(x)
     return ways | {name: lambda group=group: dist.all_reduce(x, group=group) for name, group in groups.each()}
 
