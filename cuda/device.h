@@ -31,6 +31,12 @@ void cuda_device_close(struct cuda_device *device);
 rondo_result cuda_enter(const struct cuda_device *device);
 void cuda_leave(const struct cuda_device *device);
 
+/* True if the handle names another stream in each context: a default one, or the thread's own. */
+static inline bool cuda_is_everywhere(CUstream stream)
+{
+    return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
 enum cuda_memory {
     CUDA_MEMORY_HOST,   /* that the device cannot reach: neither registered nor allocated by CUDA */
     CUDA_MEMORY_PINNED, /* of the host, at this address for the device too */

@@ -44,24 +44,6 @@ static bool streams_are_mixed(const struct calls *calls)
     return false;
 }
 
-/* Order what `stream` (NULL: this thread) does from now on after what `earlier` has got so far. */
-static rondo_result follow(rondo_stream *stream, rondo_stream *earlier)
-{
-    rondo_event *event;
-    rondo_result result;
-
-    if (!earlier || stream == earlier)
-        return RONDO_OK;
-    result = rondo_event_open(&event);
-    if (result)
-        return result;
-    result = rondo_event_record(event, earlier);
-    if (!result)
-        result = stream ? rondo_stream_wait_event(stream, event) : rondo_event_wait(event);
-    rondo_event_close(event);
-    return result;
-}
-
 static void task_of(const struct pending *pending, struct task *ret_task)
 {
     task_init(ret_task, &pending->key, pending->input, pending->output);
@@ -206,35 +188,60 @@ static rondo_result run_streams(struct calls *calls, struct task *tasks, struct 
     return result ? result : ran;
 }
 
+/* The stream on which the communicator's calls of the group run: that of the first one, or this
+ * thread (NULL) if any has no stream. */
+static rondo_stream *find_home(const struct calls *calls, const rondo_comm *comm)
+{
+    rondo_stream *home = NULL;
+
+    for (size_t i = 0; i < calls->count; i++) {
+        if (calls->all[i].comm != comm)
+            continue;
+        if (!calls->all[i].stream)
+            return NULL;
+        home = home ? home : calls->all[i].stream;
+    }
+    return home;
+}
+
+/* A move is a call that runs on another stream than it was made for. */
+struct move {
+    rondo_stream *from, *home;
+};
+
+/* Each of these streams once in a row, as calls on one come in a row mostly. */
+static bool is_repeated(const struct move *moves, size_t i)
+{
+    return i && moves[i].from == moves[i - 1].from && moves[i].home == moves[i - 1].home;
+}
+
 /*
  * Calls on one communicator must not wait for each other, and peers may have spread theirs over
- * other streams: all run in one place, on this thread if any has no stream, and the streams wait
- * for it.
+ * other streams: all of a communicator run in one place, after what its streams have got, and its
+ * streams wait for them.
  */
 static rondo_result run_mixed(struct calls *calls, struct task *tasks, struct batch *batches)
 {
-    rondo_stream *home = calls->all[0].stream;
     size_t count = calls->count;
-    rondo_stream **streams = malloc(count * sizeof(rondo_stream *));
+    struct move *moves = malloc(count * sizeof(*moves));
     rondo_result result = RONDO_OK;
 
-    if (!streams)
+    if (!moves)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group of %zu calls.", count);
-    for (size_t i = 0; i < count; i++) {
-        streams[i] = calls->all[i].stream;
-        home = streams[i] ? home : NULL;
-    }
     for (size_t i = 0; i < count && !result; i++) {
-        calls->all[i].stream = home;
-        if (!i || streams[i] != streams[i - 1])
-            result = follow(home, streams[i]);
+        struct pending *pending = &calls->all[i];
+
+        moves[i] = (struct move){pending->stream, find_home(calls, pending->comm)};
+        pending->stream = moves[i].home;
+        if (!is_repeated(moves, i))
+            result = stream_follow(moves[i].home, moves[i].from);
     }
     if (!result)
-        result = run_stream(calls, home, tasks, batches);
-    for (size_t i = 0; i < count && !result && home; i++)
-        if (!i || streams[i] != streams[i - 1])
-            result = follow(streams[i], home);
-    free(streams);
+        result = run_streams(calls, tasks, batches);
+    for (size_t i = 0; i < count && !result; i++)
+        if (moves[i].home && !is_repeated(moves, i))
+            result = stream_follow(moves[i].from, moves[i].home);
+    free(moves);
     return result;
 }
 

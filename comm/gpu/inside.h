@@ -82,11 +82,6 @@ static inline void gpu_ran_on_host(const struct batch *batch)
 
 /* ---- share/whose.c --------------------------------------------------------------------------- */
 
-/* True if the handle names another stream in each context: a default one, or the thread's own. */
-static inline bool gpu_is_everywhere(CUstream stream)
-{
-    return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-}
 /* The number of the device that a call on that stream is for: the stream's, or the current
  * context's, or, on a thread without one, that of the memory in the call. */
 int gpu_whose(const struct cuda_driver *cuda, const struct batch *batch, CUstream stream);

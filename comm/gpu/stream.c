@@ -4,6 +4,7 @@
 #include "comm/gpu/arena.h"
 
 #include "base/lock.h"
+#include "cuda/point.h"
 #include "rondo/cuda.h"
 
 #include "base/cancel.h"
@@ -172,7 +173,7 @@ static CUresult ask_endings(struct cuda_stream *stream, CUresult (*ask)(CUevent)
 static CUresult ask_everywhere(struct cuda_stream *stream, CUresult (*ask)(CUstream))
 {
     const struct cuda_driver *driver = stream->driver;
-    bool everywhere = gpu_is_everywhere(stream->stream);
+    bool everywhere = cuda_is_everywhere(stream->stream);
     int current = cuda_current_number();
     CUresult code = current >= 0 || !everywhere ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
     CUcontext context;
@@ -245,6 +246,50 @@ static rondo_result call(rondo_stream *base, rondo_stream_function function, voi
     return cuda_result(stream->driver->cuLaunchHostFunc(stream->stream, function, context),
                        "cuLaunchHostFunc");
 }
+
+/* ---- Points ---------------------------------------------------------------------------------- */
+
+/* A context by which a thread that has none can ask about the stream; NULL: it had no calls. */
+static CUcontext spare_context(struct cuda_stream *stream)
+{
+    const struct home *home = homes_of(stream);
+
+    return home ? home->device.context : NULL;
+}
+
+static rondo_result make_point(rondo_stream *base, void **ret_point)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    struct cuda_point *point = NULL;
+    rondo_result result =
+        cuda_point_make(stream->driver, stream->stream, spare_context(stream), &point);
+
+    *ret_point = point;
+    return result;
+}
+
+static rondo_result await_point(rondo_stream *base, void *point)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+
+    return cuda_point_await(point, stream->stream, spare_context(stream));
+}
+
+static void drop_point(void *point)
+{
+    cuda_point_drop(point);
+}
+
+static bool captures(const rondo_stream *base)
+{
+    const struct cuda_stream *stream = (const struct cuda_stream *)base;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    return !stream->driver->cuStreamIsCapturing(stream->stream, &status) &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static rondo_result synchronize(rondo_stream *base)
 {
@@ -325,6 +370,10 @@ static const struct stream_ops cuda_stream_ops = {.add_batches = add_batches,
                                                   .call = call,
                                                   .synchronize = synchronize,
                                                   .query = query,
+                                                  .captures = captures,
+                                                  .make_point = make_point,
+                                                  .await_point = await_point,
+                                                  .drop_point = drop_point,
                                                   .close = close_stream};
 
 rondo_result rondo_stream_open_cuda(void *cuda_stream, rondo_stream **ret_stream)

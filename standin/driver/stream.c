@@ -235,12 +235,17 @@ struct host_function {
     void *argument;
 };
 
+/* Those of all streams run one after the other, as real drivers may do it: who waits in one for
+ * another one waits for ever. */
 static void run_host_function(struct op *op)
 {
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
     const struct host_function *host = (struct host_function *)op;
+    pthread_mutex_lock(&turn);
     call_in_host_function(true);
     host->function(host->argument);
     call_in_host_function(false);
+    pthread_mutex_unlock(&turn);
 }
 
 static const struct op_kind host_function_kind = {CU_GRAPH_NODE_TYPE_HOST, run_host_function, NULL,

@@ -13,7 +13,7 @@ static int device_of_stream(const struct cuda_driver *cuda, CUstream stream)
     CUcontext context = NULL;
     int number;
 
-    if (gpu_is_everywhere(stream) || cuda->cuStreamGetCtx(stream, &context) ||
+    if (cuda_is_everywhere(stream) || cuda->cuStreamGetCtx(stream, &context) ||
         cuda->cuCtxPushCurrent(context))
         return -1;
     number = cuda_current_number();
