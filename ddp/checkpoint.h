@@ -16,6 +16,7 @@
 #include "rondo/train.h"
 
 #include <sodium.h>
+#include <sys/types.h>
 
 #define CHECKPOINT_MAGIC "RONDOCKP"
 #define CHECKPOINT_END   "PKCODNOR"
@@ -57,6 +58,7 @@ struct rondo_checkpoint {
     char *path;
     char *part_path; /* being written; NULL when reading, and on other ranks than 0 */
     int file;        /* -1 on other ranks than 0, and when given up */
+    mode_t mode;     /* of the file whose place it takes; 0: there is none */
     rondo_comm *comm;
     struct checkpoint_array *arrays;
     size_t count, room;

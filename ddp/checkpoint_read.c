@@ -60,7 +60,7 @@ static rondo_result open_file(rondo_checkpoint *checkpoint, uint64_t *ret_bytes)
                         "libsodium does not start, so checkpoint %s cannot be "
                         "read.",
                         checkpoint->path);
-    checkpoint->file = descriptor_above(open(checkpoint->path, O_RDONLY | O_CLOEXEC));
+    checkpoint->file = descriptor_above(open(checkpoint->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (checkpoint->file < 0 || fstat(checkpoint->file, &status))
         return ddp_fail(RONDO_ERROR_SYSTEM, "Checkpoint %s could not be opened: %s.",
                         checkpoint->path, strerror_r(errno, reason, sizeof(reason)));

@@ -50,16 +50,31 @@ static bool lacks_locks(int error)
     return error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK;
 }
 
-/* The lock is taken before anything is cut off: until then it may be another job's work, which may
- * even have become its checkpoint between open() and flock(). */
+static rondo_result fail_kind(const rondo_checkpoint *checkpoint, const char *path)
+{
+    return ddp_fail(RONDO_ERROR_INVALID,
+                    "Checkpoint %s could not be written: what has the name %s is no file.",
+                    checkpoint->path, path);
+}
+
+/*
+ * The lock is taken before anything is cut off: until then it may be another job's work, which may
+ * even have become its checkpoint between open() and flock(). To open a pipe must not wait for its
+ * reader.
+ */
 static rondo_result open_part(rondo_checkpoint *checkpoint)
 {
-    int file = descriptor_above(
-        open(checkpoint->part_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    int file = descriptor_above(open(
+        checkpoint->part_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+    struct stat status;
     bool locked;
 
     if (file < 0)
         return fail_errno(checkpoint, checkpoint->part_path);
+    if (fstat(file, &status) || !S_ISREG(status.st_mode)) {
+        close(file);
+        return fail_kind(checkpoint, checkpoint->part_path);
+    }
     locked = !flock(file, LOCK_EX | LOCK_NB);
     if (!locked && errno != EWOULDBLOCK && !lacks_locks(errno)) {
         rondo_result result = fail_errno(checkpoint, "flock");
@@ -86,12 +101,11 @@ static rondo_result open_part(rondo_checkpoint *checkpoint)
 
 /* A checkpoint takes the place of the file of that name, or of the one that a link leads to, with
  * its mode; not that of a device or a pipe. */
-static rondo_result look_at_old(rondo_checkpoint *checkpoint, mode_t *ret_mode)
+static rondo_result look_at_old(rondo_checkpoint *checkpoint)
 {
     struct stat status;
     char *target;
 
-    *ret_mode = 0;
     if (lstat(checkpoint->path, &status))
         return RONDO_OK; /* there is none, or open() will say why */
     if (S_ISLNK(status.st_mode)) {
@@ -104,10 +118,17 @@ static rondo_result look_at_old(rondo_checkpoint *checkpoint, mode_t *ret_mode)
         checkpoint->path = target;
     }
     if (!S_ISREG(status.st_mode))
-        return ddp_fail(RONDO_ERROR_INVALID,
-                        "Checkpoint %s could not be written: what has that name is no file.",
-                        checkpoint->path);
-    *ret_mode = status.st_mode & 07777;
+        return fail_kind(checkpoint, checkpoint->path);
+    checkpoint->mode = status.st_mode & 07777;
+    return RONDO_OK;
+}
+
+/* The old file's mode, and more: if the part is left behind, the next job of the same user has to
+ * open it again. */
+static rondo_result give_mode(const rondo_checkpoint *checkpoint, mode_t more)
+{
+    if (checkpoint->mode && fchmod(checkpoint->file, checkpoint->mode | more))
+        return fail_errno(checkpoint, "fchmod");
     return RONDO_OK;
 }
 
@@ -115,14 +136,13 @@ static rondo_result create_part(rondo_checkpoint *checkpoint)
 {
     rondo_result result;
     size_t room;
-    mode_t mode;
 
     if (sodium_init() < 0)
         return ddp_fail(RONDO_ERROR_SYSTEM,
                         "libsodium does not start, so checkpoint %s cannot be "
                         "written.",
                         checkpoint->path);
-    result = look_at_old(checkpoint, &mode);
+    result = look_at_old(checkpoint);
     if (result)
         return result;
     room = strlen(checkpoint->path) + sizeof(".part");
@@ -132,9 +152,7 @@ static rondo_result create_part(rondo_checkpoint *checkpoint)
     strcpy(checkpoint->part_path, checkpoint->path);
     strcat(checkpoint->part_path, ".part");
     result = open_part(checkpoint);
-    if (!result && mode && fchmod(checkpoint->file, mode))
-        result = fail_errno(checkpoint, "fchmod");
-    return result;
+    return result ? result : give_mode(checkpoint, S_IWUSR);
 }
 
 static rondo_result put(rondo_checkpoint *checkpoint, const void *data, size_t bytes)
@@ -280,6 +298,7 @@ static rondo_result put_table(rondo_checkpoint *checkpoint)
 /* The rename itself must survive a loss of power, too. */
 static rondo_result sync_folder(const rondo_checkpoint *checkpoint)
 {
+    char reason[128];
     const char *slash = strrchr(checkpoint->path, '/');
     char *name =
         slash ? strndup(checkpoint->path, (size_t)(slash - checkpoint->path) + 1) : strdup(".");
@@ -288,7 +307,10 @@ static rondo_result sync_folder(const rondo_checkpoint *checkpoint)
 
     /* EINVAL: a file system whose folders cannot be synchronised */
     if (folder < 0 || (fsync(folder) && errno != EINVAL))
-        result = fail_errno(checkpoint, "the folder");
+        result = ddp_fail(RONDO_ERROR_SYSTEM,
+                          "Checkpoint %s is written, but may be the old one again after a loss of "
+                          "power, as its folder could not be forced to the disk: %s.",
+                          checkpoint->path, strerror_r(errno, reason, sizeof(reason)));
     if (folder >= 0)
         close(folder);
     free(name);
@@ -305,6 +327,8 @@ static rondo_result commit(rondo_checkpoint *checkpoint)
         return ddp_fail(RONDO_ERROR_INVALID, "Checkpoint %s is not being written.",
                         checkpoint->path);
     result = put_table(checkpoint);
+    if (!result)
+        result = give_mode(checkpoint, 0);
     if (result)
         return result;
     if (fsync(checkpoint->file))

@@ -40,7 +40,7 @@ struct ddp_tensor {
     size_t offset; /* in the bucket, in elements */
     bool ready;    /* announced in this pass */
     bool touched;  /* announced since the last exchange */
-    void *kept;    /* its gradient before this exchange, if no pass announced it; else NULL */
+    void *kept;    /* its gradient before this step, if a pass left it out first; else NULL */
     void *partial[DDP_TREE_LEVELS]; /* tree.c; made when needed */
 };
 

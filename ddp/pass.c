@@ -187,22 +187,32 @@ static void report_missing(rondo_ddp *ddp)
                     used == sizeof(names) ? " and others" : "");
 }
 
-/* A parameter that was not announced in this pass; earlier passes of the step may have been. */
+static void keep_gradient(rondo_ddp *ddp, struct ddp_tensor *parameter)
+{
+    size_t bytes = ddp_bytes(parameter);
+
+    parameter->kept = malloc(bytes + 1);
+    if (parameter->kept)
+        memcpy(parameter->kept, ddp_gradient(ddp, parameter), bytes);
+    else
+        ddp_problem(ddp, RONDO_ERROR_MEMORY, "Rank %d is out of memory for '%s'.", ddp->rank,
+                    parameter->name);
+}
+
+/* A parameter that was not announced in this pass; earlier passes of the step may have been. What
+ * its gradient held before the step is a part of a tree's first sum, as if it were announced. */
 static void leave_out(rondo_ddp *ddp, struct ddp_tensor *parameter)
 {
+    bool tree = ddp->config.accumulation == RONDO_DDP_TREE;
+    bool untouched = !parameter->touched && !parameter->kept;
     void *gradient = ddp_gradient(ddp, parameter);
     size_t bytes = ddp_bytes(parameter);
 
-    if (ddp->exchange && !parameter->touched && ddp->config.find_unused) { /* maybe nobody has it */
-        parameter->kept = malloc(bytes + 1);
-        if (parameter->kept)
-            memcpy(parameter->kept, gradient, bytes);
-        else
-            ddp_problem(ddp, RONDO_ERROR_MEMORY, "Rank %d is out of memory for '%s'.", ddp->rank,
-                        parameter->name);
-    }
-    if (ddp->config.accumulation == RONDO_DDP_TREE) {
-        memset(gradient, 0, bytes);
+    if (untouched && ddp->config.find_unused && (ddp->exchange || tree)) /* maybe nobody has it */
+        keep_gradient(ddp, parameter);
+    if (tree) {
+        if (!untouched)
+            memset(gradient, 0, bytes);
         ddp_tree_add(ddp, parameter);
     }
     if (!ddp->exchange)

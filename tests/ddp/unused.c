@@ -9,6 +9,7 @@ struct plan {
     uses uses;
     int passes;      /* of a step; the last one exchanges */
     double leftover; /* what gradients hold before: kept where nobody has any */
+    rondo_ddp_accumulation accumulation;
 };
 
 static bool someone_uses(const struct toy *toy, const struct plan *plan, int parameter)
@@ -59,6 +60,7 @@ static rondo_result run_plan(rondo_comm *comm, const struct plan *plan, char *se
     rondo_result result;
 
     config.find_unused = 1;
+    config.accumulation = plan->accumulation;
     result = toy_open(toy, &config);
     for (int step = 0; step < 3 && !result; step++) {
         for (int pass = 0; pass < plan->passes && !result; pass++) {
@@ -78,6 +80,14 @@ static rondo_result run_plan(rondo_comm *comm, const struct plan *plan, char *se
     return result;
 }
 
+static rondo_result run_plans(rondo_comm *comm, struct plan plan, char *sentence)
+{
+    rondo_result result = run_plan(comm, &plan, sentence);
+
+    plan.accumulation = RONDO_DDP_TREE;
+    return result ? result : run_plan(comm, &plan, sentence);
+}
+
 static bool by_turns(int rank, int pass, int parameter)
 {
     return rank % 2 == parameter % 2 || parameter == 0;
@@ -85,7 +95,7 @@ static bool by_turns(int rank, int pass, int parameter)
 
 rondo_result unused_here_counts_as_zero(rondo_comm *comm, void *unused, char *sentence)
 {
-    return run_plan(comm, &(struct plan){by_turns, 1, 0}, sentence);
+    return run_plans(comm, (struct plan){by_turns, 1, 0, RONDO_DDP_ADD}, sentence);
 }
 
 static bool not_3_and_6(int rank, int pass, int parameter)
@@ -95,7 +105,7 @@ static bool not_3_and_6(int rank, int pass, int parameter)
 
 rondo_result unused_everywhere_is_kept(rondo_comm *comm, void *unused, char *sentence)
 {
-    return run_plan(comm, &(struct plan){not_3_and_6, 1, 5}, sentence);
+    return run_plans(comm, (struct plan){not_3_and_6, 1, 5, RONDO_DDP_ADD}, sentence);
 }
 
 static bool early_or_never(int rank, int pass, int parameter)
@@ -105,5 +115,5 @@ static bool early_or_never(int rank, int pass, int parameter)
 
 rondo_result unused_in_the_last_pass_only_counts(rondo_comm *comm, void *unused, char *sentence)
 {
-    return run_plan(comm, &(struct plan){early_or_never, 3, 2}, sentence);
+    return run_plans(comm, (struct plan){early_or_never, 3, 2, RONDO_DDP_ADD}, sentence);
 }

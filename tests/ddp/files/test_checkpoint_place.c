@@ -48,10 +48,17 @@ static mode_t mode_of(const char *path)
 
 Test(checkpoint_place, a_pipe_or_a_device_is_refused_and_stays)
 {
+    rondo_checkpoint *checkpoint;
+
     cr_assert_eq(mkfifo("pipe", 0600), 0);
     cr_expect_eq(write_to("pipe"), RONDO_ERROR_INVALID);
     cr_expect(strstr(rondo_ddp_last_error(), "no file"), "%s", rondo_ddp_last_error());
     cr_expect(S_ISFIFO(mode_of("pipe")));
+    cr_expect_eq(rename("pipe", "file.part"), 0);
+    cr_expect_eq(write_to("file"), RONDO_ERROR_SYSTEM, "nobody reads it");
+    cr_assert_eq(rename("file.part", "pipe"), 0);
+    cr_expect_eq(rondo_checkpoint_open("pipe", NULL, &checkpoint), RONDO_ERROR_INVALID);
+    cr_expect(strstr(rondo_ddp_last_error(), "no file"), "%s", rondo_ddp_last_error());
     if (mknod("null", S_IFCHR | 0666, 0x103))
         return; /* for root only */
     cr_expect_eq(write_to("null"), RONDO_ERROR_INVALID);
@@ -67,6 +74,20 @@ Test(checkpoint_place, a_private_file_stays_private)
     cr_assert_eq(chmod("private", 0600), 0);
     cr_expect_eq(write_to("private"), RONDO_OK, "%s", rondo_ddp_last_error());
     cr_expect_eq(mode_of("private") & 07777, 0600);
+}
+
+/* A job that was killed leaves such a part behind. */
+Test(checkpoint_place, a_part_can_be_written_again_where_the_file_cannot)
+{
+    rondo_checkpoint *checkpoint;
+
+    cr_assert_eq(write_to("sealed"), RONDO_OK);
+    cr_assert_eq(chmod("sealed", 0400), 0);
+    cr_assert_eq(rondo_checkpoint_create("sealed", NULL, &checkpoint), RONDO_OK);
+    cr_expect_eq(mode_of("sealed.part") & 07777, 0600);
+    cr_expect_eq(rondo_checkpoint_commit(checkpoint), RONDO_OK, "%s", rondo_ddp_last_error());
+    rondo_checkpoint_close(checkpoint);
+    cr_expect_eq(mode_of("sealed") & 07777, 0400);
 }
 
 Test(checkpoint_place, a_link_stays_a_link)
