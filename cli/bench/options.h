@@ -12,7 +12,7 @@
 
 struct bench_trace; /* steps.h */
 
-enum { BENCH_SIZES_MAX = 1024, BENCH_SETS_MAX = 8 };
+enum { BENCH_SIZES_MAX = 1024, BENCH_SETS_MAX = 8, BENCH_SETTINGS = 4096 /* bytes */ };
 
 /* Runs of one command may differ in these; the last one changes most often. */
 enum bench_dimension {
@@ -46,7 +46,7 @@ struct bench_options {
     const char *lists[BENCH_DIMENSIONS]; /* as they were given; NULL: the default */
     const char *sets[BENCH_SETS_MAX];    /* "RONDO_SLOTS=2,8" */
     int set_count;
-    char settings[4096];           /* of this run: "RONDO_SLOTS=2 RONDO_THREADS=1" */
+    char settings[BENCH_SETTINGS]; /* of this run: "RONDO_SLOTS=2 RONDO_THREADS=1" */
     struct bench_call call;        /* all but the count */
     int ranks;                     /* 0: one process of a launcher each */
     size_t sizes[BENCH_SIZES_MAX]; /* of the full vector, bytes */

@@ -205,11 +205,12 @@ Test(bench_compare, cells_that_are_not_steady_are_not_judged_and_wrong_values_ar
     rows[1][SLOW_CELL].steady = false;
     rows[1][0].wrong = 3;
     snprintf(rows[1][1].cell, COMPARE_NAME, "another one");
+    rows[1][2].round_count = 0;
     cr_assert(!compare_judge(&comparison, "rondo", "rondo"));
     cr_expect_eq(comparison.slower, 0);
-    cr_expect_eq(comparison.judged, CELLS - 2);
+    cr_expect_eq(comparison.judged, CELLS - 3);
     cr_expect_eq(comparison.wrong, 3);
-    cr_expect_eq(comparison.only_old, 1);
+    cr_expect_eq(comparison.only_old, 2, "one has another name, one could not be measured");
     cr_expect_eq(comparison.only_new, 1);
     comparison_done(&comparison);
 }
@@ -237,8 +238,10 @@ Test(bench_compare, colour_is_for_terminals_and_for_who_did_not_say_no)
 
 /* ---- Files and the exit status --------------------------------------------------------------- */
 
-/* A sweep of three sizes and two libraries; the time of one cell of "base" is given. */
-static const char *write_sweep(double base_us, int rounds, const char *steady)
+/* A sweep of three sizes and two libraries; the time of one cell of "base" is given, and what the
+ * rows say besides: ", \"wrong\": 3". */
+static const char *write_sweep_with(double base_us, int rounds, const char *steady,
+                                    const char *more)
 {
     const char *path = written_path();
     FILE *file = fopen(path, "we");
@@ -249,8 +252,9 @@ static const char *write_sweep(double base_us, int rounds, const char *steady)
                   "\"rows\": [");
     for (int row = 0; row < 6; row++) {
         fprintf(file,
-                "%s{\"library\": \"%s\", \"bytes\": %d, \"steady\": \"%s\", \"fastest_us\": [",
-                row ? ", " : "", row % 2 ? "base" : "rondo", 8 << row / 2, steady);
+                "%s{\"library\": \"%s\", \"bytes\": %d, \"steady\": \"%s\"%s, "
+                "\"fastest_us\": [",
+                row ? ", " : "", row % 2 ? "base" : "rondo", 8 << row / 2, steady, more);
         for (int i = 0; i < rounds; i++)
             fprintf(file, "%s%g", i ? ", " : "",
                     (row == 3 ? base_us : 1) * (1 + 0.001 * ((i * 7 + row) % 5)));
@@ -259,6 +263,11 @@ static const char *write_sweep(double base_us, int rounds, const char *steady)
     fprintf(file, "]}\n");
     fclose(file);
     return path;
+}
+
+static const char *write_sweep(double base_us, int rounds, const char *steady)
+{
+    return write_sweep_with(base_us, rounds, steady, "");
 }
 
 static int status_of(const char *old, const char *new, const char *more)
@@ -293,6 +302,62 @@ Test(bench_compare, the_exit_status_is_a_gate)
     unlink(slow);
     unlink(few);
     unlink(loud);
+}
+
+Test(bench_compare, wrong_values_are_worse_however_noisy_the_times_are)
+{
+    char loud[64], few[64];
+
+    snprintf(loud, sizeof(loud), "%s", write_sweep_with(1, 12, "no", ", \"wrong\": 3"));
+    snprintf(few, sizeof(few), "%s", write_sweep_with(1, 3, "yes", ", \"wrong\": 3"));
+    cr_expect_eq(status_of(loud, NULL, NULL), 1);
+    cr_expect_eq(status_of(few, NULL, NULL), 1);
+    unlink(loud);
+    unlink(few);
+}
+
+/* Each with what two sweeps differ in, of which all that is compared has to be the same. */
+Test(bench_compare, what_was_measured_in_another_way_is_another_cell)
+{
+    static const char *const ways[] = {"cold",     "rewrite", "graph",
+                                       "blocking", "threads", "deterministic"};
+    char usual[64], other[64], more[300];
+    struct compare_run run;
+
+    snprintf(usual, sizeof(usual), "%s", write_sweep(1, 12, "yes"));
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        snprintf(more, sizeof(more), ", \"%s\": true", ways[i]);
+        snprintf(other, sizeof(other), "%s", write_sweep_with(1, 12, "yes", more));
+        cr_expect_eq(status_of(usual, other, NULL), 2, "%s", ways[i]);
+        unlink(other);
+    }
+    for (int last = 1; last <= 2; last++) { /* what differs is the 121st character */
+        snprintf(more, sizeof(more), ", \"settings\": \"%0120d%d\"", 0, last);
+        snprintf(last == 1 ? usual : other, sizeof(usual), "%s",
+                 write_sweep_with(1, 12, "yes", more));
+    }
+    snprintf(more, sizeof(more), "%s,%s", usual, other);
+    cr_assert(!compare_read(more, false, &run));
+    cr_expect_eq(run.row_count, 12);
+    compare_run_done(&run);
+    unlink(usual);
+    unlink(other);
+}
+
+Test(bench_compare, every_file_of_a_list_counts)
+{
+    char list[8 * 64] = "";
+    struct compare_run run;
+
+    for (int i = 0; i < 8; i++)
+        snprintf(list + strlen(list), 64, "%s%s", i ? "," : "", write_sweep(1, 16, "yes"));
+    cr_assert(!compare_read(list, false, &run));
+    cr_expect_eq(run.rows[0].round_count, 64);
+    for (int i = 0; i < 64; i++)
+        cr_expect_eq(run.rows[0].sweeps[i], i / 8);
+    compare_run_done(&run);
+    for (char *path = strtok(list, ","); path; path = strtok(NULL, ","))
+        unlink(path);
 }
 
 /* Makes an output of nccl-tests in which one time is given, and wrong values of another cell. */

@@ -124,13 +124,14 @@ static json_t *cells_json(const struct comparison *comparison)
         const struct difference *difference = &cell->difference;
 
         json_array_append_new(
-            cells, json_pack("{s:s, s:f, s:f, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s}", "cell",
+            cells, json_pack("{s:s, s:f, s:f, s:i, s:i, s:f, s:f, s:f, s:f, s:o, s:s}", "cell",
                              cell->new->cell, "old_us", median_of(cell->old), "new_us",
                              median_of(cell->new), "old_rounds", cell->old->round_count,
                              "new_rounds", cell->new->round_count, "ratio", difference->ratio,
                              "ratio_low", difference->low, "ratio_high", difference->high,
-                             "confidence", difference->confidence, "p_corrected", cell->p,
-                             "verdict", verdicts[cell->verdict]));
+                             "confidence", difference->confidence, "p_corrected",
+                             isnan(cell->p) ? json_null() : json_real(cell->p), "verdict",
+                             verdicts[cell->verdict]));
     }
     return cells;
 }
@@ -153,11 +154,19 @@ static json_t *comparison_json(const struct comparison *comparison, int status)
 
 /* ---- The exit status ------------------------------------------------------------------------- */
 
-/* A comparison that could not find anything is no pass. */
+/* A comparison that could not find anything is no pass, nor is a run that broke off before it had
+ * measured what it is compared with. */
 static bool is_usable(const struct comparison *comparison)
 {
     int rounds = 2;
 
+    if (!comparison->new->complete && comparison->only_old) {
+        fprintf(stderr,
+                "rondo bench compare: %s ended before %d cells that the old run has; measure it "
+                "again\n",
+                comparison->new->path, comparison->only_old);
+        return false;
+    }
     if (comparison->cell_count == 0) {
         fprintf(stderr, "rondo bench compare: the two have no cell in common: compare the same "
                         "sweep\n");
@@ -194,11 +203,13 @@ static bool is_slower_as_a_whole(const struct comparison *comparison)
 
 static int status_of(const struct comparison *comparison)
 {
-    if (!is_usable(comparison))
+    bool usable = is_usable(comparison);
+
+    if (comparison->wrong)
+        return WORSE; /* whatever the times are */
+    if (!usable)
         return UNUSABLE;
-    return comparison->slower || comparison->wrong || is_slower_as_a_whole(comparison)
-               ? WORSE
-               : SAME_OR_BETTER;
+    return comparison->slower || is_slower_as_a_whole(comparison) ? WORSE : SAME_OR_BETTER;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */

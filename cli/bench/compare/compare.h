@@ -14,11 +14,12 @@
 
 #include "cli/bench/compare/difference.h"
 #include "cli/bench/noise.h"
+#include "cli/bench/options.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 
-enum { COMPARE_NAME = 320 };
+enum { COMPARE_NAME = BENCH_SETTINGS + 512 };
 
 struct compare_row {
     char library[32];
@@ -38,6 +39,7 @@ struct compare_run {
     struct compare_row *rows;
     int row_count;
     int sweeps; /* files */
+    int share;  /* how many rounds of a row each file may give, so that all of them count */
 };
 
 enum compare_verdict { COMPARE_SAME, COMPARE_SLOWER, COMPARE_FASTER, COMPARE_UNSTEADY };
@@ -45,7 +47,7 @@ enum compare_verdict { COMPARE_SAME, COMPARE_SLOWER, COMPARE_FASTER, COMPARE_UNS
 struct compare_cell {
     const struct compare_row *old, *new;
     struct difference difference;
-    double p; /* corrected for the number of cells */
+    double p; /* corrected for the number of cells; NAN: the cell is not judged */
     enum compare_verdict verdict;
 };
 
@@ -70,6 +72,8 @@ struct comparison {
  */
 /* The row of that name, new if it is the first; NULL: there is no memory. */
 struct compare_row *compare_row_of(struct compare_run *run, const char *library, const char *cell);
+/* Adds a round of the file that is being read, unless that has given its share. */
+void compare_add_round(const struct compare_run *run, struct compare_row *row, double us);
 /* Adds the rows of an output of nccl-tests. 0, or -1: it is none, or cannot be read. */
 int compare_read_nccl_tests(struct compare_run *run, const char *path);
 int compare_read(const char *paths, bool medians, struct compare_run *ret_run);

@@ -17,13 +17,23 @@ static const struct compare_row *find(const struct compare_run *run, const char 
     return NULL;
 }
 
+/* A row without rounds is of a call that the library could not make. */
+static bool has_times(const struct compare_row *row)
+{
+    return row && row->round_count > 0;
+}
+
 static int count_without(const struct compare_run *of, const char *library,
                          const struct compare_run *in, const char *other)
 {
     int count = 0;
 
-    for (int i = 0; i < of->row_count; i++)
-        count += !strcmp(of->rows[i].library, library) && !find(in, other, of->rows[i].cell);
+    for (int i = 0; i < of->row_count; i++) {
+        const struct compare_row *row = &of->rows[i];
+
+        count += !strcmp(row->library, library) && has_times(row) &&
+                 !has_times(find(in, other, row->cell));
+    }
     return count;
 }
 
@@ -36,6 +46,7 @@ static void compare_cell(const struct comparison *comparison, struct compare_cel
                                           : difference_of_samples(old->rounds, old->round_count,
                                                                   new->rounds, new->round_count);
     cell->verdict = old->steady && new->steady ? COMPARE_SAME : COMPARE_UNSTEADY;
+    cell->p = NAN;
 }
 
 static void pair_up(struct comparison *comparison, const char *old_library, const char *new_library)
@@ -51,7 +62,7 @@ static void pair_up(struct comparison *comparison, const char *old_library, cons
         comparison->wrong += new->rows[i].wrong;
         cell->new = &new->rows[i];
         cell->old = find(comparison->old, old_library, new->rows[i].cell);
-        if (!cell->old || cell->old->round_count == 0 || cell->new->round_count == 0)
+        if (!has_times(cell->old) || !has_times(cell->new))
             continue;
         compare_cell(comparison, cell);
         least =

@@ -49,10 +49,7 @@ static int add_time(struct compare_run *run, const char *collective, char *const
     if (!row)
         return -1;
     row->wrong += strtoll(columns[place + WRONG_AFTER], NULL, 10);
-    if (row->round_count < NOISE_ROUNDS_MAX) {
-        row->sweeps[row->round_count] = run->sweeps;
-        row->rounds[row->round_count++] = us;
-    }
+    compare_add_round(run, row, us);
     return 0;
 }
 

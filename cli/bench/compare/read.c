@@ -27,16 +27,32 @@ static long long number_of(json_t *row, json_t *options, const char *name)
 }
 
 /* Appends what printf() makes of it, and a comma before it unless it is the first. */
-static void add(char *name, const char *format, const char *text, long long number)
+static void add(char *name, const char *text)
 {
     size_t used = strlen(name);
-    char part[80];
 
-    if (strchr(format, 's'))
-        snprintf(part, sizeof(part), "%s", text);
-    else
-        snprintf(part, sizeof(part), "%lld%s", number, text);
-    snprintf(name + used, COMPARE_NAME - used, "%s%s", used && *part ? ", " : "", part);
+    snprintf(name + used, COMPARE_NAME - used, "%s%s", used && *text ? ", " : "", text);
+}
+
+/* Appends a number that is larger than usual with what it counts. */
+static void add_count(char *name, const char *what, long long number, long long usual)
+{
+    char text[64];
+
+    if (number <= usual)
+        return;
+    snprintf(text, sizeof(text), what, number);
+    add(name, text);
+}
+
+/* Appends those ways of measuring that are not the usual ones. */
+static void add_ways(char *name, json_t *row, json_t *options)
+{
+    static const char *const ways[] = {"cold",     "rewrite", "graph",
+                                       "blocking", "threads", "deterministic"};
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        add(name, json_is_true(member(row, options, ways[i])) ? ways[i] : "");
 }
 
 static void name_cell(char *name, json_t *row, json_t *options)
@@ -48,22 +64,20 @@ static void name_cell(char *name, json_t *row, json_t *options)
     snprintf(size, sizeof(size), "%s %lld B", text_of(row, options, "collective"),
              number_of(row, options, "bytes"));
     name[0] = 0;
-    add(name, "s", size, 0);
-    add(name, "s", text_of(row, options, "algorithm"), 0);
-    add(name, "s", text_of(row, options, "dtype"), 0);
-    add(name, "s", strcmp(op, "none") ? op : "", 0);
-    if (number_of(row, options, "root") > 0)
-        add(name, "d", ". root", number_of(row, options, "root"));
-    add(name, "s", text_of(row, options, "memory"), 0);
-    add(name, "s", json_is_true(member(row, options, "in_place")) ? "in place" : "", 0);
-    add(name, "d", " ranks", number_of(row, options, "ranks"));
-    if (number_of(row, NULL, "communicators") > 1)
-        add(name, "d", " communicators", number_of(row, NULL, "communicators"));
-    if (number_of(row, NULL, "buffers") > 1)
-        add(name, "d", " buffers", number_of(row, NULL, "buffers"));
-    add(name, "s", text_of(row, NULL, "trace"), 0);
-    add(name, "s", json_is_number(json_object_get(row, "overlap")) ? "beside computing" : "", 0);
-    add(name, "s", json_is_string(settings) ? json_string_value(settings) : "", 0);
+    add(name, size);
+    add(name, text_of(row, options, "algorithm"));
+    add(name, text_of(row, options, "dtype"));
+    add(name, strcmp(op, "none") ? op : "");
+    add_count(name, "%lld. root", number_of(row, options, "root"), 0);
+    add(name, text_of(row, options, "memory"));
+    add(name, json_is_true(member(row, options, "in_place")) ? "in place" : "");
+    add_count(name, "%lld ranks", number_of(row, options, "ranks"), -1);
+    add_count(name, "%lld communicators", number_of(row, NULL, "communicators"), 1);
+    add_count(name, "%lld buffers", number_of(row, NULL, "buffers"), 1);
+    add(name, text_of(row, NULL, "trace"));
+    add(name, json_is_number(json_object_get(row, "overlap")) ? "beside computing" : "");
+    add_ways(name, row, options);
+    add(name, json_is_string(settings) ? json_string_value(settings) : "");
 }
 
 struct compare_row *compare_row_of(struct compare_run *run, const char *library, const char *cell)
@@ -84,6 +98,18 @@ struct compare_row *compare_row_of(struct compare_run *run, const char *library,
     return row;
 }
 
+void compare_add_round(const struct compare_run *run, struct compare_row *row, double us)
+{
+    int given = 0;
+
+    for (int i = row->round_count; i > 0 && row->sweeps[i - 1] == run->sweeps; i--)
+        given++;
+    if (us <= 0 || given >= run->share || row->round_count >= NOISE_ROUNDS_MAX)
+        return;
+    row->sweeps[row->round_count] = run->sweeps;
+    row->rounds[row->round_count++] = us;
+}
+
 static int read_row(struct compare_run *run, json_t *row, json_t *options, bool medians)
 {
     json_t *rounds = json_object_get(row, medians ? "rounds_us" : "fastest_us");
@@ -97,14 +123,8 @@ static int read_row(struct compare_run *run, json_t *row, json_t *options, bool 
         return -1;
     to->steady = to->steady && (!steady || strcmp(steady, "no"));
     to->wrong += number_of(row, NULL, "wrong");
-    for (size_t i = 0; i < json_array_size(rounds) && to->round_count < NOISE_ROUNDS_MAX; i++) {
-        double us = json_number_value(json_array_get(rounds, i));
-
-        if (us > 0) {
-            to->sweeps[to->round_count] = run->sweeps;
-            to->rounds[to->round_count++] = us;
-        }
-    }
+    for (size_t i = 0; i < json_array_size(rounds); i++)
+        compare_add_round(run, to, json_number_value(json_array_get(rounds, i)));
     return 0;
 }
 
@@ -169,9 +189,17 @@ static int read_file(struct compare_run *run, const char *path, bool medians)
 int compare_read(const char *paths, bool medians, struct compare_run *ret_run)
 {
     char *list = strdup(paths), *rest = list, *path;
-    int failed = list ? 0 : -1;
+    int failed = list ? 0 : -1, files = 1;
 
+    for (const char *comma = strchr(paths, ','); comma; comma = strchr(comma + 1, ','))
+        files++;
     *ret_run = (struct compare_run){.path = paths, .complete = true};
+    ret_run->share = NOISE_ROUNDS_MAX / files;
+    if (!ret_run->share) {
+        fprintf(stderr, "rondo bench compare: it puts up to %d files together, not %d\n",
+                NOISE_ROUNDS_MAX, files);
+        failed = -1;
+    }
     while (!failed && (path = strsep(&rest, ",")))
         failed = read_file(ret_run, path, medians);
     free(list);
