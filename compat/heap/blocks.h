@@ -8,7 +8,7 @@
 
 struct block {
     void *memory;
-    size_t bytes;    /* 0: there is no such block */
+    size_t bytes;    /* of whole pages; 0: there is no such block */
     bool is_private; /* a forked child's copy */
 };
 

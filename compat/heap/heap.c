@@ -60,7 +60,13 @@ static bool is_for_heap(size_t bytes, const void *caller)
            !(from >= code_begin && from < code_end);
 }
 
-/* NULL: the heap has none, and errno is as it was. */
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* NULL: the heap has none, and errno is as it was. The block has all of its last page: a program
+ * that was told so by malloc_usable_size() may use it, and realloc() leaves it where it is. */
 static void *heap_take(size_t bytes)
 {
     int number = errno;
@@ -69,7 +75,7 @@ static void *heap_take(size_t bytes)
     inside = true;
     if (rondo_mem_alloc(bytes, &memory))
         memory = NULL;
-    if (memory && !blocks_add(memory, bytes)) {
+    if (memory && !blocks_add(memory, whole_pages(bytes))) {
         rondo_mem_free(memory);
         memory = NULL;
     }
@@ -93,7 +99,7 @@ static bool heap_give(void *memory)
         return false;
     inside = true;
     if (block.is_private)
-        munmap(memory, (block.bytes + PAGE - 1) / PAGE * PAGE);
+        munmap(memory, block.bytes);
     else
         rondo_mem_free(memory);
     inside = false;
@@ -153,7 +159,7 @@ static void *resize(void *memory, size_t bytes, const void *caller)
         return NULL;
     }
     /* Within its pages a block may grow, and it may shrink to a half. */
-    if (old && bytes <= (old + PAGE - 1) / PAGE * PAGE && bytes >= old / 2 && bytes >= LARGE)
+    if (old && bytes <= old && bytes >= old / 2 && bytes >= LARGE)
         return memory;
     other = large ? heap_take(bytes) : NULL;
     if (!old)
@@ -231,7 +237,7 @@ RONDO_API size_t malloc_usable_size(void *memory)
 
     if (!memory)
         return 0;
-    return bytes ? (bytes + PAGE - 1) / PAGE * PAGE : usable_of_libc(memory);
+    return bytes ? bytes : usable_of_libc(memory);
 }
 
 /* ---- fork() ---------------------------------------------------------------------------------- */
@@ -261,13 +267,12 @@ static void after_fork_in_parent(void)
 /* The block's pages at its address become this process's own. */
 static bool make_private(void *memory, size_t bytes)
 {
-    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
-    void *copy = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (copy == MAP_FAILED)
         return false;
-    memcpy(copy, memory, whole);
-    return mremap(copy, whole, whole, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == memory;
+    memcpy(copy, memory, bytes);
+    return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == memory;
 }
 
 static void after_fork_in_child(void)

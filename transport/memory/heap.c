@@ -75,8 +75,9 @@ static bool is_ours(void)
 /* The pages go back to the system; read again they are zero. */
 static void punch(size_t start, size_t pages)
 {
-    fallocate(heap.file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start * PAGE),
-              (off_t)(pages * PAGE));
+    if (fallocate(heap_file_descriptor(&heap.file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(start * PAGE), (off_t)(pages * PAGE)))
+        madvise(heap_base() + start * PAGE, pages * PAGE, MADV_REMOVE);
 }
 
 /* No peer touches a span any more that was retired. */
@@ -101,8 +102,7 @@ static void close_if_unused(void)
     atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
     munmap(base, heap.file.bytes);
-    close(heap.file.fd);
-    heap.file.fd = -1;
+    heap_file_close(&heap.file);
     spans_done(&heap.spans);
 }
 
@@ -110,10 +110,9 @@ static void close_if_unused(void)
 static rondo_result ensure_open(void)
 {
     if (is_ours())
-        return RONDO_OK;
+        return heap_file_check(&heap.file);
     if (heap_base()) {
-        close(heap.file.fd);
-        heap.file.fd = -1;
+        heap_file_close(&heap.file);
         atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
         atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
         spans_done(&heap.spans);
@@ -202,7 +201,7 @@ static bool restore(char *block, size_t bytes)
     bool ends = withdrawn_remove(block, block + bytes, &leases);
 
     leases = leases_reap(leases);
-    ends &= pages_put(block, heap.file.fd, start * PAGE, bytes);
+    ends &= pages_put(block, heap_file_descriptor(&heap.file), start * PAGE, bytes);
     if (ends && !leases)
         return true;
     punch(start, bytes / PAGE);
@@ -412,7 +411,7 @@ static rondo_result drop_registered(const struct heap_withdrawal *withdrawal)
     withdrawal->warn(withdrawal->context, begin, begin + bytes, true);
     first = begin + page_after(begin);
     end = begin + bytes - page_before(begin + bytes);
-    result = withdrawn_exchange(first, end, heap.file.fd,
+    result = withdrawn_exchange(first, end, heap_file_descriptor(&heap.file),
                                 offset + page_before(begin) + page_after(begin));
     if (!result)
         heap_retire(heap_base() + offset, 0, NULL);
@@ -445,5 +444,6 @@ rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal)
     if (result)
         return result;
     withdrawal->warn(withdrawal->context, begin, end, false);
-    return withdrawn_exchange(begin, end, heap.file.fd, (uint64_t)(begin - heap_base()));
+    return withdrawn_exchange(begin, end, heap_file_descriptor(&heap.file),
+                              (uint64_t)(begin - heap_base()));
 }

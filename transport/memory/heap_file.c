@@ -66,6 +66,43 @@ static rondo_result size_and_seal(const struct heap_file *file)
     return RONDO_OK;
 }
 
+static rondo_result note_identity(struct heap_file *file)
+{
+    struct stat status;
+
+    if (fstat(file->fd, &status))
+        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot look at the shared heap (fstat)");
+    file->device = status.st_dev;
+    file->node = status.st_ino;
+    return RONDO_OK;
+}
+
+int heap_file_descriptor(const struct heap_file *file)
+{
+    struct stat status;
+
+    if (fstat(file->fd, &status) || status.st_dev != file->device || status.st_ino != file->node)
+        return -1;
+    return file->fd;
+}
+
+rondo_result heap_file_check(const struct heap_file *file)
+{
+    if (heap_file_descriptor(file) >= 0)
+        return RONDO_OK;
+    return rondo_fail(RONDO_ERROR_SYSTEM,
+                      "The program has closed descriptor %d, which was the shared heap's: leave "
+                      "descriptors open that it did not open, or close them before it uses Rondo.",
+                      file->fd);
+}
+
+void heap_file_close(struct heap_file *file)
+{
+    if (heap_file_descriptor(file) >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
 static rondo_result map(struct heap_file *file)
 {
     struct heap_head *head;
@@ -117,7 +154,9 @@ rondo_result heap_file_open(struct heap_file *ret_file)
     file.fd = descriptor_above(memfd_create("rondo-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (file.fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");
-    result = size_and_seal(&file);
+    result = note_identity(&file);
+    if (!result)
+        result = size_and_seal(&file);
     if (!result)
         result = map(&file);
     if (result) {

@@ -6,8 +6,12 @@
 
 #include "rondo/rondo.h"
 
+#include <sys/types.h>
+
 struct heap_file {
     int fd;
+    dev_t device; /* with the number of its node: what tells it from others */
+    ino_t node;
     size_t bytes;
     char *base;
     size_t mapped; /* bytes, from the beginning */
@@ -15,6 +19,15 @@ struct heap_file {
 
 /* Open a file of RONDO_HEAP_BYTES with a new identity in a struct heap_head at its beginning. */
 rondo_result heap_file_open(struct heap_file *ret_file);
+/*
+ * The descriptor; -1: the program has closed it, as those do that close all they do not know, and
+ * its number may be another file's by now.
+ */
+int heap_file_descriptor(const struct heap_file *file);
+/* RONDO_ERROR_SYSTEM with a sentence if it is lost. */
+rondo_result heap_file_check(const struct heap_file *file);
+/* Closes the descriptor unless it is lost; the mapping stays. */
+void heap_file_close(struct heap_file *file);
 /* Maps the first `bytes` at least, of which there are no more than the file has. */
 rondo_result heap_file_extend(struct heap_file *file, size_t bytes);
 

@@ -5,6 +5,7 @@
  */
 #include "rondo/rondo.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -91,6 +92,62 @@ static void blocks(void)
     free(zeroed);
     many = (size_t)strtoull("9223372036854775808", NULL, 10); /* the compiler must not see it */
     EXPECT(!calloc(many, 4) && !malloc(many));
+}
+
+/* Grown by one element each time, as most programs grow arrays. */
+static void growth(void)
+{
+    enum { FIRST = 60000, LAST = 200000, STEP = 8 };
+    unsigned char *array = malloc(FIRST);
+    int wrong = 0;
+
+    memset(array, 1, FIRST);
+    for (size_t bytes = FIRST; bytes < LAST; bytes += STEP) {
+        array = realloc(array, bytes + STEP);
+        memset(array + bytes, (int)(bytes / STEP % 251), STEP);
+    }
+    for (size_t bytes = FIRST; bytes < LAST; bytes += STEP)
+        wrong += !all_are(array + bytes, STEP, (int)(bytes / STEP % 251));
+    EXPECT(all_are(array, FIRST, 1) && wrong == 0);
+    array = realloc(array, malloc_usable_size(array) - 1);
+    memset(array, 2, malloc_usable_size(array));
+    array = realloc(array, 2 * LAST);
+    EXPECT(all_are(array, LAST, 2));
+    free(array);
+}
+
+/* A program that closes all descriptors, and opens files of its own, keeps them as they are. */
+static void descriptors(void)
+{
+    unsigned char *memory = malloc(LARGE), *other, *again, *held;
+    FILE *file = tmpfile();
+    int number = fcntl(fileno(file), F_DUPFD, 100), last = (int)sysconf(_SC_OPEN_MAX) - 1;
+    unsigned char wanted[4096], got[4096];
+    int lost = 0;
+
+    memset(wanted, 5, sizeof(wanted));
+    for (int i = 0; i < LARGE / 4096; i++)
+        EXPECT(write(number, wanted, sizeof(wanted)) == sizeof(wanted));
+    held = malloc(LARGE);
+    memset(memory, 1, LARGE);
+    for (int i = 3; i <= last; i++)
+        EXPECT(dup2(number, i) == i);
+    free(memory);
+    again = malloc(LARGE); /* of glibc */
+    other = malloc(200 * LARGE);
+    EXPECT(again && other && !is_mapped(again) && !is_mapped(other));
+    memset(again, 2, LARGE);
+    memset(other, 3, LARGE);
+    memset(held, 4, LARGE);
+    free(again);
+    free(other);
+    free(held);
+    for (int i = 3; i <= last; i++)
+        lost += fcntl(i, F_GETFD) < 0;
+    EXPECT(lost == 0);
+    for (int i = 0; i < LARGE / 4096; i++)
+        EXPECT(pread(number, got, sizeof(got), (off_t)i * 4096) == sizeof(got) &&
+               memcmp(got, wanted, sizeof(got)) == 0);
 }
 
 static void *churn(void *argument)
@@ -205,10 +262,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"blocks", blocks},
-                 {"threads", threads},
-                 {"children", children},
-                 {"exhaustion", exhaustion},
+    } parts[] = {{"blocks", blocks},   {"growth", growth},     {"descriptors", descriptors},
+                 {"threads", threads}, {"children", children}, {"exhaustion", exhaustion},
                  {"rank", rank}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -25,6 +25,14 @@ def blocks_are_of_the_heap_where_they_are_large():
     run(program, "blocks")
 
 
+def arrays_grow_within_their_pages_and_beyond():
+    run(program, "growth")
+
+
+def descriptors_of_a_program_that_has_closed_all_stay_its_own():
+    run("sh", "-c", "ulimit -n 256 && exec \"$0\" descriptors", program)
+
+
 def threads_allocate_and_free_side_by_side():
     run(program, "threads")
 
@@ -49,6 +57,7 @@ def programs_without_rondo_run_as_ever():
 
 if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
-        blocks_are_of_the_heap_where_they_are_large, threads_allocate_and_free_side_by_side,
+        blocks_are_of_the_heap_where_they_are_large, arrays_grow_within_their_pages_and_beyond,
+        descriptors_of_a_program_that_has_closed_all_stay_its_own, threads_allocate_and_free_side_by_side,
         a_forked_child_has_memory_of_its_own, an_exhausted_heap_is_no_failure, ranks_reduce_memory_of_malloc,
         programs_without_rondo_run_as_ever])))
