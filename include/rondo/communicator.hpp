@@ -35,7 +35,7 @@ class communicator : public owner<rondo_comm, rondo_comm_close>
         std::vector<rondo_comm *> handles(size > 0 ? static_cast<std::size_t>(size) : 1);
         std::vector<communicator> all(handles.size());
 
-        check(rondo_comm_open_all(size, config, handles.data()));
+        rondo::check(rondo_comm_open_all(size, config, handles.data()));
         for (std::size_t r = 0; r < all.size(); r++)
             all[r] = communicator(handles[r]);
         return all;
@@ -44,7 +44,7 @@ class communicator : public owner<rondo_comm, rondo_comm_close>
     {
         rondo_unique_id id;
 
-        check(rondo_unique_id_create(&id));
+        rondo::check(rondo_unique_id_create(&id));
         return id;
     }
     /* Empty where `color` is -1. */
@@ -241,7 +241,7 @@ class communicator : public owner<rondo_comm, rondo_comm_close>
   private:
     void checked(rondo_result result) const
     {
-        check(result, get());
+        rondo::check(result, get());
     }
     std::vector<int> room() const
     {
@@ -263,14 +263,14 @@ class communicator : public owner<rondo_comm, rondo_comm_close>
  */
 template <typename BODY> void group(BODY &&body)
 {
-    check(rondo_group_start());
+    rondo::check(rondo_group_start());
     try {
         body();
     } catch (...) {
         (void)rondo_group_end();
         throw;
     }
-    check(rondo_group_end());
+    rondo::check(rondo_group_end());
 }
 
 /* An owner of what a function of its communicator ends: a registration or an operation. */
@@ -287,8 +287,10 @@ template <typename HANDLE, rondo_result (*END)(rondo_comm *, HANDLE)> class part
     }
     part &operator=(part &&other) noexcept
     {
-        std::swap(comm_, other.comm_);
-        std::swap(handle_, other.handle_);
+        part taken(std::move(other)); /* which then ends what was here */
+
+        std::swap(comm_, taken.comm_);
+        std::swap(handle_, taken.handle_);
         return *this;
     }
     ~part()
@@ -331,7 +333,7 @@ class registration : public part<rondo_registration *, rondo_comm_deregister>
     {
         rondo_registration *handle = nullptr;
 
-        check(rondo_comm_register(comm.get(), memory, bytes, &handle), comm.get());
+        rondo::check(rondo_comm_register(comm.get(), memory, bytes, &handle), comm.get());
         return handle;
     }
 };
@@ -351,7 +353,8 @@ class operation : public part<rondo_op, rondo_op_destroy>
     {
         rondo_op op = 0;
 
-        check(rondo_op_create_premul_sum(comm.get(), &scalar, type_of<T>::value, &op), comm.get());
+        rondo::check(rondo_op_create_premul_sum(comm.get(), &scalar, type_of<T>::value, &op),
+                     comm.get());
         return operation(comm, op);
     }
 
@@ -364,7 +367,8 @@ class operation : public part<rondo_op, rondo_op_destroy>
     {
         rondo_op op = 0;
 
-        check(rondo_op_create_user(comm.get(), function, context, commutative, &op), comm.get());
+        rondo::check(rondo_op_create_user(comm.get(), function, context, commutative, &op),
+                     comm.get());
         return op;
     }
 };

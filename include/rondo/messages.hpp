@@ -16,7 +16,7 @@ class transfer : public owner<rondo_transfer, rondo_transfer_close>
     /* False if it is not over after `seconds`; 0: not to wait, negative: for ever. */
     bool wait(double seconds = -1, rondo_envelope *ret_envelope = nullptr) const
     {
-        return is_over(rondo_transfer_wait(get(), seconds, ret_envelope));
+        return rondo::is_over(rondo_transfer_wait(get(), seconds, ret_envelope));
     }
 };
 
@@ -40,15 +40,15 @@ class p2p : public owner<rondo_p2p, rondo_p2p_close>
     /* False if there is no such message after `seconds`. */
     bool probe(int source, int tag, double seconds, rondo_envelope *ret_envelope) const
     {
-        return is_over(rondo_p2p_probe(get(), source, tag, seconds, ret_envelope));
+        return rondo::is_over(rondo_p2p_probe(get(), source, tag, seconds, ret_envelope));
     }
     void set_timeout(double seconds) const
     {
-        check(rondo_p2p_set_timeout(get(), seconds));
+        rondo::check(rondo_p2p_set_timeout(get(), seconds));
     }
     void abort() const
     {
-        check(rondo_p2p_abort(get()));
+        rondo::check(rondo_p2p_abort(get()));
     }
 };
 

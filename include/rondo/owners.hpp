@@ -55,7 +55,7 @@ inline void check(rondo_result result, const rondo_comm *comm = nullptr)
 inline bool is_over(rondo_result result)
 {
     if (result != RONDO_IN_PROGRESS)
-        check(result);
+        rondo::check(result);
     return result != RONDO_IN_PROGRESS;
 }
 
@@ -141,7 +141,7 @@ OWNER made(FUNCTION function, ARGUMENTS... arguments)
 {
     decltype(std::declval<OWNER>().get()) handle = nullptr;
 
-    check(function(arguments..., &handle));
+    rondo::check(function(arguments..., &handle));
     return OWNER(handle);
 }
 
@@ -156,21 +156,21 @@ class event : public owner<rondo_event, rondo_event_close>
     }
     void record(rondo_stream *stream) const
     {
-        check(rondo_event_record(get(), stream));
+        rondo::check(rondo_event_record(get(), stream));
     }
     /* True if it has happened. */
     bool query() const
     {
-        return is_over(rondo_event_query(get()));
+        return rondo::is_over(rondo_event_query(get()));
     }
     void wait() const
     {
-        check(rondo_event_wait(get()));
+        rondo::check(rondo_event_wait(get()));
     }
     /* Throws the error of the last call before it; false if it has not happened after `seconds`. */
     bool outcome(double seconds = -1) const
     {
-        return is_over(rondo_event_outcome(get(), seconds));
+        return rondo::is_over(rondo_event_outcome(get(), seconds));
     }
 };
 
@@ -185,19 +185,19 @@ class stream : public owner<rondo_stream, rondo_stream_close>
     }
     void synchronize() const
     {
-        check(rondo_stream_synchronize(get()));
+        rondo::check(rondo_stream_synchronize(get()));
     }
     bool query() const
     {
-        return is_over(rondo_stream_query(get()));
+        return rondo::is_over(rondo_stream_query(get()));
     }
     void call(rondo_stream_function function, void *context) const
     {
-        check(rondo_stream_call(get(), function, context));
+        rondo::check(rondo_stream_call(get(), function, context));
     }
     void wait(const event &point) const
     {
-        check(rondo_stream_wait_event(get(), point.get()));
+        rondo::check(rondo_stream_wait_event(get(), point.get()));
     }
 };
 
@@ -229,6 +229,13 @@ template <typename T> class memory : private owner<void, memory_free>
         other.size_ = this == &other ? size_ : 0;
         return *this;
     }
+    using base::operator bool;
+    /* The end, before the destructor. */
+    void close() noexcept
+    {
+        base::close();
+        size_ = 0;
+    }
     T *data() const noexcept
     {
         return static_cast<T *>(base::get());
@@ -257,7 +264,7 @@ template <typename T> class memory : private owner<void, memory_free>
 
         if (count > static_cast<std::size_t>(-1) / sizeof(T))
             throw error(RONDO_ERROR_MEMORY, -1, "");
-        check(rondo_mem_alloc(count * sizeof(T), &bytes));
+        rondo::check(rondo_mem_alloc(count * sizeof(T), &bytes));
         return bytes;
     }
     std::size_t size_ = 0;
@@ -273,7 +280,7 @@ class request : public owner<rondo_request, rondo_request_close>
     {
         rondo_request *handle = nullptr;
 
-        if (!is_over(rondo_collective_post(&call, &handle)))
+        if (!rondo::is_over(rondo_collective_post(&call, &handle)))
             return false;
         *ret = request(handle);
         return true;
@@ -281,7 +288,7 @@ class request : public owner<rondo_request, rondo_request_close>
     /* False if it is not over after `seconds`; an empty one is over. */
     bool wait(double seconds = -1) const
     {
-        return !*this || is_over(rondo_request_wait(get(), seconds));
+        return !*this || rondo::is_over(rondo_request_wait(get(), seconds));
     }
 };
 
