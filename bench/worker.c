@@ -90,13 +90,16 @@ static int early_rank(const struct options *options)
     return options->place.rank;
 }
 
-/* The rank among those of this host: launchers tell it by environment. */
+/* The rank among those of this host: launchers tell it by environment. Who was told its rank has
+ * `rondo bench` for a launcher, which may be itself a program of another one. */
 static int local_rank(const struct rank *rank)
 {
     static const char *const names[] = {"RONDO_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"};
 
-    for (size_t i = 0; !rank->place.threads && i < sizeof(names) / sizeof(names[0]); i++)
+    size_t count = rank->options->place.rank < 0 ? sizeof(names) / sizeof(names[0]) : 1;
+
+    for (size_t i = 0; !rank->place.threads && i < count; i++)
         if (getenv(names[i]))
             return atoi(getenv(names[i]));
     return rank->place.rank < 0 ? early_rank(rank->options) : rank->place.rank;

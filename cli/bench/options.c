@@ -236,6 +236,10 @@ static void check_hosts(const struct argp_state *state, const struct bench_optio
         argp_error(state, "--hosts, --enter and --meet go together");
     if (!options->ranks || options->ranks % options->hosts || options->threads)
         argp_error(state, "--hosts wants -n to be a multiple of it, and no --threads");
+    for (int i = 0; i < options->library_count; i++)
+        if (options->libraries[i] == BENCH_MPICH || options->libraries[i] == BENCH_LIMIT)
+            argp_error(state, "with --hosts '%s' would measure one host only: leave it out",
+                       bench_kinds[options->libraries[i]].name);
 }
 
 static void check_memory(const struct argp_state *state, const struct bench_options *options)

@@ -113,6 +113,8 @@ Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence)
         {"sendrecv -n 2 --in-place", "cannot be called in place"},
         {"all_reduce -n 2 --vs mpic", "did you mean 'mpich'? there are openmpi, mpich, gloo, nccl"},
         {"all_reduce -n 2 --only-peers", "--only-peers needs --vs"},
+        {"all_reduce -n 2 --hosts 2 --enter ./enter --meet 10.0.0.1:5000 --vs gloo,mpich",
+         "with --hosts 'mpich' would measure one host only"},
         {"all_reduce", "say how many ranks to start"},
         {"matrix --collectives barrier", "there is no collective with a size 'barrier'"},
         {"matrix --memory hots", "did you mean 'host'? there are host, shared, both"},
