@@ -14,6 +14,20 @@ enum { PLACES = 1 << 16, BLOCKS_MAX = PLACES / 4 * 3, PAGE_SHIFT = 12 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block table[PLACES];
 static size_t count;
+/* This thread is between blocks_lock() and blocks_unlock(), where handlers of others allocate. */
+static _Thread_local bool forking __attribute__((tls_model("initial-exec")));
+
+static void take_lock(void)
+{
+    if (!forking)
+        pthread_mutex_lock(&lock);
+}
+
+static void give_lock(void)
+{
+    if (!forking)
+        pthread_mutex_unlock(&lock);
+}
 
 static size_t home_of(const void *memory)
 {
@@ -36,13 +50,13 @@ bool blocks_add(void *memory, size_t bytes)
 {
     bool room;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     room = count < BLOCKS_MAX;
     if (room) {
         table[place_of(memory)] = (struct block){.memory = memory, .bytes = bytes};
         count++;
     }
-    pthread_mutex_unlock(&lock);
+    give_lock();
     return room;
 }
 
@@ -50,9 +64,9 @@ struct block blocks_find(const void *memory)
 {
     struct block found;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     found = table[place_of(memory)];
-    pthread_mutex_unlock(&lock);
+    give_lock();
     return found;
 }
 
@@ -81,24 +95,26 @@ bool blocks_remove(const void *memory, struct block *ret_block)
 {
     size_t place;
 
-    pthread_mutex_lock(&lock);
+    take_lock();
     place = place_of(memory);
     *ret_block = table[place];
     if (ret_block->bytes) {
         close_gap(place);
         count--;
     }
-    pthread_mutex_unlock(&lock);
+    give_lock();
     return ret_block->bytes > 0;
 }
 
 void blocks_lock(void)
 {
     pthread_mutex_lock(&lock);
+    forking = true;
 }
 
 void blocks_unlock(void)
 {
+    forking = false;
     pthread_mutex_unlock(&lock);
 }
 

@@ -17,7 +17,7 @@ bool blocks_add(void *memory, size_t bytes);
 struct block blocks_find(const void *memory);
 bool blocks_remove(const void *memory, struct block *ret_block);
 
-/* For fork(): between these two nobody else changes the table. */
+/* For fork(): between these two only this thread changes the table. */
 void blocks_lock(void);
 void blocks_unlock(void);
 /* With the lock held: there are blocks that are not private; each of them is made so. */

@@ -185,6 +185,21 @@ static void threads(void)
         pthread_join(list[i], NULL);
 }
 
+/* A program may allocate before fork(); this is registered before librondo-heap.so is there, so it
+ * is done after what that does. */
+static void allocate(void)
+{
+    free(malloc(LARGE));
+}
+
+static void register_handler(void)
+{
+    if (pthread_atfork(allocate, allocate, allocate))
+        atomic_fetch_add_explicit(&failures, 1, memory_order_relaxed);
+}
+__attribute__((section(".preinit_array"),
+               used)) static void (*const first)(void) = register_handler;
+
 /* A child has memory of its own, as after any fork(). */
 static void children(void)
 {
