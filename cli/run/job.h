@@ -82,6 +82,7 @@ int run_rank_start(struct run_job *job, int rank);
 /* Until all ranks have ended; passes signals on and ends the job when a rank fails. `signals` is a
  * signalfd of those in run_signals(). */
 void run_watch(struct run_job *job, int signals);
+/* Those that the command acts on; it leaves out what it was started to ignore. */
 void run_signals(sigset_t *ret_set);
 /* Send a signal to all ranks that run, and to what they have started. */
 void run_kill(const struct run_job *job, int number);

@@ -32,14 +32,25 @@ struct watch {
     struct pollfd *polls; /* the signals, the control, --join, then two for each rank */
 };
 
+/* Says whether whoever started this command wants it to go on at that signal, as nohup does. */
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+
+    return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
+/* An ignored signal that is blocked would come to a signalfd all the same. */
 void run_signals(sigset_t *ret_set)
 {
-    static const int numbers[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                   SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
     sigemptyset(ret_set);
+    sigaddset(ret_set, SIGCHLD);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        sigaddset(ret_set, numbers[i]);
+        if (!is_ignored(numbers[i]))
+            sigaddset(ret_set, numbers[i]);
 }
 
 void run_kill(const struct run_job *job, int number)

@@ -20,8 +20,9 @@
 
 static const char *said;
 
-/* The command and its ranks write into a file, where ranks see what was said; then it is `said`. */
-static int run(const char *arguments)
+/* The command, a list of the shell's, and its ranks write into a file, where ranks see what was
+ * said; then it is `said`. */
+static int run_list(const char *list)
 {
     char here[] = "/tmp/rondo-elastic-XXXXXX", command[2048];
     int status;
@@ -29,10 +30,18 @@ static int run(const char *arguments)
     cr_assert(mkdtemp(here));
     setenv("HERE", here, 1);
     snprintf(command, sizeof(command),
-             RUN " %s > $HERE/said 2>&1; status=$?; cat $HERE/said; rm -r $HERE; exit $status",
-             arguments);
+             "{ %s; } > $HERE/said 2>&1; status=$?; cat $HERE/said; rm -r $HERE; exit $status",
+             list);
     said = command_output(command, &status);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int run(const char *arguments)
+{
+    char list[2048];
+
+    snprintf(list, sizeof(list), RUN " %s", arguments);
+    return run_list(list);
 }
 
 static void check_says(const char *part)
@@ -138,6 +147,18 @@ Test(run_elastic, a_signal_ends_all)
                      "sleep 600'"),
                  130, "%s", said);
     cr_assert(!strstr(said, "goes on"), "%s", said);
+}
+
+/* SIGHUP is read before the end of rank 1, so the job would be ending when that is noticed. */
+Test(run_elastic, a_signal_that_was_ignored_at_the_start_changes_nothing)
+{
+    cr_assert_eq(run_list("trap \"\" HUP INT QUIT TERM USR1 USR2; " RUN
+                          " -n 2 --bind none --grace 0 --elastic 1:2 "
+                          "sh -c 'test $RONDO_RANK = 0 || { for i in HUP HUP INT QUIT TERM "
+                          "USR1 USR2; do kill -$i $PPID; done; exit 3; }; " UNTIL(
+                              SAYS("goes on with the 1")) "echo through'"),
+                 0, "%s", said);
+    check_says("through\n");
 }
 
 Test(run_elastic, nobody_comes_to_a_job_that_a_signal_ends)
