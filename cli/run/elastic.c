@@ -75,7 +75,9 @@ static socklen_t name_of(long pid, struct sockaddr_un *ret_name)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-static bool listen_for_joins(struct run_elastic *elastic)
+/* Another job may have the name: that of a container which has the network of this host, but
+ * process ids of its own. This job then goes on without --join. */
+static void listen_for_joins(struct run_elastic *elastic)
 {
     struct sockaddr_un name;
     socklen_t length = name_of(getpid(), &name);
@@ -84,9 +86,11 @@ static bool listen_for_joins(struct run_elastic *elastic)
     if (elastic->listener >= 0 &&
         !bind(elastic->listener, (const struct sockaddr *)&name, length) &&
         !listen(elastic->listener, 8))
-        return true;
+        return;
     fprintf(stderr, "rondo run: nobody can --join, there is no socket: %s\n", strerror(errno));
-    return false;
+    if (elastic->listener >= 0)
+        close(elastic->listener);
+    elastic->listener = -1;
 }
 
 static bool is_ours(int connection)
@@ -104,11 +108,14 @@ int run_elastic_open(struct run_job *job)
 
     if (!elastic->most)
         return 0;
-    if (!make_door(elastic) || !listen_for_joins(elastic))
+    if (!make_door(elastic))
         return RUN_EXIT_FAILED;
-    fprintf(stderr,
-            "rondo run: %d ranks, which may become %d to %d; one more: rondo run --join %d\n",
-            job->size, elastic->least, elastic->most, (int)getpid());
+    listen_for_joins(elastic);
+    fprintf(stderr, "rondo run: %d ranks, which may become %d to %d", job->size, elastic->least,
+            elastic->most);
+    if (elastic->listener >= 0)
+        fprintf(stderr, "; one more: rondo run --join %d", (int)getpid());
+    fprintf(stderr, "\n");
     return 0;
 }
 

@@ -8,7 +8,10 @@
 #include "../comm/command.h"
 
 #include <criterion/criterion.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* For ranks. HERE is a folder of the test's own. */
@@ -125,6 +128,48 @@ Test(run_elastic, who_wants_to_join_nothing_is_told_so)
 {
     cr_assert_eq(run("--join 1"), 1, "%s", said);
     check_says("there is no `rondo run --elastic` with process id 1 here");
+}
+
+/* The abstract name at which `rondo run` of that process id listens. It lasts as long as a process
+ * has the socket, over exec, too. */
+static bool hold_name(int pid)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "rondo-run-%d", pid);
+    int held = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+    return held >= 0 &&
+           !bind(held, (const struct sockaddr *)&name,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) + (socklen_t)length);
+}
+
+/* A container with ids of its own and the network of its host may find the name taken. */
+Test(run_elastic, a_job_whose_name_is_taken_runs_without_joins)
+{
+    FILE *file = tmpfile();
+    char text[4096] = "";
+    int status = 0;
+    pid_t pid;
+
+    cr_assert_not_null(file);
+    pid = fork();
+    if (pid == 0) {
+        dup2(fileno(file), STDOUT_FILENO);
+        dup2(fileno(file), STDERR_FILENO);
+        if (hold_name(getpid()))
+            execl(RUN, RUN, "-n", "2", "--bind", "none", "--elastic", "1:2", "echo", "through",
+                  NULL);
+        _exit(100);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    rewind(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    said = text;
+    cr_assert_eq(status, 0, "%s", said);
+    check_says("nobody can --join, there is no socket: Address already in use\n");
+    check_says("rondo run: 2 ranks, which may become 1 to 2\n");
+    cr_assert_eq(command_count(said, "through\n"), 2, "%s", said);
 }
 
 Test(run_elastic, nothing_is_left_behind)
