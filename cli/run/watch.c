@@ -124,14 +124,14 @@ static void end_of_rank(struct watch *watch, int rank, int status)
     watch->terminate_at = fmin(watch->terminate_at, clock_seconds() + job->grace);
 }
 
-/* The processes that a lost rank has started would work on without it: nobody else ends them while
- * the job goes on. Its group has the number of a process that is not reaped yet, so it can be no
- * other's. */
+/* The processes that a failed rank has started would work on without it, and outlive the job:
+ * nobody else ends them. Its group has the number of a process that is not reaped yet, so it can be
+ * no other's. What the ssh to a host has started is the user's: a connection that others share. */
 static void end_group(const struct run_job *job, const siginfo_t *ended)
 {
     bool well = ended->si_code == CLD_EXITED && !ended->si_status;
 
-    if (job->elastic.most && !well)
+    if (!job->hosts && !well)
         kill(-ended->si_pid, SIGKILL);
 }
 

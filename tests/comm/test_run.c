@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -107,6 +108,22 @@ Test(run, a_signal_that_kills_a_rank_is_named)
     check_says("rondo run: rank 2 (pid ");
     check_says("was killed by signal 9 (Killed)");
     check_says("ending the 2 ranks that still run");
+}
+
+/* Nobody else has the end of the pipe that is written to when the command has ended. */
+Test(run, what_a_failed_rank_has_started_ends_with_it)
+{
+    struct pollfd ended = {0};
+    int alive[2];
+
+    cr_assert_eq(pipe(alive), 0);
+    cr_assert_eq(run("-n 2 --bind none --grace 0 sh -c 'test $RONDO_RANK = 1 || exec sleep 60; "
+                     "sleep 600 > /dev/null 2>&1 & kill -9 $$'"),
+                 128 + 9, "%s", said);
+    close(alive[1]);
+    ended.fd = alive[0];
+    cr_assert_eq(poll(&ended, 1, 20000), 1, "its child runs on: %s", said);
+    cr_assert(ended.revents & POLLHUP);
 }
 
 /* Rank 1 ends with 3; the others run `then` when it is gone, so that this has been noticed. */
