@@ -408,6 +408,8 @@ rondo_result train_elastic(const struct train_options *options)
     if (!result)
         result = finish(&me);
     trainer_close_parts(&me.trainer);
+    if (result)
+        rondo_elastic_fail(me.job);
     rondo_elastic_close(me.job);
     return result;
 }

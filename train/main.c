@@ -75,7 +75,7 @@ static int be_elastic_rank(const struct train_options *options)
     result = train_elastic(options);
     if (result)
         fprintf(stderr, "rondo train: %s\n", said());
-    return result && result != RONDO_ERROR_ABORTED; /* this one: it came too late */
+    return result ? 1 : 0; /* who came too late has not trained, and is none that ended well */
 }
 
 static int be_rank(const struct train_options *options)

@@ -5,7 +5,7 @@
  *     members          every member holds a read lock on it
  *     knock.NAME       a newcomer, which holds a write lock on it
  *     invitation.NAME  what rank 0 has answered
- *     over             a member has left after the job's end; true once no member is left
+ *     over             a member has left after the end, with success; true once no member is left
  *
  * The locks are those of fcntl(): the kernel takes them back when a process ends, however it does,
  * so that nobody waits for the dead; and they work on network file systems.

@@ -32,6 +32,7 @@ struct rondo_elastic {
     bool is_new;     /* it came to a job that ran, and has no state yet */
     bool has_state;  /* a piece of work has counted since it came */
     bool counted;    /* the last piece of work did */
+    bool failed;     /* this rank has said so of itself */
     int failures;    /* in a row, in which nobody was lost; settling in between does not count */
     bool settles;    /* the next piece of work is the first one on this communicator */
 };
@@ -130,11 +131,17 @@ void rondo_elastic_close(rondo_elastic *job)
 {
     if (!job)
         return;
-    if (job->counted)
+    if (job->counted && !job->failed)
         door_say_over(job->door);
     rondo_comm_close(job->comm);
     door_close(job->door);
     free(job);
+}
+
+void rondo_elastic_fail(rondo_elastic *job)
+{
+    if (job)
+        job->failed = true;
 }
 
 rondo_comm *rondo_elastic_comm(const rondo_elastic *job)

@@ -50,8 +50,11 @@ typedef struct rondo_elastic_config {
 RONDO_API rondo_result rondo_elastic_open(const rondo_elastic_config *config,
                                           const rondo_config *comm_config, rondo_elastic **ret_job);
 /* Local; accepts NULL, closes the communicator. A rank whose last piece of work counted tells
- * newcomers that wait that the job is over. */
+ * newcomers that wait that the job is over, unless it said that it has failed. */
 RONDO_API void rondo_elastic_close(rondo_elastic *job);
+/* Local; accepts NULL. Before closing: this rank leaves because it could not keep what counted, or
+ * not go on, so its end is not that of the job. */
+RONDO_API void rondo_elastic_fail(rondo_elastic *job);
 
 /* The communicator of the job at the moment: the job's, until the next agreement changes it. */
 RONDO_API rondo_comm *rondo_elastic_comm(const rondo_elastic *job);

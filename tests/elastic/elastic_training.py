@@ -210,6 +210,21 @@ def work_that_fails_everywhere_ends():
     assert "not finite" in said, said
 
 
+def who_fails_does_not_say_that_the_training_is_over():
+    """The curve has no place, so each rank fails at its first step, which counted; then newcomers find nobody."""
+    options = ("-n", "2", "--elastic=1:2", "--max-restarts=2", f"--steps={STEPS}", "--csv=nowhere/curve.csv")
+    _, said = finish(start(*options), 1)
+    assert "nowhere/curve.csv" in said and "is over" not in said, said
+
+
+def who_comes_too_late_has_not_ended_well():
+    os.mkdir("door")
+    with open("door/over", "w", encoding="utf-8"):
+        pass
+    _, said = finish(start("--elastic=1:2", RONDO_JOIN=1, RONDO_DOOR="door"), 1)
+    assert "The job of this newcomer is over" in said, said
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -286,7 +301,8 @@ CASES = (undisturbed, without_a_rank_that_is_killed_the_others_do_the_same_steps
          rank_0_may_end_before_it_has_written_what_counts, newcomers_take_places, one_more_comes_when_asked_for,
          ranks_may_keep_their_batches,
          a_checkpoint_that_cannot_be_written_does_not_end_it, too_few_are_too_few,
-         work_that_fails_everywhere_ends, under_torchrun_fewer_ranks_go_on_from_the_checkpoint,
+         work_that_fails_everywhere_ends, who_fails_does_not_say_that_the_training_is_over,
+         who_comes_too_late_has_not_ended_well, under_torchrun_fewer_ranks_go_on_from_the_checkpoint,
          torchrun_restarts_a_node, torchrun_goes_on_without_a_node_and_with_it_again,
          what_does_not_go_together_is_said)
 

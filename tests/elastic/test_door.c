@@ -224,6 +224,27 @@ Test(door, one_rank_leaves_and_a_newcomer_comes_to_the_job_that_goes_on)
     check_end(ranks[0], 0);
 }
 
+/* The first piece of work counts, and this rank fails to keep it. */
+static int fail_to_keep(rondo_elastic *job, int rank)
+{
+    rondo_elastic_outcome outcome = {0};
+
+    (void)rank;
+    if (rondo_elastic_agree(job, 1, &outcome) || !outcome.counts)
+        return 2;
+    rondo_elastic_fail(job);
+    return 0;
+}
+
+Test(door, who_fails_after_its_last_piece_of_work_does_not_end_the_job)
+{
+    pid_t ranks[2] = {start(0, fail_to_keep), start(1, fail_to_keep)};
+
+    check_end(ranks[0], 0);
+    check_end(ranks[1], 0);
+    cr_expect(!there_is("over"));
+}
+
 static void put(const char *name)
 {
     char path[4 * PATH];
