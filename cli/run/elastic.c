@@ -62,6 +62,33 @@ static void remove_door(const struct run_elastic *elastic)
     }
 }
 
+/* Says whether a rank holds the lock of ddp/elastic/door.h. Programs that have no such lock go on
+ * by means of their own, so theirs count as held. */
+static bool has_members(const struct run_elastic *elastic)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[sizeof(elastic->door) + 16];
+    bool held;
+    int file;
+
+    snprintf(path, sizeof(path), "%s/members", elastic->door);
+    file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return true;
+    held = fcntl(file, F_GETLK, &all) || all.l_type != F_UNLCK;
+    close(file);
+    return held;
+}
+
+/* A rank has left after the end, with success; true once no member is left. */
+static bool is_said_over(const struct run_elastic *elastic)
+{
+    char path[sizeof(elastic->door) + 16];
+
+    snprintf(path, sizeof(path), "%s/over", elastic->door);
+    return !access(path, F_OK);
+}
+
 /* ---- The socket ------------------------------------------------------------------------------ */
 
 /* An abstract name, which the kernel takes back when this process ends. */
@@ -159,10 +186,12 @@ static bool start_newcomer(struct run_job *job, int rank)
     return true;
 }
 
+/* Where no rank has the state of the job any more, newcomers wait in vain and are none of it. */
 bool run_elastic_loses(struct run_job *job, int rank, const char *what)
 {
     struct run_elastic *elastic = &job->elastic;
-    int left = job->running + elastic->well;
+    bool has_ended = !has_members(elastic), is_over = has_ended && is_said_over(elastic);
+    int left = elastic->well + (has_ended && !is_over ? 0 : job->running);
 
     elastic->lost++;
     if (left < elastic->least) {
@@ -170,7 +199,7 @@ bool run_elastic_loses(struct run_job *job, int rank, const char *what)
                 what, left, elastic->least);
         return false;
     }
-    if (elastic->well || elastic->restarted >= elastic->restarts) {
+    if (elastic->well || is_over || elastic->restarted >= elastic->restarts) {
         fprintf(stderr, "rondo run: %s; the job goes on with the %d that are left\n", what, left);
         return true;
     }

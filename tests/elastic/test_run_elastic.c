@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_run_elastic.c - `rondo run --elastic`: RUN is the command.
+ * test_run_elastic.c - `rondo run --elastic`: RUN is the command, FAILS the program of fails.c.
  *
  * No rank waits for a while: it waits until the command has said something, or until a process is
  * gone. So it does not matter how slow the machine is.
@@ -106,6 +106,14 @@ Test(run_elastic, there_are_no_more_restarts_than_allowed)
     cr_assert_eq(command_count(said, "ended with status 3"), 3, "%s", said);
     check_says("(restart 2 of 2)");
     cr_assert_eq(command_count(said, "takes its place"), 2, "%s", said);
+}
+
+Test(run_elastic, newcomers_that_nobody_let_in_do_not_keep_a_job_going)
+{
+    cr_assert_eq(run("-n 2 --bind none --grace 0 --elastic 1:2 --max-restarts 2 " FAILS), 7, "%s",
+                 said);
+    check_says("ended with status 7; 0 of the job are left, --elastic wants 1 at least\n");
+    cr_assert_leq(command_count(said, "takes its place"), 1, "%s", said);
 }
 
 /* The one that came stays until the other has asked for one too many. */
