@@ -8,6 +8,7 @@
 #include "../comm/command.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -32,6 +33,7 @@ static int run_list(const char *list)
 
     cr_assert(mkdtemp(here));
     setenv("HERE", here, 1);
+    signal(SIGINT, SIG_DFL); /* a script that starts tests in its background has it ignored */
     snprintf(command, sizeof(command),
              "{ %s; } > $HERE/said 2>&1; status=$?; cat $HERE/said; rm -r $HERE; exit $status",
              list);

@@ -396,6 +396,8 @@ def names_a_cut_link(algorithm):
     return f"a link that is cut is named once, {algorithm}", case
 
 
+# A script that starts tests in its background has it ignored, and so would `rondo run`.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] +
                    [ends_with_waits(number) for number in (signal.SIGINT, signal.SIGTERM)] + cases.named([
     without_records_the_line_says_what_the_rank_has_shown,
