@@ -184,8 +184,10 @@ struct tcp_peer {
     double began; /* the first attempt to dial, 0: none */
     double since; /* TCP_AWAITED: dial again then; TCP_UP: when the first line ended, 0: none has */
     double asked; /* when the last TCP_ASK went */
-    double troubled, again; /* TCP_UP: since when data lines fail, and are dialed next; 0: no */
-    struct tcp_peer *next;  /* among the deferred */
+    double troubled; /* since when lines that are dialed are dropped: data lines in TCP_UP, the
+                        control line before; 0: none was since one passed */
+    double again;    /* TCP_UP: when data lines are dialed next, 0: they need not be */
+    struct tcp_peer *next; /* among the deferred */
     bool deferred;
     bool asking;               /* a question is out that has no answer yet: one at a time */
     struct tcp_message *queue; /* messages that no line has taken */

@@ -60,6 +60,9 @@ void tcp_hello_begin(struct tcp_line *line)
     /* Who resets a connection has accepted it first: a full port, say, which is not nobody. */
     if (number == ECONNRESET || number == EPIPE)
         line->state = TCP_CHALLENGED;
+    /* Who comes late has not seen how earlier attempts went on: patience begins anew. */
+    if (clock_seconds() > line->deadline)
+        line->peer->troubled = 0;
     if (number) {
         tcp_peer_refused(line, tcp_dial_error(number));
         return;

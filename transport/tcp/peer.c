@@ -138,9 +138,9 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
     struct tcp_network *network = peer->network;
 
     peer->lines[line->index] = line;
+    peer->troubled = 0;
     network->moved = true;
     if (line->index > 0) {
-        peer->troubled = 0;
         tcp_congest(line->fd, network->congestion);
         tcp_peer_send(peer);
         return;
@@ -164,15 +164,25 @@ void tcp_peer_opened(struct tcp_peer *peer, struct tcp_line *line)
 }
 
 /*
+ * A line was dropped: true if it is worth another attempt. Patience counts from the first time that
+ * one is seen to be dropped, not from the first attempt: this rank may have been busy elsewhere
+ * while the peer waited for its hello, and dropped the line as it drops a stranger's.
+ */
+static bool is_patient(struct tcp_peer *peer, double now)
+{
+    if (!peer->troubled)
+        peer->troubled = now;
+    return now - peer->troubled < peer->network->patience;
+}
+
+/*
  * The control line stands, so the peer is there: a line that was dropped, or got no answer, may
  * have been one too many in a crowd of strangers at its port. If nobody listens, the end of the
  * control line is on its way.
  */
 static void data_refused(struct tcp_peer *peer, bool nobody, double now)
 {
-    if (!peer->troubled)
-        peer->troubled = now;
-    if (!nobody && now - peer->troubled < peer->network->patience)
+    if (is_patient(peer, now) && !nobody)
         peer->again = now + LOOK_DIAL;
     else if (!peer->since)
         peer->since = now;
@@ -195,7 +205,7 @@ void tcp_peer_refused(struct tcp_line *line, const char *why)
     if (peer->attempt + 1 < (int)peer->endpoint.addresses.count) {
         peer->attempt++;
         dial_line(peer, 0);
-    } else if (hung_up && now - peer->began < peer->network->patience) {
+    } else if (hung_up && is_patient(peer, now)) {
         peer->state = TCP_AWAITED;
         peer->since = now + LOOK_DIAL;
     } else {

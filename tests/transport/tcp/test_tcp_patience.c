@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_tcp_patience.c - what is no sign of a peer's end: that this rank made no calls for a while,
+ * or that it is short of something itself.
+ */
+#include "tests/transport/tcp/tcp_nodes.h"
+
+#include "base/clock.h"
+
+#include <criterion/criterion.h>
+
+static const double patience = 60; /* seconds until the event that is awaited: a guard */
+
+static void begin(void)
+{
+    cr_assert_eq(proof_init(), RONDO_OK);
+    cr_assert_eq(nodes_open(), RONDO_OK, "%s", fail_sentence());
+}
+
+TestSuite(tcp_patience, .init = begin, .fini = nodes_close);
+
+static void progress_alone(int rank)
+{
+    bool moved;
+
+    cr_assert_eq(nodes[rank].network->ops->progress(nodes[rank].network, &moved), RONDO_OK, "%s",
+                 fail_sentence());
+}
+
+/* Rank 0 wants a line to rank 1, and has no other address to go on to. */
+static struct tcp_peer *dial_rank_1(void)
+{
+    struct tcp_peer *peer = node_tcp(0)->peers[1];
+
+    peer->endpoint.addresses.count = 1;
+    cr_assert_eq(nodes[0].network->ops->watch(nodes[0].network, 1), RONDO_OK);
+    return peer;
+}
+
+/* ---- Ranks that make no calls ---------------------------------------------------------------- */
+
+/* Rank 1 accepts rank 0, which makes no calls and so says nothing, and drops it like a stranger. */
+static void wait_in_vain(void)
+{
+    const struct tcp_network *network = node_tcp(1);
+    double until = clock_seconds() + patience;
+
+    while (!network->stranger_count && clock_seconds() < until)
+        progress_alone(1);
+    cr_assert_eq(network->stranger_count, 1);
+    network->strangers->deadline -= 11; /* seconds later */
+    while (network->stranger_count && clock_seconds() < until)
+        progress_alone(1);
+    cr_assert_eq(network->stranger_count, 0);
+}
+
+/* Rank 0 is away twice in a row, each time for longer than it has patience with a peer. */
+Test(tcp_patience, is_not_over_because_a_rank_made_no_calls)
+{
+    struct tcp_peer *peer = dial_rank_1();
+    double until = clock_seconds() + patience;
+
+    for (int times = 0; times < 2; times++) {
+        while (peer->state == TCP_AWAITED && clock_seconds() < until)
+            progress_alone(0);
+        cr_assert(peer->state == TCP_DIALING && peer->lines[0]->state == TCP_CONNECTING);
+        wait_in_vain();
+        peer->began -= 15;
+        peer->troubled -= times ? 15 : 0; /* not yet, the first time */
+        peer->lines[0]->deadline -= 15;
+        while (peer->state == TCP_DIALING && clock_seconds() < until)
+            progress_alone(0);
+        cr_assert_eq(peer->state, TCP_AWAITED, "'%s'", peer->why);
+    }
+    cr_assert(nodes_await(0, 1, TCP_UP), "'%s'", peer->why);
+    cr_expect(node_pass(0, 1), "%s", fail_sentence());
+}
