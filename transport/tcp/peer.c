@@ -18,6 +18,7 @@
 #include "base/net/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,18 @@ void tcp_peer_ended(struct tcp_line *line, int error)
         peer->since = clock_seconds();
 }
 
+/* The time of a line is over. It may stand all the same: the system tells of so many sockets at
+ * once, and of this one it has not told yet. */
+static void give_up(struct tcp_line *line)
+{
+    struct pollfd over = {.fd = line->fd, .events = POLLOUT};
+
+    if (poll(&over, 1, 0) > 0)
+        tcp_hello_begin(line);
+    else
+        tcp_peer_refused(line, "its host does not answer");
+}
+
 void tcp_peer_look(struct tcp_peer *peer, double now)
 {
     if (peer->state == TCP_AWAITED && now > peer->since)
@@ -298,7 +311,7 @@ void tcp_peer_look(struct tcp_peer *peer, double now)
         struct tcp_line *line = peer->lines[i];
 
         if (line && line->state == TCP_CONNECTING && now > line->deadline)
-            tcp_peer_refused(line, "its host does not answer");
+            give_up(line);
     }
     if (peer->state == TCP_UP && peer->again && now > peer->again) {
         peer->again = 0;

@@ -8,6 +8,9 @@
 #include "base/clock.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static const double patience = 60; /* seconds until the event that is awaited: a guard */
 
@@ -74,4 +77,36 @@ Test(tcp_patience, is_not_over_because_a_rank_made_no_calls)
     }
     cr_assert(nodes_await(0, 1, TCP_UP), "'%s'", peer->why);
     cr_expect(node_pass(0, 1), "%s", fail_sentence());
+}
+
+static void await_ready(int fd, short events)
+{
+    cr_assert_eq(poll(&(struct pollfd){.fd = fd, .events = events}, 1, (int)(patience * 1e3)), 1);
+}
+
+/* The line stands, but more sockets are ready before it than the system tells of at once. */
+Test(tcp_patience, with_a_line_does_not_end_before_its_turn)
+{
+    enum { CROWD = 40 };
+    struct tcp_network *network = node_tcp(0);
+    double until = clock_seconds() + patience;
+    struct tcp_peer *peer;
+    int fds[CROWD];
+
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = rogue_dial(0);
+    while (network->stranger_count < CROWD && clock_seconds() < until)
+        progress_alone(0);
+    for (int i = 0; i < CROWD; i++)
+        cr_assert_eq(send(fds[i], "Rondo", 5, MSG_NOSIGNAL), 5);
+    for (struct tcp_line *line = network->strangers; line; line = line->next)
+        await_ready(line->fd, POLLIN);
+    peer = dial_rank_1();
+    await_ready(peer->lines[0]->fd, POLLOUT);
+    peer->lines[0]->deadline = network->timed = 0;
+    progress_alone(0);
+    cr_assert_neq(peer->state, TCP_GONE, "'%s'", peer->why);
+    cr_assert(nodes_await(0, 1, TCP_UP), "'%s'", peer->why);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
 }
