@@ -20,10 +20,12 @@
 #ifndef RONDO_TRANSPORT_TCP_ENGINE_H
 #define RONDO_TRANSPORT_TCP_ENGINE_H
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/proof.h"
 #include "transport/tcp/tcp.h"
 
+#include <errno.h>
 #include <sys/uio.h>
 
 enum {
@@ -201,6 +203,12 @@ struct tcp_peer {
     struct tcp_link links[];
 };
 
+/* This rank lacks a descriptor, memory of the system or a local port for a connection. */
+struct tcp_shortage {
+    double since; /* 0: it lacks nothing */
+    int number;   /* errno */
+};
+
 struct tcp_network {
     struct network base;      /* first: comes back from the communicator */
     struct tcp_network *next; /* of this process */
@@ -222,9 +230,8 @@ struct tcp_network {
     size_t rings_bytes;
     struct tcp_line *strangers, *closed;
     int stranger_count;
-    bool shut;      /* all their places are taken: no event is asked for from the listener */
-    double starved; /* since when a connection could not be accepted, 0: all could */
-    int starved_of; /* errno */
+    bool shut; /* all their places are taken: no event is asked for from the listener */
+    struct tcp_shortage accept_shortage, dial_shortage;
     uint32_t queue_room;
     _Atomic size_t unsent;     /* messages in queues and batches, and control bytes */
     struct tcp_peer *deferred; /* something long was pushed, and nothing was sent since */
@@ -253,6 +260,18 @@ static inline void tcp_count_unsent(struct tcp_network *network, size_t more)
     size_t unsent = atomic_load_explicit(&network->unsent, memory_order_relaxed);
 
     atomic_store_explicit(&network->unsent, unsent + more, memory_order_release);
+}
+
+static inline bool tcp_is_shortage(int number)
+{
+    return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
+}
+
+static inline void tcp_note_shortage(struct tcp_shortage *shortage, int number)
+{
+    if (!shortage->since)
+        shortage->since = clock_seconds();
+    shortage->number = number;
 }
 
 static inline size_t tcp_unsent(const struct tcp_network *network)

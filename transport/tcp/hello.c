@@ -174,7 +174,7 @@ static bool can_go_on(struct tcp_network *network)
 
     if (number == ECONNABORTED || number == EINTR)
         return true;
-    if (number != EMFILE && number != ENFILE && number != ENOBUFS && number != ENOMEM)
+    if (!tcp_is_shortage(number))
         return false;
     if (make_place(network))
         return true;
@@ -182,9 +182,7 @@ static bool can_go_on(struct tcp_network *network)
         shut_door(network, true);
         return false;
     }
-    if (!network->starved)
-        network->starved = clock_seconds();
-    network->starved_of = number;
+    tcp_note_shortage(&network->accept_shortage, number);
     return false;
 }
 
@@ -227,7 +225,7 @@ void tcp_hello_accept(struct tcp_network *network)
             return;
         if (fd < 0)
             continue;
-        network->starved = 0;
+        network->accept_shortage.since = 0;
         greet(network, fd);
     }
 }

@@ -56,6 +56,31 @@ const char *tcp_dial_error(int error)
 
 /* ---- Opening lines --------------------------------------------------------------------------- */
 
+/*
+ * No line could be dialed. What this rank lacks itself says nothing of the peer: the attempt is
+ * made again, and tcp.c says so if that lasts. Of data lines the first one is enough.
+ */
+static void miss_line(struct tcp_peer *peer, int index, int family, int number)
+{
+    /* In IPv6 it may also mean that this host has no address of that kind. */
+    bool no_port = number == EADDRNOTAVAIL && family == AF_INET;
+    double again = clock_seconds() + LOOK_DIAL;
+
+    if (!no_port && !tcp_is_shortage(number)) {
+        tcp_peer_gone(peer, tcp_dial_error(number));
+        return;
+    }
+    if (index > 1)
+        return;
+    tcp_note_shortage(&peer->network->dial_shortage, number);
+    if (index == 0) {
+        peer->state = TCP_AWAITED;
+        peer->since = again;
+    } else {
+        peer->again = again;
+    }
+}
+
 /* Begin one line to the address in turn. */
 static void dial_line(struct tcp_peer *peer, int index)
 {
@@ -72,9 +97,10 @@ static void dial_line(struct tcp_peer *peer, int index)
         return;
     }
     if (fd < 0) {
-        tcp_peer_gone(peer, tcp_dial_error(errno));
+        miss_line(peer, index, where.ss_family, errno);
         return;
     }
+    network->dial_shortage.since = 0;
     tcp_tune(fd, index == 0, network);
     line = tcp_line_new(network, fd, TCP_CONNECTING);
     if (!line) {

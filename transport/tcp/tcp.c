@@ -255,16 +255,50 @@ void tcp_work(struct tcp_network *network, int milliseconds)
     tcp_bury(network);
 }
 
-/* The peer waits for us to accept it, and we for the peer: nobody else can tell. */
+static bool lasts(const struct tcp_shortage *shortage)
+{
+    return shortage->since && clock_seconds() - shortage->since >= PATIENCE_STARVE;
+}
+
+/* Try once more: descriptors may be free by now, or the peer is gone or has dialed itself. */
+static bool dials_in_vain(struct tcp_network *network)
+{
+    bool dials = false;
+
+    if (!lasts(&network->dial_shortage))
+        return false;
+    network->timed = 0;
+    look_at_deadlines(network, clock_seconds());
+    for (int rank = 0; rank < network->size; rank++) {
+        const struct tcp_peer *peer = network->peers[rank];
+
+        dials |= peer && (peer->state == TCP_AWAITED || (peer->state == TCP_UP && peer->again > 0));
+    }
+    if (!dials)
+        network->dial_shortage.since = 0;
+    return lasts(&network->dial_shortage);
+}
+
+/* The peer waits for us, and we for the peer: nobody else can tell. */
 static rondo_result starve(struct tcp_network *network)
 {
-    if (!network->starved || clock_seconds() - network->starved < PATIENCE_STARVE)
-        return RONDO_OK;
-    network->base.culprit = network->rank;
-    errno = network->starved_of;
-    return rondo_fail_errno(RONDO_ERROR_SYSTEM,
-                            "Rank %d cannot accept a connection (tcp; is `ulimit -n` too small?)",
-                            network->rank);
+    if (lasts(&network->accept_shortage)) {
+        network->base.culprit = network->rank;
+        errno = network->accept_shortage.number;
+        return rondo_fail_errno(
+            RONDO_ERROR_SYSTEM,
+            "Rank %d cannot accept a connection (tcp; is `ulimit -n` too small?)", network->rank);
+    }
+    if (dials_in_vain(network)) {
+        network->base.culprit = network->rank;
+        errno = network->dial_shortage.number;
+        return rondo_fail_errno(
+            RONDO_ERROR_SYSTEM,
+            "Rank %d cannot open a connection (tcp; is `ulimit -n` too small, or is no local port "
+            "left?)",
+            network->rank);
+    }
+    return RONDO_OK;
 }
 
 static rondo_result progress(struct network *base, bool *ret_moved)
@@ -279,7 +313,7 @@ static rondo_result progress(struct network *base, bool *ret_moved)
     if (network->failed) {
         base->culprit = network->failed->rank;
         result = tcp_peer_lost(network->failed);
-    } else if (network->starved) {
+    } else {
         result = starve(network);
     }
     lock_give(&network->lock);

@@ -9,6 +9,8 @@
 
 #include <criterion/criterion.h>
 #include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -109,4 +111,107 @@ Test(tcp_patience, with_a_line_does_not_end_before_its_turn)
     cr_assert(nodes_await(0, 1, TCP_UP), "'%s'", peer->why);
     for (int i = 0; i < CROWD; i++)
         close(fds[i]);
+}
+
+/* ---- Ranks without descriptors --------------------------------------------------------------- */
+
+/* So many descriptors may be open; those that are stay so. Returns how many could be. */
+static rlim_t limit_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+    rlim_t before_it;
+
+    cr_assert(!getrlimit(RLIMIT_NOFILE, &limit));
+    before_it = limit.rlim_cur;
+    limit.rlim_cur = count;
+    cr_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+    return before_it;
+}
+
+Test(tcp_patience, lasts_while_descriptors_may_become_free)
+{
+    rlim_t before_it = limit_descriptors(3);
+
+    cr_assert(node_send(0, 1, 0));
+    progress_alone(0);
+    limit_descriptors(before_it);
+    cr_assert(nodes_await(0, 1, TCP_UP), "'%s'", node_tcp(0)->peers[1]->why);
+    while (!node_receive(1, 0, 0))
+        cr_assert_eq(nodes_progress(), RONDO_OK, "%s", fail_sentence());
+}
+
+Test(tcp_patience, ends_with_the_rank_that_cannot_open_a_connection_as_the_culprit)
+{
+    struct tcp_network *network = node_tcp(0);
+    rlim_t before_it = limit_descriptors(3);
+    rondo_result result;
+    bool moved;
+
+    cr_assert(node_send(0, 1, 0));
+    progress_alone(0);
+    network->dial_shortage.since -= 3; /* seconds later */
+    result = network->base.ops->progress(nodes[0].network, &moved);
+    limit_descriptors(before_it);
+    cr_assert_eq(result, RONDO_ERROR_SYSTEM);
+    cr_expect_eq(network->base.culprit, 0);
+    cr_expect(strstr(fail_sentence(), "Rank 0 cannot open a connection") &&
+                  strstr(fail_sentence(), "Too many open files"),
+              "'%s'", fail_sentence());
+    cr_assert(nodes_await(0, 1, TCP_UP), "'%s'", node_tcp(0)->peers[1]->why);
+    while (!node_receive(1, 0, 0)) /* or closing would wait for it */
+        cr_assert_eq(nodes_progress(), RONDO_OK, "%s", fail_sentence());
+}
+
+Test(tcp_patience, is_not_over_for_want_of_a_line_that_is_not_needed_any_more)
+{
+    struct tcp_network *network = node_tcp(0);
+    rlim_t before_it = limit_descriptors(3);
+    struct tcp_peer *peer = dial_rank_1();
+
+    limit_descriptors(before_it);
+    cr_assert(peer->state == TCP_AWAITED && network->dial_shortage.since > 0);
+    tcp_peer_gone(peer, "it has ended");
+    network->dial_shortage.since -= 3; /* seconds later */
+    progress_alone(0);
+    cr_expect_eq(network->dial_shortage.since, 0);
+}
+
+/* The first data line has to be; the others only make it quicker. */
+Test(tcp_patience, is_not_needed_for_further_data_lines)
+{
+    struct tcp_network *network = node_tcp(0);
+    struct tcp_peer *peer = dial_rank_1();
+    rlim_t before_it;
+
+    network->streams = 3;
+    cr_assert(nodes_await(0, 1, TCP_UP));
+    cr_assert(node_pass(0, 1), "%s", fail_sentence());
+    before_it = limit_descriptors(3);
+    tcp_peer_widen(peer);
+    limit_descriptors(before_it);
+    cr_assert_eq(peer->state, TCP_UP, "'%s'", peer->why);
+    cr_expect(peer->dials && peer->wide && !peer->lines[2] && !network->dial_shortage.since);
+    cr_expect(node_pass(0, 1), "%s", fail_sentence());
+}
+
+Test(tcp_patience, gets_the_first_data_line_later)
+{
+    struct tcp_network *network = node_tcp(0);
+    struct tcp_peer *peer = dial_rank_1();
+    double until = clock_seconds() + patience;
+    struct tcp_line *line;
+    rlim_t before_it;
+
+    while (peer->lines[0]->state != TCP_PROVED && clock_seconds() < until)
+        nodes_progress();
+    line = peer->lines[0];
+    before_it = limit_descriptors(3);
+    while (peer->state == TCP_DIALING && clock_seconds() < until)
+        nodes_progress();
+    limit_descriptors(before_it);
+    cr_assert(peer->state == TCP_UP && peer->lines[0] == line && !peer->lines[1], "'%s'",
+              peer->why);
+    cr_expect(network->dial_shortage.since > 0 && peer->again > 0);
+    cr_expect(node_pass(0, 1), "%s", fail_sentence());
+    cr_expect_eq(network->dial_shortage.since, 0);
 }
