@@ -167,6 +167,13 @@ static void shut_door(struct tcp_network *network, bool shut)
     epoll_ctl(network->epoll, EPOLL_CTL_MOD, network->listener, &event);
 }
 
+static bool somebody_knocks(const struct tcp_network *network)
+{
+    struct pollfd door = {.fd = network->listener, .events = POLLIN};
+
+    return poll(&door, 1, 0) > 0;
+}
+
 /* accept() failed. True: a stranger has left its descriptor for the next attempt. */
 static bool can_go_on(struct tcp_network *network)
 {
@@ -174,8 +181,11 @@ static bool can_go_on(struct tcp_network *network)
 
     if (number == ECONNABORTED || number == EINTR)
         return true;
-    if (!tcp_is_shortage(number))
+    /* Linux wants a descriptor before it looks whether there is a connection to accept. */
+    if (!tcp_is_shortage(number) || !somebody_knocks(network)) {
+        network->accept_shortage.since = 0;
         return false;
+    }
     if (make_place(network))
         return true;
     if (network->strangers) {
@@ -184,13 +194,6 @@ static bool can_go_on(struct tcp_network *network)
     }
     tcp_note_shortage(&network->accept_shortage, number);
     return false;
-}
-
-static bool somebody_knocks(const struct tcp_network *network)
-{
-    struct pollfd door = {.fd = network->listener, .events = POLLIN};
-
-    return poll(&door, 1, 0) > 0;
 }
 
 static void greet(struct tcp_network *network, int fd)

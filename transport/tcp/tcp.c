@@ -282,6 +282,8 @@ static bool dials_in_vain(struct tcp_network *network)
 /* The peer waits for us, and we for the peer: nobody else can tell. */
 static rondo_result starve(struct tcp_network *network)
 {
+    if (lasts(&network->accept_shortage))
+        tcp_hello_accept(network); /* once more, as descriptors may be free by now */
     if (lasts(&network->accept_shortage)) {
         network->base.culprit = network->rank;
         errno = network->accept_shortage.number;

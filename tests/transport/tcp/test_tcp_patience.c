@@ -215,3 +215,17 @@ Test(tcp_patience, gets_the_first_data_line_later)
     cr_expect(node_pass(0, 1), "%s", fail_sentence());
     cr_expect_eq(network->dial_shortage.since, 0);
 }
+
+/* accept() fails for want of a descriptor also where there is nobody to accept. */
+Test(tcp_patience, does_not_end_for_want_of_a_descriptor_that_nobody_needs)
+{
+    struct tcp_network *network = node_tcp(0);
+    rlim_t before_it = limit_descriptors(3);
+
+    tcp_hello_accept(network);
+    limit_descriptors(before_it);
+    cr_expect_eq(network->accept_shortage.since, 0);
+    network->accept_shortage = (struct tcp_shortage){clock_seconds() - 3, EMFILE};
+    progress_alone(0);
+    cr_expect_eq(network->accept_shortage.since, 0);
+}
