@@ -39,7 +39,7 @@ Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, Mill
                  const std::string &id)
     : c10d::Backend(rank, size), store_(std::move(store)), timeout_(timeout),
       options_(c10::make_intrusive<Options>(title(), timeout)),
-      queue_(std::make_unique<Queue>(std::make_unique<Queue>()))
+      queue_(std::make_shared<Queue>(std::make_shared<Queue>()))
 {
     WithoutPython waiting;
 
@@ -83,6 +83,8 @@ void Backend::end()
 Backend::~Backend()
 {
     end();
+    WithoutPython waiting;
+    queue_->close();
 }
 
 void Backend::shutdown()
@@ -207,9 +209,9 @@ class Posted : public Waited
 {
   public:
     Posted(int rank, uint64_t sequence, const Call &call, rondo_request *request,
-           Milliseconds usual, Queue &queue)
+           Milliseconds usual, std::shared_ptr<Queue> queue)
         : Waited(rank, sequence, call), inputs_(call.inputs), request_(request), usual_(usual),
-          queue_(queue)
+          queue_(std::move(queue))
     {
     }
     ~Posted() override
@@ -232,13 +234,13 @@ class Posted : public Waited
     }
     void later(Body body) override
     {
-        queue_.give(std::move(body));
+        queue_->give(std::move(body));
     }
 
     Tensors inputs_;         /* torch keeps the outputs only */
     rondo_request *request_; /* NULL: it was over at once */
     Milliseconds usual_;
-    Queue &queue_;
+    std::shared_ptr<Queue> queue_; /* may outlive the group */
 };
 
 static bool is_short(const at::Tensor &tensor)
@@ -288,7 +290,7 @@ WorkPtr Backend::start(const Call &call, rondo_collective collective, const c10d
         return start(call, std::move(body));
     check(result);
     before = std::exchange(posted_, c10::make_intrusive<Posted>(rank_, ++sequence_, call, request,
-                                                                timeout_.load(), *queue_));
+                                                                timeout_.load(), queue_));
     return posted_;
 }
 

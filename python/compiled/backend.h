@@ -113,7 +113,7 @@ class Backend : public c10d::Backend
     std::atomic<Milliseconds> timeout_;
     c10::intrusive_ptr<Options> options_;
     rondo_comm *comm_ = nullptr;
-    std::unique_ptr<Queue> queue_;
+    std::shared_ptr<Queue> queue_;
     std::shared_ptr<Messages> messages_;
     std::optional<std::vector<WorkPtr>> batch_;
     std::mutex posting_;

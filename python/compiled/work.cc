@@ -216,13 +216,8 @@ c10::intrusive_ptr<c10::ivalue::Future> Waited::getFuture()
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-Queue::Queue(std::unique_ptr<Queue> teller) : teller_(std::move(teller))
+Queue::Queue(std::shared_ptr<Queue> teller) : teller_(std::move(teller))
 {
-}
-
-Queue::~Queue()
-{
-    close();
 }
 
 bool Queue::idle() const
@@ -246,7 +241,7 @@ void Queue::begin()
 {
     home_ = getpid();
     closing_ = false;
-    thread_ = std::thread([this] { serve(); });
+    thread_ = std::thread([self = shared_from_this()] { self->serve(); });
 }
 
 void Queue::serve()
@@ -296,9 +291,13 @@ bool Queue::join()
 
 void Queue::close()
 {
-    while (join())
+    bool joined;
+
+    do {
+        joined = join();
         if (teller_)
             teller_->close();
+    } while (joined);
 }
 
 /* ---- Many calls as one ----------------------------------------------------------------------- */

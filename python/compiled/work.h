@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <thread>
 
 namespace rondo_torch
@@ -97,13 +98,15 @@ class Waited : public Work
     std::atomic<bool> asked_{false};
 };
 
-/* A thread that makes calls in the order in which they were given; it begins with the first one.
- * It completes no futures; its teller does, which is a queue itself and has none. */
-class Queue
+/*
+ * A thread that makes calls in the order in which they were given; it begins with the first one. It
+ * completes no futures; its teller does, which is a queue itself and has none. The thread holds its
+ * queue until close(), which the owner has to call: the owner may end in that very thread.
+ */
+class Queue : public std::enable_shared_from_this<Queue>
 {
   public:
-    explicit Queue(std::unique_ptr<Queue> teller = nullptr);
-    ~Queue();
+    explicit Queue(std::shared_ptr<Queue> teller = nullptr);
     /* True if no call is waiting or under way. */
     bool idle() const;
     void give(Body job);
@@ -116,7 +119,7 @@ class Queue
     void serve();
     bool join();
 
-    std::unique_ptr<Queue> teller_;
+    std::shared_ptr<Queue> teller_;
     std::mutex lock_;
     std::condition_variable given_;
     std::deque<Body> jobs_;

@@ -10,7 +10,7 @@ import torch
 
 import rondo
 
-from .tensors import read
+from .tensors import is_plain, read
 from .work import Work, translated
 
 
@@ -20,8 +20,7 @@ class Message(Work):
 
     def __init__(self, tensor: torch.Tensor, source: int, patience: float) -> None:
         super().__init__([tensor], source, patience)
-        is_plain = tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
-        self._flat = tensor if is_plain else read(tensor)
+        self._flat = tensor if is_plain(tensor) else read(tensor)
         self._transfer: rondo.Transfer
         self._settling = threading.Lock()
 

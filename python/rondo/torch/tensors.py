@@ -27,6 +27,12 @@ CODES_BY_KIND = {kind: CODES[name] for kind, name in OPERATIONS.items()}
 # What the library computes with as it is.
 TYPES = {getattr(torch, name): kind for name, kind in NAMES.items() if kind < OTHER and hasattr(torch, name)}
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Its elements are in the memory of the CPU one after the other, as they are."""
+    return (tensor.is_cpu and tensor.layout == _STRIDED and tensor.is_contiguous() and not tensor.is_conj() and
+            not tensor.is_neg())
+
+
 _all_reduce, _post = lib.all_reduce, lib.collective_post
 _groups = groups._mine
 
@@ -34,7 +40,7 @@ _groups = groups._mine
 def all_reduce_plain(comm: rondo.Communicator, x: torch.Tensor, out: torch.Tensor, code: int | None) -> bool:
     """out = the reduction over the ranks of x, the short way; `out` is contiguous. False: it has to go another way."""
     kind = TYPES.get(x.dtype)
-    if kind is None or code is None or _groups.open or not x.is_cpu or x.layout != _STRIDED or not x.is_contiguous():
+    if kind is None or code is None or _groups.open or not is_plain(x):
         return False
     result = _all_reduce(x.data_ptr(), out.data_ptr(), x.numel(), kind, code, comm._handle, None)
     if result:
@@ -53,8 +59,7 @@ def post(comm: rondo.Communicator, collective: Collective, x: torch.Tensor, out:
     if kind is None or code is None or _groups.open or out.dtype != x.dtype:
         return None
     for tensor in (x, out):  # a sparse one has no bytes to count
-        if (not tensor.is_cpu or tensor.layout != _STRIDED or tensor.nbytes > POSTED_MOST or
-                not tensor.is_contiguous()):
+        if not is_plain(tensor) or tensor.nbytes > POSTED_MOST:
             return None
     request = c_void_p()
     result = _post(byref(Call(sizeof(Call), collective, kind, code, 0, x.data_ptr(), out.data_ptr(), count,
