@@ -91,12 +91,11 @@ static int early_rank(const struct options *options)
 }
 
 /* The rank among those of this host: launchers tell it by environment. Who was told its rank has
- * `rondo bench` for a launcher, which may be itself a program of another one. */
+ * `rondo bench` for its launcher, and what another launcher says is about that. */
 static int local_rank(const struct rank *rank)
 {
     static const char *const names[] = {"RONDO_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"};
-
     size_t count = rank->options->place.rank < 0 ? sizeof(names) / sizeof(names[0]) : 1;
 
     for (size_t i = 0; !rank->place.threads && i < count; i++)

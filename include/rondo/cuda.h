@@ -41,6 +41,9 @@ RONDO_API rondo_result rondo_cuda_check(void);
  * Over CU_STREAM_PER_THREAD, calls go to the calling thread's own stream; synchronize and query are
  * about that one and about the calls that other threads have made by this rondo_stream.
  *
+ * Events of Rondo go between streams over CUDA streams by CUDA's own means. While the CUDA stream
+ * is captured they are RONDO_ERROR_UNSUPPORTED: they would happen once, and a graph runs often.
+ *
  * Of a launch of a graph it is not known whether its calls ended before the communicator broke. So
  * a stream from which a graph has captured calls reports the error at every synchronize and query
  * from then on, until the communicator is closed.

@@ -65,17 +65,17 @@ struct comparison {
     double least_p;         /* that the rounds can give */
 };
 
-/*
- * Files of the same sweep, a comma list: their rounds come one after the other. The rows have the
- * fastest batch of each round, or its median. 0, or -1 with a sentence on stderr.
- * compare_run_done() in both cases.
- */
 /* The row of that name, new if it is the first; NULL: there is no memory. */
 struct compare_row *compare_row_of(struct compare_run *run, const char *library, const char *cell);
 /* Adds a round of the file that is being read, unless that has given its share. */
 void compare_add_round(const struct compare_run *run, struct compare_row *row, double us);
 /* Adds the rows of an output of nccl-tests. 0, or -1: it is none, or cannot be read. */
 int compare_read_nccl_tests(struct compare_run *run, const char *path);
+/*
+ * Files of the same sweep, a comma list: their rounds come one after the other. The rows have the
+ * fastest batch of each round, or its median. 0, or -1 with a sentence on stderr.
+ * compare_run_done() in both cases.
+ */
 int compare_read(const char *paths, bool medians, struct compare_run *ret_run);
 void compare_run_done(struct compare_run *run);
 

@@ -26,7 +26,7 @@ static long long number_of(json_t *row, json_t *options, const char *name)
     return (long long)json_number_value(member(row, options, name));
 }
 
-/* Appends what printf() makes of it, and a comma before it unless it is the first. */
+/* Appends the text, unless it is empty, and a comma before it unless it is the first. */
 static void add(char *name, const char *text)
 {
     size_t used = strlen(name);
@@ -34,7 +34,7 @@ static void add(char *name, const char *text)
     snprintf(name + used, COMPARE_NAME - used, "%s%s", used && *text ? ", " : "", text);
 }
 
-/* Appends a number that is larger than usual with what it counts. */
+/* Appends a number that is larger than usual, by a format that says what it counts. */
 static void add_count(char *name, const char *what, long long number, long long usual)
 {
     char text[64];
