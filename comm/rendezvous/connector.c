@@ -200,10 +200,13 @@ static bool is_over(struct connector *me)
     return socket_address_is_unix(me->place->address) || now - me->refused > PATIENCE_REFUSED;
 }
 
-/* One attempt to connect; an error that the watch ends the wait with is `ret_end`. */
+/* One attempt to connect; an error that the watch ends the wait with is `ret_end`. A name that is
+ * not known may be misspelt, or may be known later: the log says so at once. */
 static rondo_result knock(struct connector *me, rondo_result *ret_end)
 {
     double until = me->deadline;
+    const char *unknown = NULL;
+    rondo_result result;
 
     *ret_end = RONDO_OK;
     if (!me->relay && !me->holder) /* an attempt may last until the deadline */
@@ -212,7 +215,16 @@ static rondo_result knock(struct connector *me, rondo_result *ret_end)
         *ret_end = me->watch->look(me->watch->context);
         until = fmin(until, clock_seconds() + PATIENCE_BLIND);
     }
-    return *ret_end ? RONDO_OK : socket_connect(me->place->address, me->attempt++, until, &me->fd);
+    if (*ret_end)
+        return RONDO_OK;
+    result = socket_connect(me->place->address, me->attempt++, until, &me->fd, &unknown);
+    if (unknown && me->last != unknown)
+        log_warn("rank %d of %d does not know the host of the meeting point %s (%s), and tries on: "
+                 "is its name right?",
+                 me->rank, me->size, me->place->address, unknown);
+    if (me->fd < 0)
+        me->last = unknown ? unknown : strerror(errno);
+    return result;
 }
 
 rondo_result connector_reach(struct connector *me)
@@ -238,9 +250,7 @@ rondo_result connector_reach(struct connector *me)
                               "the process that made it has ended; make a new one for each "
                               "communicator",
                               me->rank, me->size, me->place->address);
-        if (!result && me->fd < 0)
-            me->last = strerror(errno);
-        else if (!result && connector_enter(me))
+        if (!result && me->fd >= 0 && connector_enter(me))
             return RONDO_OK;
         connector_close(me);
         if (me->relay || me->holder)

@@ -214,7 +214,8 @@ static int connect_any(const struct addrinfo *found, unsigned first, double dead
     return fd;
 }
 
-static rondo_result connect_tcp(const char *address, unsigned attempt, double deadline, int *ret_fd)
+static rondo_result connect_tcp(const char *address, unsigned attempt, double deadline, int *ret_fd,
+                                const char **ret_unknown)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
@@ -224,13 +225,12 @@ static rondo_result connect_tcp(const char *address, unsigned attempt, double de
     if (!split(address, &parts))
         return socket_address_check(address);
     error = getaddrinfo(parts.host, parts.port, &hints, &found);
-    if (error == EAI_AGAIN || error == EAI_SYSTEM) {
-        errno = error == EAI_AGAIN ? EHOSTUNREACH : errno;
+    if (error) {
+        errno = error == EAI_SYSTEM ? errno : 0;
+        if (ret_unknown && !errno)
+            *ret_unknown = gai_strerror(error);
         return RONDO_OK; /* ret_fd stays -1 */
     }
-    if (error)
-        return rondo_fail(RONDO_ERROR_INVALID, "the host of the meeting point %s is not known: %s",
-                          address, gai_strerror(error));
     fd = connect_any(found, attempt, deadline);
     error = errno;
     freeaddrinfo(found);
@@ -241,12 +241,15 @@ static rondo_result connect_tcp(const char *address, unsigned attempt, double de
     return RONDO_OK;
 }
 
-rondo_result socket_connect(const char *address, unsigned attempt, double deadline, int *ret_fd)
+rondo_result socket_connect(const char *address, unsigned attempt, double deadline, int *ret_fd,
+                            const char **ret_unknown)
 {
     *ret_fd = -1;
+    if (ret_unknown)
+        *ret_unknown = NULL;
     if (socket_address_is_unix(address))
         return unix_connect(address, deadline, ret_fd);
-    return connect_tcp(address, attempt, deadline, ret_fd);
+    return connect_tcp(address, attempt, deadline, ret_fd, ret_unknown);
 }
 
 /* ---- Where a connection ends ---------------------------------------------------------------- */

@@ -39,7 +39,10 @@ void socket_add_scope(int fd, char address[BOOTSTRAP_ADDRESS_MAX]);
  * One attempt to connect. -1 and errno when nobody listens (yet): the caller decides about trying
  * again. A sentence and a result only for what trying again cannot cure; ret_fd is -1 then, too. Of
  * a name's addresses each is tried for a moment, beginning with another one at each `attempt`.
+ * *ret_unknown: why the name has no address, as names of containers have none before these run, or
+ * NULL: a constant text, and errno is 0 then. The argument may be NULL itself.
  */
-rondo_result socket_connect(const char *address, unsigned attempt, double deadline, int *ret_fd);
+rondo_result socket_connect(const char *address, unsigned attempt, double deadline, int *ret_fd,
+                            const char **ret_unknown);
 
 #endif

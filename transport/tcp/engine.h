@@ -141,6 +141,7 @@ struct tcp_line {
     bool aimed;     /* `to` is where it stays, be that its slot or where it was expected */
     bool delivered; /* the latter */
     size_t have;    /* bytes in `ahead` */
+    bool digests;   /* they are being looked at: `have` and `ahead` are old */
     char ahead[TCP_AHEAD];
     char aside[FAIL_SENTENCE_MAX]; /* payload of control frames */
 };

@@ -9,8 +9,9 @@
  *                                                <- a record (seal.h): welcome, or busy
  *
  * Two ranks may dial each other at the same time. Then the lower rank's line counts: it answers
- * "busy", and the higher one waits for the other line, which is on its way. Strangers are dropped:
- * whatever is wrong, without a word, and in 10 seconds at the latest.
+ * "busy", and the higher one waits for the other line, which is on its way. Only a line that the
+ * system has connected counts: where a firewall lets one way pass alone, the other never is.
+ * Strangers are dropped: whatever is wrong, without a word, and in 10 seconds at the latest.
  *
  * A crowd of strangers keeps nobody out: when all places are taken, connections wait in the
  * system's queue, and the oldest line that has had time to speak gives its place to the next one.
@@ -273,7 +274,7 @@ static bool admit(struct tcp_line *line)
     if (peer->state == TCP_GONE || (own && own->state == TCP_OPEN) ||
         (index > 0 && (peer->state != TCP_UP || own)))
         return false;
-    if (own && line->network->rank < peer->rank)
+    if (own && own->state != TCP_CONNECTING && line->network->rank < peer->rank)
         verdict = TCP_BUSY;
     if (!say_verdict(line, peer, verdict) || verdict != TCP_WELCOME)
         return false;

@@ -259,7 +259,6 @@ static enum outcome take_frame(struct tcp_line *line, const char *from, size_t *
     if (!tcp_seal_open_frame(line, from))
         return ENDED;
     if (!tcp_take_post(line)) {
-        line->spoiled = true; /* nothing behind that is read, either */
         tcp_peer_gone(line->peer, "it sent what no rank of this job sends");
         return ENDED;
     }
@@ -270,21 +269,22 @@ static enum outcome take_frame(struct tcp_line *line, const char *from, size_t *
 /* Use what is in `ahead`; false if the line has ended meanwhile. */
 static bool digest(struct tcp_line *line)
 {
+    enum outcome outcome = GOES_ON;
     size_t at = 0;
 
-    for (;;) {
+    line->digests = true;
+    while (outcome == GOES_ON) {
         size_t bytes = line->have - at;
         const char *from = line->ahead + at;
-        enum outcome outcome = line->part  ? take_part(line, from, &bytes)
-                               : line->due ? take_tag(line, from, &bytes)
-                                           : take_frame(line, from, &bytes);
 
-        if (outcome == ENDED)
-            return false;
-        if (outcome == STARVES)
-            break;
-        at += bytes;
+        outcome = line->part  ? take_part(line, from, &bytes)
+                  : line->due ? take_tag(line, from, &bytes)
+                              : take_frame(line, from, &bytes);
+        at += outcome == GOES_ON ? bytes : 0;
     }
+    line->digests = false;
+    if (outcome == ENDED)
+        return false;
     line->have -= at;
     memmove(line->ahead, line->ahead + at, line->have);
     return true;

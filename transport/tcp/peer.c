@@ -271,8 +271,8 @@ void tcp_peer_gone(struct tcp_peer *peer, const char *why)
     if (!peer->tampered)
         snprintf(peer->why, sizeof(peer->why), "%s", why);
     needed = queue_holds_data(peer);
-    /* The reason may be there to be read. */
-    if (peer->lines[0] && peer->lines[0]->state == TCP_OPEN)
+    /* The reason may be there to be read, unless what was read has led here. */
+    if (peer->lines[0] && peer->lines[0]->state == TCP_OPEN && !peer->lines[0]->digests)
         tcp_line_receive(peer->lines[0]);
     for (int i = 0; i < TCP_LINES; i++)
         if (peer->lines[i]) {

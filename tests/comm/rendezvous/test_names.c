@@ -2,7 +2,8 @@
 /*
  * test_names.c - names with several addresses, and addresses that mean something on one link only.
  *
- * This program answers for the name "two.test" itself: 127.0.0.1, then 127.0.0.2.
+ * This program answers for the name "two.test" itself: 127.0.0.1, then 127.0.0.2; and for
+ * "late.test", which has no address at first, in each of the ways in which a resolver says so.
  */
 #include "tests/comm/rendezvous/party.h"
 #include "tests/patience.h"
@@ -24,6 +25,8 @@
 
 typedef int resolve(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
+static int looked_up; /* times that "late.test" was not known */
+
 /* Looks up in place of the C library's own. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
@@ -32,6 +35,13 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     int error;
 
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (name && !strcmp(name, "late.test")) {
+        static const int unknown[] = {EAI_NONAME, -5 /* EAI_NODATA */, EAI_AGAIN, EAI_FAIL};
+
+        if (looked_up < (int)(sizeof(unknown) / sizeof(unknown[0])))
+            return unknown[looked_up++];
+        return real("127.0.0.1", service, hints, found);
+    }
     if (!name || strcmp(name, "two.test") != 0)
         return real(name, service, hints, found);
     if (hints->ai_flags & AI_NUMERICHOST)
@@ -76,7 +86,7 @@ Test(names, an_address_that_does_not_answer_takes_a_moment_of_the_time)
     listen_twice(address, listeners);
     fill_queue(listeners[0]);
     began = clock_seconds();
-    cr_assert_eq(socket_connect(address, 0, began + 60, &fd), RONDO_OK);
+    cr_assert_eq(socket_connect(address, 0, began + 60, &fd, NULL), RONDO_OK);
     cr_expect_geq(fd, 0);
     cr_expect_lt(clock_seconds() - began, 30);
     fd = socket_accept(listeners[1]);
@@ -103,6 +113,18 @@ Test(names, ranks_go_on_to_the_address_at_which_their_meeting_point_is)
     party_join(ranks, 2);
     cr_expect(ranks[0].right && ranks[1].right, "'%s' and '%s'", ranks[0].sentence,
               ranks[1].sentence);
+    party_free(ranks);
+}
+
+/* The name of a container is known when it runs, and ranks elsewhere may be earlier. */
+Test(names, ranks_meet_at_a_host_that_is_not_known_yet)
+{
+    struct party_rank *ranks = party_at(true, 2, 60);
+
+    snprintf(ranks[1].place.address, sizeof(ranks[1].place.address), "late.test%s",
+             strrchr(ranks[0].place.address, ':'));
+    cr_expect_eq(party_run(ranks, 2), 2, "'%s' and '%s'", ranks[0].sentence, ranks[1].sentence);
+    cr_expect_eq(looked_up, 4);
     party_free(ranks);
 }
 
@@ -159,7 +181,7 @@ Test(names, an_address_on_a_link_is_told_without_its_interface_and_gets_that_of_
     snprintf(place, sizeof(place), "%s:0", own);
     cr_assert_eq(socket_listen(place, &listener, &port), RONDO_OK, "%s", fail_sentence());
     snprintf(place, sizeof(place), "%s:%d", own, port);
-    cr_assert_eq(socket_connect(place, 0, clock_seconds() + 20, &fd), RONDO_OK);
+    cr_assert_eq(socket_connect(place, 0, clock_seconds() + 20, &fd, NULL), RONDO_OK);
     cr_assert_geq(fd, 0);
     strcpy(told, own);
     socket_drop_scope(told);

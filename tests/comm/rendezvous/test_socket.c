@@ -34,7 +34,7 @@ static void check_way(const char *host, const char *through)
     cr_assert_eq(socket_listen(address, &listener, &port), RONDO_OK, "%s", fail_sentence());
     cr_assert_gt(port, 0);
     snprintf(address, sizeof(address), "%s:%d", through, port);
-    cr_assert_eq(socket_connect(address, 0, clock_seconds() + 5, &from), RONDO_OK);
+    cr_assert_eq(socket_connect(address, 0, clock_seconds() + 5, &from, NULL), RONDO_OK);
     cr_assert_geq(from, 0, "%s to %s: %s", through, host, strerror(errno));
     for (int i = 0; i < 500 && to < 0; i++) {
         to = socket_accept(listener);
@@ -109,7 +109,7 @@ static int connect_as_nobody(const char *address)
 {
     int fd;
 
-    return socket_connect(address, 0, clock_seconds() + 5, &fd) == RONDO_ERROR_AUTH &&
+    return socket_connect(address, 0, clock_seconds() + 5, &fd, NULL) == RONDO_ERROR_AUTH &&
                    strstr(fail_sentence(), "belongs to user 0, not to us (user 65534)")
                ? 0
                : 1;
@@ -222,7 +222,7 @@ Test(sockets, a_file_that_nobody_listens_at_is_no_hindrance)
     cr_assert_eq(socket_listen(place.address, &first, NULL), RONDO_OK, "%s", fail_sentence());
     close(first); /* and not socket_unlisten() */
     cr_assert_eq(socket_listen(place.address, &second, NULL), RONDO_OK, "%s", fail_sentence());
-    cr_assert_eq(socket_connect(place.address, 0, clock_seconds() + 5, &found), RONDO_OK);
+    cr_assert_eq(socket_connect(place.address, 0, clock_seconds() + 5, &found, NULL), RONDO_OK);
     cr_expect_geq(found, 0);
     close(found);
     socket_unlisten(second);

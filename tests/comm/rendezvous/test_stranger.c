@@ -36,7 +36,7 @@ static int knock(const struct bootstrap_place *place)
     int fd = -1;
 
     for (int i = 0; i < 1000 && fd < 0; i++) {
-        if (socket_connect(place->address, 0, soon(), &fd))
+        if (socket_connect(place->address, 0, soon(), &fd, NULL))
             return -1;
         if (fd < 0)
             poll(NULL, 0, 10);

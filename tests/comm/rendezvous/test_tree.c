@@ -299,7 +299,8 @@ static int knock_at_relays(int *fds, int room)
         at[strcspn(at, "\n")] = '\0';
         snprintf(address, sizeof(address), "unix:%.70s", at + 1);
         for (int i = 0; i < 4; i++)
-            if (!socket_connect(address, 0, clock_seconds() + 1, &fds[count]) && fds[count] >= 0)
+            if (!socket_connect(address, 0, clock_seconds() + 1, &fds[count], NULL) &&
+                fds[count] >= 0)
                 count++;
     }
     if (file)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 
 #include <arpa/inet.h>
+#include <criterion/criterion.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -50,6 +51,8 @@ static void note(void *context, int peer, const void *bytes, size_t count)
     node->notes += 1 + 100 * peer;
     node->note_bytes = count;
     memcpy(node->note, bytes, count < sizeof(node->note) ? count : sizeof(node->note));
+    if (node->on_note)
+        node->on_note();
 }
 
 /* meson runs some programs once for each. */
@@ -222,6 +225,18 @@ int rogue_dial(int rank)
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+int rogue_listen(uint16_t *ret_port, int backlog)
+{
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(where);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+    cr_assert(!bind(listener, (struct sockaddr *)&where, length) && !listen(listener, backlog) &&
+              !getsockname(listener, (struct sockaddr *)&where, &length));
+    *ret_port = ntohs(where.sin_port);
+    return listener;
 }
 
 struct tcp_hello rogue_hello(int from, int to, unsigned line)

@@ -22,6 +22,7 @@ struct node {
     int failed_from;                  /* the last peer that has failed, and how */
     struct network_failure failure;
     char sentence[FAIL_SENTENCE_MAX];
+    void (*on_note)(void);
     int notes;
     char note[NETWORK_NOTE];
     size_t note_bytes;
@@ -57,6 +58,8 @@ bool node_pass(int from, int to);
 
 /* A connection to the port of a node; -1: none. It does not block. */
 int rogue_dial(int rank);
+/* A port of somebody else on the loopback address, where so many may wait to be accepted. */
+int rogue_listen(uint16_t *ret_port, int backlog);
 /* Returns what a rank of this job would say first. */
 struct tcp_hello rogue_hello(int from, int to, unsigned line);
 /* Say `hello`, and prove it with the job's key: 0 if that is not answered, or the verdict. */

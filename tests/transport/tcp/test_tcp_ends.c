@@ -137,3 +137,31 @@ Test(tcp_ends, say_that_no_connection_can_be_accepted)
     cr_assert_eq(nodes_progress(), RONDO_OK, "it goes on when there are some again");
     close(fd);
 }
+
+static void say_more(void)
+{
+    cr_assert_eq(nodes[1].network->ops->note(nodes[1].network, 0, "more", 4), RONDO_OK);
+}
+
+/* Rank 1 wants more lines, which rank 0 cannot dial, and says something else meanwhile. */
+Test(tcp_ends, within_what_the_peer_has_said_keep_their_reason)
+{
+    struct tcp_network *network = node_tcp(0);
+    struct tcp_peer *peer = network->peers[1];
+    double until = clock_seconds() + 60;
+    bool moved;
+
+    network->streams = node_tcp(1)->streams = 3;
+    cr_assert_eq(network->base.ops->watch(nodes[0].network, 1), RONDO_OK);
+    cr_assert(nodes_await(0, 1, TCP_UP) && nodes_await(1, 0, TCP_UP));
+    peer->endpoint.addresses =
+        (struct net_addresses){.at[0] = {.family = 4, .bytes = {255, 255, 255, 255}}, .count = 1};
+    nodes[0].on_note = say_more;
+    say_more();
+    tcp_peer_widen(node_tcp(1)->peers[0]);
+    while (peer->state == TCP_UP && clock_seconds() < until)
+        network->base.ops->progress(nodes[0].network, &moved);
+    cr_assert_eq(peer->state, TCP_GONE);
+    cr_expect(!peer->tampered && nodes[0].notes == 101, "'%s', %d notes", peer->why,
+              nodes[0].notes);
+}

@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static const struct net_addresses loopback = {
+    .at[0] = {.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}}, .count = 1};
 static int files;
 
 static int count_files(void)
@@ -279,37 +281,72 @@ Test(hello, from_both_sides_at_once_makes_one_line)
     check_links();
 }
 
+/* Rank 0 dials rank 2, at this port of another socket. */
+static void dial_elsewhere(uint16_t port)
+{
+    struct tcp_peer *peer = node_tcp(0)->peers[2];
+
+    peer->endpoint.port = port;
+    peer->endpoint.addresses = loopback;
+    cr_assert_eq(nodes[0].network->ops->watch(nodes[0].network, 2), RONDO_OK);
+}
+
+/* A way that only one of two ranks can go is enough. */
+Test(hello, is_welcome_while_the_own_line_finds_no_way)
+{
+    struct tcp_hello hello = rogue_hello(2, 0, 0);
+    uint16_t port;
+    int backlog[2], fd, listener = rogue_listen(&port, 0);
+
+    for (int i = 0; i < 2; i++) { /* then the queue is full: the system drops who comes */
+        backlog[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(backlog[i],
+                (struct sockaddr *)&(struct sockaddr_in){.sin_family = AF_INET,
+                                                         .sin_port = htons(port),
+                                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                sizeof(struct sockaddr_in));
+    }
+    dial_elsewhere(port);
+    fd = rogue_dial(0);
+    cr_expect_eq(rogue_pass(fd, &hello), TCP_WELCOME);
+    cr_expect(node_tcp(0)->peers[2]->state == TCP_UP && !node_tcp(0)->peers[2]->dials);
+    close(fd);
+    close(listener);
+    for (int i = 0; i < 2; i++)
+        close(backlog[i]);
+}
+
+Test(hello, is_not_needed_while_the_line_of_the_lower_rank_is_on_its_way)
+{
+    struct tcp_hello hello = rogue_hello(2, 0, 0);
+    uint16_t port;
+    int listener = rogue_listen(&port, 5), fd = rogue_dial(0);
+    double until = clock_seconds() + 60;
+
+    dial_elsewhere(port);
+    while (node_tcp(0)->peers[2]->lines[0]->state == TCP_CONNECTING && clock_seconds() < until)
+        nodes_progress();
+    cr_expect_eq(rogue_pass(fd, &hello), TCP_BUSY);
+    close(fd);
+    close(listener);
+}
+
 /* ---- Strangers that listen ------------------------------------------------------------------- */
 
 enum manner { RUDE, WITHOUT_KEY, MUTE_THEN_GONE, UNWILLING };
-
-/* A port of somebody else on the loopback address. */
-static int rogue_listen(uint16_t *ret_port)
-{
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof(where);
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-
-    cr_assert(!bind(listener, (struct sockaddr *)&where, length) && !listen(listener, 5) &&
-              !getsockname(listener, (struct sockaddr *)&where, &length));
-    *ret_port = ntohs(where.sin_port);
-    return listener;
-}
 
 /* Rank 2 is somebody else: what does rank 0 say about it, when it has something to send? */
 static void check_impostor(enum manner manner, const char *clause)
 {
     uint16_t port;
-    int listener = rogue_listen(&port), fd;
+    int listener = rogue_listen(&port, 5), fd;
     struct tcp_peer *peer = node_tcp(0)->peers[2];
     struct tcp_hello hello;
     unsigned char noise[sizeof(struct tcp_challenge)];
     rondo_result result;
 
     peer->endpoint.port = port;
-    peer->endpoint.addresses.count = 1;
-    peer->endpoint.addresses.at[0] =
-        (struct net_address){.family = 4, .prefix = 8, .bytes = {127, 0, 0, 1}};
+    peer->endpoint.addresses = loopback;
     /* Hang-ups are tried again for so long; that nobody listens is known at once. */
     node_tcp(0)->patience = manner == UNWILLING ? 100 : world_patience(0.3);
     node_send(0, 2, 0);
@@ -386,7 +423,7 @@ Test(hello, of_a_data_line_that_is_dropped_is_said_again)
     struct tcp_network *network = node_tcp(0);
     struct tcp_peer *peer = network->peers[2];
     uint16_t port, right = peer->endpoint.port;
-    int listener = rogue_listen(&port);
+    int listener = rogue_listen(&port, 5);
     double until;
 
     cr_assert(!fcntl(listener, F_SETFL, O_NONBLOCK));
