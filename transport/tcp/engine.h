@@ -298,6 +298,11 @@ void tcp_close(struct network *base);
 /* List a complete network for the others of this process, which look at it when they close. */
 void tcp_enlist(struct tcp_network *network);
 
+/* ---- tcp/place.c ----------------------------------------------------------------------------- */
+
+/* Tells where ranks of other hosts can meet this one: see networks_place(). */
+rondo_result tcp_place(struct network *base, char *ret_text, size_t room);
+
 /* ---- tcp/socket.c: sockets ------------------------------------------------------------------- */
 
 /* Set the socket options of a data line or of the control line. */

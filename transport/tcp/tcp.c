@@ -410,19 +410,6 @@ static rondo_result note(struct network *base, int rank, const void *bytes, size
     return result;
 }
 
-static rondo_result place(struct network *base, char *ret_text, size_t room)
-{
-    const struct tcp_endpoint *endpoint = &((struct tcp_network *)base)->endpoint;
-
-    if (!endpoint->addresses.count)
-        return rondo_fail(RONDO_ERROR_SYSTEM,
-                          "Rank %d has no network address at which ranks of other hosts could "
-                          "meet.",
-                          ((struct tcp_network *)base)->rank);
-    net_address_text(&endpoint->addresses.at[0], 0, ret_text, room);
-    return RONDO_OK;
-}
-
 static void let_go(struct network *base)
 {
     struct tcp_network *network = (struct tcp_network *)base;
@@ -440,7 +427,7 @@ const struct network_ops tcp_network_ops = {
     .watch = watch,
     .tell = tcp_tell,
     .note = note,
-    .place = place,
+    .place = tcp_place,
     .let_go = let_go,
     .close = tcp_close,
 };

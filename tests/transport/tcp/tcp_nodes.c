@@ -212,19 +212,28 @@ bool node_pass(int from, int to)
 enum { ROGUES = 64 };
 static struct tcp_line passed[ROGUES];
 
-int rogue_dial(int rank)
+int rogue_dial_from(int rank, int host)
 {
+    const struct sockaddr_in from = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr =
+                                         htonl((INADDR_LOOPBACK & ~255u) + (unsigned)host)};
     struct sockaddr_in where = {.sin_family = AF_INET,
                                 .sin_port = htons(nodes[rank].part.port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (fd >= 0 && !connect(fd, (struct sockaddr *)&where, sizeof(where)))
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&from, sizeof(from)) &&
+        !connect(fd, (struct sockaddr *)&where, sizeof(where)))
         return fd;
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+int rogue_dial(int rank)
+{
+    return rogue_dial_from(rank, 1);
 }
 
 int rogue_listen(uint16_t *ret_port, int backlog)

@@ -56,7 +56,9 @@ bool node_pass(int from, int to);
 
 /* ---- The rogue ------------------------------------------------------------------------------- */
 
-/* A connection to the port of a node; -1: none. It does not block. */
+/* A connection to the port of a node, from that address 127.0.0.`host`; -1: none. It does not
+ * block. */
+int rogue_dial_from(int rank, int host);
 int rogue_dial(int rank);
 /* A port of somebody else on the loopback address, where so many may wait to be accepted. */
 int rogue_listen(uint16_t *ret_port, int backlog);

@@ -340,3 +340,32 @@ Test(links, say_whether_a_peer_has_left_or_broken_off)
     cr_assert_eq(nodes_progress(), RONDO_ERROR_PEER);
     cr_assert(strstr(fail_sentence(), "Rank 0 has lost rank 2"), "'%s'", fail_sentence());
 }
+
+/* ---- Meeting again --------------------------------------------------------------------------- */
+
+static void check_place(const char *wanted)
+{
+    char text[64];
+
+    cr_assert_eq(nodes[0].network->ops->place(nodes[0].network, text, sizeof(text)), RONDO_OK);
+    cr_expect_str_eq(text, wanted);
+}
+
+/* The first of two addresses is out of reach for rank 2, which is on another host; rank 1 is on
+ * this one, and its line proves nothing for others. */
+Test(links, show_at_which_address_ranks_of_other_hosts_meet)
+{
+    const struct tcp_hello hello[] = {rogue_hello(1, 0, 0), rogue_hello(2, 0, 0)};
+    struct net_addresses *told = &node_tcp(0)->endpoint.addresses;
+    int near = rogue_dial_from(0, 1), far = rogue_dial_from(0, 2);
+
+    told->at[1] = told->at[0];
+    told->at[0] = (struct net_address){.family = 4, .bytes = {10, 1, 2, 3}};
+    told->count = 2;
+    cr_assert_eq(rogue_pass(near, &hello[0]), TCP_WELCOME);
+    check_place("10.1.2.3:0");
+    cr_assert_eq(rogue_pass(far, &hello[1]), TCP_WELCOME);
+    check_place("127.0.0.1:0");
+    close(near);
+    close(far);
+}
