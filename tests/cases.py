@@ -16,6 +16,11 @@ def clean_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_VARIABLES)}
 
 
+def openmpi_options():
+    """Options of mpirun. A job has a folder of its own: two that make the usual one at the same time end."""
+    return ["--allow-run-as-root", "--oversubscribe", "--mca", "orte_tmpdir_base", os.getcwd()]
+
+
 def sentence(function):
     return function.__name__.replace("_", " ")
 

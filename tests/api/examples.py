@@ -92,7 +92,7 @@ def under_mpirun(name, *options):
 
 
 def under_open_mpi():
-    return under_mpirun("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe")
+    return under_mpirun("mpirun.openmpi", *cases.openmpi_options())
 
 
 def under_mpich():

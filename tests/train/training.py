@@ -263,8 +263,8 @@ def under_torchrun():
 def under_mpirun():
     if not shutil.which("mpirun.openmpi"):
         return "mpirun.openmpi is not installed"
-    result = subprocess.run(["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2", RONDO, "train",
-                             *TINY], capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    result = subprocess.run(["mpirun.openmpi", *cases.openmpi_options(), "-n", "2", RONDO, "train", *TINY],
+                            capture_output=True, text=True, timeout=60, env=environment(), check=False)
     assert result.returncode == 0 and result.stdout.count("held-out accuracy") == 1, result.stdout + result.stderr
     return None
 
