@@ -5,6 +5,7 @@
  * find the real worker.
  *
  *     corrupt   one bit of the last byte of every result is wrong
+ *     peer      the same, of ranks that have another build preloaded (--base)
  *     overrun   a byte behind the result is written
  *     hang      no call with data returns
  *     refuse    the library does not open
@@ -75,7 +76,8 @@ static int faulty_run(void *state, const struct bench_call *call, const void *in
     while (bytes > 0 && has_fault(faulty, "hang"))
         pause();
     failed = bench_honest_library.run(faulty->honest, call, input, output);
-    if (bytes > 0 && has_fault(faulty, "corrupt"))
+    if (bytes > 0 &&
+        (has_fault(faulty, "corrupt") || (has_fault(faulty, "peer") && getenv("LD_PRELOAD"))))
         end[-1] ^= 1;
     if (bytes > 0 && has_fault(faulty, "overrun"))
         end[0] ^= 1;
