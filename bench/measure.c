@@ -193,7 +193,7 @@ static bool is_whole(const struct guarded *guarded)
     return whole;
 }
 
-static int meet(const struct measure *measure)
+int measure_meet(const struct measure *measure)
 {
     struct bench_call barrier = {.collective = BENCH_BARRIER, .type = RONDO_UINT8};
 
@@ -221,48 +221,13 @@ uint64_t measure_count_wrong(const struct measure *measure, const struct bench_c
     return wrong;
 }
 
-/* The first places of both areas, from the views (`in`), or to them. */
-static int carry(const struct measure *measure, bool in)
+int measure_carry(const struct measure *measure, bool in)
 {
     for (int i = INPUT; i <= OUTPUT && on_device(measure); i++)
         if (device_copy(measure->device, in ? measure->areas[i] : measure->views[i],
                         in ? measure->views[i] : measure->areas[i], measure->view_bytes))
             return -1;
     return 0;
-}
-
-/* One call, done when this returns. */
-static int call_once(const struct measure *measure, const struct bench_call *call,
-                     const struct spot *spot)
-{
-    int failed = measure->library->run(measure->state, call, spot->input, spot->output);
-
-    if (failed)
-        return failed;
-    return call->queued && device_wait(measure->device) ? -1 : 0;
-}
-
-void measure_check(struct measure *measure, const struct bench_call *call,
-                   struct bench_reply *reply)
-{
-    struct spot spot = spot_of(measure, call, 0);
-    struct spot view = measure_spot(measure, measure->views, call, 0);
-    int failed;
-
-    measure_prepare(measure, call, &view);
-    /* Allocating and copying may wait for a device, and so for calls of ranks that share it. */
-    failed = carry(measure, true) || (on_device(measure) && meet(measure)) ? -1 : 0;
-    if (!failed)
-        failed = call_once(measure, call, &spot);
-    if (failed == BENCH_NO_SUCH_CALL) {
-        reply->status = BENCH_UNAVAILABLE;
-        snprintf(reply->sentence, sizeof(reply->sentence), "%s",
-                 measure->library->error(measure->state));
-    } else if (failed || carry(measure, false)) {
-        measure_fail(measure, reply, "the checked call");
-    } else {
-        reply->wrong += measure_count_wrong(measure, call, &view);
-    }
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -294,7 +259,7 @@ static int weigh(struct measure *measure)
     measure->rank_bytes = open - measure->before;
     if (!measure->library->begin || on_device(measure))
         return 0;
-    if (meet(measure) || open_more(measure) || meet(measure))
+    if (measure_meet(measure) || open_more(measure) || measure_meet(measure))
         return -1;
     measure->communicator_bytes = (work_memory() - open) / MORE_COMMUNICATORS;
     return 0;
@@ -313,10 +278,7 @@ static void check(struct measure *measure, const struct bench_command *command,
 {
     enum bench_collective collective = command->call.collective;
 
-    if (command->line_count)
-        step_check(measure, command, reply);
-    else
-        measure_check(measure, &command->call, reply);
+    step_check(measure, command, reply);
     if (collective == BENCH_DUP || collective == BENCH_OPEN)
         tell_memory(measure, reply);
     /* The model knows calls on memory of the host, one at a time. */
@@ -359,9 +321,8 @@ static int call_in_turns(struct measure *measure, const struct bench_command *co
     return 0;
 }
 
-/* Some calls become a graph, and are done once. */
-static int record(struct measure *measure, const struct bench_command *command, int calls,
-                  size_t *turn)
+int measure_record(struct measure *measure, const struct bench_command *command, int calls,
+                   size_t *turn)
 {
     int failed = device_record_begin(measure->device);
 
@@ -384,7 +345,8 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
 
     if ((command->rewrite &&
          write_input(measure, &command->call, *turn % turns_of(measure, command))) ||
-        (command->graph && record(measure, command, per_graph, turn)) || meet(measure))
+        (command->graph && measure_record(measure, command, per_graph, turn)) ||
+        measure_meet(measure))
         return -1;
     start = work_clock();
     failed = command->graph ? 0 : call_in_turns(measure, command, calls, turn);
@@ -431,7 +393,7 @@ void measure_run(struct measure *measure, const struct bench_command *command,
     else
         time_batches(measure, command, ret_reply);
     /* In MPI a peer's last message may need a call of this rank, which now waits for commands. */
-    if (ret_reply->status == BENCH_OK && meet(measure))
+    if (ret_reply->status == BENCH_OK && measure_meet(measure))
         measure_fail(measure, ret_reply, "the barrier behind the calls");
 }
 

@@ -46,9 +46,13 @@ void measure_prepare(const struct measure *measure, const struct bench_call *cal
                      const struct spot *to);
 uint64_t measure_count_wrong(const struct measure *measure, const struct bench_call *call,
                              const struct spot *in);
-/* One call on the first buffers. */
-void measure_check(struct measure *measure, const struct bench_call *call,
-                   struct bench_reply *reply);
+/* Copies the first buffers of both areas from the views (`in`), or to them. 0, or -1. */
+int measure_carry(const struct measure *measure, bool in);
+/* A barrier of the library. */
+int measure_meet(const struct measure *measure);
+/* Some calls, or steps, become a graph, and are done once. 0, or -1. */
+int measure_record(struct measure *measure, const struct bench_command *command, int calls,
+                   size_t *turn);
 void measure_fail(struct measure *measure, struct bench_reply *reply, const char *doing);
 
 #endif

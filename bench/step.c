@@ -2,9 +2,10 @@
 /* step.c - the lines of a step, each call of which has buffers of its own. */
 #include "bench/step.h"
 
+#include "bench/device.h"
 #include "bench/work.h"
 
-#include <string.h>
+#include <stdio.h>
 
 /* Returns false if the line computes. */
 static bool call_of(const struct bench_command *command, const struct bench_line *line,
@@ -97,46 +98,86 @@ int step_run(struct measure *measure, const struct bench_command *command, size_
     return failed;
 }
 
-/* All calls of the step at once: what goes on together must not mix. */
-static void check_together(struct measure *measure, const struct bench_command *command,
-                           struct bench_reply *reply)
+/* Writes the calls of a command as a step: a command without lines has one. */
+static void take_calls(const struct bench_command *command, struct bench_command *ret_calls)
 {
-    struct bench_command calls = *command;
+    const struct bench_call *call = &command->call;
+
+    *ret_calls = *command;
+    ret_calls->part = BENCH_CALLS_ONLY;
+    if (command->line_count)
+        return;
+    ret_calls->line_count = 1;
+    ret_calls->lines[0] = (struct bench_line){.collective = (int)call->collective,
+                                              .type = (int)call->type,
+                                              .op = (int)call->op,
+                                              .root = call->root,
+                                              .count = call->count};
+}
+
+static void prepare(const struct measure *measure, const struct bench_command *calls)
+{
     struct bench_call call;
     size_t offset = 0;
 
-    calls.part = BENCH_CALLS_ONLY;
-    for (int i = 0; i < command->line_count; i++)
-        if (call_of(command, &command->lines[i], &call)) {
-            struct spot spot = measure_spot(measure, measure->areas, &call, offset);
+    for (int i = 0; i < calls->line_count; i++)
+        if (call_of(calls, &calls->lines[i], &call)) {
+            struct spot view = measure_spot(measure, measure->views, &call, offset);
 
-            measure_prepare(measure, &call, &spot);
+            measure_prepare(measure, &call, &view);
             offset += measure_stride(measure, &call);
         }
-    if (step_run(measure, &calls, 0)) {
-        measure_fail(measure, reply, "the checked step");
-        return;
+}
+
+static uint64_t count_wrong(const struct measure *measure, const struct bench_command *calls)
+{
+    struct bench_call call;
+    uint64_t wrong = 0;
+    size_t offset = 0;
+
+    for (int i = 0; i < calls->line_count; i++)
+        if (call_of(calls, &calls->lines[i], &call)) {
+            struct spot view = measure_spot(measure, measure->views, &call, offset);
+
+            wrong += measure_count_wrong(measure, &call, &view);
+            offset += measure_stride(measure, &call);
+        }
+    return wrong;
+}
+
+/* All calls of the step at once: what goes on together must not mix. */
+static void check(struct measure *measure, const struct bench_command *calls, bool graph,
+                  struct bench_reply *reply)
+{
+    size_t turn = 0;
+    int failed;
+
+    prepare(measure, calls);
+    /* Allocating and copying may wait for a device, and so for calls of ranks that share it. */
+    failed = measure_carry(measure, true) || (measure->device && measure_meet(measure)) ? -1 : 0;
+    if (!failed)
+        failed = graph ? measure_record(measure, calls, 1, &turn) : step_run(measure, calls, 0);
+    if (!failed && calls->call.queued)
+        failed = device_wait(measure->device) ? -1 : 0;
+    if (failed == BENCH_NO_SUCH_CALL) {
+        reply->status = BENCH_UNAVAILABLE;
+        snprintf(reply->sentence, sizeof(reply->sentence), "%s",
+                 measure->library->error(measure->state));
+    } else if (failed || measure_carry(measure, false)) {
+        measure_fail(measure, reply, graph ? "the checked graph" : "the checked call");
+    } else {
+        reply->wrong += count_wrong(measure, calls);
     }
-    offset = 0;
-    for (int i = 0; i < command->line_count; i++)
-        if (call_of(command, &command->lines[i], &call)) {
-            struct spot spot = measure_spot(measure, measure->areas, &call, offset);
-
-            reply->wrong += measure_count_wrong(measure, &call, &spot);
-            offset += measure_stride(measure, &call);
-        }
 }
 
 void step_check(struct measure *measure, const struct bench_command *command,
                 struct bench_reply *reply)
 {
-    struct bench_call call;
+    struct bench_command calls;
 
-    if (measure->memory != BENCH_MEMORY_CUDA) {
-        check_together(measure, command, reply);
-        return;
-    }
-    for (int i = 0; i < command->line_count && reply->status == BENCH_OK; i++)
-        if (call_of(command, &command->lines[i], &call))
-            measure_check(measure, &call, reply);
+    take_calls(command, &calls);
+    check(measure, &calls, false, reply);
+    /* What a graph does is not what its calls do one by one. */
+    if (command->graph && reply->status == BENCH_OK)
+        check(measure, &calls, true, reply);
 }

@@ -17,7 +17,8 @@ const char *step_lacks(const struct measure *measure, const struct bench_command
 size_t step_bytes(const struct measure *measure, const struct bench_command *command);
 /* Go through the lines once, on the buffers of a turn. 0, or -1: see the library's error. */
 int step_run(struct measure *measure, const struct bench_command *command, size_t turn);
-/* Once with known inputs; adds what is wrong to the reply, or says why it failed. */
+/* Makes the calls of the lines, or of a command without lines its call, with known inputs, and then
+ * those of a graph; adds what is wrong to the reply, or says why it failed. */
 void step_check(struct measure *measure, const struct bench_command *command,
                 struct bench_reply *reply);
 

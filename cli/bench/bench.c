@@ -93,7 +93,6 @@ static int settle_ranks(struct bench_runs *runs, bool *ret_launched)
 struct progress {
     const struct bench_runs *runs;
     struct bench_sweeps sweeps;
-    int failed;
 };
 
 static struct progress at;
@@ -131,6 +130,19 @@ static void keep_rest(const struct bench_options *options)
                 name_of_file(options->json));
 }
 
+/* Results that were wrong are those of a library; the runs go on, and others may be right. */
+static void say_wrong(const struct bench_sweep *sweep)
+{
+    for (int library = 0; library < sweep->options->library_count; library++) {
+        uint64_t wrong = bench_wrong_values(sweep, library);
+
+        if (wrong)
+            fprintf(stderr, "rondo bench: %llu wrong values of %s in %s\n",
+                    (unsigned long long)wrong, sweep->groups[library].kind->name,
+                    bench_collective_name(sweep->options->call.collective));
+    }
+}
+
 static int measure(const struct bench_options *options, struct bench_group *groups)
 {
     struct bench_sweep *sweep = &at.sweeps.list[at.sweeps.count++];
@@ -151,11 +163,9 @@ static int measure(const struct bench_options *options, struct bench_group *grou
     sweep->complete = !failed;
     if (failed && sweep->watch)
         printf("\n"); /* the row so far stays */
-    if (!failed)
-        bench_formats[options->format].end(sweep);
-    if (sweep->wrong)
-        fprintf(stderr, "rondo bench: %llu wrong values\n", (unsigned long long)sweep->wrong);
-    return failed || sweep->wrong;
+    bench_formats[options->format].end(sweep);
+    say_wrong(sweep);
+    return failed;
 }
 
 /* These runs have the same ranks, which go on from one to the next. */
@@ -211,8 +221,10 @@ static void change_settings(const char *settings, bool there)
     free(words);
 }
 
+/* 0, or else: they failed, or values were wrong. */
 static int measure_runs(const struct bench_runs *runs, bool launched)
 {
+    bool wrong = false;
     int failed = 0;
 
     at = (struct progress){.runs = runs, .sweeps.expected = runs->count};
@@ -232,11 +244,12 @@ static int measure_runs(const struct bench_runs *runs, bool launched)
     else
         failed = bench_sweeps_write(&at.sweeps);
     for (int i = 0; i < at.sweeps.count; i++) {
+        wrong = wrong || at.sweeps.list[i].wrong;
         free(at.sweeps.list[i].groups);
         bench_sweep_done(&at.sweeps.list[i]);
     }
     free(at.sweeps.list);
-    return failed;
+    return failed || wrong;
 }
 
 static const struct {

@@ -27,6 +27,15 @@ double bench_ratio(const struct bench_size *size, int library)
                                                                     : 0;
 }
 
+uint64_t bench_wrong_values(const struct bench_sweep *sweep, int library)
+{
+    uint64_t wrong = 0;
+
+    for (int i = 0; i < sweep->size_count; i++)
+        wrong += sweep->sizes[i].results[library].wrong;
+    return wrong;
+}
+
 bool bench_is_unsteady(const struct bench_size *size, int library)
 {
     return size->results[0].noise.unsteady || size->results[library].noise.unsteady;

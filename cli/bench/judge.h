@@ -26,6 +26,8 @@ struct bench_verdict {
 double bench_algorithm_bandwidth(const struct bench_size *size, int library); /* bytes per second */
 double bench_bus_bandwidth(const struct bench_sweep *sweep, const struct bench_size *size,
                            int library);
+/* Wrong values of a library, at all sizes that are done. */
+uint64_t bench_wrong_values(const struct bench_sweep *sweep, int library);
 /* Not steady: the first library, or this one, at this size. */
 bool bench_is_unsteady(const struct bench_size *size, int library);
 /* Time of `library` over that of the first; 0 where one of them is not available. */

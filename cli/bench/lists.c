@@ -216,26 +216,11 @@ static bool is_possible(const struct bench_options *options)
            has_form(options);
 }
 
-/* Returns true if it makes no difference, such as the operation of a broadcast. */
-static bool is_repeated(const struct bench_runs *runs, const struct bench_options *options)
-{
-    const struct bench_options *last = runs->count ? &runs->list[runs->count - 1] : NULL;
-    bool reduces = bench_collective_reduces(options->call.collective);
-
-    return last && !reduces && last->call.in_place == options->call.in_place &&
-           last->call.op != options->call.op && last->call.collective == options->call.collective &&
-           last->call.type == options->call.type && last->memory == options->memory &&
-           last->ranks == options->ranks && !strcmp(last->settings, options->settings) &&
-           !strcmp(last->call.algorithm, options->call.algorithm);
-}
-
 static void add_run(const struct argp_state *state, struct bench_runs *runs,
                     const struct bench_options *options)
 {
     struct bench_options *larger;
 
-    if (is_repeated(runs, options))
-        return;
     if (!is_possible(options)) {
         runs->left_out++;
         return;
@@ -265,6 +250,7 @@ static void combine(const struct argp_state *state, struct bench_options *option
 {
     size_t used = strlen(options->settings);
     char *words, *rest, *word;
+    bool differ = true;
 
     if (dimension == BENCH_DIMENSIONS) {
         add_places(state, runs, options);
@@ -277,8 +263,11 @@ static void combine(const struct argp_state *state, struct bench_options *option
     words = rest = words_of(state, dimension, options->lists[dimension]);
     while ((word = strsep(&rest, ","))) {
         take_word(state, options, (enum bench_dimension)dimension, word);
-        combine(state, options, dimension + 1, runs);
+        if (differ)
+            combine(state, options, dimension + 1, runs);
         options->settings[used] = 0; /* what a file has added */
+        /* The operation of a broadcast makes no difference, so the first one is enough. */
+        differ = dimension != BENCH_BY_OP || bench_collective_reduces(options->call.collective);
     }
     free(words);
 }

@@ -28,7 +28,7 @@ void bench_table_watch(const struct bench_sweep *sweep); /* the same, until that
 void bench_table_end(const struct bench_sweep *sweep);
 
 /* A format prints a sweep to stdout: before the first size, when a size is done (that at
- * sweep->size_count), and when all are. */
+ * sweep->size_count), and when all are, or the sweep ended early (it is not `complete`). */
 struct bench_format {
     void (*begin)(const struct bench_sweep *sweep);
     void (*row)(const struct bench_sweep *sweep);

@@ -285,6 +285,8 @@ void bench_table_end(const struct bench_sweep *sweep)
     double sum = 0;
     int count = 0;
 
+    if (!sweep->complete)
+        return;
     for (int i = 0; i < sweep->size_count; i++)
         if (sweep->sizes[i].results[0].available && !sweep->sizes[i].results[0].noise.unsteady) {
             sum += bench_bus_bandwidth(sweep, &sweep->sizes[i], 0);

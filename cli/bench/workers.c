@@ -212,8 +212,6 @@ static enum bench_status collect(struct bench_group *group, struct bench_reply *
             if (polls[rank].revents)
                 hear_reply(group, rank, replies, wait);
     }
-    if (bench_caught_signal())
-        fprintf(stderr, "rondo bench: ends because of signal %d\n", bench_caught_signal());
     return wait->failed || bench_caught_signal() ? BENCH_FAILED
                                                  : (enum bench_status)replies[0].status;
 }

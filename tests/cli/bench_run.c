@@ -54,18 +54,33 @@ bool run_await_row(struct run *run)
     return run_await(run, "\n  ");
 }
 
+static bool has_ended(const struct run *run)
+{
+    siginfo_t end = {.si_pid = 0};
+
+    return waitid(P_PID, (id_t)run->pid, &end, WEXITED | WNOHANG | WNOWAIT) || end.si_pid;
+}
+
 bool run_await(struct run *run, const char *text)
 {
     for (bool ended = false;; usleep(20000)) {
-        siginfo_t end = {.si_pid = 0};
-
         run_read(run->files[0], run->out);
         if (strstr(run->out, text))
             return true;
         if (ended)
             return false;
-        ended = waitid(P_PID, (id_t)run->pid, &end, WEXITED | WNOHANG | WNOWAIT) || end.si_pid;
+        ended = has_ended(run);
     }
+}
+
+bool run_await_line(struct run *run, const char *path, const char *begin)
+{
+    for (bool ended = false; !lines_of(path, begin); usleep(20000)) {
+        if (ended)
+            return false;
+        ended = has_ended(run);
+    }
+    return true;
 }
 
 void run_finish(struct run *run)

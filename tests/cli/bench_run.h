@@ -30,6 +30,8 @@ void run_read(FILE *file, char *text);
 bool run_await(struct run *run, const char *text);
 /* Returns when its table has a line of results, which begin with blanks; false: it ended before. */
 bool run_await_row(struct run *run);
+/* Returns when a file has a line that begins so; false: the program ended before. */
+bool run_await_line(struct run *run, const char *path, const char *begin);
 void run_finish(struct run *run);
 /* From begin to finish. */
 struct run *bench(const char *workers, const char *line);

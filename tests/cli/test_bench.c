@@ -186,6 +186,22 @@ Test(bench, a_write_behind_the_output_is_wrong)
                  "wrong values: 2 FAILED");
 }
 
+Test(bench, wrong_values_are_said_of_their_library_and_the_runs_go_on)
+{
+    struct run *run;
+
+    setenv("TEST_BENCH_FAULT", "peer", 1);
+    run = bench(TEST_FAULTY, "all_reduce,all_gather -n 2 --bytes 400,4000 --iterations 1 "
+                             "--rounds 1 --base " TEST_LIBRARY);
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->err, "2 wrong values of base in all_reduce"), "%s", run->err);
+    cr_expect_null(strstr(run->err, "of rondo"), "%s", run->err);
+    cr_expect_null(strstr(run->err, "ended early"), "%s", run->err);
+    cr_expect(strstr(run->err, "2 wrong values of base in all_gather"), "%s", run->err);
+    cr_expect(strstr(run->out, "# run 2 of 2"), "%s", run->out);
+    free(run);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* No machine has so much. */
 Test(bench, buffers_that_cannot_be_allocated_are_said_to_be_too_long)

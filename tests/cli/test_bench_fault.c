@@ -5,7 +5,10 @@
  * find the real worker.
  *
  *     corrupt   one bit of the last byte of every result is wrong
+ *     peer      the same, of ranks that have another build preloaded (--base)
  *     overrun   a byte behind the result is written
+ *     later     calls with data behind the first one leave an element out
+ *     begun     so do calls that go on together, but one by one they are right
  *     hang      no call with data returns
  *     refuse    the library does not open
  */
@@ -21,7 +24,7 @@ extern const struct bench_library bench_honest_library;
 
 struct faulty {
     void *honest;
-    int rank, size;
+    int rank, size, calls;
 };
 
 static bool has_fault(const struct faulty *faulty, const char *name)
@@ -65,21 +68,55 @@ static void faulty_free(void *state, void *data, enum bench_memory memory)
     bench_honest_library.free(((struct faulty *)state)->honest, data, memory);
 }
 
+/* The call without its last element. */
+static struct bench_call shortened(const struct bench_call *call)
+{
+    struct bench_call less = *call;
+
+    less.count -= less.count > 0;
+    return less;
+}
+
 static int faulty_run(void *state, const struct bench_call *call, const void *input, void *output)
 {
     struct faulty *faulty = state;
     size_t bytes = bench_output_elements(call, faulty->size) * pattern_type_bytes(call->type);
     unsigned char *end = (unsigned char *)output + bytes;
+    struct bench_call less = shortened(call);
     int failed;
 
     while (bytes > 0 && has_fault(faulty, "hang"))
         pause();
-    failed = bench_honest_library.run(faulty->honest, call, input, output);
-    if (bytes > 0 && has_fault(faulty, "corrupt"))
+    if (bytes > 0 && has_fault(NULL, "later") && faulty->calls++ > 0)
+        failed = bench_honest_library.run(faulty->honest, &less, input, output);
+    else
+        failed = bench_honest_library.run(faulty->honest, call, input, output);
+    if (bytes > 0 &&
+        (has_fault(faulty, "corrupt") || (has_fault(faulty, "peer") && getenv("LD_PRELOAD"))))
         end[-1] ^= 1;
     if (bytes > 0 && has_fault(faulty, "overrun"))
         end[0] ^= 1;
     return failed;
+}
+
+static int faulty_begin(void *state, int communicators, bool background)
+{
+    return bench_honest_library.begin(((struct faulty *)state)->honest, communicators, background);
+}
+
+static int faulty_start(void *state, const struct bench_call *call, int communicator,
+                        const void *input, void *output)
+{
+    struct bench_call less = shortened(call);
+
+    return bench_honest_library.start(((struct faulty *)state)->honest,
+                                      has_fault(NULL, "begun") ? &less : call, communicator, input,
+                                      output);
+}
+
+static int faulty_finish(void *state)
+{
+    return bench_honest_library.finish(((struct faulty *)state)->honest);
 }
 
 static const char *faulty_error(void *state)
@@ -103,4 +140,7 @@ const struct bench_library bench_the_library = {
     .run = faulty_run,
     .error = faulty_error,
     .version = faulty_version,
+    .begin = faulty_begin,
+    .start = faulty_start,
+    .finish = faulty_finish,
 };

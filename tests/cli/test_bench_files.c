@@ -122,6 +122,57 @@ Test(bench_files, the_table_has_a_line_per_size_and_na_where_nothing_is_known)
               "  n/a      n/a    n/a\n");
 }
 
+/* Returns the lines that the format of nccl-tests has at the end of a sweep. free() them. */
+static char *nccl_lines(const struct bench_sweep *sweep)
+{
+    FILE *file = tmpfile();
+    char *text = calloc(1, 4096);
+
+    fflush(stdout);
+    dup2(fileno(file), STDOUT_FILENO);
+    bench_formats[BENCH_NCCL_TESTS].end(sweep);
+    fflush(stdout);
+    cr_assert_geq(pread(fileno(file), text, 4095, 0), 0);
+    fclose(file);
+    return text;
+}
+
+static const char size_1_out[] = "     1000000             0     float     sum      -1  1000.00    "
+                                 "1.00    1.50       0";
+static const char size_2_out[] = "     2000000             0     float     sum      -1  4000.00    "
+                                 "0.50    0.75     N/A";
+
+/* The second size of the sweep in place is under way when it ends. */
+Test(bench_files, the_format_of_nccl_has_the_rows_of_a_sweep_that_ended_early)
+{
+    struct bench_sweep sweeps[2] = {sweep_of_two(), sweep_of_two()};
+    struct bench_options in_place = options;
+    char *text;
+
+    sweeps[1].options = &in_place;
+    in_place.call.in_place = true;
+    sweeps[0].complete = true;
+    sweeps[1].size_count = 1;
+    text = nccl_lines(&sweeps[0]);
+    cr_expect_str_empty(text, "those in place are to come");
+    free(text);
+    text = nccl_lines(&sweeps[1]);
+    cr_expect(strstr(text, size_1_out), "%s", text);
+    cr_expect(strstr(text, "1000.00    1.00    1.50       0  1000.00    1.00    1.50       0\n"));
+    cr_expect(strstr(text, size_2_out), "%s", text);
+    cr_expect(strstr(text, "0.75     N/A      N/A     N/A     N/A     N/A\n"), "%s", text);
+    cr_expect_null(strstr(text, "OK"), "it is not known: %s", text);
+    cr_expect_null(strstr(text, "concluded"), "%s", text);
+    free(text);
+    sweeps[0].complete = false;
+    sweeps[0].size_count = 1;
+    text = nccl_lines(&sweeps[0]);
+    cr_expect(strstr(text, size_1_out), "there will be none in place: %s", text);
+    cr_expect(strstr(text, "0      N/A     N/A     N/A     N/A\n"), "%s", text);
+    cr_expect_null(strstr(text, size_2_out), "%s", text);
+    free(text);
+}
+
 Test(bench_files, medians_and_ratios)
 {
     double odd[] = {5, 1, 3};

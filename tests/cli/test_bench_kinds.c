@@ -8,6 +8,7 @@
 #include "cli/bench/report.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +73,70 @@ Test(bench_kinds, the_matrix_has_a_row_per_collective_memory_and_place)
     cr_expect(strstr(run->out, "limit: a cache line crosses"), "%s", run->out);
     cr_expect(strstr(run->out, "faster than the best peer: "), "%s", run->out);
     cr_expect(strstr(run->out, " of 8 cells"), "%s", run->out);
+    free(run);
+}
+
+/* Lines of a file that begin so, and have this behind it. */
+static int lines_with(const char *path, const char *begin, const char *rest)
+{
+    FILE *file = fopen(path, "re");
+    char line[1024];
+    int count = 0;
+
+    while (file && fgets(line, sizeof(line), file))
+        count += !strncmp(line, begin, strlen(begin)) && strstr(line, rest);
+    if (file)
+        fclose(file);
+    return count;
+}
+
+/* The first row is on stdout, and the last one would come much later. */
+Test(bench_kinds, an_interrupted_matrix_keeps_the_cells_that_are_known)
+{
+    char path[] = "/tmp/test-bench-XXXXXX", line[256];
+    struct run *run;
+
+    close(mkstemp(path));
+    snprintf(line, sizeof(line),
+             "matrix --bytes 64 --vs openmpi --passes 1 --rounds 2 --seconds 2 --memory host "
+             "--place out --csv %s",
+             path);
+    if (!strstr(TEST_PEERS, "openmpi"))
+        cr_skip_test("Open MPI is not there");
+    run = run_begin(TEST_WORKERS, line);
+    cr_expect(run_await(run, "all_reduce, host, out of place"), "%s", run->err);
+    kill(run->pid, SIGINT);
+    run_finish(run);
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->err, "ends because of signal 2"), "%s", run->err);
+    cr_expect(strstr(run->err, "the matrix ended early"), "%s", run->err);
+    cr_expect(strstr(run->out, "faster than the best peer: "), "%s", run->out);
+    cr_expect(strstr(run->out, "reduce_scatter, host, out of place"), "%s", run->out);
+    cr_expect_eq(lines_with(path, "all_reduce,host,0,2,float32,64,openmpi,", ","), 1);
+    cr_expect_eq(lines_with(path, "reduce_scatter,host,0,2,float32,64,,,,,,", "Rondo"), 1);
+    unlink(path);
+    free(run);
+}
+
+Test(bench_kinds, a_wrong_value_leaves_its_cell_of_the_matrix_empty)
+{
+    char path[] = "/tmp/test-bench-XXXXXX", line[256];
+    struct run *run;
+
+    close(mkstemp(path));
+    setenv("TEST_BENCH_FAULT", "corrupt", 1);
+    snprintf(line, sizeof(line),
+             "matrix --collectives all_reduce,all_gather --bytes 64 --passes 2 --rounds 1 "
+             "--seconds 0 --memory host --place out --csv %s",
+             path);
+    run = bench(TEST_FAULTY, line);
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect(strstr(run->err, "2 wrong values of rondo in all_reduce, host, out of place"), "%s",
+              run->err);
+    cr_expect(strstr(run->err, "2 wrong values of rondo in all_gather, host, out of place"), "%s",
+              run->err);
+    cr_expect_eq(lines_with(path, "all_reduce,host,0,2,float32,64,,,,,", "Rondo"), 1);
+    unlink(path);
     free(run);
 }
 

@@ -93,6 +93,13 @@ Test(bench_lists, what_there_is_no_call_for_is_left_out_and_counted)
     runs = runs_of("broadcast -n 2 --op sum,max");
     cr_expect_eq(runs.count, 1, "a broadcast has no operation");
     free(runs.list);
+    runs = runs_of("broadcast -n 2 --op sum,max,min --algo ring,tree");
+    cr_expect_eq(runs.count, 2, "nor has it one with several algorithms");
+    free(runs.list);
+    runs = runs_of("broadcast,reduce -n 2 --op sum,max --format nccl");
+    cr_expect_eq(runs.count, 2 + 4, "nor out of place and in place");
+    cr_expect(!runs.list[0].call.in_place && runs.list[1].call.in_place);
+    free(runs.list);
     runs = runs_of("all -n 2 --in-place");
     cr_expect_eq(runs.count, BENCH_COLLECTIVES - 2, "barrier and sendrecv have no such call");
     free(runs.list);

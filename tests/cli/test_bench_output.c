@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SHORT "all_reduce -n 2 --bytes 8,64 --seconds 0.01 --rounds 2 "
 
@@ -150,4 +151,27 @@ Test(bench_output, an_interrupted_sweep_leaves_valid_json_with_all_finished_rows
     cr_expect(json_is_false(json_object_get(all, "complete")));
     json_decref(all);
     free(text);
+}
+
+/* The lines of this format come at the end, as they have room for both places. */
+Test(bench_output, an_interrupted_sweep_in_the_format_of_nccl_prints_all_finished_rows)
+{
+    const char *path = written_path();
+    struct run *run;
+    char line[256];
+    int rows = 0;
+
+    snprintf(line, sizeof(line), LONG "--format nccl --csv %s", path);
+    run = run_begin(TEST_WORKERS, line);
+    cr_expect(run_await_line(run, path, "rondo,"), "%s", run->err);
+    kill(run->pid, SIGINT);
+    run_finish(run);
+    for (const char *at = run->out; (at = strstr(at, "  N/A     N/A     N/A     N/A\n")); at++)
+        rows++;
+    cr_expect_eq(run->status, 1, "%s", run->err);
+    cr_expect_gt(rows, 0, "%s", run->out);
+    cr_expect_eq(rows, lines_of(path, "rondo,"), "%s", run->out);
+    cr_expect(strstr(run->err, "ends because of signal 2"), "%s", run->err);
+    free(run);
+    unlink(path);
 }

@@ -71,6 +71,34 @@ Test(bench_cuda, calls_may_be_blocking_or_come_from_graphs)
     }
 }
 
+Test(bench_cuda, calls_on_several_communicators_are_right)
+{
+    expect_right("all_reduce,all_gather -n 2 --memory cuda --bytes 64,20000 --iterations 3 "
+                 "--rounds 1 --communicators 3");
+    expect_right("all_reduce -n 2 --threads --memory cuda --bytes 20000 --iterations 3 --rounds 1 "
+                 "--communicators 2 --blocking");
+}
+
+static void expect_wrong(const char *fault, const char *line)
+{
+    struct run *run;
+
+    setenv("TEST_BENCH_FAULT", fault, 1);
+    run = bench(TEST_FAULTY, line);
+    cr_expect_eq(run->status, 1, "%s: %s", line, run->err);
+    cr_expect(strstr(run->err, "wrong values of rondo"), "%s: %s", line, run->err);
+    free(run);
+}
+
+/* One by one they are right. */
+Test(bench_cuda, values_of_calls_on_several_communicators_and_of_graphs_are_checked)
+{
+    expect_wrong("begun", "all_reduce -n 2 --memory cuda --bytes 400 --iterations 1 --rounds 1 "
+                          "--communicators 2");
+    expect_wrong("later", "all_reduce -n 2 --memory cuda --bytes 400 --iterations 1 --rounds 1 "
+                          "--graph");
+}
+
 Test(bench_cuda, tables_and_files_say_what_was_measured)
 {
     char path[] = "/tmp/test-bench-XXXXXX";

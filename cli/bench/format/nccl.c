@@ -4,7 +4,7 @@
  *
  * Its columns, as nccl-tests prints them: size, count, type, redop, root; then time, algbw, busbw
  * and #wrong out of place, and the same in place. Two sweeps make a line each, so lines come when
- * both are done.
+ * both are done. Of those that ended early there are the lines, but no summary.
  */
 #include "cli/bench/format/format.h"
 
@@ -83,11 +83,17 @@ static void print_figure(double value, int width)
     printf("  %*.*f", width, places, value);
 }
 
-static void print_place(const struct bench_sweep *sweep, int index)
+/* Returns the size of a sweep that was measured; NULL: it was not, or is not available. */
+static const struct bench_size *known_size(const struct bench_sweep *sweep, int index)
 {
-    const struct bench_size *size = sweep ? &sweep->sizes[index] : NULL;
+    bool done = sweep && index < sweep->size_count;
 
-    if (!size || !size->results[0].available) {
+    return done && sweep->sizes[index].results[0].available ? &sweep->sizes[index] : NULL;
+}
+
+static void print_place(const struct bench_sweep *sweep, const struct bench_size *size)
+{
+    if (!size) {
         printf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
         return;
     }
@@ -100,12 +106,21 @@ static void print_place(const struct bench_sweep *sweep, int index)
         printf("  %6s", "N/A");
 }
 
+static void print_summary(const struct bench_sweep *out, const struct bench_sweep *in, double mean)
+{
+    uint64_t wrong = out->wrong + (in ? in->wrong : 0);
+
+    printf("# %-20s : %" PRIu64 " %s\n", "Out of bounds values", wrong, wrong ? "FAILED" : "OK");
+    printf("# %-20s : %g \n", "Avg bus bandwidth", mean);
+    printf("#\n# Collective test concluded: %s\n", program_of(out));
+}
+
+/* `in`: NULL if there are no calls in place. */
 static void print_lines(const struct bench_sweep *out, const struct bench_sweep *in)
 {
     const struct bench_call *call = &out->options->call;
     bool reduces = bench_collective_reduces(call->collective);
     const struct bench_sweep *const places[2] = {out, in};
-    uint64_t wrong = out->wrong + (in ? in->wrong : 0);
     double sum = 0;
     int count = 0;
 
@@ -114,17 +129,16 @@ static void print_lines(const struct bench_sweep *out, const struct bench_sweep 
                type_name(call->type), reduces ? pattern_op_name(call->op) : "none",
                bench_collective_is_rooted(call->collective) ? call->root : -1);
         for (int place = 0; place < 2; place++) {
-            print_place(places[place], i);
-            if (places[place] && places[place]->sizes[i].results[0].available) {
-                sum += bench_bus_bandwidth(places[place], &places[place]->sizes[i], 0) / 1e9;
-                count++;
-            }
+            const struct bench_size *size = known_size(places[place], i);
+
+            print_place(places[place], size);
+            sum += size ? bench_bus_bandwidth(places[place], size, 0) / 1e9 : 0;
+            count += size != NULL;
         }
         printf("\n");
     }
-    printf("# %-20s : %" PRIu64 " %s\n", "Out of bounds values", wrong, wrong ? "FAILED" : "OK");
-    printf("# %-20s : %g \n", "Avg bus bandwidth", count ? sum / count : 0);
-    printf("#\n# Collective test concluded: %s\n", program_of(out));
+    if (out->complete && (!in || in->complete))
+        print_summary(out, in, count ? sum / count : 0);
     fflush(stdout);
 }
 
@@ -132,6 +146,6 @@ void bench_nccl_end(const struct bench_sweep *sweep)
 {
     if (sweep->options->call.in_place)
         print_lines(sweep - 1, sweep);
-    else if (!bench_collective_has_in_place(sweep->options->call.collective))
+    else if (!bench_collective_has_in_place(sweep->options->call.collective) || !sweep->complete)
         print_lines(sweep, NULL);
 }

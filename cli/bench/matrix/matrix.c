@@ -32,6 +32,12 @@ static const struct bench_size *find_size(const struct bench_sweep *sweep, size_
     return NULL;
 }
 
+/* A result that was wrong has no time that counts. */
+static bool is_right(const struct bench_size *size, int library)
+{
+    return size->results[library].available && !size->results[library].wrong;
+}
+
 static double median_or_none(double *values, int count)
 {
     return count ? bench_median(values, count) : 0;
@@ -54,9 +60,9 @@ struct matrix_cell matrix_cell(const struct matrix *matrix, int row, int column)
         for (int pass = 0; pass < matrix->passes; pass++) {
             const struct bench_size *size = find_size(&of->sweeps[pass], count);
 
-            if (!size || !size->results[library].available)
+            if (!size || !is_right(size, library))
                 continue;
-            ratios[found] = bench_ratio(size, library);
+            ratios[found] = is_right(size, 0) ? bench_ratio(size, library) : 0;
             seconds[found++] = size->results[library].median;
         }
         cell.ratios[library] = median_or_none(ratios, found);
@@ -147,33 +153,64 @@ static int run_passes(struct bench_group *groups, void *context)
             *sweep = (struct bench_sweep){.options = &matrix->rows[row].options, .groups = groups};
             if (bench_sweep_run(sweep, ignore))
                 return -1;
-            if (pass == options->passes - 1)
+            if (pass == options->passes - 1) {
                 matrix_print_row(matrix, row, false);
+                matrix->rows_printed++;
+            }
         }
     }
     return 0;
 }
 
-static uint64_t wrong_values(const struct matrix *matrix)
+/* Says which library was wrong in which row. Returns true if any was. */
+static bool say_wrong(const struct matrix *matrix)
 {
-    uint64_t wrong = 0;
+    bool any = false;
+
+    for (int row = 0; row < matrix->row_count; row++)
+        for (int library = 0; library < matrix->options->bench.library_count; library++) {
+            uint64_t wrong = 0;
+            char name[64];
+
+            for (int pass = 0; pass < matrix->passes; pass++)
+                wrong += bench_wrong_values(&matrix->rows[row].sweeps[pass], library);
+            if (!wrong)
+                continue;
+            any = true;
+            matrix_row_name(&matrix->rows[row], name, sizeof(name));
+            fprintf(stderr, "rondo bench matrix: %llu wrong values of %s in %s\n",
+                    (unsigned long long)wrong,
+                    bench_kinds[matrix->options->bench.libraries[library]].name, name);
+        }
+    return any;
+}
+
+static bool is_empty(const struct matrix *matrix)
+{
+    int sizes = 0;
 
     for (int row = 0; row < matrix->row_count; row++)
         for (int pass = 0; pass < matrix->passes; pass++)
-            wrong += matrix->rows[row].sweeps[pass].wrong;
-    return wrong;
+            sizes += matrix->rows[row].sweeps[pass].size_count;
+    return sizes == 0;
 }
 
-static int report(const struct matrix *matrix)
+/* Prints and writes what is known, also when it ended early. 0, or -1: something was wrong. */
+static int report(struct matrix *matrix)
 {
-    uint64_t wrong = wrong_values(matrix);
-    int failed;
+    bool wrong = say_wrong(matrix);
 
+    if (!matrix->complete && is_empty(matrix))
+        return -1;
+    if (!matrix->complete)
+        fprintf(stderr,
+                "rondo bench matrix: the matrix ended early, in pass %d of %d; cells that "
+                "were not measured are empty\n",
+                matrix->passes, matrix->options->passes);
+    while (matrix->rows_printed < matrix->row_count)
+        matrix_print_row(matrix, matrix->rows_printed++, false);
     matrix_print_end(matrix);
-    failed = matrix_write(matrix);
-    if (wrong)
-        fprintf(stderr, "rondo bench matrix: %llu wrong values\n", (unsigned long long)wrong);
-    return failed || wrong ? -1 : 0;
+    return matrix_write(matrix) || wrong || !matrix->complete ? -1 : 0;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -305,9 +342,8 @@ int command_bench_matrix(int argc, char **argv)
     for (int i = 0; i < BENCH_COLLECTIVES; i++)
         if (options.collectives[i])
             add_rows(&matrix, (enum bench_collective)i);
-    failed = bench_with_groups(&options.bench, false, run_passes, &matrix);
-    if (!failed)
-        failed = report(&matrix);
+    matrix.complete = !bench_with_groups(&options.bench, false, run_passes, &matrix);
+    failed = report(&matrix);
     for (int row = 0; row < matrix.row_count; row++)
         for (int pass = 0; pass < matrix.passes; pass++)
             bench_sweep_done(&matrix.rows[row].sweeps[pass]);

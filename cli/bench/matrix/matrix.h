@@ -35,6 +35,8 @@ struct matrix {
     struct matrix_row *rows;
     int row_count;
     int passes; /* done so far for the row in question */
+    int rows_printed;
+    bool complete; /* all is measured; else cells may be empty */
     struct bench_limit limit;
     char versions[512]; /* of all libraries */
 };

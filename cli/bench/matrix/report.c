@@ -201,8 +201,9 @@ static json_t *make_json(const void *what)
     for (int row = 0; row < matrix->row_count; row++)
         for (int column = 0; column < matrix->options->bench.size_count; column++)
             json_array_append_new(cells, json_of_cell(matrix, row, column));
-    return json_pack("{s:o, s:s, s:i, s:o}", "machine", bench_machine_json(), "versions",
-                     matrix->versions, "passes", matrix->options->passes, "cells", cells);
+    return json_pack("{s:o, s:s, s:b, s:i, s:o}", "machine", bench_machine_json(), "versions",
+                     matrix->versions, "complete", matrix->complete, "passes",
+                     matrix->options->passes, "cells", cells);
 }
 
 /* ---- The heat map: red is slower than the best peer, green faster ---------------------------- */
