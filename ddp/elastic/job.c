@@ -64,13 +64,15 @@ static rondo_result read_limits(rondo_elastic *job)
 
 static rondo_result begin(rondo_elastic *job)
 {
-    rondo_result result;
+    rondo_result result = door_begin(job->door);
 
+    if (result)
+        return result;
+    result = rondo_comm_open(&job->settings, &job->comm);
+    if (result)
+        return ddp_fail_call(result, NULL, "Beginning the job");
     door_say_begun(job->door);
-    result = door_enter(job->door);
-    if (!result && (result = rondo_comm_open(&job->settings, &job->comm)))
-        ddp_fail_call(result, NULL, "Beginning the job");
-    return result;
+    return RONDO_OK;
 }
 
 /* Whoever is invited in vain, as a member ended at just that time, knocks again. */
