@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ static void check_output(void)
 int main(int argc, char **argv)
 {
     keep_standard_streams();
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored the kernel tells nobody how children ended */
     atexit(check_output);
     return choose(argc, argv);
 }

@@ -108,6 +108,8 @@ static rondo_result begin(struct elastic *me)
                 options->checkpoint);
     trainer->progress = trainer->progress_before = trainer_progress(trainer);
     me->course.micro_batches = (int32_t)(trainer->planned / (uint64_t)options->batch);
+    /* It is due after the last step, also where that was done before. */
+    me->course.looks = trainer_is_due(trainer, 0);
     return RONDO_OK;
 }
 
@@ -245,8 +247,6 @@ static enum work next(const struct elastic *me)
         return SAVE;
     if (trainer->progress < trainer->options->steps)
         return STEP;
-    if (trainer->score.accuracy < 0)
-        return LOOK;
     return me->course.is_summed ? NOTHING : SUM;
 }
 

@@ -80,13 +80,29 @@ static bool has_members(const struct run_elastic *elastic)
     return held;
 }
 
-/* A rank has left after the end, with success; true once no member is left. */
-static bool is_said_over(const struct run_elastic *elastic)
+/* See ddp/elastic/door.h for what is said there. */
+static bool is_said(const struct run_elastic *elastic, const char *name)
 {
     char path[sizeof(elastic->door) + 16];
 
-    snprintf(path, sizeof(path), "%s/over", elastic->door);
+    snprintf(path, sizeof(path), "%s/%s", elastic->door, name);
     return !access(path, F_OK);
+}
+
+/* A founder has ended, for which the others wait if the job has not begun. Tells those that come
+ * later; false: some wait already. */
+static bool can_begin_without(const struct run_elastic *elastic)
+{
+    char path[sizeof(elastic->door) + 16];
+    int file;
+
+    if (is_said(elastic, "begun"))
+        return true;
+    snprintf(path, sizeof(path), "%s/lost", elastic->door);
+    file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (file >= 0)
+        close(file);
+    return !is_said(elastic, "members");
 }
 
 /* ---- The socket ------------------------------------------------------------------------------ */
@@ -190,10 +206,14 @@ static bool start_newcomer(struct run_job *job, int rank)
 bool run_elastic_loses(struct run_job *job, int rank, const char *what)
 {
     struct run_elastic *elastic = &job->elastic;
-    bool has_ended = !has_members(elastic), is_over = has_ended && is_said_over(elastic);
+    bool has_ended = !has_members(elastic), is_over = has_ended && is_said(elastic, "over");
     int left = elastic->well + (has_ended && !is_over ? 0 : job->running);
 
     elastic->lost++;
+    if (!job->ranks[rank].newcomer && !can_begin_without(elastic)) {
+        fprintf(stderr, "rondo run: %s; the job has not begun, which takes all its ranks\n", what);
+        return false;
+    }
     if (left < elastic->least) {
         fprintf(stderr, "rondo run: %s; %d of the job are left, --elastic wants %d at least\n",
                 what, left, elastic->least);

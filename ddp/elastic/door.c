@@ -84,6 +84,14 @@ void door_close(struct door *door)
     free(door);
 }
 
+static bool is_said(const struct door *door, const char *name)
+{
+    char path[2 * PATH];
+
+    place(door, name, "", path);
+    return access(path, F_OK) == 0;
+}
+
 rondo_result door_enter(struct door *door)
 {
     char path[2 * PATH];
@@ -95,6 +103,32 @@ rondo_result door_enter(struct door *door)
     if (door->members < 0 || !lock(door->members, F_RDLCK))
         return cannot(door, "be a member, as which this rank locks the file 'members'");
     return RONDO_OK;
+}
+
+static void unsay(const struct door *door, const char *name)
+{
+    char path[2 * PATH];
+
+    place(door, name, "", path);
+    unlink(path);
+}
+
+/* `rondo run` says that a founder is lost, and then looks for members; here it is the other way
+ * round, so one of both sees the other. */
+rondo_result door_begin(struct door *door)
+{
+    rondo_result result;
+
+    if (!door)
+        return RONDO_OK;
+    unsay(door, "over");
+    unsay(door, "begun");
+    result = door_enter(door);
+    if (!result && is_said(door, "lost"))
+        return ddp_fail(RONDO_ERROR_PEER,
+                        "rondo_elastic_open: a rank has ended before the job began, which takes "
+                        "all of them: look at what that one said, and start the job again.");
+    return result;
 }
 
 /* ---- The members' side ----------------------------------------------------------------------- */
@@ -162,14 +196,14 @@ rondo_result door_invite(struct door *door, const char *name, const struct door_
     return result;
 }
 
-void door_say_over(struct door *door)
+static void say(struct door *door, const char *name)
 {
     char path[2 * PATH];
     int file;
 
     if (!door || door->owner != getpid()) /* a child of fork() is no member */
         return;
-    place(door, "over", "", path);
+    place(door, name, "", path);
     file = descriptor_above(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     if (file >= 0)
         close(file);
@@ -177,12 +211,12 @@ void door_say_over(struct door *door)
 
 void door_say_begun(struct door *door)
 {
-    char path[2 * PATH];
+    say(door, "begun");
+}
 
-    if (!door)
-        return;
-    place(door, "over", "", path);
-    unlink(path);
+void door_say_over(struct door *door)
+{
+    say(door, "over");
 }
 
 /* ---- The newcomer's side --------------------------------------------------------------------- */
@@ -199,14 +233,6 @@ static bool has_members(const struct door *door)
     if (file >= 0)
         close(file);
     return has;
-}
-
-static bool is_over(const struct door *door)
-{
-    char path[2 * PATH];
-
-    place(door, "over", "", path);
-    return access(path, F_OK) == 0;
 }
 
 static bool take_invitation(const struct door *door, const char *name,
@@ -235,7 +261,7 @@ static rondo_result wait_at(const struct door *door, const char *name,
         bool alone = !has_members(door);
 
         /* A member says so as it leaves; the others, if there are any, may go on. */
-        if (alone && is_over(door))
+        if (alone && is_said(door, "over"))
             return ddp_fail(RONDO_ERROR_ABORTED, "The job of this newcomer is over: it ended while "
                                                  "the newcomer waited to be let in.");
         looks = alone ? looks + 1 : 0;

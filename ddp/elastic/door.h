@@ -5,6 +5,8 @@
  *     members          every member holds a read lock on it
  *     knock.NAME       a newcomer, which holds a write lock on it
  *     invitation.NAME  what rank 0 has answered
+ *     begun            the founders have met; until then the job needs each of them
+ *     lost             `rondo run` says that a founder has ended before that
  *     over             a member has left after the end, with success; true once no member is left
  *
  * The locks are those of fcntl(): the kernel takes them back when a process ends, however it does,
@@ -35,9 +37,11 @@ rondo_result door_enter(struct door *door);
 /* The names of those who knock and live, `most` at most; returns how many. NULL door: none. */
 int door_look(struct door *door, char (*ret_names)[DOOR_NAME], int most);
 rondo_result door_invite(struct door *door, const char *name, const struct door_invitation *what);
-/* Forgets that an earlier job at this door was over, as the next one begins. NULL door: nothing. */
-void door_say_begun(struct door *door);
+/* Begin a job: forget an earlier one at this door, and be a member. RONDO_ERROR_PEER: it cannot
+ * begin, as another founder has ended. NULL door: nothing. */
+rondo_result door_begin(struct door *door);
 /* NULL door, or a process that did not open it: nothing. */
+void door_say_begun(struct door *door);
 void door_say_over(struct door *door);
 
 /* Knock, and wait for the invitation. RONDO_ERROR_ABORTED: the job is over,

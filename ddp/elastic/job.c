@@ -9,6 +9,7 @@
  *     NOBODY       nobody knocks (only rank 0 looks)
  *     IS_NEW       this rank came later and has no state; if all are new, nobody has it any more
  *     HAS_STATE    if all have it, nothing needs to be shared
+ *     MAY_FAIL     this piece of work may fail and be tried again
  */
 #include "rondo/elastic.h"
 
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WELL = 1, NOBODY = 2, IS_NEW = 4, HAS_STATE = 8 };
+enum { WELL = 1, NOBODY = 2, IS_NEW = 4, HAS_STATE = 8, MAY_FAIL = 16 };
 enum { FAILURES_MOST = 3, INVITATIONS_MOST = 100 };
 
 struct rondo_elastic {
@@ -33,8 +34,10 @@ struct rondo_elastic {
     bool has_state;  /* a piece of work has counted since it came */
     bool counted;    /* the last piece of work did */
     bool failed;     /* this rank has said so of itself */
-    int failures;    /* in a row, in which nobody was lost; settling in between does not count */
-    bool settles;    /* the next piece of work is the first one on this communicator */
+    /* Failures in a row that this rank has seen, in which nobody was lost; settling in between does
+     * not count. Newcomers have seen fewer, so ranks agree on MAY_FAIL, which it goes into. */
+    int failures;
+    bool settles; /* the next piece of work is the first one on this communicator */
 };
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -61,13 +64,15 @@ static rondo_result read_limits(rondo_elastic *job)
 
 static rondo_result begin(rondo_elastic *job)
 {
-    rondo_result result;
+    rondo_result result = door_begin(job->door);
 
+    if (result)
+        return result;
+    result = rondo_comm_open(&job->settings, &job->comm);
+    if (result)
+        return ddp_fail_call(result, NULL, "Beginning the job");
     door_say_begun(job->door);
-    result = door_enter(job->door);
-    if (!result && (result = rondo_comm_open(&job->settings, &job->comm)))
-        ddp_fail_call(result, NULL, "Beginning the job");
-    return result;
+    return RONDO_OK;
 }
 
 /* Whoever is invited in vain, as a member ended at just that time, knocks again. */
@@ -163,7 +168,7 @@ static void replace(rondo_elastic *job, rondo_comm *comm)
     job->settles = true;
 }
 
-static rondo_result go_on_without(rondo_elastic *job, rondo_elastic_outcome *outcome)
+static rondo_result go_on_without(rondo_elastic *job, bool may_fail, rondo_elastic_outcome *outcome)
 {
     rondo_comm *smaller = NULL;
     int before = rondo_comm_size(job->comm), left;
@@ -182,11 +187,11 @@ static rondo_result go_on_without(rondo_elastic *job, rondo_elastic_outcome *out
             "%d of %d ranks have failed: the %d that %s left are fewer than the %d with "
             "which the job goes on.",
             outcome->lost, before, left, left == 1 ? "is" : "are", job->least);
-    if (job->failures >= FAILURES_MOST)
+    if (!outcome->counts && !outcome->lost && !may_fail)
         return ddp_fail(RONDO_ERROR_PEER,
                         "The same work has failed %d times in a row, though all %d ranks are "
                         "there: look at what each of them said.",
-                        job->failures, left);
+                        FAILURES_MOST, left);
     return RONDO_OK;
 }
 
@@ -268,6 +273,8 @@ static uint64_t flags_of(const rondo_elastic *job, int well)
 
     if (well)
         flags |= WELL;
+    if (job->failures + 1 < FAILURES_MOST)
+        flags |= MAY_FAIL;
     if (!somebody_knocks(job))
         flags |= NOBODY;
     return flags;
@@ -306,7 +313,7 @@ rondo_result rondo_elastic_agree(rondo_elastic *job, int well, rondo_elastic_out
         job->settles = false;
     }
     if (!outcome.counts || failed)
-        result = go_on_without(job, &outcome);
+        result = go_on_without(job, (flags & MAY_FAIL) != 0, &outcome);
     if (!result && !(flags & NOBODY))
         let_in(job, &outcome);
     if (!result)

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""streams.py - what a command prints is there, or its exit status is not 0. Usage: streams.py RONDO; prints TAP."""
+"""streams.py - what a command inherits: a standard output that is full or closed, so that its exit status is not 0; and
+SIGCHLD ignored, as some daemons leave it, so that it has to wait for its children all the same.
+Usage: streams.py RONDO; prints TAP."""
 import os
+import signal
 import subprocess
 import sys
 
@@ -25,15 +28,25 @@ def closed(command):
     return status(command, preexec_fn=lambda: os.close(1))
 
 
-print(f"1..{2 * len(COMMANDS)}")
+def ignoring(command):
+    return status(command, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+
+
+def tell(good, what, words):
+    print(f"{'ok' if good else 'not ok'} {number} - {what}")
+    if not good:
+        print(f"# {words}")
+    return not good
+
+
+print(f"1..{2 * len(COMMANDS) + 1}")
 failures = number = 0
 for command in COMMANDS:
     for where in (full, closed):
         number += 1
         code, words = where(command)
-        good = code != 0
-        failures += not good
-        print(f"{'ok' if good else 'not ok'} {number} - rondo {' '.join(command)} to a {where.__name__} output: {code}")
-        if not good:
-            print(f"# {words}")
+        failures += tell(code != 0, f"rondo {' '.join(command)} to a {where.__name__} output: {code}", words)
+number += 1
+code, words = ignoring(["run", "-n", "2", "--bind", "none", "sh", "-c", "exit 3"])
+failures += tell(code == 3, f"rondo run in a process that ignores SIGCHLD: {code}", words)
 sys.exit(failures > 0)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""elastic_training.py - `rondo train --elastic` as people use it. Usage: elastic_training.py RONDO; prints TAP.
+"""elastic_training.py - `rondo train --elastic` as people use it.
+
+Usage: elastic_training.py RONDO STUMBLES, the latter is the program of stumbles.c; prints TAP.
 
 Ranks are killed and come while it goes on: is the course of the training that of an undisturbed one, step by step?
 """
@@ -18,7 +20,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import cases  # noqa: E402  tests/cases.py
 
-RONDO = os.path.abspath(sys.argv[1])
+RONDO, STUMBLES = map(os.path.abspath, sys.argv[1:])
 CALM = []  # rows of the undisturbed training
 SMALL = ["--digits=2", "--width=32", "--heads=2", "--layers=2", "--samples=0", "--batch=8"]
 STEPS, NOTICED = 250, 40  # steps; those after which something is done to it
@@ -196,6 +198,17 @@ def a_checkpoint_that_cannot_be_written_does_not_end_it():
     assert os.path.exists("held.ck") and "each counted once" in output, output
 
 
+def the_last_evaluation_may_fail_on_one_rank():
+    """It is all that is left to do when a training goes on after its end, and all ranks do the same next."""
+    options = ("--elastic=1:2", "--steps=20", "--checkpoint=through.ck")
+    before, _ = finish(start("-n", "2", *options))
+    command = [RONDO, "run", "-n", "2", "--elastic=1:2", STUMBLES, *SMALL, *options, "--resume"]
+    after = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=100, check=False)
+    assert after.returncode == 0, after
+    for told in before, after.stdout:
+        assert "accuracy" in told, told
+
+
 def too_few_are_too_few():
     job = start("-n", "3", "--elastic", "3:3", f"--steps={100 * STEPS}", "--csv=few.csv")
     wait_for_steps(job, "few.csv", 5)
@@ -300,7 +313,8 @@ def what_does_not_go_together_is_said():
 CASES = (undisturbed, without_a_rank_that_is_killed_the_others_do_the_same_steps, rank_0_is_a_rank_like_others,
          rank_0_may_end_before_it_has_written_what_counts, newcomers_take_places, one_more_comes_when_asked_for,
          ranks_may_keep_their_batches,
-         a_checkpoint_that_cannot_be_written_does_not_end_it, too_few_are_too_few,
+         a_checkpoint_that_cannot_be_written_does_not_end_it, the_last_evaluation_may_fail_on_one_rank,
+         too_few_are_too_few,
          work_that_fails_everywhere_ends, who_fails_does_not_say_that_the_training_is_over,
          who_comes_too_late_has_not_ended_well, under_torchrun_fewer_ranks_go_on_from_the_checkpoint,
          torchrun_restarts_a_node, torchrun_goes_on_without_a_node_and_with_it_again,

@@ -3,13 +3,17 @@
  * newcomers with 1, as nobody is left to let them in. */
 #include <rondo/elastic.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 int main(void)
 {
     rondo_elastic *job = NULL;
+    rondo_result result = rondo_elastic_open(NULL, NULL, &job);
 
-    if (rondo_elastic_open(NULL, NULL, &job) && getenv("RONDO_JOIN"))
+    if (result)
+        fprintf(stderr, "%s\n", rondo_ddp_last_error());
+    if (result && getenv("RONDO_JOIN"))
         return 1;
     rondo_elastic_close(job);
     return 7;

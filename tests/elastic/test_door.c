@@ -32,6 +32,14 @@ static void remove_folder(void)
     cr_expect_eq(system(command), 0);
 }
 
+static void put(const char *name)
+{
+    char path[4 * PATH];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+}
+
 static bool there_is(const char *name)
 {
     char path[4 * PATH];
@@ -180,7 +188,7 @@ static pid_t start(int rank, int (*live)(rondo_elastic *job, int rank))
     setenv("RONDO_ADDRESS", address, 1);
     setenv("RONDO_SECRET", "0123456789abcdef0123456789abcdef", 1);
     setenv("RONDO_DOOR", folder, 1);
-    setenv("RONDO_ELASTIC", "1:2", 1);
+    setenv("RONDO_ELASTIC", "1:3", 1);
     if (rank == 2) {
         setenv("RONDO_JOIN", "1", 1);
     } else {
@@ -224,6 +232,38 @@ Test(door, one_rank_leaves_and_a_newcomer_comes_to_the_job_that_goes_on)
     check_end(ranks[0], 0);
 }
 
+/* All work fails; the newcomer comes after the second time. */
+static int fail(rondo_elastic *job, int rank)
+{
+    rondo_elastic_outcome outcome = {0};
+    char names[1][DOOR_NAME];
+    struct door *door;
+
+    if (rank != 2 && rondo_elastic_agree(job, 0, &outcome))
+        return 2;
+    if (rank == 0) {
+        put("failed");
+        if (door_open(folder, &door))
+            return 3;
+        wait_for_name(door, names);
+    }
+    if (rank != 2 && (rondo_elastic_agree(job, 0, &outcome) || outcome.joined != 1))
+        return 4;
+    return rondo_elastic_agree(job, 0, &outcome) == RONDO_ERROR_PEER ? 0 : 5;
+}
+
+Test(door, newcomers_give_up_work_that_fails_when_the_others_do)
+{
+    pid_t ranks[2] = {start(0, fail), start(1, fail)}, newcomer;
+
+    while (!there_is("failed"))
+        usleep(1000);
+    newcomer = start(2, fail);
+    check_end(ranks[0], 0);
+    check_end(ranks[1], 0);
+    check_end(newcomer, 0);
+}
+
 /* The first piece of work counts, and this rank fails to keep it. */
 static int fail_to_keep(rondo_elastic *job, int rank)
 {
@@ -243,14 +283,6 @@ Test(door, who_fails_after_its_last_piece_of_work_does_not_end_the_job)
     check_end(ranks[0], 0);
     check_end(ranks[1], 0);
     cr_expect(!there_is("over"));
-}
-
-static void put(const char *name)
-{
-    char path[4 * PATH];
-
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    close(open(path, O_WRONLY | O_CREAT, 0600));
 }
 
 /* Rank 0 goes on without rank 1, which is away until then: that is not the end of the job. */

@@ -118,6 +118,26 @@ Test(run_elastic, newcomers_that_nobody_let_in_do_not_keep_a_job_going)
     cr_assert_leq(command_count(said, "takes its place"), 1, "%s", said);
 }
 
+/* No founder waits for one that has ended, whether that was before it came, or while it waits. */
+Test(run_elastic, a_job_that_has_not_begun_ends_with_a_founder)
+{
+    cr_assert_eq(run("-n 2 --bind none --grace 0 --elastic 1:2 --max-restarts 2 "
+                     "sh -c 'test $RONDO_RANK = 1 || exec " FAILS
+                     "; " UNTIL("test -e $RONDO_DOOR/members") "exit 3'"),
+                 3, "%s", said);
+    check_says("ended with status 3; the job has not begun, which takes all its ranks\n");
+    cr_assert(!strstr(said, "takes its place"), "%s", said);
+}
+
+Test(run_elastic, founders_that_come_when_one_has_ended_do_not_wait_for_it)
+{
+    cr_assert_eq(run("-n 2 --bind none --grace 0 --elastic 1:2 "
+                     "sh -c 'test $RONDO_RANK = 0 || exit 3; " UNTIL(
+                         SAYS("goes on with the 1")) "exec " FAILS "'"),
+                 7, "%s", said);
+    check_says("a rank has ended before the job began, which takes all of them");
+}
+
 /* The one that came stays until the other has asked for one too many. */
 Test(run_elastic, one_more_comes_when_asked_for_and_not_too_many)
 {
