@@ -123,9 +123,11 @@ bool blocks_any(void)
     return count > 0;
 }
 
-void blocks_each(bool (*make_private)(void *memory, size_t bytes))
+void blocks_each(void (*make_private)(char *memory, size_t bytes))
 {
     for (size_t place = 0; place < PLACES && count; place++)
-        if (table[place].bytes && !table[place].is_private)
-            table[place].is_private = make_private(table[place].memory, table[place].bytes);
+        if (table[place].bytes && !table[place].is_private) {
+            make_private(table[place].memory, table[place].bytes);
+            table[place].is_private = true;
+        }
 }

@@ -14,7 +14,8 @@
  * fork(): memory of the heap is shared, and a program that knows nothing of Rondo expects a child
  * to have its own. The child copies all blocks to private pages at the same addresses, and the
  * parent waits for that; what other threads of the parent write meanwhile may be in the copy or
- * not. vfork() and posix_spawn() copy nothing.
+ * not. A block for which the child has no memory is inaccessible there. vfork() and posix_spawn()
+ * copy nothing.
  */
 #include "compat/heap/blocks.h"
 
@@ -30,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -264,20 +266,51 @@ static void after_fork_in_parent(void)
     blocks_unlock();
 }
 
-/* The block's pages at its address become this process's own. */
-static bool make_private(void *memory, size_t bytes)
-{
-    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static size_t lacking; /* bytes of blocks for which this child had no memory */
 
-    if (copy == MAP_FAILED)
-        return false;
-    memcpy(copy, memory, bytes);
-    return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == memory;
+/*
+ * The block's pages become this process's own, one piece after another, which takes no address
+ * space beside the block. Where there is no memory for a piece, the rest is made inaccessible: else
+ * this process would write into the memory of its parent.
+ */
+static void make_private(char *memory, size_t bytes)
+{
+    static char piece[LARGE];
+
+    for (size_t done = 0, length; done < bytes; done += length) {
+        length = bytes - done < sizeof(piece) ? bytes - done : sizeof(piece);
+        memcpy(piece, memory + done, length);
+        if (mmap(memory + done, length, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+            mmap(memory + done, bytes - done, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+            lacking += bytes - done;
+            return;
+        }
+        memcpy(memory + done, piece, length);
+    }
+}
+
+static void say_lacking(void)
+{
+    char line[384];
+    int length = snprintf(line, sizeof(line),
+                          "rondo warning: process %d was forked and has no memory for its own copy "
+                          "of %zu bytes that librondo-heap.so gave to its parent; it ends where it "
+                          "touches them. Fork before such memory is allocated, or raise the limit "
+                          "(ulimit -v, -d; vm.overcommit_memory).\n",
+                          (int)getpid(), lacking);
+
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return; /* nobody can be told */
 }
 
 static void after_fork_in_child(void)
 {
+    lacking = 0;
     blocks_each(make_private);
+    if (lacking)
+        say_lacking();
     if (copied[0] >= 0) {
         close(copied[0]);
         close(copied[1]);

@@ -8,12 +8,14 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -226,6 +228,47 @@ static void children(void)
     free(memory);
 }
 
+/* Forks where the parent may not have more of a resource. Returns the status of the child, which
+ * expects the block to be its own and writes over it. */
+static int write_in_poor_child(unsigned char *memory, size_t bytes, int resource, rlim_t most)
+{
+    struct rlimit usual, poor;
+    int status = -1;
+    pid_t pid;
+
+    EXPECT(getrlimit(resource, &usual) == 0);
+    poor = (struct rlimit){.rlim_cur = most, .rlim_max = usual.rlim_max};
+    EXPECT(setrlimit(resource, &poor) == 0);
+    pid = fork();
+    if (pid == 0) {
+        memset(memory, 2, bytes);
+        _exit(!all_are(memory, bytes, 2) || is_mapped(memory));
+    }
+    EXPECT(setrlimit(resource, &usual) == 0);
+    waitpid(pid, &status, 0);
+    EXPECT(all_are(memory, bytes, 1) && is_mapped(memory));
+    return status;
+}
+
+/* A child copies within the address space that it has; if it has no memory for a copy, it ends
+ * rather than write into the memory of its parent. */
+static void poor_children(void)
+{
+    enum { BYTES = 16 * LARGE };
+    unsigned char *memory = malloc(BYTES);
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+    int status;
+
+    memset(memory, 1, BYTES);
+    EXPECT(file && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    EXPECT(write_in_poor_child(memory, BYTES, RLIMIT_AS, pages * 4096 + LARGE) == 0);
+    status = write_in_poor_child(memory, BYTES, RLIMIT_DATA, 4096);
+    EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    free(memory);
+}
+
 /* With a small RONDO_HEAP_BYTES: what does not fit comes from glibc. */
 static void exhaustion(void)
 {
@@ -277,9 +320,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"blocks", blocks},   {"growth", growth},     {"descriptors", descriptors},
-                 {"threads", threads}, {"children", children}, {"exhaustion", exhaustion},
-                 {"rank", rank}};
+    } parts[] = {{"blocks", blocks},           {"growth", growth},
+                 {"descriptors", descriptors}, {"threads", threads},
+                 {"children", children},       {"poor_children", poor_children},
+                 {"exhaustion", exhaustion},   {"rank", rank}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(parts) / sizeof(parts[0]); i++)
         if (!strcmp(argv[1], parts[i].name)) {
