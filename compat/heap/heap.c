@@ -9,7 +9,7 @@
  * page and are in a table (blocks.h), so free() looks up page-aligned addresses only.
  *
  * librondo.so itself always gets glibc's memory: it may allocate while it holds the lock of the
- * heap. So does everybody before our constructor has run.
+ * heap. So does everybody before our constructor has run, and what a thread runs while it forks.
  *
  * fork(): memory of the heap is shared, and a program that knows nothing of Rondo expects a child
  * to have its own. The child copies all blocks to private pages at the same addresses, and the
@@ -22,6 +22,7 @@
 #include "base/caller/descriptor.h"
 #include "rondo/rondo.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -45,12 +46,16 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 extern void __libc_free(void *memory);
+/* All that pthread_atfork() does is to call this. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *library);
 
 /* True when the constructor has run. Release, with is_for_heap(): who sees it knows the code. */
 static atomic_bool ready;
 /* librondo.so's code is here; both are written before `ready`. */
 static uintptr_t code_begin, code_end;
-/* This thread is in rondo_mem_alloc() or rondo_mem_free(). */
+/* This thread is in rondo_mem_alloc() or rondo_mem_free(), or forks, while other threads may have
+ * locks of librondo.so that the child never gets. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
 static bool is_for_heap(size_t bytes, const void *caller)
@@ -95,6 +100,7 @@ static size_t heap_bytes(const void *memory)
 static bool heap_give(void *memory)
 {
     int number = errno;
+    bool forks = inside;
     struct block block = {0};
 
     if (!memory || (uintptr_t)memory % PAGE != 0 || !blocks_remove(memory, &block))
@@ -104,7 +110,7 @@ static bool heap_give(void *memory)
         munmap(memory, block.bytes);
     else
         rondo_mem_free(memory);
-    inside = false;
+    inside = forks;
     errno = number;
     return true;
 }
@@ -318,6 +324,41 @@ static void after_fork_in_child(void)
     blocks_unlock();
 }
 
+/* From here on until the locks of librondo.so are free, handlers of this program get glibc's. */
+static void begin_fork(void)
+{
+    inside = true;
+}
+
+static void end_fork(void)
+{
+    inside = false;
+}
+
+static __typeof__(__register_atfork) *register_next; /* glibc's */
+static bool children_copy;                           /* our handlers are registered */
+
+static void register_first(void)
+{
+    *(void **)&register_next = dlsym(RTLD_NEXT, "__register_atfork");
+    children_copy = register_next &&
+                    !register_next(before_fork, after_fork_in_parent, after_fork_in_child, NULL);
+}
+
+/*
+ * Stands before glibc's function. Handlers in a child run in the order in which they were
+ * registered, so ours go before the first of anybody else: whatever they write in the child is the
+ * child's. Before the fork ours are the last, so none of theirs finds the table locked.
+ */
+RONDO_API int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                                void *library)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, register_first);
+    return register_next ? register_next(prepare, parent, child, library) : ENOSYS;
+}
+
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
 static int find_code(struct dl_phdr_info *info, size_t size, void *unused)
@@ -340,7 +381,7 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *unused)
 __attribute__((constructor)) static void begin(void)
 {
     /* Without these children would share memory with us: then there is no heap. */
-    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
+    if (pthread_atfork(begin_fork, end_fork, end_fork) || !children_copy)
         return;
     if (dl_iterate_phdr(find_code, NULL) == 1)
         atomic_store_explicit(&ready, true, memory_order_release); /* with is_for_heap() */

@@ -187,20 +187,64 @@ static void threads(void)
         pthread_join(list[i], NULL);
 }
 
-/* A program may allocate before fork(); this is registered before librondo-heap.so is there, so it
- * is done after what that does. */
+static unsigned char *written; /* by a handler of fork() in the child; NULL: nothing is */
+
 static void allocate(void)
 {
     free(malloc(LARGE));
 }
 
-static void register_handler(void)
+static void write_in_child(void)
 {
-    if (pthread_atfork(allocate, allocate, allocate))
+    if (written)
+        memset(written, 2, LARGE);
+    allocate();
+}
+
+/* A program's handlers may use its memory. These are registered before any constructor runs, so a
+ * library that registered its own in a constructor would come second in the child. */
+static void register_handlers(void)
+{
+    if (pthread_atfork(allocate, allocate, write_in_child))
         atomic_fetch_add_explicit(&failures, 1, memory_order_relaxed);
 }
 __attribute__((section(".preinit_array"),
-               used)) static void (*const first)(void) = register_handler;
+               used)) static void (*const first)(void) = register_handlers;
+
+static atomic_bool over;
+
+static void *allocate_always(void *unused)
+{
+    while (!atomic_load_explicit(&over, memory_order_relaxed))
+        allocate();
+    return unused;
+}
+
+/* A handler of the child writes into memory of the child, and never waits for a lock that another
+ * thread of the parent has. */
+static void handlers(void)
+{
+    enum { CHILDREN = 100 };
+    unsigned char *memory = malloc(LARGE);
+    pthread_t thread;
+    int status = 0;
+
+    memset(memory, 1, LARGE);
+    written = memory;
+    EXPECT(pthread_create(&thread, NULL, allocate_always, NULL) == 0);
+    for (int i = 0; i < CHILDREN && !status; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(!all_are(memory, LARGE, 2));
+        waitpid(pid, &status, 0);
+        status |= !all_are(memory, LARGE, 1);
+    }
+    atomic_store_explicit(&over, true, memory_order_relaxed);
+    pthread_join(thread, NULL);
+    EXPECT(status == 0);
+    free(memory);
+}
 
 /* A child has memory of its own, as after any fork(). */
 static void children(void)
@@ -320,10 +364,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"blocks", blocks},           {"growth", growth},
-                 {"descriptors", descriptors}, {"threads", threads},
-                 {"children", children},       {"poor_children", poor_children},
-                 {"exhaustion", exhaustion},   {"rank", rank}};
+    } parts[] = {
+        {"blocks", blocks},     {"growth", growth},         {"descriptors", descriptors},
+        {"threads", threads},   {"children", children},     {"poor_children", poor_children},
+        {"handlers", handlers}, {"exhaustion", exhaustion}, {"rank", rank}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(parts) / sizeof(parts[0]); i++)
         if (!strcmp(argv[1], parts[i].name)) {

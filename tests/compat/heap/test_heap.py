@@ -45,6 +45,10 @@ def a_forked_child_without_memory_for_a_copy_never_writes_into_its_parent():
     assert "no memory for its own copy of 16777216 bytes" in run(program, "poor_children")
 
 
+def handlers_of_fork_find_the_memory_of_the_child():
+    run(program, "handlers")
+
+
 def an_exhausted_heap_is_no_failure():
     run(program, "exhaustion", RONDO_HEAP_BYTES="64M")
 
@@ -64,4 +68,5 @@ if __name__ == "__main__":
         blocks_are_of_the_heap_where_they_are_large, arrays_grow_within_their_pages_and_beyond,
         descriptors_of_a_program_that_has_closed_all_stay_its_own, threads_allocate_and_free_side_by_side,
         a_forked_child_has_memory_of_its_own, a_forked_child_without_memory_for_a_copy_never_writes_into_its_parent,
-        an_exhausted_heap_is_no_failure, ranks_reduce_memory_of_malloc, programs_without_rondo_run_as_ever])))
+        handlers_of_fork_find_the_memory_of_the_child, an_exhausted_heap_is_no_failure, ranks_reduce_memory_of_malloc,
+        programs_without_rondo_run_as_ever])))
