@@ -72,22 +72,47 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* NULL: the heap has none, and errno is as it was. The block has all of its last page: a program
- * that was told so by malloc_usable_size() may use it, and realloc() leaves it where it is. */
+/* The last errors of this thread, which malloc() and free() leave as they are. */
+struct errors {
+    int number;
+    bool inside;
+    char sentence[1024]; /* rondo_last_error(NULL): none is longer */
+};
+
+/* From here until leave_rondo() this thread calls librondo.so. */
+static void enter_rondo(struct errors *ret_errors)
+{
+    ret_errors->number = errno;
+    ret_errors->inside = inside;
+    inside = true;
+    snprintf(ret_errors->sentence, sizeof(ret_errors->sentence), "%s", rondo_last_error(NULL));
+}
+
+static void leave_rondo(const struct errors *errors)
+{
+    /* The sentence lies in memory of this thread that has room for any. */
+    char *last = (char *)(uintptr_t)rondo_last_error(NULL);
+
+    strcpy(last, errors->sentence);
+    inside = errors->inside;
+    errno = errors->number;
+}
+
+/* NULL: the heap has none. The block has all of its last page: a program that was told so by
+ * malloc_usable_size() may use it, and realloc() leaves it where it is. */
 static void *heap_take(size_t bytes)
 {
-    int number = errno;
+    struct errors errors;
     void *memory = NULL;
 
-    inside = true;
+    enter_rondo(&errors);
     if (rondo_mem_alloc(bytes, &memory))
         memory = NULL;
     if (memory && !blocks_add(memory, whole_pages(bytes))) {
         rondo_mem_free(memory);
         memory = NULL;
     }
-    inside = false;
-    errno = number;
+    leave_rondo(&errors);
     return memory;
 }
 
@@ -99,19 +124,17 @@ static size_t heap_bytes(const void *memory)
 
 static bool heap_give(void *memory)
 {
-    int number = errno;
-    bool forks = inside;
     struct block block = {0};
+    struct errors errors;
 
     if (!memory || (uintptr_t)memory % PAGE != 0 || !blocks_remove(memory, &block))
         return false;
-    inside = true;
+    enter_rondo(&errors);
     if (block.is_private)
         munmap(memory, block.bytes);
     else
         rondo_mem_free(memory);
-    inside = forks;
-    errno = number;
+    leave_rondo(&errors);
     return true;
 }
 

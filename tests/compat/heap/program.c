@@ -5,6 +5,7 @@
  */
 #include "rondo/rondo.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -313,12 +314,16 @@ static void poor_children(void)
     free(memory);
 }
 
-/* With a small RONDO_HEAP_BYTES: what does not fit comes from glibc. */
+/* With a small RONDO_HEAP_BYTES: what does not fit comes from glibc, and errors of the caller's are
+ * as they were. */
 static void exhaustion(void)
 {
     unsigned char *list[64];
+    char sentence[1024];
     int mapped = 0;
 
+    EXPECT(rondo_mem_alloc(1, NULL) == RONDO_ERROR_INVALID);
+    snprintf(sentence, sizeof(sentence), "%s", rondo_last_error(NULL));
     for (int i = 0; i < 64; i++) {
         list[i] = malloc(4 * LARGE);
         EXPECT(list[i]);
@@ -326,10 +331,13 @@ static void exhaustion(void)
         mapped += is_mapped(list[i]);
     }
     EXPECT(mapped > 0 && mapped < 64);
+    EXPECT(!strcmp(rondo_last_error(NULL), sentence) && *sentence);
+    errno = EDOM;
     for (int i = 0; i < 64; i++) {
         EXPECT(all_are(list[i], 4 * LARGE, i));
         free(list[i]);
     }
+    EXPECT(errno == EDOM);
 }
 
 /* A rank whose buffers are malloc()'s. */
