@@ -299,6 +299,8 @@ void tcp_enlist(struct tcp_network *network);
 
 /* ---- tcp/socket.c: sockets ------------------------------------------------------------------- */
 
+/* Close a line's socket or the listener: no event of it comes any more. */
+void tcp_socket_close(const struct tcp_network *network, int fd);
 /* Set the socket options of a data line or of the control line. */
 void tcp_tune(int fd, bool control, const struct tcp_network *network);
 /* The congestion control of a connected data line: a name, or auto. */
