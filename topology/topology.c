@@ -5,8 +5,8 @@
  *
  * hwloc reads the operating system. What this process may use is less: the CPU set it was started
  * with (taskset, mpirun, cgroup cpuset) is intersected with the machine, and a cgroup's CPU quota
- * caps the number of cores. Nothing changes after the open, so that all other functions may be
- * called from any thread.
+ * caps the number of cores. Objects are numbered as if all were allowed, alike in all processes.
+ * Nothing changes after the open, so that all other functions may be called from any thread.
  */
 #include "topology/inside.h"
 
@@ -52,6 +52,8 @@ static rondo_result load(const char *xml, bool devices, struct topology *topolog
     if (xml)
         return load_recording(xml, topology);
     leave_out_slow_components(topology->hwloc);
+    /* Ranks in CPU sets of different containers compare the numbers of their places. */
+    hwloc_topology_set_flags(topology->hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (!devices)
         hwloc_topology_set_io_types_filter(topology->hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (hwloc_topology_load(topology->hwloc))

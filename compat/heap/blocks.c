@@ -14,19 +14,15 @@ enum { PLACES = 1 << 16, BLOCKS_MAX = PLACES / 4 * 3, PAGE_SHIFT = 12 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block table[PLACES];
 static size_t count;
-/* This thread is between blocks_lock() and blocks_unlock(), where handlers of others allocate. */
-static _Thread_local bool forking __attribute__((tls_model("initial-exec")));
 
-static void take_lock(void)
+void blocks_lock(void)
 {
-    if (!forking)
-        pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
 }
 
-static void give_lock(void)
+void blocks_unlock(void)
 {
-    if (!forking)
-        pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 static size_t home_of(const void *memory)
@@ -50,13 +46,13 @@ bool blocks_add(void *memory, size_t bytes)
 {
     bool room;
 
-    take_lock();
+    blocks_lock();
     room = count < BLOCKS_MAX;
     if (room) {
         table[place_of(memory)] = (struct block){.memory = memory, .bytes = bytes};
         count++;
     }
-    give_lock();
+    blocks_unlock();
     return room;
 }
 
@@ -64,9 +60,9 @@ struct block blocks_find(const void *memory)
 {
     struct block found;
 
-    take_lock();
+    blocks_lock();
     found = table[place_of(memory)];
-    give_lock();
+    blocks_unlock();
     return found;
 }
 
@@ -95,27 +91,15 @@ bool blocks_remove(const void *memory, struct block *ret_block)
 {
     size_t place;
 
-    take_lock();
+    blocks_lock();
     place = place_of(memory);
     *ret_block = table[place];
     if (ret_block->bytes) {
         close_gap(place);
         count--;
     }
-    give_lock();
+    blocks_unlock();
     return ret_block->bytes > 0;
-}
-
-void blocks_lock(void)
-{
-    pthread_mutex_lock(&lock);
-    forking = true;
-}
-
-void blocks_unlock(void)
-{
-    forking = false;
-    pthread_mutex_unlock(&lock);
 }
 
 bool blocks_any(void)
@@ -123,9 +107,11 @@ bool blocks_any(void)
     return count > 0;
 }
 
-void blocks_each(bool (*make_private)(void *memory, size_t bytes))
+void blocks_each(void (*make_private)(char *memory, size_t bytes))
 {
     for (size_t place = 0; place < PLACES && count; place++)
-        if (table[place].bytes && !table[place].is_private)
-            table[place].is_private = make_private(table[place].memory, table[place].bytes);
+        if (table[place].bytes && !table[place].is_private) {
+            make_private(table[place].memory, table[place].bytes);
+            table[place].is_private = true;
+        }
 }

@@ -9,7 +9,7 @@
 struct block {
     void *memory;
     size_t bytes;    /* of whole pages; 0: there is no such block */
-    bool is_private; /* a forked child's copy */
+    bool is_private; /* a forked child's own pages */
 };
 
 /* False: the table is full. */
@@ -22,6 +22,6 @@ void blocks_lock(void);
 void blocks_unlock(void);
 /* With the lock held: there are blocks that are not private; each of them is made so. */
 bool blocks_any(void);
-void blocks_each(bool (*make_private)(void *memory, size_t bytes));
+void blocks_each(void (*make_private)(char *memory, size_t bytes));
 
 #endif

@@ -9,18 +9,20 @@
  * page and are in a table (blocks.h), so free() looks up page-aligned addresses only.
  *
  * librondo.so itself always gets glibc's memory: it may allocate while it holds the lock of the
- * heap. So does everybody before our constructor has run.
+ * heap. So does everybody before our constructor has run, and what a thread runs while it forks.
  *
  * fork(): memory of the heap is shared, and a program that knows nothing of Rondo expects a child
  * to have its own. The child copies all blocks to private pages at the same addresses, and the
  * parent waits for that; what other threads of the parent write meanwhile may be in the copy or
- * not. vfork() and posix_spawn() copy nothing.
+ * not. A block for which the child has no memory is inaccessible there. vfork() and posix_spawn()
+ * copy nothing.
  */
 #include "compat/heap/blocks.h"
 
 #include "base/caller/descriptor.h"
 #include "rondo/rondo.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -30,6 +32,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,12 +46,16 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 extern void __libc_free(void *memory);
+/* All that pthread_atfork() does is to call this. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *library);
 
 /* True when the constructor has run. Release, with is_for_heap(): who sees it knows the code. */
 static atomic_bool ready;
 /* librondo.so's code is here; both are written before `ready`. */
 static uintptr_t code_begin, code_end;
-/* This thread is in rondo_mem_alloc() or rondo_mem_free(). */
+/* This thread is in rondo_mem_alloc() or rondo_mem_free(), or forks, while other threads may have
+ * locks of librondo.so that the child never gets. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
 static bool is_for_heap(size_t bytes, const void *caller)
@@ -65,22 +72,47 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* NULL: the heap has none, and errno is as it was. The block has all of its last page: a program
- * that was told so by malloc_usable_size() may use it, and realloc() leaves it where it is. */
+/* The last errors of this thread, which malloc() and free() leave as they are. */
+struct errors {
+    int number;
+    bool inside;
+    char sentence[1024]; /* rondo_last_error(NULL): none is longer */
+};
+
+/* From here until leave_rondo() this thread calls librondo.so. */
+static void enter_rondo(struct errors *ret_errors)
+{
+    ret_errors->number = errno;
+    ret_errors->inside = inside;
+    inside = true;
+    snprintf(ret_errors->sentence, sizeof(ret_errors->sentence), "%s", rondo_last_error(NULL));
+}
+
+static void leave_rondo(const struct errors *errors)
+{
+    /* The sentence lies in memory of this thread that has room for any. */
+    char *last = (char *)(uintptr_t)rondo_last_error(NULL);
+
+    strcpy(last, errors->sentence);
+    inside = errors->inside;
+    errno = errors->number;
+}
+
+/* NULL: the heap has none. The block has all of its last page: a program that was told so by
+ * malloc_usable_size() may use it, and realloc() leaves it where it is. */
 static void *heap_take(size_t bytes)
 {
-    int number = errno;
+    struct errors errors;
     void *memory = NULL;
 
-    inside = true;
+    enter_rondo(&errors);
     if (rondo_mem_alloc(bytes, &memory))
         memory = NULL;
     if (memory && !blocks_add(memory, whole_pages(bytes))) {
         rondo_mem_free(memory);
         memory = NULL;
     }
-    inside = false;
-    errno = number;
+    leave_rondo(&errors);
     return memory;
 }
 
@@ -92,18 +124,17 @@ static size_t heap_bytes(const void *memory)
 
 static bool heap_give(void *memory)
 {
-    int number = errno;
     struct block block = {0};
+    struct errors errors;
 
     if (!memory || (uintptr_t)memory % PAGE != 0 || !blocks_remove(memory, &block))
         return false;
-    inside = true;
+    enter_rondo(&errors);
     if (block.is_private)
         munmap(memory, block.bytes);
     else
         rondo_mem_free(memory);
-    inside = false;
-    errno = number;
+    leave_rondo(&errors);
     return true;
 }
 
@@ -264,25 +295,91 @@ static void after_fork_in_parent(void)
     blocks_unlock();
 }
 
-/* The block's pages at its address become this process's own. */
-static bool make_private(void *memory, size_t bytes)
-{
-    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static size_t lacking; /* bytes of blocks for which this child had no memory */
 
-    if (copy == MAP_FAILED)
-        return false;
-    memcpy(copy, memory, bytes);
-    return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == memory;
+/*
+ * The block's pages become this process's own, one piece after another, which takes no address
+ * space beside the block. Where there is no memory for a piece, the rest is made inaccessible: else
+ * this process would write into the memory of its parent.
+ */
+static void make_private(char *memory, size_t bytes)
+{
+    static char piece[LARGE];
+
+    for (size_t done = 0, length; done < bytes; done += length) {
+        length = bytes - done < sizeof(piece) ? bytes - done : sizeof(piece);
+        memcpy(piece, memory + done, length);
+        if (mmap(memory + done, length, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+            mmap(memory + done, bytes - done, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+            lacking += bytes - done;
+            return;
+        }
+        memcpy(memory + done, piece, length);
+    }
+}
+
+static void say_lacking(void)
+{
+    char line[384];
+    int length = snprintf(line, sizeof(line),
+                          "rondo warning: process %d was forked and has no memory for its own copy "
+                          "of %zu bytes that librondo-heap.so gave to its parent; it ends where it "
+                          "touches them. Fork before such memory is allocated, or raise the limit "
+                          "(ulimit -v, -d; vm.overcommit_memory).\n",
+                          (int)getpid(), lacking);
+
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return; /* nobody can be told */
 }
 
 static void after_fork_in_child(void)
 {
+    lacking = 0;
     blocks_each(make_private);
+    if (lacking)
+        say_lacking();
     if (copied[0] >= 0) {
         close(copied[0]);
         close(copied[1]);
     }
     blocks_unlock();
+}
+
+/* From here on until the locks of librondo.so are free, handlers of this program get glibc's. */
+static void begin_fork(void)
+{
+    inside = true;
+}
+
+static void end_fork(void)
+{
+    inside = false;
+}
+
+static __typeof__(__register_atfork) *register_next; /* glibc's */
+static bool children_copy;                           /* our handlers are registered */
+
+static void register_first(void)
+{
+    *(void **)&register_next = dlsym(RTLD_NEXT, "__register_atfork");
+    children_copy = register_next &&
+                    !register_next(before_fork, after_fork_in_parent, after_fork_in_child, NULL);
+}
+
+/*
+ * Stands before glibc's function. Handlers in a child run in the order in which they were
+ * registered, so ours go before the first of anybody else: whatever they write in the child is the
+ * child's. Before the fork ours are the last, so none of theirs finds the table locked.
+ */
+RONDO_API int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                                void *library)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, register_first);
+    return register_next ? register_next(prepare, parent, child, library) : ENOSYS;
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -307,7 +404,7 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *unused)
 __attribute__((constructor)) static void begin(void)
 {
     /* Without these children would share memory with us: then there is no heap. */
-    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
+    if (pthread_atfork(begin_fork, end_fork, end_fork) || !children_copy)
         return;
     if (dl_iterate_phdr(find_code, NULL) == 1)
         atomic_store_explicit(&ready, true, memory_order_release); /* with is_for_heap() */

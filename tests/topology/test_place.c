@@ -5,9 +5,13 @@
 #include "base/fail.h"
 
 #include <criterion/criterion.h>
+#include <hwloc.h>
 
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct topology_place place(const struct topology *topology, int rank, int size)
 {
@@ -114,6 +118,55 @@ Test(place, the_machine_without_its_devices_has_the_same_places)
     }
     topology_close(cores);
     topology_close(whole);
+}
+
+/* Opens the machine as a process of a container finds it that may run on one thread only, and finds
+ * the place of that. */
+static struct topology_place place_in_container(const char *name, unsigned thread)
+{
+    char recorded[512], file[] = "/tmp/rondo-container-XXXXXX";
+    uint64_t cpus[16] = {0};
+    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
+    struct topology *topology = NULL;
+    struct topology_place here;
+    hwloc_topology_t hwloc;
+    int fd = mkstemp(file);
+
+    snprintf(recorded, sizeof(recorded), FIXTURES "/%s.xml", name);
+    cpus[thread / 64] = (uint64_t)1 << thread % 64;
+    hwloc_bitmap_set(allowed, thread);
+    cr_assert(!hwloc_topology_init(&hwloc) && !hwloc_topology_set_xml(hwloc, recorded));
+    hwloc_topology_set_flags(hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    cr_assert(!hwloc_topology_load(hwloc));
+    cr_assert(!hwloc_topology_allow(hwloc, allowed, NULL, HWLOC_ALLOW_FLAG_CUSTOM));
+    cr_assert(fd >= 0 && !hwloc_topology_export_xml(hwloc, file, 0));
+    hwloc_topology_destroy(hwloc);
+    hwloc_bitmap_free(allowed);
+    setenv("HWLOC_XMLFILE", file, 1);
+    cr_assert_eq(topology_open_cores(&topology), RONDO_OK, "%s", fail_sentence());
+    unsetenv("HWLOC_XMLFILE");
+    close(fd);
+    unlink(file);
+    cr_expect_eq(topology_cores(topology), 1);
+    cr_expect_eq(topology_machine_cores(topology), 1);
+    topology_place_of_cpus(topology, cpus, 16, &here);
+    topology_close(topology);
+    return here;
+}
+
+Test(place, containers_with_cores_of_their_own_agree_which_are_where)
+{
+    struct topology_place first = place_in_container("two_sockets", 2);
+    struct topology_place neighbour = place_in_container("two_sockets", 4);
+    struct topology_place far = place_in_container("two_sockets", 70);
+
+    cr_expect_eq(first.core, 1);
+    cr_expect_eq(neighbour.core, 2);
+    cr_expect_eq(topology_place_distance(&first, &neighbour), TOPOLOGY_CLOSE);
+    cr_expect_eq(far.core, 35);
+    cr_expect_eq(far.numa, 1);
+    cr_expect_eq(far.package, 1);
+    cr_expect_eq(topology_place_distance(&first, &far), TOPOLOGY_MACHINE);
 }
 
 Test(place, a_shared_core_is_not_bound_to)

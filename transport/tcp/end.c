@@ -34,7 +34,7 @@ void tcp_tell_peer(struct tcp_peer *peer)
 static void stop_listening(struct tcp_network *network)
 {
     if (network->listener >= 0)
-        close(network->listener);
+        tcp_socket_close(network, network->listener);
     network->listener = -1;
     while (network->strangers)
         tcp_hello_drop(network->strangers);

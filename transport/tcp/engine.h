@@ -305,6 +305,8 @@ rondo_result tcp_place(struct network *base, char *ret_text, size_t room);
 
 /* ---- tcp/socket.c: sockets ------------------------------------------------------------------- */
 
+/* Close a line's socket or the listener: no event of it comes any more. */
+void tcp_socket_close(const struct tcp_network *network, int fd);
 /* Set the socket options of a data line or of the control line. */
 void tcp_tune(int fd, bool control, const struct tcp_network *network);
 /* The congestion control of a connected data line: a name, or auto. */

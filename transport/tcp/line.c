@@ -55,7 +55,7 @@ void tcp_line_close(struct tcp_line *line)
 {
     if (line->state == TCP_CLOSED)
         return;
-    close(line->fd);
+    tcp_socket_close(line->network, line->fd);
     line->fd = -1;
     line->state = TCP_CLOSED;
     tcp_seal_end(line);

@@ -10,6 +10,8 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 enum {
     /*
@@ -19,6 +21,13 @@ enum {
      */
     UNSENT = 64 << 10,
 };
+
+void tcp_socket_close(const struct tcp_network *network, int fd)
+{
+    /* A process that was just started may have a copy of it, so the system would go on telling. */
+    epoll_ctl(network->epoll, EPOLL_CTL_DEL, fd, NULL);
+    close(fd);
+}
 
 static void set(int fd, int option, int value)
 {

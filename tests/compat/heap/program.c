@@ -5,15 +5,18 @@
  */
 #include "rondo/rondo.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -185,20 +188,64 @@ static void threads(void)
         pthread_join(list[i], NULL);
 }
 
-/* A program may allocate before fork(); this is registered before librondo-heap.so is there, so it
- * is done after what that does. */
+static unsigned char *written; /* by a handler of fork() in the child; NULL: nothing is */
+
 static void allocate(void)
 {
     free(malloc(LARGE));
 }
 
-static void register_handler(void)
+static void write_in_child(void)
 {
-    if (pthread_atfork(allocate, allocate, allocate))
+    if (written)
+        memset(written, 2, LARGE);
+    allocate();
+}
+
+/* A program's handlers may use its memory. These are registered before any constructor runs, so a
+ * library that registered its own in a constructor would come second in the child. */
+static void register_handlers(void)
+{
+    if (pthread_atfork(allocate, allocate, write_in_child))
         atomic_fetch_add_explicit(&failures, 1, memory_order_relaxed);
 }
 __attribute__((section(".preinit_array"),
-               used)) static void (*const first)(void) = register_handler;
+               used)) static void (*const first)(void) = register_handlers;
+
+static atomic_bool over;
+
+static void *allocate_always(void *unused)
+{
+    while (!atomic_load_explicit(&over, memory_order_relaxed))
+        allocate();
+    return unused;
+}
+
+/* A handler of the child writes into memory of the child, and never waits for a lock that another
+ * thread of the parent has. */
+static void handlers(void)
+{
+    enum { CHILDREN = 100 };
+    unsigned char *memory = malloc(LARGE);
+    pthread_t thread;
+    int status = 0;
+
+    memset(memory, 1, LARGE);
+    written = memory;
+    EXPECT(pthread_create(&thread, NULL, allocate_always, NULL) == 0);
+    for (int i = 0; i < CHILDREN && !status; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(!all_are(memory, LARGE, 2));
+        waitpid(pid, &status, 0);
+        status |= !all_are(memory, LARGE, 1);
+    }
+    atomic_store_explicit(&over, true, memory_order_relaxed);
+    pthread_join(thread, NULL);
+    EXPECT(status == 0);
+    free(memory);
+}
 
 /* A child has memory of its own, as after any fork(). */
 static void children(void)
@@ -226,12 +273,57 @@ static void children(void)
     free(memory);
 }
 
-/* With a small RONDO_HEAP_BYTES: what does not fit comes from glibc. */
+/* Forks where the parent may not have more of a resource. Returns the status of the child, which
+ * expects the block to be its own and writes over it. */
+static int write_in_poor_child(unsigned char *memory, size_t bytes, int resource, rlim_t most)
+{
+    struct rlimit usual, poor;
+    int status = -1;
+    pid_t pid;
+
+    EXPECT(getrlimit(resource, &usual) == 0);
+    poor = (struct rlimit){.rlim_cur = most, .rlim_max = usual.rlim_max};
+    EXPECT(setrlimit(resource, &poor) == 0);
+    pid = fork();
+    if (pid == 0) {
+        memset(memory, 2, bytes);
+        _exit(!all_are(memory, bytes, 2) || is_mapped(memory));
+    }
+    EXPECT(setrlimit(resource, &usual) == 0);
+    waitpid(pid, &status, 0);
+    EXPECT(all_are(memory, bytes, 1) && is_mapped(memory));
+    return status;
+}
+
+/* A child copies within the address space that it has; if it has no memory for a copy, it ends
+ * rather than write into the memory of its parent. */
+static void poor_children(void)
+{
+    enum { BYTES = 16 * LARGE };
+    unsigned char *memory = malloc(BYTES);
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+    int status;
+
+    memset(memory, 1, BYTES);
+    EXPECT(file && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    EXPECT(write_in_poor_child(memory, BYTES, RLIMIT_AS, pages * 4096 + LARGE) == 0);
+    status = write_in_poor_child(memory, BYTES, RLIMIT_DATA, 4096);
+    EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    free(memory);
+}
+
+/* With a small RONDO_HEAP_BYTES: what does not fit comes from glibc, and errors of the caller's are
+ * as they were. */
 static void exhaustion(void)
 {
     unsigned char *list[64];
+    char sentence[1024];
     int mapped = 0;
 
+    EXPECT(rondo_mem_alloc(1, NULL) == RONDO_ERROR_INVALID);
+    snprintf(sentence, sizeof(sentence), "%s", rondo_last_error(NULL));
     for (int i = 0; i < 64; i++) {
         list[i] = malloc(4 * LARGE);
         EXPECT(list[i]);
@@ -239,10 +331,13 @@ static void exhaustion(void)
         mapped += is_mapped(list[i]);
     }
     EXPECT(mapped > 0 && mapped < 64);
+    EXPECT(!strcmp(rondo_last_error(NULL), sentence) && *sentence);
+    errno = EDOM;
     for (int i = 0; i < 64; i++) {
         EXPECT(all_are(list[i], 4 * LARGE, i));
         free(list[i]);
     }
+    EXPECT(errno == EDOM);
 }
 
 /* A rank whose buffers are malloc()'s. */
@@ -277,9 +372,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"blocks", blocks},   {"growth", growth},     {"descriptors", descriptors},
-                 {"threads", threads}, {"children", children}, {"exhaustion", exhaustion},
-                 {"rank", rank}};
+    } parts[] = {
+        {"blocks", blocks},     {"growth", growth},         {"descriptors", descriptors},
+        {"threads", threads},   {"children", children},     {"poor_children", poor_children},
+        {"handlers", handlers}, {"exhaustion", exhaustion}, {"rank", rank}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(parts) / sizeof(parts[0]); i++)
         if (!strcmp(argv[1], parts[i].name)) {

@@ -18,7 +18,7 @@ def run(*words, **settings):
     environment.pop("MALLOC_PERTURB_", None)
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def blocks_are_of_the_heap_where_they_are_large():
@@ -41,6 +41,14 @@ def a_forked_child_has_memory_of_its_own():
     run(program, "children")
 
 
+def a_forked_child_without_memory_for_a_copy_never_writes_into_its_parent():
+    assert "no memory for its own copy of 16777216 bytes" in run(program, "poor_children")
+
+
+def handlers_of_fork_find_the_memory_of_the_child():
+    run(program, "handlers")
+
+
 def an_exhausted_heap_is_no_failure():
     run(program, "exhaustion", RONDO_HEAP_BYTES="64M")
 
@@ -59,5 +67,6 @@ if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
         blocks_are_of_the_heap_where_they_are_large, arrays_grow_within_their_pages_and_beyond,
         descriptors_of_a_program_that_has_closed_all_stay_its_own, threads_allocate_and_free_side_by_side,
-        a_forked_child_has_memory_of_its_own, an_exhausted_heap_is_no_failure, ranks_reduce_memory_of_malloc,
+        a_forked_child_has_memory_of_its_own, a_forked_child_without_memory_for_a_copy_never_writes_into_its_parent,
+        handlers_of_fork_find_the_memory_of_the_child, an_exhausted_heap_is_no_failure, ranks_reduce_memory_of_malloc,
         programs_without_rondo_run_as_ever])))

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -164,4 +165,37 @@ Test(tcp_ends, within_what_the_peer_has_said_keep_their_reason)
     cr_assert_eq(peer->state, TCP_GONE);
     cr_expect(!peer->tampered && nodes[0].notes == 101, "'%s', %d notes", peer->why,
               nodes[0].notes);
+}
+
+/* Copies of both ends of all lines, as a process has that was just started. */
+static int copy_sockets(int copies[2 * TCP_LINES])
+{
+    int count = 0;
+
+    for (int rank = 0; rank < 2; rank++)
+        for (int i = 0; i < TCP_LINES; i++) {
+            const struct tcp_line *line = node_tcp(rank)->peers[1 - rank]->lines[i];
+
+            if (line)
+                copies[count++] = dup(line->fd);
+        }
+    return count;
+}
+
+/* A socket goes on in the system while somebody has a copy of it, and may have something to say. */
+Test(tcp_ends, hear_no_more_of_a_line_that_was_closed)
+{
+    int copies[2 * TCP_LINES], count;
+    struct epoll_event event;
+
+    cr_assert(node_pass(0, 1), "%s", fail_sentence());
+    count = copy_sockets(copies);
+    cr_assert_geq(count, 4);
+    for (int i = 0; i < TCP_LINES; i++)
+        if (node_tcp(1)->peers[0]->lines[i])
+            shutdown(node_tcp(1)->peers[0]->lines[i]->fd, SHUT_RDWR);
+    cr_assert(nodes_await(0, 1, TCP_GONE));
+    cr_assert_eq(epoll_wait(node_tcp(0)->epoll, &event, 1, 0), 0);
+    for (int i = 0; i < count; i++)
+        close(copies[i]);
 }
