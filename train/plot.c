@@ -59,6 +59,8 @@ rondo_result plot_write(const struct curve *curve, const char *title, const char
     const struct picture picture = {curve, title};
     char sentence[1400];
 
+    if (!curve_count(curve))
+        return say(RONDO_ERROR_INVALID, "there is nothing to draw in %s: no step was made", path);
     if (gnuplot_write("--svg", path, print_script, &picture, sentence, sizeof(sentence)))
         return say(RONDO_ERROR_SYSTEM, "%s", sentence);
     return RONDO_OK;

@@ -25,23 +25,25 @@ void report_start(const struct trainer *trainer)
     if (trainer->began)
         fprintf(stderr, "rondo train: goes on after step %" PRIu64 " of %s\n", trainer->began,
                 trainer->options->checkpoint);
-    if (trainer->began && trainer->began >= trainer->options->steps)
+    if (trainer->began && trainer->progress >= trainer->options->steps)
         fprintf(stderr, "rondo train: that is all of --steps %" PRIu64 "; more of them go on\n",
                 trainer->options->steps);
 }
 
+/* Ranks that keep their batches make steps of another size than those of --steps. */
 static double seconds_left(const struct trainer *trainer)
 {
     const struct trainer_time *time = &trainer->time;
     double each = (time->training + time->evaluating + time->saving) /
                   (double)(trainer->step - trainer->began);
+    double steps = (double)trainer->options->steps - (double)trainer->progress;
 
-    return each * (double)(trainer->options->steps - trainer->step);
+    return each * fmax(0, steps / trainer->rate_factor);
 }
 
 static void print_progress(const struct trainer *trainer, const struct curve_point *point)
 {
-    fprintf(stderr, "step %5" PRIu64 "/%" PRIu64 "  loss %.4f", trainer->step,
+    fprintf(stderr, "step %5" PRIu64 "/%" PRIu64 "  loss %.4f", trainer->progress,
             trainer->options->steps, point->loss);
     if (trainer->score.accuracy >= 0)
         fprintf(stderr, "  held out %5.1f %%", 100 * trainer->score.accuracy);
@@ -57,7 +59,7 @@ void report_step(const struct trainer *trainer)
 {
     static double last;
     const struct curve_point *point = curve_at(trainer->curve, curve_count(trainer->curve) - 1);
-    bool done = trainer->step == trainer->options->steps;
+    bool done = trainer->progress >= trainer->options->steps;
 
     if (!isatty(STDERR_FILENO)) {
         if (point->held_accuracy < 0 && !done)
@@ -206,17 +208,16 @@ static void print_elastic(const struct trainer *trainer)
 rondo_result report_end(const struct trainer *trainer)
 {
     const struct train_options *options = trainer->options;
-    rondo_result result = RONDO_OK;
+    rondo_result result = options->json ? write_json(trainer) : RONDO_OK, drawn;
     char title[128];
 
     if (options->svg) {
         snprintf(title, sizeof(title), "rondo train: %s, %d rank%s, %zu parameters",
                  trainer->corpus->name, trainer->size, trainer->size == 1 ? "" : "s",
                  trainer->model->element_count);
-        result = plot_write(trainer->curve, title, options->svg);
+        drawn = plot_write(trainer->curve, title, options->svg);
+        result = result ? result : drawn;
     }
-    if (!result && options->json)
-        result = write_json(trainer);
     print_memory(trainer);
     print_time(trainer);
     print_elastic(trainer);

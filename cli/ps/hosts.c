@@ -132,19 +132,34 @@ static void take(struct ps_output *output)
     output->from = -1;
 }
 
-void ps_collect(struct ps_output *outputs, int count, double seconds)
+/* Asks the system once which of them have something, and takes it; false: all are closed. */
+static bool take_some(struct ps_output *outputs, int count, struct pollfd *polls, int milliseconds)
 {
-    uint64_t until = clock_nanoseconds() + (uint64_t)(1e9 * seconds);
+    bool open = false;
 
     for (int i = 0; i < count; i++) {
-        while (outputs[i].from >= 0) {
-            struct pollfd poll_of = {.fd = outputs[i].from, .events = POLLIN};
-            uint64_t now = clock_nanoseconds();
-
-            if (now >= until || poll(&poll_of, 1, (int)((until - now) / 1000000) + 1) <= 0)
-                break;
+        polls[i] = (struct pollfd){.fd = outputs[i].from, .events = POLLIN};
+        open |= outputs[i].from >= 0;
+    }
+    if (!open || poll(polls, (nfds_t)count, milliseconds) < 0)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (polls[i].revents)
             take(&outputs[i]);
-        }
+    return true;
+}
+
+/* All are read at a time: one that is silent until the end costs the others nothing. */
+void ps_collect(struct ps_output *outputs, int count, double seconds)
+{
+    struct pollfd *polls = calloc((size_t)count + 1, sizeof(*polls));
+    uint64_t now = clock_nanoseconds(), until = now + (uint64_t)(1e9 * seconds);
+
+    while (polls && now < until &&
+           take_some(outputs, count, polls, (int)((until - now) / 1000000) + 1))
+        now = clock_nanoseconds();
+    free(polls);
+    for (int i = 0; i < count; i++) {
         if (outputs[i].from >= 0) {
             kill(outputs[i].pid, SIGTERM);
             close(outputs[i].from);
@@ -177,21 +192,19 @@ int ps_ask_hosts(const char *list, const char *ssh, double seconds, struct sight
     size_t most = strlen(list) + 1;
     struct ps_output *outputs = calloc(most, sizeof(*outputs));
     char **names = calloc(most, sizeof(*names));
-    int count = 0, status = 0;
+    int count = 0, answers = 0;
 
     while (copy && outputs && names && (host = strsep(&rest, ",")))
         if (*host && start_host(host, ssh, &outputs[count]))
             names[count++] = host;
-        else
-            status = 1;
-    if (count)
-        status = 0; /* what the others say is shown */
     for (int i = 0; i < count; i++)
         if (outputs[i].from >= 0)
             fcntl(outputs[i].from, F_SETFL, 0);
     ps_collect(outputs, count, seconds);
     for (int i = 0; i < count; i++) {
-        if (!ps_read(outputs[i].text, outputs[i].length, names[i], sightings))
+        if (ps_read(outputs[i].text, outputs[i].length, names[i], sightings))
+            answers++;
+        else
             fprintf(stderr, "rondo ps: host %s gave no answer, or that of another version\n",
                     names[i]);
         free(outputs[i].text);
@@ -200,5 +213,5 @@ int ps_ask_hosts(const char *list, const char *ssh, double seconds, struct sight
     free(outputs);
     free(names);
     free(copy);
-    return status;
+    return answers || sightings->count ? 0 : 1; /* what the others say is shown */
 }

@@ -18,7 +18,7 @@ int ps_write_raw(void);
  * else, or end too early; what came before is added. */
 bool ps_read(const void *bytes, size_t length, const char *where, struct sightings *sightings);
 /* Asks all hosts of a list with commas, at once; `ssh` NULL: by ssh. A host that does not answer
- * within so many seconds is left out with a message. */
+ * within so many seconds is left out with a message; 1 if none does. */
 int ps_ask_hosts(const char *list, const char *ssh, double seconds, struct sightings *sightings);
 
 /* Runs a program and reads its output until its end, at most `seconds` long; it is ended then. The

@@ -176,7 +176,9 @@ def ranks_may_keep_their_batches():
     job = start("-n", "4", "--elastic", "2:4", "--elastic-batch=rank", f"--steps={STEPS}", "--csv=rank.csv")
     wait_for_steps(job, "rank.csv", NOTICED)
     os.kill(cases.children_of(job.pid)[3], signal.SIGKILL)
-    output, _ = finish(job)
+    output, said = finish(job)
+    told = re.findall(r"^step +(\d+)/\d+ .* (\d+) s left$", said, re.MULTILINE)
+    assert told and all(int(step) <= STEPS for step, _ in told) and told[-1] == (str(STEPS), "0"), said
     taken = int(re.search(r"samples: (\d+), each counted once", output)[1])
     assert STEPS * 32 <= taken < STEPS * 32 + 32, output
     assert len(rows("rank.csv")) > STEPS, "steps of fewer ranks are shorter, so there are more"

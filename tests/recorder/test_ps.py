@@ -308,6 +308,25 @@ def bytes_that_are_no_record_are_passed_over():
         finds(job.ps, "never called", 1)
 
 
+def a_silent_host_costs_the_others_nothing_and_alone_it_is_no_answer():
+    """A stand-in for ssh, behind which only host `fast` ever ends."""
+    with tempfile.TemporaryDirectory() as scratch:
+        ssh = os.path.join(scratch, "ssh")
+        with open(ssh, "w", encoding="utf-8") as script:
+            script.write('#!/bin/sh\n[ $1 = fast ] && exec sh -c "$2"\nexec sleep 1000\n')
+        os.chmod(ssh, 0o755)
+
+        def ask(listed, seconds):
+            return subprocess.run([RONDO, "ps", "--hosts", listed, "--ssh", ssh, "--timeout", seconds], text=True,
+                                  capture_output=True, timeout=PATIENCE,
+                                  env={**cases.clean_environment(), "RONDO_RECORDER_DIR": scratch + "/none"})
+        run = ask("slow,fast", "5")
+        assert run.returncode == 0 and "No rank of this user has a record here." in run.stdout, run
+        assert "host slow gave no answer" in run.stderr and "fast" not in run.stderr, run
+        run = ask("slow", "0.1")
+        assert run.returncode == 1 and "host slow gave no answer" in run.stderr and not run.stdout, run
+
+
 # ---- Two hosts -------------------------------------------------------------------------------------------------------
 
 class TwoHosts:
@@ -413,6 +432,7 @@ sys.exit(cases.run([names(way) for way in WAYS] + [tells(way) for way in LINES] 
     records_go_with_a_close_and_stay_after_a_crash_until_they_are_cleaned,
     records_are_only_their_owner_s_and_a_folder_of_others_is_refused,
     bytes_that_are_no_record_are_passed_over,
+    a_silent_host_costs_the_others_nothing_and_alone_it_is_no_answer,
 ]) + [names_on_two_hosts(way) for way in WAYS] + cases.named([
     the_line_names_a_rank_of_another_host,
 ]) + [names_a_cut_link("ring"), names_a_cut_link("doubling")]))

@@ -31,9 +31,9 @@ def environment(**more):
     return {**clean, "OPENBLAS_NUM_THREADS": "1", **{k: str(v) for k, v in more.items()}}
 
 
-def train(*options, status=0):
+def train(*options, status=0, **more):
     result = subprocess.run([RONDO, "train", *options], capture_output=True, text=True, timeout=250, check=False,
-                            env=environment())
+                            env=environment(**more))
     assert result.returncode == status, f"status {result.returncode}, not {status}\n{result.stdout}{result.stderr}"
     return result.stdout if status == 0 else result.stderr
 
@@ -214,6 +214,18 @@ def a_training_that_is_done_says_so():
     assert "-" not in again.stdout.replace("held-out", ""), again.stdout
 
 
+def a_summary_is_written_also_when_no_picture_can_be():
+    """Without gnuplot, and without a step."""
+    os.mkdir("empty")
+    for steps, words, more in ("3", "needs gnuplot", {"PATH": os.path.abspath("empty")}), ("0", "no step was made", {}):
+        said = train("-n", "1", *TINY, f"--steps={steps}", "--json=t.json", "--svg=t.svg", status=1, **more)
+        assert words in said, said
+        with open("t.json", encoding="utf-8") as file:
+            assert json.load(file)["steps"] == int(steps)
+        os.unlink("t.json")
+        assert not os.path.exists("t.svg")
+
+
 def learns_a_text():
     with open("text", "w", encoding="utf-8") as file:
         file.write("the quick brown fox jumps over the lazy dog. " * 200)
@@ -290,7 +302,8 @@ def bench_compares_numbers_of_ranks():
 CASES = (learns, same_seed_same_bits, same_bits_on_any_number_of_ranks, two_ranks_are_one_with_the_combined_batch,
          every_kind_of_sharding_has_the_same_losses, gradients_travel_in_sixteen_bits, goes_on_after_kill,
          goes_on_after_kill_with_everything_divided, other_options_do_not_go_on, other_numbers_of_ranks_go_on,
-         no_part_of_the_time_is_negative, a_training_that_is_done_says_so, learns_a_text, wrong_use_is_explained,
+         no_part_of_the_time_is_negative, a_training_that_is_done_says_so,
+         a_summary_is_written_also_when_no_picture_can_be, learns_a_text, wrong_use_is_explained,
          a_gradient_that_is_no_number_ends_the_training, under_torchrun, under_mpirun, bench_compares_numbers_of_ranks)
 
 
