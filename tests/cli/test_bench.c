@@ -224,6 +224,20 @@ Test(bench, a_library_that_does_not_open_is_reported)
     expect_fault("refuse", "all_reduce -n 2 --bytes 400", "of rondo: it does not want to");
 }
 
+/* A command to the ranks has room for fewer batches. */
+Test(bench, there_are_as_many_calls_as_were_asked_for)
+{
+    expect_fault("hundredth", "all_reduce -n 2 --bytes 8 --rewrite --rounds 1 --iterations 100",
+                 "a timed call: it is the hundredth");
+    expect_fault("hundredth", "all_reduce -n 2 --bytes 8 --rewrite --rounds 1 --seconds 1000",
+                 "a timed call: it is the hundredth");
+    expect_fault("hundredth",
+                 "all_reduce -n 2 --bytes 8 --rewrite --rounds 1 --iterations 1 --warmup 100",
+                 "a timed call: it is the hundredth");
+    expect_right("all_reduce -n 2 --bytes 8,64 --rewrite --rounds 3 --iterations 150 --warmup 70",
+                 " 64 ");
+}
+
 Test(bench, a_silent_rank_is_an_error_after_the_timeout)
 {
     char line[64];
