@@ -63,6 +63,14 @@ Test(bench, ranks_may_be_threads)
                  "(threads)");
 }
 
+/* Those of whoever started the benchmark are not those of its ranks. */
+Test(bench, ranks_are_told_their_place_whatever_the_environment_says)
+{
+    setenv("RONDO_HOST_ID", "a host of its own", 1);
+    setenv("RONDO_LOCAL_RANK", "7", 1);
+    expect_right("all_reduce -n 3 --bytes 1000 --seconds 0.02 --rounds 2", "1000");
+}
+
 Test(bench, memory_may_be_registered)
 {
     expect_right("all_reduce -n 2 --memory registered --bytes 8,100K --seconds 0.02",
