@@ -362,11 +362,13 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
 static void time_batches(struct measure *measure, const struct bench_command *command,
                          struct bench_reply *reply)
 {
-    size_t turn = 0;
+    /* Where the last command stopped: the buffers before are in the caches still. */
+    size_t turn = measure->turn % turns_of(measure, command);
 
     for (int i = 0; i < command->batches && reply->status == BENCH_OK; i++)
         if (time_batch(measure, command, &turn, &reply->seconds[i]))
             measure_fail(measure, reply, "a timed call");
+    measure->turn = turn;
     if (reply->status == BENCH_OK && measure->library->ran &&
         bench_collective_has_algorithm(command->call.collective))
         snprintf(reply->ran, sizeof(reply->ran), "%s", measure->library->ran(measure->state));

@@ -13,6 +13,7 @@ struct measure {
     int rank, size;
     unsigned char *areas[2]; /* input and output; room for several copies of the buffers */
     size_t area_bytes;
+    size_t turn;              /* number of the buffers in the areas that the next timed call has */
     enum bench_memory memory; /* the areas' kind */
     /* Where the host prepares and looks at the first buffers of the areas: they themselves, or
      * copies, if they are on a device. */

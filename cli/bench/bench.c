@@ -5,7 +5,7 @@
  *     options (options.c)
  *        -> processes (libraries.c, start.c), a rank of a library each; bench/worker.c runs in them
  *        -> commands and replies (workers.c, bench/protocol.h)
- *        -> who is measured when (sweep.c)
+ *        -> who is measured when (sweep.c), and how long (pace.c)
  *        -> records (record.c): table, CSV and JSON, SVG (table.c, format/, files.c, plot.c)
  *
  * `rondo bench kernels` needs no ranks: kernels.c. `rondo bench matrix` makes many sweeps

@@ -320,20 +320,11 @@ void bench_sweeps_keep(struct bench_sweeps *sweeps)
         bench_write_files(&writers, &json, sweeps);
 }
 
-/* A barrier has no size to draw anything over. */
-static bool is_flat(const struct bench_sweeps *sweeps)
-{
-    for (int i = 0; i < sweeps->count; i++)
-        if (bench_collective_has_size(sweeps->list[i].options->call.collective) &&
-            sweeps->list[i].size_count > 0)
-            return false;
-    return true;
-}
-
 int bench_sweeps_write(struct bench_sweeps *sweeps)
 {
     const struct bench_writers writers = {"rondo bench", NULL, make_json,
-                                          is_flat(sweeps) ? NULL : bench_sweeps_plot};
+                                          bench_sweeps_have_points(sweeps) ? bench_sweeps_plot
+                                                                           : NULL};
     struct bench_options rest = *sweeps->list[0].options;
     int failed = rest.csv ? end_csv(sweeps, rest.csv) : 0;
 

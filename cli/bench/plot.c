@@ -22,6 +22,25 @@ static bool has_points(const struct bench_sweep *sweep, int library)
     return any;
 }
 
+/* Returns true if any library has points. */
+static bool is_drawn(const struct bench_sweep *sweep)
+{
+    bool any = false;
+
+    for (int i = 0; i < sweep->options->library_count; i++)
+        any = any || has_points(sweep, i);
+    return any;
+}
+
+bool bench_sweeps_have_points(const struct bench_sweeps *sweeps)
+{
+    bool any = false;
+
+    for (int i = 0; i < sweeps->count; i++)
+        any = any || is_drawn(&sweeps->list[i]);
+    return any;
+}
+
 static bool is_predicted(const struct bench_sweep *sweep, int library)
 {
     bool any = false;
@@ -70,18 +89,28 @@ static void print_predicted(int run, int library, const char *colour, const char
         fprintf(to, "notitle");
 }
 
-/* Ticks at powers of 4 at most eight times: 8, 64, 512, 4K, 32K, ... */
-static void print_ticks(const struct bench_sweep *sweep, FILE *to)
+/* Widens a range to the sizes of a sweep that are drawn. */
+static void widen(const struct bench_sweep *sweep, size_t *low, size_t *high)
 {
-    size_t low = sweep->sizes[0].bytes;
-    size_t high = low;
+    for (int i = 0; i < sweep->size_count; i++) {
+        size_t bytes = sweep->sizes[i].bytes;
+
+        if (bytes > 0 && (bytes < *low || !*low))
+            *low = bytes;
+        if (bytes > *high)
+            *high = bytes;
+    }
+}
+
+/* Ticks at powers of 4 at most eight times: 8, 64, 512, 4K, 32K, ... */
+static void print_ticks(const struct bench_sweep *sweeps, int count, FILE *to)
+{
+    size_t low = 0, high = 0;
     const char *comma = "";
     int step = 1;
 
-    for (int i = 0; i < sweep->size_count; i++) {
-        low = sweep->sizes[i].bytes < low ? sweep->sizes[i].bytes : low;
-        high = sweep->sizes[i].bytes > high ? sweep->sizes[i].bytes : high;
-    }
+    for (int i = 0; i < count; i++)
+        widen(&sweeps[i], &low, &high);
     while (low && (high / low) >> (8 * step))
         step++;
     fprintf(to, "set xrange [%g:%g]\nset xtics (", (double)low / 1.5, (double)high * 1.5);
@@ -141,7 +170,7 @@ void bench_sweep_plot(const void *result, FILE *to)
         "set lmargin 10\nset rmargin 3\n",
         name, pattern_type_name(call->type), sweep->groups[0].size, bench_memory_of(sweep, 0),
         call->in_place ? "in place" : "out of place");
-    print_ticks(sweep, to);
+    print_ticks(sweep, 1, to);
     fprintf(to, "set ylabel 'microseconds, lower is better'\n");
     print_panel(sweep, "Time of a call; bands: minimum to 90th percentile", 2, to);
     fprintf(to, "unset logscale y\nset format y '%%g'\nset yrange [0:*]\n");
@@ -260,7 +289,7 @@ void bench_sweeps_plot(const void *result, FILE *to)
         enum bench_collective collective = sweeps->list[i].options->call.collective;
 
         print_data(&sweeps->list[i], i, to);
-        if (!shown[collective] && has_points(&sweeps->list[i], 0)) {
+        if (!shown[collective] && is_drawn(&sweeps->list[i])) {
             shown[collective] = true;
             panels++;
         }
@@ -276,7 +305,7 @@ void bench_sweeps_plot(const void *result, FILE *to)
         "set ylabel 'microseconds, lower is better'\n",
         900 * columns, 460 * ((panels + columns - 1) / columns), (panels + columns - 1) / columns,
         columns);
-    print_ticks(&sweeps->list[0], to);
+    print_ticks(sweeps->list, sweeps->count, to);
     for (int collective = 0; collective < BENCH_QUESTIONS; collective++)
         if (shown[collective])
             print_collective(sweeps, (enum bench_collective)collective, to);

@@ -48,5 +48,7 @@ int bench_sweeps_write(struct bench_sweeps *sweeps);
 /* plot.c: the script for gnuplot; `result` is a sweep, or several. */
 void bench_sweep_plot(const void *result, FILE *script);
 void bench_sweeps_plot(const void *result, FILE *script);
+/* False: there is nothing to draw over size, as of a barrier, or where no call was possible. */
+bool bench_sweeps_have_points(const struct bench_sweeps *sweeps);
 
 #endif

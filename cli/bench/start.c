@@ -78,8 +78,15 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
+/* Returns how many ranks a host has. */
+static int ranks_of_host(const struct bench_options *options)
+{
+    return options->hosts ? options->ranks / options->hosts : options->ranks;
+}
+
 /* Between fork and exec. `rank`: of a Rondo worker, else -1. */
-static void become(const struct bench_group *group, struct arguments *arguments, int rank)
+static void become(const struct bench_group *group, struct arguments *arguments,
+                   const struct bench_options *options, int rank)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigset_t none;
@@ -96,8 +103,7 @@ static void become(const struct bench_group *group, struct arguments *arguments,
         setenv("LD_PRELOAD", group->preload, 1);
     if (rank >= 0) {
         set_number("RONDO_RANK", rank);
-        if (!getenv("RONDO_HOST_ID"))
-            set_number("RONDO_LOCAL_RANK", rank);
+        set_number("RONDO_LOCAL_RANK", rank % ranks_of_host(options));
     }
     execvp(arguments->list[0], arguments->list);
     fprintf(stderr, "%s: %s\n", arguments->list[0], strerror(errno));
@@ -110,15 +116,16 @@ static void add_enter(struct arguments *arguments, const struct bench_options *o
     if (!options->enter)
         return;
     add(arguments, "%s", options->enter);
-    add(arguments, "%d", rank * options->hosts / options->ranks);
+    add(arguments, "%d", rank / ranks_of_host(options));
 }
 
-static int start_one(struct bench_group *group, struct arguments *arguments, int rank)
+static int start_one(struct bench_group *group, struct arguments *arguments,
+                     const struct bench_options *options, int rank)
 {
     pid_t pid = fork();
 
     if (pid == 0)
-        become(group, arguments, rank);
+        become(group, arguments, options, rank);
     if (pid < 0) {
         fprintf(stderr, "rondo bench: cannot start a process: %s\n", strerror(errno));
         return -1;
@@ -185,7 +192,7 @@ static int add_mpi_hosts(const struct bench_group *group, struct arguments *argu
     }
     for (int host = 0; host < options->hosts && used < sizeof(hosts); host++)
         used += (size_t)snprintf(hosts + used, sizeof(hosts) - used, "%shost%d:%d", host ? "," : "",
-                                 host, options->ranks / options->hosts);
+                                 host, ranks_of_host(options));
     snprintf(agent, sizeof(agent), "%s/agent", group->folder);
     add(arguments, "--host");
     add(arguments, "%s", hosts);
@@ -229,7 +236,7 @@ static int start_mpi(struct bench_group *group, const char *worker,
     }
     add(&arguments, "%s", worker);
     add_common(&arguments, control, options, true);
-    return start_one(group, &arguments, -1);
+    return start_one(group, &arguments, options, -1);
 }
 
 /* Meeting point and secret of Rondo's ranks: fresh random ones. */
@@ -253,7 +260,7 @@ static int set_rondo_environment(const struct bench_group *group,
     if (options->interface)
         setenv("RONDO_INTERFACE", options->interface, 1);
     set_number("RONDO_SIZE", group->size);
-    set_number("RONDO_LOCAL_SIZE", options->hosts ? group->size / options->hosts : group->size);
+    set_number("RONDO_LOCAL_SIZE", ranks_of_host(options));
     return 0;
 }
 
@@ -262,7 +269,7 @@ static void set_host(int rank, const struct bench_options *options)
 {
     char text[32];
 
-    snprintf(text, sizeof(text), "host %d", rank * options->hosts / options->ranks);
+    snprintf(text, sizeof(text), "host %d", rank / ranks_of_host(options));
     setenv("RONDO_HOST_ID", text, 1);
 }
 
@@ -295,7 +302,7 @@ static int start_ranks(struct bench_group *group, const char *worker,
         if (options->hosts)
             set_host(rank, options);
         group->preload = kind == &bench_kinds[BENCH_BASE] ? options->base : NULL;
-        if (start_one(group, &arguments, rondo && !threads ? rank : -1))
+        if (start_one(group, &arguments, options, rondo && !threads ? rank : -1))
             return -1;
     }
     return 0;
@@ -310,7 +317,7 @@ static int start_first(struct bench_group *group, const char *worker,
     add(&arguments, "%s", worker);
     add(&arguments, "--share");
     add_common(&arguments, control, options, false);
-    return start_one(group, &arguments, -1);
+    return start_one(group, &arguments, options, -1);
 }
 
 /* In memory, where there is such a place. */

@@ -10,47 +10,13 @@
 #include "cli/bench/sweep.h"
 
 #include "bench/pattern.h"
+#include "cli/bench/pace.h"
 #include "cli/bench/steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define CALLS_MAX         100000      /* per batch */
-#define COLD_DEVICE_BYTES (256 << 20) /* more than twice what a GPU's last cache holds */
-
-/* The pace is how a library is measured at one size. */
-struct pace {
-    struct bench_command command;
-    double *batches; /* times found so far, of the slowest rank */
-    int count;
-    double rank_ratios; /* sum of slowest rank / fastest rank */
-    /* With --overlap, of each round: the calls alone, computing alone, and what was hidden. */
-    double pure[NOISE_ROUNDS_MAX], work[NOISE_ROUNDS_MAX], hidden[NOISE_ROUNDS_MAX];
-    int round_count;
-    double call_seconds; /* that warming up found */
-};
-
-static int clamp(double value, int low, int high)
-{
-    return value < low ? low : value > high ? high : (int)value;
-}
-
-/*
- * Twice the largest cache, so that a walk never finds what it left; 64 MiB if the system does not
- * say.
- */
-static size_t cold_bytes(void)
-{
-    static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
-                                 _SC_LEVEL2_CACHE_SIZE};
-
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-        if (sysconf(levels[i]) > 0)
-            return 2 * (size_t)sysconf(levels[i]);
-    return 64 << 20;
-}
 
 static void progress(const struct bench_sweep *sweep, int library, int round)
 {
@@ -61,56 +27,13 @@ static void progress(const struct bench_sweep *sweep, int library, int round)
                 sweep->options->rounds);
 }
 
-static void pace_init(struct pace *pace, const struct bench_sweep *sweep, int library,
-                      uint64_t largest)
-{
-    const struct bench_options *options = sweep->options;
-    struct bench_command *command = &pace->command;
-    bool rondo = bench_kinds[options->libraries[library]].rondo;
-    bool cuda = options->memory == BENCH_MEMORY_CUDA;
-
-    memset(pace, 0, sizeof(*pace));
-    command->call = options->call;
-    command->call.count = sweep->sizes[sweep->size_count].count;
-    if (!rondo)
-        command->call.algorithm[0] = 0;
-    command->memory = rondo || cuda ? options->memory : BENCH_MEMORY_HOST;
-    command->call.queued = cuda && !options->blocking;
-    command->graph = options->graph;
-    command->buffer_bytes = largest;
-    command->rotate_bytes = !options->cold ? 0 : cuda ? COLD_DEVICE_BYTES : cold_bytes();
-    command->rewrite = options->rewrite;
-    command->batches = 1;
-    command->batch_calls = 1;
-    command->buffers = options->buffers;
-    command->divisor = bench_messages(options->call.collective);
-    if (bench_has_steps(options))
-        bench_steps_write(options, command, sweep->groups[0].size);
-}
-
-/* Run the command; keep the time of each batch, if there is room for it. */
-static enum bench_status run(struct bench_sweep *sweep, int library, struct pace *pace,
-                             struct bench_reply *replies)
-{
-    struct bench_group *group = &sweep->groups[library];
-    enum bench_status status = bench_group_run(group, &pace->command, replies);
-
-    for (int batch = 0; status == BENCH_OK && batch < pace->command.batches; batch++) {
-        double fastest = bench_fastest(group, replies, batch);
-
-        pace->batches[pace->count++] = bench_slowest(group, replies, batch);
-        pace->rank_ratios += fastest > 0 ? pace->batches[pace->count - 1] / fastest : 1;
-    }
-    return status;
-}
-
 /* A round of the row: its batches, and what they say together. */
 static enum bench_status run_round(struct bench_sweep *sweep, int library, struct pace *pace,
                                    struct bench_reply *replies)
 {
     struct bench_result *result = &sweep->sizes[sweep->size_count].results[library];
     int before = pace->count;
-    enum bench_status status = run(sweep, library, pace, replies);
+    enum bench_status status = pace_run(pace, &sweep->groups[library], replies);
 
     noise_add_round(&result->noise, pace->batches + before, pace->count - before);
     memcpy(result->ran, replies[0].ran, sizeof(result->ran));
@@ -127,7 +50,7 @@ static double time_part(struct bench_sweep *sweep, int library, struct pace *pac
     double median = -1;
 
     pace->command.part = part;
-    status = run(sweep, library, pace, replies);
+    status = pace_run(pace, &sweep->groups[library], replies);
     if (status == BENCH_OK)
         median = bench_median(pace->batches + before, pace->count - before);
     pace->command.part = BENCH_ALL_LINES;
@@ -199,73 +122,13 @@ static enum bench_status check(struct bench_sweep *sweep, int library, struct pa
     return status;
 }
 
-/* The shortest time of a call in some batches: what else the machine does can only lengthen it. */
-static enum bench_status probe(struct bench_sweep *sweep, int library, struct pace *pace,
-                               struct bench_reply *replies)
-{
-    enum bench_status status;
-
-    pace->count = 0;
-    status = run(sweep, library, pace, replies);
-    if (status == BENCH_OK)
-        bench_median(pace->batches, pace->count); /* sorts */
-    return status;
-}
-
-/* How many calls make a batch, and how many batches a round, if a call takes `seconds`. */
-static void set_pace(const struct bench_options *options, struct bench_command *command,
-                     double seconds)
-{
-    double round = options->seconds / options->rounds;
-
-    if (command->divisor > 1)
-        seconds *= command->divisor;
-    command->batch_calls = 1;
-    if (options->iterations && options->rewrite) {
-        command->batches = clamp(options->iterations, 1, BENCH_BATCHES_MAX);
-    } else if (options->iterations) {
-        command->batches = 1;
-        command->batch_calls = options->iterations;
-    } else {
-        if (!options->rewrite)
-            command->batch_calls = clamp(MEASURE_BATCH / seconds, 1, CALLS_MAX);
-        command->batches = clamp(round / seconds / command->batch_calls, 1, BENCH_BATCHES_MAX);
-    }
-}
-
-/* Calls before the clock counts; they also tell how long one takes. */
-static enum bench_status warm_up(struct bench_sweep *sweep, int library, struct pace *pace,
-                                 struct bench_reply *replies)
-{
-    const struct bench_options *options = sweep->options;
-    struct bench_command *command = &pace->command;
-    enum bench_status status;
-    double seconds = 0;
-
-    command->batches = clamp(options->warmup, 1, BENCH_BATCHES_MAX);
-    status = probe(sweep, library, pace, replies);
-    if (status == BENCH_OK)
-        seconds = pace->batches[0] * (command->divisor > 1 ? command->divisor : 1);
-    if (status == BENCH_OK && !command->rewrite && seconds < MEASURE_BATCH) {
-        /* Once more with calls in a row, which do not start with what a barrier leaves. */
-        command->batch_calls = clamp(MEASURE_BATCH / (seconds + 1e-9), 1, CALLS_MAX);
-        status = probe(sweep, library, pace, replies);
-    }
-    if (status == BENCH_OK) {
-        pace->call_seconds = pace->batches[0] + 1e-9;
-        set_pace(options, command, pace->call_seconds);
-    }
-    pace->count = 0;
-    pace->rank_ratios = 0;
-    return status;
-}
-
 static enum bench_status prepare(struct bench_sweep *sweep, int library, struct pace *pace,
                                  struct bench_reply *replies)
 {
     enum bench_status status = check(sweep, library, pace, replies);
 
-    return status == BENCH_OK ? warm_up(sweep, library, pace, replies) : status;
+    return status == BENCH_OK ? pace_warm_up(pace, sweep->options, &sweep->groups[library], replies)
+                              : status;
 }
 
 static void conclude(struct bench_result *result, struct pace *pace)
@@ -314,7 +177,7 @@ static void share_work(const struct bench_sweep *sweep, struct pace *paces, int 
     for (int i = 0; i < libraries; i++) {
         bench_steps_set_work(sweep->options, &paces[i].command, slowest);
         if (results[i].available)
-            set_pace(sweep->options, &paces[i].command, paces[i].call_seconds + slowest);
+            pace_set(&paces[i], sweep->options, paces[i].call_seconds + slowest);
     }
 }
 
@@ -392,10 +255,8 @@ static int list_sizes(struct bench_sweep *sweep, uint64_t *ret_largest)
 }
 
 static int run_sizes(struct bench_sweep *sweep, void (*each)(const struct bench_sweep *sweep),
-                     struct bench_reply *replies, double *batches)
+                     struct bench_reply *replies, struct pace *paces)
 {
-    int room = (sweep->options->rounds + 2) * BENCH_BATCHES_MAX;
-    static struct pace paces[BENCH_LIBRARIES];
     uint64_t largest;
     int listed = list_sizes(sweep, &largest);
 
@@ -405,10 +266,8 @@ static int run_sizes(struct bench_sweep *sweep, void (*each)(const struct bench_
         return -1;
     }
     while (sweep->size_count < listed) {
-        for (int library = 0; library < sweep->options->library_count; library++) {
+        for (int library = 0; library < sweep->options->library_count; library++)
             pace_init(&paces[library], sweep, library, largest);
-            paces[library].batches = batches + library * room;
-        }
         if (measure_size(sweep, paces, replies))
             return -1;
         if (isatty(STDERR_FILENO))
@@ -422,19 +281,19 @@ static int run_sizes(struct bench_sweep *sweep, void (*each)(const struct bench_
 int bench_sweep_run(struct bench_sweep *sweep, void (*each)(const struct bench_sweep *sweep))
 {
     const struct bench_options *options = sweep->options;
-    size_t room = (size_t)(options->rounds + 2) * BENCH_BATCHES_MAX * BENCH_LIBRARIES;
+    static struct pace paces[BENCH_LIBRARIES];
     struct bench_reply *replies = calloc((size_t)sweep->groups[0].size, sizeof(*replies));
-    double *batches = calloc(room, sizeof(*batches));
     int failed = -1;
 
     sweep->size_count = 0;
     sweep->wrong = 0;
     sweep->sizes = calloc((size_t)options->size_count, sizeof(*sweep->sizes));
-    if (sweep->sizes && replies && batches)
-        failed = run_sizes(sweep, each, replies, batches);
+    if (sweep->sizes && replies)
+        failed = run_sizes(sweep, each, replies, paces);
     else
         fprintf(stderr, "rondo bench: out of memory\n");
-    free(batches);
+    for (int library = 0; library < BENCH_LIBRARIES; library++)
+        pace_done(&paces[library]);
     free(replies);
     return failed;
 }

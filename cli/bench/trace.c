@@ -112,19 +112,21 @@ int bench_trace_read(const char *path, struct bench_trace *ret_trace)
     FILE *file = fopen(path, "re");
     struct place place = {.path = path};
     int failed = file ? 0 : -1;
-    char text[512];
+    char *text = NULL;
+    size_t room = 0;
 
     *ret_trace = (struct bench_trace){0};
     snprintf(ret_trace->name, sizeof(ret_trace->name), "%s", name);
     ret_trace->name[strcspn(ret_trace->name, ",\"")] = 0; /* it stands in CSV */
     if (!file)
         fprintf(stderr, "rondo bench: cannot read %s: %s\n", path, strerror(errno));
-    while (!failed && fgets(text, sizeof(text), file)) {
+    while (!failed && getline(&text, &room, file) > 0) {
         place.line++;
         failed = read_line(&place, text, ret_trace);
     }
     if (file)
         fclose(file);
+    free(text);
     if (!failed && !ret_trace->calls) {
         fprintf(stderr, "rondo bench: %s has no calls; a line is such as: all_reduce 1M\n", path);
         failed = -1;

@@ -63,6 +63,14 @@ Test(bench, ranks_may_be_threads)
                  "(threads)");
 }
 
+/* Those of whoever started the benchmark are not those of its ranks. */
+Test(bench, ranks_are_told_their_place_whatever_the_environment_says)
+{
+    setenv("RONDO_HOST_ID", "a host of its own", 1);
+    setenv("RONDO_LOCAL_RANK", "7", 1);
+    expect_right("all_reduce -n 3 --bytes 1000 --seconds 0.02 --rounds 2", "1000");
+}
+
 Test(bench, memory_may_be_registered)
 {
     expect_right("all_reduce -n 2 --memory registered --bytes 8,100K --seconds 0.02",
@@ -222,6 +230,20 @@ Test(bench, buffers_that_cannot_be_allocated_are_said_to_be_too_long)
 Test(bench, a_library_that_does_not_open_is_reported)
 {
     expect_fault("refuse", "all_reduce -n 2 --bytes 400", "of rondo: it does not want to");
+}
+
+/* A command to the ranks has room for fewer batches. */
+Test(bench, there_are_as_many_calls_as_were_asked_for)
+{
+    expect_fault("hundredth", "all_reduce -n 2 --bytes 8 --rewrite --rounds 1 --iterations 100",
+                 "a timed call: it is the hundredth");
+    expect_fault("hundredth", "all_reduce -n 2 --bytes 8 --rewrite --rounds 1 --seconds 1000",
+                 "a timed call: it is the hundredth");
+    expect_fault("hundredth",
+                 "all_reduce -n 2 --bytes 8 --rewrite --rounds 1 --iterations 1 --warmup 100",
+                 "a timed call: it is the hundredth");
+    expect_right("all_reduce -n 2 --bytes 8,64 --rewrite --rounds 3 --iterations 150 --warmup 70",
+                 " 64 ");
 }
 
 Test(bench, a_silent_rank_is_an_error_after_the_timeout)

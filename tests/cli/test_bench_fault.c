@@ -10,6 +10,7 @@
  *     later     calls with data behind the first one leave an element out
  *     begun     so do calls that go on together, but one by one they are right
  *     hang      no call with data returns
+ *     hundredth the hundredth call with data fails
  *     refuse    the library does not open
  */
 #include "bench/library.h"
@@ -87,7 +88,10 @@ static int faulty_run(void *state, const struct bench_call *call, const void *in
 
     while (bytes > 0 && has_fault(faulty, "hang"))
         pause();
-    if (bytes > 0 && has_fault(NULL, "later") && faulty->calls++ > 0)
+    faulty->calls += bytes > 0;
+    if (has_fault(NULL, "hundredth") && faulty->calls == 100)
+        return -1;
+    if (bytes > 0 && has_fault(NULL, "later") && faulty->calls > 1)
         failed = bench_honest_library.run(faulty->honest, &less, input, output);
     else
         failed = bench_honest_library.run(faulty->honest, call, input, output);
@@ -123,6 +127,8 @@ static const char *faulty_error(void *state)
 {
     if (has_fault(NULL, "refuse"))
         return "it does not want to";
+    if (has_fault(NULL, "hundredth"))
+        return "it is the hundredth";
     return bench_honest_library.error(state ? ((struct faulty *)state)->honest : NULL);
 }
 

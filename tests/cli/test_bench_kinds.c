@@ -98,7 +98,7 @@ Test(bench_kinds, an_interrupted_matrix_keeps_the_cells_that_are_known)
 
     close(mkstemp(path));
     snprintf(line, sizeof(line),
-             "matrix --bytes 64 --vs openmpi --passes 1 --rounds 2 --seconds 2 --memory host "
+             "matrix --bytes 64 --vs openmpi --passes 1 --rounds 2 --seconds 1 --memory host "
              "--place out --csv %s",
              path);
     if (!strstr(TEST_PEERS, "openmpi"))

@@ -156,6 +156,43 @@ Test(bench_lists, a_picture_has_a_panel_per_collective_and_a_line_per_run)
     free(runs.list);
 }
 
+/* A barrier has no size, and the first library may lack a call that another one has. */
+Test(bench_lists, a_picture_goes_over_the_sizes_of_all_runs_that_have_points)
+{
+    struct bench_runs runs = runs_of("barrier,all_reduce,barrier,broadcast -n 2");
+    static struct bench_group groups[2];
+    static struct bench_size none, sizes[2] = {{.bytes = 4096}, {.bytes = 64}};
+    struct bench_sweep list[4];
+    struct bench_sweeps sweeps = {.list = list, .count = 1, .expected = 4};
+    char text[16384] = "";
+    FILE *to = fmemopen(text, sizeof(text), "w");
+
+    groups[0] = (struct bench_group){.kind = &bench_kinds[BENCH_RONDO], .size = 2};
+    groups[1] = (struct bench_group){.kind = &bench_kinds[BENCH_MPICH], .size = 2};
+    none.results[0].available = true;
+    sizes[0].results[1] = (struct bench_result){.available = true, .median = 1e-6, .min = 1e-6};
+    sizes[1].results[1] = sizes[0].results[1];
+    for (int i = 0; i < 4; i++) {
+        runs.list[i].libraries[1] = BENCH_MPICH;
+        runs.list[i].library_count = 2;
+        list[i] = (struct bench_sweep){.options = &runs.list[i],
+                                       .groups = groups,
+                                       .sizes = i == 1 ? sizes : &none,
+                                       .size_count = i == 1 ? 2 : i < 3};
+    }
+    cr_expect_not(bench_sweeps_have_points(&sweeps), "a barrier alone");
+    sweeps.count = 4;
+    cr_expect(bench_sweeps_have_points(&sweeps));
+    bench_sweeps_plot(&sweeps, to);
+    fclose(to);
+    cr_expect(strstr(text, "set xrange [42.6667:6144]\n"), "%s", text);
+    cr_expect(strstr(text, "set multiplot layout 1,1\n"), "%s", text);
+    cr_expect(strstr(text, "set title 'all reduce'"), "%s", text);
+    cr_expect_null(strstr(text, "set title 'barrier'"), "%s", text);
+    cr_expect_null(strstr(text, "set title 'broadcast'"), "it has not begun: %s", text);
+    free(runs.list);
+}
+
 /* The dashed line has the colour of what was measured. */
 Test(bench_lists, a_picture_has_what_was_predicted_of_each_algorithm)
 {

@@ -193,6 +193,19 @@ Test(bench_steps, a_trace_is_read_line_by_line)
     cr_expect_eq(bench_trace_bytes(&trace, 3), 1024 + 30 + 63, "whole blocks of three ranks");
 }
 
+Test(bench_steps, a_line_of_a_trace_may_have_a_long_comment)
+{
+    char text[1024];
+    static struct bench_trace trace;
+    const char *path;
+
+    snprintf(text, sizeof(text), "all_reduce 1K # %0800d\nbroadcast 30\n", 7);
+    path = file_of(text);
+    cr_expect_eq(bench_trace_read(path, &trace), 0);
+    unlink(path);
+    cr_expect_eq(trace.calls, 2);
+}
+
 Test(bench_steps, a_trace_that_is_wrong_is_refused_with_its_line)
 {
     static const struct {

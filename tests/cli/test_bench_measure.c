@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_bench_measure.c - on which buffers calls are timed: a library notes where they are. */
+#include "bench/measure.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALLS = 6 };
+
+static const void *inputs[64];
+static int noted;
+
+void *bench_plain_alloc(size_t bytes)
+{
+    return calloc(1, bytes);
+}
+
+static int note(void *state, const struct bench_call *call, const void *input, void *output)
+{
+    if (call->collective != BENCH_BARRIER && noted < 64)
+        inputs[noted++] = input;
+    return 0;
+}
+
+/* Some batches of three calls. */
+static void time_some(struct measure *measure, struct bench_command *command)
+{
+    static struct bench_reply reply;
+
+    command->batches = 2;
+    command->batch_calls = CALLS / 2;
+    measure_run(measure, command, &reply);
+    cr_assert_eq(reply.status, BENCH_OK, "%s", reply.sentence);
+}
+
+/* A command has fewer calls than there are places: the next one must not find what it left. */
+Test(bench_measure, a_walk_through_cold_memory_goes_on_from_command_to_command)
+{
+    static const struct bench_library library = {.run = note};
+    static struct bench_command command;
+    struct measure measure = {.library = &library, .size = 2};
+
+    command.call = (struct bench_call){
+        .collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .op = RONDO_SUM, .count = 2};
+    command.buffer_bytes = 8;
+    command.buffers = 1;
+    command.rotate_bytes = 1 << 20;
+    for (int round = 0; round < 3; round++)
+        time_some(&measure, &command);
+    cr_assert_eq(noted, 3 * CALLS);
+    for (int i = 1; i < noted; i++)
+        cr_expect_gt(inputs[i], inputs[i - 1], "call %d", i);
+    measure_done(&measure);
+}
+
+Test(bench_measure, calls_take_turns_on_as_many_buffers_as_were_asked_for)
+{
+    static const struct bench_library library = {.run = note};
+    static struct bench_command command;
+    struct measure measure = {.library = &library, .size = 2};
+
+    command.call = (struct bench_call){
+        .collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .op = RONDO_SUM, .count = 2};
+    command.buffer_bytes = 8;
+    command.buffers = 4;
+    for (int round = 0; round < 2; round++)
+        time_some(&measure, &command);
+    for (int i = 1; i < noted; i++)
+        cr_expect_eq(inputs[i] == inputs[i % 4], true, "call %d", i);
+    cr_expect_neq(inputs[0], inputs[3]);
+    command.buffers = 1; /* less than the turn that the last command has come to */
+    noted = 0;
+    time_some(&measure, &command);
+    for (int i = 0; i < noted; i++)
+        cr_expect_eq(inputs[i], inputs[0], "call %d", i);
+    measure_done(&measure);
+}
