@@ -13,9 +13,11 @@
  */
 #include "rondo/elastic.h"
 
+#include "base/caller/times.h"
 #include "ddp/elastic/door.h"
 #include "ddp/elastic/grow.h"
 #include "ddp/fail.h"
+#include "rondo/bindings.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,7 +25,7 @@
 #include <string.h>
 
 enum { WELL = 1, NOBODY = 2, IS_NEW = 4, HAS_STATE = 8, MAY_FAIL = 16 };
-enum { FAILURES_MOST = 3, INVITATIONS_MOST = 100 };
+enum { FAILURES_MOST = 3, INVITATIONS_MOST = 5 };
 
 struct rondo_elastic {
     rondo_comm *comm;
@@ -75,7 +77,8 @@ static rondo_result begin(rondo_elastic *job)
     return RONDO_OK;
 }
 
-/* Whoever is invited in vain, as a member ended at just that time, knocks again. */
+/* Whoever is invited in vain, as a member ended at just that time, knocks again; but not for ever,
+ * as the members stand still for one that cannot reach them. */
 static rondo_result join(rondo_elastic *job)
 {
     rondo_result result = RONDO_ERROR_PEER;
@@ -95,7 +98,11 @@ static rondo_result join(rondo_elastic *job)
                               &job->settings, &job->comm);
     }
     if (result)
-        return ddp_fail_call(result, NULL, "Joining the job");
+        return ddp_fail(result,
+                        "Joining the job: %d invitations were in vain, the last one because of "
+                        "this: %s If this host cannot reach the members at that address, let "
+                        "RONDO_INTERFACE say there which interface it can reach.",
+                        INVITATIONS_MOST, rondo_last_error(NULL));
     return door_enter(job->door);
 }
 
@@ -218,6 +225,14 @@ static bool somebody_knocks(const rondo_elastic *job)
            door_look(job->door, names, 1) > 0;
 }
 
+/* RONDO_ADDRESS does not count: it may be of this host only, or that of another rank 0 before. */
+static rondo_result create_id(rondo_unique_id *ret_id)
+{
+    rondo_result result = rondo_unique_id_create_at("", 2 * PATIENCE_GROW, ret_id);
+
+    return result ? rondo_unique_id_create(ret_id) : result; /* without a network */
+}
+
 /* Rank 0's part; what goes wrong here means that nobody comes. */
 static void invite(rondo_elastic *job, struct call_for *ret_call)
 {
@@ -225,7 +240,7 @@ static void invite(rondo_elastic *job, struct call_for *ret_call)
     int count = door_look(job->door, names, room_for(job)), size = rondo_comm_size(job->comm);
     struct door_invitation invitation = {.size = size + count};
 
-    if (!count || rondo_unique_id_create(&invitation.id))
+    if (!count || create_id(&invitation.id))
         return;
     for (int i = 0; i < count; i++) {
         invitation.rank = size + i;

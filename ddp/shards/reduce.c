@@ -75,6 +75,17 @@ static void finish_unit(rondo_shards *shards, struct shard_unit *unit)
 
 /* ---- On the way ------------------------------------------------------------------------------ */
 
+/* The unit's next pass begins with zeros. */
+static void clear_pass(rondo_shards *shards, struct shard_unit *unit)
+{
+    if (shards_keep_gradients(shards)) {
+        memset(unit->gradients, 0, shards_whole(shards, unit) * sizeof(float));
+    } else {
+        shards_return(shards, unit->gradients);
+        unit->gradients = NULL;
+    }
+}
+
 static rondo_result settle_oldest(rondo_shards *shards)
 {
     struct shard_unit *unit = &shards->units[shards->pending[0]];
@@ -88,12 +99,7 @@ static rondo_result settle_oldest(rondo_shards *shards)
     result = shards_check(shards, "Summing up a unit's gradients");
     if (!result)
         result = add_pass(unit, unit->gradients + unit->shard * (size_t)shards->rank);
-    if (shards_keep_gradients(shards)) {
-        memset(unit->gradients, 0, shards_whole(shards, unit) * sizeof(float));
-    } else {
-        shards_return(shards, unit->gradients);
-        unit->gradients = NULL;
-    }
+    clear_pass(shards, unit);
     return result;
 }
 
@@ -123,9 +129,11 @@ rondo_result rondo_shards_gradient(rondo_shards *shards, int unit, int parameter
         if (!result)
             memset(owner->gradients, 0, shards_whole(shards, owner) * sizeof(float));
     }
-    if (!result)
-        *ret_gradients = owner->gradients + found->offset;
-    return result;
+    if (result)
+        return result;
+    owner->collecting = true;
+    *ret_gradients = owner->gradients + found->offset;
+    return RONDO_OK;
 }
 
 static void look_for_nan(rondo_shards *shards, int number)
@@ -177,6 +185,7 @@ rondo_result rondo_shards_reduce(rondo_shards *shards, int unit)
         result = rondo_event_record(found->reduction, shards->stream);
     if (result)
         return ddp_fail_call(result, shards->comm, "Summing up a unit's gradients");
+    found->collecting = false;
     found->reducing = true;
     shards->pending[shards->pending_count++] = unit;
     return RONDO_OK;
@@ -219,8 +228,13 @@ rondo_result shards_finish_reductions(rondo_shards *shards)
 void shards_forget_gradients(rondo_shards *shards)
 {
     for (int i = 0; i < shards->count; i++) {
-        shards->units[i].passes = 0;
-        shards->units[i].average = NULL;
+        struct shard_unit *unit = &shards->units[i];
+
+        if (unit->collecting)
+            clear_pass(shards, unit);
+        unit->collecting = false;
+        unit->passes = 0;
+        unit->average = NULL;
     }
     shards->problem[0] = '\0';
 }

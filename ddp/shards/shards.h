@@ -50,6 +50,7 @@ struct shard_unit {
     rondo_event *arrival; /* of the parameters */
 
     float *gradients; /* of this pass, whole; NULL: none yet */
+    bool collecting;  /* the caller adds to them, until reduce */
     bool reducing;    /* they belong to the stream */
     rondo_event *reduction;
     float *sums[SHARDS_LEVELS]; /* of passes, this rank's shard; see reduce.c */
@@ -134,7 +135,7 @@ rondo_result shards_send_around(rondo_shards *shards, struct shard_unit *unit);
 
 /* Wait for all reductions; then each unit has its average, or none if it had no gradients. */
 rondo_result shards_finish_reductions(rondo_shards *shards);
-/* Begin a new step: forget all gradients. */
+/* Begin a new step: forget all gradients, also those of a pass that was not reduced. */
 void shards_forget_gradients(rondo_shards *shards);
 
 #endif

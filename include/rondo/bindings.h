@@ -24,9 +24,9 @@ extern "C" {
 
 /*
  * An id as rondo_unique_id_create() makes it, whose ranks meet at `address`: "HOST:PORT" or
- * "[V6]:PORT" of this host, which all ranks reach; port 0: any that is free. NULL: RONDO_ADDRESS,
- * as rondo_unique_id_create() reads it, or where that is not set an address of this host that other
- * hosts reach (RONDO_INTERFACE chooses) and any port. This process listens for
+ * "[V6]:PORT" of this host, which all ranks reach; port 0: any that is free. "": an address of this
+ * host that other hosts reach (RONDO_INTERFACE chooses) and any port. NULL: RONDO_ADDRESS, as
+ * rondo_unique_id_create() reads it, or where that is not set as "". This process listens for
  * `timeout` seconds, then those who are there get RONDO_ERROR_TIMEOUT; 0: for ever, negative: the
  * `timeout` setting. Who has the id may join.
  */

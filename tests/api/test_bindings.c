@@ -209,6 +209,7 @@ Test(bindings, an_id_for_other_hosts_is_at_the_address_that_is_set)
     expect_meeting(NULL);
     setenv("RONDO_ADDRESS", "127.0.0.1", 1);
     cr_expect(rondo_unique_id_create_at(NULL, 60, &id) == RONDO_ERROR_INVALID);
+    expect_meeting("");
 }
 
 Test(bindings, an_id_waits_as_long_as_it_was_told)

@@ -194,6 +194,18 @@ static rondo_result give_bias(rondo_comm *comm, rondo_shards *shards)
     return result ? result : rondo_shards_reduce(shards, 3);
 }
 
+/* A step that is left out in the midst of a pass. */
+static rondo_result break_off(rondo_shards *shards)
+{
+    float *gradient;
+    rondo_result result = rondo_shards_gradient(shards, 3, 1, &gradient);
+
+    if (result)
+        return result;
+    gradient[0] = 1000;
+    return rondo_shards_step(shards, NULL, NULL);
+}
+
 rondo_result sharded_partial(rondo_comm *comm, void *argument, char *sentence)
 {
     struct sharded job = {.level = *(int *)argument};
@@ -202,6 +214,8 @@ rondo_result sharded_partial(rondo_comm *comm, void *argument, char *sentence)
     double norm = 0;
     rondo_result result = sharded_open(comm, &job, &shards);
 
+    if (!result)
+        result = break_off(shards);
     if (!result && !(result = give_bias(comm, shards)) &&
         !(result = rondo_shards_clip(shards, 0, &norm)))
         result = rondo_shards_step(shards, NULL, NULL); /* left out: no change */

@@ -17,8 +17,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path[:0] = [TESTS, os.path.join(TESTS, "net")]
 import cases  # noqa: E402  tests/cases.py
+import hosts  # noqa: E402  tests/net/hosts.py
 
 RONDO, STUMBLES = map(os.path.abspath, sys.argv[1:])
 CALM = []  # rows of the undisturbed training
@@ -30,9 +32,9 @@ def environment(**more):
     return {**cases.clean_environment(), "OPENBLAS_NUM_THREADS": "1", **{k: str(v) for k, v in more.items()}}
 
 
-def start(*options, stderr=subprocess.PIPE, **more):
-    return subprocess.Popen([RONDO, "train", *SMALL, *options], stdout=subprocess.PIPE, stderr=stderr, text=True,
-                            env=environment(**more))
+def start(*options, stderr=subprocess.PIPE, inside=(), **more):
+    return subprocess.Popen([*inside, RONDO, "train", *SMALL, *options], stdout=subprocess.PIPE, stderr=stderr,
+                            text=True, env=environment(**more))
 
 
 def finish(job, status=0):
@@ -170,6 +172,39 @@ def one_more_comes_when_asked_for():
     output, said = finish(job)
     assert "ranks: 0 lost, 1 new" in output and "goes on with 3 ranks" in said, output + said
     assert f"samples: {3 * STEPS * 2 * 8}, each counted once" in output, output
+
+
+def newcomers_come_from_other_hosts():
+    """A job of host 0 gets a rank of host 1, which alone goes on with it, and lets in one of host 0 again."""
+    def rank(host, name, **more):
+        with open(f"{name}.log", "wb") as log:
+            ranks.append(start("--elastic=1:2", f"--steps={400 * STEPS}", f"--csv={name}.csv", RONDO_HOST_ID=host,
+                               RONDO_DOOR=os.path.abspath("door"), stderr=log, inside=among.inside(host), **more))
+
+    def says_of_newcomer(name):
+        with open(f"{name}.log", encoding="utf-8") as log:
+            said = log.read()
+        assert all(one.poll() is None for one in ranks), said
+        return "0 lost, 1 new: goes on with 2 ranks" in said
+
+    if hosts.why_not():
+        return hosts.why_not()
+    os.mkdir("door")
+    ranks = []
+    with hosts.Hosts(2) as among:
+        try:
+            rank(0, "founder", RONDO_RANK=0, RONDO_SIZE=1)
+            wait_for_steps(ranks[0], "founder.csv", NOTICED)
+            rank(1, "second", RONDO_JOIN=1)
+            wait_until(says_of_newcomer, "founder")
+            wait_for_steps(ranks[0], "founder.csv", len(rows("founder.csv")) + 2)  # the second has the state, too
+            ranks.pop(0).kill()
+            rank(0, "third", RONDO_JOIN=1)
+            wait_until(says_of_newcomer, "second")
+        finally:
+            for one in ranks:
+                one.kill()
+    return None
 
 
 def ranks_may_keep_their_batches():
@@ -314,7 +349,7 @@ def what_does_not_go_together_is_said():
 
 CASES = (undisturbed, without_a_rank_that_is_killed_the_others_do_the_same_steps, rank_0_is_a_rank_like_others,
          rank_0_may_end_before_it_has_written_what_counts, newcomers_take_places, one_more_comes_when_asked_for,
-         ranks_may_keep_their_batches,
+         newcomers_come_from_other_hosts, ranks_may_keep_their_batches,
          a_checkpoint_that_cannot_be_written_does_not_end_it, the_last_evaluation_may_fail_on_one_rank,
          too_few_are_too_few,
          work_that_fails_everywhere_ends, who_fails_does_not_say_that_the_training_is_over,

@@ -264,6 +264,41 @@ Test(door, newcomers_give_up_work_that_fails_when_the_others_do)
     check_end(newcomer, 0);
 }
 
+/* An id of a process that has ended. */
+static void make_dead_id(rondo_unique_id *ret_id)
+{
+    int ids[2];
+    pid_t maker;
+
+    cr_assert(!pipe(ids));
+    maker = fork();
+    if (!maker)
+        _exit(rondo_unique_id_create(ret_id) ||
+              write(ids[1], ret_id, sizeof(*ret_id)) != sizeof(*ret_id));
+    check_end(maker, 0);
+    cr_assert_eq(read(ids[0], ret_id, sizeof(*ret_id)), sizeof(*ret_id));
+}
+
+/* Members stand still for each invitation. */
+Test(door, who_cannot_reach_the_members_gives_up)
+{
+    struct door_invitation invitation = {.size = 2, .rank = 1};
+    char names[1][DOOR_NAME];
+    struct door *door;
+    int status = 0, invited = 0;
+    pid_t newcomer;
+
+    make_dead_id(&invitation.id);
+    cr_assert(!door_open(folder, &door) && !door_enter(door));
+    newcomer = start(2, leave_or_stay);
+    for (; waitpid(newcomer, &status, WNOHANG) == 0; usleep(1000))
+        if (door_look(door, names, 1) && !door_invite(door, names[0], &invitation))
+            invited++;
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%d", status);
+    cr_expect(invited > 1 && invited < 10, "it was invited %d times", invited);
+    door_close(door);
+}
+
 /* The first piece of work counts, and this rank fails to keep it. */
 static int fail_to_keep(rondo_elastic *job, int rank)
 {
