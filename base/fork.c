@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Atomic uint32_t none; /* nothing was made yet */
@@ -34,11 +35,66 @@ void fork_allow(void)
     lock_give(&loading);
 }
 
+/* ---- Sockets --------------------------------------------------------------------------------- */
+
+enum { SOCKETS = 1 << 16 }; /* of descriptors above children keep their copies */
+
+/* The inode of each socket, by descriptor; 0: none was noted. The program may have closed ours and
+ * use the number for a file of its own, which a child keeps. */
+static _Atomic uint64_t inodes[SOCKETS];
+static atomic_int sockets_end; /* behind the highest of them */
+
+static uint64_t inode_of(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) || !S_ISSOCK(status.st_mode) ? 0 : status.st_ino;
+}
+
+void fork_note_socket(int fd)
+{
+    int end = atomic_load_explicit(&sockets_end, memory_order_relaxed);
+
+    if (fd >= SOCKETS)
+        return;
+    /* Relaxed: only a child reads them, in which nothing else runs. */
+    atomic_store_explicit(&inodes[fd], inode_of(fd), memory_order_relaxed);
+    while (end <= fd && !atomic_compare_exchange_weak_explicit(
+                            &sockets_end, &end, fd + 1, memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+void fork_close_socket(int fd)
+{
+    uint64_t inode = fd < SOCKETS ? atomic_load_explicit(&inodes[fd], memory_order_relaxed) : 0;
+
+    close(fd);
+    if (inode) /* unless another thread has the number and has noted it by now */
+        atomic_compare_exchange_strong_explicit(&inodes[fd], &inode, 0, memory_order_relaxed,
+                                                memory_order_relaxed);
+}
+
+/* In a child. */
+static void close_sockets(void)
+{
+    int end = atomic_load_explicit(&sockets_end, memory_order_relaxed);
+
+    for (int fd = 0; fd < end; fd++) {
+        uint64_t inode = atomic_load_explicit(&inodes[fd], memory_order_relaxed);
+
+        if (inode && inode == inode_of(fd))
+            fork_close_socket(fd);
+    }
+}
+
+/* ---- Children -------------------------------------------------------------------------------- */
+
 /* In a child of fork(), before anything else runs: gives the lock that this thread took in the
  * parent, and clears `none`, for where a page can't be wiped. */
 static void begin_child(void)
 {
     fork_allow();
+    close_sockets();
     atomic_store_explicit(&none, 0, memory_order_relaxed);
     /* Between two lists there may be gaps, of zeros. */
     for (const struct fork_renewed *one = __start_fork_renewed; one < __stop_fork_renewed; one++) {

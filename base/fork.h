@@ -65,6 +65,15 @@ struct fork_renewed {
 void fork_prevent(void);
 void fork_allow(void);
 
+/*
+ * A child closes its copies of these sockets as it begins: else peers would hear of the end of this
+ * process only when its last child ends. Nobody in the child uses their numbers. A child of a bare
+ * clone() keeps its copies.
+ */
+void fork_note_socket(int fd);
+/* Closes one of them. */
+void fork_close_socket(int fd);
+
 /* Memory of the parent's that a child gives up without freeing what hangs on it, which would be
  * another process's: it stays as it is until the child ends. */
 void fork_keep(void *memory);

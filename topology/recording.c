@@ -38,6 +38,8 @@ hwloc_topology_t topology_prepare(void)
         return NULL;
     hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
+    /* Ranks in CPU sets of different containers compare the numbers of their places. */
+    hwloc_topology_set_flags(hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     return hwloc;
 }
 

@@ -52,8 +52,6 @@ static rondo_result load(const char *xml, bool devices, struct topology *topolog
     if (xml)
         return load_recording(xml, topology);
     leave_out_slow_components(topology->hwloc);
-    /* Ranks in CPU sets of different containers compare the numbers of their places. */
-    hwloc_topology_set_flags(topology->hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (!devices)
         hwloc_topology_set_io_types_filter(topology->hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (hwloc_topology_load(topology->hwloc))

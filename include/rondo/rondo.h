@@ -150,8 +150,8 @@ typedef struct rondo_config {
  * may close what it inherited, which does nothing to the parent or to peers, may exec or exit, and
  * may open communicators and streams of its own. Memory from rondo_mem_alloc() and registered
  * memory is shared with the parent: it may be read, and what is written there the parent sees;
- * rondo_mem_free() of it in the child is refused. The child holds copies of the parent's
- * sockets until it execs or ends, so over a network the parent's death shows to peers only then.
+ * rondo_mem_free() of it in the child is refused. Peers notice the death of a rank although a child
+ * of it lives on.
  */
 
 /* ---- Starting and ending --------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,4 +300,46 @@ Test(fork, children_born_while_another_thread_opens_and_closes_have_their_own)
     }
     atomic_store_explicit(&over, true, memory_order_relaxed);
     pthread_join(thread, NULL);
+}
+
+/* ---- The parent dies ------------------------------------------------------------------------- */
+
+struct orphan {
+    _Atomic pid_t pid;
+    atomic_bool over; /* it has lived as long as a child may */
+};
+
+/* Rank 1 is killed, and its child lives on. */
+static rondo_result die_before_child(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct orphan *orphan = *(struct orphan **)argument;
+    rondo_result result = sum_up(comm, sentence);
+
+    if (!result && rondo_comm_rank(comm) == 1) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            sleep(PATIENCE);
+            atomic_store_explicit(&orphan->over, true, memory_order_relaxed);
+            _exit(0);
+        }
+        atomic_store_explicit(&orphan->pid, pid, memory_order_relaxed);
+        raise(SIGKILL);
+    }
+    return result ? result : sum_up(comm, sentence);
+}
+
+Test(fork, a_child_that_lives_on_does_not_hide_the_death_of_its_parent)
+{
+    struct orphan *orphan = world_share(sizeof(*orphan));
+    struct world_report report;
+
+    cr_expect(world_run_processes(RANKS, die_before_child, &orphan, &report) == RANKS);
+    cr_expect(!atomic_load_explicit(&orphan->over, memory_order_relaxed), "the others waited");
+    for (int rank = 0; rank < RANKS; rank++)
+        if (rank != 1)
+            cr_expect(report.results[rank] == RONDO_ERROR_PEER, "%s", report.summary);
+    cr_assert(orphan->pid > 0);
+    kill(orphan->pid, SIGKILL);
+    world_unshare(orphan, sizeof(*orphan));
 }

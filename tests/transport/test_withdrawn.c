@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "transport/memory/heap.h"
 #include "transport/memory/page.h"
+#include "transport/memory/process.h"
 #include "transport/memory/registered.h"
 
 #include <criterion/criterion.h>
@@ -140,6 +141,21 @@ Test(withdrawn, memory_keeps_what_it_holds_and_does_not_see_what_peers_store, .i
     lease.over = true;
     cr_expect(heap_free(memory) == RONDO_OK);
     cr_expect(closed == 1);
+}
+
+Test(withdrawn, ranks_of_our_own_process_are_attached_while_some_memory_is, .init = open_heap,
+     .fini = close_heap)
+{
+    struct switched lease = switched();
+    char *memory = block(PAGES * PAGE);
+    struct process *process = NULL;
+    struct warning warning = {.count = 0};
+
+    cr_assert(withdraw(memory, PAGES * PAGE, &lease.lease, &warning) == RONDO_OK);
+    cr_expect(process_attach(&handle, &process) == RONDO_OK, "%s", fail_sentence());
+    process_detach(process);
+    lease.over = true;
+    cr_expect(heap_free(memory) == RONDO_OK);
 }
 
 Test(withdrawn, a_place_is_handed_out_again_when_the_lease_is_over_and_is_shared_then,

@@ -46,6 +46,14 @@ char *heap_base(void)
     return atomic_load_explicit(&heap.base, memory_order_relaxed);
 }
 
+bool heap_holds(const void *memory, size_t bytes)
+{
+    const char *at = memory, *base = heap_base();
+    const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
+
+    return base && at >= base && at < end && bytes <= (size_t)(end - at);
+}
+
 static rondo_result open_heap(void)
 {
     struct heap_file file;
@@ -246,7 +254,7 @@ bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)
     struct span span = {0};
 
     lock_take(&heap.lock);
-    if (is_ours() && at >= heap_base() && at < heap.end)
+    if (is_ours() && heap_holds(memory, 0))
         span = spans_holding(&heap.spans, (size_t)(at - heap_base()) / PAGE);
     if (span.length) {
         *ret_begin = heap_base() + span.start * PAGE;
@@ -273,23 +281,13 @@ static void tell_watcher(const void *begin, size_t bytes)
 }
 
 /* Adapters that have the block registered would go on using the pages that it has now. */
-static void forget_block(const void *memory)
+static void forget_block(const void *memory, bool at_its_beginning)
 {
     char *begin;
     size_t bytes;
 
-    if (heap_block(memory, &begin, &bytes))
+    if (heap_block(memory, &begin, &bytes) && (begin == memory || !at_its_beginning))
         tell_watcher(begin, bytes);
-}
-
-/* Does what forget_block() does, if `memory` is the beginning of a block. */
-static void forget(const void *memory)
-{
-    char *begin;
-    size_t bytes;
-
-    if (heap_block(memory, &begin, &bytes) && begin == memory)
-        forget_block(memory);
 }
 
 rondo_result heap_free(void *memory)
@@ -299,7 +297,7 @@ rondo_result heap_free(void *memory)
 
     if (!memory)
         return RONDO_OK;
-    forget(memory);
+    forget_block(memory, true);
     lock_take(&heap.lock);
     if (!is_ours() || at <= heap_base() || at >= heap.end || (uintptr_t)at % PAGE != 0)
         result =
@@ -328,15 +326,10 @@ void heap_retire(void *memory, size_t keep, struct lease *lease)
 
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset)
 {
-    const char *at = memory;
-    const char *base = heap_base();
-    const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
-
-    if (base && at >= base && at < end && bytes <= (size_t)(end - at)) {
-        *ret_offset = (uint64_t)(at - base);
-        return !withdrawn_touches(memory, bytes);
-    }
-    return registered_find(memory, bytes, ret_offset);
+    if (!heap_holds(memory, bytes))
+        return registered_find(memory, bytes, ret_offset);
+    *ret_offset = (uint64_t)((const char *)memory - heap_base());
+    return !withdrawn_touches(memory, bytes);
 }
 
 /* With the lock held. Memory that is shared already must not
@@ -382,7 +375,7 @@ rondo_result heap_deregister(void *memory)
     rondo_result result;
     uint64_t offset = 0;
 
-    forget(memory);
+    forget_block(memory, true);
     lock_take(&withdrawal_lock);
     lock_take(&heap.lock);
     result = registered_move_out(memory, &offset);
@@ -437,8 +430,8 @@ rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal)
     char *end = begin + (at % PAGE + withdrawal->bytes + PAGE - 1) / PAGE * PAGE;
     rondo_result result;
 
-    forget_block(withdrawal->memory);
-    if (begin < heap_base() || begin >= heap.end)
+    forget_block(withdrawal->memory, false);
+    if (!heap_holds(begin, 0))
         return withdraw_registered(withdrawal);
     result = withdrawn_note(begin, end, withdrawal->lease);
     if (result)

@@ -210,9 +210,8 @@ static rondo_result use_own_heap(struct process *process)
 {
     const struct heap_handle *handle = &process->handle;
     const char *base = heap_base();
-    uint64_t offset;
 
-    if (!base || !heap_find(base, handle->bytes, &offset) || !shown_base() ||
+    if (!base || !heap_holds(base, handle->bytes) || !shown_base() ||
         handle->shown.bytes != SHOWN_BYTES ||
         memcmp(((const struct heap_head *)(const void *)base)->id, handle->id,
                sizeof(handle->id)) != 0)

@@ -305,7 +305,11 @@ rondo_result tcp_place(struct network *base, char *ret_text, size_t room);
 
 /* ---- tcp/socket.c: sockets ------------------------------------------------------------------- */
 
-/* Close a line's socket or the listener: no event of it comes any more. */
+/* Ask for events (of epoll) of a line's socket, or of the listener's, which has no line; false:
+ * errno says why that can't be. */
+bool tcp_socket_watch(const struct tcp_network *network, int fd, uint32_t events,
+                      struct tcp_line *line);
+/* Close it: no event of it comes any more. */
 void tcp_socket_close(const struct tcp_network *network, int fd);
 /* Set the socket options of a data line or of the control line. */
 void tcp_tune(int fd, bool control, const struct tcp_network *network);

@@ -26,15 +26,12 @@ enum {
 struct tcp_line *tcp_line_new(struct tcp_network *network, int fd, enum tcp_line_state state)
 {
     struct tcp_line *line = calloc(1, sizeof(*line));
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = line};
 
     if (line) {
         line->network = network;
         line->fd = fd;
         line->state = state;
-        if (state == TCP_CONNECTING)
-            event.events = EPOLLOUT;
-        if (!epoll_ctl(network->epoll, EPOLL_CTL_ADD, fd, &event))
+        if (tcp_socket_watch(network, fd, state == TCP_CONNECTING ? EPOLLOUT : EPOLLIN, line))
             return line;
     }
     close(fd);

@@ -38,7 +38,6 @@ static rondo_result open_network(const struct network_wish *wish, void *ret_part
                                  struct network **ret_network)
 {
     struct tcp_network *network = calloc(1, sizeof(*network));
-    struct epoll_event event = {.events = EPOLLIN};
     rondo_result result;
 
     if (!network)
@@ -56,8 +55,7 @@ static rondo_result open_network(const struct network_wish *wish, void *ret_part
     if (!result) {
         tcp_seal_make_keys(network);
         network->epoll = descriptor_above(epoll_create1(EPOLL_CLOEXEC));
-        if (network->epoll < 0 ||
-            epoll_ctl(network->epoll, EPOLL_CTL_ADD, network->listener, &event))
+        if (network->epoll < 0 || !tcp_socket_watch(network, network->listener, EPOLLIN, NULL))
             result = rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot watch TCP connections (epoll)");
     }
     if (result) {

@@ -3,6 +3,7 @@
 #include "transport/tcp/engine.h"
 
 #include "base/caller/times.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/net/socket.h"
 
@@ -11,7 +12,6 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 enum {
     /*
@@ -22,11 +22,22 @@ enum {
     UNSENT = 64 << 10,
 };
 
+bool tcp_socket_watch(const struct tcp_network *network, int fd, uint32_t events,
+                      struct tcp_line *line)
+{
+    struct epoll_event event = {.events = events, .data.ptr = line};
+
+    if (epoll_ctl(network->epoll, EPOLL_CTL_ADD, fd, &event))
+        return false;
+    fork_note_socket(fd);
+    return true;
+}
+
 void tcp_socket_close(const struct tcp_network *network, int fd)
 {
     /* A process that was just started may have a copy of it, so the system would go on telling. */
     epoll_ctl(network->epoll, EPOLL_CTL_DEL, fd, NULL);
-    close(fd);
+    fork_close_socket(fd);
 }
 
 static void set(int fd, int option, int value)
