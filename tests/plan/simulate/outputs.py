@@ -5,6 +5,7 @@ import collections
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -74,6 +75,26 @@ def slices_of_a_time_line_do_not_overlap():
             assert all(round(end * 1e3) <= round(begin * 1e3) for (_, end), (begin, _) in zip(slices, slices[1:]))
 
 
+def a_time_line_that_fails_takes_no_row_away_and_is_told():
+    said = simulate("all_reduce", "-n", "4", "-b", "1K", "--json", "out.json", "--chrome", "/nonexistent/x", status=1)
+    assert "cannot write /nonexistent/x" in said, said
+    with open("out.json", encoding="utf-8") as file:
+        rows = {row["algorithm"] for row in json.load(file)["results"]}
+    plain = simulate("all_reduce", "-n", "4", "-b", "1K")
+    assert rows == set(re.findall(r"^(\w+) +1K ", plain, re.MULTILINE)), (rows, plain)
+
+
+def a_time_line_is_of_the_last_algorithm_that_can_be_simulated():
+    """The last one of all needs slots with room for several parts."""
+    simulate("all_gather", "-n", "16", "-t", "fat-tree,slot_bytes=4", "-b", "1K", "--csv", "out.csv",
+             "--chrome", "out.trace.json")
+    with open("out.csv", encoding="utf-8") as file:
+        last = list(csv.DictReader(file))[-1]
+    with open("out.trace.json", encoding="utf-8") as file:
+        ends = [event["ts"] + event.get("dur", 0) for event in json.load(file)["traceEvents"] if "ts" in event]
+    assert abs(max(ends) - 1e6 * float(last["seconds"])) < 0.01, (max(ends), last)
+
+
 def one_rank_stands_for_others_only_as_far_as_plans_were_compared():
     assert "in all 64 plans, so this is exact" in simulate("all_reduce", "-n", "64", "-b", "1K", "-a", "ring")
     assert "as far as compared: " in simulate("all_reduce", "-n", "100000", "-b", "1K", "-a", "ring")
@@ -87,5 +108,7 @@ def wrong_words_are_refused():
 if __name__ == "__main__":
     sys.exit(cases.run([(name, cases.in_scratch(function)) for name, function in cases.named([
         table_csv_and_json_say_the_same, pictures_are_xml, slices_of_a_time_line_do_not_overlap,
+        a_time_line_that_fails_takes_no_row_away_and_is_told,
+        a_time_line_is_of_the_last_algorithm_that_can_be_simulated,
         one_rank_stands_for_others_only_as_far_as_plans_were_compared,
         wrong_words_are_refused])]))
