@@ -296,6 +296,35 @@ Test(simulate, a_failed_link_is_named_with_those_who_wait)
     cr_assert_gt(seconds_of(&call), 0);
 }
 
+Test(simulate, failed_uplinks_of_a_switch_add_up)
+{
+    const struct simulate_fault faults[] = {{.hop = {HOP_UPLINK, 0, 0}, .factor = 0.5},
+                                            {.hop = {HOP_UPLINK, 0, 0}, .factor = 0},
+                                            {.hop = {HOP_UPLINK, 0, 1}, .factor = 0},
+                                            {.hop = {HOP_UPLINK, 0, 3}, .factor = 0},
+                                            {.hop = {HOP_UPLINK, 0, 2}, .factor = 0}};
+    /* Rank 0 fills the uplinks of its switch; all else has room. */
+    struct call call = {.algorithm = "direct",
+                        .topology = "fat-tree,leaf_hosts=2,oversubscription=8,network_us=0,"
+                                    "hop_us=0,message_us=0,step_us=0,copy_GBps=1e9",
+                        .collective = RONDO_SCATTER,
+                        .ranks = 4,
+                        .block_bytes = 1e5,
+                        .faults = faults};
+    double whole = seconds_of(&call);
+    struct outcome outcome;
+
+    call.fault_count = 2;
+    assert_near(seconds_of(&call), whole * 4 / 3, "one of 4, named twice", 4);
+    call.fault_count = 4;
+    assert_near(seconds_of(&call), whole * 4, "three of 4", 4);
+    call.fault_count = 5;
+    cr_assert(call_run(&call, &outcome));
+    cr_assert_eq(outcome.result, RONDO_ERROR_UNSUPPORTED);
+    cr_assert_not_null(strstr(fail_sentence(), "uplink of leaf switch 0"), "%s", fail_sentence());
+    call_close(&outcome);
+}
+
 Test(simulate, oversubscribed_cores_are_slower_by_as_much)
 {
     struct call call = {.algorithm = "halving",
