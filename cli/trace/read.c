@@ -2,10 +2,11 @@
 /* read.c - the files of a job. */
 #include "cli/trace/trace.h"
 
+#include "cli/common/json_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,15 +47,11 @@ uint32_t traced_comms(const struct trace_page *page)
  * theirs means something in JSON or to a terminal. */
 static void clean(char *text, size_t size)
 {
-    json_t *utf8;
-
     text[size - 1] = 0;
-    utf8 = *text ? json_string(text) : NULL; /* of other bytes there is none */
+    json_text_clean(text);
     for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\' || *text == 127 ||
-            (!utf8 && (unsigned char)*text > 127))
+        if (*text == '"' || *text == '\\')
             *text = '?';
-    json_decref(utf8);
 }
 
 /* Private, as clean() writes into it. */
