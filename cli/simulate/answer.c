@@ -133,6 +133,8 @@ static rondo_result answer_algorithm(const struct ask *ask, const struct algorit
     struct programs *programs = NULL;
     rondo_result result = open_programs(ask, algorithm, groups, &programs);
 
+    for (int i = 0; i < ask->fault_count && !result; i++)
+        answers->passed[i] |= programs_pass(programs, &ask->faults[i].hop);
     for (int i = 0; i < ask->size_count && !result; i++) {
         struct answer *answer = &answers->list[answers->count];
 
@@ -194,6 +196,23 @@ static void find_fastest(const struct ask *ask, struct answers *answers)
     }
 }
 
+/* A link that nothing takes may be one that this machine does not have. */
+static void tell_idle_links(const struct ask *ask, const struct answers *answers)
+{
+    for (int i = 0; i < ask->fault_count && answers->count; i++) {
+        const struct hop *hop = &ask->faults[i].hop;
+        char part[16] = "";
+
+        if (answers->passed[i])
+            continue;
+        if (hop->sub >= 0)
+            snprintf(part, sizeof(part), "/%d", hop->sub);
+        fprintf(stderr,
+                "rondo simulate: no message passes %s:%d%s, so that --link changes nothing\n",
+                route_word(hop->kind), hop->owner, part);
+    }
+}
+
 int answer_all(const struct ask *ask, struct answers *ret_answers)
 {
     struct answers answers = {0};
@@ -227,6 +246,7 @@ int answer_all(const struct ask *ask, struct answers *ret_answers)
         (ask->chrome && !write_time_line(ask, groups, &answers.list[answers.count - 1])))
         status = 1;
     grouping_close(groups);
+    tell_idle_links(ask, &answers);
     find_fastest(ask, &answers);
     *ret_answers = answers;
     return status;

@@ -149,7 +149,8 @@ static void take_link(struct argp_state *state, void *input, char *text)
             used = 0;
     }
     fault.hop.kind = used ? route_kind(word) : -1;
-    if (!used || text[used] || fault.hop.kind < 0 || !(fault.factor >= 0 && fault.factor <= 1e6))
+    if (!used || text[used] || fault.hop.kind < 0 || fault.hop.owner < 0 ||
+        (strchr(text, '/') && fault.hop.sub < 0) || !(fault.factor >= 0 && fault.factor <= 1e6))
         argp_error(state,
                    "--link is KIND:NUMBER[/PART]=FACTOR such as nic-out:12=0.5 or "
                    "uplink:3/1=0, not '%s'",
@@ -188,7 +189,12 @@ static void finish(struct argp_state *state, void *input)
             argp_error(state, "there is no rank %d among %d", ask->slow[i].rank, ask->ranks);
     if (!(ask->factor > 1))
         argp_error(state, "--factor is above 1");
-    read_sizes(state, ask);
+    if (ask->collective != RONDO_BARRIER)
+        read_sizes(state, ask);
+    else
+        ask->size_count = 1; /* of 0 bytes */
+    if (ask->collective == RONDO_BARRIER && ask->svg)
+        argp_error(state, "--svg draws times over sizes, which a barrier does not have");
     read_algorithms(state, ask);
     if (ask_machine(ask->topology, &ask->machine) || machine_check(&ask->machine, ask->ranks))
         argp_error(state, "%s", fail_sentence());

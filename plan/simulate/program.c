@@ -76,10 +76,11 @@ static int ways_of(const struct machine *machine, const struct hop *hop)
     return core && machine->routes == ROUTES_ADAPTIVE ? machine->spines : 1;
 }
 
-static bool is_of(const struct hop *fault, const struct hop *hop, int sub)
+/* True if a fault is of one of so many parts of a link, from `first` on. */
+static bool is_of(const struct hop *fault, const struct hop *hop, int first, int parts)
 {
     return fault->kind == hop->kind && fault->owner == hop->owner &&
-           (fault->sub < 0 || fault->sub == sub);
+           (fault->sub < 0 || (fault->sub >= first && fault->sub - first < parts));
 }
 
 /* Returns what is left of a link's bandwidth: of uplinks that are used as one, the mean. The last
@@ -93,11 +94,23 @@ static double bandwidth_of(const struct programs *programs, const struct hop *ho
         double factor = 1;
 
         for (int i = 0; i < programs->fault_count; i++)
-            if (is_of(&programs->faults[i].hop, hop, hop->sub + way))
+            if (is_of(&programs->faults[i].hop, hop, hop->sub + way, 1))
                 factor = programs->faults[i].factor;
         sum += factor;
     }
     return programs->fault_count ? bandwidth * sum / ways : bandwidth;
+}
+
+bool programs_pass(const struct programs *programs, const struct hop *fault)
+{
+    bool passed = false;
+
+    for (uint32_t i = 0; i < programs->share.link_count && !passed; i++) {
+        const struct hop *hop = &programs->hops[i];
+
+        passed = is_of(fault, hop, hop->sub, ways_of(&programs->machine, hop));
+    }
+    return passed;
 }
 
 /* The link that stands for this one and its images; -1 without memory. */

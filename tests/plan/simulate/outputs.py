@@ -16,11 +16,15 @@ import cases  # noqa: E402  tests/cases.py
 RONDO = os.path.abspath(sys.argv[1])
 
 
-def simulate(*options, status=0):
+def both_streams(*options, status=0):
     done = subprocess.run([RONDO, "simulate", *options], capture_output=True, text=True, check=False, timeout=100,
                           env=cases.clean_environment())
     assert done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout if status == 0 else done.stderr
+    return done.stdout, done.stderr
+
+
+def simulate(*options, status=0):
+    return both_streams(*options, status=status)[status != 0]
 
 
 def table_csv_and_json_say_the_same():
@@ -100,6 +104,28 @@ def one_rank_stands_for_others_only_as_far_as_plans_were_compared():
     assert "as far as compared: " in simulate("all_reduce", "-n", "100000", "-b", "1K", "-a", "ring")
 
 
+def a_barrier_is_one_row_of_no_bytes():
+    simulate("barrier", "-n", "4", "-a", "direct", "--csv", "out.csv")
+    with open("out.csv", encoding="utf-8") as file:
+        row, = csv.DictReader(file)
+    assert [float(row[name]) for name in ("bytes", "algbw_GBps", "busbw_GBps")] == [0, 0, 0], row
+    assert float(row["seconds"]) > 0, row
+    assert "which a barrier does not have" in simulate("barrier", "-n", "4", "--svg", "out.svg", status=2)
+
+
+def links_that_are_not_there_are_named():
+    small = ["all_reduce", "-n", "16", "-b", "1K", "-a", "ring"]
+    tree = ["-t", "dgx,fabric=tree,leaf_hosts=1"]
+    for link, more in (("nic-out:99", []), ("uplink:0", []), ("uplink:0/4", tree), ("uplink:2", tree)):
+        said = both_streams(*small, *more, "--link", link + "=0")[1]
+        assert said.count("\n") == 1 and f"no message passes {link}, so that --link changes nothing" in said, said
+    for link, more in (("nic-out:7", []), ("uplink:0", tree), ("uplink:0/3", tree)):
+        assert both_streams(*small, *more, "--link", link + "=0.5")[1] == "", link
+    assert "no message passes" not in simulate(*small, "--link", "nic-out:7=0", status=1)
+    for link in ("nic-out:-5=0", "uplink:0/-1=0", "uplink:-1/0=0"):
+        assert f"not '{link}'" in simulate(*small, "--link", link, status=2)
+
+
 def wrong_words_are_refused():
     assert "nosuch" in simulate("all_reduce", "-n", "4", "-t", "nosuch", "-b", "1K", status=2)
     assert "nosuch" in simulate("all_reduce", "-n", "4", "-a", "nosuch", "-b", "1K", status=2)
@@ -111,4 +137,5 @@ if __name__ == "__main__":
         a_time_line_that_fails_takes_no_row_away_and_is_told,
         a_time_line_is_of_the_last_algorithm_that_can_be_simulated,
         one_rank_stands_for_others_only_as_far_as_plans_were_compared,
+        a_barrier_is_one_row_of_no_bytes, links_that_are_not_there_are_named,
         wrong_words_are_refused])]))
