@@ -33,15 +33,21 @@ static rondo_result read_file(const char *path, struct machine *ret_machine)
 {
     json_error_t error;
     json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error), *value;
+    const json_t *base = json_object_get(json, "base");
     struct machine machine = {0};
-    const char *key, *base;
-    rondo_result result = RONDO_OK;
+    const char *key;
+    rondo_result result;
 
     if (!json)
         return rondo_fail(RONDO_ERROR_INVALID, "%s is no topology: line %d: %s.", path, error.line,
                           error.text);
-    base = json_string_value(json_object_get(json, "base"));
-    result = machine_find(base ? base : "alpha-beta", &machine);
+    if (!json_is_object(json))
+        result =
+            rondo_fail(RONDO_ERROR_INVALID, "%s is no topology: that is an object of keys.", path);
+    else if (base && !json_is_string(base))
+        result = rondo_fail(RONDO_ERROR_INVALID, "The topology's \"base\" is the name of one.");
+    else
+        result = machine_find(base ? json_string_value(base) : "alpha-beta", &machine);
     json_object_foreach(json, key, value) if (!result && strcmp(key, "base") &&
                                               strcmp(key, "name") && strcmp(key, "comment"))
         result = set_from(&machine, key, value);

@@ -126,6 +126,17 @@ def links_that_are_not_there_are_named():
         assert f"not '{link}'" in simulate(*small, "--link", link, status=2)
 
 
+def files_that_hold_no_topology_are_refused():
+    for text, words in (("[]", "is no topology"), ("5", "is no topology"), ('{"base": 5}', '"base" is the name of')):
+        with open("t.json", "w", encoding="utf-8") as file:
+            file.write(text)
+        said = simulate("all_reduce", "-n", "4", "-b", "1K", "-t", "t.json", status=2)
+        assert words in said, said
+    with open("t.json", "w", encoding="utf-8") as file:
+        file.write('{"name": "x", "nics": 1}')
+    simulate("all_reduce", "-n", "4", "-b", "1K", "-t", "t.json")
+
+
 def wrong_words_are_refused():
     assert "nosuch" in simulate("all_reduce", "-n", "4", "-t", "nosuch", "-b", "1K", status=2)
     assert "nosuch" in simulate("all_reduce", "-n", "4", "-a", "nosuch", "-b", "1K", status=2)
@@ -137,5 +148,5 @@ if __name__ == "__main__":
         a_time_line_that_fails_takes_no_row_away_and_is_told,
         a_time_line_is_of_the_last_algorithm_that_can_be_simulated,
         one_rank_stands_for_others_only_as_far_as_plans_were_compared,
-        a_barrier_is_one_row_of_no_bytes, links_that_are_not_there_are_named,
+        a_barrier_is_one_row_of_no_bytes, links_that_are_not_there_are_named, files_that_hold_no_topology_are_refused,
         wrong_words_are_refused])]))
