@@ -26,3 +26,13 @@ bool json_file_write(const char *command, const char *file, json_t *json)
     json_decref(json);
     return !failed;
 }
+
+void json_text_clean(char *text)
+{
+    json_t *utf8 = json_string(text);
+
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127 || (!utf8 && (unsigned char)*text > 127))
+            *text = '?';
+    json_decref(utf8);
+}

@@ -12,4 +12,8 @@
  */
 bool json_file_write(const char *command, const char *file, json_t *json);
 
+/* Puts ? for signs that mean something to a terminal, and for bytes that are no UTF-8, of which
+ * Jansson makes no string. */
+void json_text_clean(char *text);
+
 #endif

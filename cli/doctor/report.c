@@ -23,6 +23,8 @@ void doctor_say(struct doctor_report *report, enum doctor_grade grade, const cha
     va_start(arguments, format);
     vsnprintf(line->found, sizeof(line->found), format, arguments);
     va_end(arguments);
+    json_text_clean(line->remedy);
+    json_text_clean(line->found);
 }
 
 int doctor_count(const struct doctor_report *report, enum doctor_grade grade)
@@ -54,16 +56,18 @@ void doctor_print(const struct doctor_report *report, FILE *to)
 
 bool doctor_write_json(const struct doctor_report *report, const char *file)
 {
-    json_t *lines = json_array();
+    json_t *lines = json_array(), *all = NULL;
+    bool good = true;
 
-    for (int i = 0; i < report->count; i++) {
+    for (int i = 0; i < report->count && good; i++) {
         const struct doctor_line *line = &report->line[i];
 
-        json_array_append_new(lines, json_pack("{s:s,s:s,s:s,s:s}", "grade", grades[line->grade],
-                                               "subject", line->subject, "found", line->found,
-                                               "remedy", line->remedy));
+        good = !json_array_append_new(
+            lines, json_pack("{s:s,s:s,s:s,s:s}", "grade", grades[line->grade], "subject",
+                             line->subject, "found", line->found, "remedy", line->remedy));
     }
-    return json_file_write(
-        "rondo doctor", file,
-        json_pack("{s:b,s:o}", "works", !doctor_count(report, DOCTOR_FAIL), "lines", lines));
+    if (good)
+        all = json_pack("{s:b,s:O}", "works", !doctor_count(report, DOCTOR_FAIL), "lines", lines);
+    json_decref(lines);
+    return json_file_write("rondo doctor", file, all);
 }

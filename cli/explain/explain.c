@@ -5,6 +5,7 @@
  */
 #include "cli/commands.h"
 #include "cli/common/argument.h"
+#include "cli/common/output.h"
 #include "cli/explain/auto.h"
 #include "cli/explain/html.h"
 #include "cli/explain/predict.h"
@@ -295,32 +296,44 @@ static struct explain_costs step_costs(const struct options *options)
                                              .rails = options->costs.across.rails}};
 }
 
-/* The data or the page, to a file or stdout. Returns the exit status. */
+static rondo_result write_subjects(const struct options *options, const struct subject *subjects,
+                                   int count, FILE *to)
+{
+    struct explain_costs costs = step_costs(options);
+
+    if (options->json)
+        return subject_write_json(subjects, &costs, to);
+    if (options->svg)
+        return subject_write_svg(subjects, &costs, options->round, to);
+    if (options->msccl)
+        return msccl_write(subjects->plans, subjects->plan_count, to);
+    return subject_write_html(subjects, count, &costs, to);
+}
+
+/* Writes the data or the page to a file or stdout. What is refused leaves the file as it was, so
+ * all is written to memory first. Returns the exit status. */
 static int write_file(const struct options *options, const struct subject *subjects, int count)
 {
     const char *name = options->json   ? options->json
                        : options->html ? options->html
                        : options->svg  ? options->svg
                                        : options->msccl;
-    struct explain_costs costs = step_costs(options);
-    bool to_stdout = !strcmp(name, "-");
-    FILE *to = to_stdout ? stdout : fopen(name, "we");
-    rondo_result result = RONDO_OK;
-    bool written = to;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    rondo_result result = to ? write_subjects(options, subjects, count, to) : RONDO_OK;
+    bool written = to && output_close(to);
 
-    if (to && options->json)
-        result = subject_write_json(subjects, &costs, to);
-    else if (to && options->svg)
-        result = subject_write_svg(subjects, &costs, options->round, to);
-    else if (to && options->msccl)
-        result = msccl_write(subjects->plans, subjects->plan_count, to);
-    else if (to)
-        result = subject_write_html(subjects, count, &costs, to);
-    if (to)
-        written = !ferror(to) && !(to_stdout ? fflush(to) : fclose(to));
+    if (written && !result) {
+        to = output_open(name);
+        if (to)
+            fwrite(text, 1, length, to);
+        written = to && output_close(to);
+    }
     if (result || !written)
         fprintf(stderr, "rondo explain: %s: %s\n", name,
                 result ? fail_sentence() : strerror(errno));
+    free(text);
     return result || !written;
 }
 

@@ -79,17 +79,21 @@ static void fill_in(const struct ask *ask, const struct programs *programs,
         path_places(programs, times, answer);
 }
 
-/* One size; `last`: of all that was asked. */
-static rondo_result answer_size(const struct ask *ask, struct programs *programs, double bytes,
-                                bool last, struct answer *ret_answer)
+static struct simulate_call call_of(const struct ask *ask, double bytes)
 {
-    struct simulate_call call = {.block_bytes = block_bytes(ask, bytes),
-                                 .segments_most = ask->segments,
-                                 .jitter = ask->jitter,
-                                 .seed = (uint64_t)ask->seed,
-                                 .slow = ask->slow,
-                                 .slow_count = ask->slow_count,
-                                 .records = ask->path || (last && ask->chrome)};
+    return (struct simulate_call){.block_bytes = block_bytes(ask, bytes),
+                                  .segments_most = ask->segments,
+                                  .jitter = ask->jitter,
+                                  .seed = (uint64_t)ask->seed,
+                                  .slow = ask->slow,
+                                  .slow_count = ask->slow_count,
+                                  .records = ask->path};
+}
+
+static rondo_result answer_size(const struct ask *ask, struct programs *programs, double bytes,
+                                struct answer *ret_answer)
+{
+    struct simulate_call call = call_of(ask, bytes);
     struct simulate_result times;
     double begun = clock_seconds();
     rondo_result result = simulate_run(programs, &call, &times);
@@ -99,15 +103,12 @@ static rondo_result answer_size(const struct ask *ask, struct programs *programs
     ret_answer->bytes = bytes;
     fill_in(ask, programs, &times, ret_answer);
     ret_answer->wall = clock_seconds() - begun;
-    if (last && ask->chrome && !chrome_write(ask->chrome, programs, &times))
-        result = rondo_fail(RONDO_ERROR_SYSTEM, "The time line was not written.");
     simulate_close(&times);
-    return result;
+    return RONDO_OK;
 }
 
-static rondo_result answer_algorithm(const struct ask *ask, const struct algorithm *algorithm,
-                                     const struct grouping *groups, bool last,
-                                     struct answers *answers)
+static rondo_result open_programs(const struct ask *ask, const struct algorithm *algorithm,
+                                  const struct grouping *groups, struct programs **ret_programs)
 {
     struct writer writer = {.plans = {read_plan, ask->ranks},
                             .algorithm = algorithm,
@@ -122,19 +123,50 @@ static rondo_result answer_algorithm(const struct ask *ask, const struct algorit
         .fault_count = ask->fault_count,
         .steps_most = ask->all ? STEPS_OF_ALL : 0,
     };
-    struct programs *programs = NULL;
-    rondo_result result = programs_open(&writer.plans, &setup, &programs);
 
+    return programs_open(&writer.plans, &setup, ret_programs);
+}
+
+static rondo_result answer_algorithm(const struct ask *ask, const struct algorithm *algorithm,
+                                     const struct grouping *groups, struct answers *answers)
+{
+    struct programs *programs = NULL;
+    rondo_result result = open_programs(ask, algorithm, groups, &programs);
+
+    for (int i = 0; i < ask->fault_count && !result; i++)
+        answers->passed[i] |= programs_pass(programs, &ask->faults[i].hop);
     for (int i = 0; i < ask->size_count && !result; i++) {
         struct answer *answer = &answers->list[answers->count];
 
         answer->algorithm = algorithm;
-        result =
-            answer_size(ask, programs, ask->sizes[i], last && i == ask->size_count - 1, answer);
+        result = answer_size(ask, programs, ask->sizes[i], answer);
         answers->count += !result;
     }
     programs_close(programs);
     return result;
+}
+
+/* We know only in the end which answer is the last one, so we simulate that one once more. */
+static bool write_time_line(const struct ask *ask, const struct grouping *groups,
+                            const struct answer *last)
+{
+    struct simulate_call call = call_of(ask, last->bytes);
+    struct programs *programs = NULL;
+    struct simulate_result times;
+    rondo_result result = open_programs(ask, last->algorithm, groups, &programs);
+    bool written = false;
+
+    call.records = true;
+    if (!result)
+        result = simulate_run(programs, &call, &times);
+    if (result)
+        fprintf(stderr, "rondo simulate: %s: %s\n", last->algorithm->name, fail_sentence());
+    else {
+        written = chrome_write(ask->chrome, programs, &times);
+        simulate_close(&times);
+    }
+    programs_close(programs);
+    return written;
 }
 
 /* Forms that read memory of peers are for ranks that can: those of one host, or of groups. */
@@ -164,6 +196,23 @@ static void find_fastest(const struct ask *ask, struct answers *answers)
     }
 }
 
+/* A link that nothing takes may be one that this machine does not have. */
+static void tell_idle_links(const struct ask *ask, const struct answers *answers)
+{
+    for (int i = 0; i < ask->fault_count && answers->count; i++) {
+        const struct hop *hop = &ask->faults[i].hop;
+        char part[16] = "";
+
+        if (answers->passed[i])
+            continue;
+        if (hop->sub >= 0)
+            snprintf(part, sizeof(part), "/%d", hop->sub);
+        fprintf(stderr,
+                "rondo simulate: no message passes %s:%d%s, so that --link changes nothing\n",
+                route_word(hop->kind), hop->owner, part);
+    }
+}
+
 int answer_all(const struct ask *ask, struct answers *ret_answers)
 {
     struct answers answers = {0};
@@ -188,15 +237,16 @@ int answer_all(const struct ask *ask, struct answers *ret_answers)
             result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
                                 "it reads memory of ranks on other hosts, which cannot be mapped.");
         else
-            result =
-                answer_algorithm(ask, ask->list[i], groups, i == ask->list_count - 1, &answers);
+            result = answer_algorithm(ask, ask->list[i], groups, &answers);
         if (result)
             fprintf(stderr, "rondo simulate: %s: %s\n", ask->list[i]->name, fail_sentence());
         status = result && !ask->all;
     }
-    grouping_close(groups);
-    if (!answers.count)
+    if (!answers.count ||
+        (ask->chrome && !write_time_line(ask, groups, &answers.list[answers.count - 1])))
         status = 1;
+    grouping_close(groups);
+    tell_idle_links(ask, &answers);
     find_fastest(ask, &answers);
     *ret_answers = answers;
     return status;

@@ -33,15 +33,21 @@ static rondo_result read_file(const char *path, struct machine *ret_machine)
 {
     json_error_t error;
     json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error), *value;
+    const json_t *base = json_object_get(json, "base");
     struct machine machine = {0};
-    const char *key, *base;
-    rondo_result result = RONDO_OK;
+    const char *key;
+    rondo_result result;
 
     if (!json)
         return rondo_fail(RONDO_ERROR_INVALID, "%s is no topology: line %d: %s.", path, error.line,
                           error.text);
-    base = json_string_value(json_object_get(json, "base"));
-    result = machine_find(base ? base : "alpha-beta", &machine);
+    if (!json_is_object(json))
+        result =
+            rondo_fail(RONDO_ERROR_INVALID, "%s is no topology: that is an object of keys.", path);
+    else if (base && !json_is_string(base))
+        result = rondo_fail(RONDO_ERROR_INVALID, "The topology's \"base\" is the name of one.");
+    else
+        result = machine_find(base ? json_string_value(base) : "alpha-beta", &machine);
     json_object_foreach(json, key, value) if (!result && strcmp(key, "base") &&
                                               strcmp(key, "name") && strcmp(key, "comment"))
         result = set_from(&machine, key, value);
@@ -149,7 +155,8 @@ static void take_link(struct argp_state *state, void *input, char *text)
             used = 0;
     }
     fault.hop.kind = used ? route_kind(word) : -1;
-    if (!used || text[used] || fault.hop.kind < 0 || !(fault.factor >= 0 && fault.factor <= 1e6))
+    if (!used || text[used] || fault.hop.kind < 0 || fault.hop.owner < 0 ||
+        (strchr(text, '/') && fault.hop.sub < 0) || !(fault.factor >= 0 && fault.factor <= 1e6))
         argp_error(state,
                    "--link is KIND:NUMBER[/PART]=FACTOR such as nic-out:12=0.5 or "
                    "uplink:3/1=0, not '%s'",
@@ -188,7 +195,12 @@ static void finish(struct argp_state *state, void *input)
             argp_error(state, "there is no rank %d among %d", ask->slow[i].rank, ask->ranks);
     if (!(ask->factor > 1))
         argp_error(state, "--factor is above 1");
-    read_sizes(state, ask);
+    if (ask->collective != RONDO_BARRIER)
+        read_sizes(state, ask);
+    else
+        ask->size_count = 1; /* of 0 bytes */
+    if (ask->collective == RONDO_BARRIER && ask->svg)
+        argp_error(state, "--svg draws times over sizes, which a barrier does not have");
     read_algorithms(state, ask);
     if (ask_machine(ask->topology, &ask->machine) || machine_check(&ask->machine, ask->ranks))
         argp_error(state, "%s", fail_sentence());

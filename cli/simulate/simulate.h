@@ -57,6 +57,7 @@ struct answer {
 struct answers {
     struct answer *list;
     int count;
+    bool passed[ASK_FAULTS]; /* some algorithm's messages pass the link of this fault */
 };
 
 /* Fills in what the command line says; ends the program if it is wrong. */

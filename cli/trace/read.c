@@ -2,10 +2,11 @@
 /* read.c - the files of a job. */
 #include "cli/trace/trace.h"
 
+#include "cli/common/json_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,38 +47,40 @@ uint32_t traced_comms(const struct trace_page *page)
  * theirs means something in JSON or to a terminal. */
 static void clean(char *text, size_t size)
 {
-    json_t *utf8;
-
     text[size - 1] = 0;
-    utf8 = *text ? json_string(text) : NULL; /* of other bytes there is none */
+    json_text_clean(text);
     for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\' || *text == 127 ||
-            (!utf8 && (unsigned char)*text > 127))
+        if (*text == '"' || *text == '\\')
             *text = '?';
-    json_decref(utf8);
 }
 
-/* Private, as clean() writes into it. */
-static bool map(const char *path, struct traced_file *ret_file)
+/* Private, as clean() writes into it. NULL, or why the file is left out. */
+static const char *map(const char *path, struct traced_file *ret_file)
 {
-    struct stat status;
+    struct stat status = {0};
     struct trace_page *page = MAP_FAILED;
     int file = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why = NULL;
     size_t bytes;
 
     if (file < 0)
-        return false;
+        return strerror(errno);
     if (!fstat(file, &status) && S_ISREG(status.st_mode) &&
         (size_t)status.st_size >= sizeof(struct trace_page))
         page = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     close(file);
     if (page == MAP_FAILED)
-        return false;
+        return "it is cut off, or no trace";
     bytes = (size_t)status.st_size;
-    if (page->header.magic != TRACE_MAGIC || page->header.version != TRACE_VERSION ||
-        page->header.room > (bytes - sizeof(*page)) / sizeof(struct trace_event)) {
+    if (page->header.magic != TRACE_MAGIC)
+        why = "it is no trace";
+    else if (page->header.version != TRACE_VERSION)
+        why = "another version of Rondo wrote it";
+    else if (page->header.room > (bytes - sizeof(*page)) / sizeof(struct trace_event))
+        why = "it is cut off";
+    if (why) {
         munmap(page, bytes);
-        return false;
+        return why;
     }
     clean(page->header.host, sizeof(page->header.host));
     clean(page->header.program, sizeof(page->header.program));
@@ -87,7 +90,35 @@ static bool map(const char *path, struct traced_file *ret_file)
     }
     *ret_file = (struct traced_file){.page = page, .mapped = bytes};
     snprintf(ret_file->path, sizeof(ret_file->path), "%s", path);
-    return true;
+    return NULL;
+}
+
+/* Finds all files whose names begin with FILE and a point. FILE is no pattern. */
+static void find_files(const char *file, glob_t *ret_found)
+{
+    char *pattern = malloc(2 * strlen(file) + sizeof(".*")), *to = pattern;
+
+    for (const char *from = file; to && *from; from++) {
+        if (strchr("*?[\\", *from))
+            *to++ = '\\';
+        *to++ = *from;
+    }
+    if (to) {
+        strcpy(to, ".*");
+        glob(pattern, 0, NULL, ret_found);
+    }
+    free(pattern);
+}
+
+/* Outputs of this command may begin like the files of ranks; we name only the latter. */
+static void tell_left_out(const char *path, const char *ending, const char *why)
+{
+    static const char process[] = "process-";
+
+    if (!strncmp(ending, process, strlen(process)))
+        ending += strlen(process);
+    if (*ending && !ending[strspn(ending, "0123456789")])
+        fprintf(stderr, "rondo trace: %s is left out: %s\n", path, why);
 }
 
 static bool share_a_communicator(const struct trace_page *a, const struct trace_page *b)
@@ -141,17 +172,21 @@ static int by_rank(const void *a, const void *b)
 
 bool traced_read(const char *file, struct traced *ret_traced)
 {
-    char pattern[512];
     glob_t found = {0};
     bool good = true;
 
     *ret_traced = (struct traced){0};
-    snprintf(pattern, sizeof(pattern), "%s.*", file);
-    if (!glob(pattern, 0, NULL, &found))
+    find_files(file, &found);
+    if (found.gl_pathc)
         ret_traced->files = calloc(found.gl_pathc, sizeof(*ret_traced->files));
-    for (size_t i = 0; i < found.gl_pathc && ret_traced->files; i++)
-        ret_traced->file_count +=
-            map(found.gl_pathv[i], &ret_traced->files[ret_traced->file_count]);
+    for (size_t i = 0; i < found.gl_pathc && ret_traced->files; i++) {
+        const char *path = found.gl_pathv[i];
+        const char *why = map(path, &ret_traced->files[ret_traced->file_count]);
+
+        if (why)
+            tell_left_out(path, path + strlen(file) + 1, why);
+        ret_traced->file_count += !why;
+    }
     globfree(&found);
     if (!ret_traced->file_count) {
         fprintf(stderr,

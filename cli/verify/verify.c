@@ -25,13 +25,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROOT_SOME = -1, ROOT_ALL = -2, RANKS_MAX = 4096, SHAPES_UP_TO = 20 };
+enum {
+    ROOT_SOME = -1,
+    ROOT_ALL = -2,
+    RANKS_MAX = 4096,
+    RANKS_FROM = 2,
+    RANKS_TO = 16,
+    SHAPES_UP_TO = 20
+};
 
 struct options {
     int collective;                    /* -1: all */
     const struct algorithm *algorithm; /* NULL: all */
-    int from, to;
-    int slots; /* 0: the least that whoever runs the plans has */
+    int from, to;                      /* 0: not given */
+    int slots;                         /* 0: the least that whoever runs the plans has */
     int root;
     const char *groups; /* NULL: several shapes */
     struct break_wish broken;
@@ -67,14 +74,11 @@ static void take_collective(struct argp_state *state, void *input, char *text)
 
 static void take_groups(struct argp_state *state, void *input, char *text)
 {
-    struct options *options = input;
     int ranks = grouping_text_size(text);
 
     if (ranks < 0 || ranks > RANKS_MAX)
         argp_error(state, "'%s' names no groups: 4x2, 4+3+1, 0,1,0,1 and 2* do", text);
-    if (ranks > 0)
-        options->from = options->to = ranks;
-    options->groups = text;
+    ((struct options *)input)->groups = text;
 }
 
 static void take_algorithm(struct argp_state *state, void *input, char *text)
@@ -99,14 +103,33 @@ static void take_step(struct argp_state *state, void *input, char *text)
     break_take_step(state, text, &((struct options *)input)->broken);
 }
 
+/* Groups say how many ranks there are, but for those such as 2*. */
+static void settle_ranks(const struct argp_state *state, struct options *options)
+{
+    int ranks = options->groups ? grouping_text_size(options->groups) : 0;
+
+    if (ranks && options->from && (options->from != ranks || options->to != ranks))
+        argp_error(state, "the groups %s are of %d ranks: leave --ranks out", options->groups,
+                   ranks);
+    if (ranks || !options->from) {
+        options->from = ranks ? ranks : RANKS_FROM;
+        options->to = ranks ? ranks : RANKS_TO;
+    }
+}
+
 static void finish(struct argp_state *state, void *input)
 {
-    const struct options *options = input;
+    struct options *options = input;
 
     if (!state->arg_num && !options->plan)
         argp_error(state, "which collective? One of them, or all");
     if (state->arg_num && options->plan)
         argp_error(state, "--plan FILE says itself which collective");
+    if (options->plan && (options->algorithm || options->from || options->groups ||
+                          options->root != ROOT_SOME || options->devices || options->json))
+        argp_error(state, "--plan FILE says itself which algorithm, ranks and root; beside it "
+                          "there is only --slots");
+    settle_ranks(state, options);
     if (options->root >= options->to)
         argp_error(state, "there is no rank %d among %d", options->root, options->to);
     if (options->broken.rank && options->broken.step == BREAK_NOTHING)
@@ -387,11 +410,8 @@ static int prove_all(struct options *options, json_t *results)
 
 int command_verify(int argc, char **argv)
 {
-    struct options options = {.collective = -1,
-                              .from = 2,
-                              .to = 16,
-                              .root = ROOT_SOME,
-                              .broken = {.step = BREAK_NOTHING, .seed = 1}};
+    struct options options = {
+        .collective = -1, .root = ROOT_SOME, .broken = {.step = BREAK_NOTHING, .seed = 1}};
     double start = clock_seconds();
     json_t *results;
     int status;

@@ -123,6 +123,7 @@ static bool weave_chunk(struct weaving *weaving, int index)
     struct chunk value = {0}, *source = NULL, *place = NULL;
     unsigned does = step->does;
     int sources = 0, places = 0;
+    bool finishes;
     uint64_t all = weaving->algo->ranks == 64 ? ~0ull : (1ull << weaving->algo->ranks) - 1;
 
     if (does & MSCCL_STORES) {
@@ -164,10 +165,11 @@ static bool weave_chunk(struct weaving *weaving, int index)
         pipe->chunks[pipe->sent % SLOTS][index] = value;
         to[places++] = plan_slot(block->send, block->channel);
     }
-    plan_move(
-        plan, 1,
-        sources > 1 && value.ranks == all && collective_reduces(plan->collective) ? PLAN_FINISH : 0,
-        (struct plan_list){sources, from}, (struct plan_list){places, to});
+    /* A sum over one rank is complete as it leaves the input. */
+    finishes = collective_reduces(plan->collective) && value.ranks == all &&
+               (sources > 1 || from[0].buffer == PLAN_INPUT);
+    plan_move(plan, 1, finishes ? PLAN_FINISH : 0, (struct plan_list){sources, from},
+              (struct plan_list){places, to});
     return true;
 }
 

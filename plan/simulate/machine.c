@@ -286,10 +286,31 @@ rondo_result machine_parse(const char *text, struct machine *ret_machine)
 
 /* ---- Does it fit? ---------------------------------------------------------------------------- */
 
+enum { PLACES_MAX = 1 << 30, UPLINKS_MAX = 1 << 24 };
+
+/* True if the ranks of a whole fabric, or below its largest part, are more than route.c counts. */
+static bool is_too_large(const struct machine *machine)
+{
+    int places = PLACES_MAX / machine->host_ranks;
+
+    if (machine->fabric == FABRIC_TORUS)
+        places = places / machine->x / machine->y / machine->z;
+    else if (machine->fabric != FABRIC_FLAT)
+        places /= machine->leaf_hosts;
+    if (machine->fabric == FABRIC_DRAGONFLY)
+        places /= machine->spines;
+    return places < 1 ||
+           (machine->fabric == FABRIC_RAILS && machine->nics > UPLINKS_MAX / machine->spines);
+}
+
 rondo_result machine_check(const struct machine *machine, int ranks)
 {
-    long long places = (long long)machine->x * machine->y * machine->z * machine->host_ranks;
-
+    if (is_too_large(machine))
+        return rondo_fail(
+            RONDO_ERROR_INVALID,
+            "A %s of that size is too large: host_ranks, leaf_hosts and spines, or x, "
+            "y and z, make more than %d places.",
+            fabric_words[machine->fabric], PLACES_MAX);
     if (machine->host_ranks < ranks && machine->host_ranks % machine->nics)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%d ranks of a host do not share %d adapters evenly: make host_ranks a "
@@ -299,7 +320,8 @@ rondo_result machine_check(const struct machine *machine, int ranks)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "A pcie host has two halves, so host_ranks is even, not %d.",
                           machine->host_ranks);
-    if (machine->fabric == FABRIC_TORUS && ranks > places)
+    if (machine->fabric == FABRIC_TORUS &&
+        ranks > machine->x * machine->y * machine->z * machine->host_ranks)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%d ranks have no place in a torus of %d x %d x %d hosts of %d: make x, "
                           "y or z larger.",

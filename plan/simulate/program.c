@@ -68,30 +68,49 @@ static uint64_t hop_key(const void *items, uint32_t i)
 
 /* ---- Links ----------------------------------------------------------------------------------- */
 
-/* Returns what is left of a link's bandwidth. Uplinks that are used as one lose one of so many. */
+/* Returns how many uplinks of a switch, from `sub` on, a link stands for. */
+static int ways_of(const struct machine *machine, const struct hop *hop)
+{
+    bool core = hop->kind == HOP_UPLINK || hop->kind == HOP_DOWNLINK;
+
+    return core && machine->routes == ROUTES_ADAPTIVE ? machine->spines : 1;
+}
+
+/* True if a fault is of one of so many parts of a link, from `first` on. */
+static bool is_of(const struct hop *fault, const struct hop *hop, int first, int parts)
+{
+    return fault->kind == hop->kind && fault->owner == hop->owner &&
+           (fault->sub < 0 || (fault->sub >= first && fault->sub - first < parts));
+}
+
+/* Returns what is left of a link's bandwidth: of uplinks that are used as one, the mean. The last
+ * fault of those that name the same one counts. */
 static double bandwidth_of(const struct programs *programs, const struct hop *hop)
 {
-    const struct machine *machine = &programs->machine;
-    double bandwidth = route_bandwidth(machine, hop);
-    bool core = hop->kind == HOP_UPLINK || hop->kind == HOP_DOWNLINK;
-    int first = hop->sub - hop->sub % machine->spines;
+    double bandwidth = route_bandwidth(&programs->machine, hop), sum = 0;
+    int ways = ways_of(&programs->machine, hop);
 
-    for (int i = 0; i < programs->fault_count; i++) {
-        const struct simulate_fault *fault = &programs->faults[i];
-        const struct hop *bad = &fault->hop;
-        double lost = 1 - fault->factor;
+    for (int way = 0; way < ways && programs->fault_count; way++) {
+        double factor = 1;
 
-        if (bad->kind != hop->kind || bad->owner != hop->owner)
-            continue;
-        if (bad->sub < 0 || bad->sub == hop->sub)
-            bandwidth *= core && bad->sub >= 0 && machine->routes == ROUTES_ADAPTIVE
-                             ? 1 - lost / machine->spines
-                             : fault->factor;
-        else if (core && machine->routes == ROUTES_ADAPTIVE && bad->sub >= first &&
-                 bad->sub < first + machine->spines)
-            bandwidth *= 1 - lost / machine->spines;
+        for (int i = 0; i < programs->fault_count; i++)
+            if (is_of(&programs->faults[i].hop, hop, hop->sub + way, 1))
+                factor = programs->faults[i].factor;
+        sum += factor;
     }
-    return bandwidth;
+    return programs->fault_count ? bandwidth * sum / ways : bandwidth;
+}
+
+bool programs_pass(const struct programs *programs, const struct hop *fault)
+{
+    bool passed = false;
+
+    for (uint32_t i = 0; i < programs->share.link_count && !passed; i++) {
+        const struct hop *hop = &programs->hops[i];
+
+        passed = is_of(fault, hop, hop->sub, ways_of(&programs->machine, hop));
+    }
+    return passed;
 }
 
 /* The link that stands for this one and its images; -1 without memory. */

@@ -81,5 +81,7 @@ struct programs {
 rondo_result programs_open(const struct simulate_plans *plans, const struct simulate_setup *setup,
                            struct programs **ret_programs);
 void programs_close(struct programs *programs);
+/* True if messages pass the link that a fault names. The programs are not folded. */
+bool programs_pass(const struct programs *programs, const struct hop *fault);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 
+#include <limits.h>
 #include <math.h>
 
 enum { STEPS_OF_SEGMENTS = 1000000, SEGMENTS_LEAST = 16, SEGMENTS_MOST = 256 };
@@ -12,7 +13,7 @@ rondo_result state_cut(struct simulation *s)
 {
     const struct programs *programs = s->programs;
     double block = s->call->block_bytes, slot = programs->machine.slot_bytes, atom = HUGE_VAL;
-    double parts = programs->parts ? programs->parts : 1;
+    double parts = programs->parts ? programs->parts : 1, segments;
 
     if (programs->message_atoms) {
         atom = floor(slot / programs->message_atoms);
@@ -26,9 +27,16 @@ rondo_result state_cut(struct simulation *s)
             programs->machine.slot_bytes, programs->message_atoms, 4 * programs->message_atoms);
     s->result->segments = 1;
     s->atom = s->last_atom = block / parts;
-    if (block > atom * parts) {
+    segments = ceil(block / (atom * parts));
+    if (segments > INT_MAX)
+        return rondo_fail(
+            RONDO_ERROR_UNSUPPORTED,
+            "Slots of %d bytes cut blocks of %.0f bytes into %.0f segments, which are "
+            "too many: set slot_bytes higher.",
+            programs->machine.slot_bytes, block, segments);
+    if (segments > 1) {
         s->atom = atom;
-        s->result->segments = (int)ceil(block / (atom * parts));
+        s->result->segments = (int)segments;
         s->last_atom = (block - (s->result->segments - 1) * atom * parts) / parts;
     }
     s->result->simulated = s->result->segments;

@@ -135,6 +135,9 @@ Test(verify_command, wrong_usage_exits_with_2)
     assert_ran("verify all --ranks 5:2", 2, "from 5 down to 2");
     assert_ran("verify all --ranks none", 2, "accepted is a whole number");
     assert_ran("verify reduce --ranks 2:4 --root 4", 2, "there is no rank 4 among 4");
+    assert_ran("verify all -g 2x2 -n 5", 2, "the groups 2x2 are of 4 ranks");
+    assert_ran("verify all -n 2:5 -g 2x2", 2, "the groups 2x2 are of 4 ranks");
+    assert_ran("verify all_reduce -n 4 -g 2x2 -a hierarchy", 0, "proved for 4 to 4 ranks");
     assert_ran("verify some_reduce", 2, "there is no collective 'some_reduce'");
     assert_ran("verify all --algo magic", 2, "there is no algorithm 'magic'");
     assert_ran("verify all_to_all --algo ring", 2, "has no such collective");
@@ -378,9 +381,34 @@ Test(explain_command, a_picture_moves_or_is_one_round)
     cr_assert(!strstr(ran.text, "<circle class=\"flag\""), "all of its messages have data");
 }
 
+Test(explain_command, a_refusal_leaves_the_file_as_it_was)
+{
+    char name[] = "/tmp/rondo-explain-XXXXXX", arguments[128], kept[8];
+    FILE *file = fdopen(mkstemp(name), "w+");
+
+    cr_assert_not_null(file);
+    cr_assert(fputs("before", file) >= 0 && !fflush(file));
+    snprintf(arguments, sizeof(arguments), "explain all_reduce -n 16 --svg %s", name);
+    assert_ran(arguments, 1, "up to 8 ranks");
+    rewind(file);
+    cr_assert_eq(fread(kept, 1, sizeof(kept), file), 6);
+    fclose(file);
+    unlink(name);
+    assert_ran("explain all_reduce -n 4 --svg /nonexistent/x", 1, "No such file");
+    assert_ran("explain all_reduce -n 4 --svg /dev/full", 1, "No space left");
+}
+
 Test(verify_command, a_file_that_is_no_plan_is_refused)
 {
     assert_ran("verify --plan /nonexistent", 1, "/nonexistent can't be read");
     assert_ran("verify --plan x all_reduce", 2, "--plan FILE says itself");
+    for (const char *const *more = (const char *const[]){"--json x", "--device", "-n 2", "-a ring",
+                                                         "-r 0", "-g 2x2", NULL};
+         *more; more++) {
+        char arguments[64];
+
+        snprintf(arguments, sizeof(arguments), "verify --plan x %s", *more);
+        assert_ran(arguments, 2, "--plan FILE says itself");
+    }
     assert_ran("explain --plan /nonexistent", 1, "/nonexistent can't be read");
 }

@@ -217,6 +217,27 @@ Test(doctor, writes_json_that_parses)
     json_decref(all);
 }
 
+Test(doctor, writes_the_line_that_failed_whatever_bytes_are_in_it)
+{
+    json_t *report, *line;
+    size_t i, failed = 0;
+
+    int status =
+        run("{ RONDO_LOG=$(printf '\\377\\033[2J') " DRIVER " doctor --json - 2>/dev/null; }");
+
+    cr_expect_eq(status, 1);
+    cr_expect(!strchr(output, '\033'));
+    report = json_loads(output, 0, NULL);
+    cr_assert_not_null(report, "%s", output);
+    json_array_foreach(json_object_get(report, "lines"), i, line)
+    {
+        failed += !strcmp(json_string_value(json_object_get(line, "grade")), "FAIL") &&
+                  strstr(json_string_value(json_object_get(line, "found")), "RONDO_LOG") != NULL;
+    }
+    cr_expect_eq(failed, 1, "%s", output);
+    json_decref(report);
+}
+
 Test(doctor, refuses_wrong_usage_with_2)
 {
     cr_expect_eq(run(DRIVER " doctor --nonsense"), 2);

@@ -296,6 +296,35 @@ Test(simulate, a_failed_link_is_named_with_those_who_wait)
     cr_assert_gt(seconds_of(&call), 0);
 }
 
+Test(simulate, failed_uplinks_of_a_switch_add_up)
+{
+    const struct simulate_fault faults[] = {{.hop = {HOP_UPLINK, 0, 0}, .factor = 0.5},
+                                            {.hop = {HOP_UPLINK, 0, 0}, .factor = 0},
+                                            {.hop = {HOP_UPLINK, 0, 1}, .factor = 0},
+                                            {.hop = {HOP_UPLINK, 0, 3}, .factor = 0},
+                                            {.hop = {HOP_UPLINK, 0, 2}, .factor = 0}};
+    /* Rank 0 fills the uplinks of its switch; all else has room. */
+    struct call call = {.algorithm = "direct",
+                        .topology = "fat-tree,leaf_hosts=2,oversubscription=8,network_us=0,"
+                                    "hop_us=0,message_us=0,step_us=0,copy_GBps=1e9",
+                        .collective = RONDO_SCATTER,
+                        .ranks = 4,
+                        .block_bytes = 1e5,
+                        .faults = faults};
+    double whole = seconds_of(&call);
+    struct outcome outcome;
+
+    call.fault_count = 2;
+    assert_near(seconds_of(&call), whole * 4 / 3, "one of 4, named twice", 4);
+    call.fault_count = 4;
+    assert_near(seconds_of(&call), whole * 4, "three of 4", 4);
+    call.fault_count = 5;
+    cr_assert(call_run(&call, &outcome));
+    cr_assert_eq(outcome.result, RONDO_ERROR_UNSUPPORTED);
+    cr_assert_not_null(strstr(fail_sentence(), "uplink of leaf switch 0"), "%s", fail_sentence());
+    call_close(&outcome);
+}
+
 Test(simulate, oversubscribed_cores_are_slower_by_as_much)
 {
     struct call call = {.algorithm = "halving",
@@ -333,6 +362,47 @@ Test(simulate, keys_and_numbers_that_make_no_machine_are_refused)
     cr_assert_eq(machine_check(&machine, 16), RONDO_ERROR_INVALID);
     cr_assert_eq(machine_parse("torus2d", &machine), RONDO_OK);
     cr_assert_eq(machine_check(&machine, 257), RONDO_ERROR_INVALID);
+}
+
+Test(simulate, machines_of_more_ranks_than_are_counted_are_refused)
+{
+    static const char *const large[] = {"torus2d,x=65536,y=65536",
+                                        "torus3d,x=2147483647,y=2147483647,z=2147483647",
+                                        "dragonfly,leaf_hosts=65536,spines=65536",
+                                        "dgx,fabric=tree,leaf_hosts=536870912",
+                                        "rails,leaf_hosts=536870912",
+                                        "rails,spines=536870912"};
+    static const char *const good[] = {"torus3d,x=1024,y=1024,z=1024", "dgx,leaf_hosts=536870912",
+                                       "dragonfly,leaf_hosts=65536,spines=16384",
+                                       "fat-tree,leaf_hosts=1073741824"};
+    struct call call = {
+        .algorithm = "ring", .collective = RONDO_ALL_REDUCE, .ranks = 16, .block_bytes = 1e4};
+    struct machine machine;
+
+    for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+        cr_assert_eq(machine_parse(large[i], &machine), RONDO_OK, "%s", large[i]);
+        cr_assert_eq(machine_check(&machine, 16), RONDO_ERROR_INVALID, "%s", large[i]);
+    }
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        call.topology = good[i];
+        cr_assert_gt(seconds_of(&call), 0, "%s", good[i]);
+    }
+}
+
+Test(simulate, more_segments_than_are_counted_are_refused)
+{
+    struct call call = {.algorithm = "ring",
+                        .topology = "alpha-beta,slot_bytes=4",
+                        .collective = RONDO_BROADCAST,
+                        .ranks = 4,
+                        .block_bytes = 1e15,
+                        .more = {.segments_most = 16}};
+    struct outcome outcome;
+
+    cr_assert(call_run(&call, &outcome));
+    cr_assert_eq(outcome.result, RONDO_ERROR_UNSUPPORTED);
+    cr_assert_not_null(strstr(fail_sentence(), "too many: set slot_bytes"), "%s", fail_sentence());
+    call_close(&outcome);
 }
 
 Test(simulate, slots_that_are_too_small_are_refused)
