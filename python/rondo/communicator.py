@@ -151,7 +151,9 @@ class Communicator(Closing, Collectives, CountedCollectives):
     def error(self) -> Error | None:
         """The error that broke the communicator; None while it is sound."""
         result = lib.comm_query(self._handle)
-        return failure(result, self, lib.last_error(self._handle).decode(errors="replace")) if result else None
+        if not result:
+            return None
+        return failure(result, self, sentence=lib.last_error(self._handle).decode(errors="replace"))
 
     # ---- memory and operations ---------------------------------------------------------------------------------------
 

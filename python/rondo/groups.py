@@ -63,11 +63,12 @@ class Group:
             raised = None
         else:
             if not result:
-                self._events = [Event(stream, None, *rest) for stream, *rest in self._on_streams.values()]
+                self._events = [Event(stream, None, (comm,), *rest)
+                                for stream, comm, *rest in self._on_streams.values()]
             raised = first_raised(self._operations)
         self._keep, self._operations = [], []
         if result and error is None:
-            raise failure(result, self._comm) from raised
+            raise failure(result, *([self._comm] if self._comm else [])) from raised
         if raised is not None and error is None:
             raise raised
 
