@@ -64,11 +64,7 @@ class Collectives:
             with stream._lock:
                 result = function(*arguments, self._handle, stream._of_calls())
                 if not result:
-                    event = Event(stream, out, (self,), keep, (op,))
-            if not result:
-                self._pending.add(event)
-                event.when_done(lambda: self._pending.discard(event))
-                return event
+                    return Event(stream, out, (self,), keep, (op,))
         if result:
             raise failure(result, self) from first_raised((op,))
         if open_groups:

@@ -37,11 +37,11 @@ class Event:
     """
 
     def __init__(self, stream: Stream, result: Any = None, comms: Sequence[Communicator] = (), keep: Any = None,
-                 operations: Sequence[Any] = ()) -> None:
+                 operations: Sequence[Any] = (), error: BaseException | None = None) -> None:
         self._stream, self._result, self._keep = stream, result, keep
         self._comms = comms  # of the last call on the stream, or group of calls; none: the event stands for no call
         self._operations = operations  # of the calls; C has no reference to their functions
-        self._error: BaseException | None = None
+        self._error = error  # of the group that ended with one: what became of its calls on the stream is not known
         self._done = False
         self._lock = threading.Lock()
         self._waiting: list[Callable[[], None]] = []
@@ -50,13 +50,22 @@ class Event:
         self._handle = handle.value
         check(lib.event_record(self._handle, stream._handle))
         stream._queue(self._reach)
+        for comm in comms:
+            comm._pending.add(self)
+        self.when_done(self._forget)
+
+    def _forget(self) -> None:
+        """Communicators that close need not wait for it any more."""
+        comms, self._comms = self._comms, ()
+        for comm in comms:
+            comm._pending.discard(self)
 
     def _outcome(self) -> BaseException | None:
         """What became of the calls; other ones may have broken the communicator meanwhile, or never break it."""
         raised = first_raised(self._operations)
-        result = lib.event_outcome(self._handle, 0.0) if self._comms else 0
+        result = lib.event_outcome(self._handle, 0.0) if self._comms and self._error is None else 0
         if not result:
-            return raised
+            return self._error or raised
         error = failure(result, *self._comms)
         error.__cause__ = raised
         return error
@@ -64,7 +73,7 @@ class Event:
     def _reach(self) -> None:
         """By the stream's thread."""
         self._error = self._outcome()
-        self._keep, self._comms, self._operations = None, (), ()
+        self._keep, self._operations = None, ()
         with self._lock:
             self._done = True
             waiting, self._waiting = self._waiting, []
