@@ -109,6 +109,37 @@ def memory_of_the_shared_heap_is_freed_with_its_array():
     assert resident() - before < 200 << 20, f"{(resident() - before) >> 20} MiB are left"
 
 
+REGISTERED = """
+import rondo
+with rondo.init().register(bytearray(1 << 26)):  # so much is given back to the system as soon as it is freed
+    pass
+comm = rondo.init()
+memory = bytearray(1 << 26)
+comm.register(memory)
+del memory
+comm.barrier()
+comm.close()
+print("survived")
+"""
+
+
+def registered_memory_is_kept_until_it_is_private_again():
+    assert processes(1, REGISTERED) == "survived\n"
+    with rondo.init() as comm, rondo.Stream() as stream:
+        memory, go = bytearray(1 << 20), threading.Event()
+        registered = comm.register(memory)
+        stream.call(go.wait)
+        refused = stream.call(registered.close)
+        comm.broadcast(memory, stream=stream)
+        go.set()
+        raises(rondo.InvalidArgument, refused.wait, "queued")
+        assert len(comm._registered) == 1
+        stream.synchronize()
+        registered.close()
+        registered.close()
+        assert not comm._registered
+
+
 def resident():
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096
@@ -232,6 +263,8 @@ def an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them():
 
 def ranks_join_by_id_and_newcomers_come():
     raises(ValueError, lambda: rondo.join(b"short", 1, 0), "bytes")
+    with rondo.group():
+        raises(rondo.InvalidArgument, lambda: rondo.join(rondo.unique_id(), 1, 0), "group")
     joined_by(rondo.unique_id())
     alone = rondo.init()
     assert (alone.rank, alone.size) == (0, 1)
@@ -307,7 +340,7 @@ if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
         the_constants_are_those_of_the_header, elements_have_the_size_that_the_library_knows,
         whatever_has_the_buffer_protocol_is_taken, dlpack_is_read_where_it_is,
-        memory_of_the_shared_heap_is_freed_with_its_array,
+        memory_of_the_shared_heap_is_freed_with_its_array, registered_memory_is_kept_until_it_is_private_again,
         a_mismatch_names_both_calls,
         an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
         communicators_are_split_copied_and_chosen, an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them,
