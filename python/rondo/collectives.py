@@ -14,7 +14,7 @@ the communicator is broken, and the buffers are the caller's again.
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, Sequence
 
 from . import groups
 from ._buffers import OTHER, describe, moved, reduced
@@ -52,23 +52,28 @@ class Collectives:
 
     # ---- how calls end -----------------------------------------------------------------------------------------------
 
-    def _end(self, result: int, out: Any, stream: Stream | None, keep: Any, op: Any = None) -> Any:
-        """Raise, or return what the call returns: the output, or an event of the stream."""
-        if result:
-            raise failure(result, self) from first_raised([op])
-        group = groups.current()
-        if group is not None:
-            group._add(self, stream, keep, op)
-            return out
+    def _call(self, function: Callable[..., int], arguments: Sequence[Any], out: Any, stream: Stream | None, keep: Any,
+              op: Any = None) -> Any:
+        """Make the call; raise, or return what it returns: the output, or an event of the stream."""
+        open_groups = _groups.open
         if stream is None:
-            raised = first_raised([op])
+            result = function(*arguments, self._handle, None)
+        elif open_groups:
+            result = function(*arguments, self._handle, stream._of_calls())
+        else:
+            with stream._lock:
+                result = function(*arguments, self._handle, stream._of_calls())
+                if not result:
+                    return Event(stream, out, (self,), keep, (op,))
+        if result:
+            raise failure(result, self) from first_raised((op,))
+        if open_groups:
+            open_groups[-1]._add(self, stream, keep, op)
+        elif op is not None:
+            raised = first_raised((op,))
             if raised is not None:
                 raise raised
-            return out
-        event = Event(stream, out, self, keep, [op])
-        self._pending.add(event)
-        event.when_done(lambda: self._pending.discard(event))
-        return event
+        return out
 
     def _two(self, x: Any, out: Any, ins: int, outs: int) -> tuple[int, int, int, int, Any]:
         """Addresses, count and type of a call whose buffers have ins * count and outs * count elements."""
@@ -104,9 +109,11 @@ class Collectives:
             source, target, count, kind, keep = self._two(x, out, 1, 1)
         if kind >= OTHER:
             count, kind, code = reduced(count, kind, code)
-        result = _all_reduce(source, target, count, kind, code, self._handle, stream and stream._handle)
-        if result or stream is not None or _groups.open or type(op) is not str:
-            return self._end(result, out, stream, keep, op)
+        if stream is not None or _groups.open or type(op) is not str:
+            return self._call(_all_reduce, (source, target, count, kind, code), out, stream, keep, op)
+        result = _all_reduce(source, target, count, kind, code, self._handle, None)
+        if result:
+            raise failure(result, self)
         return out
 
     def reduce(self, x: Any, out: Any = None, op: Any = "sum", root: int = 0, *, stream: Stream | None = None) -> Any:
@@ -123,15 +130,13 @@ class Collectives:
         else:
             out = None
         count, kind, code = reduced(count, kind, code_of(op))
-        result = lib.reduce(source, target, count, kind, code, root, self._handle, stream and stream._handle)
-        return self._end(result, out, stream, keep, op)
+        return self._call(lib.reduce, (source, target, count, kind, code, root), out, stream, keep, op)
 
     def broadcast(self, x: Any, root: int = 0, *, stream: Stream | None = None) -> Any:
         """x, count elements, becomes on every rank what it is at the root. Returns x."""
         address, count, kind, keep = describe(x, not self._root(root))
         count, kind = moved(count, kind)
-        result = lib.broadcast(address, address, count, kind, root, self._handle, stream and stream._handle)
-        return self._end(result, x, stream, keep)
+        return self._call(lib.broadcast, (address, address, count, kind, root), x, stream, keep)
 
     def all_gather(self, x: Any, out: Any = None, *, stream: Stream | None = None) -> Any:
         """Block r of out = x of rank r, on every rank.
@@ -144,8 +149,7 @@ class Collectives:
             out = _new_like(x, self.size * describe(x)[1], (self.size, *shape))
         source, target, count, kind, keep = self._two(x, out, 1, self.size)
         count, kind = moved(count, kind)
-        result = lib.all_gather(source, target, count, kind, self._handle, stream and stream._handle)
-        return self._end(result, out, stream, keep)
+        return self._call(lib.all_gather, (source, target, count, kind), out, stream, keep)
 
     def reduce_scatter(self, x: Any, out: Any = None, op: Any = "sum", *, stream: Stream | None = None) -> Any:
         """out = op over the ranks of block [my rank] of x.
@@ -158,8 +162,7 @@ class Collectives:
             out = _new_like(x, count, shape[1:] if len(shape) > 1 and shape[0] == self.size else (count,))
         source, target, count, kind, keep = self._two(x, out, self.size, 1)
         count, kind, code = reduced(count, kind, code_of(op))
-        result = lib.reduce_scatter(source, target, count, kind, code, self._handle, stream and stream._handle)
-        return self._end(result, out, stream, keep, op)
+        return self._call(lib.reduce_scatter, (source, target, count, kind, code), out, stream, keep, op)
 
     def all_to_all(self, x: Any, out: Any = None, *, stream: Stream | None = None) -> Any:
         """Block r of out = block [my rank] of rank r's x.
@@ -173,8 +176,7 @@ class Collectives:
         if count % self.size:
             raise invalid(f"{count} elements are no {self.size} blocks of equal length.")
         count, kind = moved(count // self.size, kind)
-        result = lib.all_to_all(source, target, count, kind, self._handle, stream and stream._handle)
-        return self._end(result, out, stream, keep)
+        return self._call(lib.all_to_all, (source, target, count, kind), out, stream, keep)
 
     def gather(self, x: Any, out: Any = None, root: int = 0, *, stream: Stream | None = None) -> Any:
         """Block r of out = x of rank r, at the root, which is returned there and None elsewhere.
@@ -191,8 +193,7 @@ class Collectives:
             source, count, kind, keep = describe(x)
             out = None
         count, kind = moved(count, kind)
-        result = lib.gather(source, target, count, kind, root, self._handle, stream and stream._handle)
-        return self._end(result, out, stream, keep)
+        return self._call(lib.gather, (source, target, count, kind, root), out, stream, keep)
 
     def scatter(self, x: Any, out: Any, root: int = 0, *, stream: Stream | None = None) -> Any:
         """out = block [my rank] of the root's x. Returns out.
@@ -206,23 +207,20 @@ class Collectives:
         else:
             target, count, kind, keep = describe(out, True)
         count, kind = moved(count, kind)
-        result = lib.scatter(source, target, count, kind, root, self._handle, stream and stream._handle)
-        return self._end(result, out, stream, keep)
+        return self._call(lib.scatter, (source, target, count, kind, root), out, stream, keep)
 
     def barrier(self, *, stream: Stream | None = None) -> Any:
         """Return when all ranks are here."""
-        return self._end(lib.barrier(self._handle, stream and stream._handle), None, stream, None)
+        return self._call(lib.barrier, (), None, stream, None)
 
     def send(self, x: Any, to: int, *, stream: Stream | None = None) -> Any:
         """Send x, count elements, to rank `to`, which receives as many of the same type, in order. May wait for it."""
         address, count, kind, keep = describe(x)
         count, kind = moved(count, kind)
-        result = lib.send(address, count, kind, to, self._handle, stream and stream._handle)
-        return self._end(result, None, stream, keep)
+        return self._call(lib.send, (address, count, kind, to), None, stream, keep)
 
     def recv(self, out: Any, source: int, *, stream: Stream | None = None) -> Any:
         """Receive count elements from rank `source` into out, which is returned."""
         address, count, kind, keep = describe(out, True)
         count, kind = moved(count, kind)
-        result = lib.recv(address, count, kind, source, self._handle, stream and stream._handle)
-        return self._end(result, out, stream, keep)
+        return self._call(lib.recv, (address, count, kind, source), out, stream, keep)

@@ -46,6 +46,7 @@ class Communicator(Closing, Collectives, CountedCollectives):
     def __init__(self, handle: int) -> None:
         self._handle: int | None = handle
         self._pending: set[Event] = set()
+        self._registered: dict[int, Any] = {}  # arrays by the handles of their registrations
         self.rank: int = lib.comm_rank(handle)
         self.size: int = lib.comm_size(handle)
         self.local_rank: int = lib.comm_local_rank(handle)
@@ -66,6 +67,7 @@ class Communicator(Closing, Collectives, CountedCollectives):
         handle, self._handle = self._handle, None
         if handle:
             lib.comm_close(handle)
+        self._registered.clear()
 
     def finalize(self) -> None:
         """Collective: wait until what this rank queued is done and all ranks are here."""
@@ -151,12 +153,14 @@ class Communicator(Closing, Collectives, CountedCollectives):
     def error(self) -> Error | None:
         """The error that broke the communicator; None while it is sound."""
         result = lib.comm_query(self._handle)
-        return failure(result, self, lib.last_error(self._handle).decode(errors="replace")) if result else None
+        if not result:
+            return None
+        return failure(result, self, sentence=lib.last_error(self._handle).decode(errors="replace"))
 
     # ---- memory and operations ---------------------------------------------------------------------------------------
 
     def register(self, array: Any) -> Registration:
-        """Give the memory of an array to the shared heap, in place; deregister before it is freed."""
+        """Give the memory of an array to the shared heap, in place; the array is kept until that is taken back."""
         address, count, kind, keep = _buffers.describe(array, True)
         handle = ctypes.c_void_p()
         self._check(lib.comm_register(self._handle, address, count * _buffers.size_of(kind), ctypes.byref(handle)))
@@ -218,7 +222,9 @@ def unique_id(across_hosts: bool = False) -> bytes:
 
 
 def join(unique_id: bytes, size: int, rank: int, **settings: Any) -> Communicator:
-    """Join by id as `rank`; blocks until all `size` ranks have. Settings are those of init()."""
+    """Join by id as `rank`; blocks until all `size` ranks have. Settings are those of init(). Not in a group."""
+    if lib.group_is_open():
+        raise invalid("rondo.join: not inside of a group, which would join at its end; it has to wait for the others.")
     made = ctypes.c_void_p()
     check(lib.comm_open_id(ctypes.byref(_id(unique_id)), size, rank, _config(settings), ctypes.byref(made)))
     return Communicator(made.value)

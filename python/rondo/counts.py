@@ -52,7 +52,7 @@ class CountedCollectives:
     """Mixed into Communicator, which has the handle, rank and size, and Collectives."""
 
     _handle: int | None
-    _end: Any
+    _call: Any
     rank: int
     size: int
 
@@ -73,9 +73,9 @@ class CountedCollectives:
         received = Blocks(self.size, recv_counts, out_begins, _times(kind))
         sent.check(count, "input")
         received.check(room, "output")
-        result = lib.all_to_all_v(source, sent.counts, sent.displacements, target, received.counts,
-                                  received.displacements, moved(0, kind)[1], self._handle, stream and stream._handle)
-        return self._end(result, out, stream, (keep, keep_out))
+        return self._call(lib.all_to_all_v, (source, sent.counts, sent.displacements, target, received.counts,
+                                             received.displacements, moved(0, kind)[1]),
+                          out, stream, (keep, keep_out))
 
     def all_gather_v(self, x: Any, out: Any, counts: Counts, displacements: Optional[Counts] = None, *,
                      stream: Stream | None = None) -> Any:
@@ -92,9 +92,8 @@ class CountedCollectives:
         blocks.check(room, "output")
         if count != blocks[self.rank]:
             raise invalid(f"The input has {count} elements, but this rank's count is {blocks[self.rank]}.")
-        result = lib.all_gather_v(source, target, blocks.counts, blocks.displacements, moved(0, kind)[1], self._handle,
-                                  stream and stream._handle)
-        return self._end(result, out, stream, (keep, keep_out))
+        return self._call(lib.all_gather_v, (source, target, blocks.counts, blocks.displacements, moved(0, kind)[1]),
+                          out, stream, (keep, keep_out))
 
     def reduce_scatter_v(self, x: Any, counts: Counts, out: Any, op: Any = "sum",
                          displacements: Optional[Counts] = None, *, stream: Stream | None = None) -> Any:
@@ -112,6 +111,5 @@ class CountedCollectives:
         blocks.check(count, "input")
         if room != blocks[self.rank]:
             raise invalid(f"The output has {room} elements, but this rank's count is {blocks[self.rank]}.")
-        result = lib.reduce_scatter_v(source, blocks.counts, blocks.displacements, target, plain, code, self._handle,
-                                      stream and stream._handle)
-        return self._end(result, out, stream, (keep, keep_out), op)
+        return self._call(lib.reduce_scatter_v, (source, blocks.counts, blocks.displacements, target, plain, code),
+                          out, stream, (keep, keep_out), op)

@@ -94,13 +94,17 @@ def failed_ranks(handle: int | None, size: int) -> tuple[int, ...]:
     return tuple(ranks[:count.value])
 
 
-def failure(result: int, comm: Communicator | None = None, sentence: str | None = None) -> Error:
-    """The exception for what a function returned, in the thread that called it."""
+def failure(result: int, *comms: Communicator, sentence: str | None = None) -> Error:
+    """The exception for what a function returned, in the thread that called it.
+
+    comms  those that the call was on: the exception is about the first that is broken, or else the first
+    """
     code = Result(result)
     if sentence is None:
         sentence = lib.last_error(None).decode(errors="replace") or lib.result_string(code).decode()
-    if comm is None:
+    if not comms:
         return CLASSES[code](code, sentence)
+    comm = comms[0] if len(comms) == 1 else next((one for one in comms if lib.comm_query(one._handle)), comms[0])
     failed = failed_ranks(comm._handle, comm.size) if code != Result.ERROR_INVALID else ()
     return CLASSES[code](code, sentence, comm.rank, failed)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Generator
+from typing import TYPE_CHECKING, Any, Generator, Optional, Tuple
 
 from ._library import lib
-from .errors import failure
+from .errors import Error, failure, invalid
 from .operations import first_raised
 from .streams import Event, Stream
+
+if TYPE_CHECKING:
+    from .communicator import Communicator
 
 
 class _OfThread(threading.local):
@@ -21,55 +24,99 @@ class _OfThread(threading.local):
 _mine = _OfThread()
 
 
+Call = Tuple["Communicator", Optional[Stream], Any, Any]  # the last two: what to keep, operation
+
+
+def _comms_of(calls: list[Call]) -> list[Communicator]:
+    return list(dict.fromkeys(comm for comm, _, _, _ in calls))
+
+
+def _end_of(calls: list[Call]) -> Error | None:
+    result = lib.group_end()
+    return failure(result, *_comms_of(calls)) if result else None
+
+
 class Group:
     """What group() returns. Sends and receives in it cannot deadlock; outputs are complete behind the `with` block.
 
-    Of calls on streams they are complete after `wait()` or `await` of the group.
+    Of calls on streams they are complete after `wait()` or `await` of the group. If an exception leaves the block, none
+    of the calls is made.
     """
 
     def __init__(self) -> None:
-        self._keep: list[Any] = []
-        self._operations: list[Any] = []
-        self._on_streams: dict[int, tuple[Stream, Any, list[Any], list[Any]]] = {}
+        self._calls: list[Call] = []
+        self._on_streams = False  # some of them, or were in another use of the object
         self._events: list[Event] = []
-        self._comm: Any = None
+        self._left_by: BaseException | None = None  # what left this group or one within it
 
-    def _add(self, comm: Any, stream: Stream | None, keep: Any, op: Any = None) -> None:
-        self._comm = comm
-        kept, operations = self._keep, self._operations
+    def _add(self, comm: Communicator, stream: Stream | None, keep: Any, op: Any = None) -> None:
+        self._calls.append((comm, stream, keep, op))
         if stream is not None:
-            kept, operations = self._on_streams.setdefault(id(stream), (stream, comm, [], []))[2:]
-        kept.append(keep)
-        operations.append(op)
+            self._on_streams = True
 
     def __enter__(self) -> Group:
         result = lib.group_start()
         if result:
             raise failure(result)
+        self._left_by = None
         _mine.open.append(self)
         return self
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         _mine.open.pop()
-        result = lib.group_end()
+        calls, self._calls = self._calls, []
+        if error is not None:
+            self._left_by = error
+            lib.barrier(None, None)  # a call that is refused, and with it the whole group
         if _mine.open:  # the outermost end runs all of them
+            lib.group_end()
             outer = _mine.open[-1]
-            outer._keep += self._keep
-            outer._operations += self._operations
-            for stream, comm, kept, operations in self._on_streams.values():
-                for keep, op in zip(kept, operations):
-                    outer._add(comm, stream, keep, op)
-            outer._comm = outer._comm or self._comm
-            raised = None
+            outer._calls += calls
+            outer._on_streams |= self._on_streams
+            outer._left_by = outer._left_by or self._left_by
+            return
+        if self._left_by is None:
+            self._run(calls)
+            return
+        lib.group_end()
+        if error is None:
+            raise invalid("None of the group's calls was made, as an exception left a group within it.") \
+                from self._left_by
+
+    def _run(self, calls: list[Call]) -> None:
+        if self._on_streams:
+            calls, failed = self._queue(calls)
         else:
-            if not result:
-                self._events = [Event(stream, None, *rest) for stream, *rest in self._on_streams.values()]
-            raised = first_raised(self._operations)
-        self._keep, self._operations = [], []
-        if result and error is None:
-            raise failure(result, self._comm) from raised
-        if raised is not None and error is None:
+            failed = _end_of(calls)
+        raised = first_raised([op for _, _, _, op in calls if op is not None])
+        if failed is not None:
+            raise failed from raised
+        if raised is not None:
             raise raised
+
+    def _queue(self, calls: list[Call]) -> tuple[list[Call], Error | None]:
+        """Returns the calls that were run here, and the group's error."""
+        homes: dict[Communicator, Stream | None] = {}  # where C runs all calls of each (comm/engine/group_run.c)
+        for comm, stream, _, _ in calls:
+            if stream is None or comm not in homes:
+                homes[comm] = stream
+        parts: dict[Stream | None, list[Call]] = {home: [] for home in homes.values()}
+        for call in calls:
+            parts[homes[call[0]]].append(call)
+        here = parts.pop(None, [])
+        # See Stream._lock; a group that waits must not keep other threads from its streams.
+        locks = [] if here else [stream._lock for stream in sorted(parts, key=id)]
+        for lock in locks:
+            lock.acquire()
+        try:
+            failed = _end_of(calls)
+            self._events = [Event(stream, None, _comms_of(part), [keep for _, _, keep, _ in part],
+                                  [op for _, _, _, op in part], failed)
+                            for stream, part in parts.items() if stream._handle]
+        finally:
+            for lock in locks:
+                lock.release()
+        return here, failed
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait for the group's calls on streams, each at most `timeout` seconds; raises the first error."""
@@ -84,8 +131,3 @@ class Group:
 def group() -> Group:
     """Collect the calls that this thread makes within `with rondo.group():`, and run them together at its end."""
     return Group()
-
-
-def current() -> Group | None:
-    """The innermost group of this thread."""
-    return _mine.open[-1] if _mine.open else None

@@ -64,16 +64,21 @@ def _plain(shape: tuple[int, ...], dtype: Any) -> memoryview:
 
 
 class Registration:
-    """Existing memory, given to the shared heap in place by Communicator.register(); close() takes it back."""
+    """Existing memory, given to the shared heap in place by Communicator.register(); close() takes it back.
+
+    So does the closing of the communicator, also of one that nobody refers to.
+    """
 
     def __init__(self, comm: Any, handle: int, keep: Any) -> None:
-        self._comm, self._handle, self._keep = comm, handle, keep
+        self._comm, self._handle = comm, handle
+        comm._registered[handle] = keep
 
     def close(self) -> None:
-        """Make the memory private again. Do so before it is freed; a second time does nothing."""
-        handle, self._handle, self._keep = self._handle, None, None
-        if handle and self._comm._handle:
-            check(lib.comm_deregister(self._comm._handle, handle))
+        """Make the memory private again; the array is kept until then. A second time does nothing."""
+        if self._handle and self._comm._handle:
+            self._comm._check(lib.comm_deregister(self._comm._handle, self._handle))
+        handle, self._handle = self._handle, None
+        self._comm._registered.pop(handle, None)
 
     def __enter__(self) -> Registration:
         return self

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Generator, Sequence
 from . import _abi
 from ._closing import Closing
 from ._library import lib
-from .errors import check, failure
+from .errors import check, failure, invalid
 from .operations import first_raised
 
 if TYPE_CHECKING:
@@ -36,35 +36,46 @@ class Event:
     thread may wait, any event loop may await, as often as they like. Buffers of the call are kept until then.
     """
 
-    def __init__(self, stream: Stream, result: Any = None, comm: Communicator | None = None, keep: Any = None,
-                 operations: Sequence[Any] = ()) -> None:
-        self._stream, self._result, self._comm, self._keep = stream, result, comm, keep
+    def __init__(self, stream: Stream, result: Any = None, comms: Sequence[Communicator] = (), keep: Any = None,
+                 operations: Sequence[Any] = (), error: BaseException | None = None) -> None:
+        self._stream, self._result, self._keep = stream, result, keep
+        self._comms = comms  # of the last call on the stream, or group of calls; none: the event stands for no call
         self._operations = operations  # of the calls; C has no reference to their functions
-        self._error: BaseException | None = None
+        self._error = error  # of the group that ended with one: what became of its calls on the stream is not known
         self._done = False
         self._lock = threading.Lock()
         self._waiting: list[Callable[[], None]] = []
         handle = ctypes.c_void_p()
         check(lib.event_open(ctypes.byref(handle)))
         self._handle = handle.value
-        number = next(_numbers)
-        _on_its_way[number] = self._reach
-        queued = lib.stream_call(stream._handle, _reached, number) or lib.event_record(self._handle, stream._handle)
-        if queued:
-            _on_its_way.pop(number, None)
-            raise failure(queued)
+        check(lib.event_record(self._handle, stream._handle))
+        stream._queue(self._reach)
+        for comm in comms:
+            comm._pending.add(self)
+        self.when_done(self._forget)
+
+    def _forget(self) -> None:
+        """Communicators that close need not wait for it any more."""
+        comms, self._comms = self._comms, ()
+        for comm in comms:
+            comm._pending.discard(self)
+
+    def _outcome(self) -> BaseException | None:
+        """What became of the calls; other ones may have broken the communicator meanwhile, or never break it."""
+        raised = first_raised(self._operations)
+        result = lib.event_outcome(self._handle, 0.0) if self._comms and self._error is None else 0
+        if not result:
+            return self._error or raised
+        error = failure(result, *self._comms)
+        error.__cause__ = raised
+        return error
 
     def _reach(self) -> None:
-        comm = self._comm
-        broken = lib.comm_query(comm._handle) if comm is not None and comm._handle else 0
-        raised = first_raised(self._operations)
-        if broken:
-            self._error = failure(broken, comm, lib.last_error(comm._handle).decode(errors="replace"))
-            self._error.__cause__ = raised
-        else:
-            self._error = raised
+        """By the stream's thread."""
+        self._error = self._outcome()
+        self._keep, self._operations = None, ()
         with self._lock:
-            self._done, self._keep, self._comm, self._operations = True, None, None, ()
+            self._done = True
             waiting, self._waiting = self._waiting, []
         for function in waiting:
             function()
@@ -87,17 +98,23 @@ class Event:
         """The error of the call, or what an operation of yours has raised in it, if it has ended with one."""
         return self._error
 
+    def _settle(self, timeout: float | None = None) -> bool:
+        """Wait at most so long until the event is reached; raises nothing of the call's."""
+        if self._done:
+            return True
+        latch = threading.Lock()
+        latch.acquire()
+        self.when_done(latch.release)
+        return latch.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+
     def wait(self, timeout: float | None = None) -> Any:
         """Wait at most `timeout` seconds (None: as long as it takes) and return the call's output.
 
         Raises the call's error, or TimeoutError when the time is over; then the call goes on, and its buffers belong to
         it still.
         """
-        if not self._done:
-            reached = threading.Event()
-            self.when_done(reached.set)
-            if not reached.wait(timeout):
-                raise TimeoutError(f"The event was not reached within {timeout} s; the call goes on.")
+        if not self._settle(timeout):
+            raise TimeoutError(f"The event was not reached within {timeout} s; the call goes on.")
         if self._error is not None:
             raise self._error
         return self._result
@@ -141,7 +158,22 @@ class Stream(Closing):
         handle = ctypes.c_void_p()
         check(lib.stream_open(ctypes.byref(handle)))
         self._handle: int | None = handle.value
+        self._lock = threading.Lock()  # held from a call to its event: what became of it is what the last call came to
         _streams.add(self)
+
+    def _of_calls(self) -> int:
+        """The handle for a call, which without one would run at once."""
+        if self._handle is None:
+            raise invalid("The stream was closed: no call can be queued on it any more.")
+        return self._handle
+
+    def _queue(self, function: Callable[[], None]) -> None:
+        number = next(_numbers)
+        _on_its_way[number] = function
+        queued = lib.stream_call(self._handle, _reached, number)
+        if queued:
+            _on_its_way.pop(number, None)
+            raise failure(queued)
 
     def record(self) -> Event:
         """The event that everything queued so far is done."""
@@ -149,7 +181,7 @@ class Stream(Closing):
 
     def wait_event(self, event: Event) -> None:
         """What is queued here from now on waits until the event, of another stream, has been reached."""
-        check(lib.stream_wait_event(self._handle, event._handle))
+        self._queue(event._settle)  # C's event is reached before this one is
 
     def call(self, function: Callable[[], Any]) -> Event:
         """Queue a function of yours; it runs in the stream's thread and must not wait for this stream.
@@ -157,7 +189,6 @@ class Stream(Closing):
         The event's wait() returns what it returns and raises what it raises.
         """
         outcome: list[Any] = []
-        number = next(_numbers)
 
         def run() -> None:
             try:
@@ -165,11 +196,7 @@ class Stream(Closing):
             except BaseException as error:  # it is raised where somebody waits
                 outcome.append((None, error))
 
-        _on_its_way[number] = run
-        queued = lib.stream_call(self._handle, _reached, number)
-        if queued:
-            _on_its_way.pop(number, None)
-            raise failure(queued)
+        self._queue(run)
         return _Outcome(self, outcome)
 
     def synchronize(self) -> None:
@@ -195,13 +222,13 @@ class Stream(Closing):
 class _Outcome(Event):
     """The event behind a function of the user's."""
 
-    def __init__(self, stream: Stream, outcome: list[Any]) -> None:
+    def __init__(self, stream: Stream, returned: list[Any]) -> None:
         super().__init__(stream)
-        self._outcome = outcome
+        self._returned = returned
 
     def wait(self, timeout: float | None = None) -> Any:
         super().wait(timeout)
-        value, error = self._outcome[0]
+        value, error = self._returned[0]
         if error is not None:
             raise error
         return value

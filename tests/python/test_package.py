@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_package.py - what the package takes as buffers, its streams, errors, and ends; needs nothing but Python. TAP."""
+"""test_package.py - what the package takes as buffers, its errors, and ends; needs nothing but Python. TAP."""
 import array
-import asyncio
 import ctypes
 import gc
 import os
@@ -110,128 +109,40 @@ def memory_of_the_shared_heap_is_freed_with_its_array():
     assert resident() - before < 200 << 20, f"{(resident() - before) >> 20} MiB are left"
 
 
+REGISTERED = """
+import rondo
+with rondo.init().register(bytearray(1 << 26)):  # so much is given back to the system as soon as it is freed
+    pass
+comm = rondo.init()
+memory = bytearray(1 << 26)
+comm.register(memory)
+del memory
+comm.barrier()
+comm.close()
+print("survived")
+"""
+
+
+def registered_memory_is_kept_until_it_is_private_again():
+    assert processes(1, REGISTERED) == "survived\n"
+    with rondo.init() as comm, rondo.Stream() as stream:
+        memory, go = bytearray(1 << 20), threading.Event()
+        registered = comm.register(memory)
+        stream.call(go.wait)
+        refused = stream.call(registered.close)
+        comm.broadcast(memory, stream=stream)
+        go.set()
+        raises(rondo.InvalidArgument, refused.wait, "queued")
+        assert len(comm._registered) == 1
+        stream.synchronize()
+        registered.close()
+        registered.close()
+        assert not comm._registered
+
+
 def resident():
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096
-
-
-# ---- streams ---------------------------------------------------------------------------------------------------------
-
-
-def calls_on_a_stream_run_in_order_and_events_give_their_output():
-    def body(comm):
-        with rondo.Stream() as stream:
-            x = array.array("i", [1])
-            events = [comm.all_reduce(x, stream=stream) for _ in range(5)]
-            assert events[4].wait() is x and x[0] == 3 ** 5 and all(event.done for event in events)
-            assert events[0].wait(0) is x  # as often as one likes
-            assert stream.call(lambda: comm.rank).wait() == comm.rank
-            raises(KeyError, stream.call(lambda: {}["nothing"]).wait, "nothing")
-            comm.barrier(stream=stream)
-            stream.synchronize()
-            assert stream.idle
-            del events, x
-            for _ in range(20):  # nobody keeps the buffers but the call
-                comm.all_reduce(array.array("d", [1] * 1000), stream=stream)
-            gc.collect()
-        stream.close()
-        raises(ValueError, lambda: stream.synchronize(), "stream")
-    ranks(3, body)
-
-
-def a_stream_waits_for_an_event_of_another():
-    order, go = [], threading.Event()
-
-    def slow():
-        assert go.wait(world.PATIENCE)
-        order.append(1)
-
-    with rondo.Stream() as first, rondo.Stream() as second:
-        first.call(slow)
-        event = first.record()
-        second.wait_event(event)
-        second.call(lambda: order.append(2))
-        cases.await_quiet()
-        go.set()
-        second.synchronize()
-        assert order == [1, 2] and event.done and event.wait() is None
-
-
-def the_last_reference_to_a_stream_may_go_in_its_own_thread():
-    before = len(os.listdir("/proc/self/task"))
-    for _ in range(20):
-        go = threading.Event()
-        stream = rondo.Stream()
-        stream.call(go.wait)
-        del stream  # now only what its thread has still to reach refers to it
-        go.set()
-    end = time.monotonic() + world.PATIENCE
-    while len(os.listdir("/proc/self/task")) > before:
-        assert time.monotonic() < end, "threads of streams are left"
-        time.sleep(0.001)
-
-
-def events_are_awaited_side_by_side():
-    async def exchange(comm, streams):
-        x, y = array.array("f", [1]), array.array("f", [comm.rank])
-        other = comm.dup()
-        one, two = await asyncio.gather(wrapped(comm.all_reduce(x, stream=streams[0])),
-                                        wrapped(other.all_reduce(y, op="max", stream=streams[1])))
-        assert one[0] == 2 and two[0] == 1
-        done = streams[0].record()
-        await done
-        await done
-        other.close()
-
-    async def wrapped(event):
-        return await event
-
-    def body(comm):
-        with rondo.Stream() as a, rondo.Stream() as b:
-            asyncio.run(exchange(comm, (a, b)))
-    ranks(2, body)
-
-
-def a_group_on_a_stream_is_waited_for_as_one():
-    def body(comm):
-        peer = 1 - comm.rank
-        with rondo.Stream() as stream:
-            inbox, sums = array.array("i", [0]), array.array("i", [5])
-            with rondo.group() as group:
-                comm.recv(inbox, peer, stream=stream)
-                comm.send(array.array("i", [comm.rank + 10]), peer, stream=stream)
-                with rondo.group():
-                    comm.all_reduce(sums, stream=stream)
-            group.wait()
-            assert inbox[0] == peer + 10 and sums[0] == 10
-    ranks(2, body)
-
-
-def an_event_carries_the_error_of_its_call():
-    def body(comm):
-        with rondo.Stream() as stream:
-            if comm.rank == 0:
-                event = comm.all_reduce(array.array("i", [1] * 4), stream=stream)
-                error = raises(rondo.Mismatch, event.wait, "all_reduce")
-                assert event.error is error
-            else:
-                raises(rondo.Mismatch, lambda: comm.all_reduce(array.array("i", [1] * 5)))
-    ranks(2, body)
-
-
-def waiting_for_an_event_may_have_an_end():
-    def body(comm):
-        with rondo.Stream() as stream:
-            if comm.rank == 0:
-                event = comm.barrier(stream=stream)
-                raises(TimeoutError, lambda: event.wait(0.01))
-                released.set()
-                event.wait()
-            else:
-                assert released.wait(world.PATIENCE)
-                comm.barrier()
-    released = threading.Event()
-    ranks(2, body)
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
@@ -352,6 +263,8 @@ def an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them():
 
 def ranks_join_by_id_and_newcomers_come():
     raises(ValueError, lambda: rondo.join(b"short", 1, 0), "bytes")
+    with rondo.group():
+        raises(rondo.InvalidArgument, lambda: rondo.join(rondo.unique_id(), 1, 0), "group")
     joined_by(rondo.unique_id())
     alone = rondo.init()
     assert (alone.rank, alone.size) == (0, 1)
@@ -427,11 +340,8 @@ if __name__ == "__main__":
     sys.exit(cases.run(cases.named([
         the_constants_are_those_of_the_header, elements_have_the_size_that_the_library_knows,
         whatever_has_the_buffer_protocol_is_taken, dlpack_is_read_where_it_is,
-        memory_of_the_shared_heap_is_freed_with_its_array,
-        calls_on_a_stream_run_in_order_and_events_give_their_output, a_stream_waits_for_an_event_of_another,
-        the_last_reference_to_a_stream_may_go_in_its_own_thread, events_are_awaited_side_by_side,
-        a_group_on_a_stream_is_waited_for_as_one,
-        an_event_carries_the_error_of_its_call, waiting_for_an_event_may_have_an_end, a_mismatch_names_both_calls,
+        memory_of_the_shared_heap_is_freed_with_its_array, registered_memory_is_kept_until_it_is_private_again,
+        a_mismatch_names_both_calls,
         an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
         communicators_are_split_copied_and_chosen, an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them,
         ranks_join_by_id_and_newcomers_come, hundreds_of_communicators_leave_nothing_behind,

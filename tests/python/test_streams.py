@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_streams.py - the package's streams, events and groups; needs nothing but Python. TAP."""
+import array
+import asyncio
+import contextlib
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+
+import rondo
+import world
+from rondo._library import lib
+from world import cases, raises, ranks
+
+
+@contextlib.contextmanager
+def events_held_back():
+    """Events are not reached before what this gives is set."""
+    go, reach = threading.Event(), rondo.Event._reach
+
+    def late(event):
+        assert go.wait(world.PATIENCE)
+        reach(event)
+
+    rondo.Event._reach = late
+    try:
+        yield go
+    finally:
+        go.set()
+        rondo.Event._reach = reach
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+
+def calls_on_a_stream_run_in_order_and_events_give_their_output():
+    def body(comm):
+        with rondo.Stream() as stream:
+            x = array.array("i", [1])
+            events = [comm.all_reduce(x, stream=stream) for _ in range(5)]
+            assert events[4].wait() is x and x[0] == 3 ** 5 and all(event.done for event in events)
+            assert events[0].wait(0) is x  # as often as one likes
+            assert stream.call(lambda: comm.rank).wait() == comm.rank
+            raises(KeyError, stream.call(lambda: {}["nothing"]).wait, "nothing")
+            comm.barrier(stream=stream)
+            stream.synchronize()
+            assert stream.idle
+            del events, x
+            for _ in range(20):  # nobody keeps the buffers but the call
+                comm.all_reduce(array.array("d", [1] * 1000), stream=stream)
+            gc.collect()
+        stream.close()
+        raises(ValueError, lambda: stream.synchronize(), "stream")
+    ranks(3, body)
+
+
+def a_stream_waits_for_an_event_of_another():
+    order, go = [], threading.Event()
+
+    def slow():
+        assert go.wait(world.PATIENCE)
+        order.append(1)
+
+    with rondo.Stream() as first, rondo.Stream() as second:
+        first.call(slow)
+        event = first.record()
+        second.wait_event(event)
+        second.call(lambda: order.append(2))
+        cases.await_quiet()
+        go.set()
+        second.synchronize()
+        assert order == [1, 2] and event.done and event.wait() is None
+
+
+def the_last_reference_to_a_stream_may_go_in_its_own_thread():
+    before = len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        go = threading.Event()
+        stream = rondo.Stream()
+        stream.call(go.wait)
+        del stream  # now only what its thread has still to reach refers to it
+        go.set()
+    end = time.monotonic() + world.PATIENCE
+    while len(os.listdir("/proc/self/task")) > before:
+        assert time.monotonic() < end, "threads of streams are left"
+        time.sleep(0.001)
+
+
+def events_are_awaited_side_by_side():
+    async def exchange(comm, streams):
+        x, y = array.array("f", [1]), array.array("f", [comm.rank])
+        other = comm.dup()
+        one, two = await asyncio.gather(wrapped(comm.all_reduce(x, stream=streams[0])),
+                                        wrapped(other.all_reduce(y, op="max", stream=streams[1])))
+        assert one[0] == 2 and two[0] == 1
+        done = streams[0].record()
+        await done
+        await done
+        other.close()
+
+    async def wrapped(event):
+        return await event
+
+    def body(comm):
+        with rondo.Stream() as a, rondo.Stream() as b:
+            asyncio.run(exchange(comm, (a, b)))
+    ranks(2, body)
+
+
+def a_group_on_a_stream_is_waited_for_as_one():
+    def body(comm):
+        peer = 1 - comm.rank
+        with rondo.Stream() as stream:
+            inbox, sums = array.array("i", [0]), array.array("i", [5])
+            with rondo.group() as group:
+                comm.recv(inbox, peer, stream=stream)
+                comm.send(array.array("i", [comm.rank + 10]), peer, stream=stream)
+                with rondo.group():
+                    comm.all_reduce(sums, stream=stream)
+            group.wait()
+            assert inbox[0] == peer + 10 and sums[0] == 10
+    ranks(2, body)
+
+
+def an_event_carries_the_error_of_its_call():
+    def body(comm):
+        with rondo.Stream() as stream:
+            if comm.rank == 0:
+                event = comm.all_reduce(array.array("i", [1] * 4), stream=stream)
+                error = raises(rondo.Mismatch, event.wait, "all_reduce")
+                assert event.error is error
+            else:
+                raises(rondo.Mismatch, lambda: comm.all_reduce(array.array("i", [1] * 5)))
+    ranks(2, body)
+
+
+def waiting_for_an_event_may_have_an_end():
+    def body(comm):
+        with rondo.Stream() as stream:
+            if comm.rank == 0:
+                event = comm.barrier(stream=stream)
+                raises(TimeoutError, lambda: event.wait(0.01))
+                released.set()
+                event.wait()
+            else:
+                assert released.wait(world.PATIENCE)
+                comm.barrier()
+    released = threading.Event()
+    ranks(2, body)
+
+
+# ---- what became of a call -------------------------------------------------------------------------------------------
+
+
+def an_event_carries_the_error_of_a_call_that_leaves_the_communicator_sound():
+    def body(comm):
+        x = array.array("i", [comm.rank])
+        with comm.create_operation(lambda lower, inout: None, commutative=False) as op, rondo.Stream() as stream:
+            event = comm.all_reduce(x, op=op, stream=stream)
+            error = raises(rondo.Unsupported, event.wait, "ring")
+            assert event.error is error and error.rank == comm.rank and comm.error is None
+            point = stream.record()
+            assert point.wait() is None and point.error is None  # it stands for no call
+            assert comm.all_reduce(x, stream=stream).wait()[0] == 1
+    ranks(2, body, algorithm="ring")
+
+
+def a_call_that_has_ended_well_is_none_that_was_aborted_later():
+    def body(comm):
+        x = array.array("i", [1])
+        with rondo.Stream() as stream:
+            event = comm.all_reduce(x, stream=stream)
+            assert lib.event_outcome(event._handle, world.PATIENCE) == rondo.Result.OK  # only its function is to come
+            both.wait()
+            comm.abort()
+            both.wait()
+            go.set()
+            assert event.wait() is x and x[0] == 2 and event.error is None
+            raises(rondo.Aborted, lambda: comm.all_reduce(x, stream=stream))
+
+    both = threading.Barrier(2, timeout=world.PATIENCE)
+    with events_held_back() as go:
+        ranks(2, body)
+
+
+def an_event_is_of_its_own_call_whichever_thread_makes_the_next_one():
+    def body(comm):
+        with comm.create_operation(lambda lower, inout: None, commutative=False) as op:
+            if comm.rank == 1:
+                raises(rondo.Unsupported, lambda: comm.all_reduce(array.array("i", [1]), op=op))
+                return
+            with rondo.Stream() as stream, rondo.init() as alone:
+                other = threading.Thread(target=lambda: alone.barrier(stream=stream), daemon=True)
+
+                def late(*arguments):
+                    lib.event_record = record
+                    other.start()
+                    cases.await_quiet()  # it has made its call, or waits until it may
+                    return record(*arguments)
+
+                record, lib.event_record = lib.event_record, late
+                raises(rondo.Unsupported, comm.all_reduce(array.array("i", [1]), op=op, stream=stream).wait)
+                other.join(world.PATIENCE)
+    ranks(2, body, algorithm="ring")
+
+
+def a_closed_stream_takes_no_call():
+    def body(comm):
+        x, stream = array.array("i", [1]), rondo.Stream()
+        stream.close()
+        raises(rondo.InvalidArgument, lambda: comm.all_reduce(x, stream=stream), "stream was closed")
+        raises(rondo.InvalidArgument, lambda: comm.barrier(stream=stream), "stream was closed")
+
+        def in_a_group():
+            with rondo.group():
+                comm.all_reduce(x, stream=stream)
+
+        raises(rondo.InvalidArgument, in_a_group, "stream was closed")
+        assert x[0] == 1 and comm.all_reduce(x)[0] == 2
+    ranks(2, body)
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+
+def in_a_group(*functions, group=None):
+    """The group in which the functions were called."""
+    with group or rondo.group() as group:
+        for function in functions:
+            function()
+    return group
+
+
+def an_exception_that_leaves_a_group_leaves_its_calls_unmade():
+    def body(comm):
+        inbox = bytearray(b"no")
+
+        def receive(**on):
+            comm.recv(inbox, 1 - comm.rank, **on)
+
+        def within():
+            raises(KeyError, lambda: in_a_group(receive, lambda: {}["nothing"]), "nothing")
+
+        with rondo.Stream() as stream:
+            within()
+            error = raises(rondo.InvalidArgument, lambda: in_a_group(receive, within), "None of the group's calls")
+            assert isinstance(error.__cause__, KeyError)
+            group = rondo.group()
+            raises(KeyError, lambda: in_a_group(lambda: receive(stream=stream), lambda: {}["nothing"], group=group))
+            group.wait()
+            assert comm.error is None and inbox == b"no"
+            comm.barrier()
+    ranks(2, body)
+
+
+def a_group_on_a_stream_has_the_errors_of_all_its_communicators():
+    def body(comm):
+        with comm.dup() as other, rondo.Stream() as stream:
+            x, y = array.array("i", [1]), array.array("i", [1] * (1 + comm.rank))
+            group = in_a_group(lambda: comm.all_reduce(x, stream=stream), lambda: other.all_reduce(y, stream=stream))
+            raises(rondo.Mismatch, group.wait, "all_reduce")
+            stream.call(lambda: None).wait()
+            assert x[0] == 2 and comm.error is None and other.error is not None
+    ranks(2, body)
+
+
+def a_group_on_several_streams_has_the_errors_of_its_own_calls():
+    """Calls on one communicator all run on the stream of the first."""
+    def body(comm):
+        x = array.array("i", [1])
+
+        def grouped(**more):
+            return in_a_group(lambda: comm.barrier(stream=one), lambda: comm.all_reduce(x, stream=two, **more))
+
+        with comm.create_operation(lambda lower, inout: None, commutative=False) as op, \
+                rondo.Stream() as one, rondo.Stream() as two:
+            raises(rondo.Unsupported, grouped(op=op).wait, "ring")
+            raises(rondo.Unsupported, comm.all_reduce(x, op=op, stream=two).wait, "ring")
+            grouped().wait()
+            assert x[0] == 2
+    ranks(2, body, algorithm="ring")
+
+
+def a_group_that_fails_keeps_what_its_streams_have_still_to_do():
+    class Bytes(bytearray):
+        """It can be referred to weakly."""
+
+    def body(comm):
+        other, go, group, kept = comm.dup(), threading.Event(), rondo.group(), []
+
+        def on_the_stream():
+            temporary = Bytes(4)
+            kept.append(weakref.ref(temporary))
+            other.broadcast(temporary, stream=stream)
+
+        def mismatched():
+            comm.all_reduce(array.array("i", [1] * (1 + comm.rank)))
+
+        with rondo.Stream() as stream:
+            stream.call(go.wait)
+            try:
+                error = raises(rondo.Mismatch, lambda: in_a_group(on_the_stream, mismatched, group=group))
+                error.__traceback__ = None  # its frames have all calls
+                gc.collect()
+                assert kept[0]() is not None, "the buffer of a queued call is gone"
+            finally:
+                go.set()
+            assert raises(rondo.Mismatch, group.wait) is error and other.error is None
+        other.close()
+    ranks(2, body)
+
+
+def a_communicator_is_closed_behind_the_events_of_its_groups():
+    with rondo.Stream() as stream, events_held_back() as go:
+        comms = [rondo.init(), rondo.init()]
+        group = in_a_group(*(lambda comm=comm: comm.barrier(stream=stream) for comm in comms))
+        closers = [threading.Thread(target=comm.close, daemon=True) for comm in comms]
+        for thread in closers:
+            thread.start()
+        cases.await_quiet()
+        waits = [thread.is_alive() for thread in closers]
+        go.set()
+        for thread in closers:
+            thread.join(world.PATIENCE)
+        group.wait(0)
+        assert waits == [True, True], "closed while an event was to be reached"
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(cases.named([
+        calls_on_a_stream_run_in_order_and_events_give_their_output,
+        a_stream_waits_for_an_event_of_another,
+        the_last_reference_to_a_stream_may_go_in_its_own_thread,
+        events_are_awaited_side_by_side,
+        a_group_on_a_stream_is_waited_for_as_one,
+        an_event_carries_the_error_of_its_call,
+        waiting_for_an_event_may_have_an_end,
+        an_event_carries_the_error_of_a_call_that_leaves_the_communicator_sound,
+        a_call_that_has_ended_well_is_none_that_was_aborted_later,
+        an_event_is_of_its_own_call_whichever_thread_makes_the_next_one,
+        a_closed_stream_takes_no_call,
+        an_exception_that_leaves_a_group_leaves_its_calls_unmade,
+        a_group_on_a_stream_has_the_errors_of_all_its_communicators,
+        a_group_on_several_streams_has_the_errors_of_its_own_calls,
+        a_group_that_fails_keeps_what_its_streams_have_still_to_do,
+        a_communicator_is_closed_behind_the_events_of_its_groups])))
