@@ -254,6 +254,8 @@ static rondo_result begin(rondo_p2p *p2p, const struct wish *wish, bool sends,
     if (p2p->failed)
         result = rondo_fail(p2p->failed, "%s", p2p->sentence);
     if (!result) {
+        if (!p2p->pending && !p2p->probers)
+            p2p_restart_waits(p2p); /* nobody has looked at peers since the last wait */
         p2p->pending++;
         if (p2p->trace)
             p2p_trace_post(transfer);
@@ -406,10 +408,13 @@ rondo_result rondo_transfer_wait(rondo_transfer *transfer, double seconds,
     if (fork_is_foreign(p2p->home))
         return fork_refuse("rondo_transfer_wait", "transfer");
     enter(p2p);
-    wait_begin(&wait, p2p, seconds);
-    while (transfer->state != TRANSFER_OVER && goes_on)
-        goes_on = wait_for_change(&wait);
-    wait_end(&wait);
+    /* Where it is over, its rondo_p2p may be closed, which has nothing to move messages with. */
+    if (transfer->state != TRANSFER_OVER) {
+        wait_begin(&wait, p2p, seconds);
+        while (transfer->state != TRANSFER_OVER && goes_on)
+            goes_on = wait_for_change(&wait);
+        wait_end(&wait);
+    }
     result = transfer->state == TRANSFER_OVER ? transfer->result : RONDO_IN_PROGRESS;
     if (result > RONDO_IN_PROGRESS)
         rondo_fail(result, "%s",

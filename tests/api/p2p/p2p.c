@@ -301,8 +301,8 @@ rondo_result p2p_close_early(rondo_comm *comm, void *argument, char *sentence)
         scene.transfers[0] = (rondo_transfer_close(scene.transfers[0]), NULL);
     rondo_p2p_close(scene.p2p);
     scene.p2p = NULL;
-    if (!result && scene.rank != 1) {
-        rondo_result given_up = rondo_transfer_wait(scene.transfers[0], 0, NULL);
+    for (int wait = 0; wait >= -1 && !result && scene.rank != 1; wait--) {
+        rondo_result given_up = rondo_transfer_wait(scene.transfers[0], wait, NULL);
 
         /* The last rank may have seen before that nobody is left. */
         if (given_up != RONDO_ERROR_ABORTED && given_up != RONDO_ERROR_PEER)
