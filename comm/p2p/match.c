@@ -29,7 +29,7 @@ void transfers_remove(struct transfers *list, const rondo_transfer *transfer)
 
 void transfer_end(rondo_transfer *transfer, rondo_result result)
 {
-    if (transfer->p2p->trace)
+    if (transfer->p2p->trace && !transfer->probes)
         p2p_trace_end(transfer, result);
     transfer->state = TRANSFER_OVER;
     transfer->result = result;

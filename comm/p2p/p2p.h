@@ -49,12 +49,12 @@ struct rondo_transfer {
     rondo_transfer *next; /* in the list that it is in */
     rondo_p2p *p2p;
     enum transfer_state state;
-    bool sends;
+    bool sends, probes;      /* neither: it receives */
     rondo_envelope envelope; /* the source is the peer of a send */
     char *memory;
     size_t room;
     uint64_t number; /* of the offer, of a long message */
-    double began;    /* when a receive from any source was first looked at, 0: not yet */
+    double began;    /* when what waits for any source was first looked at, 0: not yet */
     int reminders;   /* that the log has of it since then */
     rondo_result result;
     char *sentence;  /* of an error; NULL: none */
@@ -99,9 +99,11 @@ struct rondo_p2p {
     pthread_cond_t posted, over; /* for the thread; for who waits for transfers and messages */
     pthread_t thread;
     int users;         /* the owner, and transfers */
-    int pending;       /* transfers that are not over */
-    int probers;       /* threads that wait for a message */
-    bool asked;        /* by a probe that does not wait: for a round */
+    int pending;       /* transfers that are not over, and probes */
+    bool asked;        /* by a probe that does not wait: for rounds until a look */
+    int asked_for;     /* the source of that probe */
+    double glanced;    /* when such a probe last had peers looked at */
+    unsigned looks;    /* at peers, so far */
     bool driven;       /* one of those that wait makes the rounds, and the thread sleeps */
     atomic_int knocks; /* threads that want the lock */
     bool closing;
@@ -110,7 +112,7 @@ struct rondo_p2p {
     rondo_result failed; /* all that begins from now on ends with it */
     char sentence[FAIL_SENTENCE_MAX];
     uint64_t offers; /* made by this rank */
-    struct transfers receives, offered, accepted;
+    struct transfers receives, probes, offered, accepted;
     struct unexpected *first, **last;
     struct route *routes; /* [rank] */
     struct task *tasks;   /* [rank] from there, [size + rank] to there */
@@ -119,6 +121,12 @@ struct rondo_p2p {
     struct recorder *recorder;
     struct trace *trace; /* where transfers are written; NULL: nowhere */
 };
+
+/* ---- open.c ---------------------------------------------------------------------------------- */
+
+void p2p_enter(rondo_p2p *p2p);
+/* Give the lock, and free what the last user leaves. */
+void p2p_leave(rondo_p2p *p2p);
 
 /* ---- match.c: all with the lock held --------------------------------------------------------- */
 
@@ -145,6 +153,8 @@ rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head
 void progress_await_envelope(rondo_p2p *p2p, int peer);
 /* Advance the routes of these peers, which may be this rank, as far as they come. */
 void progress_peers(rondo_p2p *p2p, int first, int last);
+/* Advance all routes, and about once a millisecond look at peers, for who does not wait. */
+void progress_glance(rondo_p2p *p2p);
 /* Advance all routes; where nothing moves, pause once without the lock. */
 void progress_round(rondo_p2p *p2p, struct waiter *waiter);
 /* Wake the thread if there is work for it. */
@@ -154,7 +164,7 @@ void *progress_run(void *p2p);
 /* ---- look.c ---------------------------------------------------------------------------------- */
 
 /* Ends what waits in vain, and finds a peer that will not do its part: then the batch has an error.
- * With the lock held, about once a millisecond while nothing moves. */
+ * With the lock held, about once a millisecond while nothing moves, and each time after a round. */
 void p2p_look_after(rondo_p2p *p2p, double now);
 /* Forget how long transfers have waited. With the lock held. */
 void p2p_restart_waits(rondo_p2p *p2p);

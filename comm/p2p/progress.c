@@ -181,7 +181,7 @@ static bool has_work(const rondo_p2p *p2p)
     for (int peer = 0; peer < p2p->comm->size; peer++)
         if (p2p->routes[peer].first || p2p->routes[peer].behind_in)
             return true;
-    return p2p->pending || p2p->probers || p2p->asked || !networks_flushed(p2p->comm, NULL);
+    return p2p->pending || p2p->asked || !networks_flushed(p2p->comm, NULL);
 }
 
 static void end_all(struct transfers *list, rondo_result result)
@@ -212,6 +212,7 @@ static void fail(rondo_p2p *p2p)
     p2p->failed = result;
     snprintf(p2p->sentence, sizeof(p2p->sentence), "%s", fail_sentence());
     end_all(&p2p->receives, result);
+    end_all(&p2p->probes, result);
     end_all(&p2p->accepted, result);
     end_all(&p2p->offered, result);
     for (int peer = 0; peer < p2p->comm->size; peer++) {
@@ -274,8 +275,22 @@ void progress_peers(rondo_p2p *p2p, int first, int last)
     settle(p2p);
 }
 
+void progress_glance(rondo_p2p *p2p)
+{
+    double now = clock_seconds();
+
+    progress_peers(p2p, 0, p2p->comm->size - 1);
+    if (p2p->failed || now - p2p->glanced < LOOK_PEERS)
+        return;
+    p2p->glanced = now;
+    p2p_look_after(p2p, now);
+    settle(p2p);
+}
+
 void progress_round(rondo_p2p *p2p, struct waiter *waiter)
 {
+    unsigned before = p2p->looks;
+
     if (advance_routes(p2p, 0, p2p->comm->size - 1)) {
         waiter_reset(waiter);
     } else if (!p2p->batch.result) {
@@ -283,7 +298,8 @@ void progress_round(rondo_p2p *p2p, struct waiter *waiter)
 
         if (p2p->failed)
             return; /* another thread has made a round meanwhile */
-        if (looks)
+        /* Another look meanwhile was the last that this round is good for. */
+        if (looks && p2p->looks == before)
             p2p_look_after(p2p, waiter->now);
     }
     settle(p2p);
@@ -310,8 +326,11 @@ void *progress_run(void *argument)
         if (p2p->closing)
             give_up(p2p);
         if (has_work(p2p) && !p2p->driven) {
+            unsigned before = p2p->looks;
+
             progress_round(p2p, &waiter);
-            p2p->asked = false;
+            if (p2p->looks != before)
+                p2p->asked = false;
         } else if (p2p->closing && !p2p->driven) {
             break;
         } else {

@@ -16,7 +16,8 @@
  *            communicator, breaks the rondo_p2p on every rank: all transfers that are not over end
  *            with that error. A receive from any source waits for every rank of this host; ranks of
  *            other hosts it gives up after the timeout. It ends alone then, and with
- *            RONDO_ERROR_PEER when all others have closed their ends. Collectives of the
+ *            RONDO_ERROR_PEER when all others have closed their ends. A probe ends as such a
+ *            receive would, but one that does not wait has no timeout. Collectives of the
  *            communicator go on.
  * Threads    all functions may be called from any thread, but for closing what others use.
  */

@@ -5,6 +5,7 @@
 #include "tests/api/bodies.h"
 #include "tests/log_copy.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,14 +346,26 @@ rondo_result p2p_refuse_arguments(rondo_comm *comm, void *argument, char *senten
 
 /* ---- What goes wrong ------------------------------------------------------------------------- */
 
+static rondo_result await_in_vain(struct scene *scene, const struct p2p_wait *wait)
+{
+    int seconds = wait->by == P2P_PROBE ? -1 : 0;
+    rondo_result result;
+
+    if (wait->by == P2P_RECEIVE) {
+        result = receive(scene, wait->source, 7, 1);
+        return result ? result : finish_all(scene);
+    }
+    do
+        result = rondo_p2p_probe(scene->p2p, wait->source, 7, seconds, NULL);
+    while (result == RONDO_IN_PROGRESS && !sched_yield());
+    return result;
+}
+
 rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence)
 {
-    const int *any = argument;
     struct scene scene;
     rondo_result result = scene_open(&scene, comm, sentence);
 
-    if (!result)
-        result = receive(&scene, *any ? RONDO_ANY_SOURCE : 1, 1, 1);
     world_will_wait(scene.rank);
     if (!result && scene.rank == 1) {
         world_await_rank(0);
@@ -360,22 +373,31 @@ rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence)
         kill(getpid(), SIGKILL);
     }
     if (!result)
-        result = finish_all(&scene);
+        result = await_in_vain(&scene, argument);
     return scene_close(&scene, result);
+}
+
+rondo_result p2p_wait_for_closed(rondo_comm *comm, void *argument, char *sentence)
+{
+    struct scene scene;
+    rondo_result result = scene_open(&scene, comm, sentence);
+
+    if (!result && !scene.rank)
+        result = await_in_vain(&scene, argument);
+    result = scene_close(&scene, result);
+    rondo_barrier(comm, NULL); /* it is the end alone that has closed */
+    return result;
 }
 
 rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence)
 {
-    const int *source = argument;
     struct scene scene;
     rondo_result result = scene_open(&scene, comm, sentence);
 
     if (!result)
         result = rondo_p2p_set_timeout(scene.p2p, world_patience(0.5));
     if (!result && !scene.rank)
-        result = receive(&scene, *source, 7, 1);
-    if (!result)
-        result = finish_all(&scene);
+        result = await_in_vain(&scene, argument);
     if (!result && scene.rank)
         result = rondo_barrier(comm, NULL); /* it stays until rank 0 has given up */
     result = scene_close(&scene, result);
