@@ -99,7 +99,7 @@ rondo_result rondo_p2p_open(rondo_comm *comm, rondo_p2p **ret_p2p)
     if (!p2p)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for messages between ranks.");
     lock_init(&p2p->lock, LOCK_P2P);
-    pthread_cond_init(&p2p->posted, NULL);
+    lock_init_condition(&p2p->posted);
     lock_init_condition(&p2p->over);
     p2p->users = 1;
     p2p->home = fork_home();

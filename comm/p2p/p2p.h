@@ -14,8 +14,8 @@
  *
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
  * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
- * that waits or else the thread; what comes otherwise waits in its slots. Through networks only the
- * thread moves messages, as it waits for them without the lock.
+ * that waits or else the thread. The thread also takes what comes otherwise, every few milliseconds.
+ * Through networks only the thread moves messages, as it waits for them without the lock.
  *
  * One lock guards everything. Who makes rounds holds it while it moves data and gives it between
  * them.
@@ -151,8 +151,8 @@ rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head
                            rondo_transfer *transfer);
 /* Begin to receive the next envelope of a peer. */
 void progress_await_envelope(rondo_p2p *p2p, int peer);
-/* Advance the routes of these peers, which may be this rank, as far as they come. */
-void progress_peers(rondo_p2p *p2p, int first, int last);
+/* Advance the routes of these peers, which may be this rank; true if any moved. */
+bool progress_peers(rondo_p2p *p2p, int first, int last);
 /* Advance all routes, and about once a millisecond look at peers, for who does not wait. */
 void progress_glance(rondo_p2p *p2p);
 /* Advance all routes; where nothing moves, pause once without the lock. */

@@ -16,6 +16,7 @@
 #include "comm/failure/leave.h"
 #include "comm/failure/network.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,10 +270,12 @@ static void settle(rondo_p2p *p2p)
     fail(p2p);
 }
 
-void progress_peers(rondo_p2p *p2p, int first, int last)
+bool progress_peers(rondo_p2p *p2p, int first, int last)
 {
-    (void)advance_routes(p2p, first, last);
+    bool moved = advance_routes(p2p, first, last);
+
     settle(p2p);
+    return moved && !p2p->failed;
 }
 
 void progress_glance(rondo_p2p *p2p)
@@ -312,10 +315,31 @@ void progress_hand_over(rondo_p2p *p2p)
         pthread_cond_signal(&p2p->posted);
 }
 
+/*
+ * Waits for work. Peers send although this rank waits for nothing, and cannot wake it. So it takes
+ * their messages every few milliseconds, and less often the longer none has come.
+ */
+static void idle(rondo_p2p *p2p, double *seconds)
+{
+    struct timespec until =
+        timespec_of(clock_seconds() + *seconds * p2p->comm->tuning.wait.ranks_per_core);
+
+    if (lock_wait_until(&p2p->lock, &p2p->posted, &until)) {
+        *seconds = LOOK_PEERS;
+        return;
+    }
+    *seconds = fmin(2 * *seconds, LOOK_UNASKED);
+    while (!p2p->driven && !p2p->closing && progress_peers(p2p, 0, p2p->comm->size - 1)) {
+        *seconds = LOOK_PEERS;
+        let_in(p2p);
+    }
+}
+
 void *progress_run(void *argument)
 {
     rondo_p2p *p2p = argument;
     struct wait_policy prompt = p2p->comm->tuning.wait;
+    double seconds = LOOK_PEERS;
     struct waiter waiter;
 
     /* A message that is posted while this thread dozes has not waited yet. */
@@ -334,7 +358,7 @@ void *progress_run(void *argument)
         } else if (p2p->closing && !p2p->driven) {
             break;
         } else {
-            lock_wait(&p2p->lock, &p2p->posted);
+            idle(p2p, &seconds);
             waiter_reset(&waiter);
         }
     }

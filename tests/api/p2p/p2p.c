@@ -250,6 +250,30 @@ rondo_result p2p_beside_collectives(rondo_comm *comm, void *argument, char *sent
     return scene_close(&scene, result);
 }
 
+/* Rank 0 sends more than slots hold while the others, in a collective, wait for no message. */
+rondo_result p2p_send_to_busy(rondo_comm *comm, void *argument, char *sentence)
+{
+    enum { MESSAGES = 100, BYTES = 1024 };
+    struct scene scene;
+    rondo_result result = scene_open(&scene, comm, sentence);
+
+    (void)argument;
+    if (!result)
+        result = rondo_p2p_set_timeout(scene.p2p, world_patience(5));
+    for (int i = 0; i < MESSAGES && !result && !scene.rank; i++)
+        result = send(&scene, 1 + i % (scene.size - 1), i, BYTES);
+    if (!result)
+        result = finish_all(&scene);
+    if (!result)
+        result = rondo_barrier(comm, NULL);
+    for (int i = scene.rank - 1; i < MESSAGES && !result && scene.rank; i += scene.size - 1) {
+        result = receive(&scene, 0, i, BYTES);
+        if (!result)
+            result = finish(&scene, scene.count - 1, 0, i);
+    }
+    return scene_close(&scene, result);
+}
+
 /* Too long for a receive that waits, for one that comes later, and with an offer. */
 rondo_result p2p_refuse_long_ones(rondo_comm *comm, void *argument, char *sentence)
 {

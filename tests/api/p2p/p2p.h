@@ -13,6 +13,7 @@ rondo_result p2p_keep_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_probe_first(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_wait_by_threads(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_beside_collectives(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_send_to_busy(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_long_ones(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_close_early(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_arguments(rondo_comm *comm, void *argument, char *sentence);

@@ -59,6 +59,11 @@ Test(p2p, they_go_on_while_ranks_are_in_collectives)
     run_on(p2p_beside_collectives, 2, 5);
 }
 
+Test(p2p, they_come_while_their_receiver_waits_for_none)
+{
+    run_on(p2p_send_to_busy, 2, 3);
+}
+
 Test(p2p, a_message_that_is_too_long_ends_its_receive_only)
 {
     run_on(p2p_refuse_long_ones, 2, 3);
