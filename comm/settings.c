@@ -251,6 +251,11 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
     settings.uniform = config->uniform > 0;
     if (!result && config->uniform < 0)
         result = setting_read_bool(SETTING_UNIFORM, &settings.uniform);
+    if (!result && settings.uniform && size > VOTE_RANKS)
+        result = rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                            "The same result of a call on all ranks (`uniform`, RONDO_UNIFORM) is "
+                            "for up to %d ranks, and the communicator has %d: leave it away.",
+                            VOTE_RANKS, size);
     settings.copy_engines = config->copy_engines > 0;
     if (!result && config->copy_engines < 0)
         result = setting_read_bool(SETTING_COPY_ENGINES, &settings.copy_engines);
