@@ -151,11 +151,9 @@ static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
 
 /* Receives from any source wait for every rank that has not closed its end. Of a rank of another
  * host only who waits for just that one may ask: the answer of one that has closed is an error. */
-static bool may_send(const rondo_comm *comm, int peer)
+static bool may_send(const rondo_p2p *p2p, int peer)
 {
-    bool distant = comm->mirrors && comm->status_pages[peer] == &comm->mirrors[peer];
-
-    return !distant && !health_has_closed(comm, peer);
+    return !p2p_is_distant(p2p, peer) && !health_has_closed(p2p->comm, peer);
 }
 
 void p2p_restart_waits(rondo_p2p *p2p)
@@ -180,5 +178,5 @@ void p2p_look_after(rondo_p2p *p2p, double now)
     end_in_vain(p2p, &p2p->probes, p2p->alone && before, now);
     for (int peer = 0; peer < comm->size && !p2p->batch.result; peer++)
         if (peer != comm->rank)
-            p2p->batch.result = look_at(p2p, peer, any && may_send(comm, peer), now);
+            p2p->batch.result = look_at(p2p, peer, any && may_send(p2p, peer), now);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fork.h"
+#include "comm/failure/health.h"
 #include "comm/failure/network.h"
 
 #include <limits.h>
@@ -54,6 +55,11 @@ static rondo_result begin_send(rondo_transfer *transfer)
 
     if (peer == p2p->comm->rank)
         return match_own(transfer);
+    if (!p2p_is_distant(p2p, peer) && health_has_closed(p2p->comm, peer))
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "Rank %d cannot send %zu bytes with tag %d to rank %d, which has closed "
+                          "its messages (rondo_p2p_close).",
+                          p2p->comm->rank, transfer->room, transfer->envelope.tag, peer);
     if (transfer->room <= P2P_WHOLE_MOST)
         return progress_send(p2p, peer, &head, transfer);
     head.kind = P2P_OFFER;

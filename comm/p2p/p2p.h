@@ -12,9 +12,12 @@
  *                          <---   ACCEPT number
  *     LONG number, payload --->   straight to the output of that receive
  *
+ * Instead of ACCEPT the receiver answers REFUSE where the message is too long for its receive, and
+ * when its end closes: the send is over then, without its payload.
+ *
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
  * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
- * that waits or else the thread. The thread also takes what comes otherwise, every few milliseconds.
+ * that waits or else the thread. The thread also takes what comes otherwise, every few ms.
  * Through networks only the thread moves messages, as it waits for them without the lock.
  *
  * One lock guards everything. Who makes rounds holds it while it moves data and gives it between
@@ -32,12 +35,12 @@
 
 enum { P2P_WHOLE_MOST = 64 * 1024 }; /* bytes of a message that goes without an offer */
 
-enum p2p_kind { P2P_WHOLE, P2P_OFFER, P2P_ACCEPT, P2P_LONG };
+enum p2p_kind { P2P_WHOLE, P2P_OFFER, P2P_ACCEPT, P2P_LONG, P2P_REFUSE };
 
 /* Travels before a payload. */
 struct p2p_head {
     uint32_t kind;
-    int32_t tag;
+    int32_t tag; /* of P2P_REFUSE: 0, or RONDO_ERROR_PEER as the receiver's end closes */
     uint64_t bytes;
     uint64_t number; /* of an offer */
 };
@@ -142,6 +145,8 @@ rondo_result match_envelope(rondo_p2p *p2p, int source);
 void match_payload(rondo_p2p *p2p, int source);
 /* A message of this rank to itself, which is over then. */
 rondo_result match_own(rondo_transfer *send);
+/* Refuse all offers that nobody has asked for, as this end closes. */
+rondo_result match_refuse_offers(rondo_p2p *p2p);
 const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 
 /* ---- progress.c ------------------------------------------------------------------------------ */
@@ -175,6 +180,14 @@ void p2p_restart_waits(rondo_p2p *p2p);
  * is a trace. */
 void p2p_trace_post(rondo_transfer *transfer);
 void p2p_trace_end(const rondo_transfer *transfer, rondo_result result);
+
+/* True if only networks tell whether this peer is there. */
+static inline bool p2p_is_distant(const rondo_p2p *p2p, int peer)
+{
+    const rondo_comm *comm = p2p->comm;
+
+    return comm->mirrors && comm->status_pages[peer] == &comm->mirrors[peer];
+}
 
 /* The messages on their way from a peer, and to it. */
 static inline struct task *p2p_task_from(const rondo_p2p *p2p, int peer)

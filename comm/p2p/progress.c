@@ -195,9 +195,14 @@ static void end_all(struct transfers *list, rondo_result result)
     }
 }
 
-/* The end is closing: what nobody has sent does not come any more. */
+/* The end is closing: what nobody has sent does not come any more, and what nobody has asked for
+ * stays with its sender. */
 static void give_up(rondo_p2p *p2p)
 {
+    rondo_result result = match_refuse_offers(p2p);
+
+    if (result)
+        comm_break(p2p->comm, result, p2p->comm->rank);
     if (!p2p->receives.first)
         return;
     rondo_fail(RONDO_ERROR_ABORTED, "Rank %d closed its messages while it waited for this one.",

@@ -15,6 +15,9 @@ rondo_result p2p_wait_by_threads(rondo_comm *comm, void *argument, char *sentenc
 rondo_result p2p_beside_collectives(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_send_to_busy(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_long_ones(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_refuse_unread(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_send_to_closed(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_close_over_sends(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_close_early(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_arguments(rondo_comm *comm, void *argument, char *sentence);
 /* A rank waits in one of these ways for a message that never comes. */

@@ -69,6 +69,23 @@ Test(p2p, a_message_that_is_too_long_ends_its_receive_only)
     run_on(p2p_refuse_long_ones, 2, 3);
 }
 
+Test(p2p, a_message_that_is_too_long_and_was_offered_is_not_read)
+{
+    run_on(p2p_refuse_unread, 2, 2);
+}
+
+Test(p2p, a_message_to_a_rank_that_has_closed_its_end_is_refused_alone)
+{
+    if (!distant())
+        run_on(p2p_send_to_closed, 2, 3);
+}
+
+Test(p2p, ranks_that_close_over_sends_that_nobody_takes_do_not_wait_for_each_other)
+{
+    cr_expect(!world_run_threads(2, p2p_close_over_sends, NULL, &report), "%s", report.summary);
+    cr_expect(!world_run_processes(2, p2p_close_over_sends, NULL, &report), "%s", report.summary);
+}
+
 Test(p2p, closing_gives_up_receives_and_delivers_what_was_sent)
 {
     run_on(p2p_close_early, 2, 5);
