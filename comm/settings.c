@@ -213,6 +213,22 @@ static rondo_result read_costs(struct link_costs *costs)
     return RONDO_OK;
 }
 
+static rondo_result read_uniform(const rondo_config *config, int size,
+                                 struct comm_settings *settings)
+{
+    rondo_result result = RONDO_OK;
+
+    settings->uniform = config->uniform > 0;
+    if (config->uniform < 0)
+        result = setting_read_bool(SETTING_UNIFORM, &settings->uniform);
+    if (result || !settings->uniform || size <= VOTE_RANKS)
+        return result;
+    return rondo_fail(RONDO_ERROR_UNSUPPORTED,
+                      "The same result of a call on all ranks (`uniform`, RONDO_UNIFORM) is for up "
+                      "to %d ranks, and the communicator has %d: leave it away.",
+                      VOTE_RANKS, size);
+}
+
 rondo_result comm_read_settings(const rondo_config *config, int size,
                                 struct comm_settings *ret_settings)
 {
@@ -248,9 +264,8 @@ rondo_result comm_read_settings(const rondo_config *config, int size,
     settings.deterministic = config->deterministic > 0;
     if (!result && config->deterministic < 0)
         result = setting_read_bool(SETTING_DETERMINISTIC, &settings.deterministic);
-    settings.uniform = config->uniform > 0;
-    if (!result && config->uniform < 0)
-        result = setting_read_bool(SETTING_UNIFORM, &settings.uniform);
+    if (!result)
+        result = read_uniform(config, size, &settings);
     settings.copy_engines = config->copy_engines > 0;
     if (!result && config->copy_engines < 0)
         result = setting_read_bool(SETTING_COPY_ENGINES, &settings.copy_engines);

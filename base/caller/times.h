@@ -92,6 +92,7 @@
 /* ---- How often we look ----------------------------------------------------------------------- */
 
 #define LOOK_PEERS         1e-3  /* who waits at its peers, times the ranks of a core */
+#define LOOK_UNASKED       0.01  /* the same, who waits for no message with a tag, at most */
 #define LOOK_MEMBERS       0.02  /* who opens a communicator at its members, who may end */
 #define LOOK_MEETING       0.01  /* a meeting point at those whom it watches */
 #define LOOK_DEADLINES     0.01  /* at deadlines of lines over TCP */

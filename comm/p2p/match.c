@@ -29,7 +29,7 @@ void transfers_remove(struct transfers *list, const rondo_transfer *transfer)
 
 void transfer_end(rondo_transfer *transfer, rondo_result result)
 {
-    if (transfer->p2p->trace)
+    if (transfer->p2p->trace && !transfer->probes)
         p2p_trace_end(transfer, result);
     transfer->state = TRANSFER_OVER;
     transfer->result = result;
@@ -71,15 +71,18 @@ static bool take(rondo_transfer *transfer, const rondo_envelope *envelope)
     return false;
 }
 
-static rondo_result accept(rondo_transfer *transfer, uint64_t number)
+/* Asks for the message of an offer, or ends the receive and the send if that is too long. */
+static rondo_result answer(rondo_transfer *transfer, uint64_t number)
 {
-    const struct p2p_head head = {.kind = P2P_ACCEPT, .number = number};
-
+    bool accepts = transfer->envelope.bytes <= transfer->room;
+    const struct p2p_head head = {.kind = accepts ? P2P_ACCEPT : P2P_REFUSE, .number = number};
     rondo_result result = progress_send(transfer->p2p, transfer->envelope.source, &head, NULL);
 
     transfer->number = number;
-    if (!result)
+    if (!result && accepts)
         transfers_add(&transfer->p2p->accepted, transfer);
+    else if (!result)
+        end_too_long(transfer);
     return result;
 }
 
@@ -136,6 +139,25 @@ const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag)
     return at;
 }
 
+rondo_result match_refuse_offers(rondo_p2p *p2p)
+{
+    rondo_result result = RONDO_OK;
+    struct unexpected *at, *next;
+
+    for (at = p2p->first; at && !result; at = next) {
+        const struct p2p_head head = {
+            .kind = P2P_REFUSE, .tag = RONDO_ERROR_PEER, .number = at->number};
+
+        next = at->next;
+        if (!at->offered)
+            continue;
+        result = progress_send(p2p, at->envelope.source, &head, NULL);
+        forget(p2p, at);
+        unexpected_free(at);
+    }
+    return result;
+}
+
 rondo_result match_receive(rondo_transfer *transfer)
 {
     rondo_p2p *p2p = transfer->p2p;
@@ -153,7 +175,7 @@ rondo_result match_receive(rondo_transfer *transfer)
         transfer->envelope = found->envelope;
         forget(p2p, found);
         unexpected_free(found);
-        return accept(transfer, number); /* also where it is too long, as its sender waits */
+        return answer(transfer, number);
     }
     transfer->state = TRANSFER_MATCHED;
     transfer->envelope = found->envelope;
@@ -224,7 +246,7 @@ static rondo_result come_offered(rondo_p2p *p2p, const rondo_envelope *envelope,
     if (posted) {
         posted->state = TRANSFER_MATCHED;
         posted->envelope = *envelope;
-        result = accept(posted, number);
+        result = answer(posted, number);
         if (result)
             transfer_end(posted, result);
         return result;
@@ -238,31 +260,43 @@ static rondo_result come_offered(rondo_p2p *p2p, const rondo_envelope *envelope,
     return RONDO_OK;
 }
 
-/* The receive of a long message, which may be too long for it: it is lost then. */
 static rondo_result come_long(rondo_p2p *p2p, struct route *route, const rondo_envelope *envelope)
 {
     rondo_transfer *accepted = find_numbered(&p2p->accepted, envelope->source, route->in.number);
 
-    if (!accepted)
-        return rondo_fail(RONDO_ERROR_INTERNAL, "Rank %d sent message %llu that nobody accepted.",
-                          envelope->source, (unsigned long long)route->in.number);
-    if (take(accepted,
-             &(rondo_envelope){envelope->source, accepted->envelope.tag, envelope->bytes})) {
-        route->to = accepted;
+    route->to = accepted;
+    if (accepted && accepted->envelope.bytes == envelope->bytes)
         return RONDO_OK;
-    }
-    return lose(route, p2p, envelope->bytes);
+    return rondo_fail(RONDO_ERROR_INTERNAL,
+                      "Rank %d sent message %llu of %zu bytes, which nobody accepted.",
+                      envelope->source, (unsigned long long)route->in.number, envelope->bytes);
 }
 
-static rondo_result come_accepted(rondo_p2p *p2p, int peer, uint64_t number)
+static void end_refused(rondo_transfer *send, rondo_result result)
 {
-    rondo_transfer *send = find_numbered(&p2p->offered, peer, number);
-    struct p2p_head head = {.kind = P2P_LONG, .number = number};
+    if (result)
+        result = rondo_fail(RONDO_ERROR_PEER,
+                            "Rank %d has closed its messages (rondo_p2p_close) and takes no more: "
+                            "%zu bytes with tag %d from rank %d are lost.",
+                            send->envelope.source, send->room, send->envelope.tag,
+                            send->p2p->comm->rank);
+    transfer_end(send, result);
+}
+
+/* The peer asks for a message that it was offered, or refuses it. */
+static rondo_result come_answered(rondo_p2p *p2p, int peer, const struct p2p_head *answered)
+{
+    rondo_transfer *send = find_numbered(&p2p->offered, peer, answered->number);
+    struct p2p_head head = {.kind = P2P_LONG, .number = answered->number};
     rondo_result result;
 
     if (!send)
-        return rondo_fail(RONDO_ERROR_INTERNAL, "Rank %d accepted message %llu that nobody sent.",
-                          peer, (unsigned long long)number);
+        return rondo_fail(RONDO_ERROR_INTERNAL, "Rank %d answered message %llu that nobody sent.",
+                          peer, (unsigned long long)answered->number);
+    if (answered->kind == P2P_REFUSE) {
+        end_refused(send, (rondo_result)answered->tag);
+        return RONDO_OK;
+    }
     head.tag = send->envelope.tag;
     head.bytes = send->room;
     result = progress_send(p2p, peer, &head, send);
@@ -287,7 +321,8 @@ rondo_result match_envelope(rondo_p2p *p2p, int source)
     case P2P_LONG:
         return come_long(p2p, route, &envelope);
     case P2P_ACCEPT:
-        return come_accepted(p2p, source, route->in.number);
+    case P2P_REFUSE:
+        return come_answered(p2p, source, &route->in);
     default:
         return rondo_fail(RONDO_ERROR_INTERNAL, "Rank %d sent an envelope of kind %u.", source,
                           route->in.kind);

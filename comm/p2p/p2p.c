@@ -1,183 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p2p.c - the public functions of rondo/p2p.h: what a caller begins, waits for and closes. */
+/* p2p.c - the public functions of rondo/p2p.h for messages: what a caller begins and waits for. */
 #include "comm/p2p/p2p.h"
 
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fork.h"
-#include "comm/engine/run.h"
-#include "comm/failure/error.h"
+#include "comm/failure/health.h"
 #include "comm/failure/network.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
-
-/* ---- Opening and closing --------------------------------------------------------------------- */
-
-static void enter(rondo_p2p *p2p)
-{
-    atomic_fetch_add_explicit(&p2p->knocks, 1, memory_order_relaxed);
-    lock_take(&p2p->lock);
-    atomic_fetch_sub_explicit(&p2p->knocks, 1, memory_order_relaxed);
-}
-
-static void free_all(rondo_p2p *p2p)
-{
-    while (p2p->first) {
-        struct unexpected *unexpected = p2p->first;
-
-        p2p->first = unexpected->next;
-        free(unexpected->payload);
-        free(unexpected);
-    }
-    if (p2p->comm) {
-        p2p->comm->recorder = p2p->recorder;
-        p2p->comm->world.trace = p2p->trace;
-        rondo_comm_close(p2p->comm);
-    }
-    free(p2p->routes);
-    free(p2p->tasks);
-    p2p->comm = NULL;
-    p2p->routes = NULL;
-    p2p->tasks = NULL;
-}
-
-/* Gives the lock, and frees what the last user leaves. */
-static void leave(rondo_p2p *p2p)
-{
-    bool last = --p2p->users == 0;
-
-    lock_give(&p2p->lock);
-    if (!last)
-        return;
-    pthread_cond_destroy(&p2p->posted);
-    pthread_cond_destroy(&p2p->over);
-    lock_done(&p2p->lock);
-    free(p2p);
-}
-
-static rondo_result start(rondo_p2p *p2p)
-{
-    size_t size = (size_t)p2p->comm->size;
-    sigset_t all, before;
-    int error;
-
-    /* `rondo ps` and traces would show the envelopes that are awaited as calls that hang. */
-    p2p->recorder = p2p->comm->recorder;
-    p2p->comm->recorder = NULL;
-    p2p->trace = p2p->comm->world.trace;
-    p2p->comm->world.trace = NULL;
-    p2p->routes = calloc(size, sizeof(*p2p->routes));
-    p2p->tasks = calloc(2 * size, sizeof(*p2p->tasks));
-    if (!p2p->routes || !p2p->tasks)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for messages between %zu ranks.",
-                          size);
-    for (int peer = 0; peer < p2p->comm->size; peer++) {
-        p2p->routes[peer].last = &p2p->routes[peer].first;
-        p2p_task_to(p2p, peer)->state = TASK_DONE;
-        progress_await_envelope(p2p, peer);
-    }
-    batch_open(&p2p->batch, p2p->comm, p2p->tasks, 2 * (int)size);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&p2p->thread, NULL, progress_run, p2p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error)
-        return RONDO_OK;
-    turn_pass(&p2p->comm->turn);
-    errno = error;
-    return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot start the thread that moves messages");
-}
-
-rondo_result rondo_p2p_open(rondo_comm *comm, rondo_p2p **ret_p2p)
-{
-    CANCEL_LATER();
-    rondo_p2p *p2p;
-    rondo_result result;
-
-    if (!comm || !ret_p2p)
-        return rondo_fail(RONDO_ERROR_INVALID,
-                          "rondo_p2p_open: needs a communicator and a place for the rondo_p2p.");
-    p2p = calloc(1, sizeof(*p2p));
-    if (!p2p)
-        return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for messages between ranks.");
-    lock_init(&p2p->lock, LOCK_P2P);
-    pthread_cond_init(&p2p->posted, NULL);
-    lock_init_condition(&p2p->over);
-    p2p->users = 1;
-    p2p->home = fork_home();
-    p2p->last = &p2p->first;
-    result = rondo_comm_dup(comm, &p2p->comm);
-    if (!result) {
-        result = start(p2p);
-        if (result)
-            rondo_comm_abort(p2p->comm);
-    }
-    if (result) {
-        free_all(p2p);
-        lock_take(&p2p->lock);
-        leave(p2p);
-        return comm_note_error(comm, result);
-    }
-    *ret_p2p = p2p;
-    return RONDO_OK;
-}
-
-void rondo_p2p_close(rondo_p2p *p2p)
-{
-    CANCEL_LATER();
-
-    if (!p2p)
-        return;
-    if (fork_is_foreign(p2p->home)) {
-        fork_keep(p2p);
-        return;
-    }
-    enter(p2p);
-    p2p->closing = true;
-    pthread_cond_signal(&p2p->posted);
-    lock_give(&p2p->lock);
-    pthread_join(p2p->thread, NULL);
-    free_all(p2p);
-    lock_take(&p2p->lock);
-    leave(p2p);
-}
-
-rondo_result rondo_p2p_abort(rondo_p2p *p2p)
-{
-    CANCEL_LATER();
-    rondo_result result;
-
-    if (!p2p)
-        return rondo_fail(RONDO_ERROR_INVALID, "rondo_p2p_abort: the rondo_p2p is NULL.");
-    if (fork_is_foreign(p2p->home))
-        return fork_refuse("rondo_p2p_abort", "rondo_p2p");
-    result = rondo_comm_abort(p2p->comm);
-    enter(p2p);
-    pthread_cond_signal(&p2p->posted);
-    lock_give(&p2p->lock);
-    return result;
-}
-
-rondo_result rondo_p2p_set_timeout(rondo_p2p *p2p, double seconds)
-{
-    CANCEL_LATER();
-    rondo_result result;
-
-    if (!p2p)
-        return rondo_fail(RONDO_ERROR_INVALID, "rondo_p2p_set_timeout: the rondo_p2p is NULL.");
-    if (fork_is_foreign(p2p->home))
-        return fork_refuse("rondo_p2p_set_timeout", "rondo_p2p");
-    enter(p2p);
-    result = rondo_comm_set_timeout(p2p->comm, seconds);
-    p2p_restart_waits(p2p);
-    lock_give(&p2p->lock);
-    return result;
-}
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
@@ -221,6 +55,11 @@ static rondo_result begin_send(rondo_transfer *transfer)
 
     if (peer == p2p->comm->rank)
         return match_own(transfer);
+    if (!p2p_is_distant(p2p, peer) && health_has_closed(p2p->comm, peer))
+        return rondo_fail(RONDO_ERROR_PEER,
+                          "Rank %d cannot send %zu bytes with tag %d to rank %d, which has closed "
+                          "its messages (rondo_p2p_close).",
+                          p2p->comm->rank, transfer->room, transfer->envelope.tag, peer);
     if (transfer->room <= P2P_WHOLE_MOST)
         return progress_send(p2p, peer, &head, transfer);
     head.kind = P2P_OFFER;
@@ -237,11 +76,22 @@ static bool callers_may_move(const rondo_p2p *p2p)
     return !networks_any(p2p->comm);
 }
 
+/* One more waits. With the lock held. */
+static rondo_result count_in(rondo_p2p *p2p)
+{
+    if (p2p->failed)
+        return rondo_fail(p2p->failed, "%s", p2p->sentence);
+    if (!p2p->pending)
+        p2p_restart_waits(p2p); /* nobody has looked at peers since the last wait */
+    p2p->pending++;
+    return RONDO_OK;
+}
+
 static rondo_result begin(rondo_p2p *p2p, const struct wish *wish, bool sends,
                           rondo_transfer **ret_transfer)
 {
     rondo_transfer *transfer = calloc(1, sizeof(*transfer));
-    rondo_result result = RONDO_OK;
+    rondo_result result;
 
     if (!transfer)
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a message.");
@@ -250,11 +100,9 @@ static rondo_result begin(rondo_p2p *p2p, const struct wish *wish, bool sends,
                                  .envelope = {wish->peer, wish->tag, wish->bytes},
                                  .memory = (char *)(uintptr_t)wish->memory,
                                  .room = wish->bytes};
-    enter(p2p);
-    if (p2p->failed)
-        result = rondo_fail(p2p->failed, "%s", p2p->sentence);
+    p2p_enter(p2p);
+    result = count_in(p2p);
     if (!result) {
-        p2p->pending++;
         if (p2p->trace)
             p2p_trace_post(transfer);
         result = sends ? begin_send(transfer) : match_receive(transfer);
@@ -349,15 +197,55 @@ static void wait_end(const struct wait *wait)
     progress_hand_over(wait->p2p);
 }
 
+/* The result of a transfer, or of a probe, with its sentence. */
+static rondo_result report(const rondo_transfer *transfer)
+{
+    if (transfer->state != TRANSFER_OVER)
+        return RONDO_IN_PROGRESS;
+    if (transfer->result)
+        rondo_fail(transfer->result, "%s",
+                   transfer->sentence ? transfer->sentence : rondo_result_string(transfer->result));
+    return transfer->result;
+}
+
 /* Move what has come by now, or let the thread do so until the next time. */
-static void look_once(rondo_p2p *p2p)
+static void look_once(rondo_p2p *p2p, int source)
 {
     if (callers_may_move(p2p)) {
-        progress_peers(p2p, 0, p2p->comm->size - 1);
+        progress_glance(p2p);
     } else {
         p2p->asked = true;
+        p2p->asked_for = source;
         progress_hand_over(p2p);
     }
+}
+
+/* With the lock held. */
+static rondo_result look_for(rondo_transfer *probe, double seconds, rondo_envelope *ret_envelope)
+{
+    rondo_p2p *p2p = probe->p2p;
+    const rondo_envelope *wanted = &probe->envelope;
+    const struct unexpected *found;
+    struct wait wait;
+    bool goes_on = true;
+
+    transfers_add(&p2p->probes, probe);
+    wait_begin(&wait, p2p, seconds);
+    if (seconds == 0)
+        look_once(p2p, wanted->source);
+    else if (!wait.drives)
+        progress_hand_over(p2p);
+    while (!(found = match_find(p2p, wanted->source, wanted->tag)) &&
+           probe->state != TRANSFER_OVER && goes_on)
+        goes_on = wait_for_change(&wait);
+    if (found && ret_envelope)
+        *ret_envelope = found->envelope;
+    if (probe->state != TRANSFER_OVER) {
+        transfers_remove(&p2p->probes, probe);
+        p2p->pending--;
+    }
+    wait_end(&wait);
+    return found ? RONDO_OK : report(probe);
 }
 
 rondo_result rondo_p2p_probe(rondo_p2p *p2p, int source, int tag, double seconds,
@@ -365,29 +253,17 @@ rondo_result rondo_p2p_probe(rondo_p2p *p2p, int source, int tag, double seconds
 {
     CANCEL_LATER();
     const struct wish wish = {"rondo_p2p_probe", source, tag, true, NULL, 0};
-    const struct unexpected *found;
     rondo_result result = check(p2p, &wish);
-    struct wait wait;
-    bool goes_on = true;
+    rondo_transfer probe = {.p2p = p2p, .probes = true, .envelope = {source, tag, 0}};
 
     if (result)
         return result;
-    enter(p2p);
-    p2p->probers++;
-    wait_begin(&wait, p2p, seconds);
-    if (!wait.drives && !(seconds == 0))
-        progress_hand_over(p2p);
-    if (seconds == 0 && !p2p->failed)
-        look_once(p2p);
-    while (!(found = match_find(p2p, source, tag)) && !p2p->failed && goes_on)
-        goes_on = wait_for_change(&wait);
-    if (found && ret_envelope)
-        *ret_envelope = found->envelope;
-    else if (!found)
-        result = p2p->failed ? rondo_fail(p2p->failed, "%s", p2p->sentence) : RONDO_IN_PROGRESS;
-    p2p->probers--;
-    wait_end(&wait);
+    p2p_enter(p2p);
+    result = count_in(p2p);
+    if (!result)
+        result = look_for(&probe, seconds, ret_envelope);
     lock_give(&p2p->lock);
+    free(probe.sentence);
     return result;
 }
 
@@ -405,15 +281,15 @@ rondo_result rondo_transfer_wait(rondo_transfer *transfer, double seconds,
     p2p = transfer->p2p;
     if (fork_is_foreign(p2p->home))
         return fork_refuse("rondo_transfer_wait", "transfer");
-    enter(p2p);
-    wait_begin(&wait, p2p, seconds);
-    while (transfer->state != TRANSFER_OVER && goes_on)
-        goes_on = wait_for_change(&wait);
-    wait_end(&wait);
-    result = transfer->state == TRANSFER_OVER ? transfer->result : RONDO_IN_PROGRESS;
-    if (result > RONDO_IN_PROGRESS)
-        rondo_fail(result, "%s",
-                   transfer->sentence ? transfer->sentence : rondo_result_string(result));
+    p2p_enter(p2p);
+    /* Where it is over, its rondo_p2p may be closed, which has nothing to move messages with. */
+    if (transfer->state != TRANSFER_OVER) {
+        wait_begin(&wait, p2p, seconds);
+        while (transfer->state != TRANSFER_OVER && goes_on)
+            goes_on = wait_for_change(&wait);
+        wait_end(&wait);
+    }
+    result = report(transfer);
     if (!result && ret_envelope)
         *ret_envelope = transfer->envelope;
     lock_give(&p2p->lock);
@@ -428,14 +304,14 @@ void rondo_transfer_close(rondo_transfer *transfer)
     if (!transfer || fork_is_foreign(transfer->p2p->home))
         return;
     p2p = transfer->p2p;
-    enter(p2p);
+    p2p_enter(p2p);
     if (transfer->state == TRANSFER_POSTED && !transfer->sends) {
         transfers_remove(&p2p->receives, transfer);
         transfer_end(transfer, RONDO_OK);
     }
     while (transfer->state != TRANSFER_OVER)
         lock_wait(&p2p->lock, &p2p->over);
-    leave(p2p);
+    p2p_leave(p2p);
     free(transfer->sentence);
     free(transfer);
 }

@@ -12,10 +12,13 @@
  *                          <---   ACCEPT number
  *     LONG number, payload --->   straight to the output of that receive
  *
+ * Instead of ACCEPT the receiver answers REFUSE where the message is too long for its receive, and
+ * when its end closes: the send is over then, without its payload.
+ *
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
  * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
- * that waits or else the thread; what comes otherwise waits in its slots. Through networks only the
- * thread moves messages, as it waits for them without the lock.
+ * that waits or else the thread. The thread also takes what comes otherwise, every few ms.
+ * Through networks only the thread moves messages, as it waits for them without the lock.
  *
  * One lock guards everything. Who makes rounds holds it while it moves data and gives it between
  * them.
@@ -32,12 +35,12 @@
 
 enum { P2P_WHOLE_MOST = 64 * 1024 }; /* bytes of a message that goes without an offer */
 
-enum p2p_kind { P2P_WHOLE, P2P_OFFER, P2P_ACCEPT, P2P_LONG };
+enum p2p_kind { P2P_WHOLE, P2P_OFFER, P2P_ACCEPT, P2P_LONG, P2P_REFUSE };
 
 /* Travels before a payload. */
 struct p2p_head {
     uint32_t kind;
-    int32_t tag;
+    int32_t tag; /* of P2P_REFUSE: 0, or RONDO_ERROR_PEER as the receiver's end closes */
     uint64_t bytes;
     uint64_t number; /* of an offer */
 };
@@ -49,12 +52,12 @@ struct rondo_transfer {
     rondo_transfer *next; /* in the list that it is in */
     rondo_p2p *p2p;
     enum transfer_state state;
-    bool sends;
+    bool sends, probes;      /* neither: it receives */
     rondo_envelope envelope; /* the source is the peer of a send */
     char *memory;
     size_t room;
     uint64_t number; /* of the offer, of a long message */
-    double began;    /* when a receive from any source was first looked at, 0: not yet */
+    double began;    /* when what waits for any source was first looked at, 0: not yet */
     int reminders;   /* that the log has of it since then */
     rondo_result result;
     char *sentence;  /* of an error; NULL: none */
@@ -99,9 +102,11 @@ struct rondo_p2p {
     pthread_cond_t posted, over; /* for the thread; for who waits for transfers and messages */
     pthread_t thread;
     int users;         /* the owner, and transfers */
-    int pending;       /* transfers that are not over */
-    int probers;       /* threads that wait for a message */
-    bool asked;        /* by a probe that does not wait: for a round */
+    int pending;       /* transfers that are not over, and probes */
+    bool asked;        /* by a probe that does not wait: for rounds until a look */
+    int asked_for;     /* the source of that probe */
+    double glanced;    /* when such a probe last had peers looked at */
+    unsigned looks;    /* at peers, so far */
     bool driven;       /* one of those that wait makes the rounds, and the thread sleeps */
     atomic_int knocks; /* threads that want the lock */
     bool closing;
@@ -110,7 +115,7 @@ struct rondo_p2p {
     rondo_result failed; /* all that begins from now on ends with it */
     char sentence[FAIL_SENTENCE_MAX];
     uint64_t offers; /* made by this rank */
-    struct transfers receives, offered, accepted;
+    struct transfers receives, probes, offered, accepted;
     struct unexpected *first, **last;
     struct route *routes; /* [rank] */
     struct task *tasks;   /* [rank] from there, [size + rank] to there */
@@ -119,6 +124,12 @@ struct rondo_p2p {
     struct recorder *recorder;
     struct trace *trace; /* where transfers are written; NULL: nowhere */
 };
+
+/* ---- open.c ---------------------------------------------------------------------------------- */
+
+void p2p_enter(rondo_p2p *p2p);
+/* Give the lock, and free what the last user leaves. */
+void p2p_leave(rondo_p2p *p2p);
 
 /* ---- match.c: all with the lock held --------------------------------------------------------- */
 
@@ -134,6 +145,8 @@ rondo_result match_envelope(rondo_p2p *p2p, int source);
 void match_payload(rondo_p2p *p2p, int source);
 /* A message of this rank to itself, which is over then. */
 rondo_result match_own(rondo_transfer *send);
+/* Refuse all offers that nobody has asked for, as this end closes. */
+rondo_result match_refuse_offers(rondo_p2p *p2p);
 const struct unexpected *match_find(const rondo_p2p *p2p, int source, int tag);
 
 /* ---- progress.c ------------------------------------------------------------------------------ */
@@ -143,8 +156,10 @@ rondo_result progress_send(rondo_p2p *p2p, int peer, const struct p2p_head *head
                            rondo_transfer *transfer);
 /* Begin to receive the next envelope of a peer. */
 void progress_await_envelope(rondo_p2p *p2p, int peer);
-/* Advance the routes of these peers, which may be this rank, as far as they come. */
-void progress_peers(rondo_p2p *p2p, int first, int last);
+/* Advance the routes of these peers, which may be this rank; true if any moved. */
+bool progress_peers(rondo_p2p *p2p, int first, int last);
+/* Advance all routes, and about once a millisecond look at peers, for who does not wait. */
+void progress_glance(rondo_p2p *p2p);
 /* Advance all routes; where nothing moves, pause once without the lock. */
 void progress_round(rondo_p2p *p2p, struct waiter *waiter);
 /* Wake the thread if there is work for it. */
@@ -154,7 +169,7 @@ void *progress_run(void *p2p);
 /* ---- look.c ---------------------------------------------------------------------------------- */
 
 /* Ends what waits in vain, and finds a peer that will not do its part: then the batch has an error.
- * With the lock held, about once a millisecond while nothing moves. */
+ * With the lock held, about once a millisecond while nothing moves, and each time after a round. */
 void p2p_look_after(rondo_p2p *p2p, double now);
 /* Forget how long transfers have waited. With the lock held. */
 void p2p_restart_waits(rondo_p2p *p2p);
@@ -165,6 +180,14 @@ void p2p_restart_waits(rondo_p2p *p2p);
  * is a trace. */
 void p2p_trace_post(rondo_transfer *transfer);
 void p2p_trace_end(const rondo_transfer *transfer, rondo_result result);
+
+/* True if only networks tell whether this peer is there. */
+static inline bool p2p_is_distant(const rondo_p2p *p2p, int peer)
+{
+    const rondo_comm *comm = p2p->comm;
+
+    return comm->mirrors && comm->status_pages[peer] == &comm->mirrors[peer];
+}
 
 /* The messages on their way from a peer, and to it. */
 static inline struct task *p2p_task_from(const rondo_p2p *p2p, int peer)

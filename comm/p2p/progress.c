@@ -16,6 +16,7 @@
 #include "comm/failure/leave.h"
 #include "comm/failure/network.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,7 +182,7 @@ static bool has_work(const rondo_p2p *p2p)
     for (int peer = 0; peer < p2p->comm->size; peer++)
         if (p2p->routes[peer].first || p2p->routes[peer].behind_in)
             return true;
-    return p2p->pending || p2p->probers || p2p->asked || !networks_flushed(p2p->comm, NULL);
+    return p2p->pending || p2p->asked || !networks_flushed(p2p->comm, NULL);
 }
 
 static void end_all(struct transfers *list, rondo_result result)
@@ -194,9 +195,14 @@ static void end_all(struct transfers *list, rondo_result result)
     }
 }
 
-/* The end is closing: what nobody has sent does not come any more. */
+/* The end is closing: what nobody has sent does not come any more, and what nobody has asked for
+ * stays with its sender. */
 static void give_up(rondo_p2p *p2p)
 {
+    rondo_result result = match_refuse_offers(p2p);
+
+    if (result)
+        comm_break(p2p->comm, result, p2p->comm->rank);
     if (!p2p->receives.first)
         return;
     rondo_fail(RONDO_ERROR_ABORTED, "Rank %d closed its messages while it waited for this one.",
@@ -212,6 +218,7 @@ static void fail(rondo_p2p *p2p)
     p2p->failed = result;
     snprintf(p2p->sentence, sizeof(p2p->sentence), "%s", fail_sentence());
     end_all(&p2p->receives, result);
+    end_all(&p2p->probes, result);
     end_all(&p2p->accepted, result);
     end_all(&p2p->offered, result);
     for (int peer = 0; peer < p2p->comm->size; peer++) {
@@ -268,14 +275,30 @@ static void settle(rondo_p2p *p2p)
     fail(p2p);
 }
 
-void progress_peers(rondo_p2p *p2p, int first, int last)
+bool progress_peers(rondo_p2p *p2p, int first, int last)
 {
-    (void)advance_routes(p2p, first, last);
+    bool moved = advance_routes(p2p, first, last);
+
+    settle(p2p);
+    return moved && !p2p->failed;
+}
+
+void progress_glance(rondo_p2p *p2p)
+{
+    double now = clock_seconds();
+
+    progress_peers(p2p, 0, p2p->comm->size - 1);
+    if (p2p->failed || now - p2p->glanced < LOOK_PEERS)
+        return;
+    p2p->glanced = now;
+    p2p_look_after(p2p, now);
     settle(p2p);
 }
 
 void progress_round(rondo_p2p *p2p, struct waiter *waiter)
 {
+    unsigned before = p2p->looks;
+
     if (advance_routes(p2p, 0, p2p->comm->size - 1)) {
         waiter_reset(waiter);
     } else if (!p2p->batch.result) {
@@ -283,7 +306,8 @@ void progress_round(rondo_p2p *p2p, struct waiter *waiter)
 
         if (p2p->failed)
             return; /* another thread has made a round meanwhile */
-        if (looks)
+        /* Another look meanwhile was the last that this round is good for. */
+        if (looks && p2p->looks == before)
             p2p_look_after(p2p, waiter->now);
     }
     settle(p2p);
@@ -296,10 +320,31 @@ void progress_hand_over(rondo_p2p *p2p)
         pthread_cond_signal(&p2p->posted);
 }
 
+/*
+ * Waits for work. Peers send although this rank waits for nothing, and cannot wake it. So it takes
+ * their messages every few milliseconds, and less often the longer none has come.
+ */
+static void idle(rondo_p2p *p2p, double *seconds)
+{
+    struct timespec until =
+        timespec_of(clock_seconds() + *seconds * p2p->comm->tuning.wait.ranks_per_core);
+
+    if (lock_wait_until(&p2p->lock, &p2p->posted, &until)) {
+        *seconds = LOOK_PEERS;
+        return;
+    }
+    *seconds = fmin(2 * *seconds, LOOK_UNASKED);
+    while (!p2p->driven && !p2p->closing && progress_peers(p2p, 0, p2p->comm->size - 1)) {
+        *seconds = LOOK_PEERS;
+        let_in(p2p);
+    }
+}
+
 void *progress_run(void *argument)
 {
     rondo_p2p *p2p = argument;
     struct wait_policy prompt = p2p->comm->tuning.wait;
+    double seconds = LOOK_PEERS;
     struct waiter waiter;
 
     /* A message that is posted while this thread dozes has not waited yet. */
@@ -310,12 +355,15 @@ void *progress_run(void *argument)
         if (p2p->closing)
             give_up(p2p);
         if (has_work(p2p) && !p2p->driven) {
+            unsigned before = p2p->looks;
+
             progress_round(p2p, &waiter);
-            p2p->asked = false;
+            if (p2p->looks != before)
+                p2p->asked = false;
         } else if (p2p->closing && !p2p->driven) {
             break;
         } else {
-            lock_wait(&p2p->lock, &p2p->posted);
+            idle(p2p, &seconds);
             waiter_reset(&waiter);
         }
     }

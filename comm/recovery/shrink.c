@@ -36,6 +36,12 @@ rondo_config recovery_config(const rondo_comm *comm)
     config.slots = settings->slots;
     config.timeout = comm_timeout(comm);
     config.cuda_device = settings->cuda_device;
+    if (strcmp(settings->between, settings->transport) != 0)
+        config.network = settings->between;
+    config.traffic_class = settings->traffic_class;
+    config.min_blocks = (int)settings->min_blocks;
+    config.max_blocks = (int)settings->max_blocks;
+    config.copy_engines = settings->copy_engines;
     return config;
 }
 

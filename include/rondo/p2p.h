@@ -16,7 +16,8 @@
  *            communicator, breaks the rondo_p2p on every rank: all transfers that are not over end
  *            with that error. A receive from any source waits for every rank of this host; ranks of
  *            other hosts it gives up after the timeout. It ends alone then, and with
- *            RONDO_ERROR_PEER when all others have closed their ends. Collectives of the
+ *            RONDO_ERROR_PEER when all others have closed their ends. A probe ends as such a
+ *            receive would, but one that does not wait has no timeout. Collectives of the
  *            communicator go on.
  * Threads    all functions may be called from any thread, but for closing what others use.
  */
@@ -50,7 +51,7 @@ RONDO_API rondo_result rondo_p2p_open(rondo_comm *comm, rondo_p2p **ret_p2p);
  * Local; accepts NULL. Waits until what this rank has sent is on its way and receives that have
  * begun are over; receives that no message has come for end with RONDO_ERROR_ABORTED. Transfers
  * stay valid until they are closed themselves. Peers that send to this rank afterwards get
- * RONDO_ERROR_PEER.
+ * RONDO_ERROR_PEER, and so do those of whose longer messages it has not asked for.
  */
 RONDO_API void rondo_p2p_close(rondo_p2p *p2p);
 

@@ -133,6 +133,43 @@ Test(settings, every_invalid_field_of_a_configuration_gives_a_sentence)
         expect_refused(&wrong[i].config, wrong[i].word);
 }
 
+Test(settings, a_uniform_result_is_for_as_many_ranks_as_can_vote)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct comm_settings settings;
+
+    config.uniform = 1;
+    cr_expect(read_settings(&config, VOTE_RANKS).uniform);
+    cr_expect(comm_read_settings(&config, VOTE_RANKS + 1, &settings) == RONDO_ERROR_UNSUPPORTED);
+    cr_expect(strstr(fail_sentence(), "RONDO_UNIFORM"), "%s", fail_sentence());
+    setenv("RONDO_UNIFORM", "1", 1);
+    config.uniform = -1;
+    cr_expect(comm_read_settings(&config, VOTE_RANKS + 1, &settings) == RONDO_ERROR_UNSUPPORTED);
+}
+
+Test(settings, a_communicator_that_was_shrunk_keeps_them)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    struct comm_settings before, after;
+    rondo_comm *comm, *shrunk;
+
+    config.network = "tcp";
+    config.traffic_class = 0x60;
+    config.min_blocks = 2;
+    config.max_blocks = 5;
+    config.copy_engines = 1;
+    cr_assert(rondo_comm_open_all(1, &config, &comm) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_assert(rondo_comm_shrink(comm, NULL, &shrunk) == RONDO_OK, "%s", rondo_last_error(comm));
+    before = comm->settings;
+    after = shrunk->settings;
+    cr_expect(after.traffic_class == 0x60 && after.copy_engines);
+    cr_expect(after.min_blocks == 2 && after.max_blocks == 5);
+    cr_expect_str_eq(after.between, "tcp");
+    cr_expect_eq(hash(&after), hash(&before), "a newcomer has to give the same");
+    rondo_comm_close(shrunk);
+    rondo_comm_close(comm);
+}
+
 Test(settings, every_invalid_variable_gives_a_sentence_with_its_name)
 {
     static const char *const wrong[][2] = {

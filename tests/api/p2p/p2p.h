@@ -13,13 +13,23 @@ rondo_result p2p_keep_order(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_probe_first(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_wait_by_threads(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_beside_collectives(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_send_to_busy(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_long_ones(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_refuse_unread(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_send_to_closed(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_close_over_sends(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_close_early(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_arguments(rondo_comm *comm, void *argument, char *sentence);
-/* The argument is an int: others wait for any source. */
+/* A rank waits in one of these ways for a message that never comes. */
+struct p2p_wait {
+    int source;
+    enum { P2P_RECEIVE, P2P_PROBE, P2P_PROBE_AGAIN } by; /* the last: without waiting */
+};
+/* Ranks 0 and 2 wait when rank 1 is killed. The argument is a struct p2p_wait. */
 rondo_result p2p_lose_a_rank(rondo_comm *comm, void *argument, char *sentence);
-/* The argument is an int: the source that rank 0 waits for. */
+/* Rank 0 waits, the others are silent, or have closed their ends. */
 rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence);
+rondo_result p2p_wait_for_closed(rondo_comm *comm, void *argument, char *sentence);
 /* Rank 1 does its part when the log has told of rank 0's wait. */
 struct p2p_wait_told {
     int log;          /* log_copy_open() */

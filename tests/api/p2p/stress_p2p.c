@@ -15,6 +15,7 @@ int main(void)
         {"messages of any source", p2p_take_from_any},
         {"messages that are looked for", p2p_probe_first},
         {"messages beside collectives", p2p_beside_collectives},
+        {"messages that nobody waits for", p2p_send_to_busy},
         {"threads that wait", p2p_wait_by_threads},
     };
     static struct world_report report;

@@ -18,6 +18,12 @@ static void run_on(world_body body, int from, int to)
     cr_assert(world_run_processes(from + 1, body, NULL, &report) == 0, "%s", report.summary);
 }
 
+/* A receive from any source does not ask ranks of other hosts. */
+static bool distant(void)
+{
+    return getenv("RONDO_TRANSPORT") != NULL;
+}
+
 Test(p2p, messages_are_found_by_source_and_tag_whatever_their_order)
 {
     run_on(p2p_take_in_any_order, 1, 17);
@@ -53,9 +59,31 @@ Test(p2p, they_go_on_while_ranks_are_in_collectives)
     run_on(p2p_beside_collectives, 2, 5);
 }
 
+Test(p2p, they_come_while_their_receiver_waits_for_none)
+{
+    run_on(p2p_send_to_busy, 2, 3);
+}
+
 Test(p2p, a_message_that_is_too_long_ends_its_receive_only)
 {
     run_on(p2p_refuse_long_ones, 2, 3);
+}
+
+Test(p2p, a_message_that_is_too_long_and_was_offered_is_not_read)
+{
+    run_on(p2p_refuse_unread, 2, 2);
+}
+
+Test(p2p, a_message_to_a_rank_that_has_closed_its_end_is_refused_alone)
+{
+    if (!distant())
+        run_on(p2p_send_to_closed, 2, 3);
+}
+
+Test(p2p, ranks_that_close_over_sends_that_nobody_takes_do_not_wait_for_each_other)
+{
+    cr_expect(!world_run_threads(2, p2p_close_over_sends, NULL, &report), "%s", report.summary);
+    cr_expect(!world_run_processes(2, p2p_close_over_sends, NULL, &report), "%s", report.summary);
 }
 
 Test(p2p, closing_gives_up_receives_and_delivers_what_was_sent)
@@ -70,11 +98,11 @@ Test(p2p, wrong_arguments_are_refused)
 
 Test(p2p, a_killed_rank_is_named_by_who_waits_for_it)
 {
-    bool distant = getenv("RONDO_TRANSPORT") != NULL; /* who waits for any source does not ask */
-    int any = 0;
+    struct p2p_wait waits[] = {
+        {1, P2P_RECEIVE}, {1, P2P_PROBE}, {-1, P2P_RECEIVE}, {-1, P2P_PROBE}};
 
-    for (; any < (distant ? 1 : 2); any++) {
-        world_run_processes(3, p2p_lose_a_rank, &any, &report);
+    for (int i = 0; i < (distant() ? 2 : 4); i++) {
+        world_run_processes(3, p2p_lose_a_rank, &waits[i], &report);
         for (int r = 0; r < 3; r += 2) {
             cr_expect(report.results[r] == RONDO_ERROR_PEER, "%s", report.summary);
             cr_expect(strstr(report.sentences[r], "ank 1"), "%s", report.summary);
@@ -84,11 +112,25 @@ Test(p2p, a_killed_rank_is_named_by_who_waits_for_it)
 
 Test(p2p, a_wait_ends_with_the_timeout)
 {
-    for (int source = -1; source < 2; source += 2) {
-        world_run_threads(2, p2p_wait_in_vain, &source, &report);
+    struct p2p_wait waits[] = {
+        {1, P2P_RECEIVE}, {1, P2P_PROBE}, {-1, P2P_RECEIVE}, {-1, P2P_PROBE}};
+
+    for (int i = 0; i < 4; i++) {
+        world_run_threads(2, p2p_wait_in_vain, &waits[i], &report);
         cr_expect(report.results[0] == RONDO_ERROR_TIMEOUT, "%s", report.summary);
-        cr_expect(strstr(report.sentences[0], source < 0 ? "tag 7 from any" : "tag 7 from rank 1"),
-                  "%s", report.summary);
+        cr_expect(strstr(report.sentences[0], i < 2 ? "tag 7 from rank 1" : "tag 7 from any"), "%s",
+                  report.summary);
+    }
+}
+
+Test(p2p, a_probe_ends_when_those_that_it_waits_for_have_closed_their_ends)
+{
+    struct p2p_wait waits[] = {
+        {1, P2P_PROBE}, {1, P2P_PROBE_AGAIN}, {-1, P2P_PROBE}, {-1, P2P_PROBE_AGAIN}};
+
+    for (int i = 0; i < (distant() ? 2 : 4); i++) {
+        world_run_threads(2, p2p_wait_for_closed, &waits[i], &report);
+        cr_expect(report.results[0] == RONDO_ERROR_PEER, "%d: %s", i, report.summary);
     }
 }
 

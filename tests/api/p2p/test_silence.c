@@ -4,6 +4,7 @@
 #include "comm/p2p/p2p.h"
 
 #include "base/clock.h"
+#include "base/fail.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -74,6 +75,26 @@ Test(silence, a_timeout_counts_from_when_it_was_set)
     cr_expect(rondo_transfer_wait(any, -1, NULL) == RONDO_ERROR_TIMEOUT);
     rondo_transfer_close(known);
     rondo_transfer_close(any);
+}
+
+/* Earlier looks, while other transfers were waited for, count for nothing in the next wait. */
+Test(silence, a_timeout_counts_from_when_something_was_waited_for)
+{
+    const double timeout = 1000;
+    rondo_p2p *p2p = ends[0];
+    rondo_transfer *received;
+    int output;
+
+    cr_assert(rondo_p2p_set_timeout(p2p, timeout) == RONDO_OK);
+    lock_take(&p2p->lock);
+    p2p_look_after(p2p, clock_seconds() - 2 * timeout);
+    lock_give(&p2p->lock);
+    cr_assert(rondo_p2p_recv(p2p, &output, sizeof(output), 1, 4, &received) == RONDO_OK);
+    lock_take(&p2p->lock);
+    p2p_look_after(p2p, clock_seconds());
+    cr_expect(p2p->batch.result == RONDO_OK, "%s", fail_sentence());
+    lock_give(&p2p->lock);
+    rondo_transfer_close(received);
 }
 
 /* ---- Memory that is shown -------------------------------------------------------------------- */
