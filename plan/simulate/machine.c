@@ -4,6 +4,7 @@
 
 #include "base/caller/number.h"
 #include "base/fail.h"
+#include "plan/simulate/route.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -311,6 +312,12 @@ rondo_result machine_check(const struct machine *machine, int ranks)
             "A %s of that size is too large: host_ranks, leaf_hosts and spines, or x, "
             "y and z, make more than %d places.",
             fabric_words[machine->fabric], PLACES_MAX);
+    if (machine->fabric == FABRIC_TORUS &&
+        machine->x / 2 + machine->y / 2 + machine->z / 2 > ROUTE_MAX - 2)
+        return rondo_fail(RONDO_ERROR_INVALID,
+                          "Ways through a torus of %d x %d x %d hosts may have more than %d links: "
+                          "make the longest side shorter.",
+                          machine->x, machine->y, machine->z, ROUTE_MAX - 2);
     if (machine->host_ranks < ranks && machine->host_ranks % machine->nics)
         return rondo_fail(RONDO_ERROR_INVALID,
                           "%d ranks of a host do not share %d adapters evenly: make host_ranks a "

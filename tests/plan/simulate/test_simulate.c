@@ -367,14 +367,15 @@ Test(simulate, keys_and_numbers_that_make_no_machine_are_refused)
 Test(simulate, machines_of_more_ranks_than_are_counted_are_refused)
 {
     static const char *const large[] = {"torus2d,x=65536,y=65536",
+                                        "torus2d,x=8190,y=2",
                                         "torus3d,x=2147483647,y=2147483647,z=2147483647",
                                         "dragonfly,leaf_hosts=65536,spines=65536",
                                         "dgx,fabric=tree,leaf_hosts=536870912",
                                         "rails,leaf_hosts=536870912",
                                         "rails,spines=536870912"};
-    static const char *const good[] = {"torus3d,x=1024,y=1024,z=1024", "dgx,leaf_hosts=536870912",
-                                       "dragonfly,leaf_hosts=65536,spines=16384",
-                                       "fat-tree,leaf_hosts=1073741824"};
+    static const char *const good[] = {
+        "torus3d,x=1024,y=1024,z=1024", "torus2d,x=8189,y=1", "dgx,leaf_hosts=536870912",
+        "dragonfly,leaf_hosts=65536,spines=16384", "fat-tree,leaf_hosts=1073741824"};
     struct call call = {
         .algorithm = "ring", .collective = RONDO_ALL_REDUCE, .ranks = 16, .block_bytes = 1e4};
     struct machine machine;
