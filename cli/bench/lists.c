@@ -204,6 +204,17 @@ static bool has_form(const struct bench_options *options)
     return !algorithm;
 }
 
+bool bench_has_elements(const struct bench_options *options)
+{
+    const struct bench_call *call = &options->call;
+    size_t element = pattern_type_bytes(call->type);
+    bool any = options->trace || !options->ranks || !bench_collective_has_size(call->collective);
+
+    for (int i = 0; i < options->size_count; i++)
+        any = any || bench_count(call->collective, options->sizes[i], element, options->ranks) > 0;
+    return any;
+}
+
 static bool is_possible(const struct bench_options *options)
 {
     const struct bench_call *call = &options->call;
@@ -213,7 +224,7 @@ static bool is_possible(const struct bench_options *options)
            (!call->in_place || bench_collective_has_in_place(call->collective)) &&
            (!options->ranks || call->root < options->ranks) &&
            (options->ranks != 1 || !bench_collective_is_of_pairs(call->collective)) &&
-           has_form(options);
+           has_form(options) && bench_has_elements(options);
 }
 
 static void add_run(const struct argp_state *state, struct bench_runs *runs,

@@ -271,6 +271,9 @@ static void check_call(const struct argp_state *state, const struct bench_option
                    bench_collective_name(call->collective));
     if (options->ranks && call->root >= options->ranks)
         argp_error(state, "--root %d is not among the %d ranks", call->root, options->ranks);
+    if (!bench_has_elements(options))
+        argp_error(state, "--bytes gives less than one element per rank; ask for at least "
+                          "ranks * element size");
     if (call->algorithm[0] && algorithm_find(call->algorithm)->given) {
         const struct given *given = algorithm_find(call->algorithm)->given;
 

@@ -118,6 +118,8 @@ void bench_take_op(struct argp_state *state, void *options, char *text);
 void bench_read_sizes(const struct argp_state *state, struct bench_options *options);
 /* Appends the libraries of --vs; what is none, or there twice, ends the program. */
 void bench_add_peers(const struct argp_state *state, struct bench_options *options);
+/* False: each of the sizes is less than an element per rank. True where ranks are not known yet. */
+bool bench_has_elements(const struct bench_options *options);
 /* Ends the program if elements of the type cannot be reduced so. */
 void bench_check_op(const struct argp_state *state, const struct bench_options *options);
 

@@ -181,6 +181,8 @@ Test(bench_kinds, wrong_usage_is_status_2_with_a_sentence)
         {"all_reduce -n 2 --hosts 2 --enter ./enter --meet 10.0.0.1:5000 --vs gloo,mpich",
          "with --hosts 'mpich' would measure one host only"},
         {"all_reduce", "say how many ranks to start"},
+        {"all_gather,scatter -n 4 --bytes 4,8", "less than one element per rank"},
+        {"matrix --collectives all_gather -n 4 --bytes 8", "less than one element per rank"},
         {"matrix --collectives barrier", "there is no collective with a size 'barrier'"},
         {"matrix --memory hots", "did you mean 'host'? there are host, shared, both"},
         {"matrix --dtype float3", "did you mean 'float32'? there are int8,"},

@@ -100,6 +100,10 @@ Test(bench_lists, what_there_is_no_call_for_is_left_out_and_counted)
     cr_expect_eq(runs.count, 2 + 4, "nor out of place and in place");
     cr_expect(!runs.list[0].call.in_place && runs.list[1].call.in_place);
     free(runs.list);
+    runs = runs_of("all_reduce,all_gather,barrier -n 4 --bytes 8");
+    cr_expect_eq(runs.count, 2, "there is no element for each rank");
+    cr_expect_eq(runs.left_out, 1);
+    free(runs.list);
     runs = runs_of("all -n 2 --in-place");
     cr_expect_eq(runs.count, BENCH_COLLECTIVES - 2, "barrier and sendrecv have no such call");
     free(runs.list);

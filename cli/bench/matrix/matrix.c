@@ -103,7 +103,7 @@ static void add_rows(struct matrix *matrix, enum bench_collective collective)
             row->options.call.collective = collective;
             row->options.memory = memory ? BENCH_MEMORY_SHARED : BENCH_MEMORY_HOST;
             row->options.call.in_place = place == 1;
-            matrix->row_count++;
+            matrix->row_count += bench_has_elements(&row->options);
         }
 }
 
@@ -342,6 +342,12 @@ int command_bench_matrix(int argc, char **argv)
     for (int i = 0; i < BENCH_COLLECTIVES; i++)
         if (options.collectives[i])
             add_rows(&matrix, (enum bench_collective)i);
+    if (!matrix.row_count) {
+        fprintf(stderr, "rondo bench matrix: --bytes gives less than one element per rank; ask for "
+                        "at least ranks * element size\n");
+        free(matrix.rows);
+        return 2;
+    }
     matrix.complete = !bench_with_groups(&options.bench, false, run_passes, &matrix);
     failed = report(&matrix);
     for (int row = 0; row < matrix.row_count; row++)
