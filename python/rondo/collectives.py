@@ -20,7 +20,7 @@ from . import groups
 from ._buffers import OTHER, describe, moved, reduced
 from ._library import lib
 from .errors import failure, invalid
-from .operations import CODES, code_of, first_raised
+from .operations import CODES, Operation, code_of, first_raised
 from .streams import Event, Stream
 
 _all_reduce = lib.all_reduce
@@ -69,7 +69,7 @@ class Collectives:
             raise failure(result, self) from first_raised((op,))
         if open_groups:
             open_groups[-1]._add(self, stream, keep, op)
-        elif op is not None:
+        elif isinstance(op, Operation) and op._raised:
             raised = first_raised((op,))
             if raised is not None:
                 raise raised
@@ -101,7 +101,7 @@ class Collectives:
         out  count elements; None: x itself
         op   "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", a rondo.Op, or an operation of your own
         """
-        code = CODES[op] if type(op) is str and op in CODES else code_of(op)
+        code = CODES[op] if type(op) is str and op in CODES else code_of(op, self)
         if out is None:
             source, count, kind, keep = describe(x, True)
             target, out = source, x
@@ -129,7 +129,7 @@ class Collectives:
             source, target, count, kind, keep = self._two(x, out, 1, 1)
         else:
             out = None
-        count, kind, code = reduced(count, kind, code_of(op))
+        count, kind, code = reduced(count, kind, code_of(op, self))
         return self._call(lib.reduce, (source, target, count, kind, code, root), out, stream, keep, op)
 
     def broadcast(self, x: Any, root: int = 0, *, stream: Stream | None = None) -> Any:
@@ -161,7 +161,7 @@ class Collectives:
             shape, count = _shape_of(x), describe(x)[1] // self.size
             out = _new_like(x, count, shape[1:] if len(shape) > 1 and shape[0] == self.size else (count,))
         source, target, count, kind, keep = self._two(x, out, self.size, 1)
-        count, kind, code = reduced(count, kind, code_of(op))
+        count, kind, code = reduced(count, kind, code_of(op, self))
         return self._call(lib.reduce_scatter, (source, target, count, kind, code), out, stream, keep, op)
 
     def all_to_all(self, x: Any, out: Any = None, *, stream: Stream | None = None) -> Any:

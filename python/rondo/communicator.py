@@ -180,7 +180,7 @@ class Communicator(Closing, Collectives, CountedCollectives):
         address, _, kind, keep = _buffers.describe(scalar)
         code = ctypes.c_int()
         self._check(lib.op_create_premul_sum(self._handle, address, kind, ctypes.byref(code)))
-        return Operation(self, code.value, keep)
+        return Operation(self, code.value, keep, {})
 
 
 def _id(unique: bytes) -> UniqueId:

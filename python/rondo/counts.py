@@ -106,7 +106,7 @@ class CountedCollectives:
         target, room, room_kind, keep_out = describe(out, True)
         if kind != room_kind:
             raise invalid("Input and output have elements of different types.")
-        times, plain, code = reduced(1, kind, code_of(op))  # a complex number is two of rondo.h
+        times, plain, code = reduced(1, kind, code_of(op, self))  # a complex number is two of rondo.h
         blocks = Blocks(self.size, counts, displacements, times)
         blocks.check(count, "input")
         if room != blocks[self.rank]:

@@ -2,13 +2,16 @@
 """Reduction operations: names of the built-in ones, and handles of those that a communicator was given."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from . import _abi, _buffers
 from ._abi import Op
+from ._closing import Closing
 from ._library import lib
-from .errors import failure, invalid
+from .errors import Error, failure, invalid
 
 if TYPE_CHECKING:
     from .communicator import Communicator
@@ -17,45 +20,47 @@ if TYPE_CHECKING:
 CODES: dict[Any, int] = {name: int(op) for op in Op for name in (op.name.lower(), op)}
 
 
-class Operation:
-    """An operation of your own, made by Communicator.create_operation() or create_premul_sum(); close() ends it."""
+class Operation(Closing):
+    """An operation of your own, made by Communicator.create_operation() or create_premul_sum() for calls on that.
 
-    def __init__(self, comm: Communicator, code: int, keep: Any = None) -> None:
-        self._comm, self._code, self._keep = comm, code, keep
-        self._raised: list[BaseException] = []
+    close() ends it, and so does the last reference to it; calls on streams and in groups refer to it until they end.
+    """
+
+    def __init__(self, comm: Communicator, code: int, keep: Any, raised: dict[int, BaseException]) -> None:
+        self._comm, self._keep = comm, keep
+        self._handle: int | None = code
+        self._raised = raised  # by threads: the one that runs a call calls the function, and asks behind the call
 
     def close(self) -> None:
         """Forget the operation; no call with it may be on its way. A second time does nothing."""
-        code, self._code = self._code, -1
-        if code >= 0 and self._comm._handle:
+        code, self._handle = self._handle, None
+        if code and self._comm._handle:
             result = lib.op_destroy(self._comm._handle, code)
             if result:
                 raise failure(result, self._comm)
         self._keep = None
 
-    def __enter__(self) -> Operation:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __del__(self) -> None:
+        with contextlib.suppress(Error):  # a process that was forked has to leave it to its parent
+            super().__del__()
 
 
 def first_raised(operations: Iterable[Any]) -> BaseException | None:
-    """The exception that functions of the user's have raised since they were asked last; they forget it."""
-    raised: list[BaseException] = []
-    for operation in operations:
-        if isinstance(operation, Operation):
-            raised += operation._raised
-            operation._raised.clear()
+    """The exception that functions of the user's have raised in this thread since it asked last; they forget it."""
+    me = threading.get_ident()
+    raised = [operation._raised.pop(me) for operation in operations
+              if isinstance(operation, Operation) and me in operation._raised]
     return raised[0] if raised else None
 
 
-def code_of(op: Any) -> int:
-    """The number by which C knows an operation."""
+def code_of(op: Any, comm: Any) -> int:
+    """The number by which C knows an operation in a call on the communicator."""
     if isinstance(op, Operation):
-        if op._code < 0:
+        if op._handle is None:
             raise invalid("The operation was closed.")
-        return op._code
+        if op._comm is not comm:
+            raise invalid("The operation is one of another communicator: make one on each that makes calls with it.")
+        return op._handle
     try:
         return CODES[op]
     except (KeyError, TypeError):
@@ -75,19 +80,19 @@ def _array(address: int, count: int, kind: int) -> Any:
 
 def from_function(comm: Communicator, function: Callable[[Any, Any], None], commutative: bool) -> Operation:
     """An operation that calls `function(lower, inout)`; what it raises is raised by the call that it was in."""
-    operation = Operation(comm, -1)
+    raised: dict[int, BaseException] = {}
 
     @_abi.OpFunction
     def combine(_context: int, lower: int, inout: int, count: int, kind: int) -> None:
+        me = threading.get_ident()
         try:
-            if not operation._raised:
+            if me not in raised:
                 function(_array(lower, count, kind), _array(inout, count, kind))
         except BaseException as error:  # C must not see it
-            operation._raised.append(error)
+            raised[me] = error
 
     code = ctypes.c_int()
     result = lib.op_create_user(comm._handle, combine, None, int(commutative), ctypes.byref(code))
     if result:
         raise failure(result, comm)
-    operation._code, operation._keep = code.value, combine
-    return operation
+    return Operation(comm, code.value, combine, raised)

@@ -16,7 +16,7 @@ except ImportError:
 import rondo
 import world
 from rondo import _buffers
-from world import raises, ranks
+from world import error_of, raises, ranks
 
 SIZES = (1, 2, 3, 5)
 COUNTS = (0, 1, 2, 7, 1001)
@@ -237,6 +237,40 @@ def operations_raise_where_their_calls_are_waited_for():
     assert max(ranks(2, body)) == 3
 
 
+def operations_raise_in_the_call_that_they_were_raised_in():
+    """The event of a call that failed is not reached before another call with its operation has ended."""
+    def body(comm):
+        def fails(_lower, inout):
+            if inout[0] < 0:
+                raise KeyError("mine")
+
+        with comm.create_operation(fails) as op, rondo.Stream() as stream:
+            event = comm.all_reduce(-np.ones(1), op=op, stream=stream)
+            errors = [error_of(lambda: comm.all_reduce(np.ones(1), op=op))]
+            ended.wait()
+            go.set()
+            return errors + [error_of(event.wait)]
+    ended = threading.Barrier(2, timeout=world.PATIENCE)
+    with world.events_held_back() as go:
+        good, bad = zip(*ranks(2, body))
+    assert good == (None, None) and any(isinstance(error, KeyError) for error in bad), (good, bad)
+
+
+def operations_are_of_one_communicator_and_end_with_the_last_reference():
+    def body(comm):
+        with comm.dup() as other:
+            op, x = comm.create_operation(lambda lower, inout: None), np.ones(1)
+            theirs = other.create_operation(lambda lower, inout: None)
+            for wrong in (lambda: other.all_reduce(x, op=op), lambda: comm.reduce(x, op=theirs),
+                          lambda: other.reduce_scatter_v(np.ones(2), [1, 1], x, op=op)):
+                raises(rondo.InvalidArgument, wrong, "another communicator")
+            comm.all_reduce(x, op=op)
+        for _ in range(300):  # more than a communicator holds
+            op = comm.create_operation(lambda lower, inout: None)
+            comm.create_premul_sum(np.ones(1))
+    ranks(2, body)
+
+
 def scalars_are_read_where_their_value_is():
     address, count, kind, keep = _buffers.describe(np.float64(2.5))
     others = [np.full(1, float(i)) for i in range(100)]
@@ -351,6 +385,7 @@ if __name__ == "__main__":
         blocks_may_differ_from_rank_to_rank, sums_may_be_scattered_in_blocks_of_any_length,
         blocks_outside_of_a_buffer_are_refused, what_is_not_set_is_what_the_header_says,
         operations_of_your_own_run_in_rank_order, operations_are_kept_until_their_calls_are_over,
-        operations_raise_where_their_calls_are_waited_for, scalars_are_read_where_their_value_is,
+        operations_raise_where_their_calls_are_waited_for, operations_raise_in_the_call_that_they_were_raised_in,
+        operations_are_of_one_communicator_and_end_with_the_last_reference, scalars_are_read_where_their_value_is,
         counts_may_be_of_numpy, types_with_infinities_are_not_taken_for_those_without,
         wrong_arguments_are_refused_and_nothing_is_started])))

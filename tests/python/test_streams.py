@@ -3,7 +3,6 @@
 """test_streams.py - the package's streams, events and groups; needs nothing but Python. TAP."""
 import array
 import asyncio
-import contextlib
 import gc
 import os
 import sys
@@ -14,24 +13,7 @@ import weakref
 import rondo
 import world
 from rondo._library import lib
-from world import cases, raises, ranks
-
-
-@contextlib.contextmanager
-def events_held_back():
-    """Events are not reached before what this gives is set."""
-    go, reach = threading.Event(), rondo.Event._reach
-
-    def late(event):
-        assert go.wait(world.PATIENCE)
-        reach(event)
-
-    rondo.Event._reach = late
-    try:
-        yield go
-    finally:
-        go.set()
-        rondo.Event._reach = reach
+from world import cases, events_held_back, raises, ranks
 
 
 # ---- streams ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """world.py - the frame of the package's tests: ranks as threads of this process, or as processes of `rondo run`."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -47,6 +48,32 @@ def raises(kind, function, *words):
             assert word in str(error), f"no \"{word}\" in: {error}"
         return error
     raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def error_of(function):
+    """What function() raises, or None."""
+    try:
+        function()
+    except Exception as error:
+        return error
+    return None
+
+
+@contextlib.contextmanager
+def events_held_back():
+    """Events are not reached before what this gives is set."""
+    go, reach = threading.Event(), rondo.Event._reach
+
+    def late(event):
+        assert go.wait(PATIENCE)
+        reach(event)
+
+    rondo.Event._reach = late
+    try:
+        yield go
+    finally:
+        go.set()
+        rondo.Event._reach = reach
 
 
 def processes(size, program, *arguments, status=0):
