@@ -7,6 +7,9 @@
 #include "base/log.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
+#include "transport/memory/process.h"
+
+#include <stdio.h>
 
 /* True if no other rank can send anything any more. */
 static bool is_alone(const rondo_p2p *p2p)
@@ -48,70 +51,82 @@ static void end_alone(struct transfers *list, rondo_transfer *transfer, rondo_re
     transfer_end(transfer, result);
 }
 
-static rondo_result waited_for_any(const rondo_p2p *p2p, const rondo_transfer *at, double waited)
+enum { WAIT_TEXT = 128 };
+
+/* Writes what a receive or a probe waits for. */
+static void describe_wanted(const rondo_transfer *at, char text[WAIT_TEXT])
+{
+    char tag[24] = "any tag", source[24] = "any rank";
+
+    if (at->envelope.tag != RONDO_ANY_TAG)
+        snprintf(tag, sizeof(tag), "tag %d", at->envelope.tag);
+    if (at->envelope.source == at->p2p->comm->rank)
+        snprintf(source, sizeof(source), "itself");
+    else if (at->envelope.source != RONDO_ANY_SOURCE)
+        snprintf(source, sizeof(source), "rank %d", at->envelope.source);
+    snprintf(text, WAIT_TEXT, "for a message with %s from %s", tag, source);
+}
+
+/* Writes what this rank waits for at a peer. */
+static void describe_wait(const rondo_p2p *p2p, int peer, char text[WAIT_TEXT])
+{
+    const rondo_transfer *send = find_first(&p2p->offered, peer);
+    const rondo_transfer *receive = find_wanted(p2p, peer);
+
+    if (!receive)
+        receive = find_first(&p2p->accepted, peer);
+    if (!receive && !send && !p2p->routes[peer].first && !p2p->routes[peer].behind_in)
+        receive = find_wanted(p2p, RONDO_ANY_SOURCE);
+    if (receive)
+        describe_wanted(receive, text);
+    else if (send)
+        snprintf(text, WAIT_TEXT, "until rank %d asks for a message of %zu bytes with tag %d", peer,
+                 send->room, send->envelope.tag);
+    else
+        snprintf(text, WAIT_TEXT, "for rank %d to send or to take the rest of a message", peer);
+}
+
+static rondo_result waited_in_vain(const rondo_p2p *p2p, const char *text, double waited)
 {
     return rondo_fail(RONDO_ERROR_TIMEOUT,
-                      "Rank %d waited %.1f s for a message with tag %d from any rank. "
-                      "RONDO_TIMEOUT sets how long to wait.",
-                      p2p->comm->rank, waited, at->envelope.tag);
+                      "Rank %d waited %.1f s %s. RONDO_TIMEOUT sets how long to wait.",
+                      p2p->comm->rank, waited, text);
 }
 
 /* Those of a list that wait for any source end after the timeout, and when nobody is left who could
- * send. */
+ * send; those that wait for this rank itself, which is nobody's silence, after the timeout. */
 static void end_in_vain(rondo_p2p *p2p, struct transfers *list, bool alone, double now)
 {
     double timeout = comm_timeout(p2p->comm), late = p2p->comm->settings.late;
     rondo_transfer *at, *next;
 
     for (at = list->first; at; at = next) {
+        bool any = at->envelope.source == RONDO_ANY_SOURCE;
+        char text[WAIT_TEXT];
         double waited;
 
         next = at->next;
-        if (at->envelope.source != RONDO_ANY_SOURCE)
+        if (!any && at->envelope.source != p2p->comm->rank)
             continue;
         if (at->began == 0) {
             at->began = now;
             at->reminders = 0;
         }
         waited = now - at->began;
-        if (alone)
+        describe_wanted(at, text);
+        if (any && alone)
             end_alone(list, at,
                       rondo_fail(RONDO_ERROR_PEER,
-                                 "Rank %d waits for a message with tag %d from any rank, but all "
-                                 "others have closed their ends.",
-                                 p2p->comm->rank, at->envelope.tag));
+                                 "Rank %d waits %s, but all others have closed their ends.",
+                                 p2p->comm->rank, text));
         else if (timeout > 0 && waited > timeout)
-            end_alone(list, at, waited_for_any(p2p, at, waited));
+            end_alone(list, at, waited_in_vain(p2p, text, waited));
         else if (now >= clock_reminder(at->began, late, at->reminders)) {
             at->reminders++;
-            waited_for_any(p2p, at, waited);
+            waited_in_vain(p2p, text, waited);
             log_warn("%s", fail_sentence());
         }
     }
-}
-
-static rondo_result waited_for(const rondo_p2p *p2p, int peer, double waited)
-{
-    const rondo_transfer *send = find_first(&p2p->offered, peer);
-    const rondo_transfer *receive = find_wanted(p2p, peer);
-    const rondo_comm *comm = p2p->comm;
-
-    if (receive)
-        rondo_fail(RONDO_ERROR_TIMEOUT,
-                   "Rank %d waited %.1f s for a message with tag %d from rank %d. RONDO_TIMEOUT "
-                   "sets how long to wait.",
-                   comm->rank, waited, receive->envelope.tag, peer);
-    else if (send)
-        rondo_fail(RONDO_ERROR_TIMEOUT,
-                   "Rank %d waited %.1f s until rank %d asks for a message of %zu bytes with tag "
-                   "%d. RONDO_TIMEOUT sets how long to wait.",
-                   comm->rank, waited, peer, send->room, send->envelope.tag);
-    else
-        rondo_fail(RONDO_ERROR_TIMEOUT,
-                   "Rank %d waited %.1f s for rank %d, which neither sends nor takes the rest of a "
-                   "message. RONDO_TIMEOUT sets how long to wait.",
-                   comm->rank, waited, peer);
-    return RONDO_ERROR_TIMEOUT;
 }
 
 /* Ends the wait for a known peer when it has lasted for the timeout, and logs it before that. */
@@ -119,32 +134,64 @@ static rondo_result judge_silence(rondo_p2p *p2p, int peer, double now)
 {
     struct route *route = &p2p->routes[peer];
     double timeout = comm_timeout(p2p->comm), waited = now - route->moved;
+    bool reminds = now >= clock_reminder(route->moved, p2p->comm->settings.late, route->reminders);
+    char text[WAIT_TEXT];
 
+    if (!reminds && !(timeout > 0 && waited > timeout))
+        return RONDO_OK;
+    describe_wait(p2p, peer, text);
+    waited_in_vain(p2p, text, waited);
     if (timeout > 0 && waited > timeout)
-        return comm_break(p2p->comm, waited_for(p2p, peer, waited), peer);
-    if (now >= clock_reminder(route->moved, p2p->comm->settings.late, route->reminders)) {
-        route->reminders++;
-        waited_for(p2p, peer, waited);
-        log_warn("%s", fail_sentence());
-    }
+        return comm_break(p2p->comm, RONDO_ERROR_TIMEOUT, peer);
+    route->reminders++;
+    log_warn("%s", fail_sentence());
     return RONDO_OK;
 }
 
-/* Looks whether a peer will ever do what transfers wait for. One that has closed its end sends no
- * more, but may have taken all before that. */
+/* Ends the wait for a peer that has closed its end, which sends no more, or whose process has
+ * ended, unless another has said before what broke it. It may have done its part before that: so
+ * it is believed at the second look, when all that it wrote before has been looked at. */
+static rondo_result judge_absence(rondo_p2p *p2p, int peer)
+{
+    rondo_comm *comm = p2p->comm;
+    const struct process *process = comm->processes[peer];
+    bool closed = health_has_closed(comm, peer), before = p2p->routes[peer].gone;
+    rondo_result result = health_adopt(comm);
+    char text[WAIT_TEXT];
+
+    p2p->routes[peer].gone = closed || (process && !process_alive(process));
+    if (result || !before || !p2p->routes[peer].gone)
+        return result;
+    describe_wait(p2p, peer, text);
+    if (closed)
+        rondo_fail(RONDO_ERROR_PEER,
+                   "Rank %d waits %s, but rank %d has closed its messages (rondo_p2p_close).",
+                   comm->rank, text, peer);
+    else
+        rondo_fail(RONDO_ERROR_PEER,
+                   "Rank %d (process %d) has ended while rank %d waited %s; look at its output for "
+                   "the reason.",
+                   peer, process_id(process), comm->rank, text);
+    return comm_break(comm, RONDO_ERROR_PEER, peer);
+}
+
+/* Looks whether a peer will ever do what transfers wait for. */
 static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
 {
     struct route *route = &p2p->routes[peer];
     bool awaited = is_awaited(p2p, peer), asked = p2p->asked && p2p->asked_for == peer;
+    bool receives = awaited || asked || any, sends = route->first;
     rondo_result result = RONDO_OK;
 
-    if (!(awaited || route->first) || route->moved == 0) {
+    if (!(awaited || sends) || route->moved == 0) {
         route->moved = now;
         route->reminders = 0;
     }
-    if ((awaited || asked || any) && p2p_task_from(p2p, peer)->state == TASK_RUNNING)
+    if (receives || sends)
+        result = judge_absence(p2p, peer);
+    if (!result && receives && p2p_task_from(p2p, peer)->state == TASK_RUNNING)
         result = health_check(p2p->comm, p2p_task_from(p2p, peer), 0);
-    if (!result && route->first && p2p_task_to(p2p, peer)->state == TASK_RUNNING)
+    if (!result && sends && p2p_task_to(p2p, peer)->state == TASK_RUNNING)
         result = health_check(p2p->comm, p2p_task_to(p2p, peer), 0);
     return result ? result : judge_silence(p2p, peer, now);
 }

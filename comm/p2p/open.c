@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 void p2p_enter(rondo_p2p *p2p)
@@ -108,10 +109,12 @@ rondo_result rondo_p2p_open(rondo_comm *comm, rondo_p2p **ret_p2p)
     if (!result) {
         result = start(p2p);
         if (result)
-            rondo_comm_abort(p2p->comm);
+            comm_break(p2p->comm, result, p2p->comm->rank);
     }
     if (result) {
+        snprintf(p2p->sentence, sizeof(p2p->sentence), "%s", fail_sentence());
         free_all(p2p);
+        rondo_fail(result, "%s", p2p->sentence);
         lock_take(&p2p->lock);
         p2p_leave(p2p);
         return comm_note_error(comm, result);

@@ -92,6 +92,7 @@ struct route {
     struct unexpected *kept;    /* ... where it is kept, or ... */
     char *lost;                 /* ... memory for what nobody can take */
     struct parcel *first, **last;
+    bool gone;     /* the peer was at the last look: closed, or ended */
     double moved;  /* when anything last did */
     int reminders; /* that the log has of the wait since then */
 };

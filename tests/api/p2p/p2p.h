@@ -22,7 +22,7 @@ rondo_result p2p_close_early(rondo_comm *comm, void *argument, char *sentence);
 rondo_result p2p_refuse_arguments(rondo_comm *comm, void *argument, char *sentence);
 /* A rank waits in one of these ways for a message that never comes. */
 struct p2p_wait {
-    int source;
+    int source, tag;
     enum { P2P_RECEIVE, P2P_PROBE, P2P_PROBE_AGAIN } by; /* the last: without waiting */
 };
 /* Ranks 0 and 2 wait when rank 1 is killed. The argument is a struct p2p_wait. */

@@ -98,39 +98,50 @@ Test(p2p, wrong_arguments_are_refused)
 
 Test(p2p, a_killed_rank_is_named_by_who_waits_for_it)
 {
-    struct p2p_wait waits[] = {
-        {1, P2P_RECEIVE}, {1, P2P_PROBE}, {-1, P2P_RECEIVE}, {-1, P2P_PROBE}};
+    static const struct p2p_wait waits[] = {
+        {1, 7, P2P_RECEIVE}, {1, 7, P2P_PROBE}, {-1, 7, P2P_RECEIVE}, {-1, 7, P2P_PROBE}};
 
     for (int i = 0; i < (distant() ? 2 : 4); i++) {
-        world_run_processes(3, p2p_lose_a_rank, &waits[i], &report);
+        world_run_processes(3, p2p_lose_a_rank, (void *)&waits[i], &report);
         for (int r = 0; r < 3; r += 2) {
             cr_expect(report.results[r] == RONDO_ERROR_PEER, "%s", report.summary);
             cr_expect(strstr(report.sentences[r], "ank 1"), "%s", report.summary);
+            cr_expect(distant() || strstr(report.sentences[r], "for a message with tag 7 from"),
+                      "%s", report.summary);
         }
     }
 }
 
 Test(p2p, a_wait_ends_with_the_timeout)
 {
-    struct p2p_wait waits[] = {
-        {1, P2P_RECEIVE}, {1, P2P_PROBE}, {-1, P2P_RECEIVE}, {-1, P2P_PROBE}};
+    static const struct {
+        struct p2p_wait wait;
+        const char *words;
+    } waits[] = {{{1, 7, P2P_RECEIVE}, " with tag 7 from rank 1."},
+                 {{1, -1, P2P_PROBE}, " with any tag from rank 1."},
+                 {{-1, -1, P2P_RECEIVE}, " with any tag from any rank."},
+                 {{-1, 7, P2P_PROBE}, " with tag 7 from any rank."},
+                 {{0, 7, P2P_RECEIVE}, " with tag 7 from itself."},
+                 {{0, -1, P2P_PROBE}, " with any tag from itself."}};
 
-    for (int i = 0; i < 4; i++) {
-        world_run_threads(2, p2p_wait_in_vain, &waits[i], &report);
-        cr_expect(report.results[0] == RONDO_ERROR_TIMEOUT, "%s", report.summary);
-        cr_expect(strstr(report.sentences[0], i < 2 ? "tag 7 from rank 1" : "tag 7 from any"), "%s",
-                  report.summary);
+    for (int i = 0; i < 6; i++) {
+        world_run_threads(2, p2p_wait_in_vain, (void *)&waits[i].wait, &report);
+        cr_expect(report.results[0] == RONDO_ERROR_TIMEOUT, "%d: %s", i, report.summary);
+        cr_expect(strstr(report.sentences[0], waits[i].words), "%d: %s", i, report.summary);
     }
 }
 
 Test(p2p, a_probe_ends_when_those_that_it_waits_for_have_closed_their_ends)
 {
-    struct p2p_wait waits[] = {
-        {1, P2P_PROBE}, {1, P2P_PROBE_AGAIN}, {-1, P2P_PROBE}, {-1, P2P_PROBE_AGAIN}};
+    static const struct p2p_wait waits[] = {
+        {1, 7, P2P_PROBE}, {1, 7, P2P_PROBE_AGAIN}, {-1, 7, P2P_PROBE}, {-1, 7, P2P_PROBE_AGAIN}};
+    const char *words[] = {"from rank 1, but rank 1 has closed", "from any rank, but all others"};
 
     for (int i = 0; i < (distant() ? 2 : 4); i++) {
-        world_run_threads(2, p2p_wait_for_closed, &waits[i], &report);
+        world_run_threads(2, p2p_wait_for_closed, (void *)&waits[i], &report);
         cr_expect(report.results[0] == RONDO_ERROR_PEER, "%d: %s", i, report.summary);
+        cr_expect(distant() || strstr(report.sentences[0], words[i / 2]), "%d: %s", i,
+                  report.summary);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 
 enum { RANKS = 2 };
 
@@ -95,6 +96,28 @@ Test(silence, a_timeout_counts_from_when_something_was_waited_for)
     cr_expect(p2p->batch.result == RONDO_OK, "%s", fail_sentence());
     lock_give(&p2p->lock);
     rondo_transfer_close(received);
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+Test(opening, who_gets_no_thread_says_so)
+{
+    const size_t huge = (size_t)1 << 46; /* bytes of a stack */
+    pthread_attr_t before, attributes;
+    rondo_comm *comm;
+    rondo_p2p *p2p;
+
+    cr_assert(rondo_comm_open_all(1, NULL, &comm) == RONDO_OK, "%s", rondo_last_error(NULL));
+    pthread_getattr_default_np(&before);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, huge);
+    cr_assert(pthread_setattr_default_np(&attributes) == 0);
+    cr_expect(rondo_p2p_open(comm, &p2p) == RONDO_ERROR_SYSTEM);
+    cr_expect(strstr(rondo_last_error(NULL), "Cannot start the thread that moves messages"), "%s",
+              rondo_last_error(NULL));
+    cr_expect(strstr(rondo_last_error(comm), "Cannot start the thread"));
+    pthread_setattr_default_np(&before);
+    rondo_comm_close(comm);
 }
 
 /* ---- Memory that is shown -------------------------------------------------------------------- */

@@ -199,11 +199,11 @@ static rondo_result await_in_vain(struct scene *scene, const struct p2p_wait *wa
     rondo_result result;
 
     if (wait->by == P2P_RECEIVE) {
-        result = scene_receive(scene, wait->source, 7, 1);
+        result = scene_receive(scene, wait->source, wait->tag, 1);
         return result ? result : scene_finish_all(scene);
     }
     do
-        result = rondo_p2p_probe(scene->p2p, wait->source, 7, seconds, NULL);
+        result = rondo_p2p_probe(scene->p2p, wait->source, wait->tag, seconds, NULL);
     while (result == RONDO_IN_PROGRESS && !sched_yield());
     return result;
 }
@@ -236,8 +236,18 @@ rondo_result p2p_wait_for_closed(rondo_comm *comm, void *argument, char *sentenc
     return result;
 }
 
+/* Returns that result, which has a sentence, if no more than one wait has ended with it. */
+static rondo_result expect_going_on(const struct scene *scene, rondo_result result)
+{
+    world_say(scene->sentence, result, "%s", rondo_last_error(NULL));
+    if (rondo_p2p_probe(scene->p2p, 0, 1, 0, NULL) != RONDO_IN_PROGRESS)
+        return RONDO_ERROR_INTERNAL;
+    return result;
+}
+
 rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence)
 {
+    const struct p2p_wait *wait = argument;
     struct scene scene;
     rondo_result result = scene_open(&scene, comm, sentence);
 
@@ -245,6 +255,8 @@ rondo_result p2p_wait_in_vain(rondo_comm *comm, void *argument, char *sentence)
         result = rondo_p2p_set_timeout(scene.p2p, world_patience(0.1));
     if (!result && !scene.rank)
         result = await_in_vain(&scene, argument);
+    if (result == RONDO_ERROR_TIMEOUT && wait->source != 1)
+        result = expect_going_on(&scene, result);
     if (!result && scene.rank)
         result = rondo_barrier(comm, NULL); /* it stays until rank 0 has given up */
     result = scene_close(&scene, result);
