@@ -209,13 +209,8 @@ static rondo_result map_shown(struct process *process)
 static rondo_result use_own_heap(struct process *process)
 {
     const struct heap_handle *handle = &process->handle;
-    const char *base = heap_base();
-    uint64_t offset;
 
-    if (!base || !heap_find(base, handle->bytes, &offset) || !shown_base() ||
-        handle->shown.bytes != SHOWN_BYTES ||
-        memcmp(((const struct heap_head *)(const void *)base)->id, handle->id,
-               sizeof(handle->id)) != 0)
+    if (!heap_is(handle))
         return rondo_fail(RONDO_ERROR_PEER,
                           "A rank says that it is in process %d, as this one is, but its shared "
                           "heap is another.",
