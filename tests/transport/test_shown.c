@@ -140,6 +140,57 @@ Test(shown, a_page_is_zero_again_when_it_is_given_out_again)
     cr_expect(shown_base() == NULL, "it goes with its last use");
 }
 
+/* A child that leaves its heap and enters it again, while a block keeps the heap open. */
+struct returner {
+    struct owner owner;
+    atomic_int entered, may_return;
+};
+
+static int leave_and_return(void *argument)
+{
+    struct returner *self = argument;
+    struct owner *owner = &self->owner;
+    void *block = NULL, *page = NULL;
+
+    if (heap_enter(&owner->handle) || heap_alloc(1, &block) || shown_take(&page, &owner->offset))
+        return 1;
+    strcpy(page, "first");
+    atomic_store_explicit(&self->entered, 1, memory_order_release);
+    while (!atomic_load_explicit(&self->may_return, memory_order_acquire))
+        sched_yield();
+    shown_give(page);
+    heap_leave();
+    if (heap_enter(&owner->handle) || shown_take(&page, &owner->offset))
+        return 2;
+    strcpy(page, "second");
+    atomic_store_explicit(&self->entered, 2, memory_order_release);
+    for (;;)
+        pause();
+}
+
+static const char *attach_and_read(struct returner *returner, int times, struct process **process)
+{
+    while (atomic_load_explicit(&returner->entered, memory_order_acquire) < times)
+        sched_yield();
+    cr_assert(process_attach(&returner->owner.handle, process) == RONDO_OK, "%s", fail_sentence());
+    return process_shown(*process, returner->owner.offset, SHOWN_PAGE);
+}
+
+Test(shown, who_still_holds_a_process_sees_what_it_shows_after_it_left_and_came_again)
+{
+    struct returner *returner = child_share(sizeof(*returner));
+    struct process *before = NULL, *after = NULL;
+    pid_t child = child_start(leave_and_return, returner);
+
+    cr_expect_str_eq(attach_and_read(returner, 1, &before), "first");
+    atomic_store_explicit(&returner->may_return, 1, memory_order_release);
+    cr_expect_str_eq(attach_and_read(returner, 2, &after), "second");
+    process_detach(before);
+    process_detach(after);
+    kill(child, SIGKILL);
+    child_wait(child);
+}
+
 Test(shown, places_outside_of_it_are_nowhere)
 {
     struct owner *owner = begin();

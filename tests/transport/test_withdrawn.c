@@ -221,6 +221,20 @@ Test(withdrawn, a_lease_that_never_ends_keeps_the_place_for_ever, .init = open_h
     }
 }
 
+Test(withdrawn, this_process_still_knows_its_heap, .init = open_heap, .fini = close_heap)
+{
+    struct switched lease = switched();
+    char *memory = block(PAGE);
+    struct warning warning = {.count = 0};
+    struct process *process = NULL;
+
+    cr_assert(withdraw(memory, PAGE, &lease.lease, &warning) == RONDO_OK);
+    cr_expect(process_attach(&handle, &process) == RONDO_OK, "%s", fail_sentence());
+    process_detach(process);
+    lease.over = true;
+    cr_expect(heap_free(memory) == RONDO_OK);
+}
+
 /* ---- Other threads of the owner -------------------------------------------------------------- */
 
 struct busy {

@@ -31,12 +31,12 @@ static struct {
     _Atomic(char *) base; /* NULL: closed */
     _Atomic(char *) end;
     struct heap_file file;
-    pid_t pid;     /* whose heap this is: a forked child opens its own */
-    uint32_t home; /* fork_home() of that process */
+    /* Its file of shown pages is open for as long: peers that know the heap know that one, too. */
+    struct heap_handle handle;
+    uint32_t home; /* fork_home() of its process: a forked child opens its own */
     unsigned users;
     struct spans spans;
     size_t used; /* pages: those behind were never handed out */
-    unsigned char id[16];
 } heap = {.lock = LOCK_AT(LOCK_HEAP), .file.fd = -1};
 static struct lock withdrawal_lock = LOCK_AT(LOCK_WITHDRAWAL);
 FORK_RENEWS({.lock = &heap.lock}, {.lock = &withdrawal_lock});
@@ -46,7 +46,8 @@ char *heap_base(void)
     return atomic_load_explicit(&heap.base, memory_order_relaxed);
 }
 
-bool heap_holds(const void *memory, size_t bytes)
+/* True if all of it is in the heap, be it used or not. */
+static bool heap_holds(const void *memory, size_t bytes)
 {
     const char *at = memory, *base = heap_base();
     const char *end = atomic_load_explicit(&heap.end, memory_order_relaxed);
@@ -56,21 +57,27 @@ bool heap_holds(const void *memory, size_t bytes)
 
 static rondo_result open_heap(void)
 {
-    struct heap_file file;
-    rondo_result result = heap_file_open(&file);
+    rondo_result result = shown_enter(&heap.handle.shown);
 
     if (result)
         return result;
-    memcpy(heap.id, ((struct heap_head *)(void *)file.base)->id, sizeof(heap.id));
-    heap.file = file;
-    heap.pid = getpid();
+    result = heap_file_open(&heap.file);
+    if (result) {
+        shown_leave();
+        return result;
+    }
+    memcpy(heap.handle.id, ((struct heap_head *)(void *)heap.file.base)->id,
+           sizeof(heap.handle.id));
+    heap.handle.pid = (int32_t)getpid();
+    heap.handle.fd = heap.file.fd;
+    heap.handle.bytes = heap.file.bytes;
     heap.home = fork_home();
     heap.users = 0;
-    heap.spans = (struct spans){.pages = file.bytes / PAGE};
+    heap.spans = (struct spans){.pages = heap.file.bytes / PAGE};
     heap.used = 0;
     spans_take(&heap.spans, 1);
-    atomic_store_explicit(&heap.end, file.base + file.bytes, memory_order_relaxed);
-    atomic_store_explicit(&heap.base, file.base, memory_order_relaxed);
+    atomic_store_explicit(&heap.end, heap.file.base + heap.file.bytes, memory_order_relaxed);
+    atomic_store_explicit(&heap.base, heap.file.base, memory_order_relaxed);
     return RONDO_OK;
 }
 
@@ -100,8 +107,6 @@ static void give_retired(size_t start)
 /* Unmap and close when nothing is in it and nobody has entered it. */
 static void close_if_unused(void)
 {
-    char *base = heap_base();
-
     if (!is_ours())
         return;
     retired_reap(give_retired);
@@ -109,9 +114,10 @@ static void close_if_unused(void)
         return;
     atomic_store_explicit(&heap.base, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap.end, NULL, memory_order_relaxed);
-    munmap(base, heap.file.bytes);
+    munmap(heap.file.base, heap.file.bytes);
     heap_file_close(&heap.file);
     spans_done(&heap.spans);
+    shown_leave();
 }
 
 /* With the lock held. A child after fork() leaves its parent's heap alone. */
@@ -133,18 +139,13 @@ static rondo_result ensure_open(void)
 
 rondo_result heap_enter(struct heap_handle *ret_handle)
 {
-    struct shown_handle shown;
     rondo_result result;
 
     lock_take(&heap.lock);
     result = ensure_open();
-    if (!result)
-        result = shown_enter(&shown);
     if (!result) {
         heap.users++;
-        *ret_handle = (struct heap_handle){
-            .pid = (int32_t)heap.pid, .fd = heap.file.fd, .bytes = heap.file.bytes, .shown = shown};
-        memcpy(ret_handle->id, heap.id, sizeof(heap.id));
+        *ret_handle = heap.handle;
     }
     close_if_unused();
     lock_give(&heap.lock);
@@ -154,10 +155,8 @@ rondo_result heap_enter(struct heap_handle *ret_handle)
 void heap_leave(void)
 {
     lock_take(&heap.lock);
-    if (is_ours() && heap.users) {
+    if (is_ours() && heap.users)
         heap.users--;
-        shown_leave();
-    }
     close_if_unused();
     lock_give(&heap.lock);
 }
@@ -173,11 +172,9 @@ static void clear_again(size_t start, size_t pages)
 
 static rondo_result take(size_t bytes, char **ret_memory)
 {
-    size_t pages = bytes / PAGE + (bytes % PAGE != 0);
+    size_t pages = bytes ? (bytes - 1) / PAGE + 1 : 1;
     size_t start;
 
-    if (!pages)
-        pages = 1;
     retired_reap(give_retired);
     start = heap.spans.pages;
     if (bytes >= PAGES_HUGE_BYTES && pages_are_huge())
@@ -246,6 +243,11 @@ rondo_result heap_alloc(size_t bytes, void **ret_memory)
     if (!result)
         *ret_memory = memory;
     return result;
+}
+
+bool heap_is(const struct heap_handle *handle)
+{
+    return is_ours() && memcmp(handle, &heap.handle, sizeof(*handle)) == 0;
 }
 
 bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes)

@@ -64,9 +64,9 @@ rondo_result heap_withdraw(const struct heap_withdrawal *withdrawal);
 /* Find where [memory, memory + bytes) lies in the heap, as peers see it; false if it does not. No
  * lock on the way. */
 bool heap_find(const void *memory, size_t bytes, uint64_t *ret_offset);
-/* True if all of it is in the heap, be it used or not. */
-bool heap_holds(const void *memory, size_t bytes);
 char *heap_base(void);
+/* True if the handle describes the heap of this process, which is open. */
+bool heap_is(const struct heap_handle *handle);
 /* The allocation or registered range that `memory` lies in; false: it is no such memory. */
 bool heap_block(const void *memory, char **ret_begin, size_t *ret_bytes);
 

@@ -209,12 +209,8 @@ static rondo_result map_shown(struct process *process)
 static rondo_result use_own_heap(struct process *process)
 {
     const struct heap_handle *handle = &process->handle;
-    const char *base = heap_base();
 
-    if (!base || !heap_holds(base, handle->bytes) || !shown_base() ||
-        handle->shown.bytes != SHOWN_BYTES ||
-        memcmp(((const struct heap_head *)(const void *)base)->id, handle->id,
-               sizeof(handle->id)) != 0)
+    if (!heap_is(handle))
         return rondo_fail(RONDO_ERROR_PEER,
                           "A rank says that it is in process %d, as this one is, but its shared "
                           "heap is another.",

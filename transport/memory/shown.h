@@ -17,7 +17,8 @@
 enum { SHOWN_PAGE = 4096, SHOWN_PAGES = 1 << 14 }; /* sparse: one for every communicator */
 #define SHOWN_BYTES ((size_t)SHOWN_PAGES * SHOWN_PAGE)
 
-/* Open the file if need be, and keep it open until shown_leave(). */
+/* Open the file if need be, and keep it open until shown_leave(). The heap does so for as long as
+ * it is open itself: by its identity peers know the process, and with it this file. */
 rondo_result shown_enter(struct shown_handle *ret_handle);
 void shown_leave(void);
 
