@@ -106,6 +106,8 @@ ncclResult_t compat_result(ncclComm_t comm, rondo_result result);
 /* The device that the calling thread works on; -1: there is no CUDA. */
 int compat_device_current(void);
 int compat_device_count(void);
+/* An error where this thread works on a device that Rondo cannot use. */
+ncclResult_t compat_device_check(void);
 /* Bytes from device memory, in the order of `stream`; waits for them. */
 ncclResult_t compat_device_read(ncclComm_t comm, void *to, const void *from, size_t bytes,
                                 cudaStream_t stream);

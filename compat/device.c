@@ -65,6 +65,28 @@ int compat_device_count(void)
     return is_here() && driver.device_count(&count) == CUDA_OK ? count : 0;
 }
 
+/*
+ * Refuses a client that works on a GPU where Rondo cannot: its pointers may be the device's, which
+ * Rondo would take for the host's. The driver is looked up each time, as the client may load it
+ * after its first communicator.
+ */
+ncclResult_t compat_device_check(void)
+{
+    const rondo_result result = rondo_cuda_check();
+    int (*current_device)(int *device);
+    bool on_device;
+    void *library;
+    int device;
+
+    library = result ? dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (!library)
+        return ncclSuccess;
+    on_device =
+        find(library, "cuCtxGetDevice", &current_device) && current_device(&device) == CUDA_OK;
+    dlclose(library);
+    return on_device ? compat_result(NULL, result) : ncclSuccess;
+}
+
 ncclResult_t compat_device_read(ncclComm_t comm, void *to, const void *from, size_t bytes,
                                 cudaStream_t stream)
 {

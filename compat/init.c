@@ -52,7 +52,9 @@ static ncclResult_t init(const struct place *place, const ncclConfig_t *config)
                            "ncclCommInitRank: there is no rank %d of %d; ranks go from 0 to nranks "
                            "- 1.",
                            place->rank, place->size);
-    result = compat_config_read(config, NULL, &wishes);
+    result = compat_device_check();
+    if (!result)
+        result = compat_config_read(config, NULL, &wishes);
     if (result)
         return result;
     job.comm = communicator_new(place->size, place->rank, place->device, &wishes);

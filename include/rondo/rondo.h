@@ -119,9 +119,9 @@ typedef struct rondo_unique_id {
 } rondo_unique_id;
 
 /*
- * Settings of one communicator; all but the device, its blocks and the traffic class must be the
- * same on every rank. Start from RONDO_CONFIG_INIT: each field then means "not set". An environment
- * variable (docs/configuration.md) fills what is not set here.
+ * Settings of one communicator; all but the timeout, the device, its blocks and the traffic class
+ * must be the same on every rank. Start from RONDO_CONFIG_INIT: each field then means "not set". An
+ * environment variable (docs/configuration.md) fills what is not set here.
  */
 typedef struct rondo_config {
     size_t struct_size;

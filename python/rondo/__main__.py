@@ -9,11 +9,11 @@ import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ENVIRONMENT = """usage: eval "$(rondo torch-env [nccl] [heap])"
+ENVIRONMENT = """usage: eval "$(rondo torch-env [heap])"
 
-nccl  torch's backend nccl calls Rondo: libnccl.so.2 of the wheel is loaded before NVIDIA's
 heap  large tensors on the CPU are in memory that peers map: librondo-heap.so serves malloc()
-Without a word: both."""
+Without a word it is heap. The wheel's libnccl.so.2 knows no GPU memory, so it is nothing for torch's backend nccl:
+preload that of a Rondo which was built with the CUDA toolkit, LD_PRELOAD=$(pkg-config --variable=nccl rondo)."""
 
 
 def command() -> str:
@@ -27,14 +27,12 @@ def command() -> str:
 
 def torch_environment(words: list) -> str:
     """The line that makes a shell's programs load libraries of the wheel first; before others that it names already."""
-    unknown = [word for word in words if word not in ("nccl", "heap")]
+    unknown = [word for word in words if word != "heap"]
     if unknown:
         sys.exit(ENVIRONMENT if unknown[0] in ("-h", "--help") else f"rondo torch-env: unknown word {unknown[0]!r}\n\n"
                  f"{ENVIRONMENT}")
-    names = ["libnccl.so.2"] * ("nccl" in words or not words)
-    if "heap" in words or not words:
-        names += ["librondo.so", "librondo-heap.so"]  # the first one is what the second one needs
-    paths = [os.path.join(HERE, name) for name in names]
+    # The first one is what the second one needs.
+    paths = [os.path.join(HERE, name) for name in ("librondo.so", "librondo-heap.so")]
     missing = [path for path in paths if not os.path.exists(path)]
     if missing:
         sys.exit(f"rondo torch-env: {missing[0]} is missing: only an installed wheel has these libraries (./dev wheel)")

@@ -12,7 +12,7 @@ static const char head[] =
     "read those of which it says so. A field that is set in `rondo_config` goes before its\n"
     "variable; an empty variable is as good as none. `RONDO_ALGORITHM`, `RONDO_DETERMINISTIC`,\n"
     "`RONDO_SLOT_BYTES`, `RONDO_SLOTS`, `RONDO_SECURITY`, `RONDO_COSTS`, `RONDO_GROUPS`,\n"
-    "`RONDO_UNIFORM` and `RONDO_COPY_ENGINES`\n"
+    "`RONDO_UNIFORM`, `RONDO_COPY_ENGINES` and `RONDO_TRANSPORT`\n"
     "must be the same on every rank: what differs is refused at the start. So must\n"
     "`RONDO_CUDA_PIECE`: ranks that cut differently find that out in the call.\n"
     "\n"

@@ -3,7 +3,9 @@
 #include "bodies.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void run(const struct client_world *world, client_body body)
 {
@@ -275,6 +277,22 @@ Test(rest, configurations_of_other_versions_are_read_as_far_as_they_go)
 Test(rest, wrong_configurations_are_refused)
 {
     run(&(struct client_world){.size = 1, .apart = true}, rest_wrong_configurations);
+}
+
+/* Rondo would take the device's memory for the host's. A bundle has no such driver. */
+Test(rest, a_device_that_rondo_cannot_use_is_refused)
+{
+    const char *driver = getenv("OLD_DRIVER");
+    ncclComm_t comm = NULL;
+    ncclUniqueId id;
+
+    if (!driver)
+        cr_skip_test("OLD_DRIVER names no driver");
+    cr_assert(dlopen(driver, RTLD_NOW), "%s", dlerror());
+    cr_assert(ncclGetUniqueId(&id) == ncclSuccess, "%s", ncclGetLastError(NULL));
+    cr_assert(ncclCommInitRank(&comm, 1, id, 0) == ncclInvalidUsage && !comm);
+    cr_expect(strstr(ncclGetLastError(NULL), "CUDA"), "%s", ncclGetLastError(NULL));
+    cr_assert(ncclCommInitAll(&comm, 1, NULL) == ncclInvalidUsage && !comm);
 }
 
 Test(rest, memory_given_and_registered)

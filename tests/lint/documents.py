@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""documents.py - how lint.py judges *.md: files, functions, structs, options, settings and links they name exist."""
+"""documents.py - how lint.py judges *.md: files, functions, structs, options, settings and links they name exist;
+settings that ranks compare are named as such."""
 import fnmatch
 import os
 import re
@@ -79,7 +80,21 @@ def check_span(tree, span):
             yield f"there is no option --{name}"
 
 
+def check_agreement(complain):
+    """docs/configuration.md names the settings that ranks are compared by when they meet."""
+    page = "docs/configuration.md"
+    with open("comm/settings.c", encoding="utf-8") as file:
+        compared = sorted(set(re.findall(r"\b(RONDO_[A-Z_]+)=%", file.read())))
+    with open(page, encoding="utf-8") as file:
+        named = file.read().split("must be the same on every rank")[0]
+    for name in compared:
+        if f"`{name}`" not in named:
+            complain(page, 1, f"{name} has to be the same on every rank, too: tests/base/configuration.c")
+
+
 def check(files, complain):
+    if "comm/settings.c" in files:
+        check_agreement(complain)
     tree = Tree(files)
     for path in (path for path in files if path.endswith(".md")):
         with open(path, encoding="utf-8") as file:

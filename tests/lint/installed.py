@@ -7,6 +7,7 @@ pkg-config that knows no other package, and follows every path to libnccl.so.2 t
 Prints TAP.
 """
 import functools
+import glob
 import os
 import re
 import shutil
@@ -71,6 +72,17 @@ def an_example_is_compiled_and_runs(tree):
     tree.run(f"{CC} -std=c17 {example} $(pkg-config --cflags --libs rondo) -o all_reduce")
     said = tree.run("rondo run -n 3 ./all_reduce", LD_LIBRARY_PATH=tree.library)
     assert sorted(said.split("\n")) == ["", "rank 0 of 3: 3 6", "rank 1 of 3: 3 6", "rank 2 of 3: 3 6"], said
+
+
+def line_of_the_readme(source):
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        line = re.search(r"^cc (.*)examples/01_all_reduce\.c(.*) -o all_reduce$", file.read(), re.M)
+    return f"{CC} {line.group(1)}{source}{line.group(2)} -o example"
+
+
+def every_example_is_compiled_by_the_line_of_the_readme(tree):
+    for source in sorted(glob.glob(os.path.join(ROOT, "examples/*.c"))):
+        tree.run(line_of_the_readme(source))
 
 
 def an_example_is_linked_with_the_archive(tree):
@@ -187,7 +199,8 @@ def fish_and_zsh_can_read_theirs(tree):
     assert said.startswith("bench\t"), said
 
 
-CASES = (pkg_config_needs_no_other_package, an_example_is_compiled_and_runs, an_example_is_linked_with_the_archive,
+CASES = (pkg_config_needs_no_other_package, an_example_is_compiled_and_runs,
+         every_example_is_compiled_by_the_line_of_the_readme, an_example_is_linked_with_the_archive,
          the_wrapper_for_cpp_is_there, the_training_and_the_benchmark_find_their_programs,
          the_ways_to_nccl_in_the_pages_lead_to_ours, preloading_is_stronger_than_rpath, cmake_finds_the_library,
          each_function_has_a_page, bash_completes, fish_and_zsh_can_read_theirs)

@@ -305,19 +305,20 @@ def torch_env_names_libraries_of_a_wheel_and_nothing_else():
     def said(*words, **more):
         return subprocess.run([sys.executable, "-m", "rondo", "torch-env", *words], env={**os.environ, **more},
                               capture_output=True, text=True, timeout=world.PATIENCE, check=False)
-    refused = said("cuda")
-    assert refused.returncode and "unknown word 'cuda'" in refused.stderr, refused
+    refused = said("nccl")  # that of a wheel has no CUDA
+    assert refused.returncode and "unknown word 'nccl'" in refused.stderr and "toolkit" in refused.stderr, refused
     with tempfile.TemporaryDirectory() as folder:
         package = os.path.join(folder, "rondo")
-        shutil.copytree(os.path.dirname(rondo.__file__), package, ignore=shutil.ignore_patterns("libnccl*"))
-        missing = said("nccl", PYTHONPATH=folder)
-        assert missing.returncode and "libnccl.so.2 is missing" in missing.stderr, missing
-        with open(os.path.join(package, "libnccl.so.2"), "wb"):
-            pass
-        line = said("nccl", PYTHONPATH=folder, LD_PRELOAD="").stdout
-        assert line == f"export LD_PRELOAD='{package}/libnccl.so.2'\n", line
-        line = said("nccl", PYTHONPATH=folder, LD_PRELOAD="libother.so.1").stdout  # the loader only warns of it
-        assert line == f"export LD_PRELOAD='{package}/libnccl.so.2:libother.so.1'\n", line
+        shutil.copytree(os.path.dirname(rondo.__file__), package, ignore=shutil.ignore_patterns("*.so"))
+        missing = said(PYTHONPATH=folder)
+        assert missing.returncode and "librondo.so is missing" in missing.stderr, missing
+        libraries = [os.path.join(package, name) for name in ("librondo.so", "librondo-heap.so")]
+        for library in libraries:  # the package loads the first one
+            os.symlink(os.path.join(os.environ["LD_LIBRARY_PATH"], "librondo.so"), library)
+        line = said(PYTHONPATH=folder, LD_PRELOAD="").stdout
+        assert line == f"export LD_PRELOAD='{':'.join(libraries)}'\n", line
+        line = said("heap", PYTHONPATH=folder, LD_PRELOAD="libother.so.1").stdout  # the loader only warns of it
+        assert line == f"export LD_PRELOAD='{':'.join(libraries)}:libother.so.1'\n", line
 
 
 def spans_are_in_the_trace():
