@@ -10,6 +10,7 @@
 #include "comm/recorder/table.h"
 
 #include <stdio.h>
+#include <string.h>
 
 rondo_result comm_refuse(const rondo_comm *comm, const char *function)
 {
@@ -45,21 +46,26 @@ static void tell(const rondo_comm *comm, rondo_result result)
 rondo_result comm_break(rondo_comm *comm, rondo_result result, int culprit)
 {
     int sound = RONDO_OK;
+    char sentence[FAIL_SENTENCE_MAX];
 
     comm_note_error(comm, result);
+    /* What follows may fail as well, and describe that. */
+    snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
     /* The first failure wins; the status page is written by whoever changed the state, so only
      * once. */
     if (atomic_compare_exchange_strong_explicit(&comm->broken, &sound, (int)result,
                                                 memory_order_acq_rel, memory_order_acquire)) {
         struct network_failure failure = {
-            .result = result, .culprit = culprit, .sentence = fail_sentence()};
+            .result = result, .culprit = culprit, .sentence = sentence};
 
         tell(comm, result);
-        recorder_fail(comm->recorder, (int)result, culprit, failure.sentence);
-        status_fail(comm->status_pages[comm->rank], result, culprit, fail_sentence());
+        recorder_fail(comm->recorder, (int)result, culprit, sentence);
+        status_fail(comm->status_pages[comm->rank], result, culprit, sentence);
         leave_ring(comm);
         failure.answered = answer_start(comm);
         networks_tell(comm, &failure);
+        if (strcmp(fail_sentence(), sentence) != 0)
+            rondo_fail(result, "%s", sentence);
     }
     return result;
 }

@@ -79,6 +79,25 @@ Test(health, a_silent_peer_that_made_no_call_is_named_with_the_step)
     expect_sentence("RONDO_TIMEOUT");
 }
 
+static void open_three_without_records(void)
+{
+    setenv("RONDO_RECORDER", "0", 1);
+    setenv("RONDO_RECORDER_DIR", "/nonexistent", 1);
+    setenv("RONDO_LOG", "warn", 1); /* a table of records is to be written */
+    open_three();
+}
+
+Test(health_records, the_sentence_is_of_the_wait_where_no_records_can_be_read,
+     .init = open_three_without_records, .fini = close_three)
+{
+    cr_expect(health_check(comms[0], &task, 9.5) == RONDO_ERROR_TIMEOUT);
+    cr_expect(strstr(fail_sentence(), "Rank 0 has waited 9.5 s"), "%s", fail_sentence());
+    expect_sentence("Rank 0 has waited 9.5 s for rank 1 in all_reduce of 5 int8, sum");
+    cr_expect(health_adopt(comms[2]) == RONDO_ERROR_TIMEOUT);
+    cr_expect(strstr(rondo_last_error(comms[2]), "Rank 0 has waited 9.5 s"), "%s",
+              rondo_last_error(comms[2]));
+}
+
 Test(health, a_silent_peer_in_the_same_call_is_named)
 {
     peer_calls(1, (struct call_record){.fingerprint = 1});
