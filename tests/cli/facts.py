@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,26 @@ with tempfile.TemporaryDirectory() as folder:
     limited = rows_of("all_reduce", "-n", "2", "--bytes", "64", "--limit", *SHORT, file=path)
     check(limited, f"{OWN}|{LIMIT}")
     assert [row["version"] == LIMIT for row in limited] == [row["library"] == "limit" for row in limited], limited
+# Of trainings those that are done are known: the fourth of this program fails, in the second round of two.
+TRAIN = """#!/bin/sh
+for word; do case $word in --json=*) json=${word#--json=};; esac; done
+echo >> "$0.count"
+[ $(wc -l < "$0.count") -le 3 ] || exit 1
+echo '{"tokens_per_step": 1, "median_step_s": 1, "seconds": 1,' > "$json"
+echo '"waiting": 0, "hidden": -1, "bytes_per_step": 1}' >> "$json"
+"""
+with tempfile.TemporaryDirectory() as folder:
+    program, path = shutil.copy(sys.argv[1], folder), os.path.join(folder, "out.csv")
+    with open(os.path.join(folder, "rondo-train"), "w", encoding="utf-8") as train:
+        train.write(TRAIN)
+    os.chmod(train.name, 0o700)
+    ended = subprocess.run([program, "ddp", "-n", "1,2", "--rounds", "3", "--csv", path], capture_output=True,
+                           text=True, env={**os.environ, "RONDO_SLOTS": "4"})
+    assert ended.returncode == 1 and "those of 1 of 3 rounds" in ended.stderr and "# 1 round of" in ended.stdout, ended
+    with open(path, encoding="utf-8", newline="") as written:
+        rows = list(csv.DictReader(written, strict=True))
+    check(rows, OWN)
+    assert [row["ranks"] for row in rows] == ["1", "2"], rows
 for command in ("matrix", "kernels"):
     refused = subprocess.run([sys.argv[1], command, "--csv", "/nowhere/at/all.csv"], capture_output=True, text=True)
     assert refused.returncode == 1 and "cannot write /nowhere/at/all.csv" in refused.stderr, refused

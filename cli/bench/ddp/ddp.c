@@ -196,8 +196,11 @@ int command_bench_ddp(int argc, char **argv)
     close(file);
     failed = measure(&options, path, &result);
     unlink(path);
-    if (failed)
+    if (!result.rounds)
         return 1;
+    if (failed)
+        fprintf(stderr, "rondo bench ddp: the figures are those of %d of %d rounds\n",
+                result.rounds, options.bench.rounds);
     bench_ddp_print(&result, stdout);
-    return bench_ddp_write(&result) ? 1 : 0;
+    return bench_ddp_write(&result) || failed ? 1 : 0;
 }
