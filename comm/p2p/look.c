@@ -205,6 +205,7 @@ static bool may_send(const rondo_p2p *p2p, int peer)
 
 void p2p_restart_waits(rondo_p2p *p2p)
 {
+    p2p->still_since = 0;
     for (int peer = 0; peer < p2p->comm->size; peer++)
         p2p->routes[peer].moved = 0;
     for (rondo_transfer *at = p2p->receives.first; at; at = at->next)
@@ -219,6 +220,8 @@ void p2p_look_after(rondo_p2p *p2p, double now)
     bool any = find_wanted(p2p, RONDO_ANY_SOURCE), before = p2p->alone;
 
     p2p->looks++;
+    if (p2p->still_since == 0)
+        p2p->still_since = now;
     /* It is believed at the second look, when all that peers wrote before has been looked at. */
     p2p->alone = any && is_alone(p2p);
     end_in_vain(p2p, &p2p->receives, p2p->alone && before, now);
@@ -226,4 +229,6 @@ void p2p_look_after(rondo_p2p *p2p, double now)
     for (int peer = 0; peer < comm->size && !p2p->batch.result; peer++)
         if (peer != comm->rank)
             p2p->batch.result = look_at(p2p, peer, any && may_send(p2p, peer), now);
+    if (!p2p->batch.result && !p2p->pending) /* what was sent is yet to be delivered */
+        p2p->batch.result = health_flush(comm, now - p2p->still_since);
 }

@@ -102,14 +102,15 @@ struct rondo_p2p {
     struct lock lock;
     pthread_cond_t posted, over; /* for the thread; for who waits for transfers and messages */
     pthread_t thread;
-    int users;         /* the owner, and transfers */
-    int pending;       /* transfers that are not over, and probes */
-    bool asked;        /* by a probe that does not wait: for rounds until a look */
-    int asked_for;     /* the source of that probe */
-    double glanced;    /* when such a probe last had peers looked at */
-    unsigned looks;    /* at peers, so far */
-    bool driven;       /* one of those that wait makes the rounds, and the thread sleeps */
-    atomic_int knocks; /* threads that want the lock */
+    int users;          /* the owner, and transfers */
+    int pending;        /* transfers that are not over, and probes */
+    bool asked;         /* by a probe that does not wait: for rounds until a look */
+    int asked_for;      /* the source of that probe */
+    double glanced;     /* when such a probe last had peers looked at */
+    unsigned looks;     /* at peers, so far */
+    double still_since; /* when a look first found that nothing moves, 0: something has since */
+    bool driven;        /* one of those that wait makes the rounds, and the thread sleeps */
+    atomic_int knocks;  /* threads that want the lock */
     bool closing;
     bool alone;          /* all peers had closed their ends at the last look */
     uint32_t home;       /* of the process that made it: fork_home() */

@@ -172,6 +172,8 @@ static bool advance_routes(rondo_p2p *p2p, int first, int last)
             moved |= advance_route(p2p, peer);
     if (!p2p->batch.result && !moved && networks_any(comm))
         p2p->batch.result = networks_progress(comm, &moved);
+    if (moved)
+        p2p->still_since = 0;
     return moved;
 }
 
