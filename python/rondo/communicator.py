@@ -60,10 +60,7 @@ class Communicator(Closing, Collectives, CountedCollectives):
     def close(self) -> None:
         """Free it: local, waits for this rank's queued work. A second time does nothing."""
         for event in list(self._pending):
-            try:
-                event.wait()
-            except Error:
-                pass  # it is for who waits for the event
+            event._settle()  # its error is for who waits for it
         handle, self._handle = self._handle, None
         if handle:
             lib.comm_close(handle)

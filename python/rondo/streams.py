@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import itertools
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Generator, Sequence
@@ -18,15 +19,19 @@ from .operations import first_raised
 if TYPE_CHECKING:
     from .communicator import Communicator
 
-# What a stream's thread has still to reach: Python's objects by the number that C knows them by. They keep buffers.
-_on_its_way: dict[int, Callable[[], None]] = {}
+# What a stream's thread has still to call, by the numbers that C knows it by, and whose event that reaches, if any's.
+_on_its_way: dict[int, tuple[Callable[..., Any], Event | None]] = {}
 _numbers = itertools.count(1)
 
 
 @_abi.StreamFunction
 def _reached(number: int) -> None:
     """Called by a stream's thread."""
-    _on_its_way.pop(number)()
+    _on_its_way.pop(number)[0]()
+
+
+# Calls a function. What that raises is told to sys.unraisablehook(), and to nobody else.
+_call_alone = ctypes.PYFUNCTYPE(None, ctypes.py_object)(lambda function: function())
 
 
 class Event:
@@ -49,7 +54,7 @@ class Event:
         check(lib.event_open(ctypes.byref(handle)))
         self._handle = handle.value
         check(lib.event_record(self._handle, stream._handle))
-        stream._queue(self._reach)
+        stream._queue(self._reach, self)
         for comm in comms:
             comm._pending.add(self)
         self.when_done(self._forget)
@@ -78,10 +83,20 @@ class Event:
             self._done = True
             waiting, self._waiting = self._waiting, []
         for function in waiting:
-            function()
+            _call_alone(function)
+
+    def _lose(self) -> None:
+        """In a process that was forked; another thread may have held the lock."""
+        self._lock = threading.Lock()
+        self._error = invalid("This process was forked while the call was on its way, which only the parent can wait "
+                              "for: do so there, or before the fork.")
+        self._done = True
 
     def when_done(self, function: Callable[[], None]) -> None:
-        """Call `function()` when the event is reached, in the stream's thread; at once if it is. It must not wait."""
+        """Call `function()` when the event is reached, in the stream's thread; at once if it is.
+
+        It must not wait. What it raises in the stream's thread goes to sys.unraisablehook().
+        """
         with self._lock:
             if not self._done:
                 self._waiting.append(function)
@@ -167,9 +182,9 @@ class Stream(Closing):
             raise invalid("The stream was closed: no call can be queued on it any more.")
         return self._handle
 
-    def _queue(self, function: Callable[[], None]) -> None:
+    def _queue(self, function: Callable[..., Any], event: Event | None = None) -> None:
         number = next(_numbers)
-        _on_its_way[number] = function
+        _on_its_way[number] = function, event
         queued = lib.stream_call(self._handle, _reached, number)
         if queued:
             _on_its_way.pop(number, None)
@@ -232,6 +247,18 @@ class _Outcome(Event):
         if error is not None:
             raise error
         return value
+
+
+def _lose_all() -> None:
+    """A process that was forked has none of the streams' threads, so nobody would reach what was on its way."""
+    for stream in list(_streams):
+        stream._lock = threading.Lock()
+    for _, event in list(_on_its_way.values()):
+        if event is not None:
+            event._lose()
+
+
+os.register_at_fork(after_in_child=_lose_all)
 
 
 @atexit.register

@@ -13,7 +13,7 @@ import weakref
 import rondo
 import world
 from rondo._library import lib
-from world import cases, events_held_back, raises, ranks
+from world import cases, error_of, events_held_back, processes, raises, ranks
 
 
 # ---- streams ---------------------------------------------------------------------------------------------------------
@@ -206,6 +206,74 @@ def a_closed_stream_takes_no_call():
     ranks(2, body)
 
 
+# ---- ends ------------------------------------------------------------------------------------------------------------
+
+
+def what_a_function_raises_keeps_no_other_from_being_called():
+    told, seen, go, hook = [], [], threading.Event(), sys.unraisablehook
+    sys.unraisablehook = lambda raised: told.append(raised.exc_type)
+    try:
+        with rondo.Stream() as stream:
+            stream.call(go.wait)
+            event = stream.record()
+            for function in (lambda: {}["nothing"], lambda: seen.append(1), lambda: 1 // 0, lambda: seen.append(2)):
+                event.when_done(function)
+            go.set()
+            stream.synchronize()
+            assert event.wait() is None and seen == [1, 2] and told == [KeyError, ZeroDivisionError], (seen, told)
+    finally:
+        sys.unraisablehook = hook
+
+
+def a_communicator_closes_whatever_its_last_calls_have_raised():
+    def body(comm):
+        def fails(_lower, _inout):
+            raise KeyError("mine")
+
+        go = threading.Event()
+        with rondo.Stream() as stream:
+            stream.call(go.wait)
+            event = comm.all_reduce(array.array("i", [1]), op=comm.create_operation(fails), stream=stream)
+            threading.Thread(target=lambda: (cases.await_quiet(), go.set()), daemon=True).start()
+            comm.close()  # it waits for the event
+            return isinstance(error_of(event.wait), KeyError)
+    assert any(ranks(2, body))
+
+
+FORKED = """
+import os, signal, threading, rondo
+comm, stream, go, called = rondo.init(), rondo.Stream(), threading.Event(), []
+function = stream.call(go.wait)
+event = comm.barrier(stream=stream)
+event._lock.acquire()  # as other threads may have them
+stream._lock.acquire()
+child = os.fork()
+if child:
+    event._lock.release()
+    stream._lock.release()
+else:
+    signal.alarm(60)  # instead of waiting for ever
+    for waits in (event.wait, function.wait, lambda: comm.barrier(stream=stream)):
+        try:
+            waits()
+            os._exit(3)
+        except rondo.InvalidArgument as error:
+            assert "fork" in str(error), error
+    event.when_done(lambda: called.append(1))
+    comm.close()
+    stream.close()
+    os._exit(4 + len(called))
+status = os.waitpid(child, 0)[1]
+go.set()
+print(os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status), event.wait(), function.wait())
+"""
+
+
+def a_forked_child_is_told_that_calls_are_those_of_its_parent():
+    said = processes(1, FORKED)
+    assert said == "5 None True\n", said
+
+
 # ---- groups ----------------------------------------------------------------------------------------------------------
 
 
@@ -324,7 +392,9 @@ if __name__ == "__main__":
         an_event_carries_the_error_of_a_call_that_leaves_the_communicator_sound,
         a_call_that_has_ended_well_is_none_that_was_aborted_later,
         an_event_is_of_its_own_call_whichever_thread_makes_the_next_one,
-        a_closed_stream_takes_no_call,
+        a_closed_stream_takes_no_call, what_a_function_raises_keeps_no_other_from_being_called,
+        a_communicator_closes_whatever_its_last_calls_have_raised,
+        a_forked_child_is_told_that_calls_are_those_of_its_parent,
         an_exception_that_leaves_a_group_leaves_its_calls_unmade,
         a_group_on_a_stream_has_the_errors_of_all_its_communicators,
         a_group_on_several_streams_has_the_errors_of_its_own_calls,
