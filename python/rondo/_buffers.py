@@ -208,6 +208,8 @@ def _read_dlpack(given: Any, writes: bool) -> Buffer:
     if count and not _strides_are_plain(tensor):
         raise _not_contiguous("array")
     bits = tensor.bits * tensor.lanes
+    if bits % 8:
+        raise invalid(f"The array has elements of {bits} bits: give it as bytes, or of a wider type.")
     name = DL_CODES.get(tensor.code, "opaque") + (str(bits) if tensor.code != 6 else "")
     return (tensor.data or 0) + tensor.byte_offset, count, NAMES.get(name, OPAQUE + bits // 8), (given, capsule)
 

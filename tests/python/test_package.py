@@ -88,6 +88,12 @@ def dlpack_is_read_where_it_is():
         assert values[1, 2] == 20 and values[0, 1] == 2
         raises(ValueError, lambda: comm.all_reduce(Packed(values, device=2)), "device")
     ranks(2, body)
+    small = Packed(numpy.arange(6, dtype="uint8"))
+    from rondo._buffers import _DLTensor, _capsule_pointer, describe
+    capsule = small.__dlpack__()
+    _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor")).bits = 4
+    small.__dlpack__ = lambda stream=None: capsule
+    raises(rondo.InvalidArgument, lambda: describe(small), "4 bits")
 
 
 def memory_of_the_shared_heap_is_freed_with_its_array():
