@@ -11,6 +11,7 @@
 #include "comm/failure/error.h"
 #include "comm/gpu/gpu.h"
 #include "comm/open.h"
+#include "comm/registration.h"
 #include "comm/rendezvous/bootstrap.h"
 
 #include "base/caller/times.h"
@@ -329,7 +330,7 @@ void rondo_comm_close(rondo_comm *comm)
             fork_keep(comm);
         return;
     }
-    if (group_holds(comm, NULL, "rondo_comm_close", "communicator"))
+    if (group_holds(comm, NULL, "rondo_comm_close", "communicator") || registration_in_group(comm))
         return;
     while (!turn_idle(&comm->turn))
         post_finish_or_doze(comm);
