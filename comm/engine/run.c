@@ -153,9 +153,7 @@ static bool advance(struct batch *batch, struct waiter *waiter)
     return moved;
 }
 
-/* Check on the peers of a batch that does not move, as what it waits for may never come; true: the
- * batch has ended. */
-static bool look_after(struct batch *batch, double now)
+bool batch_look_after(struct batch *batch, double now)
 {
     if (batch->done || batch->leaving)
         return false;
@@ -163,7 +161,7 @@ static bool look_after(struct batch *batch, double now)
         struct rondo_request *before = post_take(batch->comm);
 
         if (before) {
-            (void)look_after(&before->batch, now);
+            (void)batch_look_after(&before->batch, now);
             post_give(before);
         }
         return false;
@@ -237,7 +235,7 @@ int batches_round(struct batch *batches, int count, struct waiter *waiter)
         waiter_reset(waiter);
     else if (pause_batches(batches, count, waiter))
         for (int i = 0; i < count; i++)
-            left -= look_after(&batches[i], waiter->now);
+            left -= batch_look_after(&batches[i], waiter->now);
     return left;
 }
 
