@@ -16,8 +16,9 @@ rondo_result call_check_but_buffers(const rondo_call *call, struct task *ret_tas
  */
 rondo_result call_refuse(rondo_comm *comm, rondo_collective collective, rondo_result result);
 
-/* True if input or output of the call have bytes in [memory, memory + bytes). */
-bool call_uses(const rondo_comm *comm, const struct choice_key *key, const void *input,
+/* True if input or output of a call of rank `rank` of `size` have bytes in [memory, memory +
+ * bytes). */
+bool call_uses(int size, int rank, const struct choice_key *key, const void *input,
                const void *output, const void *memory, size_t bytes);
 
 /* ---- call_group.c ---------------------------------------------------------------------------- */

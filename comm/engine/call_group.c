@@ -173,7 +173,8 @@ bool group_uses(const void *memory, size_t bytes)
     for (size_t i = 0; i < group.call_count; i++) {
         const struct pending *call = &group.calls[i];
 
-        if (call_uses(call->comm, &call->key, call->input, call->output, memory, bytes))
+        if (call_uses(call->comm->size, call->comm->rank, &call->key, call->input, call->output,
+                      memory, bytes))
             return true;
     }
     return false;

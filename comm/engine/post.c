@@ -93,7 +93,8 @@ static bool find_use(rondo_comm *comm, void *context)
     if (!request)
         return false;
     use->found = request;
-    if (call_uses(comm, &task->key, task->input, task->output, use->memory, use->bytes))
+    if (call_uses(comm->size, comm->rank, &task->key, task->input, task->output, use->memory,
+                  use->bytes))
         return true;
     hang_up(request);
     return false;

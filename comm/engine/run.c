@@ -209,8 +209,13 @@ static bool pause_batches(struct batch *batches, int count, struct waiter *waite
 void batch_open_at(struct batch *batch, rondo_comm *comm, struct task *tasks, int count,
                    unsigned ticket)
 {
-    *batch = (struct batch){
-        .comm = comm, .tasks = tasks, .count = count, .left = count, .ticket = ticket};
+    *batch = (struct batch){.comm = comm,
+                            .size = comm->size,
+                            .rank = comm->rank,
+                            .tasks = tasks,
+                            .count = count,
+                            .left = count,
+                            .ticket = ticket};
     for (int i = 0; i < count; i++)
         if (!tasks[i].backend)
             tasks[i].backend = &thread_backend;
@@ -242,10 +247,12 @@ int batches_round(struct batch *batches, int count, struct waiter *waiter)
 rondo_result run_batches(struct batch *batches, int count)
 {
     CANCEL_LATER();
+    /* A copy: a communicator may be closed when its batch has ended, before the others. */
+    struct wait_policy policy = batches[0].comm->tuning.wait;
     rondo_result result = RONDO_OK;
     struct waiter waiter;
 
-    waiter_init(&waiter, &batches[0].comm->tuning.wait);
+    waiter_init(&waiter, &policy);
     while (batches_round(batches, count, &waiter)) {
     }
     for (int i = 0; i < count && !result; i++)
