@@ -29,8 +29,10 @@ rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct
 /* Does the same for a call without a stream that was one of the thread's last group; false: it was
  * not, or has to be checked again, or `ret_open` says that no group is open. */
 bool group_repeat_call(const rondo_call *call, bool *ret_open);
-/* `join` is called with `argument` in a thread of its own, beside others; then that is freed. */
-rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument);
+/* `join` is called with `argument` in a thread of its own, beside others. `end` is called at last,
+ * in any case, with the result of all joins of the group; the argument is its to free. */
+rondo_result group_add_join(rondo_result (*join)(void *argument),
+                            void (*end)(void *argument, rondo_result result), void *argument);
 /* The call number `index` of the thread's open group; false: it has fewer. The key is good until
  * the group gets another call. */
 bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key);
