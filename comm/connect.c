@@ -88,7 +88,9 @@ static void give_room(struct exec_world *world, int peer)
 static rondo_result find_rank(rondo_comm *comm, int rank)
 {
     const struct endpoint *endpoint = &comm->endpoints[rank];
-    rondo_result result = process_attach(&endpoint->heap, &comm->processes[rank]);
+    /* find_the_others() may come again to one whose memory could not be mapped. */
+    rondo_result result =
+        comm->processes[rank] ? RONDO_OK : process_attach(&endpoint->heap, &comm->processes[rank]);
     size_t bytes =
         shm_arena_bytes(comm->size, PLAN_CHANNELS, comm->settings.slots, comm->settings.slot_bytes);
     char *arena = NULL;

@@ -307,7 +307,7 @@ static void keep_closed(rondo_comm *comm)
     uintptr_t end = (uintptr_t)(&comm->choices + 1) & -page;
 
     comm->home = COMM_CLOSED;
-    comm->shown = NULL;
+    comm->last_algorithm = NULL;
     atomic_store_explicit(&comm->ran_on_device, NULL, memory_order_relaxed);
     comm_set_gpu(comm, NULL, NULL);
     if (begin < end)

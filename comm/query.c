@@ -54,7 +54,7 @@ const char *rondo_comm_last_algorithm(const rondo_comm *comm)
 
     if (of_device)
         return of_device;
-    return comm && comm->shown ? comm->shown->kind.algorithm : "";
+    return comm && comm->last_algorithm ? comm->last_algorithm : "";
 }
 
 rondo_result rondo_comm_abort(rondo_comm *comm)

@@ -205,11 +205,34 @@ rondo_result rondo_comm_deregister(rondo_comm *comm, rondo_registration *registr
     return comm_note_error(comm, result);
 }
 
+bool registration_in_group(rondo_comm *comm)
+{
+    struct block block;
+    bool used = false;
+
+    lock_take(&comm->registrations_lock);
+    for (rondo_registration *at = comm->registrations; at && !used; at = at->next)
+        used = at->memory && heap_block(at->memory, &block.begin, &block.bytes) &&
+               group_uses(block.begin, block.bytes);
+    lock_give(&comm->registrations_lock);
+    if (used)
+        group_spoil(rondo_fail(RONDO_ERROR_INVALID,
+                               "rondo_comm_close: a call of the open group uses memory that is "
+                               "registered with the communicator, which stays open; end the group "
+                               "first."));
+    return used;
+}
+
 void registration_drop_all(rondo_comm *comm)
 {
+    void *memory;
+
     while (comm->registrations) {
-        if (take_back(comm, comm->registrations, "rondo_comm_close"))
+        if (take_back(comm, comm->registrations, "rondo_comm_close")) {
             log_warn("%s Its pages stay shared.", fail_sentence());
+            if (memory_of(comm, comm->registrations, &memory))
+                registered_hide(memory); /* the caller may put something else in its place */
+        }
         unlist(comm, comm->registrations);
     }
 }

@@ -5,8 +5,13 @@
 
 #include "rondo/rondo.h"
 
+#include <stdbool.h>
+
+/* True if a call of the thread's open group uses memory that the communicator registered, which is
+ * about to be closed: the group is spoilt then, as by group_holds(). */
+bool registration_in_group(rondo_comm *comm);
 /* Drop what is still registered when a communicator closes; the memory becomes private again, where
- * that works. */
+ * that works; else its pages stay shared, and no peer is told of it any more. */
 void registration_drop_all(rondo_comm *comm);
 
 #endif

@@ -11,6 +11,7 @@
 #include "comm/failure/error.h"
 #include "comm/gpu/gpu.h"
 #include "comm/open.h"
+#include "comm/registration.h"
 #include "comm/rendezvous/bootstrap.h"
 
 #include "base/caller/times.h"
@@ -188,12 +189,14 @@ struct join {
     rondo_unique_id id;
     int size, rank;
     rondo_config config;
+    rondo_comm *comm; /* NULL: not open */
     rondo_comm **ret_comm;
+    char *algorithm, *network; /* of a join in a group: copies, to which `config` points */
 };
 
 static rondo_result join_by_id(void *argument)
 {
-    const struct join *join = argument;
+    struct join *join = argument;
     struct bootstrap_place place;
     rondo_result result = bootstrap_id_read(&join->id, &place);
 
@@ -202,19 +205,49 @@ static rondo_result join_by_id(void *argument)
     return start_job(
         &(struct membership){
             .place = &place, .rank = join->rank, .size = join->size, .serve = false},
-        &join->config, "rondo_comm_open_id", join->ret_comm);
+        &join->config, "rondo_comm_open_id", &join->comm);
 }
 
+/* Nobody gets a communicator from a group in which another one could not be opened. */
+static void end_join(void *argument, rondo_result result)
+{
+    struct join *join = argument;
+
+    if (result)
+        comm_free(join->comm);
+    else
+        *join->ret_comm = join->comm;
+    free(join->algorithm);
+    free(join->network);
+    free(join);
+}
+
+/* Makes `name` point to a copy; false: out of memory. */
+static bool keep_name(const char **name, char **ret_copy)
+{
+    if (!*name)
+        return true;
+    *name = *ret_copy = strdup(*name);
+    return *name;
+}
+
+/* The group ends when the caller's names of the configuration may be gone. */
 static rondo_result add_join(const struct join *join)
 {
     struct join *kept = malloc(sizeof(*kept));
 
+    if (kept)
+        *kept = *join;
+    if (kept && (!keep_name(&kept->config.algorithm, &kept->algorithm) ||
+                 !keep_name(&kept->config.network, &kept->network))) {
+        end_join(kept, RONDO_ERROR_MEMORY);
+        kept = NULL;
+    }
     if (!kept) {
         group_spoil(RONDO_ERROR_MEMORY);
         return rondo_fail(RONDO_ERROR_MEMORY, "Out of memory for a group.");
     }
-    *kept = *join;
-    return group_add_join(join_by_id, kept);
+    return group_add_join(join_by_id, end_join, kept);
 }
 
 rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
@@ -242,7 +275,12 @@ rondo_result rondo_comm_open_id(const rondo_unique_id *id, int size, int rank,
     /* A group joins on other threads, to which this one's device means nothing. */
     if (join.config.cuda_device < 0)
         join.config.cuda_device = gpu_current();
-    return group_is_open() ? add_join(&join) : join_by_id(&join);
+    if (group_is_open())
+        return add_join(&join);
+    result = join_by_id(&join);
+    if (!result)
+        *ret_comm = join.comm;
+    return result;
 }
 
 /* ---- All ranks in this process --------------------------------------------------------------- */
@@ -329,7 +367,7 @@ void rondo_comm_close(rondo_comm *comm)
             fork_keep(comm);
         return;
     }
-    if (group_holds(comm, NULL, "rondo_comm_close", "communicator"))
+    if (group_holds(comm, NULL, "rondo_comm_close", "communicator") || registration_in_group(comm))
         return;
     while (!turn_idle(&comm->turn))
         post_finish_or_doze(comm);

@@ -123,12 +123,12 @@ static bool overlaps(const void *a, size_t a_bytes, const void *b, size_t b_byte
            (const char *)b < (const char *)a + a_bytes;
 }
 
-bool call_uses(const rondo_comm *comm, const struct choice_key *key, const void *input,
+bool call_uses(int size, int rank, const struct choice_key *key, const void *input,
                const void *output, const void *memory, size_t bytes)
 {
     size_t block = key->count * kernel_type_bytes[key->type];
-    int inputs = plan_input_blocks(key->collective, comm->size, comm->rank, key->root);
-    int outputs = plan_output_blocks(key->collective, comm->size, comm->rank, key->root);
+    int inputs = plan_input_blocks(key->collective, size, rank, key->root);
+    int outputs = plan_output_blocks(key->collective, size, rank, key->root);
 
     return overlaps(input, (size_t)inputs * block, memory, bytes) ||
            overlaps(output, (size_t)outputs * block, memory, bytes);

@@ -16,8 +16,9 @@ rondo_result call_check_but_buffers(const rondo_call *call, struct task *ret_tas
  */
 rondo_result call_refuse(rondo_comm *comm, rondo_collective collective, rondo_result result);
 
-/* True if input or output of the call have bytes in [memory, memory + bytes). */
-bool call_uses(const rondo_comm *comm, const struct choice_key *key, const void *input,
+/* True if input or output of a call of rank `rank` of `size` have bytes in [memory, memory +
+ * bytes). */
+bool call_uses(int size, int rank, const struct choice_key *key, const void *input,
                const void *output, const void *memory, size_t bytes);
 
 /* ---- call_group.c ---------------------------------------------------------------------------- */
@@ -28,8 +29,10 @@ rondo_result group_add_call(rondo_comm *comm, rondo_stream *stream, const struct
 /* Does the same for a call without a stream that was one of the thread's last group; false: it was
  * not, or has to be checked again, or `ret_open` says that no group is open. */
 bool group_repeat_call(const rondo_call *call, bool *ret_open);
-/* `join` is called with `argument` in a thread of its own, beside others; then that is freed. */
-rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument);
+/* `join` is called with `argument` in a thread of its own, beside others. `end` is called at last,
+ * in any case, with the result of all joins of the group; the argument is its to free. */
+rondo_result group_add_join(rondo_result (*join)(void *argument),
+                            void (*end)(void *argument, rondo_result result), void *argument);
 /* The call number `index` of the thread's open group; false: it has fewer. The key is good until
  * the group gets another call. */
 bool group_look(size_t index, rondo_comm **ret_comm, struct choice_key *ret_key);

@@ -10,12 +10,14 @@
 #include "base/cancel.h"
 #include "base/fail.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A communicator to be opened. */
 struct joining {
     rondo_result (*join)(void *argument);
+    void (*end)(void *argument, rondo_result result);
     void *argument;
 };
 
@@ -123,7 +125,8 @@ bool group_repeat_call(const rondo_call *call, bool *ret_open)
     return true;
 }
 
-rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument)
+rondo_result group_add_join(rondo_result (*join)(void *argument),
+                            void (*end)(void *argument, rondo_result result), void *argument)
 {
     rondo_result result =
         make_room((void **)&group.joins, sizeof(*group.joins), group.join_count, &group.join_room);
@@ -131,9 +134,10 @@ rondo_result group_add_join(rondo_result (*join)(void *argument), void *argument
     if (!group.home)
         group.home = fork_home();
     if (result)
-        free(argument);
+        end(argument, result);
     else
-        group.joins[group.join_count++] = (struct joining){.join = join, .argument = argument};
+        group.joins[group.join_count++] =
+            (struct joining){.join = join, .end = end, .argument = argument};
     return result;
 }
 
@@ -173,7 +177,8 @@ bool group_uses(const void *memory, size_t bytes)
     for (size_t i = 0; i < group.call_count; i++) {
         const struct pending *call = &group.calls[i];
 
-        if (call_uses(call->comm, &call->key, call->input, call->output, memory, bytes))
+        if (call_uses(call->comm->size, call->comm->rank, &call->key, call->input, call->output,
+                      memory, bytes))
             return true;
     }
     return false;
@@ -214,6 +219,17 @@ static rondo_result run_joins(void)
     return result;
 }
 
+static void end_joins(rondo_result result)
+{
+    char sentence[FAIL_SENTENCE_MAX];
+
+    snprintf(sentence, sizeof(sentence), "%s", result ? fail_sentence() : "");
+    for (size_t i = 0; i < group.join_count; i++)
+        group.joins[i].end(group.joins[i].argument, result);
+    if (result && group.join_count)
+        rondo_fail(result, "%s", sentence); /* closing may have said something else */
+}
+
 /* Runs the group if it repeats the last one. */
 static bool run_repeated(rondo_result *ret_result)
 {
@@ -227,8 +243,6 @@ static bool run_repeated(rondo_result *ret_result)
 
 static void forget(void)
 {
-    for (size_t i = 0; i < group.join_count; i++)
-        free(group.joins[i].argument);
     if (group.calls != few)
         free(group.calls);
     free(group.joins);
@@ -245,6 +259,7 @@ static rondo_result end_group(void)
         result = fork_refuse("rondo_group_end", "group");
     if (!result)
         result = run_joins();
+    end_joins(result);
     if (!result && group.call_count)
         result = group_run(group.calls, group.call_count, &path);
     forget();

@@ -50,6 +50,7 @@ static uint32_t show(rondo_comm *comm, const struct choice *choice, bool again)
     call_header_begin(&comm->status_pages[comm->rank]->call, comm->calls, &choice->kind.record,
                       shown);
     comm->shown = choice;
+    comm->last_algorithm = choice->kind.algorithm;
     comm->shown_hash = fingerprint;
     return comm->chain;
 }

@@ -93,7 +93,8 @@ static bool find_use(rondo_comm *comm, void *context)
     if (!request)
         return false;
     use->found = request;
-    if (call_uses(comm, &task->key, task->input, task->output, use->memory, use->bytes))
+    if (call_uses(comm->size, comm->rank, &task->key, task->input, task->output, use->memory,
+                  use->bytes))
         return true;
     hang_up(request);
     return false;
@@ -161,6 +162,7 @@ static rondo_result post(const rondo_call *call, rondo_request **ret_request)
     request->batch.comm = comm;
     request->home = comm->home;
     request->sentence = NULL;
+    atomic_init(&request->looked, 0);
     atomic_init(&request->over, false);
     atomic_init(&request->users, 2);
     result = call_check(call, &request->task);
@@ -238,6 +240,22 @@ static void wait_once(struct rondo_request *request, struct waiter *waiter, bool
     post_give(taken);
 }
 
+/* Looks after the peers of a request in short waits, none of which is long enough for that. */
+static void look_after(struct rondo_request *request)
+{
+    double now = clock_seconds();
+    struct rondo_request *taken;
+
+    if (now - atomic_load_explicit(&request->looked, memory_order_relaxed) < LOOK_PEERS)
+        return;
+    atomic_store_explicit(&request->looked, now, memory_order_relaxed);
+    taken = post_take(request->batch.comm);
+    if (!taken)
+        return;
+    (void)batch_look_after(&taken->batch, now);
+    post_give(taken);
+}
+
 rondo_result rondo_request_wait(rondo_request *request, double seconds)
 {
     CANCEL_LATER();
@@ -256,6 +274,8 @@ rondo_result rondo_request_wait(rondo_request *request, double seconds)
         wait_once(request, &waiter, !(seconds == 0));
     while (!is_over(request) &&
            (seconds < 0 || (seconds > 0 && clock_seconds() - began < seconds)));
+    if (!is_over(request))
+        look_after(request);
     return is_over(request) ? outcome(request) : RONDO_IN_PROGRESS;
 }
 

@@ -15,10 +15,11 @@
 struct rondo_request {
     struct batch batch;
     struct task task;
-    atomic_int users;    /* its owner, and the communicator until it is over */
-    uint32_t home;       /* of the process that made it: fork_home() */
-    rondo_result result; /* these two when it is over */
-    char *sentence;      /* of an error; NULL: no error, or no memory */
+    atomic_int users;      /* its owner, and the communicator until it is over */
+    uint32_t home;         /* of the process that made it: fork_home() */
+    _Atomic double looked; /* when peers were last looked after in short waits, 0: never */
+    rondo_result result;   /* these two when it is over */
+    char *sentence;        /* of an error; NULL: no error, or no memory */
     atomic_bool over;
 };
 

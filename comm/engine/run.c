@@ -153,9 +153,7 @@ static bool advance(struct batch *batch, struct waiter *waiter)
     return moved;
 }
 
-/* Check on the peers of a batch that does not move, as what it waits for may never come; true: the
- * batch has ended. */
-static bool look_after(struct batch *batch, double now)
+bool batch_look_after(struct batch *batch, double now)
 {
     if (batch->done || batch->leaving)
         return false;
@@ -163,7 +161,7 @@ static bool look_after(struct batch *batch, double now)
         struct rondo_request *before = post_take(batch->comm);
 
         if (before) {
-            (void)look_after(&before->batch, now);
+            (void)batch_look_after(&before->batch, now);
             post_give(before);
         }
         return false;
@@ -211,8 +209,13 @@ static bool pause_batches(struct batch *batches, int count, struct waiter *waite
 void batch_open_at(struct batch *batch, rondo_comm *comm, struct task *tasks, int count,
                    unsigned ticket)
 {
-    *batch = (struct batch){
-        .comm = comm, .tasks = tasks, .count = count, .left = count, .ticket = ticket};
+    *batch = (struct batch){.comm = comm,
+                            .size = comm->size,
+                            .rank = comm->rank,
+                            .tasks = tasks,
+                            .count = count,
+                            .left = count,
+                            .ticket = ticket};
     for (int i = 0; i < count; i++)
         if (!tasks[i].backend)
             tasks[i].backend = &thread_backend;
@@ -237,17 +240,19 @@ int batches_round(struct batch *batches, int count, struct waiter *waiter)
         waiter_reset(waiter);
     else if (pause_batches(batches, count, waiter))
         for (int i = 0; i < count; i++)
-            left -= look_after(&batches[i], waiter->now);
+            left -= batch_look_after(&batches[i], waiter->now);
     return left;
 }
 
 rondo_result run_batches(struct batch *batches, int count)
 {
     CANCEL_LATER();
+    /* A copy: a communicator may be closed when its batch has ended, before the others. */
+    struct wait_policy policy = batches[0].comm->tuning.wait;
     rondo_result result = RONDO_OK;
     struct waiter waiter;
 
-    waiter_init(&waiter, &batches[0].comm->tuning.wait);
+    waiter_init(&waiter, &policy);
     while (batches_round(batches, count, &waiter)) {
     }
     for (int i = 0; i < count && !result; i++)

@@ -23,6 +23,9 @@ rondo_result run_batches(struct batch *batches, int count);
 /* Advances a batch whose turn has come as far as it comes, and stays with its last task for a
  * moment if there is a waiter; true if it moved. `done` tells whether it has ended. */
 bool batch_advance(struct batch *batch, struct waiter *waiter);
+/* Checks on the peers of a batch that does not move, as what it waits for may never come; true: the
+ * batch has ended. */
+bool batch_look_after(struct batch *batch, double now);
 /* Makes one round over all batches: advances each, or pauses and looks after them if none moves.
  * Returns how many are left. */
 int batches_round(struct batch *batches, int count, struct waiter *waiter);

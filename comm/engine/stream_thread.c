@@ -207,7 +207,8 @@ static bool job_uses(const struct job *job, const void *memory, size_t bytes)
         for (int k = 0; k < batch->count; k++) {
             const struct task *task = &batch->tasks[k];
 
-            if (call_uses(batch->comm, &task->key, task->input, task->output, memory, bytes))
+            if (call_uses(batch->size, batch->rank, &task->key, task->input, task->output, memory,
+                          bytes))
                 return true;
         }
     }

@@ -66,7 +66,8 @@ static rondo_result in_call(const rondo_comm *comm, rondo_result result)
         return result;
     snprintf(sentence, sizeof(sentence), "%s", fail_sentence());
     call_describe(&record, call, sizeof(call));
-    return rondo_fail(result, "%s It came in %s (call %u).", sentence, call, comm->calls);
+    return rondo_fail(result, "%s It came in %s (call %u).", sentence, call,
+                      health_users_number(comm, comm->calls));
 }
 
 /* A peer is gone, or not itself. If it, or another, has said why, that goes before what we see of

@@ -88,12 +88,13 @@ struct rondo_comm {
     const struct choice
         *shown; /* whose call the status page shows, while its hash is `shown_hash` */
     uint32_t shown_hash;
-    struct recorder *recorder; /* NULL: calls are not recorded */
-    uint32_t calls;            /* collectives begun: their sequence number */
-    uint32_t chain;            /* of all calls so far, which fingerprints depend on */
-    uint32_t internal;         /* of these calls, those that no user made */
-    struct attempts *attempts; /* [1 + 2 * size], comm_attempts() */
-    atomic_int broken;         /* a rondo_result: the first failure */
+    const char *last_algorithm; /* of the last collective of this thread's; NULL: none */
+    struct recorder *recorder;  /* NULL: calls are not recorded */
+    uint32_t calls;             /* collectives begun: their sequence number */
+    uint32_t chain;             /* of all calls so far, which fingerprints depend on */
+    uint32_t internal;          /* of these calls, those that no user made */
+    struct attempts *attempts;  /* [1 + 2 * size], comm_attempts() */
+    atomic_int broken;          /* a rondo_result: the first failure */
     struct lock error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
     /* A call on a CUDA stream may be the first that needs a device, beside other threads' calls. */
@@ -109,7 +110,8 @@ struct rondo_comm {
     atomic_bool answers;                 /* it was started, or could not be */
     _Atomic double timeout;              /* comm_timeout() */
     struct blame blame, stream_blame;    /* of the turn's holder, of who watches CUDA streams */
-    _Atomic(const char *) ran_on_device; /* algorithm of the last collective; NULL: see `shown` */
+    _Atomic(const char *)
+        ran_on_device; /* algorithm of the last collective; NULL: see `last_algorithm` */
 };
 
 /* Acquire, pairs with the release in comm_assemble(): a watching thread may ask, too. */

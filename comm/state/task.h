@@ -35,7 +35,8 @@ struct task {
 };
 
 struct batch {
-    rondo_comm *comm;
+    rondo_comm *comm; /* it may be closed as soon as the batch has ended */
+    int size, rank;   /* of `comm` */
     struct task *tasks;
     int count;
     int left;               /* tasks not done */

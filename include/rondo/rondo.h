@@ -201,9 +201,9 @@ RONDO_API rondo_result rondo_comm_open_among(rondo_comm *parent, const int *rank
 
 /* Collective, not in a group: wait until what this rank queued is done and all ranks are here. */
 RONDO_API rondo_result rondo_comm_finalize(rondo_comm *comm);
-/* Free it; local, waits for queued work. Refused in a group with a call on it. Accepts NULL. Set
- * the pointer to NULL: calls refuse that, and one of the last 16 closed, in a sentence. A process
- * may end without closing; what it had queued is lost, and peers that wait get RONDO_ERROR_PEER. */
+/* Free it; local, waits for queued work. Refused in a group with a call on it, or on memory that it
+ * registered. Accepts NULL. Set the pointer to NULL: calls refuse that, and one of the last 16
+ * closed. A process may end without closing: its queue is lost, who waits gets RONDO_ERROR_PEER. */
 RONDO_API void rondo_comm_close(rondo_comm *comm);
 /* Break it, from any thread: calls in progress, also its dup and split, end with
  * RONDO_ERROR_ABORTED here and on every peer, between hosts also one that still makes it. */

@@ -14,6 +14,30 @@ static struct world_report report;
 
 TestSuite(bindings, .timeout = 120);
 
+/* ---- Algorithms ------------------------------------------------------------------------------ */
+
+Test(bindings, a_call_that_is_refused_is_not_the_last_one_that_ran)
+{
+    int32_t value = 1;
+    rondo_call call = {.struct_size = sizeof(call),
+                       .collective = RONDO_BROADCAST,
+                       .type = RONDO_INT32,
+                       .input = &value,
+                       .output = &value,
+                       .count = 1,
+                       .algorithm = "halving"};
+    const char *ran;
+
+    cr_assert(rondo_comm_open_all(1, NULL, &call.comm) == RONDO_OK);
+    cr_assert(rondo_broadcast(&value, &value, 1, RONDO_INT32, 0, call.comm, NULL) == RONDO_OK);
+    ran = rondo_comm_last_algorithm(call.comm);
+    cr_assert(ran && *ran);
+    cr_assert(rondo_collective_call(&call) == RONDO_ERROR_UNSUPPORTED);
+    cr_assert(rondo_comm_last_algorithm(call.comm));
+    cr_expect_str_eq(rondo_comm_last_algorithm(call.comm), ran);
+    rondo_comm_close(call.comm);
+}
+
 /* ---- Outcomes -------------------------------------------------------------------------------- */
 
 enum { PAIRS = 2, SIZE = 2 };

@@ -329,3 +329,40 @@ Test(group, a_repeated_one_holds_its_calls_as_any_other_does)
     cr_expect(rondo_mem_free(memory) == RONDO_OK);
     expect_that_groups_work();
 }
+
+/* ---- Joins ----------------------------------------------------------------------------------- */
+
+Test(group, what_a_join_asked_for_may_be_changed_before_the_end)
+{
+    rondo_config config = RONDO_CONFIG_INIT;
+    char algorithm[] = "ring", network[] = "tcp";
+    rondo_comm *comm = NULL;
+    rondo_unique_id id;
+
+    config.algorithm = algorithm;
+    config.network = network;
+    cr_assert(rondo_unique_id_create(&id) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(rondo_group_start() == RONDO_OK);
+    cr_expect(rondo_comm_open_id(&id, 1, 0, &config, &comm) == RONDO_OK);
+    memset(algorithm, 'x', strlen(algorithm));
+    memset(network, 'x', strlen(network));
+    cr_expect(!comm);
+    cr_expect(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_assert(comm);
+    rondo_comm_close(comm);
+}
+
+Test(group, a_join_that_fails_leaves_nobody_a_communicator)
+{
+    rondo_comm *comm = NULL, *other = NULL;
+    rondo_unique_id id, wrong;
+
+    memset(&wrong, 0, sizeof(wrong));
+    cr_assert(rondo_unique_id_create(&id) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(rondo_group_start() == RONDO_OK);
+    cr_expect(rondo_comm_open_id(&id, 1, 0, NULL, &comm) == RONDO_OK);
+    cr_expect(rondo_comm_open_id(&wrong, 1, 0, NULL, &other) == RONDO_OK);
+    cr_expect(rondo_group_end() != RONDO_OK);
+    cr_expect(strlen(rondo_last_error(NULL)) > 10);
+    cr_expect(!comm && !other);
+}

@@ -87,3 +87,32 @@ Test(stream, missing_streams_and_events_are_refused_in_a_sentence)
     rondo_event_close(event);
     rondo_stream_close(stream);
 }
+
+/* More than the library keeps of closed communicators, so that some are freed. */
+enum { CLOSED = 17 };
+
+Test(stream, a_group_goes_on_when_communicators_are_closed_with_which_it_is_done, .timeout = 60)
+{
+    rondo_comm *done[CLOSED], *waiting[2];
+    rondo_stream *stream = NULL;
+    void *memory = NULL;
+
+    cr_assert(rondo_comm_open_all(CLOSED, NULL, done) == RONDO_OK);
+    cr_assert(rondo_comm_open_all(2, NULL, waiting) == RONDO_OK);
+    cr_assert(rondo_stream_open(&stream) == RONDO_OK && rondo_group_start() == RONDO_OK);
+    for (int r = 0; r < CLOSED; r++)
+        cr_assert(rondo_barrier(done[r], stream) == RONDO_OK);
+    cr_assert(rondo_barrier(waiting[0], stream) == RONDO_OK);
+    cr_assert(rondo_group_end() == RONDO_OK, "%s", rondo_last_error(NULL));
+    for (int r = 0; r < CLOSED; r++)
+        rondo_comm_close(done[r]);
+    for (int i = 0; i < 1000; i++) { /* each looks at what is queued, which goes on meanwhile */
+        cr_assert(rondo_mem_alloc(1, &memory) == RONDO_OK);
+        cr_assert(rondo_mem_free(memory) == RONDO_OK);
+    }
+    cr_expect(rondo_barrier(waiting[1], NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(rondo_stream_synchronize(stream) == RONDO_OK, "%s", rondo_last_error(NULL));
+    rondo_stream_close(stream);
+    rondo_comm_close(waiting[0]);
+    rondo_comm_close(waiting[1]);
+}

@@ -98,6 +98,59 @@ Test(shared_range, who_closes_does_not_wait_for_calls_that_came_later)
     end_to_show(pair[0]);
 }
 
+/* ---- Calls of others that are still to come -------------------------------------------------- */
+
+static rondo_result sum_range(int rank, rondo_stream *stream)
+{
+    static int32_t of_rank_1;
+    int32_t *sum = rank ? &of_rank_1 : (int32_t *)(void *)range;
+
+    *sum = 1 + rank;
+    return rondo_all_reduce(sum, sum, 1, RONDO_INT32, RONDO_SUM, pair[rank], stream);
+}
+
+Test(shared_range, a_communicator_stays_open_while_a_group_uses_what_it_registered)
+{
+    register_on(alone);
+    cr_assert(rondo_group_start() == RONDO_OK);
+    cr_assert(sum_range(0, NULL) == RONDO_OK && sum_range(1, NULL) == RONDO_OK);
+    rondo_comm_close(alone);
+    cr_expect(rondo_group_end() == RONDO_ERROR_INVALID);
+    cr_expect(strstr(rondo_last_error(NULL), "is registered with the communicator"), "%s",
+              rondo_last_error(NULL));
+    cr_assert(rondo_comm_query(alone) == RONDO_OK && is_registered());
+    rondo_comm_close(alone);
+    alone = NULL;
+    cr_expect(!is_registered());
+}
+
+static void close_alone(void *may_close)
+{
+    while (!atomic_load_explicit((atomic_bool *)may_close, memory_order_acquire))
+        sched_yield();
+    rondo_comm_close(alone);
+    alone = NULL;
+}
+
+Test(shared_range, what_can_not_go_back_to_its_owner_is_told_to_nobody_any_more)
+{
+    rondo_stream *stream = NULL;
+    atomic_bool may_close = false;
+
+    register_on(alone);
+    cr_assert(rondo_stream_open(&stream) == RONDO_OK);
+    cr_assert(rondo_stream_call(stream, close_alone, &may_close) == RONDO_OK);
+    cr_assert(sum_range(0, stream) == RONDO_OK);
+    atomic_store_explicit(&may_close, true, memory_order_release);
+    cr_expect(sum_range(1, NULL) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect(rondo_stream_synchronize(stream) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_expect_eq(*(int32_t *)(void *)range, 3);
+    cr_expect(!alone && !is_registered(), "other memory may come to lie there");
+    rondo_stream_close(stream);
+}
+
+/* ---- What else closes ------------------------------------------------------------------------ */
+
 /* Takes back from peers, and closes, what it registered. */
 static bool close_in_child(void)
 {

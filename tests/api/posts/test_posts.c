@@ -111,6 +111,30 @@ Test(posts, an_abort_ends_what_is_posted_and_says_so)
     finish(request, RONDO_ERROR_ABORTED);
 }
 
+static void poll_until_it_is_aborted(double seconds)
+{
+    rondo_request *request = post(0);
+    rondo_result result;
+
+    cr_assert(rondo_comm_abort(comms[1]) == RONDO_OK);
+    do
+        result = rondo_request_wait(request, seconds);
+    while (result == RONDO_IN_PROGRESS);
+    cr_expect(result == RONDO_ERROR_ABORTED);
+    cr_expect(strstr(rondo_last_error(NULL), "Rank 1 aborted"), "%s", rondo_last_error(NULL));
+    rondo_request_close(request);
+}
+
+Test(posts, who_polls_hears_of_an_abort, .timeout = 60)
+{
+    poll_until_it_is_aborted(0);
+}
+
+Test(posts, who_waits_for_moments_hears_of_an_abort, .timeout = 60)
+{
+    poll_until_it_is_aborted(1e-5);
+}
+
 Test(posts, freeing_memory_waits_for_what_is_posted)
 {
     rondo_call call = sum_of(0);
