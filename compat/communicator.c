@@ -93,7 +93,10 @@ ncclResult_t communicator_check(ncclComm_t comm, const char *function)
                            "%s: the communicator is not ready yet; ask ncclCommGetAsyncError() "
                            "until it says ncclSuccess, or end the group that makes it.",
                            function);
-    return (ncclResult_t)state;
+    /* An error of one that was made is that of the last communicator which was to come of it. Its
+     * own are found by calls; it can still be shrunk. */
+    return atomic_load_explicit(&comm->joined, memory_order_acquire) ? ncclSuccess
+                                                                     : (ncclResult_t)state;
 }
 
 ncclResult_t communicator_enter(ncclComm_t comm, const char *function)
@@ -240,6 +243,9 @@ NCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm)
         return result;
     communicator_hold(comm); /* the thread that makes it may end meanwhile */
     atomic_store_explicit(&comm->aborted, true, memory_order_release);
+    /* Pairs with the fence in make() of job.c: either a job that derives is seen here, or it sees
+     * that the communicator was aborted. */
+    atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&comm->joined, memory_order_acquire)) {
         rondo_comm_abort(comm->calls);
         /* Only then, as peers may need it to go on without us. */

@@ -71,7 +71,7 @@ struct ncclComm {
     struct wishes wishes;
     rondo_comm *calls, *control;
     atomic_bool joined;   /* `calls` and `control` are there, for good */
-    atomic_int state;     /* an ncclResult_t: in progress, or the error of a job */
+    atomic_int state;     /* an ncclResult_t: in progress, or the error of the last job */
     atomic_bool aborted;  /* by the client, here */
     atomic_bool revoked;  /* no more calls, but splits */
     atomic_bool finished; /* by the client, or destroyed: no more calls */

@@ -92,8 +92,13 @@ static rondo_result make(struct job *job)
 {
     rondo_result result;
 
-    if (job->parent)
+    if (job->parent) {
         atomic_fetch_add_explicit(&job->parent->deriving, 1, memory_order_relaxed);
+        /* Pairs with the fence in ncclCommAbort(). */
+        atomic_thread_fence(memory_order_seq_cst);
+        if (atomic_load_explicit(&job->parent->aborted, memory_order_relaxed))
+            rondo_comm_abort(job->parent->control); /* peers may make no such call */
+    }
     result = job->run(job);
     return result || !job->comm ? result : open_control(job->comm);
 }

@@ -339,6 +339,7 @@ void cuda_devcomm_look(const struct cuda_devcomm *devcomm, struct cuda_look *ret
         look = (struct cuda_look){.state = (enum exec_state)state,
                                   .program = p,
                                   .step = __atomic_load_n(&status->step, __ATOMIC_ACQUIRE),
+                                  .segment = __atomic_load_n(&status->segment, __ATOMIC_RELAXED),
                                   .blamed = (int)__atomic_load_n(&status->blamed, __ATOMIC_ACQUIRE),
                                   .foreign = __atomic_load_n(&status->foreign, __ATOMIC_ACQUIRE)};
         if (state != EXEC_BLOCKED)

@@ -98,6 +98,7 @@ struct cuda_look {
     enum exec_state state; /* BLOCKED: some program has not ended; DONE: all are through */
     int program;           /* the first that did not end well, or not yet */
     uint32_t step;         /* of the plan, at which it is */
+    uint64_t segment;      /* that it works on: its first element */
     int blamed;
     uint32_t foreign; /* EXEC_MISMATCH */
 };

@@ -169,8 +169,9 @@ struct gpu_mapping {
 struct gpu_inflight {
     struct gpu_inflight *next;
     uint32_t number;
-    uint64_t word;    /* of the progress when it was last looked at */
-    double began;     /* since when it has been that, 0: not yet */
+    uint64_t word;    /* of the progress, or the kernel's program and step, at the last look */
+    uint64_t segment; /* of the kernel, then */
+    double began;     /* since when it has been there and waited, 0: it does not */
     double missed;    /* since when a peer that it waits for is seen to be gone, 0: it is there */
     uint32_t foreign; /* of another call: what was in the mailbox that it waits for, then */
     struct gpu_errors *errors; /* of its stream; NULL: it has ended, and the stream knows how */
@@ -377,9 +378,9 @@ rondo_result gpu_await_shown(const struct gpu_plans *plans, int rank, const _Ato
 /* ---- gpu/kernel.c ---------------------------------------------------------------------------- */
 
 /* The task of a call in flight, its execution set to where the kernel stands; NULL: it does not
- * wait. */
+ * wait. `moved`: it stood somewhere else at the last look. */
 struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_inflight *inflight,
-                                 bool *ret_foreign);
+                                 bool *ret_foreign, bool *ret_moved);
 /* The rank that the kernel that runs now waits for, -1: none. */
 int gpu_kernel_blamed(const struct gpu_plans *plans);
 /* True if a kernel has ended because of a message of another call. */

@@ -154,13 +154,18 @@ void gpu_kernel_queue(struct gpu_run *run, const struct cuda_program *program)
 /* ---- The watchdog ---------------------------------------------------------------------------- */
 
 struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_inflight *inflight,
-                                 bool *ret_foreign)
+                                 bool *ret_foreign, bool *ret_moved)
 {
     struct task *task = inflight->tasks;
     struct execution *x = &task->execution;
     struct cuda_look look;
+    uint64_t word;
 
     cuda_devcomm_look(plans->devcomm, &look);
+    word = (uint64_t)look.program << 32 | look.step;
+    *ret_moved = word != inflight->word || look.segment != inflight->segment;
+    inflight->word = word;
+    inflight->segment = look.segment;
     *ret_foreign = look.state == EXEC_MISMATCH;
     if ((look.state != EXEC_BLOCKED && !*ret_foreign) || look.step >= x->plan->step_count)
         return NULL;

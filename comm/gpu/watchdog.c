@@ -162,19 +162,23 @@ static bool is_foreign(const struct gpu_plans *plans, struct gpu_inflight *infli
 /* Checks on a call that is one kernel, and on the peers that it waits for. */
 static void look_after_kernel(struct gpu_plans *plans, struct gpu_inflight *inflight)
 {
-    bool mismatch = false;
-    struct task *task = gpu_kernel_standing(plans, inflight, &mismatch);
+    bool mismatch, moved;
+    struct task *task = gpu_kernel_standing(plans, inflight, &mismatch, &moved);
     double now = clock_seconds();
 
-    if (task && inflight->began)
-        blame_look_at_stream(plans->comm, task, inflight->began, now);
-    if (task && mismatch)
+    if (task && mismatch) {
         mismatch_on_stream(plans->comm, task);
-    else if (task && inflight->began &&
-             !health_stream_check(plans->comm, task, now - inflight->began))
+        return;
+    }
+    /* The time in the queue is no wait for a peer. */
+    if (!task || !inflight->began || moved) {
+        inflight->began = task ? now : 0;
+        inflight->missed = 0;
+        return;
+    }
+    blame_look_at_stream(plans->comm, task, inflight->began, now);
+    if (!health_stream_check(plans->comm, task, now - inflight->began))
         health_stream_missing(plans->comm, task, now, &inflight->missed);
-    if (!inflight->began)
-        inflight->began = now;
 }
 
 static void look_after(struct gpu_plans *plans, struct gpu_inflight *inflight)

@@ -54,6 +54,8 @@ struct deaths {
 };
 bool derive_shrink_after_two_deaths(struct client *client);
 bool derive_shrink_in_mid_flight(struct client *client);
+/* The argument counts those that have joined, between processes. */
+bool derive_shrink_after_a_failed_split(struct client *client);
 bool derive_revoke(struct client *client);
 bool derive_grow(struct client *client);
 
@@ -67,6 +69,8 @@ bool ends_leave_no_thread(struct client *client);
 bool ends_keep_no_stacks(struct client *client);
 bool ends_abort_before_a_join(struct client *client);
 bool ends_abort_in_mid_flight(struct client *client);
+/* The argument says when rank 0 is through. */
+bool ends_abort_before_a_split(struct client *client);
 bool ends_finalize(struct client *client);
 
 /* config.c */

@@ -109,6 +109,49 @@ bool derive_shrink_after_a_death(struct client *client)
     return miss_one(client) && go_on_without(client, &dead, 1);
 }
 
+/* Joins without blocking; true when all ranks have. */
+static bool join_all(struct client *client)
+{
+    atomic_int *joined = client->argument;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+
+    config.blocking = 0;
+    if (!client_refused(
+            client,
+            ncclCommInitRankConfig(&client->comm, client->size, client->id, client->rank, &config),
+            ncclInProgress, "") ||
+        !client_ok(client, client_poll(client->comm), "joining"))
+        return false;
+    atomic_fetch_add_explicit(joined, 1, memory_order_release);
+    while (atomic_load_explicit(joined, memory_order_acquire) < client->size)
+        client_sleep(1);
+    return true;
+}
+
+/* The last rank dies, so a split fails for rank 0, which was to be in the part, and for rank 1,
+ * which was not. Nothing blocks. */
+bool derive_shrink_after_a_failed_split(struct client *client)
+{
+    int dead = client->size - 1, color = client->rank ? NCCL_SPLIT_NOCOLOR : 0;
+    ncclComm_t part = NULL, rest = NULL;
+    bool fine = join_all(client);
+
+    if (client->rank == dead)
+        _exit(0);
+    fine = fine &&
+           client_refused(client, ncclCommSplit(client->comm, color, 0, &part, NULL),
+                          ncclInProgress, "") &&
+           client_refused(client, client_poll(part ? part : client->comm), ncclRemoteError, "") &&
+           (client->rank || client_ok(client, ncclCommAbort(part), "ncclCommAbort of the part")) &&
+           client_refused(client, ncclCommShrink(client->comm, &dead, 1, &rest, NULL, 0),
+                          ncclInProgress, "") &&
+           client_ok(client, client_poll(client->comm), "shrinking") &&
+           client_ok(client, client_poll(rest), "the rest") && sums_up(client, rest);
+    fine = client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort") && fine;
+    client->comm = rest;
+    return fine;
+}
+
 /* The second to die does so when all others wait in their shrinking, or they wait for its end. */
 static void await_second_death(struct client *client, struct deaths *deaths)
 {

@@ -344,3 +344,26 @@ bool ends_finalize(struct client *client)
     client_free(byte);
     return fine;
 }
+
+/* Rank 1 does not split. The thread that would wait for it begins at the end of the group. */
+bool ends_abort_before_a_split(struct client *client)
+{
+    atomic_int *ended = client->argument;
+    ncclComm_t part = NULL;
+    bool fine;
+
+    alarm(100); /* RONDO_TIMEOUT is 300 */
+    /* Acquire, pairs with the release below. */
+    while (client->rank && !atomic_load_explicit(ended, memory_order_acquire))
+        client_sleep(1);
+    if (client->rank)
+        return true;
+    fine = client_ok(client, ncclGroupStart(), "ncclGroupStart") &&
+           client_ok(client, ncclCommSplit(client->comm, 0, 0, &part, NULL), "ncclCommSplit") &&
+           client_ok(client, ncclCommAbort(client->comm), "ncclCommAbort") &&
+           client_refused(client, ncclGroupEnd(), ncclRemoteError, "") &&
+           (!part || client_say(client, "a part of an aborted communicator"));
+    client->comm = NULL;
+    atomic_store_explicit(ended, 1, memory_order_release);
+    return fine;
+}

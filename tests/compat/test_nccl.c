@@ -139,6 +139,16 @@ Test(derive, processes_shrink_after_one_has_died)
         derive_shrink_after_a_death);
 }
 
+Test(derive, ranks_with_and_without_a_part_shrink_after_their_split_has_failed)
+{
+    run(&(struct client_world){.size = 3,
+                               .processes = true,
+                               .apart = true,
+                               .leaves = 3,
+                               .argument = client_share(4096)},
+        derive_shrink_after_a_failed_split);
+}
+
 static void two_die(int second, bool in_shrink)
 {
     struct deaths *shared = client_share(sizeof(*shared));
@@ -242,6 +252,12 @@ Test(ends, a_watchdog_aborts_a_call_in_flight)
 Test(ends, a_watchdog_of_a_process_aborts_a_call_in_flight)
 {
     as_processes(3, ends_abort_in_mid_flight);
+}
+
+Test(ends, a_split_that_begins_after_the_abort_of_its_parent_ends)
+{
+    run(&(struct client_world){.size = 2, .argument = client_share(4096)},
+        ends_abort_before_a_split);
 }
 
 Test(ends, a_finalized_communicator_takes_no_calls)
