@@ -234,7 +234,7 @@ static void wait_once(struct rondo_request *request, struct waiter *waiter, bool
         return;
     }
     if (pauses)
-        (void)batches_round(&taken->batch, 1, waiter);
+        (void)batches_round(&taken->batch, 1, waiter, NULL);
     else
         (void)batch_advance(&taken->batch, NULL);
     post_give(taken);

@@ -16,6 +16,8 @@
 #include "comm/failure/leave.h"
 #include "comm/failure/network.h"
 
+#include <string.h>
+
 /* A send waits for earlier sends of the batch to the same peer, a receive for earlier receives from
  * it, and a collective for earlier collectives. */
 static bool may_start(const struct batch *batch, int index)
@@ -226,21 +228,35 @@ void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int c
     batch_open_at(batch, comm, tasks, count, turn_take(&comm->turn));
 }
 
-int batches_round(struct batch *batches, int count, struct waiter *waiter)
+/* Keeps the sentence of a batch that has just ended. */
+static void keep_error(struct first_error *first, const struct batch *batches, int index)
+{
+    if (!first || index >= first->index || !batches[index].done || !batches[index].result)
+        return;
+    first->index = index;
+    memcpy(first->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
+}
+
+int batches_round(struct batch *batches, int count, struct waiter *waiter,
+                  struct first_error *first)
 {
     bool moved = false;
     int left = 0;
 
     for (int i = 0; i < count; i++) {
-        if (!batches[i].done)
+        if (!batches[i].done) {
             moved |= advance(&batches[i], count == 1 ? waiter : NULL);
+            keep_error(first, batches, i);
+        }
         left += !batches[i].done;
     }
     if (moved)
         waiter_reset(waiter);
     else if (pause_batches(batches, count, waiter))
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) {
             left -= batch_look_after(&batches[i], waiter->now);
+            keep_error(first, batches, i);
+        }
     return left;
 }
 
@@ -249,15 +265,17 @@ rondo_result run_batches(struct batch *batches, int count)
     CANCEL_LATER();
     /* A copy: a communicator may be closed when its batch has ended, before the others. */
     struct wait_policy policy = batches[0].comm->tuning.wait;
-    rondo_result result = RONDO_OK;
+    struct first_error first;
     struct waiter waiter;
 
+    first.index = count;
     waiter_init(&waiter, &policy);
-    while (batches_round(batches, count, &waiter)) {
+    while (batches_round(batches, count, &waiter, count > 1 ? &first : NULL)) {
     }
-    for (int i = 0; i < count && !result; i++)
-        result = batches[i].result;
-    return result;
+    if (count == 1)
+        return batches[0].result;
+    return first.index == count ? RONDO_OK
+                                : rondo_fail(batches[first.index].result, "%s", first.sentence);
 }
 
 /* These do what exec_advance(), stay() and task_react() do, for a thread that may not be cancelled

@@ -8,6 +8,7 @@
 #ifndef RONDO_COMM_ENGINE_RUN_H
 #define RONDO_COMM_ENGINE_RUN_H
 
+#include "base/fail.h"
 #include "comm/state/task.h"
 #include "comm/state/wait.h"
 
@@ -26,9 +27,15 @@ bool batch_advance(struct batch *batch, struct waiter *waiter);
 /* Checks on the peers of a batch that does not move, as what it waits for may never come; true: the
  * batch has ended. */
 bool batch_look_after(struct batch *batch, double now);
+/* The first batch in order that has an error, whose sentence those of others would replace. */
+struct first_error {
+    int index; /* no less than the number of batches: none has one so far */
+    char sentence[FAIL_SENTENCE_MAX];
+};
 /* Makes one round over all batches: advances each, or pauses and looks after them if none moves.
- * Returns how many are left. */
-int batches_round(struct batch *batches, int count, struct waiter *waiter);
+ * Returns how many are left. The first error is not kept where `first` is NULL. */
+int batches_round(struct batch *batches, int count, struct waiter *waiter,
+                  struct first_error *first);
 /* Runs a batch of one task that this thread moves, whose choice was made before and its execution
  * bound to that; its turn has come. Returns its error. */
 rondo_result run_ready(struct batch *batch);

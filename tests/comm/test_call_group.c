@@ -366,3 +366,20 @@ Test(group, a_join_that_fails_leaves_nobody_a_communicator)
     cr_expect(strlen(rondo_last_error(NULL)) > 10);
     cr_expect(!comm && !other);
 }
+
+/* ---- Errors of several communicators --------------------------------------------------------- */
+
+Test(group, the_sentence_is_that_of_the_communicator_whose_result_it_is)
+{
+    rondo_comm *others[2];
+
+    cr_assert(rondo_comm_open_all(2, NULL, others) == RONDO_OK, "%s", rondo_last_error(NULL));
+    cr_assert(rondo_comm_abort(comms[1]) == RONDO_OK); /* heard at once */
+    rondo_comm_close(others[1]);                       /* found out after a while */
+    cr_expect(rondo_group_start() == RONDO_OK);
+    cr_expect(rondo_barrier(comms[0], NULL) == RONDO_OK);
+    cr_expect(rondo_barrier(others[0], NULL) == RONDO_OK);
+    cr_expect(rondo_group_end() == RONDO_ERROR_ABORTED);
+    cr_expect(strstr(rondo_last_error(NULL), "Rank 1 aborted"), "%s", rondo_last_error(NULL));
+    rondo_comm_close(others[0]);
+}
