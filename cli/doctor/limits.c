@@ -127,9 +127,11 @@ static void check_dev_shm(struct doctor_report *report)
     struct statvfs stat;
 
     if (statvfs("/dev/shm", &stat))
-        doctor_say(report, DOCTOR_OK, "/dev/shm", NULL, "not there; Rondo does not use it");
+        doctor_say(report, DOCTOR_OK, "/dev/shm", NULL,
+                   "not there; only the records of rondo ps would be in it");
     else
-        doctor_say(report, DOCTOR_OK, "/dev/shm", NULL, "%.0f MiB; Rondo does not use it",
+        doctor_say(report, DOCTOR_OK, "/dev/shm", NULL,
+                   "%.0f MiB; only the records of rondo ps are in it",
                    (double)stat.f_blocks * (double)stat.f_frsize / MIB);
 }
 

@@ -3,8 +3,8 @@
 """check.py - is the manual complete? Usage: check.py ROOT
 
 Every option in the tables of cli/COMMAND.c, cli/COMMAND/ and COMMAND/options.c is in rondo-COMMAND.1 and the other
-way round, every setting of base/setting.c is in rondo.1, every public function is in rondo.3 or rondo_ddp.3, and
-mandoc, where it is installed, has no complaint.
+way round, every setting of base/setting.c and every page of a command is in rondo.1, every public function is in
+rondo.3 or rondo_ddp.3, and mandoc, where it is installed, has no complaint.
 """
 import pathlib
 import re
@@ -35,6 +35,10 @@ for page in sorted((root / "docs" / "man").glob("rondo-*.1")):
 
 settings = set(re.findall(r'\{"(RONDO_\w+)"', (root / "base" / "setting.c").read_text()))
 same("rondo.1", settings, set(re.findall(r"RONDO_\w+", (root / "docs" / "man" / "rondo.1").read_text())))
+
+pages = {page.stem for page in (root / "docs" / "man").glob("rondo-*.1")}
+see_also = (root / "docs" / "man" / "rondo.1").read_text().split("\n.Sh SEE ALSO\n")[1]
+same("rondo.1, SEE ALSO", pages, set(re.findall(r"^\.Xr (rondo-\w+) 1", see_also, re.M)))
 
 for page, headers in {"rondo.3": ["rondo.h", "bindings.h", "collectives.h", "p2p.h"],
                       "rondo_ddp.3": ["ddp.h", "elastic.h", "train.h"]}.items():

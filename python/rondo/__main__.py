@@ -16,11 +16,27 @@ Without a word it is heap. The wheel's libnccl.so.2 knows no GPU memory, so it i
 preload that of a Rondo which was built with the CUDA toolkit, LD_PRELOAD=$(pkg-config --variable=nccl rondo)."""
 
 
-def command() -> str:
-    """Where the `rondo` command is: in the wheel, else on PATH."""
+def installed() -> str:
+    """The first `rondo` on PATH that is no script of a wheel; "" if there is none."""
+    for folder in os.get_exec_path():
+        path = shutil.which("rondo", path=folder)
+        if path:
+            with open(path, "rb") as file:
+                if b"rondo.__main__" not in file.read(4096):
+                    return path
+    return ""
+
+
+def command(word: str) -> str:
+    """Where the `rondo` command is that has this word: in the wheel, else on PATH."""
     inside = os.path.join(HERE, "rondo-command")
-    found = inside if os.path.exists(inside) else shutil.which("rondo")
-    if found is None:
+    in_wheel = os.path.exists(inside)
+    if in_wheel and word not in ("bench", "train"):
+        return inside
+    found = installed()
+    if not found and in_wheel:
+        sys.exit(f"rondo {word}: its programs are not in the wheel, and no other rondo is on PATH: install Rondo")
+    if not found:
         sys.exit("rondo: the command is neither in this package nor on PATH: install the wheel of rondo-comm, or Rondo")
     return found
 
@@ -45,7 +61,7 @@ def main() -> None:
     if sys.argv[1:2] == ["torch-env"]:
         print(torch_environment(sys.argv[2:]))
         return
-    path = command()
+    path = command(sys.argv[1] if sys.argv[1:] else "")
     os.execv(path, ["rondo"] + sys.argv[1:])
 
 

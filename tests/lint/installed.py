@@ -40,7 +40,8 @@ class Installed:
                               capture_output=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         # What it says to export is where things are.
-        said = dict(re.findall(r"(\w+)=(\S+)", done.stdout.splitlines()[-1]))
+        self.export = done.stdout.splitlines()[-1]
+        said = dict(re.findall(r"(\w+)=([^\s$]+)", self.export))
         self.package, self.library = said["PKG_CONFIG_PATH"], said["LD_LIBRARY_PATH"]
         assert os.path.exists(os.path.join(self.package, "rondo.pc")), done.stdout
         assert said["CMAKE_PREFIX_PATH"] == prefix, done.stdout
@@ -57,6 +58,13 @@ class Installed:
                                 capture_output=True, stdin=subprocess.DEVNULL, timeout=1000, check=False)
         assert result.returncode == 0, f"{command}: status {result.returncode}\n{result.stdout}{result.stderr}"
         return result.stdout
+
+
+def the_line_to_export_finds_the_command_and_keeps_what_was_set(tree):
+    assert tree.run(f"PATH=/usr/bin:/bin; {tree.export}; rondo --version").startswith("rondo "), tree.export
+    said = tree.run(f"{tree.export}; echo $LD_LIBRARY_PATH $CMAKE_PREFIX_PATH", LD_LIBRARY_PATH="/a:/b",
+                    CMAKE_PREFIX_PATH="")
+    assert said == f"{tree.library}:/a:/b {tree.prefix}\n", said
 
 
 def pkg_config_needs_no_other_package(tree):
@@ -193,13 +201,14 @@ def bash_completes(tree):
 def fish_and_zsh_can_read_theirs(tree):
     if not shutil.which("fish") or not shutil.which("zsh"):
         return "fish and zsh are not both installed"
-    tree.run(f"zsh -n {share(tree)}/zsh/vendor-completions/_rondo")
+    tree.run(f"zsh -n {share(tree)}/zsh/site-functions/_rondo")
     said = tree.run(f"fish -c 'source {share(tree)}/fish/vendor_completions.d/rondo.fish; complete -C \"rondo ben\"'",
                     LD_LIBRARY_PATH=tree.library)
     assert said.startswith("bench\t"), said
 
 
-CASES = (pkg_config_needs_no_other_package, an_example_is_compiled_and_runs,
+CASES = (the_line_to_export_finds_the_command_and_keeps_what_was_set, pkg_config_needs_no_other_package,
+         an_example_is_compiled_and_runs,
          every_example_is_compiled_by_the_line_of_the_readme, an_example_is_linked_with_the_archive,
          the_wrapper_for_cpp_is_there, the_training_and_the_benchmark_find_their_programs,
          the_ways_to_nccl_in_the_pages_lead_to_ours, preloading_is_stronger_than_rpath, cmake_finds_the_library,

@@ -6,7 +6,6 @@ import ctypes
 import gc
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -299,34 +298,6 @@ def hundreds_of_communicators_leave_nothing_behind():
     assert after[2] - before[2] < 32 << 20, f"{(after[2] - before[2]) >> 20} MiB are left"
 
 
-def the_module_is_the_command():
-    environment = {**os.environ, "PATH": os.path.dirname(os.environ["TESTED_RONDO"]) + ":" + os.environ["PATH"]}
-    said = subprocess.run([sys.executable, "-m", "rondo", "run", "-n", "2", sys.executable, "-c",
-                           "import rondo; c = rondo.init(); c.barrier(); print(c.size)"],
-                          env=environment, capture_output=True, text=True, timeout=world.PATIENCE, check=False)
-    assert said.returncode == 0 and said.stdout.split() == ["2", "2"], said.stdout + said.stderr
-
-
-def torch_env_names_libraries_of_a_wheel_and_nothing_else():
-    def said(*words, **more):
-        return subprocess.run([sys.executable, "-m", "rondo", "torch-env", *words], env={**os.environ, **more},
-                              capture_output=True, text=True, timeout=world.PATIENCE, check=False)
-    refused = said("nccl")  # that of a wheel has no CUDA
-    assert refused.returncode and "unknown word 'nccl'" in refused.stderr and "toolkit" in refused.stderr, refused
-    with tempfile.TemporaryDirectory() as folder:
-        package = os.path.join(folder, "rondo")
-        shutil.copytree(os.path.dirname(rondo.__file__), package, ignore=shutil.ignore_patterns("*.so"))
-        missing = said(PYTHONPATH=folder)
-        assert missing.returncode and "librondo.so is missing" in missing.stderr, missing
-        libraries = [os.path.join(package, name) for name in ("librondo.so", "librondo-heap.so")]
-        for library in libraries:  # the package loads the first one
-            os.symlink(os.path.join(os.environ["LD_LIBRARY_PATH"], "librondo.so"), library)
-        line = said(PYTHONPATH=folder, LD_PRELOAD="").stdout
-        assert line == f"export LD_PRELOAD='{':'.join(libraries)}'\n", line
-        line = said("heap", PYTHONPATH=folder, LD_PRELOAD="libother.so.1").stdout  # the loader only warns of it
-        assert line == f"export LD_PRELOAD='{':'.join(libraries)}:libother.so.1'\n", line
-
-
 def spans_are_in_the_trace():
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "t")
@@ -352,4 +323,4 @@ if __name__ == "__main__":
         an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
         communicators_are_split_copied_and_chosen, an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them,
         ranks_join_by_id_and_newcomers_come, hundreds_of_communicators_leave_nothing_behind,
-        the_module_is_the_command, spans_are_in_the_trace, torch_env_names_libraries_of_a_wheel_and_nothing_else])))
+        spans_are_in_the_trace])))
