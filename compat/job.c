@@ -3,10 +3,11 @@
  * job.c - making a communicator, which has to wait for other ranks.
  *
  * Alone it is done by the calling thread; of a group, by a thread each, as they may be ranks that
- * wait for each other; where the client asked for a communicator that does not block, by a thread
- * in the background. The job holds what it works on, so the client may abort it at any time. Who
- * destroys a communicator waits for the ends of threads that need nothing of other ranks any more:
- * so when the client unloads the library, or ends, none of them is in it.
+ * wait for each other, but for those of one parent, which come one after another, as on all ranks;
+ * where the client asked for a communicator that does not block, by a thread in the background. The
+ * job holds what it works on, so the client may abort it at any time. Who destroys a communicator
+ * waits for the ends of threads that need nothing of other ranks any more: so when the client
+ * unloads the library, or ends, none of them is in it.
  */
 #include "compat/compat.h"
 
@@ -15,6 +16,8 @@
 
 struct worker {
     struct job job;
+    struct worker *next; /* a later job of the same parent */
+    bool follows;        /* it is such a one */
     pthread_t thread;
     bool started;
     ncclResult_t result;
@@ -110,9 +113,8 @@ static ncclResult_t run(struct job *job, bool waited)
 
 static void *work(void *argument)
 {
-    struct worker *worker = argument;
-
-    worker->result = run(&worker->job, true);
+    for (struct worker *worker = argument; worker; worker = worker->next)
+        worker->result = run(&worker->job, true);
     return NULL;
 }
 
@@ -226,16 +228,24 @@ static ncclResult_t start_alone(struct job *job)
     return compat_fail(NULL, ncclSystemError, "Cannot start a thread for making a communicator.");
 }
 
-static bool start(struct worker *worker, const struct job *job)
+/* Puts the worker behind the last one before it that has the same parent, if there is one. */
+static void queue_worker(struct worker *workers, struct worker *worker)
 {
-    worker->job = *job;
+    for (struct worker *before = worker; before-- > workers && !worker->follows;)
+        if (waits(&before->job) && before->job.parent && before->job.parent == worker->job.parent) {
+            before->next = worker;
+            worker->follows = true;
+        }
+}
+
+static void start(struct worker *worker)
+{
     worker->started = !pthread_create(&worker->thread, NULL, work, worker);
-    if (!worker->started) {
-        compat_job_discard(&worker->job);
-        worker->result =
+    for (struct worker *one = worker; one && !worker->started; one = one->next) {
+        compat_job_discard(&one->job);
+        one->result =
             compat_fail(NULL, ncclSystemError, "Cannot start a thread for making a communicator.");
     }
-    return worker->started;
 }
 
 ncclResult_t compat_job_run_all(struct job *jobs, int count)
@@ -247,11 +257,16 @@ ncclResult_t compat_job_run_all(struct job *jobs, int count)
         compat_job_discard(&jobs[i]);
     if (!workers)
         return compat_fail(NULL, ncclSystemError, "Out of memory for %d communicators.", count);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        workers[i].job = jobs[i];
         if (waits(&jobs[i]))
-            start(&workers[i], &jobs[i]);
-        else
+            queue_worker(workers, &workers[i]);
+    }
+    for (int i = 0; i < count; i++)
+        if (!waits(&jobs[i]))
             workers[i].result = start_alone(&jobs[i]);
+        else if (!workers[i].follows)
+            start(&workers[i]);
     for (int i = 0; i < count; i++) {
         if (workers[i].started)
             pthread_join(workers[i].thread, NULL);

@@ -318,7 +318,6 @@ void cuda_devcomm_look(const struct cuda_devcomm *devcomm, struct cuda_look *ret
 {
     struct cuda_look look = {.state = EXEC_DONE};
     const struct cuda_halt *halt = &devcomm->host->halt;
-    int programs = atomic_load_explicit(&devcomm->programs, memory_order_relaxed);
 
     /* Acquire, pairs with the release in halt() on the device. */
     if (__atomic_load_n(&halt->failed.state, __ATOMIC_ACQUIRE) != EXEC_DONE) {
@@ -329,7 +328,8 @@ void cuda_devcomm_look(const struct cuda_devcomm *devcomm, struct cuda_look *ret
                                        .foreign = halt->failed.foreign};
         return;
     }
-    for (int p = 0; p < programs; p++) {
+    /* All of them: the kernel that runs may be of a call with more programs than the last one. */
+    for (int p = 0; p < PLAN_PROGRAMS_MAX; p++) {
         const struct cuda_status *status = &devcomm->host->status[p];
         /* Acquire, pairs with the release in lead() on the device. */
         uint32_t state = __atomic_load_n(&status->state, __ATOMIC_ACQUIRE);

@@ -20,7 +20,6 @@ struct cuda_devcomm {
     CUdeviceptr teams, regions;
     CUdeviceptr known; /* struct cuda_known_region: regions_known for every rank */
     struct devcomm_host *host;
-    _Atomic int programs; /* of the last call */
 };
 
 struct cuda_program {

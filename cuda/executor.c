@@ -241,7 +241,6 @@ rondo_result cuda_execute(struct cuda_devcomm *devcomm, const struct cuda_progra
     if (!argument.blocks)
         return RONDO_ERROR_UNSUPPORTED;
     describe(devcomm, program, call, &argument);
-    atomic_store_explicit(&devcomm->programs, program->plan.programs, memory_order_relaxed);
     return cuda_launch(devcomm->launcher, CUDA_KERNEL_execute,
                        argument.blocks * (unsigned)program->plan.programs, &argument, stream);
 }

@@ -102,7 +102,8 @@ struct cuda_look {
     int blamed;
     uint32_t foreign; /* EXEC_MISMATCH */
 };
-/* The state of the last call. EXEC_FAILED: it was told to stop. Never waits; any thread. */
+/* The state of the call that runs, or ran last. EXEC_FAILED: it was told to stop. Never waits; any
+ * thread. */
 void cuda_devcomm_look(const struct cuda_devcomm *devcomm, struct cuda_look *ret_look);
 /* Have the kernels of this device communicator begin to touch no memory of peers but inboxes, from
  * now on, and those that wait stay where they are until they are stopped. Any thread. */

@@ -306,8 +306,6 @@ rondo_result cuda_nvls_launch(struct cuda_nvls *nvls, const struct cuda_nvls_cal
         argument.kind =
             is_bitwise(call->op) ? CUDA_KIND_INT32 : (int32_t)cuda_kind_of(call->op->type);
     }
-    if (!call->rehearsal)
-        atomic_store_explicit(&devcomm->programs, 1, memory_order_relaxed);
     return cuda_launch(devcomm->launcher, CUDA_KERNEL_nvls, call->blocks, &argument, stream);
 }
 

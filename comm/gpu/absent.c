@@ -63,6 +63,12 @@ void gpu_query(struct gpu *gpu)
     (void)gpu;
 }
 
+bool gpu_is_behind(const struct gpu *gpu)
+{
+    (void)gpu;
+    return false;
+}
+
 void gpu_stop(struct gpu *gpu)
 {
     (void)gpu;

@@ -69,6 +69,12 @@ void gpu_agree(rondo_comm *comm)
         gpu_proxy_agree(comm);
 }
 
+bool gpu_is_behind(const struct gpu *gpu)
+{
+    /* Acquire, pairs with the release in by_stream(): the call has its turn. */
+    return gpu && atomic_load_explicit(&gpu->behind, memory_order_acquire);
+}
+
 void gpu_stop(struct gpu *gpu)
 {
     if (!gpu)

@@ -28,6 +28,8 @@ rondo_result gpu_settle(rondo_comm *comm);
 void gpu_agree(rondo_comm *comm);
 /* Tells adapters of devices: the way to reach them, and whose memory; NULL: nobody's. */
 const struct device_source *gpu_device_source(const rondo_comm *comm, enum device_way *ret_way);
+/* True if a stream has still to hand over a call, which then takes its turn. Accepts NULL. */
+bool gpu_is_behind(const struct gpu *gpu);
 /* All calls that streams have made have ended; the networks may be closed. Accepts NULL. */
 void gpu_stop(struct gpu *gpu);
 /* Waits for what streams have still to do, unless the communicator is broken. Accepts NULL for

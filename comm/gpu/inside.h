@@ -43,6 +43,7 @@ struct gpu {
     rondo_stream *worker; /* runs the host's part of calls on CUDA streams */
     size_t piece;         /* bytes that it makes long calls of */
     struct gpu_sequence sequence;
+    atomic_int behind; /* calls outside of graphs that streams have still to hand over */
     struct cuda_launcher *launcher; /* NULL: the device cannot run Rondo's kernels */
     struct lock lock;               /* of what follows */
     struct gpu_block *blocks;

@@ -167,7 +167,8 @@ struct task *gpu_kernel_standing(struct gpu_plans *plans, struct gpu_inflight *i
     inflight->word = word;
     inflight->segment = look.segment;
     *ret_foreign = look.state == EXEC_MISMATCH;
-    if ((look.state != EXEC_BLOCKED && !*ret_foreign) || look.step >= x->plan->step_count)
+    if ((look.state != EXEC_BLOCKED && !*ret_foreign) || look.step >= x->plan->step_count ||
+        look.program >= x->plan->programs)
         return NULL;
     for (int i = 0; i < x->plan->programs; i++)
         x->programs[i].done = i != look.program;

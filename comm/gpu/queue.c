@@ -198,11 +198,16 @@ static void CUDA_CB by_stream(void *context)
 {
     struct staged *staged = context;
     struct gpu_flags *flags = staged->block->flags;
+    struct gpu *gpu = staged->gpu; /* the call may have ended when it is handed over */
+    bool in_graph = staged->in_graph;
 
     atomic_store_explicit(&flags->ready.value, 0, memory_order_relaxed);
     atomic_store_explicit(&flags->done.value, 0, memory_order_relaxed);
     atomic_store_explicit(&flags->free.value, 0, memory_order_release);
     hand_over(staged);
+    /* Release, pairs with the acquire in gpu_is_behind(). The communicator may be closed then. */
+    if (!in_graph)
+        atomic_fetch_sub_explicit(&gpu->behind, 1, memory_order_release);
 }
 
 /* Order the first piece of a call after other calls, by the stream if there are graphs; elsewhere
@@ -239,8 +244,11 @@ static rondo_result record_before(struct staged *staged, CUstream stream)
     staged->in_graph = staged->place.capture != 0;
     if (!result && staged->by_stream) {
         staged->users += !staged->in_graph;
+        atomic_fetch_add_explicit(&staged->gpu->behind, !staged->in_graph, memory_order_relaxed);
         result = cuda_result(cuda->cuLaunchHostFunc(stream, by_stream, staged), "cuLaunchHostFunc");
         staged->users -= result && !staged->in_graph;
+        atomic_fetch_sub_explicit(&staged->gpu->behind, result && !staged->in_graph,
+                                  memory_order_relaxed);
     }
     for (int i = 0; i < staged->count && !result; i++)
         result = stage_in(staged->gpu, &staged->stages[i], stream);

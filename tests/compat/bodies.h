@@ -65,6 +65,7 @@ bool ends_abort_a_join(struct client *client);
 bool ends_abort_a_join_that_blocks(struct client *client);
 bool ends_abort_in_groups(struct client *client);
 bool ends_ask_after_the_end(struct client *client);
+bool ends_split_twice_in_a_group(struct client *client);
 bool ends_leave_no_thread(struct client *client);
 bool ends_keep_no_stacks(struct client *client);
 bool ends_abort_before_a_join(struct client *client);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,6 +122,63 @@ __attribute__((visibility("default"))) int pthread_join(pthread_t thread, void *
     *(void **)&next = dlsym(RTLD_NEXT, "pthread_join");
     atomic_fetch_add_explicit(&joins, 1, memory_order_relaxed);
     return next(thread, ret_value);
+}
+
+struct late_start {
+    void *(*run)(void *);
+    void *argument;
+};
+
+static atomic_bool starts_late; /* the next thread of this process */
+
+static void *run_late(void *argument)
+{
+    struct late_start start = *(struct late_start *)argument;
+
+    free(argument);
+    client_sleep(200);
+    return start.run(start.argument);
+}
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *ret_thread,
+                                                          const pthread_attr_t *attributes,
+                                                          void *(*run)(void *), void *argument)
+{
+    int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    struct late_start *late = NULL;
+
+    *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+    if (atomic_exchange_explicit(&starts_late, false, memory_order_relaxed))
+        late = malloc(sizeof(*late));
+    if (!late)
+        return next(ret_thread, attributes, run, argument);
+    *late = (struct late_start){run, argument};
+    return next(ret_thread, attributes, run_late, late);
+}
+
+/* The threads of odd ranks come to the first split late. Halves, and all in reverse order. */
+bool ends_split_twice_in_a_group(struct client *client)
+{
+    ncclComm_t half = NULL, turned = NULL;
+    int counts[2] = {0, 0}, rank = -1;
+    bool fine = client_ok(client, ncclGroupStart(), "ncclGroupStart") &&
+                client_ok(client, ncclCommSplit(client->comm, client->rank % 2, 0, &half, NULL),
+                          "the first ncclCommSplit") &&
+                client_ok(client, ncclCommSplit(client->comm, 2, -client->rank, &turned, NULL),
+                          "the second ncclCommSplit");
+
+    atomic_store_explicit(&starts_late, client->rank % 2, memory_order_relaxed);
+    fine = fine && client_ok(client, ncclGroupEnd(), "ncclGroupEnd") &&
+           client_ok(client, ncclCommCount(half, &counts[0]), "ncclCommCount") &&
+           client_ok(client, ncclCommCount(turned, &counts[1]), "ncclCommCount") &&
+           client_ok(client, ncclCommUserRank(turned, &rank), "ncclCommUserRank");
+    if (fine && (counts[0] != client->size / 2 || counts[1] != client->size ||
+                 rank != client->size - 1 - client->rank))
+        fine = client_say(client, "parts of %d and %d ranks, rank %d of the second", counts[0],
+                          counts[1], rank);
+    return fine && sums_up(client, half) && sums_up(client, turned) &&
+           client_ok(client, ncclCommDestroy(half), "ncclCommDestroy") &&
+           client_ok(client, ncclCommDestroy(turned), "ncclCommDestroy");
 }
 
 /* Makes a communicator of this rank alone, in the background. */

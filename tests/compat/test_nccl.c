@@ -254,6 +254,11 @@ Test(ends, a_watchdog_of_a_process_aborts_a_call_in_flight)
     as_processes(3, ends_abort_in_mid_flight);
 }
 
+Test(ends, splits_of_one_parent_in_a_group_are_the_same_on_all_ranks)
+{
+    as_processes(4, ends_split_twice_in_a_group);
+}
+
 Test(ends, a_split_that_begins_after_the_abort_of_its_parent_ends)
 {
     run(&(struct client_world){.size = 2, .argument = client_share(4096)},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_execute_ends.c - teams of blocks, and what ends a kernel before its plan does. */
 #include "base/fail.h"
+#include "cuda/devcomm.h"
 #include "tests/cuda/rehearsal.h"
 
 #include <criterion/criterion.h>
@@ -117,6 +118,32 @@ Test(cuda_execute_ends, a_kernel_whose_peer_does_not_come_says_so_and_can_be_sto
     cuda_devcomm_stop(duet.troupe.devcomms[1]);
     look = end(&duet, 1);
     cr_expect_eq(look.state, EXEC_FAILED, "state %d", look.state);
+    duet_close(&duet);
+}
+
+/* A call with one program has been queued behind one that has two and runs. */
+Test(cuda_execute_ends, all_programs_of_the_kernel_that_runs_are_seen)
+{
+    struct duet duet;
+    struct cuda_status *second;
+    struct cuda_look looks[2];
+
+    cr_assert(duet_open(&duet), "%s", fail_sentence());
+    for (int r = 0; r < 2; r++)
+        cr_assert_eq(begin(&duet, r), RONDO_OK, "%s", fail_sentence());
+    for (int r = 0; r < 2; r++) {
+        looks[r] = end(&duet, r);
+        cr_expect_eq(looks[r].state, EXEC_DONE, "rank %d: state %d", r, looks[r].state);
+    }
+    second = &duet.troupe.devcomms[0]->host->status[1];
+    second->step = 3;
+    second->blamed = 1;
+    second->state = EXEC_BLOCKED;
+    cuda_devcomm_look(duet.troupe.devcomms[0], &looks[0]);
+    cr_expect_eq(looks[0].state, EXEC_BLOCKED);
+    cr_expect_eq(looks[0].program, 1);
+    cr_expect_eq(looks[0].step, 3);
+    second->state = EXEC_DONE;
     duet_close(&duet);
 }
 
