@@ -30,6 +30,7 @@ enum { FAILURES_MOST = 3, INVITATIONS_MOST = 5 };
 struct rondo_elastic {
     rondo_comm *comm;
     rondo_config settings;
+    char *algorithm, *network; /* copies of the names in the settings, or NULL */
     struct door *door;
     int least, most; /* most 0: any number */
     bool is_new;     /* it came to a job that ran, and has no state yet */
@@ -106,6 +107,15 @@ static rondo_result join(rondo_elastic *job)
     return door_enter(job->door);
 }
 
+/* Makes `name` point to a copy; false: out of memory. */
+static bool keep_name(const char **name, char **ret_copy)
+{
+    if (!*name)
+        return true;
+    *name = *ret_copy = strdup(*name);
+    return *name;
+}
+
 rondo_result rondo_elastic_open(const rondo_elastic_config *config, const rondo_config *comm_config,
                                 rondo_elastic **ret_job)
 {
@@ -124,7 +134,10 @@ rondo_result rondo_elastic_open(const rondo_elastic_config *config, const rondo_
     job->settings = comm_config ? *comm_config : defaults;
     job->least = config ? config->least : 0;
     job->most = config ? config->most : 0;
-    result = read_limits(job);
+    result = keep_name(&job->settings.algorithm, &job->algorithm) &&
+                     keep_name(&job->settings.network, &job->network)
+                 ? read_limits(job)
+                 : ddp_fail(RONDO_ERROR_MEMORY, "Out of memory for a job.");
     if (!result)
         result =
             door_open(config && config->door ? config->door : getenv("RONDO_DOOR"), &job->door);
@@ -147,6 +160,8 @@ void rondo_elastic_close(rondo_elastic *job)
         door_say_over(job->door);
     rondo_comm_close(job->comm);
     door_close(job->door);
+    free(job->algorithm);
+    free(job->network);
     free(job);
 }
 

@@ -177,12 +177,14 @@ static void set_number(const char *name, int value)
 static pid_t start(int rank, int (*live)(rondo_elastic *job, int rank))
 {
     pid_t pid = fork();
-    char address[2 * PATH];
+    char address[2 * PATH], algorithm[] = "ring";
+    rondo_config config = RONDO_CONFIG_INIT;
     rondo_elastic *job;
     int status;
 
     if (pid)
         return pid;
+    config.algorithm = algorithm;
     alarm(SECONDS);
     snprintf(address, sizeof(address), "unix:%s", folder + 1);
     setenv("RONDO_ADDRESS", address, 1);
@@ -195,10 +197,11 @@ static pid_t start(int rank, int (*live)(rondo_elastic *job, int rank))
         set_number("RONDO_RANK", rank);
         set_number("RONDO_SIZE", 2);
     }
-    if (rondo_elastic_open(NULL, NULL, &job)) {
+    if (rondo_elastic_open(NULL, &config, &job)) {
         fprintf(stderr, "# %d: %s\n", rank, rondo_ddp_last_error());
         _exit(1);
     }
+    strcpy(algorithm, "gone"); /* the name was this program's, for as long as the call took */
     status = live(job, rank);
     rondo_elastic_close(job);
     _exit(status);
