@@ -13,8 +13,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Owns `fd`. Returns it or, in place of 0, 1 and 2, a copy above them, which exec() closes; -1 with
@@ -30,6 +32,34 @@ static inline int descriptor_above(int fd)
     close(fd);
     errno = number;
     return copy;
+}
+
+/*
+ * This tells a file from others that get the number of its descriptor later: a program may close
+ * all descriptors that it does not know, and open files of its own.
+ */
+struct descriptor_identity {
+    dev_t device;
+    ino_t node;
+};
+
+/* 0, or -1 with errno. */
+static inline int descriptor_identify(int fd, struct descriptor_identity *ret_identity)
+{
+    struct stat status;
+
+    if (fstat(fd, &status))
+        return -1;
+    *ret_identity = (struct descriptor_identity){status.st_dev, status.st_ino};
+    return 0;
+}
+
+static inline bool descriptor_still_is(int fd, const struct descriptor_identity *identity)
+{
+    struct descriptor_identity now;
+
+    return !descriptor_identify(fd, &now) && now.device == identity->device &&
+           now.node == identity->node;
 }
 
 /* fopen() of "r" or "w". */

@@ -2,7 +2,6 @@
 /* heap_file.c - see heap_file.h. */
 #include "transport/memory/heap_file.h"
 
-#include "base/caller/descriptor.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/setting.h"
@@ -53,9 +52,10 @@ static size_t wanted_bytes(void)
     return bytes > pages_file_most() ? 0 : bytes;
 }
 
-static rondo_result size_and_seal(const struct heap_file *file)
+static rondo_result size_and_seal(struct heap_file *file)
 {
-    if (fchmod(file->fd, 0600) || ftruncate(file->fd, (off_t)file->bytes))
+    if (descriptor_identify(file->fd, &file->identity) || fchmod(file->fd, 0600) ||
+        ftruncate(file->fd, (off_t)file->bytes))
         return rondo_fail_errno(RONDO_ERROR_MEMORY,
                                 "Cannot size the shared heap to %zu bytes; RONDO_HEAP_BYTES sets "
                                 "a smaller one",
@@ -66,24 +66,9 @@ static rondo_result size_and_seal(const struct heap_file *file)
     return RONDO_OK;
 }
 
-static rondo_result note_identity(struct heap_file *file)
-{
-    struct stat status;
-
-    if (fstat(file->fd, &status))
-        return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot look at the shared heap (fstat)");
-    file->device = status.st_dev;
-    file->node = status.st_ino;
-    return RONDO_OK;
-}
-
 int heap_file_descriptor(const struct heap_file *file)
 {
-    struct stat status;
-
-    if (fstat(file->fd, &status) || status.st_dev != file->device || status.st_ino != file->node)
-        return -1;
-    return file->fd;
+    return descriptor_still_is(file->fd, &file->identity) ? file->fd : -1;
 }
 
 rondo_result heap_file_check(const struct heap_file *file)
@@ -154,9 +139,7 @@ rondo_result heap_file_open(struct heap_file *ret_file)
     file.fd = descriptor_above(memfd_create("rondo-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (file.fd < 0)
         return rondo_fail_errno(RONDO_ERROR_SYSTEM, "Cannot create the shared heap (memfd_create)");
-    result = note_identity(&file);
-    if (!result)
-        result = size_and_seal(&file);
+    result = size_and_seal(&file);
     if (!result)
         result = map(&file);
     if (result) {

@@ -4,14 +4,12 @@
 #ifndef RONDO_TRANSPORT_MEMORY_HEAP_FILE_H
 #define RONDO_TRANSPORT_MEMORY_HEAP_FILE_H
 
+#include "base/caller/descriptor.h"
 #include "rondo/rondo.h"
-
-#include <sys/types.h>
 
 struct heap_file {
     int fd;
-    dev_t device; /* with the number of its node: what tells it from others */
-    ino_t node;
+    struct descriptor_identity identity;
     size_t bytes;
     char *base;
     size_t mapped; /* bytes, from the beginning */

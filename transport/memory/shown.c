@@ -26,6 +26,7 @@ static struct {
     struct lock lock;
     char *base; /* NULL: closed */
     int fd;
+    struct descriptor_identity identity;
     pid_t pid; /* whose file this is: a forked child opens its own */
     unsigned users;
     struct spans spans;
@@ -62,7 +63,8 @@ static rondo_result open_file(void)
 
     if (!fits)
         errno = EFBIG;
-    if (fits && fd >= 0 && !fchmod(fd, 0600) && !ftruncate(fd, (off_t)SHOWN_BYTES))
+    if (fits && fd >= 0 && !descriptor_identify(fd, &shown.identity) && !fchmod(fd, 0600) &&
+        !ftruncate(fd, (off_t)SHOWN_BYTES))
         base = mmap(NULL, SHOWN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED || seal(fd)) {
         result = rondo_fail_errno(RONDO_ERROR_SYSTEM,
@@ -95,7 +97,8 @@ static void close_file(void)
 {
     if (is_ours())
         munmap(shown.base, SHOWN_BYTES);
-    close(shown.fd);
+    if (descriptor_still_is(shown.fd, &shown.identity)) /* or it is the program's by now */
+        close(shown.fd);
     spans_done(&shown.spans);
     shown.base = NULL;
     shown.fd = -1;
