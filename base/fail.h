@@ -11,7 +11,9 @@
 
 #include "rondo/rondo.h"
 
-#define FAIL_SENTENCE_MAX 1024 /* bytes, with the final 0; longer sentences are cut */
+/* Bytes, with the final 0; longer sentences are cut. compat/heap/heap.c relies on it, and on
+ * fail_sentence() being in memory of this thread. */
+#define FAIL_SENTENCE_MAX 1024
 
 /* Remember the sentence for this thread, log it at level "info", return `result`. */
 rondo_result rondo_fail(rondo_result result, const char *format, ...)

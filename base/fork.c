@@ -68,7 +68,8 @@ void fork_close_socket(int fd)
 {
     uint64_t inode = fd < SOCKETS ? atomic_load_explicit(&inodes[fd], memory_order_relaxed) : 0;
 
-    close(fd);
+    if (!inode || inode == inode_of(fd)) /* or it is the program's by now */
+        close(fd);
     if (inode) /* unless another thread has the number and has noted it by now */
         atomic_compare_exchange_strong_explicit(&inodes[fd], &inode, 0, memory_order_relaxed,
                                                 memory_order_relaxed);

@@ -14,6 +14,7 @@
 #include "comm/registration.h"
 #include "comm/rendezvous/bootstrap.h"
 
+#include "base/caller/name.h"
 #include "base/caller/times.h"
 #include "base/cancel.h"
 #include "base/fail.h"
@@ -222,15 +223,6 @@ static void end_join(void *argument, rondo_result result)
     free(join);
 }
 
-/* Makes `name` point to a copy; false: out of memory. */
-static bool keep_name(const char **name, char **ret_copy)
-{
-    if (!*name)
-        return true;
-    *name = *ret_copy = strdup(*name);
-    return *name;
-}
-
 /* The group ends when the caller's names of the configuration may be gone. */
 static rondo_result add_join(const struct join *join)
 {
@@ -238,8 +230,8 @@ static rondo_result add_join(const struct join *join)
 
     if (kept)
         *kept = *join;
-    if (kept && (!keep_name(&kept->config.algorithm, &kept->algorithm) ||
-                 !keep_name(&kept->config.network, &kept->network))) {
+    if (kept && (!name_keep(&kept->config.algorithm, &kept->algorithm) ||
+                 !name_keep(&kept->config.network, &kept->network))) {
         end_join(kept, RONDO_ERROR_MEMORY);
         kept = NULL;
     }

@@ -244,11 +244,14 @@ static void wait_once(struct rondo_request *request, struct waiter *waiter, bool
 static void look_after(struct rondo_request *request)
 {
     double now = clock_seconds();
+    double looked = atomic_load_explicit(&request->looked, memory_order_relaxed);
     struct rondo_request *taken;
 
-    if (now - atomic_load_explicit(&request->looked, memory_order_relaxed) < LOOK_PEERS)
+    if (looked > 0 && now - looked < LOOK_PEERS * request->batch.comm->tuning.wait.ranks_per_core)
         return;
     atomic_store_explicit(&request->looked, now, memory_order_relaxed);
+    if (looked == 0) /* it has not waited yet */
+        return;
     taken = post_take(request->batch.comm);
     if (!taken)
         return;

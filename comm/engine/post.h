@@ -17,7 +17,7 @@ struct rondo_request {
     struct task task;
     atomic_int users;      /* its owner, and the communicator until it is over */
     uint32_t home;         /* of the process that made it: fork_home() */
-    _Atomic double looked; /* when peers were last looked after in short waits, 0: never */
+    _Atomic double looked; /* when peers were looked after in short waits, or the first began */
     rondo_result result;   /* these two when it is over */
     char *sentence;        /* of an error; NULL: no error, or no memory */
     atomic_bool over;

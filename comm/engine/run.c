@@ -228,12 +228,16 @@ void batch_open(struct batch *batch, rondo_comm *comm, struct task *tasks, int c
     batch_open_at(batch, comm, tasks, count, turn_take(&comm->turn));
 }
 
-/* Keeps the sentence of a batch that has just ended. */
+/* Keeps the sentence of a batch as soon as it has an error: others may fail before it ends. */
 static void keep_error(struct first_error *first, const struct batch *batches, int index)
 {
-    if (!first || index >= first->index || !batches[index].done || !batches[index].result)
+    rondo_result result = batches[index].result ? batches[index].result : batches[index].refused;
+
+    if (!first || !result || index > first->index ||
+        (index == first->index && result == first->result))
         return;
     first->index = index;
+    first->result = result;
     memcpy(first->sentence, fail_sentence(), strlen(fail_sentence()) + 1);
 }
 
@@ -274,8 +278,7 @@ rondo_result run_batches(struct batch *batches, int count)
     }
     if (count == 1)
         return batches[0].result;
-    return first.index == count ? RONDO_OK
-                                : rondo_fail(batches[first.index].result, "%s", first.sentence);
+    return first.index == count ? RONDO_OK : rondo_fail(first.result, "%s", first.sentence);
 }
 
 /* These do what exec_advance(), stay() and task_react() do, for a thread that may not be cancelled

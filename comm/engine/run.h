@@ -30,6 +30,7 @@ bool batch_look_after(struct batch *batch, double now);
 /* The first batch in order that has an error, whose sentence those of others would replace. */
 struct first_error {
     int index; /* no less than the number of batches: none has one so far */
+    rondo_result result;
     char sentence[FAIL_SENTENCE_MAX];
 };
 /* Makes one round over all batches: advances each, or pauses and looks after them if none moves.

@@ -19,11 +19,6 @@
 
 /* ---- What a rank has shown to us ------------------------------------------------------------- */
 
-static bool is_mirrored(const rondo_comm *comm, int rank)
-{
-    return comm->mirrors && comm->status_pages[rank] == &comm->mirrors[rank];
-}
-
 /* Returns how many calls a rank is behind this one. What is on the mirror of a rank that was not
  * asked may be of any call before. */
 static uint32_t calls_behind(const rondo_comm *comm, int rank)
@@ -31,7 +26,7 @@ static uint32_t calls_behind(const rondo_comm *comm, int rank)
     const struct status *status = health_status(comm, rank);
     uint32_t behind = 0; /* differences, as numbers wrap */
 
-    if (status && !is_mirrored(comm, rank))
+    if (status && !networks_mirror(comm, rank))
         behind = comm->calls -
                  (atomic_load_explicit(&status->call.sequence, memory_order_relaxed) + 1) / 2;
     behind &= UINT32_MAX / 2; /* numbers of calls on status pages have 31 bits */
@@ -95,7 +90,7 @@ static const char *describe_calls(const rondo_comm *comm, const struct blame *bl
         return "has not done its part";
     if (calls_behind(comm, peer))
         return "has not made this call";
-    if (is_mirrored(comm, peer) && !status_read(&comm->mirrors[peer], comm->calls, &record))
+    if (networks_mirror(comm, peer) && !status_read(&comm->mirrors[peer], comm->calls, &record))
         return "has sent nothing in this call";
     return "is in the same call";
 }
@@ -118,7 +113,7 @@ static void explain(rondo_comm *comm, const struct blame *blame, const struct ta
         snprintf(line->why + used, sizeof(line->why) - used,
                  " It does not wait in this communicator: it computes outside of Rondo, is in "
                  "another call, stopped or gone.%s",
-                 is_mirrored(comm, line->peer) ? " `rondo ps` on its host shows which." : "");
+                 networks_mirror(comm, line->peer) ? " `rondo ps` on its host shows which." : "");
     else if (blame->circular)
         snprintf(
             line->why + used, sizeof(line->why) - used, " Ranks wait for each other in a circle%s.",

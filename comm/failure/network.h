@@ -17,6 +17,12 @@ static inline bool networks_any(const rondo_comm *comm)
     return comm->mirrors != NULL;
 }
 
+/* True if only networks tell whether this rank is there: its status page here is a mirror. */
+static inline bool networks_mirror(const rondo_comm *comm, int rank)
+{
+    return comm->mirrors && comm->status_pages[rank] == &comm->mirrors[rank];
+}
+
 /* The functions by which networks ask the communicator and tell it. */
 struct network_owner networks_owner(rondo_comm *comm);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "comm/failure/error.h"
 #include "comm/failure/health.h"
+#include "comm/failure/network.h"
 #include "transport/memory/process.h"
 
 #include <stdio.h>
@@ -156,11 +157,14 @@ static rondo_result judge_absence(rondo_p2p *p2p, int peer)
     rondo_comm *comm = p2p->comm;
     const struct process *process = comm->processes[peer];
     bool closed = health_has_closed(comm, peer), before = p2p->routes[peer].gone;
-    rondo_result result = health_adopt(comm);
+    rondo_result result;
     char text[WAIT_TEXT];
 
     p2p->routes[peer].gone = closed || (process && !process_alive(process));
-    if (result || !before || !p2p->routes[peer].gone)
+    if (!before || !p2p->routes[peer].gone)
+        return RONDO_OK; /* health_check() hears what others say */
+    result = health_adopt(comm);
+    if (result)
         return result;
     describe_wait(p2p, peer, text);
     if (closed)
@@ -200,11 +204,12 @@ static rondo_result look_at(rondo_p2p *p2p, int peer, bool any, double now)
  * host only who waits for just that one may ask: the answer of one that has closed is an error. */
 static bool may_send(const rondo_p2p *p2p, int peer)
 {
-    return !p2p_is_distant(p2p, peer) && !health_has_closed(p2p->comm, peer);
+    return !networks_mirror(p2p->comm, peer) && !health_has_closed(p2p->comm, peer);
 }
 
 void p2p_restart_waits(rondo_p2p *p2p)
 {
+    p2p->restarts = false;
     p2p->still_since = 0;
     for (int peer = 0; peer < p2p->comm->size; peer++)
         p2p->routes[peer].moved = 0;
@@ -219,6 +224,8 @@ void p2p_look_after(rondo_p2p *p2p, double now)
     rondo_comm *comm = p2p->comm;
     bool any = find_wanted(p2p, RONDO_ANY_SOURCE), before = p2p->alone;
 
+    if (p2p->restarts)
+        p2p_restart_waits(p2p);
     p2p->looks++;
     if (p2p->still_since == 0)
         p2p->still_since = now;

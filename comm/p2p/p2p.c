@@ -55,7 +55,7 @@ static rondo_result begin_send(rondo_transfer *transfer)
 
     if (peer == p2p->comm->rank)
         return match_own(transfer);
-    if (!p2p_is_distant(p2p, peer) && health_has_closed(p2p->comm, peer))
+    if (!networks_mirror(p2p->comm, peer) && health_has_closed(p2p->comm, peer))
         return rondo_fail(RONDO_ERROR_PEER,
                           "Rank %d cannot send %zu bytes with tag %d to rank %d, which has closed "
                           "its messages (rondo_p2p_close).",
@@ -81,8 +81,7 @@ static rondo_result count_in(rondo_p2p *p2p)
 {
     if (p2p->failed)
         return rondo_fail(p2p->failed, "%s", p2p->sentence);
-    if (!p2p->pending)
-        p2p_restart_waits(p2p); /* nobody has looked at peers since the last wait */
+    p2p->restarts |= !p2p->pending; /* nobody has looked at peers since the last wait */
     p2p->pending++;
     return RONDO_OK;
 }

@@ -17,7 +17,7 @@
  *
  * Every peer has a route: the envelope that is awaited from it, always, or the payload behind it;
  * and a queue of parcels to it. While a transfer is not over somebody advances all routes, a caller
- * that waits or else the thread. The thread also takes what comes otherwise, every few ms.
+ * that waits or else the thread. The thread also takes what comes otherwise (LOOK_UNASKED).
  * Through networks only the thread moves messages, as it waits for them without the lock.
  *
  * One lock guards everything. Who makes rounds holds it while it moves data and gives it between
@@ -57,8 +57,8 @@ struct rondo_transfer {
     char *memory;
     size_t room;
     uint64_t number; /* of the offer, of a long message */
-    double began;    /* when what waits for any source was first looked at, 0: not yet */
-    int reminders;   /* that the log has of it since then */
+    double began;  /* when what waits for any source, or itself, was first looked at, 0: not yet */
+    int reminders; /* that the log has of it since then */
     rondo_result result;
     char *sentence;  /* of an error; NULL: none */
     uint32_t traced; /* number in the trace, if there is one */
@@ -112,6 +112,7 @@ struct rondo_p2p {
     bool driven;        /* one of those that wait makes the rounds, and the thread sleeps */
     atomic_int knocks;  /* threads that want the lock */
     bool closing;
+    bool restarts;       /* the next look begins all waits anew */
     bool alone;          /* all peers had closed their ends at the last look */
     uint32_t home;       /* of the process that made it: fork_home() */
     rondo_result failed; /* all that begins from now on ends with it */
@@ -182,14 +183,6 @@ void p2p_restart_waits(rondo_p2p *p2p);
  * is a trace. */
 void p2p_trace_post(rondo_transfer *transfer);
 void p2p_trace_end(const rondo_transfer *transfer, rondo_result result);
-
-/* True if only networks tell whether this peer is there. */
-static inline bool p2p_is_distant(const rondo_p2p *p2p, int peer)
-{
-    const rondo_comm *comm = p2p->comm;
-
-    return comm->mirrors && comm->status_pages[peer] == &comm->mirrors[peer];
-}
 
 /* The messages on their way from a peer, and to it. */
 static inline struct task *p2p_task_from(const rondo_p2p *p2p, int peer)

@@ -290,7 +290,7 @@ void progress_glance(rondo_p2p *p2p)
     double now = clock_seconds();
 
     progress_peers(p2p, 0, p2p->comm->size - 1);
-    if (p2p->failed || now - p2p->glanced < LOOK_PEERS)
+    if (p2p->failed || now - p2p->glanced < LOOK_PEERS * p2p->comm->tuning.wait.ranks_per_core)
         return;
     p2p->glanced = now;
     p2p_look_after(p2p, now);
@@ -324,7 +324,7 @@ void progress_hand_over(rondo_p2p *p2p)
 
 /*
  * Waits for work. Peers send although this rank waits for nothing, and cannot wake it. So it takes
- * their messages every few milliseconds, and less often the longer none has come.
+ * their messages every LOOK_PEERS, and less often the longer none has come.
  */
 static void idle(rondo_p2p *p2p, double *seconds)
 {

@@ -88,13 +88,14 @@ struct rondo_comm {
     const struct choice
         *shown; /* whose call the status page shows, while its hash is `shown_hash` */
     uint32_t shown_hash;
-    const char *last_algorithm; /* of the last collective of this thread's; NULL: none */
-    struct recorder *recorder;  /* NULL: calls are not recorded */
-    uint32_t calls;             /* collectives begun: their sequence number */
-    uint32_t chain;             /* of all calls so far, which fingerprints depend on */
-    uint32_t internal;          /* of these calls, those that no user made */
-    struct attempts *attempts;  /* [1 + 2 * size], comm_attempts() */
-    atomic_int broken;          /* a rondo_result: the first failure */
+    const char
+        *last_algorithm; /* of the last collective that a thread of the host ran; NULL: none */
+    struct recorder *recorder; /* NULL: calls are not recorded */
+    uint32_t calls;            /* collectives begun: their sequence number */
+    uint32_t chain;            /* of all calls so far, which fingerprints depend on */
+    uint32_t internal;         /* of these calls, those that no user made */
+    struct attempts *attempts; /* [1 + 2 * size], comm_attempts() */
+    atomic_int broken;         /* a rondo_result: the first failure */
     struct lock error_lock;
     char error[FAIL_SENTENCE_MAX]; /* the last one, for rondo_last_error() */
     /* A call on a CUDA stream may be the first that needs a device, beside other threads' calls. */

@@ -13,6 +13,7 @@
  */
 #include "rondo/elastic.h"
 
+#include "base/caller/name.h"
 #include "base/caller/times.h"
 #include "ddp/elastic/door.h"
 #include "ddp/elastic/grow.h"
@@ -107,15 +108,6 @@ static rondo_result join(rondo_elastic *job)
     return door_enter(job->door);
 }
 
-/* Makes `name` point to a copy; false: out of memory. */
-static bool keep_name(const char **name, char **ret_copy)
-{
-    if (!*name)
-        return true;
-    *name = *ret_copy = strdup(*name);
-    return *name;
-}
-
 rondo_result rondo_elastic_open(const rondo_elastic_config *config, const rondo_config *comm_config,
                                 rondo_elastic **ret_job)
 {
@@ -134,10 +126,10 @@ rondo_result rondo_elastic_open(const rondo_elastic_config *config, const rondo_
     job->settings = comm_config ? *comm_config : defaults;
     job->least = config ? config->least : 0;
     job->most = config ? config->most : 0;
-    result = keep_name(&job->settings.algorithm, &job->algorithm) &&
-                     keep_name(&job->settings.network, &job->network)
+    result = name_keep(&job->settings.algorithm, &job->algorithm) &&
+                     name_keep(&job->settings.network, &job->network)
                  ? read_limits(job)
-                 : ddp_fail(RONDO_ERROR_MEMORY, "Out of memory for a job.");
+                 : ddp_fail(RONDO_ERROR_MEMORY, "Out of memory for the names of algorithms.");
     if (!result)
         result =
             door_open(config && config->door ? config->door : getenv("RONDO_DOOR"), &job->door);
@@ -240,7 +232,8 @@ static bool somebody_knocks(const rondo_elastic *job)
            door_look(job->door, names, 1) > 0;
 }
 
-/* RONDO_ADDRESS does not count: it may be of this host only, or that of another rank 0 before. */
+/* RONDO_ADDRESS does not count, unless this host has no network: it may be of this host only, or
+ * that of another rank 0 before. */
 static rondo_result create_id(rondo_unique_id *ret_id)
 {
     rondo_result result = rondo_unique_id_create_at("", 2 * PATIENCE_GROW, ret_id);

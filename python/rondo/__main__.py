@@ -16,14 +16,17 @@ Without a word it is heap. The wheel's libnccl.so.2 knows no GPU memory, so it i
 preload that of a Rondo which was built with the CUDA toolkit, LD_PRELOAD=$(pkg-config --variable=nccl rondo)."""
 
 
+def is_of_wheel(path: str) -> bool:
+    with open(path, "rb") as file:
+        return b"rondo.__main__" in file.read(4096)
+
+
 def installed() -> str:
     """The first `rondo` on PATH that is no script of a wheel; "" if there is none."""
     for folder in os.get_exec_path():
         path = shutil.which("rondo", path=folder)
-        if path:
-            with open(path, "rb") as file:
-                if b"rondo.__main__" not in file.read(4096):
-                    return path
+        if path and not (os.access(path, os.R_OK) and is_of_wheel(path)):  # a script can be read, or it cannot run
+            return path
     return ""
 
 

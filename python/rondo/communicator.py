@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Callable, Sequence
 
 from . import _buffers
-from ._abi import CONFIG_INIT, Config, UniqueId
+from ._abi import CONFIG_INIT, Config, Result, UniqueId
 from ._closing import Closing
 from ._library import lib
 from .collectives import Collectives
@@ -61,9 +61,11 @@ class Communicator(Closing, Collectives, CountedCollectives):
         """Free it: local, waits for this rank's queued work. A second time does nothing."""
         for event in list(self._pending):
             event._settle()  # its error is for who waits for it
-        handle, self._handle = self._handle, None
-        if handle:
-            lib.comm_close(handle)
+        if self._handle:
+            lib.comm_close(self._handle)
+            if lib.group_is_open() and lib.comm_query(self._handle) != Result.ERROR_INVALID:
+                return  # refused, as the group needs it: it stays open, and the group's end says why
+        self._handle = None
         self._registered.clear()
 
     def finalize(self) -> None:

@@ -45,20 +45,17 @@ class Group:
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
-        self._on_streams = False  # some of them, or were in another use of the object
         self._events: list[Event] = []
         self._left_by: BaseException | None = None  # what left this group or one within it
 
     def _add(self, comm: Communicator, stream: Stream | None, keep: Any, op: Any = None) -> None:
         self._calls.append((comm, stream, keep, op))
-        if stream is not None:
-            self._on_streams = True
 
     def __enter__(self) -> Group:
         result = lib.group_start()
         if result:
             raise failure(result)
-        self._left_by = None
+        self._left_by, self._events = None, []
         _mine.open.append(self)
         return self
 
@@ -72,7 +69,6 @@ class Group:
             lib.group_end()
             outer = _mine.open[-1]
             outer._calls += calls
-            outer._on_streams |= self._on_streams
             outer._left_by = outer._left_by or self._left_by
             return
         if self._left_by is None:
@@ -84,7 +80,7 @@ class Group:
                 from self._left_by
 
     def _run(self, calls: list[Call]) -> None:
-        if self._on_streams:
+        if any(stream is not None for _, stream, _, _ in calls):
             calls, failed = self._queue(calls)
         else:
             failed = _end_of(calls)

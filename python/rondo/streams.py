@@ -55,9 +55,10 @@ class Event:
         self._handle = handle.value
         check(lib.event_record(self._handle, stream._handle))
         stream._queue(self._reach, self)
-        for comm in comms:
-            comm._pending.add(self)
-        self.when_done(self._forget)
+        if comms:
+            for comm in comms:
+                comm._pending.add(self)
+            self.when_done(self._forget)
 
     def _forget(self) -> None:
         """Communicators that close need not wait for it any more."""

@@ -23,31 +23,30 @@ static int note(void *state, const struct bench_call *call, const void *input, v
     return 0;
 }
 
-/* Some batches of three calls. */
-static void time_some(struct measure *measure, struct bench_command *command)
+static const struct bench_library library = {.run = note};
+static struct bench_command command = {
+    .call = {.collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .op = RONDO_SUM, .count = 2},
+    .buffer_bytes = 8,
+    .batches = 2,
+    .batch_calls = CALLS / 2};
+
+static void time_some(struct measure *measure)
 {
     static struct bench_reply reply;
 
-    command->batches = 2;
-    command->batch_calls = CALLS / 2;
-    measure_run(measure, command, &reply);
+    measure_run(measure, &command, &reply);
     cr_assert_eq(reply.status, BENCH_OK, "%s", reply.sentence);
 }
 
 /* A command has fewer calls than there are places: the next one must not find what it left. */
 Test(bench_measure, a_walk_through_cold_memory_goes_on_from_command_to_command)
 {
-    static const struct bench_library library = {.run = note};
-    static struct bench_command command;
     struct measure measure = {.library = &library, .size = 2};
 
-    command.call = (struct bench_call){
-        .collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .op = RONDO_SUM, .count = 2};
-    command.buffer_bytes = 8;
     command.buffers = 1;
     command.rotate_bytes = 1 << 20;
     for (int round = 0; round < 3; round++)
-        time_some(&measure, &command);
+        time_some(&measure);
     cr_assert_eq(noted, 3 * CALLS);
     for (int i = 1; i < noted; i++)
         cr_expect_gt(inputs[i], inputs[i - 1], "call %d", i);
@@ -56,22 +55,19 @@ Test(bench_measure, a_walk_through_cold_memory_goes_on_from_command_to_command)
 
 Test(bench_measure, calls_take_turns_on_as_many_buffers_as_were_asked_for)
 {
-    static const struct bench_library library = {.run = note};
-    static struct bench_command command;
     struct measure measure = {.library = &library, .size = 2};
 
-    command.call = (struct bench_call){
-        .collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .op = RONDO_SUM, .count = 2};
-    command.buffer_bytes = 8;
     command.buffers = 4;
     for (int round = 0; round < 2; round++)
-        time_some(&measure, &command);
+        time_some(&measure);
+    cr_assert_eq(noted, 2 * CALLS);
     for (int i = 1; i < noted; i++)
         cr_expect_eq(inputs[i] == inputs[i % 4], true, "call %d", i);
     cr_expect_neq(inputs[0], inputs[3]);
     command.buffers = 1; /* less than the turn that the last command has come to */
     noted = 0;
-    time_some(&measure, &command);
+    time_some(&measure);
+    cr_assert_eq(noted, CALLS);
     for (int i = 0; i < noted; i++)
         cr_expect_eq(inputs[i], inputs[0], "call %d", i);
     measure_done(&measure);

@@ -110,6 +110,15 @@ long device_copies(void)
     return count ? (long)count() : -1;
 }
 
+bool device_hold(CUstream stream, uint32_t *flag)
+{
+    CUdeviceptr address;
+
+    __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
+    return !device_driver()->cuMemHostGetDevicePointer(&address, flag, 0) &&
+           !device_driver()->cuStreamWaitValue32(stream, address, 1, CU_STREAM_WAIT_VALUE_EQ);
+}
+
 bool device_use(int number)
 {
     CUdevice device;

@@ -46,6 +46,8 @@ bool device_can_be_told_to_fail(void);
 /* Kernels of that name that this process has asked for, and copies; -1: this is no stand-in. */
 long device_kernels(const char *name);
 long device_copies(void);
+/* The stream does nothing from now on until the flag, of pinned memory, is 1. */
+bool device_hold(CUstream stream, uint32_t *flag);
 /* The device's primary context becomes current on this thread. */
 bool device_use(int number);
 

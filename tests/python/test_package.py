@@ -145,6 +145,22 @@ def registered_memory_is_kept_until_it_is_private_again():
         assert not comm._registered
 
 
+def a_communicator_stays_open_while_a_group_needs_what_it_registered():
+    with rondo.init() as comm:
+        memory, other = bytearray(1 << 20), comm.dup()
+        other.register(memory)
+
+        def close_in_group():
+            with rondo.group():
+                comm.broadcast(memory)
+                other.close()
+        raises(rondo.InvalidArgument, close_in_group, "stays open")
+        assert other._registered and other.size == 1
+        other.barrier()
+        other.close()
+        assert not other._registered
+
+
 def resident():
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096
@@ -319,6 +335,7 @@ if __name__ == "__main__":
         the_constants_are_those_of_the_header, elements_have_the_size_that_the_library_knows,
         whatever_has_the_buffer_protocol_is_taken, dlpack_is_read_where_it_is,
         memory_of_the_shared_heap_is_freed_with_its_array, registered_memory_is_kept_until_it_is_private_again,
+        a_communicator_stays_open_while_a_group_needs_what_it_registered,
         a_mismatch_names_both_calls,
         an_abort_from_another_thread_ends_a_call, a_silent_peer_is_a_timeout, survivors_know_who_died_and_go_on,
         communicators_are_split_copied_and_chosen, an_id_is_served_where_other_hosts_reach_it_if_it_is_for_them,

@@ -318,9 +318,9 @@ def a_silent_host_costs_the_others_nothing_and_alone_it_is_no_answer():
 
         def ask(listed, seconds):
             return subprocess.run([RONDO, "ps", "--hosts", listed, "--ssh", ssh, "--timeout", seconds], text=True,
-                                  capture_output=True, timeout=PATIENCE,
+                                  capture_output=True, timeout=PATIENCE + float(seconds),
                                   env={**cases.clean_environment(), "RONDO_RECORDER_DIR": scratch + "/none"})
-        run = ask("slow,fast", "5")
+        run = ask("slow,fast", str(cases.patience(5)))
         assert run.returncode == 0 and "No rank of this user has a record here." in run.stdout, run
         assert "host slow gave no answer" in run.stderr and "fast" not in run.stderr, run
         run = ask("slow", "0.1")

@@ -172,14 +172,15 @@ def groups(rank, size):
 
 
 def made_again(rank, size, backend):
-    """The next group has the name of one that was destroyed and is still referred to, and other ranks. It has a store
-    of its own: in the old one Gloo finds where the ranks of the old group were."""
+    """The next group has the name of one that was destroyed and is still referred to, and other ranks. Of Gloo it
+    has a store of its own, as Gloo finds in the old one where the ranks of the old group were."""
     kept, name = dist.group.WORLD, dist.group.WORLD.group_name
-    store = dist.PrefixStore("again", dist.distributed_c10d._get_default_store())
+    own = {"store": dist.PrefixStore("again", dist.distributed_c10d._get_default_store()), "rank": rank,
+           "world_size": size} if backend == "gloo" else {}
     assert ops.all_reduce(torch.ones(2), name).eq(size).all()
     dist.destroy_process_group()
     assert name not in rondo.torch.ops._comms, "a group that was destroyed has its communicator"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=240))
+    dist.init_process_group(backend, timeout=timedelta(seconds=240), **own)
     assert kept is not dist.group.WORLD and dist.group.WORLD.group_name == name
     assert ops.all_reduce(torch.ones(2), name).eq(size).all()
 

@@ -55,17 +55,18 @@ struct matrix_cell matrix_cell(const struct matrix *matrix, int row, int column)
     for (int library = 0; library < of->options.library_count; library++) {
         double ratios[MATRIX_PASSES_MAX];
         double seconds[MATRIX_PASSES_MAX];
-        int found = 0;
+        int ratio_count = 0, found = 0;
 
         for (int pass = 0; pass < matrix->passes; pass++) {
             const struct bench_size *size = find_size(&of->sweeps[pass], count);
 
             if (!size || !is_right(size, library))
                 continue;
-            ratios[found] = is_right(size, 0) ? bench_ratio(size, library) : 0;
+            if (is_right(size, 0))
+                ratios[ratio_count++] = bench_ratio(size, library);
             seconds[found++] = size->results[library].median;
         }
-        cell.ratios[library] = median_or_none(ratios, found);
+        cell.ratios[library] = median_or_none(ratios, ratio_count);
         cell.seconds[library] = median_or_none(seconds, found);
         if (library > 0 && of->options.libraries[library] != BENCH_LIMIT &&
             cell.ratios[library] > 0 &&

@@ -349,8 +349,7 @@ Test(bootstrap, an_unknown_host_is_in_the_sentence)
     strcpy(place.address, "no host has this name:1234");
     ranks = party_new(&place, 2, 0.5);
     party_take_part(&ranks[1]);
-    check_all(&ranks[1], 1, RONDO_ERROR_TIMEOUT,
-              "no host has this name:1234 for 0.5 s (Name or service not known)");
+    check_all(&ranks[1], 1, RONDO_ERROR_TIMEOUT, "no host has this name:1234 for 0.5 s (");
     party_free(ranks);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "behind.h"
 #include "../device.h"
+#include "../../patience.h"
 
 #include "rondo/cuda.h"
 
@@ -10,17 +11,6 @@
 #include <unistd.h>
 
 enum { COUNT = 10 };
-
-/* The stream does nothing from now on until the flag is set. */
-static bool hold(const struct gpu_rank *rank, uint32_t *flag)
-{
-    CUdeviceptr address;
-
-    __atomic_store_n(flag, 0, __ATOMIC_RELEASE);
-    return !device_driver()->cuMemHostGetDevicePointer(&address, flag, 0) &&
-           !device_driver()->cuStreamWaitValue32(rank->cuda_stream, address, 1,
-                                                 CU_STREAM_WAIT_VALUE_EQ);
-}
 
 static void pass(double seconds)
 {
@@ -36,7 +26,7 @@ static void pass(double seconds)
  * it sooner, less would be tried. */
 static rondo_result call_late(struct gpu_rank *rank, int32_t *memory, uint32_t *flag)
 {
-    const double timeout = 3, look = 0.2;
+    const double timeout = world_patience(3), look = 0.2;
     bool last = rondo_comm_rank(rank->comm) == rondo_comm_size(rank->comm) - 1;
     rondo_result result =
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
@@ -45,7 +35,7 @@ static rondo_result call_late(struct gpu_rank *rank, int32_t *memory, uint32_t *
         result = rondo_stream_synchronize(rank->stream);
     if (!result)
         result = rondo_comm_set_timeout(rank->comm, timeout);
-    if (result || !hold(rank, flag))
+    if (result || !device_hold(rank->cuda_stream, flag))
         return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "%s", rondo_last_error(rank->comm));
     result =
         rondo_all_reduce(memory, memory, COUNT, RONDO_INT32, RONDO_MAX, rank->comm, rank->stream);
@@ -125,7 +115,7 @@ static rondo_result close_before_call(struct closing *closing, bool aborts)
     pthread_t thread;
     rondo_result result = capture(closing);
 
-    if (!result && !hold(within, closing->flag))
+    if (!result && !device_hold(within->cuda_stream, closing->flag))
         result = RONDO_ERROR_SYSTEM;
     if (!result)
         result = call(closing);

@@ -79,8 +79,6 @@ static rondo_result call(struct gpu_rank *rank, const struct buffers *buffers, i
 /* Make more calls than will be counted, all on their way at a time. */
 static rondo_result warm_up(struct gpu_rank *rank, const struct buffers *buffers)
 {
-    const struct device_driver *cuda = device_driver();
-    CUdeviceptr gate;
     /* The first call copies its plan to the device. In the only hardware channel that would be
      * behind the wait of another rank, which waits for this one's calls. */
     rondo_result result = call(rank, buffers, 1);
@@ -91,9 +89,7 @@ static rondo_result warm_up(struct gpu_rank *rank, const struct buffers *buffers
         result = rondo_barrier(rank->comm, NULL);
     if (result)
         return result;
-    __atomic_store_n(buffers->gate, 0, __ATOMIC_RELAXED);
-    if (cuda->cuMemHostGetDevicePointer(&gate, buffers->gate, 0) ||
-        cuda->cuStreamWaitValue32(rank->cuda_stream, gate, 1, CU_STREAM_WAIT_VALUE_EQ))
+    if (!device_hold(rank->cuda_stream, buffers->gate))
         return world_say(rank->sentence, RONDO_ERROR_SYSTEM, "no gate");
     result = call(rank, buffers, AHEAD);
     __atomic_store_n(buffers->gate, 1, __ATOMIC_RELEASE);

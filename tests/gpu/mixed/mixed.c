@@ -70,17 +70,6 @@ static rondo_result with_pair(struct gpu_rank *rank, rondo_result (*body)(struct
 
 /* ---- Steps of a rank ------------------------------------------------------------------------- */
 
-/* The stream does nothing from now on until the flag is set. */
-static bool hold(const struct pair *pair, int which)
-{
-    CUdeviceptr address;
-
-    __atomic_store_n(pair->flag, 0, __ATOMIC_RELEASE);
-    return !device_driver()->cuMemHostGetDevicePointer(&address, pair->flag, 0) &&
-           !device_driver()->cuStreamWaitValue32(pair->handles[which], address, 1,
-                                                 CU_STREAM_WAIT_VALUE_EQ);
-}
-
 static void let_go(const struct pair *pair)
 {
     __atomic_store_n(pair->flag, 1, __ATOMIC_RELEASE);
@@ -152,7 +141,8 @@ static rondo_result mix_streams(struct pair *pair)
     for (int round = 0; round < ROUNDS && !result; round++) {
         int sender = round % 2;
 
-        if (!fill_sent(pair, round) || !hold(pair, 1 - sender) || !spoil(pair, 1 - sender))
+        if (!fill_sent(pair, round) || !device_hold(pair->handles[1 - sender], pair->flag) ||
+            !spoil(pair, 1 - sender))
             return fail(pair, "work before the group");
         if (exchange(pair, sender))
             return fail(pair, "the group");
@@ -265,7 +255,7 @@ static rondo_result keep_homes_apart(struct pair *pair)
         device_driver()->cuStreamCreate(&third, CU_STREAM_NON_BLOCKING) ||
         rondo_stream_open_cuda(third, &stream) || !fill_sent(pair, 0))
         return fail(pair, "a communicator of one rank");
-    if (!hold(pair, 0) || !spoil(pair, 0) || rondo_group_start())
+    if (!device_hold(pair->handles[0], pair->flag) || !spoil(pair, 0) || rondo_group_start())
         return fail(pair, "the group's begin");
     result = rondo_all_reduce(pair->sent, pair->sent, COUNT, RONDO_INT32, RONDO_SUM, alone, stream);
     if (!result)
@@ -306,7 +296,8 @@ static rondo_result await_events(struct pair *pair)
 {
     rondo_event *event;
 
-    if (rondo_event_open(&event) || !fill_sent(pair, 0) || !hold(pair, 0))
+    if (rondo_event_open(&event) || !fill_sent(pair, 0) ||
+        !device_hold(pair->handles[0], pair->flag))
         return fail(pair, "an event");
     if (exchange(pair, 0)) /* waits for the flag on both */
         return fail(pair, "the group");
