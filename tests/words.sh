@@ -44,11 +44,12 @@ tally() { # LOGS...: the end of a run, and what sanitizers said in it
 # down where variables are as well takes a quarter of the compiler's time.
 sanitized="-g1 -fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=null,object-size,pointer-overflow"
 
-beside() { # LOG COMMAND...: on what others leave of the processors; `wait "$beside"` has its status
+# It takes what tests leave of the processors; at a lower priority busy neighbours would leave nothing.
+beside() { # LOG COMMAND...; `wait "$beside"` has its status
     local log=$1
     shift
     (
-        renice -n 19 $BASHPID >/dev/null
+        renice -n 5 $BASHPID >/dev/null
         "$@"
     ) >"$log" 2>&1 &
     beside=$!

@@ -50,6 +50,37 @@ Test(status, a_call_that_is_shown_already_is_read_by_its_new_number)
     free(status);
 }
 
+/* A faster connection brings the header of a later call before that of an earlier one. */
+static void expect_heard(const uint32_t calls[3], const uint32_t shown[3])
+{
+    struct status *own = calloc(1, sizeof(*own)), *mirror = calloc(1, sizeof(*mirror));
+    struct call_header header;
+    struct call_record got;
+
+    for (int i = 0; i < 3; i++) {
+        struct call_record record = {.fingerprint = calls[i]};
+
+        call_header_begin(&own->call, calls[i], &record, false);
+        call_header_say(&own->call, &header);
+        call_header_hear(&mirror->call, &header);
+        cr_expect(status_read(mirror, shown[i], &got) && got.fingerprint == shown[i],
+                  "call %u is shown after the header of call %u", shown[i], calls[i]);
+        cr_expect(status_past(mirror, shown[0], &got) && got.fingerprint == shown[0]);
+    }
+    free(own);
+    free(mirror);
+}
+
+Test(status, an_older_header_takes_nothing_back)
+{
+    const uint32_t last = UINT32_MAX / 2; /* numbers of calls have 31 bits, and wrap */
+
+    expect_heard((const uint32_t[]){5, 7, 6}, (const uint32_t[]){5, 7, 7});
+    expect_heard((const uint32_t[]){1, 2, 1}, (const uint32_t[]){1, 2, 2});
+    expect_heard((const uint32_t[]){1, 1, 3}, (const uint32_t[]){1, 1, 3});
+    expect_heard((const uint32_t[]){last - 3, last, 1}, (const uint32_t[]){last - 3, last, 1});
+}
+
 Test(status, an_invitation_is_read_by_those_whom_it_is_for)
 {
     struct status *status = calloc(1, sizeof(*status));

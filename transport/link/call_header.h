@@ -109,15 +109,17 @@ static inline void call_header_say(const struct call_header_page *page, void *re
     memcpy(ret_call_header, &call_header, sizeof(call_header));
 }
 
-/* A transport: a message of that rank has come with this call header. */
+/* A transport: a message of that rank has come with this call header. Messages of different lines
+ * overtake each other, so a header may be older than what the page shows. */
 static inline void call_header_hear(struct call_header_page *page, const void *heard)
 {
     uint64_t words[CALL_HEADER_WORDS];
     struct call_header call_header;
+    uint32_t shown = atomic_load_explicit(&page->sequence, memory_order_relaxed), ahead;
 
     memcpy(&call_header, heard, sizeof(call_header));
-    if (!call_header.call ||
-        atomic_load_explicit(&page->sequence, memory_order_relaxed) == 2 * call_header.call)
+    ahead = 2 * call_header.call - shown; /* a difference, as numbers wrap */
+    if (!call_header.call || !ahead || (shown && ahead > UINT32_MAX / 2))
         return;
     memcpy(words, call_header.words, sizeof(words));
     call_header_begin(page, call_header.call, words, call_header_shows(page, words));
