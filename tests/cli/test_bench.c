@@ -57,6 +57,15 @@ Test(bench, rondo_is_measured_and_right)
     expect_right("all_reduce -n 3 --bytes 4,1000,100K --seconds 0.02 --rounds 2", "102400");
 }
 
+Test(bench, what_was_not_checked_is_not_called_right)
+{
+    struct run *run = bench(TEST_WORKERS, "all_reduce -n 2 --bytes 8 --iterations 1 --check 0");
+
+    cr_expect_eq(run->status, 0, "%s", run->err);
+    cr_expect(strstr(run->out, "# wrong values: not checked"), "%s", run->out);
+    free(run);
+}
+
 Test(bench, ranks_may_be_threads)
 {
     expect_right("all_gather -n 3 --threads --memory shared --bytes 12,100K --seconds 0.02",
