@@ -315,6 +315,7 @@ Test(bench, a_killed_rank_is_named_and_ends_the_others)
 Test(bench, a_terminated_benchmark_takes_its_ranks_along)
 {
     end_one_of_four(SIGTERM, true);
+    end_one_of_four(SIGQUIT, true);
 }
 
 Test(bench, under_a_launcher_its_processes_are_the_ranks)
