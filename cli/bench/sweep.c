@@ -162,7 +162,9 @@ static void compute(const struct bench_sweep *sweep, struct bench_result *result
     call.count = sweep->sizes[sweep->size_count].count;
     result->median = bench_limit_seconds(&sweep->limit, &call, sweep->groups[0].size);
     result->min = result->median;
-    result->available = true;
+    result->available = call.collective < BENCH_COLLECTIVES;
+    if (!result->available && sweep->size_count == 0)
+        fprintf(stderr, "rondo bench: limit is left out: only collectives and sendrecv have one\n");
 }
 
 /* All compute as long as the slowest of them calls: what can be hidden can be hidden by all. */
