@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT, OUTPUT, GUARD = 64, GUARD_BYTE = 0xa5, PAGE = 4096, GRAPH_CALLS = 16 };
+enum { INPUT, OUTPUT, GUARD = 64, GUARD_BYTE = 0xa5, PAGE = 4096 };
 
 void measure_fail(struct measure *measure, struct bench_reply *reply, const char *doing)
 {
@@ -342,7 +342,7 @@ static int time_batch(struct measure *measure, const struct bench_command *comma
                       double *ret_seconds)
 {
     int calls = command->batch_calls;
-    int per_graph = calls < GRAPH_CALLS ? calls : GRAPH_CALLS;
+    int per_graph = calls < BENCH_GRAPH_CALLS ? calls : BENCH_GRAPH_CALLS;
     int launches = command->graph ? (calls + per_graph - 1) / per_graph : 0;
     int failed;
     double start;
