@@ -329,7 +329,8 @@ Test(bench, under_a_launcher_its_processes_are_the_ranks)
     setenv("RONDO_SIZE", "2", 1);
     for (int rank = 0; rank < 2; rank++) {
         setenv("RONDO_RANK", rank ? "1" : "0", 1);
-        ranks[rank] = run_begin(TEST_WORKERS, "gather --root 1 --bytes 80,8000 --seconds 0.01");
+        ranks[rank] = run_begin(TEST_WORKERS, "gather --root 1 --bytes 80,8000 --seconds 0.01 "
+                                              "--set RONDO_SLOTS=4");
     }
     for (int rank = 0; rank < 2; rank++) {
         run_finish(ranks[rank]);
@@ -339,6 +340,22 @@ Test(bench, under_a_launcher_its_processes_are_the_ranks)
     cr_expect_str_empty(ranks[1]->out, "only rank 0 prints");
     free(ranks[0]);
     free(ranks[1]);
+}
+
+Test(bench, runs_whose_ranks_differ_are_refused_under_a_launcher)
+{
+    static const char *const lines[] = {"all_reduce --set RONDO_SLOTS=2,4,2",
+                                        "all_reduce --memory host,cuda"};
+
+    setenv("RONDO_SIZE", "2", 1);
+    setenv("RONDO_RANK", "1", 1);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct run *run = bench(TEST_WORKERS, lines[i]);
+
+        cr_expect_eq(run->status, 2, "%s: %s", lines[i], run->err);
+        cr_expect(strstr(run->err, "the ranks of a launcher go on"), "%s", run->err);
+        free(run);
+    }
 }
 
 Test(bench, a_missing_worker_is_explained)
