@@ -285,6 +285,8 @@ static void check(struct measure *measure, const struct bench_command *command,
     step_check(measure, command, reply);
     if (is_weighed(command))
         tell_memory(measure, reply);
+    if (command->line_count)
+        work_learn(&measure->speed);
     /* The model knows calls on memory of the host, one at a time. */
     if (reply->status == BENCH_OK && measure->library->predict && !command->line_count &&
         !on_device(measure))

@@ -75,6 +75,22 @@ Test(bench_measure, calls_take_turns_on_as_many_buffers_as_were_asked_for)
     measure_done(&measure);
 }
 
+/* A batch that learnt it would take ten milliseconds longer than its calls. */
+Test(bench_measure, the_speed_of_computing_is_known_before_a_clock_runs)
+{
+    struct measure measure = {.library = &library, .size = 2};
+
+    command.buffers = 1;
+    command.check = true;
+    command.line_count = 2;
+    command.lines[0] =
+        (struct bench_line){.collective = BENCH_ALL_REDUCE, .type = RONDO_FLOAT32, .count = 2};
+    command.lines[1] = (struct bench_line){.collective = -1};
+    time_some(&measure);
+    cr_expect_gt(measure.speed, 0);
+    measure_done(&measure);
+}
+
 Test(bench_measure, buffers_of_another_run_are_not_what_the_library_takes)
 {
     struct measure measure = {.library = &library, .size = 2, .before = work_memory()};
