@@ -115,7 +115,7 @@ static enum bench_status check(struct bench_sweep *sweep, int library, struct pa
     if (status == BENCH_OK)
         note_memory(result, replies, group->size);
     result->predicted = status == BENCH_OK ? replies[0].predicted_us / 1e6 : -1;
-    result->checked = sweep->options->check && pattern_is_exact(&pace->command.call, group->size);
+    result->checked = sweep->options->check && bench_steps_are_exact(&pace->command, group->size);
     for (int rank = 0; status == BENCH_OK && result->checked && rank < group->size; rank++)
         result->wrong += replies[rank].wrong;
     sweep->wrong += result->wrong;
